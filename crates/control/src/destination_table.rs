@@ -1,11 +1,34 @@
 //! A table of bounded size with one entry for each destination, shared by budgets and guards.
 //!
-//! The table is copied when it changes, and read without a lock. A newcomer waits only for other newcomers. If no place
-//! is left, entries in their initial state leave, because a new entry would be the same. An entry is *retired* in the
-//! atomic step that finds it initial. A thread that holds a retired entry looks again behind the lock, where the new
-//! table is in place. If no entry may leave, all destinations without a place share one entry.
+//! A table that only grows is a leak, and names that others choose fill a table that does not forget. So a newcomer to
+//! a full table takes the place of another destination.
+//!
+//! # Which destination leaves
+//!
+//! An entry with a call in flight never leaves. Any other is *idle*. The places form a ring with a *hand*, as in the
+//! clock algorithm of page caches. A newcomer looks at the next [`SEEN`] places from the hand on, and considers the first
+//! [`CONSIDERED`] that are idle. So its work does not grow with the table.
+//!
+//! 1. An entry in its initial state leaves first: a new entry would be the same.
+//! 2. Otherwise the first one leaves that was not used since the hand last passed. Its use is a mark beside the table,
+//!    which a look-up sets and the hand clears.
+//! 3. If all of them were used, the first one leaves.
+//!
+//! If none may leave, the newcomer gets no place, and its guard or budget decides without a state. It is not refused
+//! because of the names of others. Only a rate limit has one state for all of these, which may refuse.
+//!
+//! # Threads
+//!
+//! The table is divided into parts of about [`PART`] entries. A newcomer copies one part, or two, behind the lock of
+//! newcomers. A look-up reads its part without a lock.
+//!
+//! A call counts a reference to its entry before it uses it, and until it ends. So an entry is idle if only the ring and
+//! its part refer to it. A thread may find an entry just before it leaves. Therefore the entry is *retired* in one atomic
+//! step of its own, in which its references are counted. A thread that uses a retired entry learns it from the entry,
+//! and looks again behind the lock, where the new part is in place.
 
 use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +38,7 @@ use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use reattempt_core::ConfigError;
 
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard, Ordering};
 
 /// Each run of a model must be the same, so the hash has no random seed.
 #[cfg(loom)]
@@ -23,8 +46,18 @@ type RandomState = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 
 /// The default bound of a table: room for the destinations of a busy gateway, in some hundred kilobytes.
 pub(crate) const DEFAULT_DESTINATIONS: usize = 1024;
-/// The highest bound of a table. A newcomer copies the table, which beyond this would take milliseconds.
+/// The highest bound of a table. An entry takes some hundred bytes, so more would be a leak.
 const MOST_DESTINATIONS: usize = 65_536;
+
+/// The places that a newcomer to a full table looks at, and the most idle ones among them that it considers.
+const SEEN: usize = 128;
+const CONSIDERED: usize = 8;
+
+/// The mean number of entries in a part of a full table. A newcomer copies as many.
+const PART: usize = 16;
+
+/// The references to an idle entry: those of the ring and of its part.
+const IDLE: usize = 2;
 
 /// Returns the bound of a table if it is a legal one.
 pub(crate) fn checked_destinations(most: usize) -> Result<usize, ConfigError> {
@@ -36,110 +69,199 @@ pub(crate) fn checked_destinations(most: usize) -> Result<usize, ConfigError> {
 
 /// A value that a table can hold for a destination.
 pub(crate) trait Entry {
-    /// Takes the entry out of service if it is in its initial state at `now`. Returns `true` if it did.
-    fn retire(&self, now: Duration) -> bool;
+    /// Takes the entry out of service if it is in its initial state at `now`, and idle. Returns `true` if it did.
+    ///
+    /// With `forgets` any other state may be lost as well. A call may use the entry until the step that retires it, so
+    /// `is_idle` is asked in that step: behind the entry's lock, or after the load of the word that is then exchanged.
+    fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool;
 }
 
-/// The entries of a table, by the hash of their names.
-pub(crate) type Entries<E> = HashTable<Place<E>>;
+/// The entries of a part, by the hash of their names.
+pub(crate) type Part<E> = HashTable<Place<E>>;
 
 /// An entry with the name of its destination.
 pub(crate) struct Place<E> {
     pub(crate) name: Arc<str>,
     pub(crate) entry: Arc<E>,
+    /// The number of its place in the ring.
+    number: usize,
+}
+
+impl<E> Place<E> {
+    /// Creates a place outside of the ring.
+    pub(crate) fn apart(name: Arc<str>, entry: Arc<E>) -> Self {
+        Self { name, entry, number: usize::MAX }
+    }
 }
 
 impl<E> Clone for Place<E> {
     fn clone(&self) -> Self {
-        Self { name: Arc::clone(&self.name), entry: Arc::clone(&self.entry) }
+        let (name, entry) = (Arc::clone(&self.name), Arc::clone(&self.entry));
+        Self { name, entry, number: self.number }
     }
 }
 
 pub(crate) struct DestinationTable<E> {
-    entries: ArcSwap<Entries<E>>,
+    /// A power of two.
+    parts: Box<[ArcSwap<Part<E>>]>,
     /// Held while the table changes. An entry is retired only under it.
-    changing: Mutex<()>,
-    /// The entry of all destinations without a place in the table. It is never retired.
-    others: Arc<E>,
+    ring: Mutex<Ring<E>>,
+    /// The marks of the places whose entries were used since the hand last passed. They decide about nothing but the
+    /// order, so the model checker need not see them.
+    used: Box<[AtomicBool]>,
     hashing: RandomState,
-    most: usize,
+}
+
+/// The places, with the hashes of their names.
+struct Ring<E> {
+    places: Vec<(u64, Arc<E>)>,
+    hand: usize,
 }
 
 impl<E: Entry> DestinationTable<E> {
     /// Creates an empty table with room for `most` destinations.
-    pub(crate) fn new(most: usize, others: E) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
+        let (empty, parts) = (Arc::default(), most.div_ceil(PART).next_power_of_two());
         Self {
-            entries: ArcSwap::default(),
-            changing: Mutex::new(()),
-            others: Arc::new(others),
+            parts: (0..parts).map(|_| ArcSwap::new(Arc::clone(&empty))).collect(),
+            ring: Mutex::new(Ring { places: Vec::new(), hand: 0 }),
+            used: (0..most).map(|_| AtomicBool::new(false)).collect(),
             hashing: RandomState::default(),
-            most,
         }
     }
 
-    /// Returns the table as it is now.
+    /// Returns the part in which a destination with that hash has its place.
     #[inline]
-    pub(crate) fn load(&self) -> Guard<Arc<Entries<E>>> {
-        self.entries.load()
+    fn part(&self, hash: u64) -> Option<&ArcSwap<Part<E>>> {
+        // The low bits choose the place in a part.
+        let [.., low, high, _, _] = hash.to_le_bytes();
+        self.parts.get(usize::from(u16::from_le_bytes([low, high])) & (self.parts.len() - 1))
     }
 
-    /// Returns the entry that destinations without a place share.
+    /// Returns the part of that hash as it is now.
     #[inline]
-    pub(crate) fn others(&self) -> &Arc<E> {
-        &self.others
+    pub(crate) fn load(&self, hash: u64) -> Option<Guard<Arc<Part<E>>>> {
+        self.part(hash).map(ArcSwap::load)
     }
 
-    /// Returns `true` if the table has no place left.
+    /// Returns the entry of `destination`, if it has a place, and marks it as used.
     #[inline]
-    pub(crate) fn is_full(&self, entries: &Entries<E>) -> bool {
-        entries.len() >= self.most
+    pub(crate) fn find<'a>(
+        &self,
+        part: &'a Part<E>,
+        hash: u64,
+        destination: &str,
+    ) -> Option<&'a Arc<E>> {
+        let place = part.find(hash, |place| *place.name == *destination)?;
+        let mark = self.used.get(place.number);
+        mark.into_iter().filter(|mark| !mark.load(Ordering::Relaxed)).for_each(set);
+        Some(&place.entry)
     }
 
     /// Finds `destination` a place behind the lock, and uses its entry while it cannot be retired.
     ///
-    /// `create` makes the entry for the name of a newcomer.
+    /// `create` makes the entry for the name of a newcomer. `None`: there is no place. With `past_bound` there is one,
+    /// for a state that the user sets.
     #[cold]
     pub(crate) fn enter<R>(
         &self,
         destination: &str,
         now: Duration,
+        past_bound: bool,
         create: impl FnOnce(&Arc<str>) -> Arc<E>,
         act: impl FnOnce(&Arc<E>) -> R,
-    ) -> R {
+    ) -> Option<R> {
         let hash = self.hash(destination);
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let entries = self.entries.load_full();
+        let mut ring = self.lock();
         // Another thread may have brought it in meanwhile.
-        if let Some(entry) = find(&entries, hash, destination) {
-            return act(entry);
+        if let Some(entry) = self.find(&*self.load(hash)?, hash, destination) {
+            return Some(act(entry));
         }
-        let mut changed = Entries::<E>::clone(&entries);
-        if self.is_full(&changed) {
-            changed.retain(|place| !place.entry.retire(now));
-        }
-        if self.is_full(&changed) {
-            return act(&self.others);
-        }
+        let number = match self.free(&mut ring, now) {
+            None if past_bound => ring.places.len(),
+            number => number?,
+        };
         let name: Arc<str> = destination.into();
         let entry = create(&name);
-        let place = Place { name, entry: Arc::clone(&entry) };
-        changed.insert_unique(hash, place, |place| self.hash(&place.name));
-        self.entries.store(Arc::new(changed));
-        act(&entry)
+        match ring.places.get_mut(number) {
+            Some(place) => *place = (hash, Arc::clone(&entry)),
+            None => ring.places.push((hash, Arc::clone(&entry))),
+        }
+        let place = Place { name, entry: Arc::clone(&entry), number };
+        self.change(hash, |part| {
+            part.insert_unique(hash, place, |place| self.hash(&place.name));
+        });
+        Some(act(&entry))
+    }
+
+    /// Returns the number of a free place, from which an entry leaves if the table is full.
+    fn free(&self, ring: &mut Ring<E>, now: Duration) -> Option<usize> {
+        let len = ring.places.len();
+        if len < self.used.len() {
+            return Some(len);
+        }
+        let is_idle = |number: &usize| {
+            let place = ring.places.get(*number);
+            place.is_some_and(|(_, entry)| Arc::strong_count(entry) <= IDLE)
+        };
+        let seen = (ring.hand..).take(SEEN.min(len)).map(|number| number % len);
+        let idle: Vec<_> = seen.filter(is_idle).take(CONSIDERED).collect();
+        let retires = |number: usize, forgets| {
+            let place = ring.places.get(number);
+            place.is_some_and(|(_, entry)| entry.retire(now, forgets, &|| is_idle(&number)))
+        };
+        let was_used = |number: usize| {
+            self.used.get(number).is_some_and(|mark| mark.swap(false, Ordering::Relaxed))
+        };
+        let first = |leaves: &dyn Fn(usize) -> bool| idle.iter().copied().find(|own| leaves(*own));
+        let left = first(&|number| retires(number, false))
+            .or_else(|| first(&|number| !was_used(number) && retires(number, true)))
+            .or_else(|| first(&|number| retires(number, true)));
+        let last = left.or(idle.get(CONSIDERED - 1).copied());
+        ring.hand = last.map_or(ring.hand + SEEN, |last| last + 1).checked_rem(len)?;
+        let number = left?;
+        was_used(number);
+        let hash = ring.places.get(number).map(|(hash, _)| *hash)?;
+        self.change(hash, |part| {
+            let place = part.find_entry(hash, |place| place.number == number);
+            place.into_iter().for_each(|place| drop(place.remove()));
+        });
+        Some(number)
+    }
+
+    /// Replaces the part of that hash by a changed copy. Called behind the lock.
+    fn change(&self, hash: u64, change: impl FnOnce(&mut Part<E>)) {
+        let Some(part) = self.part(hash) else { return };
+        let mut changed = Part::clone(&part.load());
+        change(&mut changed);
+        part.store(Arc::new(changed));
     }
 
     /// Runs `act` while no newcomer comes in.
     pub(crate) fn alone(&self, act: impl FnOnce()) {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ring = self.lock();
         act();
     }
 
-    /// Runs `first`, and then `act` for each entry, the shared one last, while no newcomer comes in.
+    /// Runs `first`, and then `act` for each entry, while no newcomer comes in.
     pub(crate) fn for_all(&self, first: impl FnOnce(), act: impl Fn(&Arc<E>)) {
-        self.alone(|| {
-            first();
-            self.load().iter().map(|place| &place.entry).chain([&self.others]).for_each(act);
-        });
+        let ring = self.lock();
+        first();
+        ring.places.iter().for_each(|(_, entry)| act(entry));
+    }
+
+    /// Returns the places as they are now, in no order. It takes no lock.
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place<E>> {
+        self.parts.iter().flat_map(|part| part.load().iter().cloned().collect::<Vec<_>>())
+    }
+
+    /// Returns the number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.parts.iter().map(|part| part.load().len()).sum()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ring<E>> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the hash of a name.
@@ -156,12 +278,7 @@ impl<E: Entry> DestinationTable<E> {
     }
 }
 
-/// Returns the entry of `destination`, if it has a place.
-#[inline]
-pub(crate) fn find<'a, E>(
-    entries: &'a Entries<E>,
-    hash: u64,
-    destination: &str,
-) -> Option<&'a Arc<E>> {
-    entries.find(hash, |place| *place.name == *destination).map(|place| &place.entry)
+/// Sets the mark of a place. It is read first, because threads share its cache line.
+fn set(mark: &AtomicBool) {
+    mark.store(true, Ordering::Relaxed);
 }

@@ -29,6 +29,7 @@
 mod budget;
 mod destination_table;
 mod guard;
+mod keyed;
 mod latencies;
 mod sync;
 

@@ -241,7 +241,7 @@ fn bucket_is_retired_or_taken_from() {
         let (bucket, not_full) = bucket(1, 1, 0);
         let taking = Arc::clone(&bucket);
         let taking = thread::spawn(move || taking.take(1, START));
-        let retired = bucket.retire(START);
+        let retired = bucket.retire(START, false, &|| true);
         let taken = taking.join().unwrap();
         assert_eq!(taken, if retired { Take::Retired } else { Take::Taken });
         assert_eq!(count(&not_full), usize::from(!retired));
@@ -258,11 +258,11 @@ fn late_permits_spare_retired_bucket() {
             late.credit();
             late.give_back(1);
         });
-        let retired = bucket.retire(Duration::from_secs(1));
+        let retired = bucket.retire(Duration::from_secs(1), false, &|| true);
         late.join().unwrap();
         assert_eq!(bucket.balance(), if retired { None } else { Some(TOKEN) });
         assert_eq!(count(&not_full), 0);
-        assert!(retired || bucket.retire(START));
+        assert!(retired || bucket.retire(START, false, &|| true));
     });
 }
 
@@ -342,7 +342,7 @@ fn bucket_is_not_settled_once_it_is_retired() {
         let later = Duration::from_secs(1);
         let settled = Arc::clone(&bucket);
         let settling = thread::spawn(move || settled.settle(later));
-        let retired = bucket.retire(later);
+        let retired = bucket.retire(later, false, &|| true);
         settling.join().unwrap();
         assert_eq!(bucket.balance().is_none(), retired);
         assert_eq!(count(&not_full), 0);
@@ -371,7 +371,7 @@ fn bucket_of_no_slot_is_retired_or_taken() {
         let (bucket, not_full) = bucket_of_no_slot(1, 1, 0);
         let taking = Arc::clone(&bucket);
         let taking = thread::spawn(move || taking.take(1, START));
-        let retired = bucket.retire(START);
+        let retired = bucket.retire(START, false, &|| true);
         assert_eq!(taking.join().unwrap(), if retired { Take::Retired } else { Take::Taken });
         assert_eq!(bucket.balance(), (!retired).then_some(0));
         bucket.give_back(1);

@@ -195,24 +195,19 @@ impl Bucket {
         }
     }
 
-    /// Takes the bucket out of service if it is full at `now`. Returns `true` if it did.
+    /// Takes the bucket out of service if it is idle, and full at `now` or to be forgotten. Returns `true` if it did.
     ///
     /// A later take finds it retired. Both are one atomic step, so no take is lost in between.
-    pub(crate) fn retire(&self, now: Duration) -> bool {
+    pub(crate) fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         let seen = self.look(moment(now));
-        let full = seen.state != RETIRED && seen.worth >= self.full;
-        if !full || !self.replace(seen.state, RETIRED) {
+        let leaves = seen.state != RETIRED && (forgets || seen.worth >= self.full) && is_idle();
+        if !leaves || !self.replace(seen.state, RETIRED) {
             return false;
         }
         if seen.state < self.full {
             self.uncount();
         }
         true
-    }
-
-    /// Returns `true` if the bucket is full at `now` or retired.
-    pub(crate) fn is_full_at(&self, now: Duration) -> bool {
-        self.look(moment(now)).worth >= self.full
     }
 
     /// The balance in millionths, as the last take or credit left it; `None` once retired.

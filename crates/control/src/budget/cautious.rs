@@ -192,20 +192,15 @@ impl CautiousBucket {
         let _ = self.replace(state, settled);
     }
 
-    /// Takes the bucket out of service if it is full at `now`. Returns `true` if it did.
+    /// Takes the bucket out of service if it is idle, and full at `now` or to be forgotten. Returns `true` if it did.
     ///
     /// A thread that records a failure in it afterwards finds it retired, so no failure is lost with the bucket.
-    pub(crate) fn retire(&self, now: Duration) -> bool {
+    pub(crate) fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         let state = self.state.load(Ordering::Acquire);
         state != RETIRED
-            && self.after_quiet(state, tick(now)) >= self.full
+            && (forgets || self.after_quiet(state, tick(now)) >= self.full)
+            && is_idle()
             && self.replace(state, RETIRED).is_ok()
-    }
-
-    /// Returns `true` if the bucket is full at `now` or retired.
-    pub(crate) fn is_full_at(&self, now: Duration) -> bool {
-        let state = self.state.load(Ordering::Acquire);
-        self.after_quiet(state, tick(now)) >= self.full
     }
 
     /// Returns the state, or that of a new bucket if there was no failure for [`QUIET`].

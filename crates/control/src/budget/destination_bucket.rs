@@ -36,13 +36,12 @@ pub(super) trait DestinationBucket: Entry + PermitIssuer + Sized + 'static {
     }
     /// Fills the bucket if time has filled it by `now`.
     fn settle(&self, now: Duration);
-    /// Returns `true` if the bucket is full at `now` or retired.
-    fn is_full_at(&self, now: Duration) -> bool;
 }
 
 impl Entry for Bucket {
-    fn retire(&self, now: Duration) -> bool {
-        self.retire(now)
+    /// The next bucket of the destination is full, so it grants again what this one has granted.
+    fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
+        self.retire(now, forgets, is_idle)
     }
 }
 
@@ -79,15 +78,12 @@ impl DestinationBucket for Bucket {
     fn settle(&self, now: Duration) {
         self.settle(now);
     }
-
-    fn is_full_at(&self, now: Duration) -> bool {
-        self.is_full_at(now)
-    }
 }
 
 impl Entry for CautiousBucket {
-    fn retire(&self, now: Duration) -> bool {
-        self.retire(now)
+    /// The next bucket of the destination is full, so it grants again what this one has granted.
+    fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
+        self.retire(now, forgets, is_idle)
     }
 }
 
@@ -127,9 +123,5 @@ impl DestinationBucket for CautiousBucket {
 
     fn settle(&self, now: Duration) {
         self.settle(now);
-    }
-
-    fn is_full_at(&self, now: Duration) -> bool {
-        self.is_full_at(now)
     }
 }

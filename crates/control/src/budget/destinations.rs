@@ -1,12 +1,13 @@
 //! A bucket for each destination, in a table of bounded size.
 //!
-//! Input: events and successes with the name of a destination. Output: permits of the bucket that
-//! tokens were taken from. The table is [`DestinationTable`].
+//! Input: events and successes with the name of a destination. Output: permits of the bucket that tokens were taken
+//! from. The table is [`Keyed`].
 //!
 //! A destination without a take, or under a cautious budget without a failure, has a full bucket and needs no entry.
-//! For the same reason the full buckets leave when the table has no place left.
+//! For the same reason full buckets leave first when the table has no place left. A permit holds its bucket, so a bucket
+//! with a retry under way does not leave.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::Permit;
@@ -15,21 +16,15 @@ use super::bucket::Take;
 use super::cautious::Event;
 use super::destination_bucket::DestinationBucket;
 use super::not_full::{NotFull, Slot};
-use super::store::{Balance, Store, record_in};
-use crate::destination_table::{DestinationTable, Entries, Place, find};
+use super::store::{Balance, Store};
+use crate::keyed::{Found, Keyed};
 use crate::sync::{AtomicU64, Ordering};
 
 /// The least time in seconds between two searches for buckets that time has filled up.
 const SECONDS_BETWEEN_SETTLEMENTS: u64 = 10;
 
-/// The number of destinations that a credit finds without the table: two kilobytes for each budget.
-const FIRSTS: usize = 64;
-
 pub(super) struct Destinations<B: DestinationBucket> {
-    table: DestinationTable<B>,
-    /// The first destination of those whose hashes end alike. A credit that finds its bucket here does not search the
-    /// table. The entry stays after the bucket has left the table.
-    firsts: Box<[OnceLock<Place<B>>]>,
+    buckets: Keyed<B>,
     /// The number of buckets that a success would change; 0 if only time adds tokens.
     not_full: Arc<NotFull>,
     /// The second from which on the next event settles the buckets.
@@ -40,47 +35,41 @@ pub(super) struct Destinations<B: DestinationBucket> {
 impl<B: DestinationBucket> Store for Destinations<B> {
     #[inline(never)]
     fn record(&self, destination: &str, event: Event, now: Duration) -> Option<Permit> {
-        let (hash, cost) = (self.table.hash(destination), B::cost(self.rule, event));
-        let table = self.table.load();
+        let cost = B::cost(self.rule, event);
         if now.as_secs() >= self.settle_at.load(Ordering::Relaxed) {
-            self.settle(&table, now);
+            self.settle(now);
         }
-        if let Some(bucket) = find(&table, hash, destination) {
-            match bucket.record(event, cost, now) {
-                Take::Taken => return Some(Permit::new(Arc::<B>::clone(bucket), cost)),
-                Take::Refused => return None,
-                Take::Retired => {}
-            }
-        } else if self.table.is_full(&table) && !table.iter().any(|own| own.entry.is_full_at(now)) {
-            return record_in(self.table.others(), event, cost, now);
-        }
-        drop(table);
-        self.record_as_newcomer(destination, event, cost, now)
+        let create = |name: &Arc<str>| {
+            let slot = Slot::of(self.buckets.hash(name));
+            B::create(self.rule, (Arc::clone(&self.not_full), slot))
+        };
+        let record = |bucket: Found<'_, B>| match bucket.record(event, cost, now) {
+            Take::Taken => Some(Some(Permit::new(bucket.into_entry(), cost))),
+            Take::Refused => Some(None),
+            Take::Retired => None,
+        };
+        let recorded = self.buckets.with(destination, now, create, record);
+        recorded.unwrap_or_else(|| record(self.buckets.shared()?).flatten())
     }
 
     /// Credits the bucket of `destination`. A destination without a bucket of its own uses the shared one.
     fn on_success(&self, destination: &str) {
-        let hash = self.table.hash(destination);
+        let hash = self.buckets.hash(destination);
         if self.not_full.count_for(hash) > 0 {
-            self.credit_first_or_listed(hash, destination);
+            self.credit(hash, destination);
         }
     }
 
     fn balance(&self, destination: &str) -> Option<u64> {
-        let table = self.table.load();
-        let balance = match find(&table, self.table.hash(destination), destination) {
-            Some(bucket) => bucket.balance(),
-            None if self.table.is_full(&table) => self.table.others().balance(),
-            None => None,
-        };
-        balance.or(Some(B::capacity(self.rule)))
+        let bucket = self.buckets.get(destination);
+        bucket.and_then(|bucket| bucket.balance()).or(Some(B::capacity(self.rule)))
     }
 
     fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {
-        let table = self.table.load();
         let balance = |bucket: &B| Balance::of(bucket, self.rule);
-        let own = table.iter().map(|place| (Arc::clone(&place.name), balance(&place.entry)));
-        (own.collect(), balance(self.table.others()))
+        let own = self.buckets.places().map(|place| (place.name, balance(&place.entry)));
+        let full = Balance { tokens: B::capacity(self.rule), doubt: 0 };
+        (own.collect(), self.buckets.shared().map_or(full, |others| balance(&others)))
     }
 }
 
@@ -89,32 +78,19 @@ impl<B: DestinationBucket> Destinations<B> {
     pub(super) fn new(most: usize, rule: B::Rule, not_full: Arc<NotFull>) -> Self {
         let others = B::create(rule, (Arc::clone(&not_full), Slot::OTHERS));
         Self {
-            table: DestinationTable::new(most, others),
-            firsts: (0..FIRSTS).map(|_| OnceLock::new()).collect(),
+            buckets: Keyed::new(Some(most), others),
             not_full,
             settle_at: AtomicU64::new(0),
             rule,
         }
     }
 
-    /// Credits the bucket of `destination`, found in `firsts` or in the table. Not inlined, so that a success without
-    /// effect saves fewer registers.
+    /// Credits the bucket of `destination`. Not inlined, so that a success without effect saves fewer registers.
     #[inline(never)]
-    fn credit_first_or_listed(&self, hash: u64, destination: &str) {
-        let first = self.first(hash).get();
-        // A bucket that has not left the table is the one that is in it.
-        if !first.is_some_and(|first| *first.name == *destination && first.entry.credit()) {
-            self.credit_listed(hash, destination);
-        }
-    }
-
-    #[inline(never)]
-    fn credit_listed(&self, hash: u64, destination: &str) {
-        find(&self.table.load(), hash, destination).unwrap_or(self.table.others()).credit();
-    }
-
-    fn first(&self, hash: u64) -> &OnceLock<Place<B>> {
-        &self.firsts[usize::from(hash.to_le_bytes()[0]) % FIRSTS]
+    fn credit(&self, hash: u64, destination: &str) {
+        let credit = |bucket: Found<'_, B>| Some(bucket.credit());
+        let credited = self.buckets.find(hash, destination, credit);
+        let _ = credited.or_else(|| self.buckets.shared().and_then(credit));
     }
 
     /// Fills the buckets that time has filled up, if it is this thread's turn.
@@ -122,35 +98,13 @@ impl<B: DestinationBucket> Destinations<B> {
     /// Without it, a bucket that is no longer used would stay less than full, and every success would compute the hash
     /// of its destination.
     #[cold]
-    fn settle(&self, table: &Entries<B>, now: Duration) {
+    fn settle(&self, now: Duration) {
         let seconds = now.as_secs();
         let next = seconds.saturating_add(SECONDS_BETWEEN_SETTLEMENTS);
         let due = self.settle_at.load(Ordering::Relaxed);
         let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
         if seconds >= due && self.settle_at.compare_exchange(due, next, set, failed).is_ok() {
-            table.iter().map(|place| &place.entry).for_each(|bucket| bucket.settle(now));
-            self.table.others().settle(now);
+            self.buckets.all().iter().for_each(|bucket| bucket.settle(now));
         }
-    }
-
-    /// Finds `destination` a place and records its first event, behind the lock.
-    #[cold]
-    fn record_as_newcomer(
-        &self,
-        destination: &str,
-        event: Event,
-        cost: u32,
-        now: Duration,
-    ) -> Option<Permit> {
-        let create = |name: &Arc<str>| {
-            let hash = self.table.hash(name);
-            let counted = (Arc::clone(&self.not_full), Slot::of(hash));
-            let bucket = Arc::new(B::create(self.rule, counted));
-            let place = Place { name: Arc::clone(name), entry: Arc::clone(&bucket) };
-            self.first(hash).get_or_init(|| place);
-            bucket
-        };
-        let record = |bucket: &Arc<B>| record_in(bucket, event, cost, now);
-        self.table.enter(destination, now, create, record)
     }
 }

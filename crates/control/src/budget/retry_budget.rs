@@ -54,9 +54,11 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 /// # Destinations
 ///
 /// A destination gets its bucket at its first retry, or under a cautious budget at its first failure. At most 1024
-/// ([`max_destinations`](Self::max_destinations)) have one at a time. When there is no place for another, the full
-/// buckets are dropped, because new ones would be full as well. No other bucket is dropped, because that would add
-/// tokens. If none is full, all destinations without a place share one bucket.
+/// ([`max_destinations`](Self::max_destinations)) have one at a time. If there is no place for another, a full bucket is
+/// dropped, because a new one would be full as well. If none of those next in turn is full, the one that was used least
+/// recently is dropped. Its destination may then be sent as many retries again as a full bucket grants: three by default,
+/// ten after lost connections. A bucket with a retry under way is not dropped. If each has one, the destinations without
+/// a place share one bucket. It may refuse a retry, but never a call.
 ///
 /// # Sharing
 ///
@@ -292,8 +294,7 @@ impl RetryBudget {
     ///
     /// # Errors
     ///
-    /// Returns an error unless `most` is from 1 to 65536. Each new destination copies the table, which beyond that
-    /// would take milliseconds.
+    /// Returns an error unless `most` is from 1 to 65536.
     pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
         self.state.settings.max_destinations(most).map(Self::build)
     }

@@ -92,9 +92,9 @@ impl<B: DestinationBucket> Store for Shared<B> {
     }
 }
 
-/// Records an event in a bucket that cannot be retired meanwhile.
+/// Records an event in a bucket that is never retired.
 #[inline]
-pub(super) fn record_in<B: DestinationBucket>(
+fn record_in<B: DestinationBucket>(
     bucket: &Arc<B>,
     event: Event,
     cost: u32,

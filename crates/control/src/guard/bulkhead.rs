@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use reattempt_core::ConfigError;
-use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused, Resume};
+use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Refused, Resume};
 
-use super::keyed::{Hold, Keyed};
 use super::line::Patience;
 use super::places::{Pass, Places, Rule, Usage};
 use crate::destination_table::{DEFAULT_DESTINATIONS, Entry, checked_destinations};
+use crate::keyed::{Hold, Keyed};
 
 /// A limit on calls in flight for each destination.
 ///
@@ -32,6 +32,8 @@ use crate::destination_table::{DEFAULT_DESTINATIONS, Entry, checked_destinations
 ///   A released place goes to the first call in line in the same step, so no newcomer overtakes it.
 /// - The place is held until the response body ends. [`release_at_head`](Self::release_at_head) frees it at the head.
 /// - A limit of 0 admits nothing, and nothing waits for it.
+/// - If the [table](Self::max_destinations) is full, a destination without a call in flight leaves for a newcomer, and
+///   nothing is lost. If each has one, calls to the newcomer are admitted without a limit.
 /// - A body that is not read holds its place. [`usage`](Self::usage) has the number of bodies that have not ended and
 ///   the age of the oldest.
 ///
@@ -145,7 +147,8 @@ impl Default for Bulkhead {
 }
 
 impl Entry for Places {
-    fn retire(&self, _: Duration) -> bool {
+    /// Nothing is lost with places that no call holds.
+    fn retire(&self, _: Duration, _: bool, _: &dyn Fn() -> bool) -> bool {
         self.retire()
     }
 }
@@ -157,11 +160,11 @@ impl Guard for Bulkhead {
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<BulkheadTicket> {
         let create = |_: &Arc<str>| Places::new(&self.rules.load().rule);
         let admitted = self.places.with(arrival.destination, arrival.now, create, |places| {
-            let ticket = |pass| BulkheadTicket { places: places.hold(), pass };
-            places.admit(arrival).map(|admitted| admitted.map(ticket))
+            let admitted = places.admit(arrival)?;
+            Some(admitted.map(|pass| BulkheadTicket { places: places.hold(), pass }))
         });
-        // Behind the table's lock no entry is retired, so there is always an answer.
-        admitted.unwrap_or(Admit::Refused(Refused::new(GuardKind::Bulkhead, Reason::Full)))
+        let without = BulkheadTicket { places: Hold::Nothing, pass: Pass::Held { in_flight: 0 } };
+        admitted.unwrap_or(Admit::Admitted(without))
     }
 
     #[inline(always)]

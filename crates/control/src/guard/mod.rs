@@ -5,7 +5,6 @@ mod adaptive;
 mod breaker;
 mod bulkhead;
 mod heads;
-mod keyed;
 mod line;
 mod places;
 mod rate_limit;

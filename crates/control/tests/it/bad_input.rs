@@ -13,15 +13,15 @@ use super::guards::{HOST, NOW, SECOND, admit, at, reason, wait};
 /// Each newcomer is admitted, and the table stays as small as it was set.
 // G-20
 #[test]
-fn a_million_destinations_stay_bounded() {
+fn many_destinations_stay_bounded() {
     let breaker = CircuitBreaker::rate().consecutive_failures(5).max_destinations(64).unwrap();
     let limit = RateLimit::new(Limit::per_second(1), u32::MAX).max_destinations(64).unwrap();
     let both = (breaker.clone(), limit.clone());
     let mut host = String::new();
-    for number in 0..1_000_000_u64 {
+    for number in 0..100_000_u64 {
         host.clear();
         write!(host, "host-{number}").unwrap();
-        let now = NOW + SECOND * u32::try_from(number / 1000).unwrap();
+        let now = NOW + SECOND * u32::try_from(number / 100).unwrap();
         let Admit::Admitted(ticket) = both.admit(&Arrival::new(&host, now)) else {
             panic!("{host} is refused");
         };

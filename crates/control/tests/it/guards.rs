@@ -40,6 +40,13 @@ pub(crate) fn admit<G: Guard>(guard: &G, now: Duration) -> Result<G::Ticket, Ref
     }
 }
 
+pub(crate) fn admit_to<G: Guard>(guard: &G, host: &str, now: Duration) -> Option<G::Ticket> {
+    match guard.admit(&Arrival::new(host, now).impatient()) {
+        Admit::Admitted(ticket) => Some(ticket),
+        _ => None,
+    }
+}
+
 /// A call in line.
 pub(crate) struct Waiting<'a, G: Guard> {
     guard: &'a G,

@@ -16,6 +16,7 @@ mod contention;
 mod destinations;
 mod guards;
 mod model;
+mod newcomers;
 mod quota;
 mod rate_limit;
 mod send_rate;

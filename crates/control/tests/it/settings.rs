@@ -230,9 +230,13 @@ fn debug_lists_emptiest_buckets_first() {
          destinations: 3, not_full: {\"api.example:443\": 0.0, \"pay.example:443\": 7.0} }"
     );
 
-    for name in 0..20 {
-        retry(&budget, &format!("{name}"), Duration::ZERO, 1);
+    let failure = Failure::new(FailureKind::Server);
+    let retry_to = |name: &str| budget.acquire(name, &failure, Duration::ZERO).unwrap().spend();
+    for _ in 0..10 {
+        budget.on_success("api.example:443", 0);
     }
+    let _under_way = ["api.example:443", "pay.example:443"].map(retry_to);
+    let _under_way: Vec<_> = (0..20).map(|name| retry_to(&format!("{name}"))).collect();
     let text = format!("{budget:?}");
     assert!(text.contains("destinations: 20, not_full: {\"api.example:443\": 0.0, "), "{text}");
     assert!(text.ends_with("more: 4}, others: 8.0 }"), "{text}");

@@ -6,19 +6,12 @@ use reattempt_control::{
     AdaptiveLimit, Bulkhead, CircuitBreaker, Latencies, Limit, RateLimit, RetryBudget, SendRate,
     Throttle,
 };
-use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Quota, Reason};
+use reattempt_core::guard::{Arrival, End, Guard, Health, Quota, Reason};
 use reattempt_core::{Budget, Failure, FailureKind, ServerHint};
 
-use crate::guards::{HOST, NOW, SECOND, admit, at, reason, wait, wait_until};
+use crate::guards::{HOST, NOW, SECOND, admit, admit_to, at, reason, wait, wait_until};
 
 const OTHER: &str = "https://other.example";
-
-fn admit_to<G: Guard>(guard: &G, host: &str, now: Duration) -> Option<G::Ticket> {
-    match guard.admit(&Arrival::new(host, now).impatient()) {
-        Admit::Admitted(ticket) => Some(ticket),
-        _ => None,
-    }
-}
 
 #[test]
 fn latencies_count_their_samples() {
@@ -233,14 +226,17 @@ fn idle_destinations_leave_their_places() {
     assert_eq!((requests("c"), requests("d")), (1, 0), "d would share, if c did");
 }
 
-/// Destinations past the bound share one state, and report it.
-// G-20
+/// A destination for which there is no place is admitted without a state.
+// G-20, trap 52
 #[test]
-fn places_past_the_bound_report_their_state() {
-    let bulkhead = Bulkhead::new(3).max_destinations(1).unwrap();
-    let _held = ["a", "b", "c"].map(|host| admit_to(&bulkhead, host, NOW).unwrap());
-    let in_flight = ["a", "b", "c", "d"].map(|host| bulkhead.usage(host, NOW).in_flight);
-    assert_eq!(in_flight, [1, 2, 2, 2]);
+fn call_past_the_bound_has_no_state() {
+    let bulkhead = Bulkhead::new(1).max_destinations(1).unwrap();
+    let held = ["a", "b", "b"].map(|host| admit_to(&bulkhead, host, NOW).unwrap());
+    let in_flight = ["a", "b"].map(|host| bulkhead.usage(host, NOW).in_flight);
+    assert_eq!(in_flight, [1, 0]);
+    held.into_iter().for_each(|ticket| drop(bulkhead.end(ticket, &End::Unsent, NOW)));
+    let _held = admit_to(&bulkhead, "b", NOW).unwrap();
+    assert_eq!(bulkhead.usage("b", NOW).in_flight, 1, "there is a place again");
 }
 
 #[test]
@@ -319,9 +315,9 @@ fn waiting_call_is_woken_by_its_last_waker() {
 #[test]
 fn doubt_without_a_place_is_listed() {
     let budget = RetryBudget::cautious().max_destinations(1).unwrap();
-    for host in ["a", "b"] {
-        budget.on_failure(host, &Failure::new(FailureKind::Server), NOW);
-    }
+    let failure = Failure::new(FailureKind::Server);
+    let _under_way = budget.acquire_after_failure("a", &failure, NOW).unwrap().spend();
+    budget.on_failure("b", &failure, NOW);
     let text = format!("{budget:?}");
     assert!(text.ends_with("others: 10.0 with doubt 1 }"), "{text}");
 }

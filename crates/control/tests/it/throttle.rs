@@ -196,7 +196,7 @@ fn settings_outside_their_range() {
 }
 
 /// Clones and new settings keep the counts; destinations are bounded.
-// G-9, G-19, G-20
+// G-9, G-19, G-20, trap 52
 #[test]
 fn counts_are_kept_and_bounded() {
     let throttle = seeded().max_destinations(8).unwrap();
@@ -207,6 +207,9 @@ fn counts_are_kept_and_bounded() {
     for number in 0..50_000_u32 {
         let (host, now) = (format!("host-{number}"), NOW + Duration::from_micros(number.into()));
         assert!(matches!(throttle.admit(&Arrival::new(&host, now)), Admit::Admitted(_)));
+        if number % 4 == 0 {
+            assert_eq!(counts(&throttle, now).0, before.0, "it is used");
+        }
     }
     let text = format!("{throttle:?}");
     assert!(text.contains("destinations: 8") && text.contains(HOST), "{text}");

@@ -172,15 +172,15 @@ fn total_outage_adds_next_to_no_load() {
     assert_eq!(budget.refusals(), 600_000 - retries);
 }
 
-// trap 15
+/// While a retry is under way, its bucket stays. The newcomers share one.
+// trap 15, trap 52
 #[test]
-fn bucket_that_is_not_full_is_not_dropped() {
+fn bucket_with_retry_under_way_is_not_dropped() {
     let budget = without_trickle(0.1, 2.0).max_destinations(2).unwrap();
-    drain(&budget, "a", START, 2);
-    drain(&budget, "b", START, 1);
-    for name in 0..100 {
-        drain(&budget, &format!("newcomer {name}"), START, 1);
-    }
+    let _under_way = ["a", "b"].map(|name| acquire(&budget, name, START).unwrap().spend());
+    drain(&budget, "a", START, 1);
+    let sent = (0..100).map(|name| drain(&budget, &format!("newcomer {name}"), START, 1));
+    assert_eq!(sent.sum::<u32>(), 2);
     assert_eq!(budget.balance("a"), 0.0);
     assert!(acquire(&budget, "a", START).is_none(), "no token was made by forgetting");
     assert_eq!(drain(&budget, "b", START, 10), 1);
@@ -205,14 +205,16 @@ fn full_bucket_makes_room_for_newcomer() {
 fn permit_past_its_bucket_makes_no_token() {
     let budget = RetryBudget::percent(10).max_destinations(1).unwrap();
     let permits: Vec<_> = (0..10).map(|_| acquire(&budget, "a", START).unwrap()).collect();
-    // A thousand seconds later time has filled the bucket, and a newcomer takes its place.
+    // A thousand seconds later time has filled the bucket. It stays, because of the permits.
     let later = Duration::from_secs(1000);
-    let newcomer = acquire(&budget, "b", later).unwrap();
-    assert_eq!(names(&budget), ["b"]);
-    drop(newcomer);
-    drain(&budget, "a", later, 100);
+    drop(acquire(&budget, "b", later).unwrap());
+    assert_eq!(names(&budget), ["a"]);
+    drain(&budget, "a", later, 5);
     drop(permits);
-    assert!(acquire(&budget, "a", later).is_none());
+    assert_eq!(budget.balance("a"), 10.0);
+    drop(acquire(&budget, "b", later).unwrap());
+    assert_eq!(names(&budget), ["b"]);
+    assert_eq!(drain(&budget, "a", later, 100), 10);
 }
 
 // trap 15
@@ -231,17 +233,19 @@ fn one_bad_host_does_not_starve_the_others() {
 #[test]
 fn number_of_destinations_is_bounded() {
     let budget = RetryBudget::percent(10);
-    // Each leaves a bucket behind that is not full.
-    let sent: u32 = (0..5000).map(|name| drain(&budget, &format!("host-{name}"), START, 1)).sum();
+    let retry = |name: u32| acquire(&budget, &format!("host-{name}"), START).map(Permit::spend);
+    let under_way: Vec<_> = (0..5000).filter_map(retry).collect();
     assert_eq!(budget.destinations().len(), 1024);
-    // Those past the bound have shared one bucket.
-    assert_eq!(sent, 1024 + 10);
-    assert_eq!(budget.balance("host-4999"), 0.0);
+    // Those past the bound have shared one bucket, because every other one has a retry under way.
+    assert_eq!(under_way.len(), 1024 + 10);
     assert_eq!(budget.refusals(), 5000 - 1034);
     for _ in 0..10 {
         budget.on_success("host-4999", 0);
     }
     assert_eq!(drain(&budget, "host-4998", START, 10), 1, "and a success of one pays for all");
+    drop(under_way);
+    assert_eq!((5000..9000).filter_map(retry).count(), 4000, "each has a bucket of its own");
+    assert_eq!(budget.destinations().len(), 1024);
 }
 
 // trap 15
@@ -281,11 +285,11 @@ fn success_is_credited_beside_any_others() {
 fn placeless_success_is_credited_to_all() {
     for name in 0..16 {
         let budget = without_trickle(0.5, 2.0).max_destinations(1).unwrap();
-        drain(&budget, "first", START, 1);
+        let _under_way = acquire(&budget, "first", START).unwrap().spend();
         drain(&budget, "second", START, 1);
         let other = format!("host-{name}");
         budget.on_success(&other, 0);
-        assert_eq!((budget.balance("first"), budget.balance("second")), (1.0, 1.5));
+        assert_eq!(budget.balance("first"), 1.0);
         budget.on_success(&other, 0);
         budget.on_success("first", 0);
         budget.on_success("first", 0);
@@ -316,11 +320,13 @@ fn unused_destination_lets_budget_be_full() {
 
     // Nor does the bucket of those who have no place.
     let budget = a_token_in_ten_seconds().max_destinations(1).unwrap();
-    drain(&budget, "busy", START, 2);
+    let _under_way = acquire(&budget, "busy", START).unwrap().spend();
+    drain(&budget, "busy", START, 1);
     drain(&budget, "once", START, 1);
-    assert_eq!((budget.balance("busy"), budget.balance("once")), (8.0, 9.0));
+    assert_eq!((budget.balance("busy"), budget.is_full()), (8.0, false));
     drop(acquire(&budget, "busy", Duration::from_secs(10)));
-    assert_eq!((budget.balance("busy"), budget.balance("once")), (9.0, 10.0));
+    (0..10).for_each(|_| budget.on_success("busy", 0));
+    assert_eq!((budget.balance("busy"), budget.is_full()), (10.0, true));
 }
 
 // trap 21

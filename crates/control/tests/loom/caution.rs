@@ -223,7 +223,7 @@ fn a_bucket_is_retired_or_counts_a_failure() {
             let (bucket, not_full) = bucket(2, failures);
             let failing = Arc::clone(&bucket);
             let failing = thread::spawn(move || failing.record(FAILURE, now));
-            let retired = bucket.retire(now);
+            let retired = bucket.retire(now, false, &|| true);
             let expected = if retired { Take::Retired } else { Take::Refused };
             assert_eq!(failing.join().unwrap(), expected);
             assert_eq!(bucket.balance().is_none(), retired);
@@ -242,10 +242,10 @@ fn a_retired_bucket_is_left_alone() {
             late.give_back(1);
             late.on_retry_end(1, true);
         });
-        let retired = bucket.retire(QUIET);
+        let retired = bucket.retire(QUIET, false, &|| true);
         late.join().unwrap();
         // A success beside it may end the attempt to retire the bucket.
-        assert!(retired || bucket.retire(QUIET));
+        assert!(retired || bucket.retire(QUIET, false, &|| true));
         assert_eq!((bucket.balance(), count(&not_full)), (None, 0));
         assert!(!bucket.credit());
     });

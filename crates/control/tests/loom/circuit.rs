@@ -223,7 +223,8 @@ fn a_call_is_admitted_or_finds_it_retired() {
     loom::model(|| {
         let scene = scene();
         let other = Arc::clone(&scene);
-        let other = thread::spawn(move || other.circuit.retire(&other.changes, NOW));
+        let other =
+            thread::spawn(move || other.circuit.retire(&other.changes, NOW, false, &|| true));
         let admitted = scene.circuit.admit(&scene.changes, NOW, None).is_some();
         assert_ne!(admitted, other.join().unwrap());
     });

@@ -3,7 +3,7 @@
 //! The table behind the slots is not explored, because the checker does not see arc-swap. No model fills the slots.
 
 #[allow(clippy::module_inception, dead_code, unreachable_pub, reason = "only what the models use")]
-#[path = "../../src/guard/keyed.rs"]
+#[path = "../../src/keyed.rs"]
 mod keyed;
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const NOW: Duration = Duration::from_secs(1);
 struct Numbered(usize);
 
 impl Entry for Numbered {
-    fn retire(&self, _: Duration) -> bool {
+    fn retire(&self, _: Duration, _: bool, _: &dyn Fn() -> bool) -> bool {
         false
     }
 }

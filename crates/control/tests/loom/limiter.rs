@@ -16,7 +16,7 @@ use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use limit::{Limit, TOKEN};
-use limiter::{Limiter, Pass, Rule};
+use limiter::{Forgets, Limiter, Pass, Rule};
 use loom::thread;
 use reattempt_core::guard::{Admit, Arrival, GuardKind, Resume};
 
@@ -90,7 +90,7 @@ fn tokens_are_taken_or_it_is_retired() {
     loom::model(|| {
         let limiter = limiter();
         let other = Arc::clone(&limiter);
-        let other = thread::spawn(move || other.retire(NOW, false));
+        let other = thread::spawn(move || other.retire(NOW, Forgets::Nothing, &|| true));
         let allowed = limiter.allow(TOKEN, NOW).is_some();
         assert_ne!(allowed, other.join().unwrap());
     });

@@ -17,13 +17,11 @@ use std::task::Waker;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use reattempt_core::guard::{
-    Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, Reason, Refused, Resume,
-};
+use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Guard, Health, Refused, Resume};
 
-use super::keyed::{FORGOTTEN, Hold, Keyed};
 use super::places::{Pass, Places, Usage};
 use crate::destination_table::Entry;
+use crate::keyed::{Hold, Keyed};
 use crate::sync::{Mutex, MutexGuard};
 use rule::is_in_use;
 use settings::{Bounds, Rules};
@@ -59,7 +57,9 @@ pub use window::LimitWindow;
 /// - Limits are from 1 to 200 and begin at 20 ([`bounds`](Self::bounds), [`initial`](Self::initial)).
 /// - Places are those of a [`Bulkhead`](crate::Bulkhead): held to the end of the body, with a [`queue`](Self::queue)
 ///   by choice.
-/// - A destination may leave the table if no call is in flight and it has had no sample for ten minutes.
+/// - If the [table](Self::max_destinations) is full, a destination without a call in flight leaves for a newcomer: one
+///   without a sample first, otherwise the one that was used least recently. The limit that was found is lost. If each
+///   has a call in flight, calls to the newcomer are admitted without a limit.
 ///
 /// ```
 /// use std::time::Duration;
@@ -208,8 +208,9 @@ impl<R: LimitRule> AdaptiveLimit<R> {
 }
 
 impl<R: LimitRule> Entry for Tenant<R> {
-    fn retire(&self, now: Duration) -> bool {
-        self.window.open_for(now).is_none_or(|open| open >= FORGOTTEN) && self.places.retire()
+    /// The limit that was found is lost.
+    fn retire(&self, _: Duration, forgets: bool, _: &dyn Fn() -> bool) -> bool {
+        (forgets || self.window.is_new()) && self.places.retire()
     }
 }
 
@@ -220,11 +221,11 @@ impl<R: LimitRule> Guard for AdaptiveLimit<R> {
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<AdaptiveTicket<R>> {
         let create = |_: &Arc<str>| Tenant::new(&self.rules.load());
         let admitted = self.tenants.with(arrival.destination, arrival.now, create, |tenant| {
-            let ticket = |pass| AdaptiveTicket { tenant: tenant.hold(), pass };
-            tenant.places.admit(arrival).map(|admitted| admitted.map(ticket))
+            let admitted = tenant.places.admit(arrival)?;
+            Some(admitted.map(|pass| AdaptiveTicket { tenant: tenant.hold(), pass }))
         });
-        // Behind the table's lock no entry is retired, so there is always an answer.
-        admitted.unwrap_or(Admit::Refused(Refused::new(GuardKind::AdaptiveLimit, Reason::Full)))
+        let without = AdaptiveTicket { tenant: Hold::Nothing, pass: Pass::Held { in_flight: 0 } };
+        admitted.unwrap_or(Admit::Admitted(without))
     }
 
     #[inline(always)]

@@ -10,9 +10,9 @@ use reattempt_core::guard::GuardKind;
 
 use super::{AdaptiveLimit, Aimd, Gradient2, LimitRule, Tenant, Vegas};
 use crate::destination_table::{DEFAULT_DESTINATIONS, checked_destinations};
-use crate::guard::keyed::Keyed;
 use crate::guard::line::Patience;
 use crate::guard::places::Rule;
+use crate::keyed::Keyed;
 
 #[derive(Debug, Clone)]
 pub(super) struct Rules<R> {

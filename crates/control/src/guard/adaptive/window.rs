@@ -117,10 +117,9 @@ impl Window {
         Some(LimitWindow { served: low(counts), dropped, latency, in_flight })
     }
 
-    /// Returns the time since the window began; `None` before its first sample.
-    pub(crate) fn open_for(&self, now: Duration) -> Option<Duration> {
-        let start = self.start.load(Ordering::Acquire);
-        (start > 0).then(|| now.saturating_sub(Duration::from_nanos(start)))
+    /// Returns `true` before the first sample.
+    pub(crate) fn is_new(&self) -> bool {
+        self.start.load(Ordering::Acquire) == 0
     }
 }
 

@@ -146,11 +146,21 @@ impl Circuit {
         former
     }
 
-    /// Retires the circuit if it is in its initial state at `now`. Returns `true` if it did.
-    pub(crate) fn retire(&self, changes: &Changes, now: Duration) -> bool {
+    /// Retires the circuit if it is in its initial state at `now`. Any other state that the user has not forced may be
+    /// forgotten, which closes the circuit. Returns `true` if it was retired.
+    pub(crate) fn retire(
+        &self,
+        changes: &Changes,
+        now: Duration,
+        forgets: bool,
+        is_idle: &dyn Fn() -> bool,
+    ) -> bool {
         self.with(changes, |rules, machine| {
             machine.advance(rules, now);
-            machine.retired = machine.is_initial();
+            if forgets && machine.state != BreakerState::ForcedOpen && is_idle() {
+                machine.force(rules, BreakerState::Closed, now);
+            }
+            machine.retired = machine.is_initial() && is_idle();
             machine.retired
         })
     }

@@ -30,8 +30,8 @@ use arc_swap::ArcSwap;
 use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Refused};
 use reattempt_core::{ServerHint, Warning};
 
-use super::keyed::{Found, Hold, Keyed};
 use crate::destination_table::Entry;
+use crate::keyed::{Found, Hold, Keyed};
 use changes::Changes;
 use circuit::Circuit;
 use machine::{Ending, Machine};
@@ -86,8 +86,10 @@ use counts::Outcome;
 /// - If the server asks for a longer delay with the failure that opens the breaker, the open time is that delay, up
 ///   to [`max_timeout`](Self::max_timeout).
 /// - Time does not go back: an earlier moment counts as the latest one seen.
-/// - At most [`max_destinations`](Self::max_destinations) have a breaker of their own. If the table is full, breakers
-///   that are closed and have an empty window may leave. Destinations without a place share one breaker.
+/// - At most [`max_destinations`](Self::max_destinations) have a breaker of their own. If the table is full, a breaker
+///   without a call in flight leaves for a newcomer: one that is closed and has an empty window first, otherwise the one
+///   that was used least recently. Its state is lost, and an open one is reported as closed. One that is
+///   [isolated](Self::isolate) stays. If none may leave, calls to the newcomer are admitted without a breaker.
 ///
 /// ```
 /// use std::time::Duration;
@@ -190,25 +192,19 @@ impl CircuitBreaker {
     }
 
     fn force(&self, destination: &str, state: BreakerState, now: Duration) {
-        self.with(destination, now, |tenant| {
+        let force = |tenant: Found<'_, Tenant>| {
             tenant
                 .step(|rules, machine| (!machine.retired).then(|| machine.force(rules, state, now)))
-        });
+        };
+        self.circuits.set(destination, now, self.create(), force);
         self.shared.notify();
     }
 
-    #[inline]
-    fn with<R>(
-        &self,
-        destination: &str,
-        now: Duration,
-        act: impl Fn(Found<'_, Tenant>) -> Option<R>,
-    ) -> Option<R> {
-        let create = |name: &Arc<str>| Tenant {
+    fn create(&self) -> impl Fn(&Arc<str>) -> Tenant {
+        |name| Tenant {
             circuit: Circuit::new(Arc::clone(name), self.shared.rules.load_full()),
             shared: Arc::clone(&self.shared),
-        };
-        self.circuits.with(destination, now, create, act)
+        }
     }
 }
 
@@ -221,7 +217,7 @@ impl CircuitBreaker {
         now: Duration,
         timeout: Option<Duration>,
     ) -> Admit<BreakerTicket> {
-        let admitted = self.with(destination, now, |tenant| {
+        let admitted = self.circuits.with(destination, now, self.create(), |tenant| {
             let pass = tenant.circuit.admit(&self.shared.changes, now, timeout)?;
             Some(pass.map(|pass| BreakerTicket { tenant: tenant.hold(), pass }))
         });
@@ -234,8 +230,10 @@ impl CircuitBreaker {
                 self.shared.notify();
                 Admit::Refused(refused)
             }
-            // Behind the table's lock no entry is retired, so there is always an answer.
-            None => Admit::Refused(settings::impossible()),
+            None => {
+                let pass = Pass { generation: 0, age: 0, probe: 0, tag: 0 };
+                Admit::Admitted(BreakerTicket { tenant: Hold::Nothing, pass })
+            }
         }
     }
 
@@ -331,8 +329,9 @@ impl Tenant {
 }
 
 impl Entry for Tenant {
-    fn retire(&self, now: Duration) -> bool {
-        self.circuit.retire(&self.shared.changes, now)
+    /// The state is lost, unless the user has forced it.
+    fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
+        self.circuit.retire(&self.shared.changes, now, forgets, is_idle)
     }
 }
 

@@ -6,7 +6,7 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt_core::guard::{GuardKind, Health, Reason, Refused};
+use reattempt_core::guard::Health;
 use reattempt_core::{ConfigError, Recommended, Warning};
 
 use super::rules::{Rate, Rules, Trip};
@@ -20,11 +20,6 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// The values of `min_calls` beside the default of the other rule.
 const MIN_CALLS: &str = "at most 20, unless `consecutive_failures` is set too";
-
-/// A refusal for a state that cannot be.
-pub(super) fn impossible() -> Refused {
-    Refused::new(GuardKind::CircuitBreaker, Reason::Full)
-}
 
 /// A setter returns a new breaker, whose state is its own.
 impl CircuitBreaker {

@@ -46,6 +46,22 @@ pub(crate) struct Pass {
     turn: Option<Turn>,
 }
 
+impl Pass {
+    /// The note of a call that no limiter has counted.
+    pub(crate) const UNCOUNTED: Self = Self { cost: 0, turn: None };
+}
+
+/// The state that a limiter may lose when it leaves the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Forgets {
+    /// Only a limiter leaves that behaves as a new one.
+    Nothing,
+    /// A quota that the server has stated may be lost, but no token that was taken.
+    Quota,
+    /// A rate that was found, and its tokens, may be lost.
+    Rate,
+}
+
 /// A look at a limiter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Look {
@@ -207,13 +223,25 @@ impl Limiter {
         wakers.wake();
     }
 
-    /// Retires the limiter if no call waits and a new one would behave the same, or is as good because this one is
-    /// forgotten. Returns `true` if it did.
-    pub(crate) fn retire(&self, now: Duration, is_forgotten: bool) -> bool {
+    /// Retires the limiter if no call waits, and a new one would behave the same but for what is forgotten. Returns
+    /// `true` if it did.
+    pub(crate) fn retire(
+        &self,
+        now: Duration,
+        forgets: Forgets,
+        is_idle: &dyn Fn() -> bool,
+    ) -> bool {
         let mut state = self.lock();
-        state.advance(now);
-        let is_new = !state.own && state.tokens.is_initial();
-        state.retired = (is_new || is_forgotten) && state.line.is_empty();
+        let may_leave = match forgets {
+            Forgets::Nothing => {
+                let mut tokens = state.tokens;
+                tokens.advance(nanos(now));
+                !state.own && tokens.is_initial()
+            }
+            Forgets::Quota => !state.own && state.tokens.is_full_without_quota(nanos(now)),
+            Forgets::Rate => true,
+        };
+        state.retired = may_leave && state.line.is_empty() && is_idle();
         state.retired
     }
 

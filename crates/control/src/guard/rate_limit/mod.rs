@@ -25,11 +25,11 @@ use reattempt_core::guard::{
     Admit, Arrival, End, Guard, GuardKind, Quota, Reason, Refused, Resume,
 };
 
-use super::keyed::{Found, Hold, Keyed};
 use super::line::Wakers;
 use super::time::nanos;
 use crate::destination_table::Entry;
-use limiter::{Limiter, Look, Pass};
+use crate::keyed::{Found, Hold, Keyed};
+use limiter::{Forgets, Limiter, Look, Pass};
 use settings::Rules;
 use tokens::Booking;
 
@@ -64,6 +64,11 @@ pub use reservation::Reservation;
 /// - Waiting calls go in the order in which they came. A waiting call that is not polled blocks no other.
 /// - If the rate changes, calls that wait go earlier or later. A [`Reservation`] keeps its moment.
 /// - A call that is admitted and not sent returns its token.
+/// - If the [table](Self::max_destinations) is full, a destination whose tokens are full again leaves for a newcomer,
+///   unless a call is in flight or a reservation is kept. No token is lost or made. A quota that the server has stated
+///   is forgotten, and the next response states it again. If no destination may leave, newcomers share the tokens of one
+///   more. They may be refused because of each other.
+/// - A destination whose own rate or burst was set never leaves, and finds a place past the bound.
 ///
 /// ```
 /// use std::time::Duration;
@@ -127,7 +132,7 @@ impl RateLimit {
     ) -> Reservation {
         let granted = self.with(destination, now, |limiter| {
             let booked = limiter.reserve(cost(n), now, latest)?;
-            Some(booked.ok().map(|booking: Booking| (Arc::clone(limiter.entry), booking)))
+            Some(booked.ok().map(|booking: Booking| (limiter.into_entry(), booking)))
         });
         Reservation { granted: granted.flatten() }
     }
@@ -176,7 +181,8 @@ impl RateLimit {
     /// A reset of zero restores the destination's own rate. Resets are cut to [`longest_reset`](Self::longest_reset).
     pub fn follow(&self, destination: &str, remaining: u32, reset: Duration, now: Duration) {
         let quota = Quota::new(remaining, reset);
-        let first = self.with(destination, now, |limiter| self.follow_at(&limiter, quota, now));
+        let follow = |limiter: Found<'_, Limiter>| self.follow_at(&limiter, quota, now);
+        let first = self.limiters.with(destination, now, self.create(), follow);
         first.into_iter().for_each(Wakers::wake);
     }
 
@@ -212,7 +218,8 @@ impl RateLimit {
     }
 
     fn change(&self, destination: &str, now: Duration, change: impl Fn(&mut tokens::Tokens)) {
-        let first = self.with(destination, now, |limiter| limiter.change(now, &change));
+        let change = |limiter: Found<'_, Limiter>| limiter.change(now, &change);
+        let first = self.limiters.set(destination, now, self.create(), change);
         first.into_iter().for_each(Wakers::wake);
     }
 
@@ -223,6 +230,11 @@ impl RateLimit {
         }
     }
 
+    fn create(&self) -> impl Fn(&Arc<str>) -> Limiter {
+        |_| Limiter::new(self.rules.load().rule)
+    }
+
+    /// Uses the limiter of `destination`, or else the one that destinations without a place share.
     #[inline]
     fn with<R>(
         &self,
@@ -230,8 +242,8 @@ impl RateLimit {
         now: Duration,
         act: impl Fn(Found<'_, Limiter>) -> Option<R>,
     ) -> Option<R> {
-        let create = |_: &Arc<str>| Limiter::new(self.rules.load().rule);
-        self.limiters.with(destination, now, create, act)
+        let own = self.limiters.with(destination, now, self.create(), &act);
+        own.or_else(|| self.limiters.shared().and_then(&act))
     }
 }
 
@@ -242,8 +254,9 @@ fn cost(n: u32) -> u64 {
 }
 
 impl Entry for Limiter {
-    fn retire(&self, now: Duration) -> bool {
-        self.retire(now, false)
+    /// A quota that the server has stated is lost, and stated again. No token is.
+    fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
+        self.retire(now, if forgets { Forgets::Quota } else { Forgets::Nothing }, is_idle)
     }
 }
 
@@ -253,10 +266,10 @@ impl Guard for RateLimit {
     #[inline(always)]
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<RateTicket> {
         let admitted = self.with(arrival.destination, arrival.now, |limiter| {
-            let ticket = |pass| RateTicket { limiter: limiter.hold(), pass };
-            limiter.admit(TOKEN, arrival).map(|admitted| admitted.map(ticket))
+            let admitted = limiter.admit(TOKEN, arrival)?;
+            Some(admitted.map(|pass| RateTicket { limiter: limiter.hold(), pass }))
         });
-        // Behind the table's lock no entry is retired, so there is always an answer.
+        // The shared limiter is never retired, so there is always an answer.
         admitted.unwrap_or(Admit::Refused(Refused::new(GuardKind::RateLimit, Reason::Full)))
     }
 
@@ -264,7 +277,12 @@ impl Guard for RateLimit {
         let limiter = self.limiters.held(&ticket.limiter)?;
         match *end {
             End::Unsent => limiter.unsent(&ticket.pass, now),
-            End::Judged { quota: Some(quota), .. } => self.follow_and_wake(limiter, quota, now),
+            // The quota of one server is none for others.
+            End::Judged { quota: Some(quota), .. }
+                if !self.limiters.has_no_place(&ticket.limiter) =>
+            {
+                self.follow_and_wake(limiter, quota, now);
+            }
             _ => {}
         }
         None

@@ -11,8 +11,8 @@ use reattempt_core::{ConfigError, Recommended, Warning};
 use super::limiter::{Limiter, Rule};
 use super::{Limit, RateLimit, TOKEN, cost};
 use crate::destination_table::{DEFAULT_DESTINATIONS, checked_destinations};
-use crate::guard::keyed::Keyed;
 use crate::guard::line::Patience;
+use crate::keyed::Keyed;
 
 const HOUR: Duration = Duration::from_secs(3600);
 

@@ -130,6 +130,13 @@ impl Tokens {
         self.is_infinite() || !self.follows() && self.balance == self.capacity
     }
 
+    /// Returns `true` if the own rate would have filled the bucket by now, however few tokens it had.
+    pub(crate) fn is_full_without_quota(&self, now: u64) -> bool {
+        let missing = self.burst.saturating_add(self.balance.min(0).unsigned_abs());
+        let full = self.limit.time_for(missing, 0).and_then(|time| self.now.checked_add(time));
+        self.follows() && full.is_some_and(|full| full <= now)
+    }
+
     /// Takes `cost` millionths that are there at `latest`.
     #[inline]
     pub(crate) fn book(&mut self, cost: u64, latest: u64) -> Result<Booking, Unbookable> {

@@ -11,16 +11,14 @@ use std::task::Waker;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use reattempt_core::guard::{
-    Admit, Arrival, End, Guard, GuardKind, Health, Reason, Refused, Resume,
-};
+use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Refused, Resume};
 
-use super::keyed::{FORGOTTEN, Hold, Keyed};
 use super::line::Wakers;
-use super::rate_limit::limiter::{Limiter, Pass};
+use super::rate_limit::limiter::{Forgets, Limiter, Pass};
 use super::rate_limit::{Limit, TOKEN};
 use super::time::nanos;
 use crate::destination_table::Entry;
+use crate::keyed::{Hold, Keyed};
 use crate::sync::Mutex;
 use cubic::{Cubic, News};
 use settings::Rules;
@@ -49,8 +47,11 @@ use settings::Rules;
 /// The measured rate is that of outcomes, in half seconds. Other failures do not move the rate. A 503 is often an
 /// outage, so it does not. For a server that throttles with 503, add a classifier that returns `Verdict::throttled`.
 ///
-/// Calls without a token wait in line, as at a [`RateLimit`](crate::RateLimit). A destination without waiting calls
-/// leaves the table if it was never refused, or if no outcome was recorded for ten minutes.
+/// Calls without a token wait in line, as at a [`RateLimit`](crate::RateLimit).
+///
+/// If the [table](Self::max_destinations) is full, a destination without a call in flight leaves for a newcomer: one
+/// that was never refused first, otherwise the one that was used least recently. The rate that was found is lost. If
+/// each has a call in flight, calls to the newcomer are admitted without a rate.
 ///
 /// ```
 /// use std::time::Duration;
@@ -129,9 +130,10 @@ impl SendRate {
 }
 
 impl Entry for Tenant {
-    fn retire(&self, now: Duration) -> bool {
-        let last = self.cubic.lock().unwrap_or_else(PoisonError::into_inner).now;
-        self.limiter.retire(now, now.saturating_sub(last) >= FORGOTTEN)
+    /// The rate that was found is lost.
+    fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
+        let forgets = if forgets { Forgets::Rate } else { Forgets::Nothing };
+        self.limiter.retire(now, forgets, is_idle)
     }
 }
 
@@ -142,11 +144,11 @@ impl Guard for SendRate {
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<SendTicket> {
         let create = |_: &Arc<str>| Tenant::new(&self.rules.load());
         let admitted = self.tenants.with(arrival.destination, arrival.now, create, |tenant| {
-            let ticket = |pass| SendTicket { tenant: tenant.hold(), pass };
-            tenant.limiter.admit(TOKEN, arrival).map(|admitted| admitted.map(ticket))
+            let admitted = tenant.limiter.admit(TOKEN, arrival)?;
+            Some(admitted.map(|pass| SendTicket { tenant: tenant.hold(), pass }))
         });
-        // Behind the table's lock no entry is retired, so there is always an answer.
-        admitted.unwrap_or(Admit::Refused(Refused::new(GuardKind::SendRate, Reason::Full)))
+        admitted
+            .unwrap_or(Admit::Admitted(SendTicket { tenant: Hold::Nothing, pass: Pass::UNCOUNTED }))
     }
 
     fn end(&self, ticket: SendTicket, end: &End, now: Duration) -> Option<SendTicket> {

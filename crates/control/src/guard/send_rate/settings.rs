@@ -10,9 +10,9 @@ use reattempt_core::guard::GuardKind;
 
 use super::{Limit, SendRate, Tenant};
 use crate::destination_table::{DEFAULT_DESTINATIONS, checked_destinations};
-use crate::guard::keyed::Keyed;
 use crate::guard::line::Patience;
 use crate::guard::rate_limit::limiter::Rule;
+use crate::keyed::Keyed;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {

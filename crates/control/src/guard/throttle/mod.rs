@@ -12,8 +12,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Health, Reason, Refused};
 
-use super::keyed::{Hold, Keyed};
 use crate::destination_table::Entry;
+use crate::keyed::{Hold, Keyed};
 use crate::sync::{Mutex, MutexGuard};
 use settings::{MILLION, Rule, Rules};
 use window::{Requests, Window};
@@ -38,6 +38,9 @@ use window::{Requests, Window};
 /// - Every other outcome than [`Overloaded`](Health::Overloaded) and [`Unavailable`](Health::Unavailable) is an
 ///   accept, a 500 included. So is a call that is under way or abandoned.
 /// - A refusal has no known wait: the next call may be admitted.
+/// - If the [table](Self::max_destinations) is full, a destination without a call in flight leaves for a newcomer: one
+///   without counts first, otherwise the one that was used least recently. Its counts are lost, so ten more calls pass
+///   to a server that refuses them. If each has a call in flight, calls to the newcomer are admitted without counts.
 ///
 /// ```
 /// use std::time::Duration;
@@ -184,10 +187,12 @@ impl Throttle {
 }
 
 impl Entry for Tenant {
-    fn retire(&self, now: Duration) -> bool {
+    /// The counts are lost.
+    fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         let mut state = self.lock();
         state.window.advance(now);
-        state.retired = state.window.total() == Requests::default();
+        let is_new = state.window.total() == Requests::default();
+        state.retired = (forgets || is_new) && is_idle();
         state.retired
     }
 }
@@ -207,8 +212,8 @@ impl Guard for Throttle {
         });
         match admitted {
             Some(Some(ticket)) => Admit::Admitted(ticket),
-            // Behind the table's lock no entry is retired, so there is always an answer.
-            Some(None) | None => Admit::Refused(REFUSED),
+            Some(None) => Admit::Refused(REFUSED),
+            None => Admit::Admitted(ThrottleTicket { tenant: Hold::Nothing, age: 0 }),
         }
     }
 

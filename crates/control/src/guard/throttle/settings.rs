@@ -11,7 +11,7 @@ use reattempt_core::ConfigError;
 
 use super::{Tenant, Throttle};
 use crate::destination_table::{DEFAULT_DESTINATIONS, checked_destinations};
-use crate::guard::keyed::Keyed;
+use crate::keyed::Keyed;
 
 /// The millionths of one.
 pub(super) const MILLION: u64 = 1_000_000;

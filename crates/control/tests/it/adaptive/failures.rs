@@ -256,8 +256,8 @@ fn bounds_outside_their_range() {
     }
 }
 
-/// Destinations past the bound take no memory; a limit that was found stays for ten minutes.
-// G-20
+/// Destinations past the bound take no memory. A limit that was found stays while its destination is used.
+// G-20, trap 52
 #[test]
 fn destinations_stay_within_the_bound() {
     let limit = AdaptiveLimit::aimd().max_destinations(4).unwrap();
@@ -271,11 +271,18 @@ fn destinations_stay_within_the_bound() {
             }
             other => panic!("{other:?}"),
         }
+        if number % 2 == 0 {
+            limit.end(admit(&limit, arrival.now).unwrap(), &End::Unsent, arrival.now);
+        }
     }
     assert!(format!("{limit:?}").contains("destinations: 4"));
     assert_eq!(limit_of(&limit), 22);
-    let later = Arrival::new("newcomer", NOW + SECOND * 700);
-    assert!(matches!(limit.admit(&later), Admit::Admitted(_)));
+    for host in ["a", "b", "c", "d", "e"] {
+        let Admit::Admitted(ticket) = limit.admit(&Arrival::new(host, at(4000))) else {
+            panic!("{host} is refused");
+        };
+        end_call(&limit, ticket, &SERVED, at(4000));
+    }
     assert_eq!(limit_of(&limit), 20, "it has left");
 }
 

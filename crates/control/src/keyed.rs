@@ -1,18 +1,15 @@
-//! The entries of one guard: the bounded table, and slots in front of it for the first destinations.
+//! The entries of one budget or guard: the bounded table, and slots in front of it for the first destinations.
 //!
 //! The first destinations keep their entries, in slots that never change. So a look-up among them loads no table, and
-//! a ticket holds the number of such a slot and counts no references. A search of the full table for entries that may
-//! leave runs at most once a second, not for each newcomer.
+//! a ticket holds the number of such a slot and counts no references. Names that come first keep these slots for ever,
+//! whoever chose them. Then other names are looked up in the table, which takes longer and changes nothing else.
 
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::destination_table::{DestinationTable, Entry, Place, find};
-use crate::sync::{AtomicU64, AtomicUsize, OnceLock, Ordering};
-
-/// The time without an outcome after which a learned state may be dropped: it no longer describes the server.
-pub(crate) const FORGOTTEN: Duration = Duration::from_secs(600);
+use crate::destination_table::{DestinationTable, Entry, Place};
+use crate::sync::{AtomicUsize, OnceLock, Ordering};
 
 /// The least bound with which entries are kept. In a smaller table every entry must be able to leave.
 const KEEPS: usize = 64;
@@ -24,7 +21,7 @@ const MOST_KEPT: usize = 64;
 /// The most destinations that `Debug` lists.
 const LISTED: usize = 16;
 
-/// The entries of one guard. Past the bound, destinations share one.
+/// The entries of one budget or guard.
 pub(crate) struct Keyed<E> {
     table: DestinationTable<E>,
     /// The entries that are never retired: [`SHARED`], [`FIRST`], and from [`NEXT`] on those of further destinations.
@@ -34,26 +31,27 @@ pub(crate) struct Keyed<E> {
     /// The number of destinations whose entries are kept, and the most. It changes behind the table's lock.
     kept: AtomicUsize,
     most_kept: usize,
-    /// The second from which on a newcomer to the full table searches it for entries that may leave.
-    search_at: AtomicU64,
     /// `false` if all destinations share one entry.
     by_destination: bool,
 }
 
-/// An entry that was found, with its slot unless it may be retired.
-pub(crate) struct Found<'a, E> {
-    pub(crate) entry: &'a Arc<E>,
-    slot: Option<usize>,
+/// An entry that was found, and is held before it is used.
+pub(crate) enum Found<'a, E> {
+    /// An entry that is never retired, and its slot.
+    Kept(&'a Arc<E>, usize),
+    Counted(Arc<E>),
 }
 
-/// A ticket's hold on its entry.
+/// A ticket's hold on its entry. A table entry that is held is not retired.
 pub(crate) enum Hold<E> {
     /// The slot of an entry that is never retired.
     Kept(usize),
     Counted(Arc<E>),
+    /// The call was admitted without a state, because each entry that might have left had calls in flight.
+    Nothing,
 }
 
-/// The slot that destinations without an entry of their own share.
+/// The slot of the entry that all destinations share, or those for which there is no place.
 const SHARED: usize = 0;
 /// The slot of the first destination.
 const FIRST: usize = 1;
@@ -62,10 +60,18 @@ const NEXT: usize = 2;
 
 impl<E> Found<'_, E> {
     #[inline]
-    pub(crate) fn hold(&self) -> Hold<E> {
-        match self.slot {
-            Some(slot) => Hold::Kept(slot),
-            None => Hold::Counted(Arc::clone(self.entry)),
+    pub(crate) fn hold(self) -> Hold<E> {
+        match self {
+            Self::Kept(_, slot) => Hold::Kept(slot),
+            Self::Counted(entry) => Hold::Counted(entry),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn into_entry(self) -> Arc<E> {
+        match self {
+            Self::Kept(entry, _) => Arc::clone(entry),
+            Self::Counted(entry) => entry,
         }
     }
 }
@@ -75,25 +81,26 @@ impl<E> Deref for Found<'_, E> {
 
     #[inline]
     fn deref(&self) -> &E {
-        self.entry
+        match self {
+            Self::Kept(entry, _) => entry,
+            Self::Counted(entry) => entry,
+        }
     }
 }
 
 impl<E: Entry> Keyed<E> {
     /// Creates entries for at most that many destinations, or one for all.
-    pub(crate) fn new(max_destinations: Option<usize>, others: E) -> Self {
+    pub(crate) fn new(max_destinations: Option<usize>, shared: E) -> Self {
         let most = max_destinations.unwrap_or(0);
         let most_kept = if most < KEEPS { 0 } else { (most / KEPT_PART).min(MOST_KEPT) };
-        let table = DestinationTable::new(most - most_kept, others);
-        let shared = Place { name: "".into(), entry: Arc::clone(table.others()) };
+        let shared = Place::apart("".into(), Arc::new(shared));
         let next = if most_kept == 0 { 0 } else { (2 * most_kept).next_power_of_two() };
         let empty = (FIRST..NEXT + next).map(|_| OnceLock::new());
         Self {
-            table,
+            table: DestinationTable::new(most - most_kept),
             slots: [OnceLock::from(shared)].into_iter().chain(empty).collect(),
             kept: AtomicUsize::new(0),
             most_kept,
-            search_at: AtomicU64::new(0),
             by_destination: max_destinations.is_some(),
         }
     }
@@ -104,11 +111,18 @@ impl<E: Entry> Keyed<E> {
         let slot = if self.by_destination { FIRST } else { SHARED };
         let place = self.slots.get(slot)?.get()?;
         let is_own = slot == SHARED || is_same(&place.name, destination);
-        is_own.then_some(Found { entry: &place.entry, slot: Some(slot) })
+        is_own.then_some(Found::Kept(&place.entry, slot))
     }
 
-    fn shared(&self) -> Found<'_, E> {
-        Found { entry: self.table.others(), slot: Some(SHARED) }
+    /// Returns the entry that all destinations share, or those for which there is no place.
+    pub(crate) fn shared(&self) -> Option<Found<'_, E>> {
+        let place = self.slots.get(SHARED)?.get()?;
+        Some(Found::Kept(&place.entry, SHARED))
+    }
+
+    /// Returns `true` if a ticket holds the entry of destinations for which there was no place.
+    pub(crate) fn has_no_place(&self, hold: &Hold<E>) -> bool {
+        self.by_destination && matches!(hold, Hold::Kept(SHARED))
     }
 
     /// Returns the slots of the next destinations: a power of two, or none.
@@ -123,12 +137,14 @@ impl<E: Entry> Keyed<E> {
         match hold {
             Hold::Kept(slot) => self.slots.get(*slot)?.get().map(|place| &*place.entry),
             Hold::Counted(entry) => Some(entry),
+            Hold::Nothing => None,
         }
     }
 
     /// Uses the entry of `destination`. `act` returns `None` if the entry was retired; a kept one never is.
     ///
-    /// `act` may run behind the table's lock, so it must not call anything of the user's.
+    /// `None`: there is no place for the destination. `act` may run behind the table's lock, so it must not call
+    /// anything of the user's.
     #[inline(always)]
     pub(crate) fn with<R>(
         &self,
@@ -139,7 +155,21 @@ impl<E: Entry> Keyed<E> {
     ) -> Option<R> {
         match self.at_hand(destination) {
             Some(entry) => act(entry),
-            None => self.look_up(destination, now, create, act),
+            None => self.look_up(destination, now, false, create, act),
+        }
+    }
+
+    /// Uses the entry of `destination` for a state that the user sets. There is always a place for it.
+    pub(crate) fn set<R>(
+        &self,
+        destination: &str,
+        now: Duration,
+        create: impl Fn(&Arc<str>) -> E,
+        act: impl Fn(Found<'_, E>) -> Option<R>,
+    ) -> Option<R> {
+        match self.at_hand(destination) {
+            Some(entry) => act(entry),
+            None => self.look_up(destination, now, true, create, act),
         }
     }
 
@@ -150,6 +180,7 @@ impl<E: Entry> Keyed<E> {
         &self,
         destination: &str,
         now: Duration,
+        past_bound: bool,
         create: impl Fn(&Arc<str>) -> E,
         act: impl Fn(Found<'_, E>) -> Option<R>,
     ) -> Option<R> {
@@ -163,19 +194,27 @@ impl<E: Entry> Keyed<E> {
                 return act(found);
             }
         }
-        let entries = self.table.load();
-        let own = find(&entries, hash, destination).map(|entry| Found { entry, slot: None });
-        let found = match own {
-            None if self.table.is_full(&entries) && !self.may_search(now) => Some(self.shared()),
-            own => own,
-        };
         // `None`: there is no entry yet, or it was retired.
-        if let Some(done) = found.and_then(&act) {
+        if let Some(done) = self.find_in_table(hash, destination, &act) {
             return Some(done);
         }
-        drop(entries);
         let create = |name: &Arc<str>| Arc::new(create(name));
-        self.table.enter(destination, now, create, |entry| act(Found { entry, slot: None }))
+        let act = |entry: &Arc<E>| act(Found::Counted(Arc::clone(entry)));
+        self.table.enter(destination, now, past_bound, create, act)?
+    }
+
+    /// Uses the entry of `destination` if it is in the table.
+    #[inline]
+    fn find_in_table<R>(
+        &self,
+        hash: u64,
+        destination: &str,
+        act: impl Fn(Found<'_, E>) -> Option<R>,
+    ) -> Option<R> {
+        let part = self.table.load(hash)?;
+        let entry = Arc::clone(self.table.find(&part, hash, destination)?);
+        drop(part);
+        act(Found::Counted(entry))
     }
 
     /// Returns the entry of `destination` if it is kept.
@@ -190,7 +229,7 @@ impl<E: Entry> Keyed<E> {
         let mut slot = slot_of(hash, slots.len());
         while let Some(place) = slots.get(slot)?.get() {
             if is_same(&place.name, destination) {
-                return Some(Found { entry: &place.entry, slot: Some(slot + NEXT) });
+                return Some(Found::Kept(&place.entry, slot + NEXT));
             }
             slot = slot_of(slot as u64 + 1, slots.len());
         }
@@ -207,7 +246,7 @@ impl<E: Entry> Keyed<E> {
         }
         let place = || {
             let name: Arc<str> = destination.into();
-            Place { entry: Arc::new(create(&name)), name }
+            Place::apart(Arc::clone(&name), Arc::new(create(&name)))
         };
         if kept == 0 {
             self.slots.get(FIRST).into_iter().for_each(|slot| drop(slot.set(place())));
@@ -220,49 +259,62 @@ impl<E: Entry> Keyed<E> {
         self.kept.store(kept + 1, Ordering::Relaxed);
     }
 
-    /// Returns the entry that `destination` would use, if there is one.
-    pub(crate) fn get(&self, destination: &str) -> Option<Arc<E>> {
-        let hash = self.table.hash(destination);
-        if let Some(found) = self.find_kept(hash, destination) {
-            return Some(Arc::clone(found.entry));
-        }
-        let entries = self.table.load();
-        let shared = self.table.is_full(&entries);
-        match find(&entries, hash, destination) {
-            None if shared => Some(Arc::clone(self.table.others())),
-            own => own.cloned(),
+    /// Uses the entry of `destination`, which has that hash, if there is one.
+    #[inline]
+    pub(crate) fn find<R>(
+        &self,
+        hash: u64,
+        destination: &str,
+        act: impl Fn(Found<'_, E>) -> Option<R>,
+    ) -> Option<R> {
+        match self.find_kept(hash, destination) {
+            Some(found) => act(found),
+            None => self.find_in_table(hash, destination, act),
         }
     }
 
-    /// Returns the places that are kept.
+    /// Returns the entry of `destination`, if there is one.
+    pub(crate) fn get(&self, destination: &str) -> Option<Arc<E>> {
+        let hash = self.hash(destination);
+        self.find(hash, destination, |found| Some(found.into_entry()))
+    }
+
+    /// Returns the hash of a name.
+    #[inline]
+    pub(crate) fn hash(&self, destination: &str) -> u64 {
+        self.table.hash(destination)
+    }
+
+    /// Returns the places of destinations, in no order.
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place<E>> {
+        self.kept().cloned().chain(self.table.places())
+    }
+
+    /// Returns the places that are kept, without the shared one.
     fn kept(&self) -> impl Iterator<Item = &Place<E>> {
         self.slots.iter().skip(FIRST).filter_map(OnceLock::get)
     }
 
     /// Returns all entries, the shared one last.
     pub(crate) fn all(&self) -> Vec<Arc<E>> {
-        let entries = self.table.load();
-        let own = self.kept().chain(entries.iter());
-        let own = own.map(|place| Arc::clone(&place.entry));
-        own.chain([Arc::clone(self.table.others())]).collect()
+        let shared = self.shared().map(Found::into_entry);
+        self.places().map(|place| place.entry).chain(shared).collect()
     }
 
     /// Replaces settings, and then lets each entry adopt them, while no newcomer comes in.
     pub(crate) fn adopt(&self, replace: impl FnOnce(), adopt: impl Fn(&Arc<E>)) {
         let replace_kept = || {
             replace();
-            self.kept().for_each(|place| adopt(&place.entry));
+            self.slots.iter().filter_map(OnceLock::get).for_each(|place| adopt(&place.entry));
         };
         self.table.for_all(replace_kept, &adopt);
     }
 
     /// Returns what `pick` finds in the entries, by name, and how many more there are. The shared one has no name.
     pub(crate) fn listed<T>(&self, pick: impl Fn(&E) -> Option<T>) -> (Vec<(Arc<str>, T)>, usize) {
-        let entries = self.table.load();
-        let own = self.kept().chain(entries.iter());
-        let own = own.map(|place| (Arc::clone(&place.name), &place.entry));
-        let others = ("".into(), self.table.others());
-        let picked = own.chain([others]).filter_map(|(name, entry)| Some((name, pick(entry)?)));
+        let shared = self.slots.iter().take(FIRST).filter_map(OnceLock::get).cloned();
+        let picked = self.places().chain(shared);
+        let picked = picked.filter_map(|place| Some((place.name, pick(&place.entry)?)));
         let mut listed: Vec<_> = picked.collect();
         listed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let more = listed.len().saturating_sub(LISTED);
@@ -272,16 +324,7 @@ impl<E: Entry> Keyed<E> {
 
     /// Returns the number of destinations with an entry of their own.
     pub(crate) fn len(&self) -> usize {
-        self.table.load().len() + self.kept.load(Ordering::Relaxed)
-    }
-
-    /// Returns `true` at most once a second.
-    fn may_search(&self, now: Duration) -> bool {
-        let seconds = now.as_secs();
-        let due = self.search_at.load(Ordering::Relaxed);
-        let next = seconds.saturating_add(1);
-        let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
-        seconds >= due && self.search_at.compare_exchange(due, next, set, failed).is_ok()
+        self.table.len() + self.kept.load(Ordering::Relaxed)
     }
 }
 
