@@ -63,9 +63,10 @@
 //! 10. [`end`](Guard::end) returns the ticket of a guard that holds its place to the end of the body. The response's
 //!     body then ends the ticket as *over*.
 //! 11. [`Refused`] is recognised before any classifier. No outer breaker, limit, throttle or budget counts it.
-//! 12. Retry sends again only if [`Refused::wait`] is at most 5 s, and fits deadline and elapsed time. Hedges arrive
-//!     [impatient](Arrival::impatient), so they do not wait. A refused hedge was not sent: its permit returns, and no
-//!     observer is notified of an attempt.
+//! 12. Retry sends again only if [`Refused::wait`] is at most 5 s, and fits deadline and elapsed time. A
+//!     request that is not repeatable is sent again only if no earlier hop of the attempt can have been processed.
+//!     Hedges arrive [impatient](Arrival::impatient), so they do not wait. A refused hedge was not sent: its permit
+//!     returns, and no observer is notified of an attempt.
 //! 13. Observers receive waiting and refused; state changes are the guard's own callbacks.
 
 mod arrival;

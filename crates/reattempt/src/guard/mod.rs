@@ -51,6 +51,10 @@
 //! many calls would return together and overload the server that the breaker protects. To let calls wait longer for a
 //! rate limit, use its [`queue`](RateLimit::queue).
 //!
+//! A guard refuses what reaches it. Behind a service that follows redirects that may be
+//! [a later hop](crate::order#services-that-follow-redirects). So a request that must not be processed twice is sent
+//! again only if nothing below the retry layer has polled its body.
+//!
 //! Over HTTP the last attempt that the policy allows is not sent again: it consumes the kept request, so that the
 //! memory is released early.
 //!

@@ -14,7 +14,7 @@ use reattempt_http::{Hints, is_head_repeatable, is_repeatable, reset_reason, ver
 use reattempt_replay::{ReplayLimits, SavedHead};
 
 use super::destination::default_destination;
-use super::{Outcome, Protocol, RetrySafety, Saved, errors, proof};
+use super::{Outcome, Protocol, RetrySafety, Saved, errors, not_sent, proof};
 use crate::call::options::CallOptions;
 use crate::call::options::{SharedClassifier, chained};
 use crate::call::request_view::RequestView;
@@ -269,7 +269,7 @@ impl Http {
         saved: Option<&impl Saved>,
     ) -> Judged {
         if errors::refusal_in(error).is_some() {
-            return Judged { classification: errors::not_sent(), overridden: false };
+            return Judged { classification: not_sent(), overridden: false };
         }
         let outcome = Outcome::of_error(error).with_request(saved.and_then(Saved::view));
         let custom = self.custom(outcome, options);

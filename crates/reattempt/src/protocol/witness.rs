@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
 use http::Extensions;
 
-/// The fallback's share of a [`Witness`].
+/// The fallback's share of the witness in its request.
 #[derive(Debug, Clone, Default)]
 pub struct Testimony(Arc<State>);
 
