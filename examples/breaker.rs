@@ -23,7 +23,7 @@ async fn main() -> Result<(), BoxError> {
     let seen = Arc::new(AtomicUsize::new(0));
     let server = failing_server(6, Arc::clone(&seen)).await?;
 
-    // Open for half a second, so that the example ends soon; the default is 30 s.
+    // Open for half a second, so that the example ends soon; the default is 10 s.
     let breaker = CircuitBreaker::rate()
         .consecutive_failures(5)
         .timeout(Duration::from_millis(500))
@@ -56,7 +56,7 @@ async fn main() -> Result<(), BoxError> {
     assert!(refusals >= 3);
     assert_eq!(breaker.state(&server.to_string(), guard::now()), BreakerState::Open);
 
-    // The first probe fails, which doubles the time; then the server is well.
+    // The first probe fails, then the server is well.
     let mut response = client.send(get()?).await;
     while response.as_ref().map_or(true, |response| response.status() != StatusCode::OK) {
         tokio::time::sleep(Duration::from_millis(200)).await;

@@ -16,7 +16,8 @@ pub struct Counts {
     pub total_exclusions: u32,
     /// Successes since the last failure.
     pub consecutive_successes: u32,
-    /// Failures since the last success; under the rate rule without 429 and RESOURCE_EXHAUSTED.
+    /// Failures of the window since the last success; under the rate rule without 429 and RESOURCE_EXHAUSTED. That rule
+    /// itself counts on from window to window.
     pub consecutive_failures: u32,
 }
 

@@ -67,7 +67,7 @@ use counts::Outcome;
 /// |---|---|---|
 /// | opens | at 50 % failures of at least 20 calls within 60 s, or after 20 consecutive failures | after more than 5 consecutive failures |
 /// | window | 10 buckets of 6 s, which slide | since the breaker was closed |
-/// | stays open | 10 s ± 10 %, doubled after each failed probe up to 30 s | 60 s |
+/// | stays open | 10 s ± 10 % | 60 s |
 /// | probes | 1 | 1 |
 /// | 429, RESOURCE_EXHAUSTED | failures that do not count as consecutive | failures |
 ///
@@ -84,7 +84,7 @@ use counts::Outcome;
 ///   probe that is abandoned, excluded or unsent frees its place. So does one whose callback or predicate panics.
 /// - A run of consecutive failures goes on from one window to the next.
 /// - If the server asks for a longer delay with the failure that opens the breaker, the open time is that delay, up
-///   to [`max_timeout`](Self::max_timeout).
+///   to [`max_timeout`](Self::max_timeout), and under the rate rule up to 30 s in any case.
 /// - Time does not go back: an earlier moment counts as the latest one seen.
 /// - At most [`max_destinations`](Self::max_destinations) have a breaker of their own. If the table is full, a breaker
 ///   without a call in flight leaves for a newcomer: one that is closed and has an empty window first, otherwise the one

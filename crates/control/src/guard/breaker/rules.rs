@@ -12,6 +12,9 @@ use super::counts::{Counts, Outcome};
 /// The buckets of a window: more would cost memory for each destination and add no precision.
 const MOST_BUCKETS: u32 = 1000;
 
+/// The delay of a server that the rate form obeys, however short its open time is.
+const LONGEST_ASKED: Duration = Duration::from_secs(30);
+
 /// The open time where none is set.
 const UNSET_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -160,7 +163,11 @@ impl Rules {
         let varied = doubled.as_nanos() * u128::from(part) / 100_000;
         let varied = Duration::from_nanos(u64::try_from(varied).unwrap_or(u64::MAX));
         let open = if range == 0 { doubled } else { varied };
-        open.max(asked.min(most))
+        let longest = match self.trip {
+            Trip::Rate(_) => most.max(LONGEST_ASKED),
+            Trip::Counts(_) => most,
+        };
+        open.max(asked.min(longest))
     }
 }
 

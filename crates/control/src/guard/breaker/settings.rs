@@ -29,7 +29,6 @@ impl CircuitBreaker {
             interval: MINUTE,
             bucket_period: MINUTE / 10,
             timeout: MINUTE / 6,
-            max_timeout: MINUTE / 2,
             spread: 10,
             trip: Trip::Rate(Rate::default()),
             ..rules()
@@ -107,10 +106,10 @@ impl CircuitBreaker {
         self.set(|rules| rules.timeout = timeout)
     }
 
-    /// Sets the longest open time. Open times double after each failed probe. A value below
-    /// [`timeout`](Self::timeout) has no effect.
+    /// Sets the longest open time: open times double after each failed probe up to it. A value below
+    /// [`timeout`](Self::timeout) has no effect, which is the default.
     ///
-    /// Default: 30 s, the longest that users wait for a server that is well again. The counting form has no doubling.
+    /// Doubling saves a server that is down a few probes, and keeps callers from one that is well again.
     pub fn max_timeout(self, most: Duration) -> Self {
         self.set(|rules| rules.max_timeout = most)
     }

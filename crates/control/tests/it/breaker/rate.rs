@@ -93,8 +93,19 @@ fn overload_counts_in_the_rate_alone() {
 }
 
 #[test]
-fn open_time_doubles_up_to_thirty_seconds() {
+fn open_time_stays_the_same_by_default() {
     let breaker = opened();
+    for number in 0..10 {
+        let now = NOW + SECOND * 10 * number;
+        assert_eq!(call(&breaker, Served, now).unwrap_err().wait(), Some(SECOND * 10));
+        calls(&breaker, 1, Failed, now + SECOND * 10);
+    }
+}
+
+#[test]
+fn open_time_doubles_up_to_the_longest() {
+    let breaker = exact().max_timeout(SECOND * 30);
+    calls(&breaker, 5, Failed, NOW);
     let mut now = NOW;
     for seconds in [10, 20, 30, 30] {
         let refused = call(&breaker, Served, now).unwrap_err();
@@ -128,8 +139,14 @@ fn open_time_varies_by_a_tenth() {
 
 #[test]
 fn server_delay_lengthens_the_open_time() {
-    for (asked, open) in [(5, 10), (20, 20), (3600, 30)] {
-        let breaker = exact();
+    let counting = CircuitBreaker::counting().ready_to_trip(|counts| counts.requests == 5);
+    for (breaker, asked, open) in [
+        (exact(), 5, 10),
+        (exact(), 20, 20),
+        (exact(), 3600, 30),
+        (exact().max_timeout(SECOND * 60), 3600, 60),
+        (counting, 3600, 60),
+    ] {
         calls(&breaker, 4, Failed, NOW);
         let (hint, after) = (ServerHint::After(SECOND * asked), Duration::ZERO);
         let judged = End::judged(Failed, after);
@@ -156,7 +173,6 @@ fn slow_calls_count_as_failures_if_asked() {
 }
 
 /// Callers hang up for reasons of their own, and quiet streams are left after hours.
-// G-2
 #[test]
 fn abandoned_calls_are_neutral() {
     let abandoned = End::Abandoned { after: SECOND };
