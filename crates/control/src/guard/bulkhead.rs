@@ -121,10 +121,13 @@ impl Bulkhead {
     pub fn replace_settings(&self, with: &Self) {
         let max_destinations = self.rules.load().max_destinations;
         let rules = Arc::new(Rules { max_destinations, ..**with.rules.load() });
-        self.places
-            .adopt(|| self.rules.store(Arc::clone(&rules)), |places| places.adopt(&rules.rule));
+        let replace = || self.rules.store(Arc::clone(&rules));
+        self.places.adopt(replace, |places| {
+            places.adopt(&rules.rule);
+            places.set_limit(rules.rule.limit);
+        });
         // Outside the table's lock, because calls that wait are woken.
-        self.places.all().iter().for_each(|places| places.set_limit(rules.rule.limit));
+        self.places.all().iter().for_each(|places| places.fill());
     }
 
     fn set(&self, change: impl FnOnce(&mut Rules)) -> Self {

@@ -2,10 +2,11 @@
 //!
 //! The line is plain data behind its owner's lock. Wakers are taken out of it, and woken once the lock is released.
 
-use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::task::Waker;
 use std::time::Duration;
+
+use reattempt_core::guard::Arrival;
 
 /// The bounds on waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +26,7 @@ impl Patience {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Turn(NonZeroU64);
 
-/// A line of waiting calls, first come first served. With each call the line keeps a note, a `T` of the line's owner.
+/// A line of waiting calls, first come first served. Each step takes a time that grows with the logarithm of its length.
 ///
 /// The owner keeps the line behind a lock, and checks that it is not [full](Self::is_full) before it adds a call.
 /// Wakers that methods return must be woken or dropped after the lock is released.
@@ -33,37 +34,49 @@ pub struct Turn(NonZeroU64);
 /// ```
 /// use std::time::Duration;
 /// # use reattempt_control::{Line, Patience};
+/// # use reattempt_core::guard::Arrival;
 ///
-/// let now = Duration::from_secs(100);
+/// let arrival = Arrival::new("a.example", Duration::from_secs(100));
 /// let mut line = Line::new(Patience { calls: 2, time: Duration::from_secs(30) });
-/// let first = line.push((), now);
-/// let second = line.push((), now);
+/// let first = line.push(&arrival);
+/// let second = line.push(&arrival);
 /// assert!(line.is_full());
 /// assert_eq!(line.place_of(second), Some(1));
-/// line.leave(0).wake();
+/// line.leave(first).wake();
 /// assert_eq!((line.place_of(first), line.place_of(second)), (None, Some(0)));
 /// ```
 #[derive(Debug)]
-pub struct Line<T> {
+pub struct Line {
     patience: Patience,
     next: Turn,
-    /// In the order of their numbers.
-    waiting: VecDeque<Waiter<T>>,
+    /// In the order of their turns. Calls that have left stay here until they are the greater part.
+    entries: Vec<Entry>,
+    /// The calls that wait, as a Fenwick tree over the entries.
+    counts: Vec<usize>,
+    /// No call waits before this entry.
+    head: usize,
+    len: usize,
 }
 
 #[derive(Debug)]
-struct Waiter<T> {
+struct Entry {
     turn: Turn,
+    /// Absent once the call has left.
+    waiter: Option<Waiter>,
+}
+
+#[derive(Debug)]
+struct Waiter {
     /// The moment at which the call gives up.
     give_up: Duration,
     waker: Option<Waker>,
-    note: T,
 }
 
-impl<T> Line<T> {
+impl Line {
     /// Creates a line in which no call waits.
     pub const fn new(patience: Patience) -> Self {
-        Self { patience, next: Turn(NonZeroU64::MIN), waiting: VecDeque::new() }
+        let next = Turn(NonZeroU64::MIN);
+        Self { patience, next, entries: Vec::new(), counts: Vec::new(), head: 0, len: 0 }
     }
 
     /// Returns the bounds.
@@ -77,52 +90,54 @@ impl<T> Line<T> {
     }
 
     /// Returns `true` if as many calls wait as the bounds allow.
-    pub fn is_full(&self) -> bool {
-        self.waiting.len() >= self.patience.calls
+    pub const fn is_full(&self) -> bool {
+        self.len >= self.patience.calls
     }
 
     /// Returns the number of waiting calls.
-    pub fn len(&self) -> usize {
-        self.waiting.len()
+    pub const fn len(&self) -> usize {
+        self.len
     }
 
     /// Returns `true` if no call waits.
-    pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
-    /// Adds a call behind all others, even if the line is full. The call gives up after the longest wait.
-    pub fn push(&mut self, note: T, now: Duration) -> Turn {
+    /// Adds a call behind all others, even if the line is full. The call gives up after the longest wait, or at its
+    /// deadline.
+    pub fn push(&mut self, arrival: &Arrival<'_>) -> Turn {
         let turn = self.next;
         self.next = Turn(turn.0.saturating_add(1));
-        let give_up = now.saturating_add(self.patience.time);
-        self.waiting.push_back(Waiter { turn, give_up, waker: None, note });
+        let longest = arrival.now.saturating_add(self.patience.time);
+        let give_up = arrival.latest.map_or(longest, |latest| latest.min(longest));
+        let index = self.entries.len();
+        // A node counts the entries from the lowest bit of its number on.
+        let first = (index + 1) & index;
+        self.counts.push(self.ahead_of(index) - self.ahead_of(first) + 1);
+        self.entries.push(Entry { turn, waiter: Some(Waiter { give_up, waker: None }) });
+        self.len += 1;
         turn
     }
 
     /// Returns the number of calls ahead of this one; `None` if it has left the line.
     pub fn place_of(&self, turn: Turn) -> Option<usize> {
-        self.waiting.binary_search_by_key(&turn, |waiter| waiter.turn).ok()
+        let index = self.index_of(turn)?;
+        self.entries.get(index)?.waiter.as_ref()?;
+        Some(self.ahead_of(index))
     }
 
-    pub(crate) fn note(&self, place: usize) -> Option<&T> {
-        self.waiting.get(place).map(|waiter| &waiter.note)
-    }
-
-    /// Returns the moment at which a call gives up; zero if there is no call at that place.
-    pub fn give_up(&self, place: usize) -> Duration {
-        self.waiting.get(place).map_or(Duration::ZERO, |waiter| waiter.give_up)
-    }
-
-    /// Returns the notes from the last call to the first.
-    pub(crate) fn notes_from_behind(&mut self) -> impl Iterator<Item = &mut T> {
-        self.waiting.iter_mut().rev().map(|waiter| &mut waiter.note)
+    /// Returns the moment at which a call gives up; zero if it has left the line.
+    pub fn give_up(&self, turn: Turn) -> Duration {
+        let entry = self.index_of(turn).and_then(|index| self.entries.get(index));
+        entry.and_then(|entry| entry.waiter.as_ref()).map_or(Duration::ZERO, |call| call.give_up)
     }
 
     /// Stores the waker of a call. Returns the one that it replaces, whose destructor may run the user's code.
     #[must_use]
-    pub fn set_waker(&mut self, place: usize, waker: &Waker) -> Option<Waker> {
-        let known = &mut self.waiting.get_mut(place)?.waker;
+    pub fn set_waker(&mut self, turn: Turn, waker: &Waker) -> Option<Waker> {
+        let index = self.index_of(turn)?;
+        let known = &mut self.entries.get_mut(index)?.waiter.as_mut()?.waker;
         match known {
             Some(known) if known.will_wake(waker) => None,
             known => known.replace(waker.clone()),
@@ -130,28 +145,72 @@ impl<T> Line<T> {
     }
 
     /// Removes a call. If it was the first, the wakers that are returned wake the next.
-    pub fn leave(&mut self, place: usize) -> Wakers {
-        let _gone = self.remove(place);
-        let first = if place == 0 { self.first().first } else { None };
+    pub fn leave(&mut self, turn: Turn) -> Wakers {
+        let was_first = self.front() == Some(turn);
+        let _gone = self.remove(turn);
+        let first = if was_first { self.first().first } else { None };
         Wakers { _gone, first }
     }
 
     /// Removes a call. Returns its waker.
     #[must_use]
-    pub(crate) fn remove(&mut self, place: usize) -> Option<Waker> {
-        self.waiting.remove(place)?.waker
+    pub(crate) fn remove(&mut self, turn: Turn) -> Option<Waker> {
+        let index = self.index_of(turn)?;
+        let gone = self.entries.get_mut(index)?.waiter.take()?;
+        self.len -= 1;
+        let mut number = index + 1;
+        while let Some(count) = self.counts.get_mut(number - 1) {
+            *count -= 1;
+            number += lowest_bit(number);
+        }
+        while self.entries.get(self.head).is_some_and(|entry| entry.waiter.is_none()) {
+            self.head += 1;
+        }
+        if self.entries.len() > 2 * self.len + SPARE {
+            self.compact();
+        }
+        gone.waker
     }
 
-    /// Removes the first call. Returns its waker, if it has been polled.
-    pub(crate) fn pop(&mut self) -> Option<Waker> {
-        self.waiting.pop_front()?.waker
+    /// Forgets the calls that have left.
+    fn compact(&mut self) {
+        self.entries.retain(|entry| entry.waiter.is_some());
+        self.counts.clear();
+        self.counts.extend((1..=self.entries.len()).map(lowest_bit));
+        self.head = 0;
+    }
+
+    /// Returns the turn of the first call.
+    pub(crate) fn front(&self) -> Option<Turn> {
+        self.entries.get(self.head).map(|entry| entry.turn)
     }
 
     /// Returns the waker of the first call, for an owner that has changed its moment.
     pub fn first(&mut self) -> Wakers {
-        let first = self.waiting.front_mut().and_then(|first| first.waker.take());
-        Wakers { _gone: None, first }
+        let first = self.entries.get_mut(self.head).and_then(|entry| entry.waiter.as_mut());
+        Wakers { _gone: None, first: first.and_then(|first| first.waker.take()) }
     }
+
+    fn index_of(&self, turn: Turn) -> Option<usize> {
+        self.entries.binary_search_by_key(&turn, |entry| entry.turn).ok()
+    }
+
+    /// Returns the number of calls that wait before an entry.
+    fn ahead_of(&self, mut index: usize) -> usize {
+        let mut ahead = 0;
+        while let Some(before) = index.checked_sub(1) {
+            ahead += self.counts.get(before).copied().unwrap_or(0);
+            index &= before;
+        }
+        ahead
+    }
+}
+
+/// The entries of calls that have left which a short line keeps.
+const SPARE: usize = 16;
+
+const fn lowest_bit(number: usize) -> usize {
+    number & number.wrapping_neg()
 }
 
 /// The wakers that a change of the line has left: of the first call, and of a call that is gone.

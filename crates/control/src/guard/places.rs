@@ -2,8 +2,10 @@
 //!
 //! The calls in flight are counted in one word, which a take and a release change without the lock while no call
 //! waits. The bit [`WAITERS`] sends both behind the lock. The word then changes under the lock alone, and a released
-//! place goes to the first in line in the same step. A call that is no longer in line has been given a place.
+//! place goes to the first in line in the same step. A call that was given a place has it until it gives up: if it is
+//! not polled by then, the next call that comes to the lock passes the place on.
 
+use std::collections::BTreeSet;
 use std::sync::PoisonError;
 use std::task::Waker;
 use std::time::Duration;
@@ -30,7 +32,9 @@ pub(crate) struct Places {
 }
 
 struct State {
-    line: Line<()>,
+    line: Line,
+    /// The calls that were given a place and have not been polled since, in the order in which they give up.
+    granted: BTreeSet<(Duration, Turn)>,
     more_heads: MoreHeads,
 }
 
@@ -46,8 +50,8 @@ pub(crate) struct Rule {
 /// The note in the ticket of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// In line, or given a place since.
-    Waiting(Turn),
+    /// In line, or given a place since, or too late for one.
+    Waiting { turn: Turn, give_up: Duration },
     Held {
         /// The calls in flight at the start, this one included.
         in_flight: u32,
@@ -82,7 +86,11 @@ enum Take {
 
 impl Places {
     pub(crate) fn new(rule: &Rule) -> Self {
-        let state = State { line: Line::new(rule.patience), more_heads: MoreHeads::default() };
+        let state = State {
+            line: Line::new(rule.patience),
+            granted: BTreeSet::new(),
+            more_heads: MoreHeads::default(),
+        };
         Self {
             word: AtomicU64::new(0),
             limit: AtomicU32::new(rule.limit),
@@ -121,6 +129,14 @@ impl Places {
     #[cold]
     fn enter(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
         let mut state = self.lock();
+        let woken = self.pass_on(&mut state, arrival.now);
+        let admitted = self.enter_line(&mut state, arrival);
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+        admitted
+    }
+
+    fn enter_line(&self, state: &mut State, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
         loop {
             // A place may have become free meanwhile.
             match self.take() {
@@ -128,13 +144,15 @@ impl Places {
                 Take::Full => {}
                 Take::Retired => return None,
             }
-            if let Err(refused) = self.may_wait(&state, arrival) {
+            if let Err(refused) = self.may_wait(state, arrival) {
                 return Some(Admit::Refused(refused));
             }
             let word = self.word.load(Ordering::Relaxed);
             let is_full = word >= u64::from(self.limit());
             if is_full && self.replace(word, word | WAITERS).is_ok() {
-                return Some(Admit::Waiting(Pass::Waiting(state.line.push((), arrival.now))));
+                let turn = state.line.push(arrival);
+                let give_up = state.line.give_up(turn);
+                return Some(Admit::Waiting(Pass::Waiting { turn, give_up }));
             }
         }
     }
@@ -151,21 +169,31 @@ impl Places {
 
     /// Decides about a call that waits.
     pub(crate) fn resume(&self, pass: &mut Pass, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        let Pass::Waiting(turn) = *pass else { return Resume::Admitted };
+        let Pass::Waiting { turn, give_up } = *pass else { return Resume::Admitted };
         // Dropped after the lock.
         let _gone;
         let mut state = self.lock();
-        let Some(place) = state.line.place_of(turn) else {
+        let is_granted = |state: &mut State| state.granted.remove(&(give_up, turn));
+        // The place of a call that comes late is its own, if it has not been passed on.
+        let mut granted = is_granted(&mut state);
+        let woken = self.pass_on(&mut state, arrival.now);
+        granted = granted || is_granted(&mut state);
+        let next = if granted {
             *pass = Pass::Held { in_flight: count(self.word.load(Ordering::Relaxed)) };
-            return Resume::Admitted;
+            Resume::Admitted
+        } else if arrival.now < give_up && state.line.place_of(turn).is_some() {
+            _gone = state.line.set_waker(turn, waker);
+            // A place that is not taken up may be passed on to this call.
+            let passed_on = state.granted.first().map(|(until, _)| *until);
+            let until = passed_on.map_or(give_up, |passed_on| passed_on.min(give_up));
+            Resume::Waiting { until: Some(until) }
+        } else {
+            _gone = self.leave(&mut state, turn);
+            Resume::Refused(Refused::new(self.kind, Reason::WaitTooLong))
         };
-        let until = arrival.latest.unwrap_or(Duration::MAX).min(state.line.give_up(place));
-        if arrival.now < until {
-            _gone = state.line.set_waker(place, waker);
-            return Resume::Waiting { until: Some(until) };
-        }
-        _gone = self.leave(&mut state, place);
-        Resume::Refused(Refused::new(self.kind, Reason::WaitTooLong))
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+        next
     }
 
     /// Ends a call. Returns what is held until the response body ends.
@@ -174,7 +202,7 @@ impl Places {
         let holds = || matches!(end, End::Judged { .. }) && self.holds();
         match pass {
             Pass::Held { .. } if !holds() => {
-                self.release();
+                self.release(now);
                 None
             }
             _ => self.end_otherwise(pass, now),
@@ -198,10 +226,10 @@ impl Places {
             }
             Pass::PastHead(slot) if slot < HEADS => {
                 self.heads.clear(slot);
-                self.release();
+                self.release(now);
                 return None;
             }
-            Pass::Waiting(_) | Pass::PastHead(_) => {}
+            Pass::Waiting { .. } | Pass::PastHead(_) => {}
         }
         self.end_behind_lock(pass, now)
     }
@@ -212,21 +240,21 @@ impl Places {
         let mut state = self.lock();
         match pass {
             Pass::Held { .. } => return Some(Pass::PastHead(HEADS + state.more_heads.insert(now))),
-            Pass::Waiting(turn) => {
-                if let Some(place) = state.line.place_of(turn) {
-                    _gone = self.leave(&mut state, place);
+            Pass::Waiting { turn, give_up } => {
+                if !state.granted.remove(&(give_up, turn)) {
+                    _gone = self.leave(&mut state, turn);
                     return None;
                 }
             }
             Pass::PastHead(slot) => state.more_heads.remove(slot.saturating_sub(HEADS)),
         }
         drop(state);
-        self.release();
+        self.release(now);
         None
     }
 
     #[inline]
-    fn release(&self) {
+    fn release(&self, now: Duration) {
         let mut word = self.word.load(Ordering::Relaxed);
         while word & WAITERS == 0 {
             match self.replace(word, word - 1) {
@@ -234,38 +262,45 @@ impl Places {
                 Err(seen) => word = seen,
             }
         }
-        self.release_to_waiting();
+        self.release_to_waiting(now);
     }
 
     /// Releases a place while calls wait.
     #[cold]
-    fn release_to_waiting(&self) {
+    fn release_to_waiting(&self, now: Duration) {
         let mut state = self.lock();
         // One atomic step: if no call waits any longer, other threads count without the lock.
         self.word.fetch_sub(1, Ordering::AcqRel);
-        let granted = self.grant(&mut state);
+        let woken = self.pass_on(&mut state, now);
         drop(state);
-        granted.into_iter().for_each(Waker::wake);
+        woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Gives the free places to the first calls in line. Returns their wakers.
-    fn grant(&self, state: &mut State) -> Vec<Waker> {
-        let mut granted = Vec::new();
-        while !state.line.is_empty() {
-            let word = self.word.load(Ordering::Relaxed);
-            if count(word) >= self.limit() {
-                break;
-            }
-            self.word.fetch_add(1, Ordering::AcqRel);
-            granted.extend(state.line.pop());
-            self.note_empty(state);
+    /// Gives the free places to the first calls in line, with those of calls that gave up without being polled.
+    /// Returns the wakers of all that have left the line.
+    fn pass_on(&self, state: &mut State, now: Duration) -> Vec<Waker> {
+        while state.granted.first().is_some_and(|(give_up, _)| *give_up <= now) {
+            state.granted.pop_first();
+            self.word.fetch_sub(1, Ordering::AcqRel);
         }
-        granted
+        let mut woken = Vec::new();
+        while let Some(turn) = state.line.front() {
+            let give_up = state.line.give_up(turn);
+            if give_up > now {
+                if count(self.word.load(Ordering::Relaxed)) >= self.limit() {
+                    break;
+                }
+                self.word.fetch_add(1, Ordering::AcqRel);
+                state.granted.insert((give_up, turn));
+            }
+            woken.extend(self.leave(state, turn));
+        }
+        woken
     }
 
     /// Removes a call from the line. Returns its waker.
-    fn leave(&self, state: &mut State, place: usize) -> Option<Waker> {
-        let gone = state.line.remove(place);
+    fn leave(&self, state: &mut State, turn: Turn) -> Option<Waker> {
+        let gone = state.line.remove(turn);
         self.note_empty(state);
         gone
     }
@@ -277,11 +312,15 @@ impl Places {
         }
     }
 
-    /// Changes the limit. Calls beyond a lower one finish; a higher one admits calls that wait.
+    /// Changes the limit. Calls beyond a lower one finish. After a higher one, [`fill`](Self::fill) the places.
     pub(crate) fn set_limit(&self, limit: u32) {
         self.limit.store(limit, Ordering::Release);
-        let granted = self.grant(&mut self.lock());
-        granted.into_iter().for_each(Waker::wake);
+    }
+
+    /// Gives free places to calls that wait, and wakes them. No other lock may be held.
+    pub(crate) fn fill(&self) {
+        let woken = self.pass_on(&mut self.lock(), Duration::ZERO);
+        woken.into_iter().for_each(Waker::wake);
     }
 
     /// Adopts new settings but for the limit.

@@ -2,7 +2,7 @@
 
 use std::sync::Barrier;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reattempt_control::{Bulkhead, BulkheadTicket};
 use reattempt_core::guard::{
@@ -231,4 +231,56 @@ fn no_place_is_lost_under_contention() {
     });
     let usage = bulkhead.usage(HOST, NOW);
     assert_eq!((usage.in_flight, usage.waiting), (0, 0));
+}
+
+/// A place that was given to a call which nobody polls goes on when that call gives up: to a newcomer, or to the next
+/// in line.
+// G-11
+#[test]
+fn place_not_taken_up_is_passed_on() {
+    let bulkhead = Bulkhead::new(1).queue(9, SECOND);
+    let held = admit(&bulkhead, NOW).unwrap();
+    let mut idle = wait_until(&bulkhead, NOW, Some(at(800))).unwrap();
+    let mut second = wait(&bulkhead, at(500));
+    end(&bulkhead, held, at(600));
+    assert_eq!(second.poll(at(600)), waits_until(at(800)), "it asks again then");
+    assert!(admit(&bulkhead, at(799)).is_err());
+    let second = second.admitted(at(800));
+    assert!(matches!(idle.poll(at(800)), Resume::Refused(_)));
+    assert_eq!(in_flight(&bulkhead), 1);
+    let (idle, late) = (wait(&bulkhead, at(800)), wait(&bulkhead, at(801)));
+    end(&bulkhead, second, at(802));
+    let newcomer = wait(&bulkhead, at(1800));
+    assert_eq!(late.waker.woken(), 0, "it was never polled");
+    end(&bulkhead, late.admitted(at(1800)), at(1800));
+    idle.cancel(at(1800));
+    end(&bulkhead, newcomer.admitted(at(1800)), at(1800));
+    assert_eq!(in_flight(&bulkhead), 0);
+}
+
+/// A call that has given up is given no place, even if it was never polled.
+#[test]
+fn place_is_not_given_past_patience() {
+    let bulkhead = Bulkhead::new(1).queue(9, SECOND);
+    let held = admit(&bulkhead, NOW).unwrap();
+    let (mut idle, second) = (wait(&bulkhead, NOW), wait(&bulkhead, at(500)));
+    end(&bulkhead, held, at(1000));
+    end(&bulkhead, second.admitted(at(1000)), at(1000));
+    assert!(matches!(idle.poll(at(1000)), Resume::Refused(_)));
+    assert_eq!(in_flight(&bulkhead), 0);
+}
+
+#[test]
+fn long_line_is_left_quickly() {
+    let bulkhead = Bulkhead::new(1).queue(60_000, Duration::MAX);
+    let held = admit(&bulkhead, NOW).unwrap();
+    let mut waiting: Vec<_> = (0..60_000).map(|_| Some(wait(&bulkhead, NOW))).collect();
+    let start = Instant::now();
+    // From the middle.
+    for number in 0..60_000 {
+        waiting[(30_000 + number) % 60_000].take().unwrap().cancel(NOW);
+    }
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    assert_eq!(bulkhead.usage(HOST, NOW).waiting, 0);
+    end(&bulkhead, held, NOW);
 }

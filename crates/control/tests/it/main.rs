@@ -15,6 +15,7 @@ mod cautious;
 mod contention;
 mod destinations;
 mod guards;
+mod line;
 mod model;
 mod newcomers;
 mod quota;

@@ -33,7 +33,7 @@ fn limiter() -> Arc<Limiter> {
 }
 
 fn waiting(limiter: &Limiter) -> Pass {
-    match limiter.admit(TOKEN, &Arrival::new("", NOW)) {
+    match limiter.admit(&Arrival::new("", NOW)) {
         Some(Admit::Waiting(pass)) => pass,
         _ => panic!("it does not wait"),
     }

@@ -136,7 +136,10 @@ fn a_higher_limit_admits_those_in_line() {
         let places = places(1);
         let pass = held(&places);
         let other = Arc::clone(&places);
-        let other = thread::spawn(move || other.set_limit(2));
+        let other = thread::spawn(move || {
+            other.set_limit(2);
+            other.fill();
+        });
         let mut own = match admit(&places) {
             Some(Admit::Admitted(pass) | Admit::Waiting(pass)) => pass,
             _ => panic!("refused"),
@@ -255,6 +258,7 @@ fn a_limit_that_moves_keeps_held_places() {
             other.set_limit(0);
             assert!(other.usage(NOW).in_flight <= 1);
             other.set_limit(1);
+            other.fill();
         });
         body(&places, past_head);
         other.join().unwrap();

@@ -86,6 +86,8 @@ struct Moving<R> {
     rule: R,
     limit: f64,
     bounds: Bounds,
+    /// The windows that were closed; it wraps.
+    windows: u64,
 }
 
 /// The proof that an adaptive limit admitted a call or has it in line.
@@ -97,7 +99,7 @@ pub struct AdaptiveTicket<R> {
 impl<R: LimitRule> Tenant<R> {
     fn new(rules: &Rules<R>) -> Self {
         let limit = f64::from(rules.places.limit);
-        let moving = Moving { rule: rules.rule.clone(), limit, bounds: rules.bounds };
+        let moving = Moving { rule: rules.rule.clone(), limit, bounds: rules.bounds, windows: 0 };
         Self {
             places: Places::new(&rules.places),
             window: Window::new(),
@@ -130,23 +132,28 @@ impl<R: LimitRule> Tenant<R> {
     }
 
     fn close(&self, now: Duration) {
-        let (mut rule, limit, bounds, window) = {
-            let moving = self.lock();
+        let (mut rule, limit, number, window) = {
+            let mut moving = self.lock();
             // Another thread may have closed it.
             let Some(window) = self.window.close(now) else { return };
-            (moving.rule.clone(), moving.limit, moving.bounds, window)
+            moving.windows = moving.windows.wrapping_add(1);
+            (moving.rule.clone(), moving.limit, moving.windows, window)
         };
         // Without the lock, because rule and wakers are the user's.
         let next = rule.next_limit(limit, &window);
         let grows = next > limit;
         let moves = next.is_finite() && (!grows || is_in_use(limit, &window));
-        let limit = bounds.clamp(if moves { next } else { limit });
         let _before = {
             let mut moving = self.lock();
-            moving.limit = limit;
+            if moving.windows != number {
+                // A later window was closed while the rule ran.
+                return;
+            }
+            moving.limit = moving.bounds.clamp(if moves { next } else { limit });
+            self.places.set_limit(whole(moving.limit));
             mem::replace(&mut moving.rule, rule)
         };
-        self.places.set_limit(whole(limit));
+        self.places.fill();
     }
 
     fn adopt(&self, rules: &Rules<R>) {

@@ -1,5 +1,6 @@
 //! A rate: tokens for each period of time.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ pub(crate) const TOKEN: u64 = 1_000_000;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The highest finite rate: a token in each nanosecond.
+/// The lowest rate above zero, and the highest finite one, as tokens for each second.
+const LOWEST: f64 = 1e-6;
 const HIGHEST: f64 = 1e9;
 
 /// A rate at which tokens are added.
@@ -32,7 +34,7 @@ pub struct Limit {
 
 impl Limit {
     /// The rate that allows everything, at any burst.
-    pub const INFINITE: Self = Self { millionths: 0, period: 0 };
+    pub const INFINITE: Self = Self { millionths: 1, period: 0 };
     /// The rate that adds nothing: after the first burst, nothing is allowed.
     pub const ZERO: Self = Self { millionths: 0, period: SECOND };
 
@@ -47,17 +49,18 @@ impl Limit {
         Self { millionths: TOKEN, period: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX) }
     }
 
-    /// Creates a rate of that many tokens for each second, to the millionth of a token. Infinity is allowed.
+    /// Creates a rate of that many tokens for each second, to the millionth of a token. Zero and infinity are allowed.
+    /// [`every`](Self::every) has slower rates.
     ///
     /// # Errors
     ///
-    /// Returns an error unless `tokens` is a number from 0 to 10⁹, or infinite.
+    /// Returns an error unless `tokens` is 0, a number from 10⁻⁶ to 10⁹, or infinite. A lower one would round to 0.
     pub fn of(tokens: f64) -> Result<Self, ConfigError> {
         if tokens == f64::INFINITY {
             return Ok(Self::INFINITE);
         }
-        if !(0.0..=HIGHEST).contains(&tokens) {
-            return Err(ConfigError::new("limit", tokens, "from 0 to 10⁹, or infinite"));
+        if tokens != 0.0 && !(LOWEST..=HIGHEST).contains(&tokens) {
+            return Err(ConfigError::new("limit", tokens, "0, from 10⁻⁶ to 10⁹, or infinite"));
         }
         Ok(Self::clamped(tokens))
     }
@@ -129,12 +132,24 @@ impl Limit {
     }
 }
 
+/// A rate is greater than another if it adds more in the same time.
+impl Ord for Limit {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let product = |one: &Self, two: &Self| u128::from(one.millionths) * u128::from(two.period);
+        product(self, other).cmp(&product(other, self))
+    }
+}
+
+impl PartialOrd for Limit {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 /// Two rates are equal if they add the same in any time.
 impl PartialEq for Limit {
     fn eq(&self, other: &Self) -> bool {
-        let product = |one: Self, two: Self| u128::from(one.millionths) * u128::from(two.period);
-        self.is_infinite() == other.is_infinite()
-            && product(*self, *other) == product(*other, *self)
+        self.cmp(other).is_eq()
     }
 }
 

@@ -1,8 +1,10 @@
 //! One destination's tokens as threads share them, with the line of calls that wait for theirs.
 //!
-//! A call that waits has taken its tokens already. It may go as soon as time has added them, even if calls before it
-//! are not polled.
+//! A call that waits has taken its token already. It may go as soon as time has added it, even if calls before it are
+//! not polled. The tokens of the line are *slots*: the first call has the first slot. A call that leaves frees the last
+//! one, so all behind it move up.
 
+use std::collections::VecDeque;
 use std::sync::PoisonError;
 use std::task::Waker;
 use std::time::Duration;
@@ -11,7 +13,7 @@ use reattempt_core::guard::{Admit, Arrival, GuardKind, Reason, Refused, Resume};
 
 use super::super::line::{Line, Patience, Turn, Wakers};
 use super::super::time::nanos;
-use super::limit::Limit;
+use super::limit::{Limit, TOKEN};
 use super::tokens::{Booking, Tokens, Unbookable};
 use crate::sync::{Mutex, MutexGuard};
 
@@ -29,8 +31,9 @@ pub(crate) struct Limiter(Mutex<State>);
 
 struct State {
     tokens: Tokens,
-    /// The note of a call is the position behind its tokens.
-    line: Line<u64>,
+    line: Line,
+    /// The position behind the token of each call in line, in order.
+    slots: VecDeque<u64>,
     kind: GuardKind,
     /// `true` if the rate or the burst was set for this destination alone.
     own: bool,
@@ -40,15 +43,17 @@ struct State {
 /// The limiter's note in the ticket of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pass {
-    /// The tokens taken, in millionths; 0 if the rate was infinite.
+    /// The token taken, in millionths; 0 if the rate was infinite.
     cost: u64,
+    /// The inflow up to which the token may be given back.
+    full_at: u64,
     /// There while the call waits.
     turn: Option<Turn>,
 }
 
 impl Pass {
     /// The note of a call that no limiter has counted.
-    pub(crate) const UNCOUNTED: Self = Self { cost: 0, turn: None };
+    pub(crate) const UNCOUNTED: Self = Self { cost: 0, full_at: 0, turn: None };
 }
 
 /// The state that a limiter may lose when it leaves the table.
@@ -79,6 +84,7 @@ impl Limiter {
         Self(Mutex::new(State {
             tokens: Tokens::new(rule.limit, rule.burst),
             line: Line::new(rule.patience),
+            slots: VecDeque::new(),
             kind: rule.kind,
             own: false,
             retired: false,
@@ -102,32 +108,37 @@ impl Limiter {
     ) -> Option<Result<Booking, Unbookable>> {
         let mut state = self.lock();
         state.advance(now);
-        (!state.retired).then(|| state.tokens.book(cost, nanos(latest)))
+        (!state.retired).then(|| {
+            let booking = state.tokens.book(cost, nanos(latest))?;
+            state.tokens.promise(&booking);
+            Ok(booking)
+        })
     }
 
-    /// Decides about a call that costs `cost` millionths. `None`: the limiter has left the table.
+    /// Decides about a call. `None`: the limiter has left the table.
     #[inline]
-    pub(crate) fn admit(&self, cost: u64, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
+    pub(crate) fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
         let mut state = self.lock();
         state.advance(arrival.now);
         if state.retired {
             return None;
         }
         let is_infinite = state.tokens.is_infinite();
-        if state.tokens.take(cost) {
-            let cost = if is_infinite { 0 } else { cost };
-            return Some(Admit::Admitted(Pass { cost, turn: None }));
+        if state.tokens.take(TOKEN) {
+            let cost = if is_infinite { 0 } else { TOKEN };
+            let full_at = state.tokens.full_at(state.line.len());
+            return Some(Admit::Admitted(Pass { cost, full_at, turn: None }));
         }
-        Some(state.admit_later(cost, arrival))
+        Some(state.admit_later(arrival))
     }
 
     /// Returns the decision that [`admit`](Self::admit) would make.
-    pub(crate) fn check(&self, cost: u64, arrival: &Arrival<'_>) -> Result<(), Refused> {
+    pub(crate) fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         let mut state = self.lock();
         let now = state.advance(arrival.now);
         let latest = state.latest(arrival).max(now);
         let mut copy = state.tokens;
-        copy.book(cost, latest).map(drop).map_err(|unbookable| state.refusal(unbookable, arrival))
+        copy.book(TOKEN, latest).map(drop).map_err(|unbookable| state.refusal(unbookable, arrival))
     }
 
     /// Decides about a call that waits.
@@ -137,28 +148,25 @@ impl Limiter {
         let _gone;
         let mut state = self.lock();
         let now = state.advance(arrival.now);
-        let place = state.line.place_of(turn);
-        let end = place.and_then(|place| state.line.note(place)).copied();
-        let (Some(place), Some(end)) = (place, end) else { return Resume::Admitted };
-        let due = state.tokens.due_for(end);
-        let next = if due.is_some_and(|due| due <= now) {
+        let Some(slot) = state.slot_of(turn) else { return Resume::Admitted };
+        let due = state.tokens.due_for(slot);
+        let is_due = due.is_some_and(|due| due <= now);
+        if !is_due {
+            let latest = arrival.latest.map_or(u64::MAX, |latest| nanos(latest).saturating_sub(1));
+            let latest = latest.min(nanos(state.line.give_up(turn)));
+            if let Some(due) = due.filter(|due| *due <= latest) {
+                _gone = state.line.set_waker(turn, waker);
+                return Resume::Waiting { until: Some(Duration::from_nanos(due)) };
+            }
+        }
+        pass.turn = None;
+        let wakers = state.leave(turn, is_due);
+        let next = if is_due {
+            pass.full_at = state.tokens.full_at(state.line.len());
             Resume::Admitted
         } else {
-            let latest = arrival.latest.map_or(u64::MAX, |latest| nanos(latest).saturating_sub(1));
-            match due.filter(|due| *due <= latest.min(nanos(state.line.give_up(place)))) {
-                Some(due) => {
-                    _gone = state.line.set_waker(place, waker);
-                    return Resume::Waiting { until: Some(Duration::from_nanos(due)) };
-                }
-                None => {
-                    let after = state.tokens.taken_after(end);
-                    state.give_back(after, pass.cost);
-                    Resume::Refused(state.refusal(Unbookable::TooLate(due), arrival))
-                }
-            }
+            Resume::Refused(state.refusal(Unbookable::TooLate(due), arrival))
         };
-        pass.turn = None;
-        let wakers = state.line.leave(place);
         drop(state);
         wakers.wake();
         next
@@ -167,28 +175,31 @@ impl Limiter {
     /// Returns what the call has taken: it is not sent.
     pub(crate) fn unsent(&self, pass: &Pass, now: Duration) {
         let mut state = self.lock();
-        state.advance(now);
-        let place = pass.turn.and_then(|turn| state.line.place_of(turn));
-        let end = place.and_then(|place| state.line.note(place)).copied();
-        // Every call that waits now is behind a call that waits no longer.
-        let after = end.map_or(u64::MAX, |end| state.tokens.taken_after(end));
-        state.give_back(after, pass.cost);
-        let wakers = match place {
-            Some(place) => state.line.leave(place),
-            None => state.line.first(),
+        let now = state.advance(now);
+        let waits = pass.turn.and_then(|turn| Some((turn, state.slot_of(turn)?)));
+        let is_due = |slot| state.tokens.due_for(slot).is_some_and(|due| due <= now);
+        let is_due = waits.is_none_or(|(_, slot)| is_due(slot));
+        let full_at = waits.map_or(pass.full_at, |(_, slot)| state.tokens.late_at(slot));
+        let left = waits.map(|(turn, _)| state.leave(turn, is_due));
+        // A token that has come is in the bucket again, for whichever call is the first now.
+        let wakers = if is_due {
+            let waiting = state.line.len();
+            state.tokens.give_back(pass.cost, full_at, waiting);
+            [left, Some(state.line.first())]
+        } else {
+            [left, None]
         };
         drop(state);
-        wakers.wake();
+        wakers.into_iter().flatten().for_each(Wakers::wake);
     }
 
-    /// Returns the tokens of a booking that no later one is built upon.
+    /// Returns the tokens of a reservation that no later one is built upon.
     pub(crate) fn cancel(&self, booking: &Booking, now: Duration) {
         let mut state = self.lock();
         state.advance(now);
-        let amount = state.tokens.cancellable(booking);
-        let after = state.tokens.taken_after(booking.end);
-        state.give_back(after, amount);
-        let wakers = state.line.first();
+        let State { tokens, slots, line, .. } = &mut *state;
+        tokens.cancel(booking, slots);
+        let wakers = line.first();
         drop(state);
         wakers.wake();
     }
@@ -284,12 +295,13 @@ impl State {
 
     /// Decides about a call for which there are too few tokens now.
     #[cold]
-    fn admit_later(&mut self, cost: u64, arrival: &Arrival<'_>) -> Admit<Pass> {
+    fn admit_later(&mut self, arrival: &Arrival<'_>) -> Admit<Pass> {
         let latest = self.latest(arrival).max(self.tokens.now());
-        match self.tokens.book(cost, latest) {
+        match self.tokens.book(TOKEN, latest) {
             Ok(booking) => {
-                let turn = self.line.push(booking.end, arrival.now);
-                Admit::Waiting(Pass { cost: booking.cost, turn: Some(turn) })
+                let turn = self.line.push(arrival);
+                self.slots.push_back(booking.end);
+                Admit::Waiting(Pass { cost: booking.cost, full_at: 0, turn: Some(turn) })
             }
             Err(unbookable) => Admit::Refused(self.refusal(unbookable, arrival)),
         }
@@ -313,14 +325,19 @@ impl State {
         })
     }
 
-    /// Gives tokens back, after which `after` others were taken. Waiting calls that took theirs later move up.
-    fn give_back(&mut self, after: u64, amount: u64) {
-        for own in self.line.notes_from_behind() {
-            if self.tokens.taken_after(*own) >= after {
-                break;
-            }
-            *own = own.wrapping_sub(amount);
+    /// Returns the slot of a call in line.
+    fn slot_of(&self, turn: Turn) -> Option<u64> {
+        self.slots.get(self.line.place_of(turn)?).copied()
+    }
+
+    /// Removes a call from the line. If its token has come, it leaves with it, and else the last slot is free.
+    fn leave(&mut self, turn: Turn, is_due: bool) -> Wakers {
+        if is_due {
+            // It is the first, unless calls before it are not polled.
+            self.line.place_of(turn).and_then(|place| self.slots.remove(place));
+        } else if let Some(last) = self.slots.pop_back() {
+            self.tokens.withdraw(last);
         }
-        self.tokens.give_back(amount);
+        self.line.leave(turn)
     }
 }

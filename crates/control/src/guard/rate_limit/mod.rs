@@ -175,8 +175,8 @@ impl RateLimit {
     /// `GuardLayer::with(Http::new().hints(Hints::default().rate_limit(true)), limit)`.
     ///
     /// If the remaining calls would be used up before the reset, the rate is lowered until the reset. One call may go
-    /// at once, the others are spread over the time. With none remaining, no call goes. The rate is never raised. Each
-    /// response replaces the one before.
+    /// at once, the others are spread over the time. The rate is never raised. Each response replaces the one before.
+    /// With none or few remaining, one trial call passes in each [`trial_interval`](Self::trial_interval).
     ///
     /// A reset of zero restores the destination's own rate. Resets are cut to [`longest_reset`](Self::longest_reset).
     pub fn follow(&self, destination: &str, remaining: u32, reset: Duration, now: Duration) {
@@ -188,10 +188,13 @@ impl RateLimit {
 
     /// Follows a quota at one destination. Returns the wakers of the line.
     fn follow_at(&self, limiter: &Limiter, quota: Quota, now: Duration) -> Option<Wakers> {
-        let reset = quota.reset.min(self.rules.load().longest_reset);
+        let (reset, trial) = {
+            let rules = self.rules.load();
+            (quota.reset.min(rules.longest_reset), rules.trial_interval)
+        };
         limiter.change(now, |tokens| {
             let until = tokens.now().saturating_add(nanos(reset));
-            tokens.follow(cost(quota.remaining), until);
+            tokens.follow(cost(quota.remaining), until, trial);
         })
     }
 
@@ -266,7 +269,7 @@ impl Guard for RateLimit {
     #[inline(always)]
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<RateTicket> {
         let admitted = self.with(arrival.destination, arrival.now, |limiter| {
-            let admitted = limiter.admit(TOKEN, arrival)?;
+            let admitted = limiter.admit(arrival)?;
             Some(admitted.map(|pass| RateTicket { limiter: limiter.hold(), pass }))
         });
         // The shared limiter is never retired, so there is always an answer.
@@ -305,8 +308,8 @@ impl Guard for RateLimit {
 
     fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         match self.limiters.get(arrival.destination) {
-            Some(limiter) => limiter.check(TOKEN, arrival),
-            None => Limiter::new(self.rules.load().rule).check(TOKEN, arrival),
+            Some(limiter) => limiter.check(arrival),
+            None => Limiter::new(self.rules.load().rule).check(arrival),
         }
     }
 

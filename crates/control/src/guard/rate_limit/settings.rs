@@ -15,11 +15,13 @@ use crate::guard::line::Patience;
 use crate::keyed::Keyed;
 
 const HOUR: Duration = Duration::from_secs(3600);
+const MINUTE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     pub(super) rule: Rule,
     pub(super) longest_reset: Duration,
+    pub(super) trial_interval: Duration,
     pub(super) max_destinations: Option<usize>,
 }
 
@@ -33,7 +35,8 @@ impl RateLimit {
         let kind = GuardKind::RateLimit;
         let rule = Rule { limit, burst: cost(burst), patience, kind };
         let max_destinations = Some(DEFAULT_DESTINATIONS);
-        Self::build(Rules { rule, longest_reset: HOUR, max_destinations })
+        let (longest_reset, trial_interval) = (HOUR, MINUTE);
+        Self::build(Rules { rule, longest_reset, trial_interval, max_destinations })
     }
 
     /// Sets how many calls may wait for one destination, and for how long. Default: 1024 calls for 30 s, the default
@@ -53,6 +56,14 @@ impl RateLimit {
         self.set(|rules| rules.longest_reset = longest)
     }
 
+    /// Sets the longest interval between calls while the limit [follows](Self::follow) a server. Default: 1 min.
+    ///
+    /// A response with no calls left, perhaps by mistake or for another client, would otherwise stop all calls until
+    /// its reset. The response of a trial call replaces it. [`Duration::MAX`] obeys the server to the letter.
+    pub fn trial_interval(self, interval: Duration) -> Self {
+        self.set(|rules| rules.trial_interval = interval)
+    }
+
     /// Sets the most destinations with a limit of their own. Default: 1024, which take 0.3 MB.
     ///
     /// # Errors
@@ -68,13 +79,22 @@ impl RateLimit {
         self.set(|rules| rules.max_destinations = None)
     }
 
-    /// Returns a warning if the burst is unusual for the rate. There is none for rates below one call a second.
+    /// Returns a warning if the burst is unusual for the rate, or if no call can pass. A burst of at least one call is
+    /// usual for rates below one call a second.
     pub fn validate(&self) -> Vec<Warning> {
         let Rule { limit, burst, .. } = self.rules.load().rule;
         let per_second = limit.tokens_per_second();
-        let burst = f64::from(u32::try_from(burst / TOKEN).unwrap_or(u32::MAX));
-        let warning = Recommended::burst("burst", burst, per_second);
-        warning.into_iter().filter(|_| per_second.is_finite() && per_second >= 1.0).collect()
+        let calls = f64::from(u32::try_from(burst / TOKEN).unwrap_or(u32::MAX));
+        let warning = if limit.is_infinite() {
+            None
+        } else if limit == Limit::ZERO {
+            Some(Warning::new("limit", format_args!("{limit:?}"), "above 0"))
+        } else if per_second >= 1.0 {
+            Recommended::burst("burst", calls, per_second)
+        } else {
+            (burst == 0).then(|| Warning::new("burst", 0, "at least 1"))
+        };
+        warning.into_iter().collect()
     }
 
     fn set(&self, change: impl FnOnce(&mut Rules)) -> Self {

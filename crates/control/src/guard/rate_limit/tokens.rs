@@ -2,7 +2,20 @@
 //!
 //! Every take advances a *position*, and a booking stores the position after its own tokens. From the two positions
 //! follow the tokens taken since, and the moment at which time has added the booking's tokens.
+//!
+//! A reservation keeps its moment, so tokens that are given back while a later one is still to come could be used
+//! twice: by a newcomer, and by the reservation whose tokens they make come early. Hence three rules:
+//!
+//! | given back by | what returns |
+//! |---|---|
+//! | a reservation | its tokens, less what was taken after them while a later one is still to come |
+//! | a call that waits | its token, unless a reservation behind it is still to come |
+//! | a call that was admitted | what the bucket has had room for since, unless a reservation is still to come |
 
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::super::time::nanos;
 use super::limit::{Limit, TOKEN};
 
 /// A bucket of tokens. Below zero, tokens were taken that time has yet to add.
@@ -21,6 +34,10 @@ pub(crate) struct Tokens {
     follows_until: u64,
     /// The tokens taken so far; it wraps.
     position: u64,
+    /// The tokens that came into the bucket so far, whether or not they had room; it wraps.
+    inflow: u64,
+    /// The moment of the last reservation that is still to come.
+    promised_until: u64,
     pub(crate) limit: Limit,
     pub(crate) burst: u64,
 }
@@ -34,6 +51,8 @@ pub(crate) struct Booking {
     pub(crate) end: u64,
     /// The moment at which they are there.
     pub(crate) at: u64,
+    /// The moment of the last reservation before it.
+    before: u64,
 }
 
 /// The reason why tokens cannot be booked.
@@ -56,6 +75,8 @@ impl Tokens {
             rest: 0,
             follows_until: NEVER,
             position: 0,
+            inflow: 0,
+            promised_until: 0,
             limit,
             burst,
         }
@@ -83,6 +104,7 @@ impl Tokens {
         }
         let (minted, rest) = self.rate.minted(now - self.now, self.rest);
         self.now = now;
+        self.inflow = self.inflow.wrapping_add(minted);
         // What does not fit is lost, the fraction of a millionth with it.
         let room = self.capacity.wrapping_sub(self.balance).cast_unsigned();
         (self.balance, self.rest) = if minted < room {
@@ -141,7 +163,7 @@ impl Tokens {
     #[inline]
     pub(crate) fn book(&mut self, cost: u64, latest: u64) -> Result<Booking, Unbookable> {
         if self.is_infinite() {
-            return Ok(Booking { cost: 0, end: self.position, at: self.now });
+            return Ok(self.booking(0, self.now));
         }
         if signed(cost) > self.capacity {
             return Err(Unbookable::TooMany);
@@ -156,7 +178,21 @@ impl Tokens {
         }
         self.balance = after;
         self.position = self.position.wrapping_add(cost);
-        Ok(Booking { cost, end: self.position, at })
+        Ok(self.booking(cost, at))
+    }
+
+    fn booking(&self, cost: u64, at: u64) -> Booking {
+        Booking { cost, end: self.position, at, before: self.promised_until }
+    }
+
+    /// Keeps the moment of a booking, whatever happens to those before it.
+    pub(crate) fn promise(&mut self, booking: &Booking) {
+        self.promised_until = self.promised_until.max(booking.at);
+    }
+
+    /// Returns `true` if a reservation is still to come.
+    fn promises(&self) -> bool {
+        self.promised_until > self.now
     }
 
     /// Returns the moment at which the tokens that end there are added, if ever.
@@ -185,25 +221,82 @@ impl Tokens {
         if i64::try_from(after).is_ok() { after } else { 0 }
     }
 
-    /// Returns the part of a booking that nothing later is built upon: what x/time/rate restores.
+    /// Cancels a reservation. `waiting` are the slots of the calls that wait, in order.
     ///
-    /// It is nothing if its moment has passed.
-    pub(crate) fn cancellable(&self, booking: &Booking) -> u64 {
+    /// Like x/time/rate it restores nothing once the moment has passed. Calls that wait behind the tokens move up.
+    pub(crate) fn cancel(&mut self, booking: &Booking, waiting: &mut VecDeque<u64>) {
         if booking.at < self.now {
-            return 0;
+            return;
         }
-        let debt = self.balance.min(0).unsigned_abs();
-        booking.cost.saturating_sub(self.taken_after(booking.end).min(debt))
+        let after = self.taken_after(booking.end);
+        let behind = waiting.partition_point(|slot| self.taken_after(*slot) >= after);
+        let own = TOKEN.saturating_mul((waiting.len() - behind) as u64);
+        let built_upon = after.saturating_sub(own);
+        let most = booking.cost.min(self.burst);
+        // At a higher rate than that of the booking, its tokens may have come already.
+        let room = u64::try_from(self.room(waiting.len())).unwrap_or(0);
+        if built_upon > 0 && self.promises() {
+            // The positions of later reservations stay, so those of earlier calls move.
+            let amount = most.saturating_sub(built_upon);
+            waiting.range_mut(..behind).for_each(|slot| *slot = slot.wrapping_add(amount));
+            self.credit(amount.min(room));
+            return;
+        }
+        if self.promised_until == booking.at {
+            self.promised_until = booking.before;
+        }
+        waiting.range_mut(behind..).for_each(|slot| *slot = slot.wrapping_sub(most));
+        self.position = self.position.wrapping_sub(most);
+        self.credit(most.min(room));
     }
 
-    /// Gives tokens back. The positions of what was taken after them move back by the same amount.
-    pub(crate) fn give_back(&mut self, amount: u64) {
-        self.balance = self.balance.saturating_add(signed(amount)).min(self.capacity);
-        self.position = self.position.wrapping_sub(amount);
+    /// Gives back the token of the last slot, whose moment is still to come.
+    pub(crate) fn withdraw(&mut self, slot: u64) {
+        if slot == self.position || !self.promises() {
+            self.position = self.position.wrapping_sub(TOKEN);
+            self.credit(TOKEN);
+        }
+    }
+
+    /// Returns the inflow with which the bucket is full, beside the tokens of `waiting` calls. What is taken now may be
+    /// given back up to then.
+    #[inline]
+    pub(crate) fn full_at(&self, waiting: usize) -> u64 {
+        self.inflow.wrapping_add_signed(self.room(waiting))
+    }
+
+    /// Returns the inflow up to which the token of a slot that has come may be given back.
+    pub(crate) fn late_at(&self, slot: u64) -> u64 {
+        let since = self.balance.saturating_add_unsigned(self.taken_after(slot));
+        self.inflow.wrapping_add(TOKEN).wrapping_sub(since.max(0).cast_unsigned())
+    }
+
+    /// Gives back what was taken by a call that was admitted, beside the tokens of `waiting` calls.
+    pub(crate) fn give_back(&mut self, cost: u64, full_at: u64, waiting: usize) {
+        if self.promises() {
+            return;
+        }
+        let room = full_at.wrapping_sub(self.inflow).cast_signed().min(self.room(waiting)).max(0);
+        let amount = cost.min(room.cast_unsigned());
+        self.inflow = self.inflow.wrapping_add(amount);
+        self.credit(amount);
+    }
+
+    #[inline]
+    fn room(&self, waiting: usize) -> i64 {
+        let owed = TOKEN.saturating_mul(waiting as u64);
+        let held = self.balance.saturating_add_unsigned(owed).max(0);
+        signed(self.burst).saturating_sub(held)
+    }
+
+    fn credit(&mut self, amount: u64) {
+        self.balance = self.balance.saturating_add(signed(amount)).min(signed(self.burst));
     }
 
     /// Changes the rate and the burst from now on. A rate that the server's answers imply stays in force.
     pub(crate) fn set(&mut self, limit: Limit, burst: u64) {
+        // What was taken from a larger bucket may have no room in the smaller one.
+        self.inflow = self.inflow.wrapping_add(self.burst.saturating_sub(burst));
         (self.limit, self.burst, self.capacity) = (limit, burst, capacity(limit, burst));
         self.balance = self.balance.min(signed(burst));
         if !self.follows() {
@@ -211,8 +304,9 @@ impl Tokens {
         }
     }
 
-    /// Lowers the rate so that `remaining` millionths last until then. If they last anyway, the own rate is in force.
-    pub(crate) fn follow(&mut self, remaining: u64, until: u64) {
+    /// Lowers the rate so that `remaining` millionths last until then. If they last anyway, the own rate is in force. In
+    /// a longer time than `trial`, the rate is not lowered below one token in that.
+    pub(crate) fn follow(&mut self, remaining: u64, until: u64, trial: Duration) {
         (self.rate, self.rest, self.follows_until) = (self.limit, 0, NEVER);
         let Some(time) = until.checked_sub(self.now).filter(|time| *time > 0) else { return };
         let (minted, _) = self.limit.minted(time, 0);
@@ -225,8 +319,13 @@ impl Tokens {
         let first = remaining.min(TOKEN);
         let first = if unlimited { first } else { first.min(held) };
         self.balance = self.balance.min(0).saturating_add(signed(first));
-        (self.rate, self.follows_until) =
-            (Limit::ratio(remaining - first, time), until.min(NEVER - 1));
+        let implied = Limit::ratio(remaining - first, time);
+        self.rate = if time > nanos(trial) {
+            implied.max(Limit::every(trial).min(self.limit))
+        } else {
+            implied
+        };
+        self.follows_until = until.min(NEVER - 1);
     }
 }
 

@@ -144,7 +144,7 @@ impl Guard for SendRate {
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<SendTicket> {
         let create = |_: &Arc<str>| Tenant::new(&self.rules.load());
         let admitted = self.tenants.with(arrival.destination, arrival.now, create, |tenant| {
-            let admitted = tenant.limiter.admit(TOKEN, arrival)?;
+            let admitted = tenant.limiter.admit(arrival)?;
             Some(admitted.map(|pass| SendTicket { tenant: tenant.hold(), pass }))
         });
         admitted
@@ -180,7 +180,7 @@ impl Guard for SendRate {
 
     fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         let tenant = self.tenants.get(arrival.destination);
-        tenant.map_or(Ok(()), |tenant| tenant.limiter.check(TOKEN, arrival))
+        tenant.map_or(Ok(()), |tenant| tenant.limiter.check(arrival))
     }
 }
 

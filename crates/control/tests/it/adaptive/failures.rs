@@ -177,7 +177,7 @@ fn a_rule_may_use_the_limit() {
     assert!(slot.set(limit.clone()).is_ok());
     calls(&limit, 60, &SERVED, NOW);
     calls(&limit, 1, &SERVED, at(1000));
-    assert_eq!(limit_of(&limit), 18, "the rule was asked inside itself");
+    assert_eq!(limit_of(&limit), 19, "the limit of the later window, inside the rule, stays");
 }
 
 /// The panic reaches the caller, and the place of its call is free.

@@ -129,11 +129,12 @@ fn a_waker_may_use_the_limit() {
 
 #[test]
 fn rates_outside_their_range() {
-    for rate in [f64::NAN, -0.1, f64::NEG_INFINITY, 1e10] {
+    for rate in [f64::NAN, -0.1, f64::NEG_INFINITY, 1e10, 1e-7, f64::MIN_POSITIVE] {
         assert_eq!(Limit::of(rate).unwrap_err().field(), "limit");
     }
     assert!(Limit::of(f64::INFINITY).unwrap().is_infinite());
     assert_eq!(Limit::of(0.0).unwrap(), Limit::ZERO);
+    assert_eq!(Limit::of(1e-6).unwrap(), Limit::every(SECOND * 1_000_000));
     for most in [0, 65_537] {
         assert_eq!(ten(1).max_destinations(most).unwrap_err().field(), "max_destinations");
     }

@@ -64,11 +64,11 @@ fn an_infinite_rate_follows_too() {
 // trap 19
 #[test]
 fn a_reset_in_decades_is_cut_short() {
-    let limit = ten(5);
+    let limit = ten(5).trial_interval(Duration::MAX);
     limit.follow(HOST, 0, SECOND * 1_700_000_000, NOW);
     assert!(!limit.allow(HOST, NOW + SECOND * 3600));
     assert!(limit.allow(HOST, NOW + SECOND * 3601));
-    let patient = ten(5).longest_reset(Duration::MAX);
+    let patient = ten(5).longest_reset(Duration::MAX).trial_interval(Duration::MAX);
     patient.follow(HOST, 0, Duration::MAX, NOW);
     assert!(!patient.allow(HOST, NOW + SECOND * 3_000_000_000));
     assert!(format!("{patient:?}").contains("follows: true"));
@@ -81,4 +81,28 @@ fn reservations_pass_the_reset() {
     limit.follow(HOST, 3, SECOND * 10, NOW);
     let delays = [0; 5].map(|_| limit.reserve(HOST, NOW).delay(NOW).as_millis());
     assert_eq!(delays, [0, 5_000, 10_000, 10_100, 10_200]);
+}
+
+/// A response with no calls left, perhaps by mistake, does not stop a client for an hour.
+#[test]
+fn trial_calls_pass_while_nothing_is_left() {
+    let hour = SECOND * 3600;
+    let limit = ten(5);
+    limit.follow(HOST, 0, hour, NOW);
+    assert_eq!([0..60, 60..120, 120..180].map(|seconds| calls(&limit, seconds)), [0, 1, 1]);
+    limit.follow(HOST, 0, hour, at(180_000));
+    assert_eq!([180..240, 240..300].map(|seconds| calls(&limit, seconds)), [0, 1]);
+    let often = ten(5).trial_interval(SECOND * 10);
+    often.follow(HOST, 3, hour, NOW);
+    assert_eq!(calls(&often, 0..31), 1 + 3, "so do few calls left");
+    let never = ten(5).trial_interval(Duration::MAX);
+    never.follow(HOST, 0, hour, NOW);
+    assert!(!never.allow(HOST, NOW + hour) && never.allow(HOST, NOW + hour + SECOND));
+    let slow = RateLimit::new(Limit::every(SECOND * 600), 1);
+    slow.follow(HOST, 0, hour, NOW);
+    assert!(!slow.allow(HOST, NOW + SECOND * 599), "the rate is never raised");
+    assert!(slow.allow(HOST, NOW + SECOND * 600));
+    let unlimited = ten(5).trial_interval(Duration::ZERO);
+    unlimited.follow(HOST, 0, hour, NOW);
+    assert_eq!(calls(&unlimited, 0..1), 9, "its own rate");
 }

@@ -187,3 +187,38 @@ fn token_at_hand_is_taken_past_the_deadline() {
     assert!(limit.reserve_until(HOST, 1, NOW, NOW - SECOND).ok());
     assert!(!limit.reserve_until(HOST, 1, NOW, NOW - SECOND).ok());
 }
+
+/// What a reservation has lost to a later one does not come back when a third one is cancelled.
+// G-13
+#[test]
+fn cancelling_two_refills_once() {
+    let limit = ten(5);
+    assert!(limit.allow_n(HOST, 5, NOW));
+    let [mut first, _second, mut third, _fourth] =
+        [5, 1, 5, 1].map(|n| limit.reserve_n(HOST, n, NOW));
+    third.cancel(NOW);
+    assert_eq!(limit.tokens(HOST, NOW), -8.0);
+    first.cancel(NOW);
+    assert_eq!(limit.tokens(HOST, NOW), -8.0, "seven were taken after its five");
+}
+
+#[test]
+fn cancelling_backwards_returns_all() {
+    let limit = ten(5);
+    let mut reserved = [5, 1, 5, 1].map(|n| limit.reserve_n(HOST, n, NOW));
+    reserved.iter_mut().rev().for_each(|one| one.cancel(NOW));
+    assert_eq!(limit.tokens(HOST, NOW), 5.0);
+}
+
+/// The burst has shrunk since: what is returned leaves room for the reservation that was made after it.
+#[test]
+fn cancel_returns_no_more_than_the_burst() {
+    let limit = ten(10);
+    assert!(limit.allow_n(HOST, 10, NOW));
+    let mut large = limit.reserve_n(HOST, 10, NOW);
+    limit.set_burst(HOST, 1, NOW);
+    let small = limit.reserve(HOST, NOW);
+    large.cancel(NOW);
+    assert_eq!(limit.tokens(HOST, NOW), -11.0);
+    assert_eq!(small.delay(NOW), SECOND * 11 / 10);
+}

@@ -1,5 +1,7 @@
 //! The guard: calls that wait in line.
 
+use std::time::{Duration, Instant};
+
 use reattempt_control::{Limit, RateLimit};
 use reattempt_core::guard::{Arrival, End, Guard, GuardKind, Reason, Resume};
 
@@ -145,4 +147,105 @@ fn a_faster_rate_moves_the_line() {
     assert_eq!(first.poll(at(10)), waits_until(at(109)));
     limit.set_limit(HOST, Limit::INFINITE, at(10));
     first.admitted(at(10));
+}
+
+/// Tokens that were reserved behind calls in line are not given to newcomers when those calls leave.
+// G-13
+#[test]
+fn tokens_behind_the_line_are_given_once() {
+    let limit = ten(1);
+    admit(&limit, NOW).unwrap();
+    let waiting = [(); 10].map(|()| wait(&limit, NOW));
+    let reserved = [(); 10].map(|()| limit.reserve(HOST, NOW));
+    assert_eq!(reserved[0].delay(NOW), SECOND * 11 / 10);
+    waiting.into_iter().for_each(|one| one.cancel(NOW));
+    assert_eq!(limit.reserve(HOST, NOW).delay(NOW), SECOND * 21 / 10);
+}
+
+/// A reservation keeps its moment, and the calls on both sides of it move up.
+#[test]
+fn calls_move_up_past_a_reservation() {
+    let limit = ten(1);
+    admit(&limit, NOW).unwrap();
+    let first = wait(&limit, NOW);
+    let reserved = limit.reserve(HOST, NOW);
+    let mut second = wait(&limit, NOW);
+    assert_eq!(second.poll(NOW), waits_until(at(300)));
+    first.cancel(NOW);
+    assert_eq!(second.waker.woken(), 1);
+    assert_eq!(second.poll(NOW), waits_until(at(100)));
+    assert_eq!(reserved.delay(NOW), SECOND * 2 / 10);
+    assert_eq!(limit.reserve(HOST, NOW).delay(NOW), SECOND * 3 / 10, "its place is free");
+}
+
+/// A cancelled reservation between calls in line: those behind it move up, those before it stay.
+#[test]
+fn calls_move_up_when_one_is_cancelled() {
+    let limit = ten(3);
+    assert!(limit.allow_n(HOST, 3, NOW));
+    let mut first = wait(&limit, NOW);
+    let mut reserved = limit.reserve_n(HOST, 3, NOW);
+    let mut second = wait(&limit, NOW);
+    let last = limit.reserve(HOST, NOW);
+    assert_eq!(second.poll(NOW), waits_until(at(500)));
+    reserved.cancel(NOW);
+    assert_eq!(first.poll(NOW), waits_until(at(100)));
+    assert_eq!(second.poll(NOW), waits_until(at(300)), "the last one has built upon one token");
+    assert_eq!((last.delay(NOW), limit.tokens(HOST, NOW)), (SECOND * 6 / 10, -4.0));
+}
+
+/// The bucket was full after the call was admitted, so its token would have been lost.
+// G-13
+#[test]
+fn unsent_call_returns_what_had_room() {
+    let limit = ten(1);
+    let unsent = admit(&limit, NOW).unwrap();
+    admit(&limit, at(100)).unwrap();
+    assert!(limit.end(unsent, &End::Unsent, at(100)).is_none());
+    assert_eq!(limit.tokens(HOST, at(100)), 0.0);
+    let unsent = admit(&limit, at(200)).unwrap();
+    assert!(limit.end(unsent, &End::Unsent, at(240)).is_none());
+    assert_eq!(limit.tokens(HOST, at(240)), 1.0, "the burst");
+    let unsent = admit(&limit, at(240)).unwrap();
+    let reserved = limit.reserve(HOST, at(240));
+    assert!(limit.end(unsent, &End::Unsent, at(260)).is_none());
+    assert_eq!(limit.tokens(HOST, at(260)), -0.8, "a reservation has built upon it");
+    assert_eq!(reserved.delay(at(240)), SECOND / 10);
+}
+
+/// The burst is smaller than it was when the call was admitted.
+#[test]
+fn unsent_call_finds_a_smaller_burst() {
+    let limit = ten(10);
+    let unsent = admit(&limit, NOW).unwrap();
+    assert!(limit.allow_n(HOST, 9, NOW));
+    limit.set_burst(HOST, 1, NOW);
+    assert!(limit.allow(HOST, at(100)));
+    assert!(limit.end(unsent, &End::Unsent, at(100)).is_none());
+    assert_eq!(limit.tokens(HOST, at(100)), 0.0);
+}
+
+/// A call that leaves when its token is there returns it.
+#[test]
+fn call_that_leaves_in_time_returns_its_token() {
+    let limit = ten(1);
+    admit(&limit, NOW).unwrap();
+    let (first, mut second) = (wait(&limit, NOW), wait(&limit, NOW));
+    first.cancel(at(100));
+    assert_eq!(second.poll(at(100)), Resume::Admitted);
+    assert_eq!(limit.tokens(HOST, at(100)), 0.0);
+    let third = wait(&limit, at(100));
+    third.cancel(at(240));
+    assert_eq!(limit.tokens(HOST, at(240)), 1.0, "the burst");
+}
+
+#[test]
+fn long_line_is_left_quickly() {
+    let limit = ten(1).queue(60_000, Duration::MAX);
+    admit(&limit, NOW).unwrap();
+    let waiting: Vec<_> = (0..60_000).map(|_| wait(&limit, NOW)).collect();
+    let start = Instant::now();
+    waiting.into_iter().for_each(|one| one.cancel(NOW));
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    assert_eq!((limit.tokens(HOST, NOW), limit.waiting(HOST)), (0.0, 0));
 }

@@ -20,7 +20,7 @@ use super::sync::{Mutex, MutexGuard};
 const NOTICE: Duration = Duration::from_secs(1);
 
 /// The queue of a pace and its clones.
-pub(super) struct Queue(Mutex<Line<()>>);
+pub(super) struct Queue(Mutex<Line>);
 
 /// The next step of a waiting call.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Queue {
         self.lock().len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Line<()>> {
+    fn lock(&self) -> MutexGuard<'_, Line> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -64,7 +64,7 @@ impl Queue {
         }
         match refusal(&line, pace, arrival) {
             Some(refused) => Admit::Refused(refused),
-            None => Admit::Waiting(Place::InLine(line.push((), arrival.now))),
+            None => Admit::Waiting(Place::InLine(line.push(arrival))),
         }
     }
 
@@ -88,31 +88,30 @@ impl Queue {
         // Dropped after the lock.
         let _gone;
         let mut line = self.lock();
-        let place = line.place_of(turn);
-        let ahead = place.unwrap_or(0);
+        let ahead = line.place_of(turn).unwrap_or(0);
         let step = match pace.reserve_turn(arrival.now, ahead) {
             Ok(turn) => Step::Reserved(turn),
-            Err(due) => match too_late(due, line.give_up(ahead), arrival) {
+            Err(due) => match too_late(due, line.give_up(turn), arrival) {
                 Some(refused) => Step::Refused(refused),
                 None => {
-                    _gone = place.and_then(|place| line.set_waker(place, waker));
+                    _gone = line.set_waker(turn, waker);
                     let again = if ahead == 0 { arrival.now.saturating_add(NOTICE) } else { due };
                     return Step::Waiting(due.min(again));
                 }
             },
         };
-        let left = place.map(|place| line.leave(place));
+        let left = line.leave(turn);
         drop(line);
-        left.unwrap_or_default().wake();
+        left.wake();
         step
     }
 
     /// Removes a call that is not sent; those behind it move up.
     pub(super) fn leave(&self, turn: Turn) {
         let mut line = self.lock();
-        let left = line.place_of(turn).map(|place| line.leave(place));
+        let left = line.leave(turn);
         drop(line);
-        left.unwrap_or_default().wake();
+        left.wake();
     }
 
     /// Wakes the first in the queue: its turn is due earlier than before.
@@ -123,7 +122,7 @@ impl Queue {
 }
 
 /// Returns the refusal of a call that arrives behind all others, if it may not wait for its turn.
-fn refusal(line: &Line<()>, pace: &Responsive, arrival: &Arrival<'_>) -> Option<Refused> {
+fn refusal(line: &Line, pace: &Responsive, arrival: &Arrival<'_>) -> Option<Refused> {
     let due = pace.turn_due(arrival.now, line.len());
     let patience = line.patience();
     let reason = if !arrival.patient || patience.calls == 0 {

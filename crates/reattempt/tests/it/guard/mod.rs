@@ -14,6 +14,7 @@ mod stacks;
 mod standard;
 mod standard_hedges;
 pub(crate) mod support;
+mod token_sequences;
 mod tokens;
 mod waiting;
 mod with_hedges;
