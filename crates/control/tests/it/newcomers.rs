@@ -102,7 +102,7 @@ fn forgotten_quota_mints_no_token() {
     let limit = RateLimit::new(Limit::per_second(1), 5).no_queue().max_destinations(1).unwrap();
     assert!((0..5).all(|_| limit.allow(HOST, NOW)));
     limit.follow(HOST, 0, 100 * SECOND, NOW);
-    assert!(limit.allow("b", at(4999)) && limit.tokens(HOST, at(4999)) <= 0.0, "b shares");
+    assert!(limit.allow("b", at(4999)) && limit.tokens(HOST, at(4999)) < 1.0, "b shares");
     assert!(limit.allow("b", at(5000)));
     assert_eq!(limit.tokens(HOST, at(5000)), 5.0, "it has left");
 }
