@@ -298,8 +298,7 @@ where
         if notes_polls {
             body = body.noting_polls(&limits);
         }
-        let body = SavedRequest::keep(saved, body, kept);
-        Request::from_parts(head, body)
+        Request::from_parts(head, SavedRequest::keep(saved, body, kept))
     }
 
     fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt> {
