@@ -63,7 +63,7 @@ pub enum StopReason {
     ///
     /// It is never shortened to fit. Retries resume when successes have shortened the interval.
     IntervalTooLong,
-    /// The next delay would pass the call's deadline.
+    /// The call's deadline has passed, or the next delay would pass it.
     DeadlineExceeded,
     /// The retry budget has no token left.
     BudgetExhausted,
@@ -97,7 +97,9 @@ impl fmt::Display for StopReason {
             StopReason::IntervalTooLong => {
                 "the shared interval would pass the limit on elapsed time"
             }
-            StopReason::DeadlineExceeded => "the next delay would pass the deadline",
+            StopReason::DeadlineExceeded => {
+                "the deadline has passed, or would pass before another attempt"
+            },
             StopReason::BudgetExhausted => "the retry budget is exhausted",
             StopReason::NotReady => "the service was not ready for another attempt",
             StopReason::Forbidden => "retries are ruled out for this call",

@@ -55,6 +55,7 @@ mod hedge;
 mod jitter;
 mod limits;
 mod random;
+mod rounded;
 mod schedule;
 mod warning;
 
@@ -74,5 +75,7 @@ pub use hedge::{HedgeCall, HedgeDecision, HedgeEvent, HedgePermits, HedgeTerms};
 pub use jitter::Jitter;
 pub use limits::Limits;
 pub use random::Random;
+#[doc(hidden)]
+pub use rounded::Rounded;
 pub use schedule::{Delays, NextRetry, Schedule, SentAt, SharedSchedule};
 pub use warning::{Recommended, Warning};

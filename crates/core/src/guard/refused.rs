@@ -3,6 +3,8 @@
 use core::fmt;
 use core::time::Duration;
 
+use crate::Rounded;
+
 /// A refusal by a guard: nothing was sent, and the server has not failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
@@ -48,7 +50,7 @@ pub enum Reason {
     Full,
     /// The rate is exceeded.
     RateExceeded,
-    /// The wait would end after the deadline, or after the longest wait that is set.
+    /// The wait would end after the deadline or the longest wait that is set, or has lasted until then.
     WaitTooLong,
     /// More was asked for than the guard ever grants at once.
     TooLarge,
@@ -122,7 +124,7 @@ impl fmt::Display for Reason {
             Self::Isolated => "is isolated",
             Self::Full => "is full",
             Self::RateExceeded => "is exceeded",
-            Self::WaitTooLong => "would make the call wait too long",
+            Self::WaitTooLong => "makes the call wait too long",
             Self::TooLarge => "never grants as much at once",
             Self::Shed => "sheds part of the calls",
         })
@@ -133,7 +135,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "not sent: the {} {}", self.guard, self.reason)?;
         match self.wait() {
-            Some(wait) => write!(f, " (try again in {wait:?})"),
+            Some(wait) => write!(f, " (try again in {})", Rounded(wait)),
             None => Ok(()),
         }
     }

@@ -198,6 +198,8 @@ fn refusal_is_small_and_has_a_text() {
     let wait = OPEN.after(Duration::from_millis(1500));
     assert_eq!(wait.to_string(), "not sent: the circuit breaker is open (try again in 1.5s)");
     assert_eq!(wait.wait(), Some(Duration::from_millis(1500)));
+    let exact = OPEN.after(Duration::from_nanos(1_234_567_891)).to_string();
+    assert_eq!(exact, "not sent: the circuit breaker is open (try again in 1.23s)");
     assert_eq!(OPEN.after(Duration::MAX).wait(), None);
     assert_eq!(format!("{OPEN:?}"), "Refused { guard: CircuitBreaker, reason: Open, wait: None }");
     let shed = Refused::new(GuardKind::Throttle, Reason::Shed);

@@ -2,7 +2,24 @@
 
 use core::error::Error;
 
-use reattempt_core::{ConfigError, Failure, FailureKind, StopReason};
+use core::time::Duration;
+
+use reattempt_core::{ConfigError, Failure, FailureKind, Rounded, StopReason};
+
+#[test]
+fn durations_have_three_digits() {
+    let rows = [
+        (Duration::ZERO, "0s"),
+        (Duration::from_nanos(999), "999ns"),
+        (Duration::from_nanos(1_234_567), "1.23ms"),
+        (Duration::from_micros(99_950), "100ms"),
+        (Duration::from_secs(7_205), "7210s"),
+        (Duration::MAX, "18446744073709551615.999999999s"),
+    ];
+    for (time, text) in rows {
+        assert_eq!(Rounded(time).to_string(), text);
+    }
+}
 
 #[test]
 fn stop_reasons() {
@@ -21,7 +38,10 @@ fn stop_reasons() {
         (StopReason::ServerDelayTooLong, "the server asked for a longer wait than is allowed"),
         (StopReason::ElapsedExhausted, "the next delay would pass the limit on elapsed time"),
         (StopReason::IntervalTooLong, "the shared interval would pass the limit on elapsed time"),
-        (StopReason::DeadlineExceeded, "the next delay would pass the deadline"),
+        (
+            StopReason::DeadlineExceeded,
+            "the deadline has passed, or would pass before another attempt",
+        ),
         (StopReason::BudgetExhausted, "the retry budget is exhausted"),
         (StopReason::NotReady, "the service was not ready for another attempt"),
         (StopReason::Forbidden, "retries are ruled out for this call"),

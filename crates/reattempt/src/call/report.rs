@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use reattempt_core::{Failure, StopReason};
+use reattempt_core::{Failure, Rounded, StopReason};
 
 /// The report of one call, attempt by attempt.
 ///
@@ -121,10 +121,10 @@ impl fmt::Display for Report {
         for attempt in &self.attempts {
             let again = if attempt.replacement { " again" } else { "" };
             let (number, ended) = (attempt.number, attempt.ended);
-            write!(f, "attempt {number}{again} at {:?}: ", three_digits(ended))?;
+            write!(f, "attempt {number}{again} at {}: ", Rounded(ended))?;
             attempt.outcome.write(f, self.code_names)?;
             match attempt.delay {
-                Some(delay) => writeln!(f, ", next in {:?}", three_digits(delay))?,
+                Some(delay) => writeln!(f, ", next in {}", Rounded(delay))?,
                 None => writeln!(f)?,
             }
         }
@@ -140,14 +140,6 @@ impl fmt::Display for Report {
             None => Ok(()),
         }
     }
-}
-
-/// Rounds to three significant digits: the rest of 1.203456789 s is noise.
-fn three_digits(time: Duration) -> Duration {
-    let nanos = time.as_nanos();
-    let step = 10_u128.pow(nanos.checked_ilog10().unwrap_or(0).saturating_sub(2));
-    let rounded = (nanos + step / 2) / step * step;
-    u64::try_from(rounded).map_or(time, Duration::from_nanos)
 }
 
 impl AttemptOutcome {
@@ -208,25 +200,5 @@ impl ReportSlot {
 
     pub(crate) fn put(&self, report: Report) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_three_digits() {
-        let rows = [
-            (Duration::ZERO, "0ns"),
-            (Duration::from_nanos(999), "999ns"),
-            (Duration::from_nanos(1_234_567), "1.23ms"),
-            (Duration::from_micros(99_950), "100ms"),
-            (Duration::from_secs(7_205), "7210s"),
-            (Duration::MAX, "18446744073709551615.999999999s"),
-        ];
-        for (time, text) in rows {
-            assert_eq!(format!("{:?}", three_digits(time)), text);
-        }
     }
 }

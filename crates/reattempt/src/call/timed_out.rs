@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
+use reattempt_core::Rounded;
 
 use crate::call::errors::BoxError;
 use crate::call::redact::Names;
@@ -84,10 +85,14 @@ impl fmt::Debug for RefusedResponse {
 
 impl fmt::Display for TimedOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let after = Rounded(self.after);
         match self.limit {
-            TimeLimit::Attempt => write!(f, "the attempt timed out after {:?}", self.after)?,
-            TimeLimit::Deadline => write!(f, "the deadline passed after {:?}", self.after)?,
-            TimeLimit::Elapsed => write!(f, "no retry could be sent within {:?}", self.after)?,
+            TimeLimit::Attempt => write!(f, "the attempt timed out after {after}")?,
+            TimeLimit::Deadline if self.after.is_zero() => {
+                f.write_str("the deadline had passed")?
+            }
+            TimeLimit::Deadline => write!(f, "the deadline passed after {after}")?,
+            TimeLimit::Elapsed => write!(f, "no retry could be sent within {after}")?,
         }
         match &self.refused {
             Some(refused) => write!(f, "; the last answer was {}", refused.status),

@@ -4,8 +4,8 @@ use std::error::Error;
 
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::Body;
-use reattempt_core::Classification;
 use reattempt_core::guard::{Guard, GuardKind, Health, Reason, Refused};
+use reattempt_core::{Classification, Rounded};
 use reattempt_grpc::{Code, code_of_head};
 use tower::BoxError;
 
@@ -101,7 +101,7 @@ where
                 GrpcBody::answering(Code::DeadlineExceeded, PASSED, Unanswered::LATE)
             }
             OwnEnd::TimedOut(after) => {
-                let text = format!("the attempt timed out after {after:?}");
+                let text = format!("the attempt timed out after {}", Rounded(after));
                 GrpcBody::answering(Code::DeadlineExceeded, &text, Unanswered::TIMED_OUT)
             }
             OwnEnd::Refused(refused) => refused_answer(refused),

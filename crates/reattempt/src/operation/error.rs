@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use reattempt_core::StopReason;
+use reattempt_core::{Rounded, StopReason};
 
 use crate::call::redact::Redacted;
 use crate::call::report::Report;
@@ -77,10 +77,15 @@ impl<E: fmt::Debug> fmt::Debug for RetryError<E> {
 
 impl<E> fmt::Display for RetryError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let attempts = self.attempts();
+        let (attempts, reason) = (self.attempts(), self.stop_reason());
+        let elapsed = Rounded(self.elapsed());
         let s = if attempts == 1 { "" } else { "s" };
-        let (elapsed, reason) = (self.elapsed(), self.stop_reason());
-        write!(f, "gave up after {attempts} attempt{s} in {elapsed:?}: {reason}")
+        match reason {
+            StopReason::Permanent => {
+                write!(f, "failed on attempt {attempts} in {elapsed}: {reason}")
+            }
+            _ => write!(f, "gave up after {attempts} attempt{s} in {elapsed}: {reason}"),
+        }
     }
 }
 

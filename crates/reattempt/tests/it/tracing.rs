@@ -10,8 +10,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{Empty, Full};
 use reattempt::guard::CircuitBreaker;
-use reattempt::observe::TracingObserver;
-use reattempt::{RetryLayer, RetryPolicy};
+use reattempt::observe::{Event, Observer, TracingObserver};
+use reattempt::{RetryLayer, RetryPolicy, StopReason};
 use reattempt_replay::ReplayBody;
 use reattempt_schedule_fixed::Constant;
 use tower::{Layer, ServiceExt, service_fn};
@@ -65,7 +65,7 @@ async fn log_of(method: &str, answers: &'static [u16]) -> Vec<String> {
         async move { Ok::<_, Infallible>(response) }
     });
     let policy = RetryPolicy::http()
-        .backoff(Constant::new(Duration::from_millis(100)))
+        .backoff(Constant::new(Duration::from_nanos(100_123_456)))
         .observe_with(TracingObserver);
     let request =
         Request::builder().method(method).uri("http://one.example/").body(Body::default());
@@ -121,6 +121,20 @@ async fn giving_up_warns_permanent_does_not() {
     );
     assert_eq!(
         last(log_of("GET", &[404]).await),
-        r#"DEBUG reattempt: gave up destination="one.example" attempts=1 reason=the failure is permanent"#
+        r#"DEBUG reattempt: failed destination="one.example" attempts=1 reason=the failure is permanent"#
+    );
+}
+
+#[test]
+fn call_that_is_not_sent_gives_nothing_up() {
+    let log = Log::default();
+    let _guard = log.subscribe();
+    let event = Event::GaveUp { attempts: 0, reason: StopReason::DeadlineExceeded };
+    TracingObserver.on_event("one.example", &event);
+    assert_eq!(
+        log.lines(),
+        [
+            r#"WARN reattempt: not sent destination="one.example" reason=the deadline has passed, or would pass before another attempt"#
+        ]
     );
 }

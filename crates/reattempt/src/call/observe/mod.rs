@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt_core::StopReason;
 use reattempt_core::guard::Refused;
+use reattempt_core::{Rounded, StopReason};
 
 use crate::call::report::AttemptOutcome;
 
@@ -113,13 +113,21 @@ impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Event::AttemptFailed { attempt, outcome } => write!(f, "attempt {attempt}: {outcome}"),
-            Event::WillRetry { attempt, after } => write!(f, "attempt {attempt} in {after:?}"),
+            Event::WillRetry { attempt, after } => {
+                write!(f, "attempt {attempt} in {}", Rounded(*after))
+            }
             Event::WillReplace { attempt } => write!(f, "attempt {attempt} is replaced"),
             Event::BrokeOff { attempts, code } => {
                 write!(f, "the answer to attempt {attempts} broke off with code {code}")
             }
+            Event::GaveUp { attempts: 0, reason } => write!(f, "not sent: {reason}"),
+            // A permanent failure is the response itself. Nothing was given up.
+            Event::GaveUp { attempts, reason: reason @ StopReason::Permanent } => {
+                write!(f, "failed on attempt {attempts}: {reason}")
+            }
             Event::GaveUp { attempts, reason } => {
-                write!(f, "gave up after {attempts} attempts: {reason}")
+                let s = if *attempts == 1 { "" } else { "s" };
+                write!(f, "gave up after {attempts} attempt{s}: {reason}")
             }
             Event::FellBack => f.write_str("a fallback was used"),
             Event::Waiting => f.write_str("an attempt waits for a guard"),

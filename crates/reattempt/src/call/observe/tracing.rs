@@ -1,6 +1,7 @@
 //! An observer that writes `tracing` events.
 
 use ::tracing::{debug, trace, warn};
+use reattempt_core::{Rounded, StopReason};
 
 use crate::call::observe::{Event, Observer};
 #[cfg(feature = "http")]
@@ -48,7 +49,7 @@ impl Observer for TracingObserver {
                 debug!(target: "reattempt", destination, attempt, %outcome, "attempt failed");
             }
             Event::WillRetry { attempt, after } => {
-                debug!(target: "reattempt", destination, attempt, ?after, "will retry");
+                debug!(target: "reattempt", destination, attempt, after = %Rounded(*after), "will retry");
             }
             Event::WillReplace { attempt } => {
                 debug!(target: "reattempt", destination, attempt, "will replace the attempt");
@@ -63,9 +64,12 @@ impl Observer for TracingObserver {
             Event::BrokeOff { attempts, code } => {
                 debug!(target: "reattempt", destination, attempts, code, "the answer broke off");
             }
-            // A permanent failure is the response itself. It is no fault of the retries.
-            Event::GaveUp { attempts, reason: reason @ reattempt_core::StopReason::Permanent } => {
-                debug!(target: "reattempt", destination, attempts, %reason, "gave up");
+            // A permanent failure is the response itself. Nothing was given up.
+            Event::GaveUp { attempts, reason: reason @ StopReason::Permanent } => {
+                debug!(target: "reattempt", destination, attempts, %reason, "failed");
+            }
+            Event::GaveUp { attempts: 0, reason } => {
+                warn!(target: "reattempt", destination, %reason, "not sent");
             }
             Event::GaveUp { attempts, reason } => {
                 warn!(target: "reattempt", destination, attempts, %reason, "gave up");

@@ -163,7 +163,8 @@ async fn late_call_is_observed_by_destination() {
     let client = RetryLayer::new(policy).layer(Server::statuses([200]));
     client.oneshot(get().with(Deadline::after(ms(0)))).await.map(drop).unwrap_err();
     let lines = log.lines();
-    assert!(lines.len() == 1 && lines[0].starts_with("one.example: "), "{lines:?}");
+    let reason = StopReason::DeadlineExceeded;
+    assert_eq!(lines, [format!("one.example: not sent: {reason}")]);
 }
 
 /// The deadline passes while the hook of the first attempt runs.

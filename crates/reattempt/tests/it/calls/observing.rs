@@ -29,8 +29,10 @@ async fn of_status(status: u16, policy: Policy, request: Request<Body>) -> Vec<S
 
 const FAILED: &str = "one.example: attempt 1: server (503)";
 
+const FAILED_FOR_GOOD: &str = "one.example: failed on attempt 1: the failure is permanent";
+
 fn gave_up(reason: &str) -> String {
-    format!("one.example: gave up after 1 attempts: {reason}")
+    format!("one.example: gave up after 1 attempt: {reason}")
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,17 +79,14 @@ async fn all_attempts_made() {
 async fn a_permanent_failure() {
     assert_eq!(
         of_status(404, policy(), get()).await,
-        [
-            "one.example: attempt 1: permanent failure (404)".to_owned(),
-            gave_up("the failure is permanent")
-        ]
+        ["one.example: attempt 1: permanent failure (404)".to_owned(), FAILED_FOR_GOOD.to_owned(),]
     );
     let server = Server::by(|_, _| InvalidData.into());
     assert_eq!(
         events(policy(), &server, get()).await,
         [
             "one.example: attempt 1: permanent failure: arrival 1 broke: invalid data".to_owned(),
-            gave_up("the failure is permanent")
+            FAILED_FOR_GOOD.to_owned(),
         ]
     );
 }
@@ -100,7 +99,7 @@ async fn a_permanent_failure_after_a_retry() {
             FAILED,
             "one.example: attempt 2 in 100ms",
             "one.example: attempt 2: permanent failure (404)",
-            "one.example: gave up after 2 attempts: the failure is permanent",
+            "one.example: failed on attempt 2: the failure is permanent",
         ]
     );
 }
@@ -159,7 +158,10 @@ async fn no_time_left() {
     );
     assert_eq!(
         of_status(503, policy(), get().with(Deadline::after(ms(50)))).await,
-        [FAILED.to_owned(), gave_up("the next delay would pass the deadline")]
+        [
+            FAILED.to_owned(),
+            gave_up("the deadline has passed, or would pass before another attempt")
+        ]
     );
 }
 
@@ -187,7 +189,7 @@ async fn a_call_left_to_an_outer_layer() {
         log.lines(),
         [
             "one.example: attempt 1: server (503)",
-            "one.example: gave up after 1 attempts: another retry layer answers for this call",
+            "one.example: gave up after 1 attempt: another retry layer answers for this call",
             "one.example: succeeded on attempt 1",
         ]
     );
@@ -224,7 +226,7 @@ async fn a_deadline_that_interrupts() {
         log.lines(),
         [
             "one.example: attempt 1: permanent failure: the deadline passed after 70ms".to_owned(),
-            gave_up("the next delay would pass the deadline"),
+            gave_up("the deadline has passed, or would pass before another attempt"),
         ]
     );
 }

@@ -155,7 +155,7 @@ async fn readiness_error_after_refusal_has_report() {
     assert_eq!((error.attempt, server.count()), (0, 1));
     assert_eq!(
         slot.take().unwrap().to_string(),
-        "attempt 1 at 0ns: server (503), next in 100ms\nstopped: the service was not ready for another attempt"
+        "attempt 1 at 0s: server (503), next in 100ms\nstopped: the service was not ready for another attempt"
     );
 }
 

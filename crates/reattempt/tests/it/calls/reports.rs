@@ -57,7 +57,7 @@ async fn slot_is_filled_by_success_at_once_too() {
     let response = RetryLayer::new(policy()).layer(server).oneshot(request).await.unwrap();
     assert!(response.extensions().get::<Report>().is_none());
     let report = slot.take().unwrap();
-    assert_eq!(report.to_string(), "attempt 1 at 0ns: succeeded\nstopped: succeeded");
+    assert_eq!(report.to_string(), "attempt 1 at 0s: succeeded\nstopped: succeeded");
     assert_eq!((report.retries(), report.total_delay()), (0, ms(0)));
     assert!(slot.take().is_none(), "taken");
 }
@@ -78,10 +78,7 @@ async fn a_permanent_failure_fills_the_slot() {
     let request = get().with(options().report_to(&slot));
     RetryLayer::new(policy()).layer(server).oneshot(request).await.unwrap();
     let text = slot.take().unwrap().to_string();
-    assert_eq!(
-        text,
-        "attempt 1 at 0ns: permanent failure (404)\nstopped: the failure is permanent"
-    );
+    assert_eq!(text, "attempt 1 at 0s: permanent failure (404)\nstopped: the failure is permanent");
 }
 
 // trap 04
@@ -95,7 +92,7 @@ async fn unkept_body_names_limits_in_report() {
     RetryLayer::new(policy).layer(server).oneshot(request).await.unwrap();
     assert_eq!(
         slot.take().unwrap().to_string(),
-        "attempt 1 at 0ns: server (503)\n\
+        "attempt 1 at 0s: server (503)\n\
          stopped: the request body was not kept \
          (ReplayLimits::per_call is 0 bytes, ReplayLimits::memory 1000 bytes)"
     );

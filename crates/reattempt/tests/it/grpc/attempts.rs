@@ -56,7 +56,7 @@ async fn report_names_the_codes() {
     let client = RetryLayer::new(policy(0)).layer(service);
     client.with_options(CallOptions::new().report_to(&slot)).oneshot(call()).await.unwrap();
     let text = slot.take().unwrap().to_string();
-    assert_eq!(text.matches("server (UNAVAILABLE), next in 0ns").count(), 2, "{text}");
+    assert_eq!(text.matches("server (UNAVAILABLE), next in 0s").count(), 2, "{text}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,7 +66,7 @@ async fn report_names_permanent_code() {
     let client = RetryLayer::new(policy(0)).layer(server);
     client.with_options(CallOptions::new().report_to(&slot)).oneshot(call()).await.unwrap();
     let text = slot.take().unwrap().to_string();
-    assert!(text.starts_with("attempt 1 at 0ns: permanent failure (NOT_FOUND)\n"), "{text}");
+    assert!(text.starts_with("attempt 1 at 0s: permanent failure (NOT_FOUND)\n"), "{text}");
 }
 
 // CALL-4

@@ -132,6 +132,7 @@ async fn bulkhead_hands_on_the_place_of_a_body() {
     assert_eq!(server.times(), [0, 300]);
     let too_long = client.send(attempt(ONE)).await.unwrap_err();
     assert_eq!(reason(&too_long), Reason::WaitTooLong);
+    assert_eq!(too_long.to_string(), "not sent: the bulkhead makes the call wait too long");
     second.into_body().collect().await.unwrap();
     let usage = bulkhead.usage(HOST, guard::now());
     assert_eq!((usage.in_flight, usage.waiting), (0, 0));

@@ -103,7 +103,7 @@ async fn the_first_error_may_be_permanent() {
     .await
     .unwrap_err();
     assert_eq!((calls.get(), error.attempts()), (1, 1));
-    assert_eq!(error.to_string(), "gave up after 1 attempt in 0ns: the failure is permanent");
+    assert_eq!(error.to_string(), "failed on attempt 1 in 0s: the failure is permanent");
 }
 
 #[tokio::test(start_paused = true)]
