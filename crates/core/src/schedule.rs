@@ -94,6 +94,9 @@ pub trait Schedule: Send + Sync + 'static {
 /// An implementation must not panic for any retry number up to `u32::MAX`.
 pub trait Delays {
     /// Returns the delay before this retry; `None` ends the call's retries.
+    ///
+    /// It is called before every retry. If the server asks for a delay, that one replaces the returned one, and this
+    /// retry counts.
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration>;
 
     /// Returns `true` if the last delay is an interval that all calls share.

@@ -38,6 +38,7 @@ static SHOULD_RETRY: [HeaderName; 2] =
 /// - `true` overrides the [table of statuses](crate::verdict_of_status). It does not override the client's own rules
 ///   or classifiers.
 /// - A header that cannot be parsed is ignored.
+/// - A date with the wrong day of the week is ignored: `Mon, 06 Nov 1994` was a Sunday.
 /// - A date with a leap second (`:60`) is the second after `:59`. A two-digit year from 70 on is in the 1900s,
 ///   one below 70 in the 2000s.
 ///

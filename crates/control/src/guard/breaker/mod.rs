@@ -44,9 +44,9 @@ use counts::Outcome;
 
 /// A circuit breaker for each destination.
 ///
-/// *Closed*, it admits every call and counts failures. Too many of them *open* it, and it refuses every call. After the
-/// open time it is *half-open* and admits a few calls, the *probes*. If they succeed it closes; if one fails it opens
-/// again.
+/// *Closed*, it admits every call and counts failures. Too many of them *open* it, and it refuses every call. When the
+/// open time is over, at its exact end already, it is *half-open* and admits a few calls, the *probes*. If they succeed
+/// it closes; if one fails it opens again.
 ///
 /// # What goes wrong without it, and with it
 ///

@@ -95,6 +95,13 @@ fn hints_below_a_second_are_not_cut() {
 }
 
 #[test]
+fn date_of_a_wrong_day_is_ignored() {
+    let wrong = DATE_FORMS[0].replace("Sun, ", "Mon, ");
+    let headers = [("retry-after", wrong.as_str()), ("date", "Sun, 06 Nov 1994 08:49:07 GMT")];
+    assert_eq!(read(Hints::default(), &headers).hint, ServerHint::None);
+}
+
+#[test]
 fn retry_after_date_counts_from_date_field() {
     for date in DATE_FORMS {
         for (own, expected) in [
