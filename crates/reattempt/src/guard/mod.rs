@@ -46,10 +46,10 @@
 //! Nothing was sent, and the server has not failed. So no budget and no guard outside counts a refusal.
 //!
 //! If a refusal has a known wait of at most 5 s, or 1 s for an open breaker, a retry layer outside waits that long and
-//! sends the attempt again. The wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline. So
-//! while a breaker is open, calls fail at once, except in the last second before it admits a probe. With longer waits,
-//! many calls would return together and overload the server that the breaker protects. To let calls wait longer for a
-//! rate limit, use its [`queue`](RateLimit::queue).
+//! sends the attempt again. The wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline.
+//! So while a breaker is open, calls fail at once, except in the last second before it admits a probe. With longer
+//! waits, many calls would return together and overload the server that the breaker protects. To let calls wait longer
+//! for a rate limit, use its [`queue`](RateLimit::queue).
 //!
 //! A guard refuses what reaches it. Behind a service that follows redirects that may be
 //! [a later hop](crate::order#services-that-follow-redirects). So a request that must not be processed twice is sent

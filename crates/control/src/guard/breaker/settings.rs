@@ -79,8 +79,8 @@ impl CircuitBreaker {
         self.set(|rules| (rules.interval, rules.last_calls) = (interval, 0))
     }
 
-    /// Sets a window of the last `calls` that succeeded or failed, in place of the [`interval`](Self::interval). 0 means
-    /// 1.
+    /// Sets a window of the last `calls` that succeeded or failed, in place of the [`interval`](Self::interval).
+    /// 0 means 1.
     ///
     /// Calls under way do not count in [`Counts`]. A [`min_calls`](Self::min_calls) above `calls` means `calls`. Every
     /// call takes the lock of its destination, and each of the first 1000 calls takes 24 bytes. A window of time is
@@ -166,8 +166,8 @@ impl CircuitBreaker {
     /// Sets the failures in a row at which the breaker opens, however few the calls are. 0: never.
     ///
     /// The run goes on from one window to the next, so a client of a call a minute is protected too. Default: 20, so
-    /// that a busy client notices a server that is down. With 5, failures of 30 % open it within seconds. Also a part of
-    /// the rate rule.
+    /// that a busy client notices a server that is down. With 5, failures of 30 % open it within seconds. Also a part
+    /// of the rate rule.
     pub fn consecutive_failures(self, failures: u32) -> Self {
         self.set_rate(|rate| rate.consecutive = failures)
     }
