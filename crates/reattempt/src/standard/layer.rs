@@ -31,8 +31,8 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// | calls in flight for each destination | 64 | [`limits`](Self::limits), [`guards`](Self::guards) |
 /// | attempt timeout | 10 s, at most half of the total time | [`attempt_timeout`](Self::attempt_timeout) |
 ///
-/// The attempt timeout is inside the guards. Outside of them, slow attempts would count as abandoned and not as
-/// failures, and would not open the breaker.
+/// The attempt timeout is inside the guards, which count it as a failure of the server. tower's `Timeout` outside of
+/// them looks like a caller that hangs up, and would not open the breaker.
 ///
 /// A setter checks its value against the settings at that moment.
 ///
