@@ -71,6 +71,55 @@
 //! check::<Request<Full<Bytes>>, _>(&client);
 //! ```
 //!
+//! # Callers that upload slowly
+//!
+//! In front of a service, a [`ShedLayer`](crate::shed::ShedLayer) admits a call once its head has arrived. The call
+//! keeps its place while the service reads the request body. So callers that send a byte from time to time could take
+//! every place. tower-http's `RequestBodyDeadlineLayer`, inside the shed layer, limits the time of the whole body. Its
+//! `RequestBodyTimeoutLayer` limits only the time between two frames, and such callers stay below it.
+//!
+//! ```
+//! use std::convert::Infallible;
+//! use std::time::Duration;
+//!
+//! use bytes::Bytes;
+//! use futures_util::stream;
+//! use http::{Request, Response, StatusCode};
+//! use http_body::Frame;
+//! use http_body_util::combinators::UnsyncBoxBody;
+//! use http_body_util::{BodyExt, Full, StreamBody};
+//! use reattempt::guard::AdaptiveLimit;
+//! use reattempt::shed::ShedLayer;
+//! use tokio::time::sleep;
+//! use tower::{ServiceBuilder, ServiceExt};
+//! use tower_http::timeout::{DeadlineBody, RequestBodyDeadlineLayer};
+//!
+//! type Upload = DeadlineBody<UnsyncBoxBody<Bytes, Infallible>>;
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), tower::BoxError> {
+//! let server = ServiceBuilder::new()
+//!     .layer(ShedLayer::http(AdaptiveLimit::gradient2()))
+//!     .layer(RequestBodyDeadlineLayer::new(Duration::from_secs(30)))
+//!     .service_fn(async |request: Request<Upload>| {
+//!         let body = request.into_body().collect().await;
+//!         let mut response = Response::new(Full::<Bytes>::from("thanks"));
+//!         if body.is_err() {
+//!             *response.status_mut() = StatusCode::REQUEST_TIMEOUT;
+//!         }
+//!         Ok::<_, Infallible>(response)
+//!     });
+//! // A caller that sends a byte every ten seconds.
+//! let bytes = stream::unfold((), |()| async {
+//!     sleep(Duration::from_secs(10)).await;
+//!     Some((Ok::<_, Infallible>(Frame::data(Bytes::from_static(b"x"))), ()))
+//! });
+//! let request = Request::post("/").body(StreamBody::new(bytes).boxed_unsync())?;
+//! assert_eq!(server.oneshot(request).await?.status(), StatusCode::REQUEST_TIMEOUT);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Servers that stall
 //!
 //! No attempt is timed out unless [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) is set, and

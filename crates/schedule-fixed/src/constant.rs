@@ -1,8 +1,9 @@
 //! The schedule with one delay before every retry.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
-use reattempt_core::{Delays, NextRetry, Random, Schedule};
+use reattempt_core::{Delays, Limits, NextRetry, Random, Recommended, Schedule, Warning};
 
 /// A constant delay before every retry. It never ends, so limit the attempts or the elapsed time.
 ///
@@ -48,6 +49,22 @@ impl Schedule for Constant {
     fn is_stateless(&self) -> bool {
         true
     }
+
+    fn validate(&self, limits: &Limits) -> Vec<Warning> {
+        first_delay("base", self.base, limits)
+    }
+}
+
+/// Returns a warning if the first delay is too long: there is no shorter one.
+pub(crate) fn first_delay(field: &'static str, delay: Duration, limits: &Limits) -> Vec<Warning> {
+    let is_late = limits.max_elapsed.is_some_and(|elapsed| delay >= elapsed);
+    let warning = if is_late {
+        Some(Warning::new(field, format_args!("{delay:?}"), "below `max_elapsed`"))
+    } else {
+        // Short delays are usual here.
+        Recommended::CAP.time(field, delay.max(Duration::from_secs(1)))
+    };
+    warning.into_iter().collect()
 }
 
 impl Delays for Constant {

@@ -1,10 +1,11 @@
 //! The schedule with delays that grow by one step each.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
-use reattempt_core::{Delays, NextRetry, Random, Schedule};
+use reattempt_core::{Delays, Limits, NextRetry, Random, Schedule, Warning};
 
-use crate::constant::at_least_some;
+use crate::constant::{at_least_some, first_delay};
 
 /// Delays of `min(cap, base + n · step)`, where `n` is the number of the retry, from 0.
 ///
@@ -59,6 +60,10 @@ impl Schedule for Linear {
     #[inline]
     fn delays(&self) -> Self {
         *self
+    }
+
+    fn validate(&self, limits: &Limits) -> Vec<Warning> {
+        first_delay("base", self.cap.map_or(self.base, |cap| self.base.min(cap)), limits)
     }
 }
 

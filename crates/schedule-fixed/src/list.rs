@@ -1,9 +1,12 @@
 //! The schedule with a list of delays.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::time::Duration;
 
-use reattempt_core::{ConfigError, Delays, NextRetry, Random, Schedule};
+use reattempt_core::{ConfigError, Delays, Limits, NextRetry, Random, Schedule, Warning};
+
+use crate::constant::first_delay;
 
 /// The delays of a list, one for each retry. Clones share the list.
 ///
@@ -53,6 +56,10 @@ impl Schedule for List {
     #[inline]
     fn is_stateless(&self) -> bool {
         true
+    }
+
+    fn validate(&self, limits: &Limits) -> Vec<Warning> {
+        self.delays.first().map(|first| first_delay("delays", *first, limits)).unwrap_or_default()
     }
 }
 

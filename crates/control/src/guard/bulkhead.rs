@@ -6,8 +6,8 @@ use std::task::Waker;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use reattempt_core::ConfigError;
 use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Refused, Resume};
+use reattempt_core::{ConfigError, Warning};
 
 use super::line::Patience;
 use super::places::{Pass, Places, Rule, Usage};
@@ -32,6 +32,8 @@ use crate::keyed::{Hold, Keyed};
 ///   A released place goes to the first call in line in the same step, so no newcomer overtakes it.
 /// - The place is held until the response body ends. [`release_at_head`](Self::release_at_head) frees it at the head.
 /// - A limit of 0 admits nothing, and nothing waits for it.
+/// - A place that is given to a waiting call is its own until the call gives up. If the call is not polled by then, the
+///   place goes on.
 /// - If the [table](Self::max_destinations) is full, a destination without a call in flight leaves for a newcomer, and
 ///   nothing is lost. If each has one, calls to the newcomer are admitted without a limit.
 /// - A body that is not read holds its place. [`usage`](Self::usage) has the number of bodies that have not ended and
@@ -130,6 +132,13 @@ impl Bulkhead {
         self.places.all().iter().for_each(|places| places.fill());
     }
 
+    /// Returns a warning if no call can pass: a limit of 0.
+    pub fn validate(&self) -> Vec<Warning> {
+        let limit = self.rules.load().rule.limit;
+        let none = (limit == 0).then(|| Warning::new("limit", limit, "at least 1, usually 64"));
+        none.into_iter().collect()
+    }
+
     fn set(&self, change: impl FnOnce(&mut Rules)) -> Self {
         let mut rules = **self.rules.load();
         change(&mut rules);
@@ -197,6 +206,10 @@ impl Guard for Bulkhead {
             Some(places) => places.check(arrival),
             None => Places::new(&self.rules.load().rule).check(arrival),
         }
+    }
+
+    fn validate(&self) -> Vec<Warning> {
+        Self::validate(self)
     }
 }
 

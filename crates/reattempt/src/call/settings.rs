@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::HeaderMap;
 #[cfg(feature = "http")]
 use reattempt_core::Verdict;
-use reattempt_core::{Budget, Limits, Schedule};
+use reattempt_core::{Budget, Limits, Schedule, Warning};
 
 #[cfg(feature = "http")]
 use crate::call::finish::Client;
@@ -139,4 +139,10 @@ impl<K: Protocol + Clone, D: Clone, B: Clone> Clone for Settings<K, D, B> {
             plain: self.plain,
         }
     }
+}
+
+/// Returns a warning for an attempt timeout of zero, by which every attempt fails that is not ready at once.
+pub(crate) fn no_time_for_attempts(timeout: Duration) -> Option<Warning> {
+    let warning = || Warning::new("attempt_timeout", format_args!("{timeout:?}"), "above 0");
+    timeout.is_zero().then(warning)
 }

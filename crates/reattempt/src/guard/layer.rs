@@ -6,14 +6,15 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt_core::Classification;
 use reattempt_core::guard::Guard;
+use reattempt_core::{Classification, Warning};
 use tower_layer::Layer;
 
 use super::protocol::GuardProtocol;
 use super::service::Guarded;
 use super::shared::Shared;
 use crate::call::observe::{self, Event, Observer};
+use crate::call::settings::no_time_for_attempts;
 use crate::error_mode::BoxedError;
 use crate::protocol::{CloneRequest, Http};
 
@@ -135,6 +136,20 @@ impl<G: Guard, K: GuardProtocol, M> GuardLayer<G, K, M> {
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.shared.attempt_timeout = Some(timeout);
         self
+    }
+
+    /// Returns a warning for each unusual setting of the guard, and for an [`attempt_timeout`](Self::attempt_timeout)
+    /// of zero.
+    ///
+    /// ```
+    /// use reattempt::guard::{Bulkhead, GuardLayer};
+    ///
+    /// let warnings = GuardLayer::http(Bulkhead::new(0)).validate();
+    /// assert_eq!(warnings[0].to_string(), "`limit` is 0 (recommended: at least 1, usually 64)");
+    /// ```
+    pub fn validate(&self) -> Vec<Warning> {
+        let none = self.shared.attempt_timeout.and_then(no_time_for_attempts);
+        self.guard().validate().into_iter().chain(none).collect()
     }
 
     /// Returns the guard.

@@ -74,7 +74,7 @@ pub struct HedgePolicy<K: Protocol = Http, B = RetryBudget, M = <K as Protocol>:
 pub(crate) struct Settings<K, B> {
     pub(crate) protocol: K,
     pub(crate) budget: B,
-    pub(super) limits: Limits,
+    pub(crate) limits: Limits,
     /// The most attempts, whatever else is set.
     pub(super) cap: u32,
     pub(super) delay: HedgeDelay,

@@ -28,7 +28,7 @@ pub use profile::Profile;
 #[cfg(feature = "http")]
 pub use stock::{StockDelay, StockPolicy};
 
-use crate::call::settings::Settings;
+use crate::call::settings::{Settings, no_time_for_attempts};
 
 /// A policy that decides which calls are retried, when, and how often.
 ///
@@ -141,12 +141,13 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
     where
         B: Budget,
     {
-        let Settings { limits, schedule, budget, chosen, .. } = &*self.settings;
+        let Settings { limits, schedule, budget, chosen, attempt_timeout, .. } = &*self.settings;
         let replaced = chosen.backoff_replaced.then(|| {
             Warning::new("backoff", "replaced by a later `profile`", "set after `profile`")
         });
+        let none = attempt_timeout.and_then(no_time_for_attempts);
         let of_parts = [limits.validate(), schedule.validate(limits), budget.validate()];
-        of_parts.into_iter().flatten().chain(replaced).collect()
+        of_parts.into_iter().flatten().chain(replaced).chain(none).collect()
     }
 }
 

@@ -35,6 +35,12 @@
 //! connection can hold all places. Before callers that are not trusted, set
 //! [`release_at_head`](crate::guard::AdaptiveLimit::release_at_head).
 //!
+//! # Callers that upload slowly
+//!
+//! The place is also held while the service reads the request body. A caller that sends its body slowly holds it, so
+//! limit the time of request bodies inside this layer. [The order page](crate::order#callers-that-upload-slowly) shows
+//! the limit.
+//!
 //! # The delay in a refusal
 //!
 //! The delay is the known wait of the guard's refusal. If there is none, it is the number of calls refused in the last

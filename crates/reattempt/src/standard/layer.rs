@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reattempt_control::{Bulkhead, CircuitBreaker, RetryBudget, Throttle};
 use reattempt_core::guard::Guard;
-use reattempt_core::{Budget, ConfigError, Recommended, Schedule, Warning};
+use reattempt_core::{Budget, ConfigError, Limits, Recommended, Schedule, Warning};
 use reattempt_schedule_exponential::Exponential;
 use tower_layer::{Identity, Layer, Stack};
 
@@ -292,7 +292,7 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
     /// that is less.
     ///
     /// # Errors
-    /// Returns an error unless it is below `total_time`, above a fixed delay of hedges, and at most half of the
+    /// Returns an error unless it is above 0, below `total_time`, above a fixed delay of hedges, and at most half of the
     /// breaker's `interval`.
     pub fn attempt_timeout(self, timeout: Duration) -> Result<Self, ConfigError> {
         let times = Times { attempt: timeout, attempt_is_derived: false, ..self.times };
@@ -300,7 +300,7 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
     }
 
     /// Returns a warning for each setting outside of its recommended range: those of the policy and the guards, and
-    /// the total time.
+    /// the total time. A `max_elapsed` above the total time has a warning too, unless it is the default.
     ///
     /// ```
     /// use reattempt::guard::{Bulkhead, CircuitBreaker};
@@ -314,8 +314,14 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
     /// ```
     pub fn validate(&self) -> Vec<Warning> {
         let total_time = Recommended::DEADLINE.time("total_time", self.times.total);
+        let default = Limits::default().max_elapsed;
+        let elapsed = self.policy.max_elapsed().filter(|elapsed| *elapsed > self.times.total);
+        let elapsed = elapsed.filter(|elapsed| Some(*elapsed) != default).map(|elapsed| {
+            let recommended = "at most `total_time`, which ends the call before";
+            Warning::new("max_elapsed", format_args!("{elapsed:?}"), recommended)
+        });
         let warnings = [self.policy.warnings(), self.guards.guard().validate()].concat();
-        warnings.into_iter().chain(total_time).collect()
+        warnings.into_iter().chain(total_time).chain(elapsed).collect()
     }
 
     /// Derives the default of the attempt timeout, and checks all settings against each other.
@@ -326,6 +332,9 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
         let attempt = if attempt_is_derived { derived } else { self.times.attempt };
         if attempt >= total {
             return Err(ConfigError::new("attempt_timeout", text(attempt), "below `total_time`"));
+        }
+        if attempt.is_zero() {
+            return Err(ConfigError::new("attempt_timeout", text(attempt), "above 0"));
         }
         self.policy.fits(attempt)?;
         if !window.is_zero() && window < attempt.saturating_mul(2) {

@@ -31,6 +31,9 @@ pub trait AttemptPolicy: Sealed + Clone {
 
     #[doc(hidden)]
     fn warnings(&self) -> Vec<Warning>;
+
+    #[doc(hidden)]
+    fn max_elapsed(&self) -> Option<Duration>;
 }
 
 impl<K: GuardProtocol, D: Schedule, B, M> Sealed for RetryPolicy<K, D, B, M> {}
@@ -63,6 +66,10 @@ where
     fn warnings(&self) -> Vec<Warning> {
         self.validate()
     }
+
+    fn max_elapsed(&self) -> Option<Duration> {
+        self.settings.limits.max_elapsed
+    }
 }
 
 impl<K, B, M> AttemptPolicy for HedgePolicy<K, B, M>
@@ -92,5 +99,9 @@ where
 
     fn warnings(&self) -> Vec<Warning> {
         self.validate()
+    }
+
+    fn max_elapsed(&self) -> Option<Duration> {
+        self.settings.limits.max_elapsed
     }
 }

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use reattempt::budget::SpendOnly;
 use reattempt::error::Warning;
-use reattempt::guard::{CircuitBreaker, Limit, RateLimit};
+use reattempt::guard::{Bulkhead, CircuitBreaker, GuardLayer, Limit, RateLimit};
 use reattempt::hedge::HedgePolicy;
-use reattempt::schedule::{Exponential, Reconnecting, Responsive, ScheduleExt, SharedSchedule};
+use reattempt::schedule::{
+    Constant, Exponential, Linear, List, Reconnecting, Responsive, ScheduleExt, SharedSchedule,
+};
 use reattempt::standard::StandardLayer;
 use reattempt::{Http, RetryBudget, RetryPolicy, profile};
 
@@ -158,4 +160,64 @@ fn guards_list_unusual_settings() {
     );
     assert_eq!(RateLimit::new(Limit::INFINITE, 0).validate(), []);
     assert_eq!(RateLimit::new(Limit::every(SECOND * 60), 1).validate(), []);
+}
+
+/// Settings by which no call can pass, or that have no effect.
+#[test]
+fn settings_that_cannot_work_are_listed() {
+    let zero = Duration::ZERO;
+    assert_eq!(
+        lines(&Bulkhead::new(0).validate()),
+        ["`limit` is 0 (recommended: at least 1, usually 64)"]
+    );
+    assert_eq!(Bulkhead::new(1).validate(), []);
+    let layer = GuardLayer::http((Bulkhead::new(0), RateLimit::new(Limit::ZERO, 9)));
+    assert_eq!(
+        lines(&layer.attempt_timeout(zero).validate()),
+        [
+            "`limit` is 0 (recommended: at least 1, usually 64)",
+            "`limit` is 0/s (recommended: above 0)",
+            "`attempt_timeout` is 0ns (recommended: above 0)",
+        ]
+    );
+    assert_eq!(GuardLayer::http(Bulkhead::default()).attempt_timeout(SECOND).validate(), []);
+    let nothing = RateLimit::new(Limit::every(SECOND * 60), 0);
+    assert_eq!(lines(&nothing.validate()), ["`burst` is 0 (recommended: at least 1)"]);
+    let policy = RetryPolicy::http().attempt_timeout(zero);
+    assert_eq!(lines(&policy.validate()), ["`attempt_timeout` is 0ns (recommended: above 0)"]);
+    let error = StandardLayer::http().attempt_timeout(zero).unwrap_err();
+    assert_eq!(error.to_string(), "`attempt_timeout` must be above 0, but it is 0ns");
+}
+
+#[test]
+fn max_elapsed_above_total_time_is_listed() {
+    let stack = |elapsed| {
+        let policy = RetryPolicy::http().max_elapsed(elapsed).boxed_errors();
+        StandardLayer::http().total_time(SECOND * 20).and_then(|stack| stack.retry(policy)).unwrap()
+    };
+    let expected =
+        "`max_elapsed` is 40s (recommended: at most `total_time`, which ends the call before)";
+    assert_eq!(lines(&stack(SECOND * 40).validate()), [expected]);
+    assert_eq!(stack(SECOND * 20).validate(), []);
+    assert_eq!(stack(SECOND * 30).validate(), [], "the default");
+}
+
+/// A delay that reaches the limit on elapsed time ends every call at its first failure.
+#[test]
+fn delays_that_allow_no_retry_are_listed() {
+    let year = SECOND * 31_536_000;
+    let of = |schedule: SharedSchedule| RetryPolicy::http().backoff(schedule).validate();
+    let expected =
+        |field: &str| format!("`{field}` is 31536000s (recommended: below `max_elapsed`)");
+    assert_eq!(lines(&of(SharedSchedule::new(Constant::new(year)))), [expected("base")]);
+    assert_eq!(lines(&of(SharedSchedule::new(Linear::new(year)))), [expected("base")]);
+    assert_eq!(lines(&of(SharedSchedule::new(List::ending([year])))), [expected("delays")]);
+    for schedule in [Constant::new(SECOND / 10), Constant::immediate(), Constant::new(SECOND * 29)]
+    {
+        assert_eq!(of(SharedSchedule::new(schedule)), []);
+    }
+    assert_eq!(of(SharedSchedule::new(Linear::new(year).max_delay(SECOND))), []);
+    let unlimited = RetryPolicy::http().max_elapsed(None).backoff(Constant::new(SECOND * 61));
+    let expected = "`base` is 61s (recommended: 1 s to 60 s, usually 5 s)";
+    assert_eq!(lines(&unlimited.validate()), [expected]);
 }

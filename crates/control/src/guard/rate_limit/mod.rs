@@ -63,7 +63,8 @@ pub use reservation::Reservation;
 /// - A call whose wait would pass its deadline is refused at once. With a burst of 0 every call is refused.
 /// - Waiting calls go in the order in which they came. A waiting call that is not polled blocks no other.
 /// - If the rate changes, calls that wait go earlier or later. A [`Reservation`] keeps its moment.
-/// - A call that is admitted and not sent returns its token.
+/// - A call that is admitted and not sent returns its token, if the bucket has had room for it since.
+/// - Tokens on which a later reservation is built do not return, until that reservation's moment.
 /// - If the [table](Self::max_destinations) is full, a destination whose tokens are full again leaves for a newcomer,
 ///   unless a call is in flight or a reservation is kept. No token is lost or made. A quota that the server has stated
 ///   is forgotten, and the next response states it again. If no destination may leave, newcomers share the tokens of one
