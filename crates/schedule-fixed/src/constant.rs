@@ -45,13 +45,13 @@ impl Schedule for Constant {
         *self
     }
 
+    fn validate(&self, limits: &Limits) -> Vec<Warning> {
+        first_delay("base", self.base, limits)
+    }
+
     #[inline]
     fn is_stateless(&self) -> bool {
         true
-    }
-
-    fn validate(&self, limits: &Limits) -> Vec<Warning> {
-        first_delay("base", self.base, limits)
     }
 }
 

@@ -26,7 +26,7 @@ impl Patience {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Turn(NonZeroU64);
 
-/// A line of waiting calls, first come first served. Each step takes a time that grows with the logarithm of its length.
+/// A line of waiting calls, first come first served. A step takes a time that grows with the logarithm of its length.
 ///
 /// The owner keeps the line behind a lock, and checks that it is not [full](Self::is_full) before it adds a call.
 /// Wakers that methods return must be woken or dropped after the lock is released.

@@ -292,8 +292,8 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
     /// that is less.
     ///
     /// # Errors
-    /// Returns an error unless it is above 0, below `total_time`, above a fixed delay of hedges, and at most half of the
-    /// breaker's `interval`.
+    /// Returns an error unless it is above 0, below `total_time`, above a fixed delay of hedges, and at most half of
+    /// the breaker's `interval`.
     pub fn attempt_timeout(self, timeout: Duration) -> Result<Self, ConfigError> {
         let times = Times { attempt: timeout, attempt_is_derived: false, ..self.times };
         Self { times, ..self }.checked()

@@ -304,8 +304,8 @@ impl Tokens {
         }
     }
 
-    /// Lowers the rate so that `remaining` millionths last until then. If they last anyway, the own rate is in force. In
-    /// a longer time than `trial`, the rate is not lowered below one token in that.
+    /// Lowers the rate so that `remaining` millionths last until then. If they last anyway, the own rate is in force.
+    /// In a longer time than `trial`, the rate is not lowered below one token in that.
     pub(crate) fn follow(&mut self, remaining: u64, until: u64, trial: Duration) {
         (self.rate, self.rest, self.follows_until) = (self.limit, 0, NEVER);
         let Some(time) = until.checked_sub(self.now).filter(|time| *time > 0) else { return };

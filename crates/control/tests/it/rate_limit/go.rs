@@ -188,7 +188,7 @@ fn token_at_hand_is_taken_past_the_deadline() {
     assert!(!limit.reserve_until(HOST, 1, NOW, NOW - SECOND).ok());
 }
 
-/// What a reservation has lost to a later one does not come back when a third one is cancelled.
+/// A cancelled reservation counts the tokens of all that came later, cancelled ones included.
 // G-13
 #[test]
 fn cancelling_two_refills_once() {

@@ -227,7 +227,7 @@ fn unsent_call_finds_a_smaller_burst() {
 
 /// A call that leaves when its token is there returns it.
 #[test]
-fn call_that_leaves_in_time_returns_its_token() {
+fn call_that_leaves_when_due_returns_it() {
     let limit = ten(1);
     admit(&limit, NOW).unwrap();
     let (first, mut second) = (wait(&limit, NOW), wait(&limit, NOW));
