@@ -61,10 +61,11 @@ impl GuardWord {
 }
 
 impl GuardWord {
-    /// Returns a warning for each setting outside of its recommended range. Only breakers have such ranges.
+    /// Returns a warning for each setting outside of its recommended range.
     pub(crate) fn validate(&self) -> Vec<Warning> {
         match &self.kind {
             Kind::Breaker(breaker) => breaker.validate(),
+            Kind::Bulkhead(bulkhead) => bulkhead.validate(),
             _ => Vec::new(),
         }
     }

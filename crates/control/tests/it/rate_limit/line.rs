@@ -1,12 +1,12 @@
 //! The guard: calls that wait in line.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use reattempt_control::{Limit, RateLimit};
 use reattempt_core::guard::{Arrival, End, Guard, GuardKind, Reason, Resume};
 
 use super::ten;
-use crate::guards::{HOST, NOW, SECOND, admit, at, reason, wait, wait_until, waits_until};
+use crate::guards::{HOST, NOW, SECOND, admit, at, quickly, reason, wait, wait_until, waits_until};
 
 #[test]
 fn calls_wait_in_order() {
@@ -244,8 +244,6 @@ fn long_line_is_left_quickly() {
     let limit = ten(1).queue(60_000, Duration::MAX);
     admit(&limit, NOW).unwrap();
     let waiting: Vec<_> = (0..60_000).map(|_| wait(&limit, NOW)).collect();
-    let start = Instant::now();
-    waiting.into_iter().for_each(|one| one.cancel(NOW));
-    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    quickly(|| waiting.into_iter().for_each(|one| one.cancel(NOW)));
     assert_eq!((limit.tokens(HOST, NOW), limit.waiting(HOST)), (0.0, 0));
 }
