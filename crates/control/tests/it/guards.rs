@@ -107,11 +107,3 @@ pub(crate) fn waits_until(moment: Duration) -> Resume {
 pub(crate) fn reason<T>(refused: Result<T, Refused>) -> Reason {
     refused.err().unwrap().reason()
 }
-
-/// Does something that takes much longer if each of its steps looks at a whole line of calls.
-#[allow(clippy::disallowed_types, reason = "only real time shows how long it takes")]
-pub(crate) fn quickly(act: impl FnOnce()) {
-    let start = std::time::Instant::now();
-    act();
-    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
-}
