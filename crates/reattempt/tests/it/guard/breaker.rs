@@ -134,6 +134,23 @@ async fn faults_of_a_caller_open_no_breaker() {
     }
 }
 
+/// Callers that all hang up, and one that does so at its deadline each time: only that is evidence.
+// G-25
+#[tokio::test(start_paused = true)]
+async fn hang_ups_open_no_breaker() {
+    let client = guarded(&Server::by(|_, _| Act::Hang));
+    for _ in 0..100 {
+        let call = client.send(attempt(ONE));
+        assert!(tokio::time::timeout(ms(10), call).await.is_err());
+    }
+    assert_eq!(client.guard().state("one.example", guard::now()), BreakerState::Closed);
+    for _ in 0..5 {
+        let call = client.send(attempt(ONE).with(reattempt::Deadline::after(ms(10))));
+        assert!(tokio::time::timeout(ms(10), call).await.is_err());
+    }
+    assert_eq!(client.guard().state("one.example", guard::now()), BreakerState::Open);
+}
+
 /// A probe keeps its place for the time that the layer gives an attempt.
 // G-1, trap 51
 #[tokio::test(start_paused = true)]
