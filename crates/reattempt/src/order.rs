@@ -29,15 +29,15 @@
 //! # Services that count for each clone
 //!
 //! The layer sends a first attempt by the instance that was readied. It sends the retries of a call by clones, each of
-//! the one before; the first is a clone of a spare instance, which all clones of the client share. If the clones of the service below share their state (a `Buffer`, a
-//! pool, tonic's `Channel`), this has no effect. A round robin that counts for each clone picks endpoints 0, 0 and 1:
-//! its first retry goes where the first attempt went. With
+//! the one before; the first is a clone of a spare instance, which all clones of the client share. If the clones of the
+//! service below share their state (a `Buffer`, a pool, tonic's `Channel`), this has no effect. A round robin that counts
+//! for each clone picks endpoints 0, 0 and 1: its first retry goes where the first attempt went. With
 //! [`RetryPolicy::clone_per_call`](crate::RetryPolicy::clone_per_call) it picks 0, 1 and 2, at the price of a clone for
 //! each call.
 //!
-//! Nothing is kept that was ever readied. A `LoadShed` that refuses a call leaves its instance in the queue of the limit
-//! below it, and that limit gives the next place to it. So call by `send`, or by a clone that is dropped after the call:
-//! a handle that was refused, and lives on, holds the place that its own retry needs.
+//! Nothing is kept that was ever readied. A `LoadShed` that refuses a call leaves its instance in the queue of the
+//! limit below it, and that limit gives the next place to it. So call by `send`, or by a clone that is dropped after
+//! the call: a handle that was refused, and lives on, holds the place that its own retry needs.
 //!
 //! # Clients with a boxed error
 //!

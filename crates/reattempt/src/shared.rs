@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 /// The part of a client that its clones and the calls under way share.
 pub(crate) struct Shared<S, P> {
     pub(crate) policy: P,
-    /// The spare instance. A call that sends one attempt clones nothing. The first retry of a call is sent by a clone of
-    /// the spare instance, and each later one by a clone of its forerunner, so a state that calls change goes on. The
-    /// last clone becomes the spare instance. Each hedge is sent by a clone of it.
+    /// The spare instance. A call that sends one attempt clones nothing. The first retry of a call is sent by a clone
+    /// of the spare instance, and each later one by a clone of its forerunner, so a state that calls change goes on.
+    /// The last clone becomes the spare instance. Each hedge is sent by a clone of it.
     ///
     /// No instance is kept that was ever polled for readiness, so the spare instance reserves nothing.
     ///

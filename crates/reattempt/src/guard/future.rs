@@ -72,7 +72,7 @@ pub(super) struct Waiting<S, Req, G: Guard, K> {
     began: Duration,
     latest: Option<Duration>,
     service: S,
-    request: Option<Req>,
+    request: Req,
     testimony: Option<Testimony>,
     sleep: Option<Pin<Box<Sleep>>>,
     wait: Wait,
@@ -97,7 +97,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
         request: Req,
         testimony: Option<Testimony>,
     ) -> Self {
-        let (request, sleep, wait) = (Some(request), None, Wait::Guard);
+        let (sleep, wait) = (None, Wait::Guard);
         Self { pass, destination, began, latest, service, request, testimony, sleep, wait }
     }
 
@@ -244,22 +244,21 @@ where
                     let Some(waiting) = place.take() else { return Poll::Pending };
                     let Waiting { pass, destination, mut service, request, testimony, .. } =
                         *waiting;
-                    match (ready, request) {
-                        (Ok(()), Some(request)) => {
+                    match ready {
+                        Ok(()) => {
                             let attempt = service.call(request);
                             this.state.set(State::Sent { pass: Some(pass), attempt, timer: None });
                         }
-                        (Err(Failed::Service(error)), _) => {
+                        Err(Failed::Service(error)) => {
                             return Poll::Ready(Err(M::own(error)));
                         }
-                        (Err(Failed::OwnEnd(reason)), _) => {
+                        Err(Failed::OwnEnd(reason)) => {
                             if let OwnEnd::Refused(refused) = &reason {
                                 pass.shared.notify(&destination, &Event::Refused { refused });
                                 testimony.iter().for_each(Testimony::refuse);
                             }
                             return Poll::Ready(K::own_end(reason));
                         }
-                        (Ok(()), None) => return Poll::Pending,
                     }
                 }
                 StateProjection::Sent { pass, attempt, timer } => {

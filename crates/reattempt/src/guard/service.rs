@@ -64,10 +64,7 @@ impl<S, G, K, M> Guarded<S, G, K, M> {
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call and gives its place back.
-    pub fn send<Req>(
-        &self,
-        request: Req,
-    ) -> Sending<Self, Req, ResponseFuture<S, Req, S::Future, G, K, M>>
+    pub fn send<Req>(&self, request: Req) -> Sending<Self, Req, <Self as Service<Req>>::Future>
     where
         S: Service<Req> + Clone,
         G: Guard,

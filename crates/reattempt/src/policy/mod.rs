@@ -239,7 +239,8 @@ where
     ///
     /// With `false`, a call that succeeds at once clones nothing. The first attempt is sent by the service that was
     /// readied. The first retry is sent by a clone of a spare instance, which the clones of the client share, and each
-    /// later one by a clone of its forerunner. A round robin that counts for each clone then picks endpoints 0, 0 and 1.
+    /// later one by a clone of its forerunner. A round robin that counts for each clone then picks endpoints 0, 0 and
+    /// 1.
     ///
     /// With `true`, a clone of the service that sent the first attempt sends the retries: the same round robin picks 0,
     /// 1 and 2. Set it for services that count, or choose, for each clone. Services whose clones share their state do

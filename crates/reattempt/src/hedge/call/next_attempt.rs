@@ -41,10 +41,12 @@ where
             return ControlFlow::Continue(Hedging::Until(None));
         };
         // A readiness error hides no outcome that is still there.
-        let over = self.last(stop).or_else(|| self.refused(stop)).or_else(|| {
-            let result = Err(M::own(error?));
-            Some(Over { outcome: Outcome::Of(number, result), stop })
+        let error = error.map(|error| {
+            let outcome = Outcome::Of(number, Err(M::own(error)));
+            Over { outcome, stop }
         });
+        let over = self.last(stop).or_else(|| self.refused(stop)).or(error);
+        let over = over.or_else(|| self.too_long(stop));
         match over {
             Some(over) => ControlFlow::Break(over),
             None => ControlFlow::Continue(Hedging::Until(None)),
