@@ -30,8 +30,8 @@
 //!
 //! The layer sends a first attempt by the instance that was readied. It sends the retries of a call by clones, each of
 //! the one before; the first is a clone of a spare instance, which all clones of the client share. If the clones of the
-//! service below share their state (a `Buffer`, a pool, tonic's `Channel`), this has no effect. A round robin that counts
-//! for each clone picks endpoints 0, 0 and 1: its first retry goes where the first attempt went. With
+//! service below share their state (a `Buffer`, a pool, tonic's `Channel`), this has no effect. A round robin that
+//! counts for each clone picks endpoints 0, 0 and 1: its first retry goes where the first attempt went. With
 //! [`RetryPolicy::clone_per_call`](crate::RetryPolicy::clone_per_call) it picks 0, 1 and 2, at the price of a clone for
 //! each call.
 //!

@@ -45,8 +45,8 @@ use settings::Rules;
 /// | both | at most twice the measured rate, and at least one call in two seconds |
 ///
 /// The measured rate is that of outcomes, in half seconds. At a refusal in the first half second it is measured as if
-/// that were over: if the first call is refused, the rate is 1.4 calls in a second. Other failures do not move the rate.
-/// A 503 is often an outage, so it does not. For a server that throttles with 503, add a classifier that returns
+/// that were over: if the first call is refused, the rate is 1.4 calls in a second. Other failures do not move the
+/// rate. A 503 is often an outage, so it does not. For a server that throttles with 503, add a classifier that returns
 /// `Verdict::throttled`.
 ///
 /// Calls without a token wait in line, as at a [`RateLimit`](crate::RateLimit).
