@@ -32,7 +32,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::ArcSwap;
 #[cfg(not(loom))]
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
@@ -138,51 +138,43 @@ impl<E: Entry> DestinationTable<E> {
         self.parts.get(usize::from(u16::from_le_bytes([low, high])) & (self.parts.len() - 1))
     }
 
-    /// Returns the part of that hash as it is now.
-    #[inline]
-    pub(crate) fn load(&self, hash: u64) -> Option<Guard<Arc<Part<E>>>> {
-        self.part(hash).map(ArcSwap::load)
-    }
-
     /// Returns the entry of `destination`, if it has a place, and marks it as used.
     #[inline]
-    pub(crate) fn find<'a>(
-        &self,
-        part: &'a Part<E>,
-        hash: u64,
-        destination: &str,
-    ) -> Option<&'a Arc<E>> {
+    pub(crate) fn find(&self, hash: u64, destination: &str) -> Option<Arc<E>> {
+        let part = self.part(hash)?.load();
         let place = part.find(hash, |place| *place.name == *destination)?;
+        // A mark is read first, because threads share its cache line. A place past the bound has none.
         let mark = self.used.get(place.number);
-        mark.into_iter().filter(|mark| !mark.load(Ordering::Relaxed)).for_each(set);
-        Some(&place.entry)
+        if let Some(mark) = mark.filter(|mark| !mark.load(Ordering::Relaxed)) {
+            mark.store(true, Ordering::Relaxed);
+        }
+        Some(Arc::clone(&place.entry))
     }
 
-    /// Finds `destination` a place behind the lock, and uses its entry while it cannot be retired.
+    /// Finds `destination`, which has that hash, a place behind the lock. Returns its entry, which cannot be retired
+    /// while the reference is held.
     ///
     /// `create` makes the entry for the name of a newcomer. `None`: there is no place. With `past_bound` there is one,
     /// for a state that the user sets.
-    #[cold]
-    pub(crate) fn enter<R>(
+    pub(crate) fn enter(
         &self,
+        hash: u64,
         destination: &str,
         now: Duration,
         past_bound: bool,
-        create: impl FnOnce(&Arc<str>) -> Arc<E>,
-        act: impl FnOnce(&Arc<E>) -> R,
-    ) -> Option<R> {
-        let hash = self.hash(destination);
+        create: impl FnOnce(&Arc<str>) -> E,
+    ) -> Option<Arc<E>> {
         let mut ring = self.lock();
         // Another thread may have brought it in meanwhile.
-        if let Some(entry) = self.find(&*self.load(hash)?, hash, destination) {
-            return Some(act(entry));
+        if let Some(entry) = self.find(hash, destination) {
+            return Some(entry);
         }
         let number = match self.free(&mut ring, now) {
             None if past_bound => ring.places.len(),
             number => number?,
         };
         let name: Arc<str> = destination.into();
-        let entry = create(&name);
+        let entry = Arc::new(create(&name));
         match ring.places.get_mut(number) {
             Some(place) => *place = (hash, Arc::clone(&entry)),
             None => ring.places.push((hash, Arc::clone(&entry))),
@@ -191,7 +183,7 @@ impl<E: Entry> DestinationTable<E> {
         self.change(hash, |part| {
             part.insert_unique(hash, place, |place| self.hash(&place.name));
         });
-        Some(act(&entry))
+        Some(entry)
     }
 
     /// Returns the number of a free place, from which an entry leaves if the table is full.
@@ -250,9 +242,9 @@ impl<E: Entry> DestinationTable<E> {
         ring.places.iter().for_each(|(_, entry)| act(entry));
     }
 
-    /// Returns the places as they are now, in no order. It takes no lock.
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place<E>> {
-        self.parts.iter().flat_map(|part| part.load().iter().cloned().collect::<Vec<_>>())
+    /// Looks at each place, in no order and without a lock.
+    pub(crate) fn for_each(&self, mut act: impl FnMut(&Place<E>)) {
+        self.parts.iter().for_each(|part| part.load().iter().for_each(&mut act));
     }
 
     /// Returns the number of entries.
@@ -276,9 +268,4 @@ impl<E: Entry> DestinationTable<E> {
         hasher.write(destination.as_bytes());
         hasher.finish()
     }
-}
-
-/// Sets the mark of a place. It is read first, because threads share its cache line.
-fn set(mark: &AtomicBool) {
-    mark.store(true, Ordering::Relaxed);
 }

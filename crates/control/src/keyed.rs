@@ -4,10 +4,12 @@
 //! a ticket holds the number of such a slot and counts no references. Names that come first keep these slots for ever,
 //! whoever chose them. Then other names are looked up in the table, which takes longer and changes nothing else.
 
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::bounded_name::bounded_name;
 use crate::destination_table::{DestinationTable, Entry, Place};
 use crate::sync::{AtomicUsize, OnceLock, Ordering};
 
@@ -60,17 +62,17 @@ const NEXT: usize = 2;
 
 impl<E> Found<'_, E> {
     #[inline]
-    pub(crate) fn hold(self) -> Hold<E> {
+    pub(crate) fn hold(&self) -> Hold<E> {
         match self {
-            Self::Kept(_, slot) => Hold::Kept(slot),
-            Self::Counted(entry) => Hold::Counted(entry),
+            Self::Kept(_, slot) => Hold::Kept(*slot),
+            Self::Counted(entry) => Hold::Counted(Arc::clone(entry)),
         }
     }
 
     #[inline]
-    pub(crate) fn into_entry(self) -> Arc<E> {
+    pub(crate) fn entry(&self) -> &Arc<E> {
         match self {
-            Self::Kept(entry, _) => Arc::clone(entry),
+            Self::Kept(entry, _) => entry,
             Self::Counted(entry) => entry,
         }
     }
@@ -81,10 +83,7 @@ impl<E> Deref for Found<'_, E> {
 
     #[inline]
     fn deref(&self) -> &E {
-        match self {
-            Self::Kept(entry, _) => entry,
-            Self::Counted(entry) => entry,
-        }
+        self.entry()
     }
 }
 
@@ -143,18 +142,17 @@ impl<E: Entry> Keyed<E> {
 
     /// Uses the entry of `destination`. `act` returns `None` if the entry was retired; a kept one never is.
     ///
-    /// `None`: there is no place for the destination. `act` may run behind the table's lock, so it must not call
-    /// anything of the user's.
+    /// `None`: there is no place for the destination.
     #[inline(always)]
     pub(crate) fn with<R>(
         &self,
         destination: &str,
         now: Duration,
         create: impl Fn(&Arc<str>) -> E,
-        act: impl Fn(Found<'_, E>) -> Option<R>,
+        act: impl Fn(&Found<'_, E>) -> Option<R>,
     ) -> Option<R> {
         match self.at_hand(destination) {
-            Some(entry) => act(entry),
+            Some(found) => act(&found),
             None => self.look_up(destination, now, false, create, act),
         }
     }
@@ -165,10 +163,10 @@ impl<E: Entry> Keyed<E> {
         destination: &str,
         now: Duration,
         create: impl Fn(&Arc<str>) -> E,
-        act: impl Fn(Found<'_, E>) -> Option<R>,
+        act: impl Fn(&Found<'_, E>) -> Option<R>,
     ) -> Option<R> {
         match self.at_hand(destination) {
-            Some(entry) => act(entry),
+            Some(found) => act(&found),
             None => self.look_up(destination, now, true, create, act),
         }
     }
@@ -182,39 +180,53 @@ impl<E: Entry> Keyed<E> {
         now: Duration,
         past_bound: bool,
         create: impl Fn(&Arc<str>) -> E,
-        act: impl Fn(Found<'_, E>) -> Option<R>,
+        act: impl Fn(&Found<'_, E>) -> Option<R>,
     ) -> Option<R> {
+        if let Cow::Owned(name) = bounded_name(destination) {
+            return self.look_up(&name, now, past_bound, create, act);
+        }
         let hash = self.table.hash(destination);
-        if let Some(found) = self.find_next(hash, destination) {
-            return act(found);
+        match self.find_next(hash, destination) {
+            Some(found) => act(&found),
+            None => self.look_up_in_table(hash, destination, now, past_bound, create, act),
         }
-        if self.kept.load(Ordering::Relaxed) < self.most_kept {
-            self.table.alone(|| self.keep(hash, destination, &create));
-            if let Some(found) = self.find_kept(hash, destination) {
-                return act(found);
-            }
-        }
-        // `None`: there is no entry yet, or it was retired.
-        if let Some(done) = self.find_in_table(hash, destination, &act) {
-            return Some(done);
-        }
-        let create = |name: &Arc<str>| Arc::new(create(name));
-        let act = |entry: &Arc<E>| act(Found::Counted(Arc::clone(entry)));
-        self.table.enter(destination, now, past_bound, create, act)?
     }
 
-    /// Uses the entry of `destination` if it is in the table.
-    #[inline]
-    fn find_in_table<R>(
+    #[inline(never)]
+    fn look_up_in_table<R>(
         &self,
         hash: u64,
         destination: &str,
-        act: impl Fn(Found<'_, E>) -> Option<R>,
+        now: Duration,
+        past_bound: bool,
+        create: impl Fn(&Arc<str>) -> E,
+        act: impl Fn(&Found<'_, E>) -> Option<R>,
     ) -> Option<R> {
-        let part = self.table.load(hash)?;
-        let entry = Arc::clone(self.table.find(&part, hash, destination)?);
-        drop(part);
-        act(Found::Counted(entry))
+        let found = self.table.find(hash, destination).map(Found::Counted);
+        // `None`: there was no entry, or it was retired. One that is found behind the lock is held, so it is not.
+        if let Some(done) = found.and_then(|found| act(&found)) {
+            return Some(done);
+        }
+        act(&self.enter(hash, destination, now, past_bound, &create)?)
+    }
+
+    /// Finds `destination` a place behind the lock.
+    #[cold]
+    fn enter(
+        &self,
+        hash: u64,
+        destination: &str,
+        now: Duration,
+        past_bound: bool,
+        create: impl Fn(&Arc<str>) -> E,
+    ) -> Option<Found<'_, E>> {
+        if self.kept.load(Ordering::Relaxed) < self.most_kept {
+            self.table.alone(|| self.keep(hash, destination, &create));
+            if let Some(found) = self.find_kept(hash, destination) {
+                return Some(found);
+            }
+        }
+        self.table.enter(hash, destination, now, past_bound, create).map(Found::Counted)
     }
 
     /// Returns the entry of `destination` if it is kept.
@@ -259,24 +271,17 @@ impl<E: Entry> Keyed<E> {
         self.kept.store(kept + 1, Ordering::Relaxed);
     }
 
-    /// Uses the entry of `destination`, which has that hash, if there is one.
+    /// Returns the entry of `destination`, which has that hash, if there is one.
     #[inline]
-    pub(crate) fn find<R>(
-        &self,
-        hash: u64,
-        destination: &str,
-        act: impl Fn(Found<'_, E>) -> Option<R>,
-    ) -> Option<R> {
-        match self.find_kept(hash, destination) {
-            Some(found) => act(found),
-            None => self.find_in_table(hash, destination, act),
-        }
+    pub(crate) fn find(&self, hash: u64, destination: &str) -> Option<Found<'_, E>> {
+        let kept = self.find_kept(hash, destination);
+        kept.or_else(|| self.table.find(hash, destination).map(Found::Counted))
     }
 
     /// Returns the entry of `destination`, if there is one.
     pub(crate) fn get(&self, destination: &str) -> Option<Arc<E>> {
-        let hash = self.hash(destination);
-        self.find(hash, destination, |found| Some(found.into_entry()))
+        let destination = &*bounded_name(destination);
+        self.find(self.hash(destination), destination).map(|found| Arc::clone(found.entry()))
     }
 
     /// Returns the hash of a name.
@@ -285,20 +290,17 @@ impl<E: Entry> Keyed<E> {
         self.table.hash(destination)
     }
 
-    /// Returns the places of destinations, in no order.
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place<E>> {
-        self.kept().cloned().chain(self.table.places())
+    /// Looks at each place without a lock, the shared one first.
+    pub(crate) fn for_each(&self, mut act: impl FnMut(&Place<E>)) {
+        self.slots.iter().filter_map(OnceLock::get).for_each(&mut act);
+        self.table.for_each(act);
     }
 
-    /// Returns the places that are kept, without the shared one.
-    fn kept(&self) -> impl Iterator<Item = &Place<E>> {
-        self.slots.iter().skip(FIRST).filter_map(OnceLock::get)
-    }
-
-    /// Returns all entries, the shared one last.
+    /// Returns all entries.
     pub(crate) fn all(&self) -> Vec<Arc<E>> {
-        let shared = self.shared().map(Found::into_entry);
-        self.places().map(|place| place.entry).chain(shared).collect()
+        let mut all = Vec::new();
+        self.for_each(|place| all.push(Arc::clone(&place.entry)));
+        all
     }
 
     /// Replaces settings, and then lets each entry adopt them, while no newcomer comes in.
@@ -312,10 +314,11 @@ impl<E: Entry> Keyed<E> {
 
     /// Returns what `pick` finds in the entries, by name, and how many more there are. The shared one has no name.
     pub(crate) fn listed<T>(&self, pick: impl Fn(&E) -> Option<T>) -> (Vec<(Arc<str>, T)>, usize) {
-        let shared = self.slots.iter().take(FIRST).filter_map(OnceLock::get).cloned();
-        let picked = self.places().chain(shared);
-        let picked = picked.filter_map(|place| Some((place.name, pick(&place.entry)?)));
-        let mut listed: Vec<_> = picked.collect();
+        let mut listed = Vec::new();
+        self.for_each(|place| {
+            let picked = pick(&place.entry);
+            listed.extend(picked.map(|picked| (Arc::clone(&place.name), picked)));
+        });
         listed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let more = listed.len().saturating_sub(LISTED);
         listed.truncate(LISTED);

@@ -26,6 +26,7 @@
 //! [`Line`] is the bounded line in which calls wait for a guard.
 #![forbid(unsafe_code)]
 
+mod bounded_name;
 mod budget;
 mod destination_table;
 mod guard;
@@ -33,6 +34,7 @@ mod keyed;
 mod latencies;
 mod sync;
 
+pub use bounded_name::bounded_name;
 pub use budget::RetryBudget;
 pub use guard::{
     AdaptiveLimit, AdaptiveTicket, Advice, Aimd, BreakerState, BreakerTicket, Bulkhead,

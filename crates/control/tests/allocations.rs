@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use reattempt_control::RetryBudget;
+use reattempt_control::{Bulkhead, CircuitBreaker, Limit, RateLimit, RetryBudget};
+use reattempt_core::guard::{Admit, Arrival, End, Guard};
 use reattempt_core::{Budget, Failure, FailureKind};
-use reattempt_testing::{CountingAllocator, allocations};
+use reattempt_testing::{CountingAllocator, allocations, bytes_in_use};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -32,4 +33,30 @@ fn a_known_destination_costs_no_allocation() {
         assert!(budget.refusals() > 0, "refusals cost nothing either");
         assert_eq!(allocations() - before, 0);
     }
+}
+
+/// The memory of names that others choose is bounded, however long they are.
+// trap 54
+#[test]
+fn long_names_take_no_memory() {
+    let guards = (CircuitBreaker::rate(), Bulkhead::new(1));
+    let limit = RateLimit::new(Limit::per_second(1), 1);
+    let budget = RetryBudget::cautious();
+    let failure = Failure::new(FailureKind::Server);
+    let before = bytes_in_use();
+    for number in 0..64 {
+        let host = format!("{}{number}", "h".repeat(300_000));
+        let now = Duration::from_secs(number);
+        for _ in 0..2 {
+            let Admit::Admitted(ticket) = guards.admit(&Arrival::new(&host, now)) else {
+                panic!("{number} is refused")
+            };
+            assert!(guards.end(ticket, &End::Unsent, now).is_none());
+            budget.on_failure(&host, &failure, now);
+            budget.on_success(&host, 0);
+        }
+        assert!(limit.allow(&host, now) && !limit.allow(&host, now), "it has a state of its own");
+    }
+    assert!(bytes_in_use() - before < 1 << 20, "{}", bytes_in_use() - before);
+    assert!(budget.destinations().iter().all(|(name, _)| name.len() == 33));
 }

@@ -4,6 +4,9 @@
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p reattempt-control --test loom --release`.
 #![cfg(loom)]
 
+#[allow(unreachable_pub, reason = "the crate exports it")]
+#[path = "../src/bounded_name.rs"]
+mod bounded_name;
 #[allow(dead_code, reason = "only what the models use")]
 #[path = "../src/budget/bucket.rs"]
 mod bucket;

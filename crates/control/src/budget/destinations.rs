@@ -7,6 +7,7 @@
 //! For the same reason full buckets leave first when the table has no place left. A permit holds its bucket, so a bucket
 //! with a retry under way does not leave.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use super::cautious::Event;
 use super::destination_bucket::DestinationBucket;
 use super::not_full::{NotFull, Slot};
 use super::store::{Balance, Store};
+use crate::bounded_name::bounded_name;
 use crate::keyed::{Found, Keyed};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -43,17 +45,20 @@ impl<B: DestinationBucket> Store for Destinations<B> {
             let slot = Slot::of(self.buckets.hash(name));
             B::create(self.rule, (Arc::clone(&self.not_full), slot))
         };
-        let record = |bucket: Found<'_, B>| match bucket.record(event, cost, now) {
-            Take::Taken => Some(Some(Permit::new(bucket.into_entry(), cost))),
+        let record = |bucket: &Found<'_, B>| match bucket.record(event, cost, now) {
+            Take::Taken => Some(Some(Permit::new(Arc::<B>::clone(bucket.entry()), cost))),
             Take::Refused => Some(None),
             Take::Retired => None,
         };
         let recorded = self.buckets.with(destination, now, create, record);
-        recorded.unwrap_or_else(|| record(self.buckets.shared()?).flatten())
+        recorded.unwrap_or_else(|| record(&self.buckets.shared()?).flatten())
     }
 
     /// Credits the bucket of `destination`. A destination without a bucket of its own uses the shared one.
     fn on_success(&self, destination: &str) {
+        if let Cow::Owned(name) = bounded_name(destination) {
+            return self.on_success(&name);
+        }
         let hash = self.buckets.hash(destination);
         if self.not_full.count_for(hash) > 0 {
             self.credit(hash, destination);
@@ -66,10 +71,15 @@ impl<B: DestinationBucket> Store for Destinations<B> {
     }
 
     fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {
-        let balance = |bucket: &B| Balance::of(bucket, self.rule);
-        let own = self.buckets.places().map(|place| (place.name, balance(&place.entry)));
+        let mut all = Vec::new();
+        self.buckets.for_each(|place| {
+            all.push((Arc::clone(&place.name), Balance::of(&*place.entry, self.rule)));
+        });
         let full = Balance { tokens: B::capacity(self.rule), doubt: 0 };
-        (own.collect(), self.buckets.shared().map_or(full, |others| balance(&others)))
+        let mut all = all.into_iter();
+        // The shared one is the first.
+        let others = all.next().map_or(full, |(_, others)| others);
+        (all.collect(), others)
     }
 }
 
@@ -88,9 +98,10 @@ impl<B: DestinationBucket> Destinations<B> {
     /// Credits the bucket of `destination`. Not inlined, so that a success without effect saves fewer registers.
     #[inline(never)]
     fn credit(&self, hash: u64, destination: &str) {
-        let credit = |bucket: Found<'_, B>| Some(bucket.credit());
-        let credited = self.buckets.find(hash, destination, credit);
-        let _ = credited.or_else(|| self.buckets.shared().and_then(credit));
+        let own = self.buckets.find(hash, destination);
+        own.or_else(|| self.buckets.shared()).iter().for_each(|bucket| {
+            bucket.credit();
+        });
     }
 
     /// Fills the buckets that time has filled up, if it is this thread's turn.
@@ -104,7 +115,7 @@ impl<B: DestinationBucket> Destinations<B> {
         let due = self.settle_at.load(Ordering::Relaxed);
         let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
         if seconds >= due && self.settle_at.compare_exchange(due, next, set, failed).is_ok() {
-            self.buckets.all().iter().for_each(|bucket| bucket.settle(now));
+            self.buckets.for_each(|place| place.entry.settle(now));
         }
     }
 }

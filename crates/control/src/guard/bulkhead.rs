@@ -175,8 +175,10 @@ impl Guard for Bulkhead {
             let admitted = places.admit(arrival)?;
             Some(admitted.map(|pass| BulkheadTicket { places: places.hold(), pass }))
         });
-        let without = BulkheadTicket { places: Hold::Nothing, pass: Pass::Held { in_flight: 0 } };
-        admitted.unwrap_or(Admit::Admitted(without))
+        admitted.unwrap_or_else(|| {
+            let pass = Pass::Held { in_flight: 0 };
+            Admit::Admitted(BulkheadTicket { places: Hold::Nothing, pass })
+        })
     }
 
     #[inline(always)]

@@ -231,8 +231,10 @@ impl<R: LimitRule> Guard for AdaptiveLimit<R> {
             let admitted = tenant.places.admit(arrival)?;
             Some(admitted.map(|pass| AdaptiveTicket { tenant: tenant.hold(), pass }))
         });
-        let without = AdaptiveTicket { tenant: Hold::Nothing, pass: Pass::Held { in_flight: 0 } };
-        admitted.unwrap_or(Admit::Admitted(without))
+        admitted.unwrap_or_else(|| {
+            let pass = Pass::Held { in_flight: 0 };
+            Admit::Admitted(AdaptiveTicket { tenant: Hold::Nothing, pass })
+        })
     }
 
     #[inline(always)]

@@ -192,7 +192,7 @@ impl CircuitBreaker {
     }
 
     fn force(&self, destination: &str, state: BreakerState, now: Duration) {
-        let force = |tenant: Found<'_, Tenant>| {
+        let force = |tenant: &Found<'_, Tenant>| {
             tenant
                 .step(|rules, machine| (!machine.retired).then(|| machine.force(rules, state, now)))
         };

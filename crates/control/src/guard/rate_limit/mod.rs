@@ -133,7 +133,7 @@ impl RateLimit {
     ) -> Reservation {
         let granted = self.with(destination, now, |limiter| {
             let booked = limiter.reserve(cost(n), now, latest)?;
-            Some(booked.ok().map(|booking: Booking| (limiter.into_entry(), booking)))
+            Some(booked.ok().map(|booking: Booking| (Arc::clone(limiter.entry()), booking)))
         });
         Reservation { granted: granted.flatten() }
     }
@@ -182,7 +182,7 @@ impl RateLimit {
     /// A reset of zero restores the destination's own rate. Resets are cut to [`longest_reset`](Self::longest_reset).
     pub fn follow(&self, destination: &str, remaining: u32, reset: Duration, now: Duration) {
         let quota = Quota::new(remaining, reset);
-        let follow = |limiter: Found<'_, Limiter>| self.follow_at(&limiter, quota, now);
+        let follow = |limiter: &Found<'_, Limiter>| self.follow_at(limiter, quota, now);
         let first = self.limiters.with(destination, now, self.create(), follow);
         first.into_iter().for_each(Wakers::wake);
     }
@@ -222,7 +222,7 @@ impl RateLimit {
     }
 
     fn change(&self, destination: &str, now: Duration, change: impl Fn(&mut tokens::Tokens)) {
-        let change = |limiter: Found<'_, Limiter>| limiter.change(now, &change);
+        let change = |limiter: &Found<'_, Limiter>| limiter.change(now, &change);
         let first = self.limiters.set(destination, now, self.create(), change);
         first.into_iter().for_each(Wakers::wake);
     }
@@ -244,10 +244,10 @@ impl RateLimit {
         &self,
         destination: &str,
         now: Duration,
-        act: impl Fn(Found<'_, Limiter>) -> Option<R>,
+        act: impl Fn(&Found<'_, Limiter>) -> Option<R>,
     ) -> Option<R> {
         let own = self.limiters.with(destination, now, self.create(), &act);
-        own.or_else(|| self.limiters.shared().and_then(&act))
+        own.or_else(|| act(&self.limiters.shared()?))
     }
 }
 

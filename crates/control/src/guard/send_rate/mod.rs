@@ -149,8 +149,9 @@ impl Guard for SendRate {
             let admitted = tenant.limiter.admit(arrival)?;
             Some(admitted.map(|pass| SendTicket { tenant: tenant.hold(), pass }))
         });
-        admitted
-            .unwrap_or(Admit::Admitted(SendTicket { tenant: Hold::Nothing, pass: Pass::UNCOUNTED }))
+        admitted.unwrap_or_else(|| {
+            Admit::Admitted(SendTicket { tenant: Hold::Nothing, pass: Pass::UNCOUNTED })
+        })
     }
 
     fn end(&self, ticket: SendTicket, end: &End, now: Duration) -> Option<SendTicket> {
