@@ -3,10 +3,19 @@
 use std::borrow::Cow;
 
 use http::uri::Authority;
+use reattempt_control::bounded_name;
 
-/// Returns the default destination: the authority of the target, or else the `Host` field. It begins with the scheme
-/// unless that is http, because https may be another server. `origin` is scheme and authority in one text, if there is
-/// one.
+/// Returns the destination under which state is kept, or the hash of a long one.
+#[inline]
+pub(super) fn bounded(destination: Cow<'_, str>) -> Cow<'_, str> {
+    if let Cow::Owned(hash) = bounded_name(&destination) {
+        return hash.into();
+    }
+    destination
+}
+
+/// Returns the default destination: the authority of the target, or else `host`. It begins with the scheme unless that
+/// is http, because https may be another server. `origin` is scheme and authority in one text, if there is one.
 #[inline]
 pub(super) fn default_destination<'a>(
     scheme: Option<&str>,
@@ -63,11 +72,11 @@ fn is_plain(bytes: &[u8]) -> bool {
     }
 }
 
-/// Returns the host in lower case, with the port unless it is the scheme's own, without user and password. Borrowed if
-/// the authority has that form already.
+/// Returns the host in lower case, with the port unless it is the scheme's own, without user, password and the dot of an
+/// absolute name. Borrowed if the authority has that form already.
 #[inline]
 fn normal<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
-    match is_plain(authority.as_bytes()) {
+    match is_plain(authority.as_bytes()) && !authority.ends_with('.') {
         true => authority.into(),
         false => normalized(authority, scheme),
     }
@@ -88,10 +97,12 @@ fn normalized<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
     };
     let number = port.and_then(|port| port.parse::<u16>().ok()).filter(|port| Some(*port) != own);
     let plain_port = port.is_none_or(|port| number.is_some() && !port.starts_with(['0', '+']));
-    if plain_port && !authority.bytes().any(|byte| byte == b'@' || byte.is_ascii_uppercase()) {
+    let is_plain =
+        |host: &str| !host.ends_with('.') && !host.bytes().any(|b| b.is_ascii_uppercase());
+    if plain_port && address == authority && is_plain(host) {
         return authority.into();
     }
-    let mut normal = host.to_ascii_lowercase();
+    let mut normal = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     if let Some(port) = number {
         normal.push(':');
         normal.push_str(&port.to_string());

@@ -11,6 +11,7 @@ use reattempt_http::{IDEMPOTENCY_KEY, new_idempotency_key};
 use reattempt_replay::{ReplayBody, ReplayCharge, ReplayWatch};
 use reqwest::{Body, Request, Response, Url};
 
+use super::destination::bounded;
 use super::{
     Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, Replay, RequestTerms,
     RetrySafety, Saved, is_refused_here, proof,
@@ -130,7 +131,7 @@ impl Replay<Request> for Http {
         {
             return self.destination_of(&uri, || None).into_owned().into();
         }
-        origin(request.url())
+        bounded(origin(request.url()))
     }
 
     fn pass(&self, request: Request, _: Added<'_>) -> Request {
@@ -279,18 +280,20 @@ fn copy_of_bodiless(request: &Request) -> Request {
         .unwrap_or_else(|| Request::new(request.method().clone(), request.url().clone()))
 }
 
-/// Host and port as they stand in the URL, behind the scheme where that is not http.
+/// Returns host and port as they stand in the URL, behind the scheme where that is not http. The dot of an absolute name
+/// is left out.
 fn origin(url: &Url) -> Cow<'_, str> {
     let (text, scheme) = (url.as_str(), url.scheme());
     let start = if scheme == "http" { "http://".len() } else { 0 };
-    if url.username().is_empty() && url.password().is_none() {
+    let host = url.host_str().unwrap_or_default();
+    let relative = host.strip_suffix('.').unwrap_or(host);
+    if url.username().is_empty() && url.password().is_none() && relative == host {
         let host = scheme.len() + "://".len();
         let rest = text.get(host..).unwrap_or_default();
         let end = host + rest.find(['/', '?', '#']).unwrap_or(rest.len());
         return text.get(start..end).unwrap_or_default().into();
     }
     let scheme = text.get(start..scheme.len() + "://".len()).unwrap_or_default();
-    let host = url.host_str().unwrap_or_default();
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    format!("{scheme}{host}{port}").into()
+    format!("{scheme}{relative}{port}").into()
 }

@@ -13,7 +13,7 @@ use reattempt_core::{Classification, Failure, Verdict, Warning};
 use reattempt_http::{Hints, is_head_repeatable, is_repeatable, reset_reason, verdict_of_status};
 use reattempt_replay::{ReplayLimits, SavedHead};
 
-use super::destination::default_destination;
+use super::destination::{bounded, default_destination};
 use super::{Outcome, Protocol, RetrySafety, Saved, errors, not_sent, proof};
 use crate::call::options::CallOptions;
 use crate::call::options::{SharedClassifier, chained};
@@ -57,6 +57,7 @@ type OptionsFor = Arc<dyn for<'a> Fn(RequestView<'a>) -> Option<CallOptions> + S
 /// | [`replay`](Http::replay) | 64 KiB of a streamed body for each call, all of a body in memory, 64 MiB for all calls, at most 5/8 of it for one destination |
 /// | [`drain_limit`](Http::drain_limit) | 16 KiB |
 /// | [`destination`](Http::destination) | scheme, host and port |
+/// | [`destination_by_host`](Http::destination_by_host) | `false`: requests without a host in the URI share one |
 /// | [`generate_idempotency_keys`](Http::generate_idempotency_keys) | `false` |
 /// | [`trust_idempotency_keys`](Http::trust_idempotency_keys) | `true` |
 /// | [`refused_stream_is_proof`](Http::refused_stream_is_proof) | `true` |
@@ -79,6 +80,8 @@ pub struct Http {
     /// `true` if a key that a request comes with makes it repeatable.
     pub(crate) trust_keys: bool,
     pub(crate) destination: Option<Destination>,
+    /// The `Host` field names the destination of a request without an authority.
+    pub(crate) by_host: bool,
     /// `true` if the client below follows redirects by itself; `None` if the signs of it decide.
     pub(crate) redirects: Option<bool>,
     /// A reset with REFUSED_STREAM proves that the request was not processed.
@@ -97,6 +100,7 @@ impl Default for Http {
             generate_keys: false,
             trust_keys: true,
             destination: None,
+            by_host: false,
             redirects: None,
             refused_stream_is_proof: true,
             statuses: Vec::new(),
@@ -315,27 +319,29 @@ impl Http {
         uri: &'a Uri,
         host: impl FnOnce() -> Option<&'a [u8]>,
     ) -> Cow<'a, str> {
-        match &self.destination {
+        bounded(match &self.destination {
             Some(destination) => destination(uri),
             None => {
                 let authority = uri.authority().map(Authority::as_str);
+                let host = || self.by_host.then(host).flatten();
                 default_destination(uri.scheme_str(), authority, || None, host)
             }
-        }
+        })
     }
 
     /// Returns the destination of a saved request.
     pub(crate) fn destination_of_saved<'a>(&self, head: &'a SavedHead) -> Cow<'a, str> {
-        match &self.destination {
+        bounded(match &self.destination {
             Some(destination) => {
                 head.uri().map_or("".into(), |uri| destination(&uri).into_owned().into())
             }
             None => {
                 let (scheme, authority) = head.scheme_and_authority();
-                let host = || head.values(&http::header::HOST).next();
+                let host =
+                    || self.by_host.then(|| head.values(&http::header::HOST).next()).flatten();
                 default_destination(scheme, authority, || head.origin(), host)
             }
-        }
+        })
     }
 }
 

@@ -231,6 +231,8 @@ async fn destination_is_host_and_port_only() {
         ("https://one.example/a@b?c", "https://one.example"),
         ("http://[::1]:8080/", "[::1]:8080"),
         ("http://[::1]:80/", "[::1]"),
+        ("http://one.example./", "one.example"),
+        ("https://bob@ONE.example.:8080/path", "https://one.example:8080"),
     ];
     for (url, expected) in rows {
         let told = Arc::new(Mutex::new(Vec::new()));

@@ -122,10 +122,11 @@ async fn the_key_of_the_budget_can_be_chosen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn host_header_is_destination_without_uri() {
+async fn host_field_is_destination_if_asked() {
     let server = Server::statuses([503]);
     let budget = tokens(10.0);
-    let client = RetryLayer::new(policy().budget(budget.clone())).layer(server);
+    let policy = policy().protocol(|http| http.destination_by_host(true));
+    let client = RetryLayer::new(policy.budget(budget.clone())).layer(server);
     let mut request = request("GET", "/path", "");
     request.headers_mut().insert("host", "three.example".parse().unwrap());
     client.oneshot(request).await.unwrap();

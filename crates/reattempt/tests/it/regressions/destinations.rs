@@ -56,14 +56,50 @@ async fn it_is_host_and_port_and_nothing_else() {
         ("http://[::1]:80/", "[::1]"),
         ("https://bob@[2001:DB8::1]:443/", "https://[2001:db8::1]"),
         ("https://[2001:DB8::1]:8443/", "https://[2001:db8::1]:8443"),
+        // An absolute name is the same host.
+        ("http://one.example./", "one.example"),
+        ("http://One.Example.:8080/", "one.example:8080"),
+        ("https://bob@one.example.:443/", "https://one.example"),
+        ("https://one.example./", "https://one.example"),
+        ("https://one.example.:8443/", "https://one.example:8443"),
     ];
     for (uri, expected) in rows {
         assert_eq!(destination(policy(), uri, None).await, expected, "{uri}");
     }
 }
 
+/// A request without an authority has one key, whatever its caller has written into the `Host` field.
+// trap 53
 #[tokio::test(start_paused = true)]
-async fn host_field_names_destination() {
+async fn host_field_chooses_no_destination() {
+    for host in [None, Some("one.example"), Some("two.example:8080"), Some("no host at all")] {
+        assert_eq!(destination(policy(), "/", host).await, "", "{host:?}");
+    }
+}
+
+/// A long key is replaced by its hash, for the budget and for the observer.
+// trap 54
+#[tokio::test(start_paused = true)]
+async fn long_key_is_replaced_by_its_hash() {
+    let hosts = ["a", "b"].map(|letter| format!("{}.{letter}.example", "a".repeat(60_000)));
+    let mut keys = Vec::new();
+    for host in &hosts {
+        let by_uri = destination(policy(), &format!("http://{host}/"), None).await;
+        assert_eq!(destination(policy(), &format!("http://{host}/"), None).await, by_uri);
+        keys.push(by_uri);
+        let chosen = policy().protocol(|http| http.destination(|uri| uri.to_string().into()));
+        keys.push(destination(chosen, &format!("http://{host}/"), None).await);
+    }
+    assert!(keys.iter().all(|key| key.len() == 33 && key.starts_with('#')), "{keys:?}");
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), 4);
+}
+
+/// The client's owner may choose the field.
+// trap 53
+#[tokio::test(start_paused = true)]
+async fn host_field_names_destination_if_asked() {
     let rows = [
         ("/", Some("one.example"), "one.example"),
         ("/", Some("one.example:8080"), "one.example:8080"),
@@ -71,12 +107,14 @@ async fn host_field_names_destination() {
         ("/", Some("ONE.example"), "one.example"),
         ("/", Some("bob:secret@one.example:8080"), "one.example:8080"),
         ("/", Some("no host at all"), ""),
+        ("/", Some("one.example."), "one.example"),
         ("/", None, ""),
         // The URI goes before the field.
         ("http://one.example/", Some("two.example"), "one.example"),
     ];
     for (uri, host, expected) in rows {
-        assert_eq!(destination(policy(), uri, host).await, expected, "{uri} {host:?}");
+        let policy = policy().protocol(|http| http.destination_by_host(true));
+        assert_eq!(destination(policy, uri, host).await, expected, "{uri} {host:?}");
     }
 }
 
