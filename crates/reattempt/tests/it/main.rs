@@ -28,6 +28,7 @@ mod reqwest_calls;
 #[cfg(feature = "tonic")]
 mod service_config;
 mod shed;
+mod stacks;
 #[cfg(feature = "tracing")]
 mod tracing;
 mod validate;

@@ -3,7 +3,7 @@
 //! The table gives each layer one place, so a stack is a choice of layers. Seven of them stand there or not
 //! ([`Row`]): that is 128 choices. There are 19 choices of guards ([`GUARDS`]): none, each alone, three in any of their
 //! six orders, and a pace before or behind each of them and all of them. That makes 2432 stacks. Left out are the rows
-//! of other crates, and tower's `Buffer`, `LoadShed` and `RateLimit`.
+//! of other crates, and tower's `Buffer`, `LoadShed` and `RateLimit`. `crate::stacks` draws stacks in any order.
 //!
 //! No layer may hold anything for a call that has ended, and each outcome is that of the layers, in any order.
 
@@ -17,10 +17,9 @@ use tokio::time::{Instant, sleep, timeout};
 use tower::{BoxError, ServiceExt};
 
 use super::stacks::Row::{AttemptTimeout, Fallback, Guards, Hedge, Retry, TotalTimeout};
-use super::stacks::{
-    Action, Client, GUARDS, OUTSIDE_IN, PERMITS, Parts, Row, Stack, boxed_body, serves,
-};
+use super::stacks::{Action, GUARDS, OUTSIDE_IN, PERMITS, Parts, Row, Stack, serves};
 use crate::calls::support::{Act, answer, get, ms};
+use crate::stacks::erased::{Client, RequestBody};
 
 const HOST: &str = "one.example";
 const LONG: Duration = Duration::from_secs(10);
@@ -54,7 +53,7 @@ enum Outcome {
 /// Calls the client, and reads the body. The caller drops the call after `patience`.
 async fn call(client: Client, patience: Duration) -> Outcome {
     let call = async {
-        let (head, body) = client.oneshot(get().map(boxed_body)).await?.into_parts();
+        let (head, body) = client.oneshot(get().map(RequestBody::new)).await?.into_parts();
         body.collect().await?;
         Ok::<_, BoxError>(head)
     };

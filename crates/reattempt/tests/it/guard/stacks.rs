@@ -5,8 +5,6 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::BodyExt;
-use http_body_util::combinators::UnsyncBoxBody;
 use reattempt::fallback::{Failed, FallbackLayer};
 use reattempt::guard::{Bulkhead, CircuitBreaker, Guard, GuardLayer, Limit, Pace, RateLimit};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
@@ -15,13 +13,11 @@ use reattempt_schedule_responsive::Responsive;
 use tokio::sync::Semaphore;
 use tower::limit::ConcurrencyLimit;
 use tower::timeout::Timeout;
-use tower::util::BoxCloneSyncService;
-use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
+use tower::{Layer, ServiceExt};
 
 use crate::calls::support::{Act, Server, answer, ms, policy};
+use crate::stacks::erased::{Client, RequestBody, boxed, of_attempts};
 
-pub(super) type AnyBody = UnsyncBoxBody<Bytes, BoxError>;
-pub(super) type Client = BoxCloneSyncService<Request<AnyBody>, Response<AnyBody>, BoxError>;
 /// An action of the server.
 pub(super) type Action = fn() -> Act;
 /// Puts the guards of row 9 around a client, in one layer.
@@ -110,43 +106,6 @@ fn guarded<G: Guard>(guard: G, client: Client) -> Client {
     boxed(GuardLayer::http(guard).layer(client))
 }
 
-pub(super) fn boxed_body<B>(body: B) -> AnyBody
-where
-    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
-{
-    body.map_err(Into::into).boxed_unsync()
-}
-
-fn boxed<S, B>(service: S) -> Client
-where
-    S: Service<Request<AnyBody>, Response = Response<B>, Error: Into<BoxError>, Future: Send>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
-    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
-{
-    let service = ServiceBuilder::new()
-        .map_response(|response: Response<B>| response.map(boxed_body))
-        .map_err(Into::into)
-        .service(service);
-    BoxCloneSyncService::new(service)
-}
-
-/// Returns the client for the attempts of a retry layer or of hedging.
-fn of_attempts(
-    client: Client,
-) -> impl Service<
-    Request<ReplayBody<AnyBody>>,
-    Response = Response<AnyBody>,
-    Error = BoxError,
-    Future: Send,
-> + Clone
-+ Send
-+ Sync {
-    client.map_request(|attempt: Request<ReplayBody<AnyBody>>| attempt.map(boxed_body))
-}
-
 fn spare(_: &Failed) -> Option<Response<Bytes>> {
     Some(Response::new(Bytes::from_static(b"spare")))
 }
@@ -186,7 +145,7 @@ impl Stack {
         });
         let inner = server
             .clone()
-            .map_request(|attempt: Request<AnyBody>| attempt.map(ReplayBody::passthrough));
+            .map_request(|attempt: Request<RequestBody>| attempt.map(ReplayBody::passthrough));
         let mut client = boxed(inner);
         for row in
             OUTSIDE_IN.into_iter().rev().filter(|row| rows.contains(row) || *row == Row::Guards)

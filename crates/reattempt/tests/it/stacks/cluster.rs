@@ -1,0 +1,271 @@
+//! The servers of a run: a primary and its backup, with one ledger of what they carried out.
+
+use std::collections::VecDeque;
+use std::io;
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::{Method, Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use reattempt_testing::ms;
+use tokio::time::{Instant, Sleep, sleep};
+use tower::{BoxError, Service};
+
+use super::erased::{AnyBody, RequestBody, boxed_body};
+use super::plan::{Act, Answer, Plan, Readiness};
+
+/// The field with the number of a call. It survives redirects.
+pub(crate) const CALL: &str = "x-call";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Primary,
+    Backup,
+}
+
+/// A request as it arrived, and what became of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Arrival {
+    /// Milliseconds from the start of the run.
+    pub(crate) at: u128,
+    pub(crate) call: usize,
+    pub(crate) place: Place,
+    pub(crate) method: Method,
+    pub(crate) carried_out: bool,
+    pub(crate) answer: Answer,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Ledger {
+    pub(crate) arrivals: Vec<Arrival>,
+    acts: VecDeque<Act>,
+    readiness: VecDeque<Readiness>,
+    /// Instances that are not dropped yet.
+    pub(crate) instances: usize,
+    /// Requests under way, and instances that were asked if they are ready and then neither called nor dropped.
+    pub(crate) busy: usize,
+    pub(crate) hung: bool,
+    /// An instance was never ready.
+    pub(crate) stalled: bool,
+    /// A server panicked in `call` or `poll_ready`.
+    pub(crate) panicked: bool,
+    /// The calls whose attempts panicked.
+    pub(crate) panics: Vec<usize>,
+}
+
+/// The ledger that all instances of both servers share.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    began: Instant,
+    ledger: Arc<Mutex<Ledger>>,
+}
+
+impl Cluster {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let (acts, readiness) = (plan.acts.clone().into(), plan.readiness.clone().into());
+        let ledger = Ledger { acts, readiness, ..Ledger::default() };
+        Self { began: Instant::now(), ledger: Arc::new(Mutex::new(ledger)) }
+    }
+
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap()
+    }
+
+    /// Returns a copy of the ledger.
+    pub(crate) fn copied(&self) -> Ledger {
+        self.ledger().clone()
+    }
+
+    /// Makes the servers serve from now on.
+    pub(crate) fn calm_down(&self) {
+        let mut ledger = self.ledger();
+        (ledger.acts, ledger.readiness) = Default::default();
+    }
+
+    /// Returns a server of the cluster.
+    pub(crate) fn server(&self, place: Place) -> Server {
+        self.ledger().instances += 1;
+        Server { cluster: self.clone(), place, state: State::Idle }
+    }
+}
+
+/// An instance of a server. It fails the run if it is called without having been readied.
+pub(crate) struct Server {
+    cluster: Cluster,
+    place: Place,
+    state: State,
+}
+
+enum State {
+    Idle,
+    Later(Pin<Box<Sleep>>),
+    Never,
+    Ready,
+}
+
+impl Server {
+    fn settle(&mut self) -> State {
+        let before = std::mem::replace(&mut self.state, State::Idle);
+        if !matches!(before, State::Idle) {
+            self.cluster.ledger().busy -= 1;
+        }
+        before
+    }
+}
+
+impl Clone for Server {
+    fn clone(&self) -> Self {
+        self.cluster.server(self.place)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.settle();
+        self.cluster.ledger().instances -= 1;
+    }
+}
+
+/// A panic that prints nothing.
+struct Injected;
+
+fn injected() -> ! {
+    resume_unwind(Box::new(Injected))
+}
+
+impl Service<Request<RequestBody>> for Server {
+    type Response = Response<AnyBody>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<AnyBody>, io::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
+        if let State::Idle = self.state {
+            let mut ledger = self.cluster.ledger();
+            let readiness = ledger.readiness.pop_front().unwrap_or(Readiness::Now);
+            ledger.stalled |= readiness == Readiness::Never;
+            ledger.panicked |= readiness == Readiness::Panic;
+            ledger.busy += usize::from(readiness != Readiness::Panic);
+            drop(ledger);
+            self.state = match readiness {
+                Readiness::Now => State::Ready,
+                Readiness::After(time) => State::Later(Box::pin(sleep(ms(time)))),
+                Readiness::Never => State::Never,
+                Readiness::Panic => injected(),
+            };
+        }
+        match &mut self.state {
+            State::Later(sleep) => ready!(sleep.as_mut().poll(cx)),
+            State::Never => return Poll::Pending,
+            State::Idle | State::Ready => {}
+        }
+        self.state = State::Ready;
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+        assert!(matches!(self.settle(), State::Ready), "called without having been readied");
+        let cluster = self.cluster.clone();
+        let mut ledger = cluster.ledger();
+        let act = ledger.acts.pop_front().unwrap_or(Act::SERVES);
+        let number = ledger.arrivals.len();
+        let call = request.headers()[CALL].to_str().unwrap().parse().unwrap();
+        let method = request.method().clone();
+        let (place, answer) = (self.place, act.answer);
+        let at = cluster.began.elapsed().as_millis();
+        ledger.arrivals.push(Arrival { at, call, place, method, carried_out: false, answer });
+        ledger.hung |= answer == Answer::Hang;
+        ledger.panicked |= answer == Answer::PanicInCall;
+        if answer == Answer::PanicInCall {
+            ledger.panics.push(call);
+            drop(ledger);
+            injected();
+        }
+        ledger.busy += 1;
+        drop(ledger);
+        let under_way = UnderWay(cluster);
+        Box::pin(async move { under_way.serve(number, act, request.into_body()).await })
+    }
+}
+
+struct UnderWay(Cluster);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.ledger().busy -= 1;
+    }
+}
+
+impl UnderWay {
+    async fn serve(
+        &self,
+        number: usize,
+        act: Act,
+        body: RequestBody,
+    ) -> Result<Response<AnyBody>, io::Error> {
+        if act.reads && body.collect().await.is_err() {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        let carries_out = |now| {
+            if act.works && act.early == now {
+                self.0.ledger().arrivals[number].carried_out = true;
+            }
+        };
+        carries_out(true);
+        sleep(ms(act.after)).await;
+        carries_out(false);
+        if act.answer == Answer::Panic {
+            let mut ledger = self.0.ledger();
+            let call = ledger.arrivals[number].call;
+            ledger.panics.push(call);
+        }
+        answer(number, act).await
+    }
+}
+
+async fn answer(number: usize, act: Act) -> Result<Response<AnyBody>, io::Error> {
+    let mut response = Response::builder();
+    let (status, location) = match act.answer {
+        Answer::Ok | Answer::SlowBody | Answer::TornBody => (200, None),
+        Answer::SeeOther => (303, Some(format!("/after/{number}"))),
+        Answer::TemporaryRedirect => (307, Some(format!("/in-place-of/{number}"))),
+        Answer::SeeOtherHost => (303, Some(format!("http://two.example/after/{number}"))),
+        Answer::TooMany { .. } => (429, None),
+        Answer::Unavailable => (503, None),
+        Answer::Error => (500, None),
+        Answer::NotConnected => return Err(io::ErrorKind::ConnectionRefused.into()),
+        Answer::Lost => return Err(io::ErrorKind::ConnectionReset.into()),
+        Answer::Hang => std::future::pending().await,
+        Answer::Panic | Answer::PanicInCall => injected(),
+    };
+    if let Some(location) = location {
+        response = response.header("location", location);
+    }
+    if let Answer::TooMany { retry_after: Some(seconds) } = act.answer {
+        response = response.header("retry-after", seconds);
+    }
+    let frame = |text| Ok::<_, BoxError>(Frame::data(Bytes::from_static(text)));
+    let body = match act.answer {
+        Answer::SlowBody => {
+            let mut time = Box::pin(sleep(ms(30)));
+            let mut rest = Some(frame(b"late"));
+            let late = stream::poll_fn(move |cx| {
+                if rest.is_some() {
+                    ready!(time.as_mut().poll(cx));
+                }
+                Poll::Ready(rest.take())
+            });
+            boxed_body(StreamBody::new(late))
+        }
+        Answer::TornBody => {
+            let torn = Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            boxed_body(StreamBody::new(stream::iter([frame(b"so"), torn])))
+        }
+        _ => AnyBody::default(),
+    };
+    Ok(response.status(status).body(body).unwrap())
+}

@@ -1,0 +1,174 @@
+//! The rules that every stack keeps, told from the ledger of the servers and the ends of the calls alone.
+//!
+//! | exception | reason |
+//! |---|---|
+//! | [`is_retried_past_a_backup`] | to a retry layer outside of a fallback, which [`reattempt::order`] advises against, a key makes a request repeatable, whichever server has carried it out |
+//! | [`last_hop_refused`] | the 429 is the outcome of a later hop of `FollowRedirect` outside; tower-http returns it as it is |
+//! | [`worker_is_gone`] | a panic below a `Buffer` ends its worker, and an instance that is never ready holds it up for ever |
+//! | [`worker_holds`] | the worker of a `Buffer` keeps the place that it took for a call that was dropped |
+//! | [`worker_starves`] | if that is the last place, a redirect or a retry below the `Buffer` waits for it until another call comes |
+//! | [`hedge_falls_back`] | a fallback inside hedging responds for the hedge that was refused, before the first attempt ends |
+//! | [`handle_is_kept`] | `FollowRedirect` keeps its called handle, and so a place in a queue, until its call ends |
+//! | [`may_hang`] | a server that does not respond, and no layer with a time limit around it |
+
+use http::Method;
+
+use super::cluster::{Arrival, Place};
+use super::plan::{Answer, Call, Layer, Mark, Plan};
+use super::running::{End, Record};
+
+type Verdict = Result<(), (&'static str, String)>;
+
+pub(crate) fn judge(plan: &Plan, record: &Record) -> Verdict {
+    for (number, call) in plan.calls.iter().enumerate() {
+        carried_out_once(plan, record, number, call)?;
+    }
+    every_call_ends(plan, record)?;
+    panics_unwind(plan, record)?;
+    nothing_is_missing(plan, record)
+}
+
+fn of(record: &Record, number: usize) -> impl Iterator<Item = &Arrival> {
+    record.ledger.arrivals.iter().filter(move |arrival| arrival.call == number)
+}
+
+/// A request that must not be repeated is carried out once, and no end of a call proves the contrary.
+fn carried_out_once(plan: &Plan, record: &Record, number: usize, call: &Call) -> Verdict {
+    let posts = || of(record, number).filter(|arrival| arrival.method == Method::POST);
+    let done = || posts().filter(|arrival| arrival.carried_out);
+    let case = || format!("call {number}: {:?}", of(record, number).collect::<Vec<_>>());
+    if call.is_unsafe() {
+        if done().count() > 1 {
+            return Err(("a request that is not repeatable is carried out once", case()));
+        }
+        let proves = matches!(record.ends[number], End::Status(425 | 429));
+        if proves && done().count() > 0 && !last_hop_refused(record, number) {
+            return Err(("no proof is given that a processed request was not", case()));
+        }
+    }
+    let by = |place| done().any(|arrival| arrival.place == place);
+    let both = by(Place::Primary) && by(Place::Backup);
+    if call.mark == Mark::Key && both && !is_retried_past_a_backup(plan) {
+        return Err(("a request with a key is carried out by one server", case()));
+    }
+    Ok(())
+}
+
+fn is_retried_past_a_backup(plan: &Plan) -> bool {
+    let last = plan.layers.iter().rposition(|layer| matches!(layer, Layer::Backup { .. }));
+    plan.is_below(last.unwrap_or(0), |layer| matches!(layer, Layer::Retry { .. }))
+}
+
+fn redirected(record: &Record, number: usize) -> bool {
+    let redirects = [Answer::SeeOther, Answer::SeeOtherHost, Answer::TemporaryRedirect];
+    of(record, number).any(|arrival| redirects.contains(&arrival.answer))
+}
+
+fn last_hop_refused(record: &Record, number: usize) -> bool {
+    let last = of(record, number).last();
+    last.is_some_and(|last| last.method == Method::GET) && redirected(record, number)
+}
+
+/// Every call ends, unless a server hangs.
+fn every_call_ends(plan: &Plan, record: &Record) -> Verdict {
+    match record.ends.iter().position(|end| *end == End::Stuck) {
+        Some(number) if !may_hang(plan, record) => {
+            Err(("every call ends", format!("call {number}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A panic of an attempt unwinds to the caller. One in `call` below a `Buffer` unwinds to the task of its worker.
+fn panics_unwind(plan: &Plan, record: &Record) -> Verdict {
+    let caught = |number: &&usize| {
+        let end = record.ends.get(**number);
+        end.is_some_and(|end| !matches!(end, End::Panicked)) && !worker_is_gone(plan, record)
+    };
+    match record.ledger.panics.iter().find(caught) {
+        Some(number) => Err(("a panic unwinds to the caller", format!("call {number}"))),
+        None => Ok(()),
+    }
+}
+
+fn may_hang(plan: &Plan, record: &Record) -> bool {
+    let limits = |layer: &Layer| {
+        let limit = match layer {
+            Layer::Timeout(time) => Some(*time),
+            Layer::Retry { attempt_timeout, .. } | Layer::Guards { attempt_timeout, .. } => {
+                *attempt_timeout
+            }
+            _ => None,
+        };
+        limit.is_some()
+    };
+    // The backup is called by its fallback, so only a limit outside of that bounds its time.
+    let backup = plan.layers.iter().position(|layer| matches!(layer, Layer::Backup { .. }));
+    let limited = plan.is_below(backup.unwrap_or(plan.layers.len()), limits);
+    let hangs = record.ledger.stalled || (record.ledger.hung && !limited);
+    hangs || worker_is_gone(plan, record) || worker_starves(plan)
+}
+
+/// Once all calls have ended, nothing is held, a call goes through, and nothing outlives the client.
+fn nothing_is_missing(plan: &Plan, record: &Record) -> Verdict {
+    let gone = worker_is_gone(plan, record);
+    if let Some(leak) = record.leaks.first().filter(|_| !gone) {
+        return Err((
+            "guards, budgets and memory hold nothing for calls that have ended",
+            leak.clone(),
+        ));
+    }
+    for (layer, missing) in &record.missing_at_end {
+        if !gone && *missing > worker_holds(plan, *layer) {
+            return Err(("no permit is missing at the end", format!("layer {layer}: {missing}")));
+        }
+    }
+    for (layer, missing) in &record.missing {
+        let innermost = plan.layers[*layer..]
+            .iter()
+            .all(|below| matches!(below, Layer::Limit(_) | Layer::LoadShed | Layer::Timeout(_)));
+        let excused = gone || !innermost || handle_is_kept(plan, *layer);
+        if !excused && *missing > worker_holds(plan, *layer) {
+            let case = format!("layer {layer}: {missing}");
+            return Err(("no permit is out while no attempt is under way", case));
+        }
+    }
+    let arrived = record.probe_arrived || hedge_falls_back(plan);
+    if !gone && (record.probe != End::Status(200) || !arrived) {
+        return Err(("a call after all others goes through", format!("{:?}", record.probe)));
+    }
+    let (tasks, instances, out) = record.left;
+    if !gone && (tasks, instances, out) != (0, 0, 0) {
+        let left = format!("{tasks} tasks, {instances} instances, {out} permits");
+        return Err(("nothing outlives the client", left));
+    }
+    Ok(())
+}
+
+fn worker_is_gone(plan: &Plan, record: &Record) -> bool {
+    plan.has_buffer() && (record.ledger.panicked || record.ledger.stalled)
+}
+
+fn worker_holds(plan: &Plan, limit: usize) -> usize {
+    plan.layers[..limit].iter().filter(|layer| matches!(layer, Layer::Buffer(_))).count()
+}
+
+fn worker_starves(plan: &Plan) -> bool {
+    let clones = |layer: &Layer| {
+        matches!(layer, Layer::Follow { .. } | Layer::Retry { .. } | Layer::Hedge { .. })
+    };
+    plan.layers.iter().enumerate().any(|(index, layer)| {
+        let all = matches!(layer, Layer::Limit(size) if *size <= worker_holds(plan, index));
+        all && plan.is_below(index, clones)
+    })
+}
+
+fn hedge_falls_back(plan: &Plan) -> bool {
+    let replaces = |layer: &Layer| matches!(layer, Layer::Backup { .. } | Layer::Spare);
+    let last = plan.layers.iter().rposition(replaces).unwrap_or(0);
+    plan.is_below(last, |layer| matches!(layer, Layer::Hedge { .. }))
+}
+
+fn handle_is_kept(plan: &Plan, limit: usize) -> bool {
+    plan.is_below(limit, |layer| matches!(layer, Layer::Follow { .. }))
+}

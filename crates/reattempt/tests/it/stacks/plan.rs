@@ -1,0 +1,337 @@
+//! The plan of one run: layers, calls and the acts of the servers, all drawn from one seed.
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+/// A layer with its settings; times are in milliseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Layer {
+    Retry {
+        attempts: u32,
+        delay: u64,
+        attempt_timeout: Option<u64>,
+        clone_per_call: bool,
+        redirects_below: Option<bool>,
+    },
+    Hedge {
+        delay: u64,
+    },
+    /// A fallback to a second server of the cluster, perhaps with retries of its own.
+    Backup {
+        retries: bool,
+        redirects_below: Option<bool>,
+    },
+    /// A fallback that is a function.
+    Spare,
+    Follow {
+        /// The policy clones bodies, so that a 307 is followed whatever the body.
+        clones: bool,
+    },
+    /// Guards in one layer.
+    Guards {
+        kinds: Vec<Kind>,
+        attempt_timeout: Option<u64>,
+    },
+    LoadShed,
+    Limit(usize),
+    Buffer(usize),
+    Timeout(u64),
+}
+
+/// A kind of guard.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Kind {
+    Breaker,
+    /// Calls wait for their tokens.
+    Rate,
+    /// Calls without a token are refused.
+    RateNoQueue,
+    Bulkhead,
+    BulkheadQueue,
+    Adaptive,
+    Throttle,
+    SendRate,
+    Pace,
+    PaceNoQueue,
+}
+
+/// The act of a server on one arrival.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Act {
+    pub(crate) answer: Answer,
+    /// The time to the answer, in milliseconds.
+    pub(crate) after: u64,
+    /// The server carries the request out.
+    pub(crate) works: bool,
+    /// It does so before that time, and otherwise after it.
+    pub(crate) early: bool,
+    /// The server reads the body first. One that works always does.
+    pub(crate) reads: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Answer {
+    Ok,
+    /// The head comes at once, and the body later.
+    SlowBody,
+    /// The body breaks off.
+    TornBody,
+    SeeOther,
+    TemporaryRedirect,
+    /// A redirect to another host.
+    SeeOtherHost,
+    TooMany {
+        retry_after: Option<u64>,
+    },
+    Unavailable,
+    Error,
+    NotConnected,
+    Lost,
+    Hang,
+    Panic,
+    /// Panics in `call`.
+    PanicInCall,
+}
+
+/// The state of an instance of a server that is first asked if it is ready.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Readiness {
+    Now,
+    After(u64),
+    Never,
+    Panic,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Method {
+    Get,
+    Put,
+    Post,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Content {
+    Empty,
+    Memory,
+    Streamed,
+}
+
+/// The reason for which a POST may be repeated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Mark {
+    None,
+    Key,
+    Repeatable,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) content: Content,
+    pub(crate) mark: Mark,
+    pub(crate) starts: u64,
+    pub(crate) deadline: Option<u64>,
+    pub(crate) dropped_after: Option<u64>,
+}
+
+/// All that happens in one run.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    /// From the outside in.
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) calls: Vec<Call>,
+    /// The acts of all servers in the order of arrivals. After them they serve.
+    pub(crate) acts: Vec<Act>,
+    /// The states of instances in the order in which they are asked. After them each is ready at once.
+    pub(crate) readiness: Vec<Readiness>,
+}
+
+impl Act {
+    pub(crate) const SERVES: Self =
+        Self { answer: Answer::Ok, after: 0, works: true, early: true, reads: true };
+}
+
+impl Call {
+    pub(crate) const GET: Self = Self {
+        method: Method::Get,
+        content: Content::Empty,
+        mark: Mark::None,
+        starts: 0,
+        deadline: None,
+        dropped_after: None,
+    };
+
+    /// Returns `true` if no server may carry it out twice.
+    pub(crate) fn is_unsafe(&self) -> bool {
+        self.method == Method::Post && self.mark == Mark::None
+    }
+}
+
+/// The kinds of trouble that a run may have.
+struct Trouble {
+    hangs: bool,
+    panics: bool,
+    unready: bool,
+    drops: bool,
+    deadlines: bool,
+    redirects: bool,
+}
+
+impl Plan {
+    pub(crate) fn of(seed: u64) -> Self {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let trouble = Trouble {
+            hangs: random.random_ratio(1, 4),
+            panics: random.random_ratio(1, 6),
+            unready: random.random_ratio(1, 4),
+            drops: random.random_ratio(1, 2),
+            deadlines: random.random_ratio(1, 4),
+            redirects: random.random_ratio(1, 4),
+        };
+        let length = random.random_range(1..=7);
+        let mut layers: Vec<_> = (0..length).map(|_| layer(&mut random)).collect();
+        state_the_truth_about_redirects(&mut layers);
+        let count = random.random_range(1..=5);
+        let calls = (0..count).map(|_| call(&mut random, &trouble)).collect();
+        let acts = (0..24).map(|_| act(&mut random, &trouble)).collect();
+        let readiness = match trouble.unready {
+            true => (0..12).map(|_| readiness(&mut random, &trouble)).collect(),
+            false => Vec::new(),
+        };
+        Self { seed, layers, calls, acts, readiness }
+    }
+
+    /// Returns `true` if a layer that matches stands outside the layer of this index.
+    pub(crate) fn is_below(&self, index: usize, of: impl Fn(&Layer) -> bool) -> bool {
+        self.layers[..index].iter().any(of)
+    }
+}
+
+/// A setting that no redirect is followed below must be true.
+fn state_the_truth_about_redirects(layers: &mut [Layer]) {
+    for index in 0..layers.len() {
+        let follows = layers[index..].iter().any(|below| matches!(below, Layer::Follow { .. }));
+        if let Layer::Retry { redirects_below, .. } | Layer::Backup { redirects_below, .. } =
+            &mut layers[index]
+            && *redirects_below == Some(false)
+            && follows
+        {
+            *redirects_below = Some(true);
+        }
+    }
+}
+
+fn pick<T: Copy>(random: &mut SmallRng, from: &[T]) -> T {
+    from[random.random_range(0..from.len())]
+}
+
+fn layer(random: &mut SmallRng) -> Layer {
+    let redirects = [None, Some(false), Some(true)];
+    match random.random_range(0..24) {
+        0..=4 => Layer::Retry {
+            attempts: random.random_range(2..=4),
+            delay: pick(random, &[0, 10, 100]),
+            attempt_timeout: pick(random, &[None, None, None, Some(150)]),
+            clone_per_call: random.random_ratio(1, 4),
+            redirects_below: pick(random, &redirects),
+        },
+        5..=6 => Layer::Hedge { delay: pick(random, &[0, 20]) },
+        7..=9 => Layer::Backup {
+            retries: random.random_ratio(1, 3),
+            redirects_below: pick(random, &redirects),
+        },
+        10 => Layer::Spare,
+        11..=13 => Layer::Follow { clones: random.random() },
+        14..=17 => Layer::Guards {
+            kinds: (0..random.random_range(1..=3)).map(|_| kind(random)).collect(),
+            attempt_timeout: pick(random, &[None, None, Some(120)]),
+        },
+        18..=19 => Layer::LoadShed,
+        20..=21 => Layer::Limit(pick(random, &[1, 1, 2, 3])),
+        22 => Layer::Buffer(pick(random, &[1, 4])),
+        _ => Layer::Timeout(pick(random, &[50, 200, 2_000])),
+    }
+}
+
+fn kind(random: &mut SmallRng) -> Kind {
+    use Kind::*;
+    let kinds = [
+        Breaker,
+        Rate,
+        Rate,
+        RateNoQueue,
+        Bulkhead,
+        BulkheadQueue,
+        Adaptive,
+        Throttle,
+        SendRate,
+        Pace,
+        PaceNoQueue,
+    ];
+    pick(random, &kinds)
+}
+
+fn call(random: &mut SmallRng, trouble: &Trouble) -> Call {
+    let method =
+        pick(random, &[Method::Get, Method::Put, Method::Post, Method::Post, Method::Post]);
+    let content = match method {
+        Method::Get => Content::Empty,
+        _ => pick(random, &[Content::Empty, Content::Memory, Content::Memory, Content::Streamed]),
+    };
+    let mark = match method {
+        Method::Post => {
+            pick(random, &[Mark::None, Mark::None, Mark::None, Mark::Key, Mark::Repeatable])
+        }
+        _ => Mark::None,
+    };
+    let dropped = trouble.drops && random.random_ratio(1, 2);
+    let late = trouble.deadlines && random.random_ratio(1, 2);
+    Call {
+        method,
+        content,
+        mark,
+        starts: pick(random, &[0, 0, 0, 10, 30, 100]),
+        deadline: late.then(|| random.random_range(0..400)),
+        dropped_after: dropped.then(|| random.random_range(0..400)),
+    }
+}
+
+fn act(random: &mut SmallRng, trouble: &Trouble) -> Act {
+    use Answer::*;
+    let answer = match random.random_range(0..20) {
+        0..=4 => Ok,
+        5 => SlowBody,
+        6 => TornBody,
+        7..=8 => SeeOther,
+        9 => pick(random, &[TemporaryRedirect, SeeOtherHost]),
+        10..=12 => TooMany { retry_after: pick(random, &[None, None, Some(1)]) },
+        13 => Unavailable,
+        14 => Error,
+        15..=16 => NotConnected,
+        17..=18 => Lost,
+        _ if trouble.hangs && random.random_ratio(1, 2) => Hang,
+        _ if trouble.panics => pick(random, &[Panic, PanicInCall]),
+        _ => Ok,
+    };
+    let redirects = trouble.redirects && random.random_ratio(1, 3);
+    let answer = if redirects { SeeOther } else { answer };
+    let works = match answer {
+        Ok | SlowBody | TornBody | SeeOther | SeeOtherHost | Error => true,
+        TemporaryRedirect | TooMany { .. } | NotConnected | PanicInCall => false,
+        Unavailable | Lost | Hang | Panic => random.random(),
+    };
+    let reads = works || (answer != NotConnected && random.random());
+    let after = pick(random, &[0, 0, 5, 20, 60, 150, 400]);
+    Act { answer, after, works, early: random.random(), reads }
+}
+
+fn readiness(random: &mut SmallRng, trouble: &Trouble) -> Readiness {
+    match random.random_range(0..8) {
+        0..=4 => Readiness::Now,
+        5..=6 => Readiness::After(pick(random, &[1, 20, 300])),
+        _ if trouble.panics => Readiness::Panic,
+        _ if trouble.hangs => Readiness::Never,
+        _ => Readiness::Now,
+    }
+}

@@ -1,0 +1,239 @@
+//! Runs a plan under a paused clock, in a runtime of its own.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body, Frame};
+use http_body_util::{BodyExt, Full};
+use reattempt::{CallOptions, Deadline};
+use reattempt_testing::{ms, secs};
+use tokio::runtime::Builder;
+use tokio::task::{JoinSet, yield_now};
+use tokio::time::{sleep, timeout};
+use tower::{BoxError, ServiceExt};
+
+use super::building::Stack;
+use super::cluster::{Arrival, CALL, Cluster, Ledger, Place};
+use super::erased::{AnyBody, Client, RequestBody};
+use super::oracle;
+use super::plan::{Call, Content, Kind, Layer, Mark, Method, Plan};
+
+/// The time after which a call that has not ended never will.
+const BOUND: std::time::Duration = secs(600);
+/// The number of moments at which the permits are counted while calls are under way.
+const LOOKS: usize = 100;
+
+/// The end of a call as its caller saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    Status(u16),
+    /// The text of the error.
+    Failed(String),
+    Panicked,
+    /// The caller dropped the call, by the plan.
+    Dropped,
+    /// The call did not end in time.
+    Stuck,
+}
+
+/// All that the oracle needs of a run.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Record {
+    pub(crate) ends: Vec<End>,
+    pub(crate) ledger: Ledger,
+    /// Permits that were out although no attempt was under way, by the index of the limit's layer.
+    pub(crate) missing: Vec<(usize, usize)>,
+    /// Permits that are out after the end of all calls.
+    pub(crate) missing_at_end: Vec<(usize, usize)>,
+    pub(crate) leaks: Vec<String>,
+    pub(crate) probe: End,
+    /// The primary has carried the probe out.
+    pub(crate) probe_arrived: bool,
+    /// Tasks and instances of servers that outlive the client, and permits that do.
+    pub(crate) left: (usize, usize, usize),
+}
+
+/// Runs the plan and returns what is wrong: the rule and the case.
+pub(crate) fn run(plan: &Plan) -> Result<(), (&'static str, String)> {
+    oracle::judge(plan, &record(plan))
+}
+
+/// Runs the plan and returns what happened.
+pub(crate) fn record(plan: &Plan) -> Record {
+    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(observe(plan))
+}
+
+async fn observe(plan: &Plan) -> Record {
+    let cluster = Cluster::new(plan);
+    let stack = Stack::build(plan, &cluster);
+    let ends = {
+        let mut calls = JoinSet::new();
+        for (number, call) in plan.calls.iter().enumerate() {
+            calls.spawn(make(stack.client.clone(), *call, number));
+        }
+        let mut ends = vec![End::Panicked; plan.calls.len()];
+        let (mut missing, mut looks) = (Vec::new(), 0);
+        loop {
+            tokio::select! {
+                biased;
+                joined = calls.join_next() => match joined {
+                    None => break (ends, missing),
+                    Some(Ok((number, end))) => ends[number] = end,
+                    Some(Err(_)) => {}
+                },
+                () = sleep(ms(7)), if looks < LOOKS => {
+                    looks += 1;
+                    look(plan, &cluster, &stack, &mut missing).await;
+                }
+            }
+        }
+    };
+    let (ends, missing) = ends;
+    cluster.calm_down();
+    // The longest time for which any of the guards refuses without cause.
+    sleep(secs(300)).await;
+    let (leaks, missing_at_end) = (stack.leaks(), missing_now(&stack));
+    let probe = plan.calls.len();
+    let mut end = probed(&stack, probe).await;
+    for _ in 0..plan.paces() {
+        if !is_served_by_primary(&cluster, probe) {
+            sleep(secs(2)).await;
+            end = probed(&stack, probe).await;
+        }
+    }
+    let limits = stack.limits.clone();
+    drop(stack);
+    sleep(secs(1)).await;
+    let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let instances = cluster.ledger().instances;
+    let out = limits.iter().map(|(_, limit, size)| size - limit.available_permits()).sum();
+    let left = (tasks, instances, out);
+    let probe_arrived = is_served_by_primary(&cluster, probe);
+    let ledger = cluster.copied();
+    Record { ends, ledger, missing, missing_at_end, leaks, probe: end, probe_arrived, left }
+}
+
+fn is_served_by_primary(cluster: &Cluster, number: usize) -> bool {
+    let served = |arrival: &Arrival| {
+        arrival.call == number && arrival.place == Place::Primary && arrival.carried_out
+    };
+    cluster.ledger().arrivals.iter().any(served)
+}
+
+async fn probed(stack: &Stack, number: usize) -> End {
+    let call = make(stack.client.clone(), Call::GET, number);
+    timeout(secs(60), call).await.map_or(End::Stuck, |(_, end)| end)
+}
+
+/// Notes permits that are out while the servers have nothing to do.
+async fn look(plan: &Plan, cluster: &Cluster, stack: &Stack, missing: &mut Vec<(usize, usize)>) {
+    if !missing.is_empty() || stack.limits.is_empty() {
+        return;
+    }
+    // What this moment has woken has run after some turns.
+    for _ in 0..4 * (plan.layers.len() + plan.calls.len()) {
+        yield_now().await;
+    }
+    if cluster.ledger().busy == 0 {
+        *missing = missing_now(stack);
+    }
+}
+
+fn missing_now(stack: &Stack) -> Vec<(usize, usize)> {
+    let missing =
+        |(layer, limit, size): &(usize, std::sync::Arc<tokio::sync::Semaphore>, usize)| {
+            (*layer, size - limit.available_permits())
+        };
+    stack.limits.iter().map(missing).filter(|(_, missing)| *missing > 0).collect()
+}
+
+/// Makes a call as its caller would, and returns its number and its end.
+async fn make(client: Client, call: Call, number: usize) -> (usize, End) {
+    sleep(ms(call.starts)).await;
+    let exchange = async {
+        let response: Response<AnyBody> = client.oneshot(request(&call, number)).await?;
+        let status = response.status().as_u16();
+        let _ = response.into_body().collect().await;
+        Ok::<_, BoxError>(status)
+    };
+    let patience = call.dropped_after.map_or(BOUND, ms);
+    let end = match timeout(patience, exchange).await {
+        Ok(Ok(status)) => End::Status(status),
+        Ok(Err(error)) => End::Failed(error.to_string()),
+        Err(_) if call.dropped_after.is_some() => End::Dropped,
+        Err(_) => End::Stuck,
+    };
+    (number, end)
+}
+
+fn request(call: &Call, number: usize) -> Request<RequestBody> {
+    let method = match call.method {
+        Method::Get => "GET",
+        Method::Put => "PUT",
+        Method::Post => "POST",
+    };
+    let request = Request::builder().method(method).uri("http://one.example/").header(CALL, number);
+    let mut request = match call.mark {
+        Mark::None => request,
+        Mark::Key => request.header("idempotency-key", number),
+        Mark::Repeatable => request.extension(CallOptions::new().repeatable(true)),
+    };
+    if let Some(time) = call.deadline {
+        request = request.extension(Deadline::after(ms(time)));
+    }
+    let body = match call.content {
+        Content::Empty => RequestBody::default(),
+        Content::Memory => RequestBody::new(Full::from("some")),
+        Content::Streamed => RequestBody::new(Streamed { frames: 3, pending: true }),
+    };
+    request.body(body).unwrap()
+}
+
+/// A body of unknown length, whose frames are never at hand at once.
+struct Streamed {
+    frames: usize,
+    pending: bool,
+}
+
+impl Body for Streamed {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        self.pending = !self.pending;
+        if !self.pending {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if self.frames == 0 {
+            return Poll::Ready(None);
+        }
+        self.frames -= 1;
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"frame")))))
+    }
+}
+
+impl Plan {
+    /// Returns the number of paces. A pace counts its turns from the first call after its interval has become longer
+    /// than 0, so that call waits for an interval, or is refused if it may not wait.
+    fn paces(&self) -> usize {
+        let paces = |layer: &Layer| match layer {
+            Layer::Guards { kinds, .. } => {
+                kinds.iter().filter(|kind| matches!(kind, Kind::Pace | Kind::PaceNoQueue)).count()
+            }
+            _ => 0,
+        };
+        self.layers.iter().map(paces).sum()
+    }
+
+    /// Returns `true` if a `Buffer` can be closed or held up by its inner service.
+    pub(crate) fn has_buffer(&self) -> bool {
+        self.layers.iter().any(|layer| matches!(layer, Layer::Buffer(_)))
+    }
+}
