@@ -29,6 +29,7 @@ mod reqwest_calls;
 mod service_config;
 mod shed;
 mod stacks;
+mod tenants;
 #[cfg(feature = "tracing")]
 mod tracing;
 mod validate;
