@@ -10,6 +10,7 @@
 //! | [`RetryBudget`] | a bucket of tokens for each destination |
 //! | [`Latencies`] | a histogram of the latencies of first attempts |
 //! | [`ServerLoad`] | the calls to a server in the last two seconds, for the advice in refusals |
+//! | [`EndpointSet`] | several equivalent endpoints: latency, failures and calls in flight of each |
 //!
 //! Guards decide about every attempt, the first included. Their contract is [`reattempt_core::guard`]. Each keeps one
 //! state for each destination, in a table of bounded size.
@@ -29,6 +30,7 @@
 mod bounded_name;
 mod budget;
 mod destination_table;
+mod endpoints;
 mod guard;
 mod keyed;
 mod latencies;
@@ -36,6 +38,10 @@ mod sync;
 
 pub use bounded_name::bounded_name;
 pub use budget::RetryBudget;
+pub use endpoints::{
+    EjectReason, Ended, EndpointEvent, EndpointId, EndpointSet, EndpointTicket, EndpointView, Pick,
+    Trail,
+};
 pub use guard::{
     AdaptiveLimit, AdaptiveTicket, Advice, Aimd, BreakerState, BreakerTicket, Bulkhead,
     BulkheadTicket, CircuitBreaker, Counts, Gradient2, Limit, LimitRule, LimitWindow, Line,

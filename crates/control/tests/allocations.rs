@@ -1,12 +1,15 @@
 //! Allocations of a call: none, once its destination has asked for a token before.
+//! Nor does the pick of an endpoint allocate.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
 use std::time::Duration;
 
-use reattempt_control::{Bulkhead, CircuitBreaker, Limit, RateLimit, RetryBudget};
-use reattempt_core::guard::{Admit, Arrival, End, Guard};
+use reattempt_control::{
+    Bulkhead, CircuitBreaker, EndpointSet, Limit, RateLimit, RetryBudget, Trail,
+};
+use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Guard, Health};
 use reattempt_core::{Budget, Failure, FailureKind};
-use reattempt_testing::{CountingAllocator, allocations, bytes_in_use};
+use reattempt_testing::{Always, CountingAllocator, allocations, bytes_in_use};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -59,4 +62,32 @@ fn long_names_take_no_memory() {
     }
     assert!(bytes_in_use() - before < 1 << 20, "{}", bytes_in_use() - before);
     assert!(budget.destinations().iter().all(|(name, _)| name.len() == 33));
+}
+
+/// The pick of an endpoint and its end, with and without a failure, as long as no endpoint goes out or returns.
+// E-15
+#[test]
+fn a_pick_costs_no_allocation() {
+    let set = EndpointSet::new();
+    set.update((0..20).map(|number| (0, number.to_string())), |_| (), Duration::ZERO);
+    let mut random = Always(0x1234_5678_9abc_def0);
+    let attempt = |health, trail: &mut Trail, random: &mut Always| {
+        let ticket = set.pick(trail, Duration::ZERO, random).unwrap().ticket;
+        trail.push(ticket.id());
+        let end = End::judged(health, Duration::from_millis(1));
+        let held = set.end(ticket, &end, Duration::ZERO, random).held.unwrap();
+        set.end(held, &End::Over(BodyEnd::Complete), Duration::ZERO, random);
+    };
+    // The first pick of a thread registers it with the list of endpoints.
+    attempt(Health::Served, &mut Trail::new(), &mut random);
+    let before = allocations();
+    for call in 0..100 {
+        let mut trail = Trail::new();
+        let health = if call < 4 { Health::Failed } else { Health::Overloaded };
+        attempt(health, &mut trail, &mut random);
+        attempt(Health::Overloaded, &mut trail, &mut random);
+        attempt(Health::Served, &mut trail, &mut random);
+    }
+    assert_eq!(allocations() - before, 0);
+    assert!(set.view(Duration::ZERO).iter().any(|view| view.failing > 0.5));
 }

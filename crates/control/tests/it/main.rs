@@ -14,6 +14,7 @@ mod bulkhead;
 mod cautious;
 mod contention;
 mod destinations;
+mod endpoints;
 mod guards;
 mod line;
 mod model;

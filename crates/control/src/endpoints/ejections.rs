@@ -1,0 +1,179 @@
+//! The endpoints of a set with their ejections, behind the lock of the set.
+//!
+//! An ejection lasts for a time. Only endpoints of a set or of a last tier whose minority fails are out meanwhile: if
+//! more than half fail, all stay in service, and the price decides.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reattempt_core::Random;
+
+use super::endpoint::{Decisive, EjectReason, Member};
+use super::events::EndpointEvent;
+use super::roster::{Roster, Tier};
+use super::trail::EndpointId;
+use super::words::Stamp;
+
+/// The first and the longest time of an ejection, in milliseconds.
+const SHORTEST: u64 = 5_000;
+const LONGEST: u64 = 30_000;
+/// The time in service after which an endpoint is forgiven one of its ejections, in milliseconds.
+const FORGIVEN: u64 = 30_000;
+/// An ejection is lengthened by up to a fifth, so that clients do not come back together.
+const SPREAD: u64 = 5;
+
+/// The endpoints of a set, sorted by tier.
+pub(crate) struct Ejections<T> {
+    pub(crate) places: Vec<Place<T>>,
+    /// The number of the tier whose majority is ejected, so that all of it is in service.
+    all_in: Option<usize>,
+}
+
+/// An endpoint with its ejections. Times are in milliseconds.
+pub(crate) struct Place<T> {
+    pub(crate) tier: usize,
+    pub(crate) member: Arc<Member<T>>,
+    /// The end of its ejection.
+    pub(crate) until: Option<u64>,
+    reason: EjectReason,
+    /// `true` if it is out of service. An ejected endpoint is in service while the majority is ejected.
+    pub(crate) out: bool,
+    /// The number of ejections that are not forgiven.
+    strikes: u32,
+    /// The moment at which its last ejection ended, 0 if there was none.
+    since: u64,
+}
+
+impl<T> Place<T> {
+    pub(crate) fn new(tier: usize, member: Member<T>) -> Self {
+        Self {
+            tier,
+            member: Arc::new(member),
+            until: None,
+            reason: EjectReason::InARow,
+            out: false,
+            strikes: 0,
+            since: 0,
+        }
+    }
+
+    /// Ends the ejection.
+    fn let_in(&mut self, at: u64, well: bool) {
+        (self.until, self.since) = (None, at);
+        self.member.endpoint().failures.let_in(well);
+    }
+
+    /// Begins an ejection.
+    fn eject<R: Random + ?Sized>(&mut self, reason: EjectReason, now: u64, random: &mut R) {
+        let forgiven = now.saturating_sub(self.since) / FORGIVEN;
+        self.strikes = self.strikes.saturating_sub(u32::try_from(forgiven).unwrap_or(u32::MAX));
+        // Three doublings pass the longest time.
+        let lasts = LONGEST.min(SHORTEST << self.strikes.min(3));
+        self.strikes = self.strikes.saturating_add(1);
+        let spread = random.between(Duration::ZERO, Duration::from_millis(lasts / SPREAD));
+        let spread = u64::try_from(spread.as_millis()).unwrap_or(0);
+        (self.until, self.reason) = (Some(now.saturating_add(lasts + spread)), reason);
+        self.member.endpoint().put_out();
+    }
+}
+
+impl<T> Ejections<T> {
+    pub(crate) const fn new() -> Self {
+        Self { places: Vec::new(), all_in: None }
+    }
+
+    /// Ends the ejections whose time is over.
+    pub(crate) fn expire(&mut self, now: u64) {
+        for place in &mut self.places {
+            if let Some(until) = place.until.filter(|until| *until <= now) {
+                // An endpoint that was not out may have shown meanwhile that it is well.
+                let well = !place.out && place.member.endpoint().failures.is_low(stamp(now));
+                place.let_in(until, well);
+            }
+        }
+    }
+
+    /// Ejects an endpoint, unless it is ejected already or has left the set. A failure of an attempt that was sent
+    /// before an ejection does not decide after it.
+    pub(crate) fn eject<R: Random + ?Sized>(
+        &mut self,
+        id: EndpointId,
+        failure: &Decisive,
+        now: u64,
+        random: &mut R,
+    ) {
+        let after = u64::try_from(failure.after.as_millis()).unwrap_or(u64::MAX);
+        let sent = now.saturating_sub(after);
+        let place = self.places.iter_mut().find(|place| place.member.endpoint().id == id);
+        match place {
+            // Its mark has been lost to a success while the majority was ejected, or to another thread.
+            Some(place) if place.until.is_some() => place.member.endpoint().put_out(),
+            Some(place) if place.since <= sent => place.eject(failure.reason, now, random),
+            _ => {}
+        }
+    }
+
+    /// Decides which endpoints are out of service, and returns the others.
+    pub(crate) fn settle(&mut self, now: u64, events: &mut Vec<EndpointEvent>) -> Roster<T> {
+        let last = self.places.last().map(|place| place.tier);
+        let was_all_in = self.all_in.take();
+        let mut tiers = Vec::new();
+        for tier in self.places.chunk_by_mut(|one, next| one.tier == next.tier) {
+            let Some(number) = tier.first().map(|place| place.tier) else { continue };
+            let most = if Some(number) == last { tier.len() / 2 } else { tier.len() };
+            let all_in = tier.iter().filter(|place| place.until.is_some()).count() > most;
+            if all_in {
+                self.all_in = Some(number);
+            }
+            settle_tier(tier, (was_all_in == Some(number), all_in), now, events);
+            let in_service = tier.iter().filter(|place| !place.out);
+            let members: Tier<_> = in_service.map(|place| Arc::clone(&place.member)).collect();
+            if !members.is_empty() {
+                tiers.push(members);
+            }
+        }
+        let until = self.places.iter().filter_map(|place| place.until).min().unwrap_or(u64::MAX);
+        Roster::new(until, tiers)
+    }
+}
+
+/// Decides about one tier, in which all were in service because the majority was ejected, or are so now.
+fn settle_tier<T>(
+    tier: &mut [Place<T>],
+    (was_all_in, all_in): (bool, bool),
+    now: u64,
+    events: &mut Vec<EndpointEvent>,
+) {
+    let number = tier.first().map_or(0, |place| place.tier);
+    if was_all_in != all_in {
+        events.push(match all_in {
+            true => EndpointEvent::MajorityFailing { tier: number },
+            false => EndpointEvent::MajorityWell { tier: number },
+        });
+    }
+    for place in tier {
+        // Those that have succeeded while all were in service stay.
+        let well = || place.member.endpoint().failures.is_low(stamp(now));
+        if was_all_in && !all_in && place.until.is_some() && well() {
+            place.let_in(now, true);
+        }
+        let was_out = std::mem::replace(&mut place.out, place.until.is_some() && !all_in);
+        let name = || Arc::clone(&place.member.endpoint().name);
+        match (was_out, place.out, place.until) {
+            (false, true, Some(until)) => events.push(EndpointEvent::Ejected {
+                name: name(),
+                reason: place.reason,
+                lasts: Duration::from_millis(until.saturating_sub(now)),
+            }),
+            (true, false, _) => events.push(EndpointEvent::Returned { name: name() }),
+            _ => {}
+        }
+    }
+}
+
+/// Returns a moment as the words of an endpoint hold it.
+#[allow(clippy::cast_possible_truncation, reason = "it is modulo 2³² by design")]
+#[inline]
+pub(crate) const fn stamp(now: u64) -> Stamp {
+    now as Stamp
+}

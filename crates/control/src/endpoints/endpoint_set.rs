@@ -1,0 +1,299 @@
+//! A set of endpoints: pick, end, update and view.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::hash::BuildHasher;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use foldhash::quality::FixedState;
+use reattempt_core::guard::End;
+use reattempt_core::{Random, Warning};
+
+use super::ejections::{Ejections, Place, stamp};
+use super::endpoint::{Endpoint, Member};
+use super::events::EndpointEvent;
+use super::roster::Roster;
+use super::trail::{EndpointId, Trail};
+use super::view::EndpointView;
+use crate::sync::{Mutex, MutexGuard};
+
+/// The most endpoints for which a client should keep connections.
+const MANY: usize = 100;
+
+/// Equivalent endpoints, of which each attempt is sent to one.
+///
+/// `T` is what sends to an endpoint, such as a client or a base URL. Time is an argument: the time since any fixed
+/// moment, which is the same one in all calls of a set.
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt_control::{EndpointSet, Trail};
+/// use reattempt_core::guard::{End, Health};
+/// # use reattempt_core::Random;
+/// # struct Lowest;
+/// # impl Random for Lowest { fn next_u64(&mut self) -> u64 { 0 } }
+/// # let (now, mut random) = (Duration::ZERO, Lowest);
+///
+/// let set = EndpointSet::new();
+/// set.update([(0, "eu.example"), (0, "us.example")], |name| format!("https://{name}"), now);
+///
+/// let mut trail = Trail::new();
+/// let pick = set.pick(&trail, now, &mut random).expect("two endpoints");
+/// assert!(pick.elsewhere, "the other one is left for a retry");
+/// trail.push(pick.ticket.id());
+/// let after = Duration::from_millis(2);
+/// set.end(pick.ticket, &End::judged(Health::Unavailable, after), now + after, &mut random);
+///
+/// let retry = set.pick(&trail, now + after, &mut random).expect("two endpoints");
+/// assert!(!trail.contains(retry.ticket.id()));
+/// assert!(!retry.elsewhere);
+/// ```
+pub struct EndpointSet<T> {
+    roster: ArcSwap<Roster<T>>,
+    ejections: Mutex<Ejections<T>>,
+    /// Held by an update, so that it can make services without the other lock.
+    updating: Mutex<()>,
+    ejects: bool,
+    subset: Option<(NonZeroUsize, u64)>,
+}
+
+/// The endpoint for an attempt.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Pick<T> {
+    /// The attempt's place at the endpoint.
+    pub ticket: EndpointTicket<T>,
+    /// `true` if another endpoint is in service that the call has not tried.
+    pub elsewhere: bool,
+    /// The changes of the set that were due at this moment.
+    pub events: Vec<EndpointEvent>,
+}
+
+/// The answer of a set to the end of an attempt.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Ended<T> {
+    /// The ticket of an attempt that has an outcome. It is held until the response body ends, and then dropped.
+    pub held: Option<EndpointTicket<T>>,
+    /// The changes of the set that followed.
+    pub events: Vec<EndpointEvent>,
+}
+
+/// The place of one attempt at an endpoint. The attempt counts as in flight until the ticket is dropped.
+pub struct EndpointTicket<T>(Arc<Endpoint<T>>);
+
+impl<T> EndpointTicket<T> {
+    /// Returns the number of the endpoint, for the [`Trail`] of the call.
+    #[inline]
+    pub fn id(&self) -> EndpointId {
+        self.0.id
+    }
+
+    /// Returns the name of the endpoint.
+    pub fn name(&self) -> &Arc<str> {
+        &self.0.name
+    }
+
+    /// Returns the value that sends to the endpoint.
+    pub fn service(&self) -> &T {
+        &self.0.service
+    }
+}
+
+impl<T> fmt::Debug for EndpointTicket<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("EndpointTicket").field(&self.0.name).finish()
+    }
+}
+
+impl<T> EndpointSet<T> {
+    /// Creates an empty set.
+    pub fn new() -> Self {
+        Self {
+            roster: ArcSwap::from_pointee(Roster::new(u64::MAX, Vec::new())),
+            ejections: Mutex::new(Ejections::new()),
+            updating: Mutex::new(()),
+            ejects: true,
+            subset: None,
+        }
+    }
+
+    /// Keeps failing endpoints in service. Their price alone decides.
+    #[must_use]
+    pub fn without_ejections(self) -> Self {
+        Self { ejects: false, ..self }
+    }
+
+    /// Uses at most `most` endpoints of each tier, for large sets.
+    ///
+    /// Each seed chooses others, and an update replaces as few of them as possible (rendezvous hashing). Each client
+    /// should have a seed of its own.
+    #[must_use]
+    pub fn subset(self, most: NonZeroUsize, seed: u64) -> Self {
+        Self { subset: Some((most, seed)), ..self }
+    }
+
+    /// Picks the endpoint for an attempt of a call that has tried those in `trail`. Returns `None` if the set is empty.
+    ///
+    /// It is the cheaper one of two random endpoints that are in service and were not tried. The first tier that has
+    /// such an endpoint is used. If the call has tried all of them, it is the cheapest.
+    #[inline]
+    pub fn pick<R: Random + ?Sized>(
+        &self,
+        trail: &Trail,
+        now: Duration,
+        random: &mut R,
+    ) -> Option<Pick<T>> {
+        let (at, mut events) = (millis(now), Vec::new());
+        let mut roster = self.roster.load();
+        if roster.until <= at {
+            drop(roster);
+            events = self.change(at, |_| {});
+            roster = self.roster.load();
+        }
+        let (member, elsewhere) = roster.pick(trail, stamp(at), random)?;
+        let ticket = EndpointTicket(Arc::clone(member.endpoint()));
+        Some(Pick { ticket, elsewhere, events })
+    }
+
+    /// Records the end of an attempt. The vocabulary is that of guards.
+    ///
+    /// A judged attempt is over at the head of its response, and returns the ticket for the body. An attempt that the
+    /// caller [abandoned](End::Abandoned) only raises the latency. Every other end changes nothing but the attempts in
+    /// flight. A ticket that is dropped without an end does the same.
+    #[inline]
+    pub fn end<R: Random + ?Sized>(
+        &self,
+        ticket: EndpointTicket<T>,
+        end: &End,
+        now: Duration,
+        random: &mut R,
+    ) -> Ended<T> {
+        let (at, mut events) = (millis(now), Vec::new());
+        if let Some(failure) = ticket.0.record(end, stamp(at)).filter(|_| self.ejects) {
+            let id = ticket.0.id;
+            events = self.change(at, |ejections| ejections.eject(id, &failure, at, random));
+        }
+        let held = matches!(end, End::Judged { .. }).then_some(ticket);
+        Ended { held, events }
+    }
+
+    /// Replaces the endpoints by those with these names, each in the tier with this number. Lower tiers are preferred.
+    ///
+    /// An endpoint that stays keeps its state and its service. One that leaves is picked no more, and its attempts in
+    /// flight go on. `make` creates the services of new names. It must not update the same set. Of two endpoints with
+    /// the same name the first counts.
+    pub fn update<N: Into<Arc<str>>>(
+        &self,
+        endpoints: impl IntoIterator<Item = (usize, N)>,
+        mut make: impl FnMut(&str) -> T,
+        now: Duration,
+    ) -> Vec<EndpointEvent> {
+        let wanted = self.chosen(endpoints.into_iter().map(|(tier, name)| (tier, name.into())));
+        let updating = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
+        let known: HashSet<_> = self.lock().places.iter().map(|place| name_of(place)).collect();
+        let at = millis(now);
+        let mut new: HashMap<_, _> = wanted
+            .iter()
+            .filter(|(_, name)| !known.contains(name))
+            .map(|(tier, name)| {
+                let endpoint = Endpoint::new(Arc::clone(name), make(name));
+                (Arc::clone(name), Place::new(*tier, Member::new(endpoint)))
+            })
+            .collect();
+        let mut gone = Vec::new();
+        let events = self.change(at, |ejections| {
+            let mut old = HashMap::new();
+            old.extend(ejections.places.drain(..).map(|place| (name_of(&place), place)));
+            ejections.places.extend(wanted.iter().filter_map(|(tier, name)| {
+                let mut place = old.remove(name).or_else(|| new.remove(name))?;
+                place.tier = *tier;
+                Some(place)
+            }));
+            gone.extend(old.into_values());
+        });
+        // Services are dropped without the lock of picks and ends.
+        drop(updating);
+        drop(gone);
+        events
+    }
+
+    /// Returns the endpoints to be used by tier, each name once.
+    fn chosen(&self, endpoints: impl Iterator<Item = (usize, Arc<str>)>) -> Vec<(usize, Arc<str>)> {
+        let mut seen = HashSet::new();
+        let mut chosen: Vec<_> =
+            endpoints.filter(|(_, name)| seen.insert(Arc::clone(name))).collect();
+        chosen.sort_by_key(|(tier, _)| *tier);
+        let Some((most, seed)) = self.subset else { return chosen };
+        let hasher = FixedState::with_seed(seed);
+        let tiers = chosen.chunk_by(|one, next| one.0 == next.0);
+        tiers
+            .flat_map(|tier| {
+                let mut tier = tier.to_vec();
+                tier.sort_by_cached_key(|(_, name)| hasher.hash_one(name));
+                tier.truncate(most.get());
+                tier
+            })
+            .collect()
+    }
+
+    /// Changes the ejections, and replaces the endpoints in service.
+    #[cold]
+    fn change(&self, at: u64, change: impl FnOnce(&mut Ejections<T>)) -> Vec<EndpointEvent> {
+        let mut events = Vec::new();
+        let mut ejections = self.lock();
+        ejections.expire(at);
+        change(&mut ejections);
+        let old = self.roster.swap(Arc::new(ejections.settle(at, &mut events)));
+        drop(ejections);
+        drop(old);
+        events
+    }
+
+    /// Returns the state of each endpoint, by tier.
+    pub fn view(&self, now: Duration) -> Vec<EndpointView> {
+        self.views(Some(millis(now)))
+    }
+
+    fn views(&self, now: Option<u64>) -> Vec<EndpointView> {
+        self.lock().places.iter().map(|place| EndpointView::of(place, now)).collect()
+    }
+
+    /// Returns a warning if there are so many endpoints that a client should use a [subset](Self::subset).
+    pub fn validate(&self) -> Vec<Warning> {
+        let length = self.lock().places.len();
+        let many = length > MANY && self.subset.is_none();
+        let warning = many.then(|| Warning::new("endpoints", length, "at most 100, or a subset"));
+        warning.into_iter().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ejections<T>> {
+        self.ejections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn name_of<T>(place: &Place<T>) -> Arc<str> {
+    Arc::clone(&place.member.endpoint().name)
+}
+
+/// Returns a moment in whole milliseconds.
+#[inline]
+fn millis(now: Duration) -> u64 {
+    now.as_secs().saturating_mul(1000).saturating_add(now.subsec_millis().into())
+}
+
+impl<T> Default for EndpointSet<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Shows each endpoint as the last attempt left it.
+impl<T> fmt::Debug for EndpointSet<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.views(None)).finish()
+    }
+}

@@ -1,0 +1,100 @@
+//! The endpoints in service at one moment, and the pick among them.
+
+use std::sync::Arc;
+
+use reattempt_core::Random;
+
+use super::endpoint::Member;
+use super::trail::{EndpointId, Trail};
+use super::words::Stamp;
+
+/// The members in service of one tier.
+pub(crate) type Tier<T> = Box<[Arc<Member<T>>]>;
+
+/// The endpoints in service. It is replaced when one goes out or returns, so a pick meets no endpoint that is out.
+pub(crate) struct Roster<T> {
+    /// The next moment at which one returns, in milliseconds.
+    pub(crate) until: u64,
+    /// The members in service by tier. No tier is empty.
+    tiers: Box<[Tier<T>]>,
+    length: usize,
+}
+
+impl<T> Roster<T> {
+    pub(crate) fn new(until: u64, tiers: Vec<Tier<T>>) -> Self {
+        let length = tiers.iter().map(|tier| tier.len()).sum();
+        Self { until, tiers: tiers.into(), length }
+    }
+
+    /// Picks an endpoint for a call, in the first tier that has one which the call has not tried. If it has tried all
+    /// of them, the cheapest of the first tier is picked.
+    ///
+    /// Returns `true` beside it if there is yet another one in service that the call has not tried.
+    #[inline]
+    pub(crate) fn pick<R: Random + ?Sized>(
+        &self,
+        trail: &Trail,
+        now: Stamp,
+        random: &mut R,
+    ) -> Option<(&Member<T>, bool)> {
+        let first = self.tiers.first()?;
+        let picked = match drawn(first, trail, now, random) {
+            Some(picked) => picked,
+            None => self.beyond(trail, now, random)?,
+        };
+        let tried = trail.ids().len() + 1;
+        Some((picked, self.length > tried || self.has_another(trail, picked.endpoint().id)))
+    }
+
+    /// Picks for a call that has tried the whole first tier, which is then no longer than a trail.
+    #[cold]
+    fn beyond<R: Random + ?Sized>(
+        &self,
+        trail: &Trail,
+        now: Stamp,
+        random: &mut R,
+    ) -> Option<&Member<T>> {
+        let (first, later) = self.tiers.split_first()?;
+        let mut later = later.iter();
+        later.find_map(|tier| drawn(tier, trail, now, random)).or_else(|| {
+            let members = first.iter().map(|member| &**member);
+            members.reduce(|best, next| if next.is_cheaper(best, now) { next } else { best })
+        })
+    }
+
+    /// Returns `true` if there is an endpoint that is neither tried nor picked.
+    fn has_another(&self, trail: &Trail, picked: EndpointId) -> bool {
+        let mut members = self.tiers.iter().flatten().map(|member| member.endpoint().id);
+        members.any(|id| id != picked && !trail.contains(id))
+    }
+}
+
+/// Returns the cheaper one of two random members that were not tried.
+///
+/// In place of a tried one the next one in the list is taken, so at most eight steps follow each draw.
+#[inline]
+fn drawn<'a, T, R: Random + ?Sized>(
+    members: &'a [Arc<Member<T>>],
+    trail: &Trail,
+    now: Stamp,
+    random: &mut R,
+) -> Option<&'a Member<T>> {
+    let bits = random.next_u64();
+    let first = next_of(members, bits >> 32, |id| trail.contains(id))?;
+    let own = first.endpoint().id;
+    let second = next_of(members, bits & 0xffff_ffff, |id| id == own || trail.contains(id));
+    Some(second.filter(|second| second.is_cheaper(first, now)).unwrap_or(first))
+}
+
+/// Returns the first member that is not excluded, from a place on that 32 random bits choose.
+#[inline]
+fn next_of<T>(
+    members: &[Arc<Member<T>>],
+    bits: u64,
+    excluded: impl Fn(EndpointId) -> bool,
+) -> Option<&Member<T>> {
+    let start = usize::try_from((bits * members.len() as u64) >> 32).unwrap_or(0);
+    let (before, after) = members.split_at_checked(start)?;
+    let mut from = after.iter().chain(before);
+    from.find(|member| !excluded(member.endpoint().id)).map(|member| &**member)
+}

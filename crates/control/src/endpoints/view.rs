@@ -1,0 +1,50 @@
+//! The state of each endpoint, for `Debug` and for metrics.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::ejections::{Place, stamp};
+use super::trail::EndpointId;
+use super::words::time_of;
+
+/// The state of an endpoint.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct EndpointView {
+    /// The number of the endpoint.
+    pub id: EndpointId,
+    /// The name of the endpoint.
+    pub name: Arc<str>,
+    /// The number of its tier, from 0.
+    pub tier: usize,
+    /// The attempts in flight.
+    pub in_flight: usize,
+    /// The latency, if it is known. It halves in 8 s without an attempt.
+    pub latency: Option<Duration>,
+    /// The running failure rate, from 0 to 1. It halves in 8 s without an attempt.
+    pub failing: f64,
+    /// The time until it returns, if it is out of service.
+    pub out: Option<Duration>,
+}
+
+impl EndpointView {
+    /// Returns the state at a moment in milliseconds, or as the last attempt left it.
+    pub(crate) fn of<T>(place: &Place<T>, now: Option<u64>) -> Self {
+        let endpoint = place.member.endpoint();
+        let (latency, failing) = match now.map(stamp) {
+            Some(now) => (endpoint.latency.read(now), endpoint.failures.rate(now)),
+            None => (endpoint.latency.last(), endpoint.failures.last_rate()),
+        };
+        // One whose time is over returns with the next pick.
+        let left = |until: u64| until.checked_sub(now.unwrap_or(0)).filter(|left| *left > 0);
+        Self {
+            id: endpoint.id,
+            name: Arc::clone(&endpoint.name),
+            tier: place.tier,
+            in_flight: place.member.in_flight(),
+            latency: (latency > 0).then(|| time_of(latency)),
+            failing: f64::from(failing) / 65_536.0,
+            out: place.until.filter(|_| place.out).and_then(left).map(Duration::from_millis),
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The shared words of one endpoint: latency, running failure rate and failures in a row, and a window of calls.
+//!
+//! Each word has its own time stamp and decays when it is read. No timer and no sweep is needed.
+
+use std::time::Duration;
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// A moment in milliseconds, modulo 49 days. A stamp that is later than now, because another thread read its clock
+/// later, has age 0. So has one that is between 25 and 49 days old.
+pub(crate) type Stamp = u32;
+
+/// Latencies and failure rates halve in 2¹³ ms.
+const HALF_LIFE: u32 = 13;
+/// The running failure rate of an endpoint whose attempts all fail.
+const ONE: u32 = 1 << 16;
+/// A step of the running failure rate is an eighth of the way to 0 or to [`ONE`].
+const STEP: u32 = 8;
+
+/// Failures in a row that put an endpoint out of service.
+const ROW: u32 = 5;
+/// The mark in place of failures in a row from an ejection to its end. Further failures are not reported.
+const OUT: u32 = ROW + 1;
+
+/// The length of a window in milliseconds, the fewest calls in it that decide, and the most that it counts.
+const WINDOW: u32 = 10_000;
+const ENOUGH: u32 = 20;
+const FULL: u32 = 0xffff;
+
+/// Returns the milliseconds since a stamp.
+const fn age(since: Stamp, now: Stamp) -> u32 {
+    let age = now.wrapping_sub(since);
+    if age > u32::MAX / 2 { 0 } else { age }
+}
+
+/// Returns the part of a value that is left. It is halved for each whole half-life, and falls evenly within one.
+#[inline]
+fn decayed(value: u32, age: u32) -> u32 {
+    let halved = value.checked_shr(age >> HALF_LIFE).unwrap_or(0);
+    let rest = age & ((1 << HALF_LIFE) - 1);
+    let fallen = (u64::from(halved) * u64::from(rest)) >> (HALF_LIFE + 1);
+    // It is less than half of a 32-bit value.
+    halved - u32::try_from(fallen).unwrap_or(halved)
+}
+
+/// Returns the upper and the lower half.
+#[allow(clippy::cast_possible_truncation, reason = "each half has 32 bits")]
+#[inline]
+const fn halves(word: u64) -> (u32, u32) {
+    ((word >> 32) as u32, word as u32)
+}
+
+#[inline]
+const fn joined(upper: u32, lower: u32) -> u64 {
+    ((upper as u64) << 32) | lower as u64
+}
+
+/// The peak EWMA of the time to the head: it follows a longer time at once and a shorter one by half-lives.
+///
+/// Upper half: the time in units of 256 ns, 0 if it is not known. Lower half: the stamp. An update is one
+/// compare-and-swap. If another thread is faster, its sample is enough.
+#[derive(Debug, Default)]
+pub(crate) struct LatencyWord(AtomicU64);
+
+impl LatencyWord {
+    /// Returns the latency in units of 256 ns, 0 if it is not known.
+    #[inline]
+    pub(crate) fn read(&self, now: Stamp) -> u32 {
+        let (latency, since) = halves(self.0.load(Ordering::Relaxed));
+        decayed(latency, age(since, now)).max(u32::from(latency > 0))
+    }
+
+    /// Returns the last known latency, without its decay.
+    pub(crate) fn last(&self) -> u32 {
+        halves(self.0.load(Ordering::Relaxed)).0
+    }
+
+    /// Records a success.
+    #[inline]
+    pub(crate) fn served(&self, after: Duration, now: Stamp) {
+        let word = self.0.load(Ordering::Relaxed);
+        let ((latency, since), sample) = (halves(word), units(after));
+        let above = decayed(latency.saturating_sub(sample), age(since, now));
+        self.replace(word, sample.saturating_add(above), now);
+    }
+
+    /// Records a failure. It restores the last known latency, and raises it if the failure took longer.
+    pub(crate) fn failed(&self, after: Duration, now: Stamp) {
+        let word = self.0.load(Ordering::Relaxed);
+        let (latency, _) = halves(word);
+        if latency > 0 {
+            self.replace(word, latency.max(units(after)), now);
+        }
+    }
+
+    /// Records an attempt that the caller dropped. It can only raise a latency that is known.
+    pub(crate) fn abandoned(&self, after: Duration, now: Stamp) {
+        let word = self.0.load(Ordering::Relaxed);
+        let ((latency, since), sample) = (halves(word), units(after));
+        if latency > 0 && sample > decayed(latency, age(since, now)) {
+            self.replace(word, sample, now);
+        }
+    }
+
+    #[inline]
+    fn replace(&self, word: u64, latency: u32, now: Stamp) {
+        let new = joined(latency, now);
+        // The other thread's sample is as good.
+        let _ = self.0.compare_exchange(word, new, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+/// Returns a time in units of 256 ns, from 1 unit to 18 minutes.
+#[inline]
+fn units(time: Duration) -> u32 {
+    u32::try_from(time.as_nanos() >> 8).unwrap_or(u32::MAX).max(1)
+}
+
+/// Returns the time of so many units.
+pub(crate) fn time_of(units: u32) -> Duration {
+    Duration::from_nanos(u64::from(units) << 8)
+}
+
+/// The running failure rate, and the failures in a row.
+///
+/// Upper half: the stamp of the rate. Lower half: the rate in 16 bits, and above it the failures in a row. The word of
+/// an endpoint without failures is 0.
+#[derive(Debug, Default)]
+pub(crate) struct FailureWord(AtomicU64);
+
+/// The parts of a [`FailureWord`].
+#[derive(Clone, Copy)]
+struct Failures {
+    rate: u32,
+    row: u32,
+    since: Stamp,
+}
+
+impl Failures {
+    #[inline]
+    const fn of(word: u64) -> Self {
+        let (since, lower) = halves(word);
+        Self { rate: lower % ONE, row: lower / ONE, since }
+    }
+
+    #[inline]
+    const fn word(self) -> u64 {
+        match (self.rate, self.row) {
+            (0, 0) => 0,
+            (rate, row) => joined(self.since, row * ONE + rate),
+        }
+    }
+
+    #[inline]
+    fn rate_at(self, now: Stamp) -> u32 {
+        decayed(self.rate, age(self.since, now))
+    }
+
+    fn raised(self, now: Stamp) -> Self {
+        let rate = self.rate_at(now);
+        Self { rate: rate + (ONE - rate) / STEP, since: now, ..self }
+    }
+
+    fn lowered(self, now: Stamp) -> Self {
+        let rate = self.rate_at(now);
+        Self { rate: rate - rate.div_ceil(STEP), since: now, ..self }
+    }
+}
+
+impl FailureWord {
+    /// Returns the running failure rate, in parts of 65,536.
+    #[inline]
+    pub(crate) fn rate(&self, now: Stamp) -> u32 {
+        Failures::of(self.0.load(Ordering::Relaxed)).rate_at(now)
+    }
+
+    /// Returns the rate as the last attempt left it.
+    pub(crate) fn last_rate(&self) -> u32 {
+        Failures::of(self.0.load(Ordering::Relaxed)).rate
+    }
+
+    /// Returns `true` if the rate is below a quarter.
+    pub(crate) fn is_low(&self, now: Stamp) -> bool {
+        self.rate(now) < ONE / 4
+    }
+
+    /// Returns 1 + 32 f, in parts of 1,024.
+    #[inline]
+    pub(crate) fn factor(&self, now: Stamp) -> u64 {
+        u64::from(1024 + self.rate(now) / 2)
+    }
+
+    /// Records a success. An endpoint without failures writes nothing.
+    #[inline]
+    pub(crate) fn served(&self, now: Stamp) {
+        if self.0.load(Ordering::Relaxed) != 0 {
+            self.lower(now);
+        }
+    }
+
+    #[cold]
+    fn lower(&self, now: Stamp) {
+        self.change(|failures| {
+            let row = if failures.row == OUT { OUT } else { 0 };
+            Failures { row, ..failures.lowered(now) }
+        });
+    }
+
+    /// Records that the server refused work. That is no failure in a row.
+    pub(crate) fn overloaded(&self, now: Stamp) {
+        self.change(|failures| failures.raised(now));
+    }
+
+    /// Records a failure. Returns `true` if there are enough in a row and the endpoint is not out already.
+    pub(crate) fn failed(&self, now: Stamp) -> bool {
+        let row = self.change(|failures| {
+            let row = if failures.row == OUT { OUT } else { ROW.min(failures.row + 1) };
+            Failures { row, ..failures.raised(now) }
+        });
+        row == ROW
+    }
+
+    /// Marks the endpoint as out.
+    pub(crate) fn put_out(&self) {
+        self.change(|failures| Failures { row: OUT, ..failures });
+    }
+
+    /// Ends the mark. Unless the endpoint is known to be well, one failure before the next success is enough in a row.
+    pub(crate) fn let_in(&self, well: bool) {
+        self.change(|failures| Failures { row: if well { 0 } else { ROW }, ..failures });
+    }
+
+    /// Changes the word and returns the new failures in a row.
+    fn change(&self, change: impl Fn(Failures) -> Failures) -> u32 {
+        let mut word = self.0.load(Ordering::Relaxed);
+        loop {
+            let new = change(Failures::of(word));
+            let swapped =
+                self.0.compare_exchange(word, new.word(), Ordering::Relaxed, Ordering::Relaxed);
+            match swapped {
+                Ok(_) => return new.row,
+                Err(other) => word = other,
+            }
+        }
+    }
+}
+
+/// The calls and the failures of ten seconds, which begin at a failure.
+///
+/// Upper half: the stamp of the start. Lower half: calls and failures, 16 bits each. The word is 0 while no window is
+/// open, so successes write nothing then.
+#[derive(Debug, Default)]
+pub(crate) struct WindowWord(AtomicU64);
+
+impl WindowWord {
+    /// Records a success.
+    #[inline]
+    pub(crate) fn served(&self, now: Stamp) {
+        if self.0.load(Ordering::Relaxed) != 0 {
+            self.count(now);
+        }
+    }
+
+    #[cold]
+    fn count(&self, now: Stamp) {
+        self.change(|open| match open {
+            Some((since, calls, failures)) if age(since, now) < WINDOW => {
+                (since, calls + 1, failures)
+            }
+            _ => (0, 0, 0),
+        });
+    }
+
+    /// Records a failure. Returns `true` if there were enough calls, of which at least half failed.
+    pub(crate) fn failed(&self, now: Stamp) -> bool {
+        let (calls, failures) = self.change(|open| match open {
+            Some((since, calls, failures)) if age(since, now) < WINDOW => {
+                (since, calls + 1, failures + 1)
+            }
+            _ => (now, 1, 1),
+        });
+        calls >= ENOUGH && failures >= calls.div_ceil(2)
+    }
+
+    /// Closes the window.
+    pub(crate) fn close(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// Changes the window, of which a full one counts as none, and returns its calls and failures.
+    fn change(
+        &self,
+        change: impl Fn(Option<(Stamp, u32, u32)>) -> (Stamp, u32, u32),
+    ) -> (u32, u32) {
+        let mut word = self.0.load(Ordering::Relaxed);
+        loop {
+            let (since, counts) = halves(word);
+            let (old, failed) = (counts >> 16, counts & FULL);
+            let open = (0 < old && old < FULL).then_some((since, old, failed));
+            let (since, calls, failures) = change(open);
+            let new = joined(since, (calls << 16) | failures);
+            match self.0.compare_exchange(word, new, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return (calls, failures),
+                Err(other) => word = other,
+            }
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Ejections: reasons, times, the cap, and what counts as a failure.
+
+use proptest::prelude::*;
+use reattempt_control::EjectReason;
+use reattempt_testing::secs;
+
+use super::*;
+
+fn ejected(events: &[EndpointEvent]) -> Vec<(&str, EjectReason, Duration)> {
+    let ejected = events.iter().filter_map(|event| match event {
+        EndpointEvent::Ejected { name, reason, lasts } => Some((&**name, *reason, *lasts)),
+        _ => None,
+    });
+    ejected.collect()
+}
+
+/// Five failures in a row; a success in between begins the row anew.
+#[test]
+fn five_failures_in_a_row_put_out() {
+    let set = set_of(3);
+    for _ in 0..4 {
+        assert_eq!(judge(&set, "1", Health::Unavailable, ms(1)), []);
+    }
+    judge(&set, "1", Health::Served, ms(1));
+    let events = kill(&set, "1", ms(1));
+    assert_eq!(ejected(&events), [("1", EjectReason::InARow, secs(5))]);
+    assert_eq!(out(&set, ms(1)), ["1"]);
+}
+
+/// Half of 20 calls in ten seconds; fewer calls, a smaller share or a longer time do not.
+#[test]
+fn half_of_twenty_calls_put_out() {
+    // Each period begins with failures, at most four in a row.
+    let run = |failures: usize, gap: Duration| {
+        let (set, mut events) = (set_of(2), Vec::new());
+        for call in 0..40_u32 {
+            let health = if call as usize % 8 < failures { Health::Failed } else { Health::Served };
+            events = judge(&set, "0", health, gap * call);
+            if !events.is_empty() {
+                let (name, reason, lasts) = ejected(&events)[0];
+                assert_eq!((name, reason, lasts), ("0", EjectReason::FailureRate, secs(5)));
+                return Some(call + 1);
+            }
+        }
+        assert_eq!(events, []);
+        None
+    };
+    // Of 20 calls 12 have failed; the first call is always a failure.
+    assert_eq!(run(4, ms(1)), Some(20));
+    assert_eq!(run(3, ms(1)), None);
+    assert_eq!(run(4, ms(600)), None);
+}
+
+/// 5 s, doubled after each return that fails, up to 30 s, plus up to a fifth. Half a minute in service forgives one.
+#[test]
+fn times_double_and_are_forgiven() {
+    let set = set_of(2);
+    let (mut now, mut times) = (secs(1), Vec::new());
+    let mut events = kill(&set, "0", now);
+    for _ in 0..5 {
+        let [(_, _, lasts)] = ejected(&events)[..] else { panic!("{events:?}") };
+        times.push(lasts.as_secs());
+        // One failure after the return is enough.
+        now += lasts + ms(2);
+        events = judge(&set, "0", Health::Failed, now);
+    }
+    assert_eq!(times, [5, 10, 20, 30, 30]);
+    // Back for good, and four and a half minutes later four of six ejections are forgiven... the rest stays.
+    now += secs(31);
+    judge(&set, "0", Health::Served, now);
+    let events = kill(&set, "0", now + secs(125));
+    assert_eq!(ejected(&events)[0].2, secs(20));
+    // A set of its own draws the spread.
+    let set = set_of(2);
+    let tickets: Vec<_> = (0..5).map(|_| ticket_of(&set, "0", now)).collect();
+    let failed = End::judged(Health::Failed, ms(1));
+    let events: Vec<_> = tickets
+        .into_iter()
+        .flat_map(|ticket| set.end(ticket, &failed, now, &mut Always(u64::MAX)).events)
+        .collect();
+    assert_eq!(ejected(&events)[0].2, secs(6));
+}
+
+/// After a return the first success counts: then it takes five failures again, and a counter that is reset.
+#[test]
+fn success_after_return_begins_anew() {
+    let set = set_of(2);
+    kill(&set, "0", ms(1));
+    assert_eq!(
+        pick(&set, &Trail::new(), secs(6), &mut Mixed(1)).events,
+        [EndpointEvent::Returned { name: "0".into() }]
+    );
+    judge(&set, "0", Health::Served, secs(6));
+    for _ in 0..4 {
+        assert_eq!(judge(&set, "0", Health::Failed, secs(7)), []);
+    }
+    assert_eq!(ejected(&judge(&set, "0", Health::Failed, secs(7))).len(), 1);
+}
+
+/// A failure of an attempt that was sent before the ejection does not put the endpoint out after its return.
+#[test]
+fn late_failure_does_not_decide() {
+    let set = set_of(2);
+    let late = ticket_of(&set, "0", ms(1));
+    kill(&set, "0", ms(1));
+    let failed = End::judged(Health::Unavailable, secs(6));
+    assert_eq!(pick(&set, &Trail::new(), secs(6), &mut Mixed(1)).events.len(), 1);
+    assert_eq!(end(&set, late, &failed, secs(6) + ms(1)), []);
+    assert_eq!(out(&set, secs(7)), Vec::<String>::new());
+}
+
+/// A server that refuses work becomes dearer, and is not out however long the row is.
+#[test]
+fn refusals_of_work_never_put_out() {
+    let set = set_of(2);
+    for _ in 0..100 {
+        assert_eq!(judge(&set, "0", Health::Overloaded, ms(1)), []);
+    }
+    assert!(view(&set, "0", ms(1)).failing > 0.99);
+}
+
+/// Without ejections the price alone decides.
+#[test]
+fn set_without_ejections_keeps_all() {
+    let set = Set::new().without_ejections();
+    set.update([(0, "0"), (0, "1")], |_| (), ms(0));
+    assert_eq!(kill(&set, "0", ms(1)), []);
+    assert!(view(&set, "0", ms(2)).failing > 0.4);
+}
+
+/// At most half are out, whatever the number of the dead.
+// E-4
+#[test]
+fn at_most_half_are_out() {
+    for length in 1..=20_usize {
+        for dead in 0..=length {
+            let set = set_of(length);
+            (0..dead).for_each(|name| drop(kill(&set, &name.to_string(), ms(1))));
+            let expected = if dead > length / 2 { 0 } else { dead };
+            assert_eq!(out(&set, ms(2)).len(), expected, "{dead} of {length}");
+        }
+    }
+}
+
+/// A set of one is used whatever fails.
+// E-5
+#[test]
+fn only_endpoint_is_always_used() {
+    let set = set_of(1);
+    for call in 0..1000 {
+        let events = judge(&set, "0", Health::Failed, ms(call));
+        assert_eq!(ejected(&events), []);
+    }
+    assert_eq!(out(&set, secs(1)), Vec::<String>::new());
+}
+
+/// If more than half fail, the pick that follows has all of them. Once half fail again, only those that fail are out.
+// E-20
+#[test]
+fn majority_brings_all_in() {
+    let set = set_of(4);
+    kill_all(&set, &["0", "1"], ms(1));
+    assert_eq!(out(&set, ms(2)), ["0", "1"]);
+    let events = kill(&set, "2", secs(2));
+    assert_eq!(
+        events,
+        [
+            EndpointEvent::MajorityFailing { tier: 0 },
+            EndpointEvent::Returned { name: "0".into() },
+            EndpointEvent::Returned { name: "1".into() },
+        ]
+    );
+    assert_eq!(out(&set, secs(2)), Vec::<String>::new());
+    // "0" recovers, while "2" goes on failing. The ejections of "0" and "1" end first.
+    (0..8).for_each(|_| drop(judge(&set, "0", Health::Served, secs(3))));
+    judge(&set, "1", Health::Failed, secs(3));
+    let events = pick(&set, &Trail::new(), secs(6), &mut Mixed(1)).events;
+    assert_eq!(events[0], EndpointEvent::MajorityWell { tier: 0 });
+    assert_eq!(ejected(&events), [("2", EjectReason::InARow, ms(1001))]);
+    // "0" was well meanwhile, and "1" was not: one failure puts it out.
+    assert_eq!(judge(&set, "0", Health::Failed, secs(6)), []);
+    assert_eq!(ejected(&judge(&set, "1", Health::Failed, secs(6))).len(), 1);
+    assert_eq!(out(&set, secs(6)), ["1", "2"]);
+}
+
+/// Of those that were ejected while the majority was, those with a failure rate below a quarter stay in service.
+// E-20
+#[test]
+fn well_ones_stay_as_majority_ends() {
+    let set = set_of(4);
+    kill(&set, "3", ms(1));
+    kill_all(&set, &["0", "1"], secs(4));
+    assert_eq!(out(&set, secs(4)), Vec::<String>::new());
+    (0..8).for_each(|_| drop(judge(&set, "0", Health::Served, secs(4))));
+    let events = pick(&set, &Trail::new(), secs(6), &mut Mixed(1)).events;
+    assert_eq!(events[0], EndpointEvent::MajorityWell { tier: 0 });
+    assert_eq!(out(&set, secs(6)), ["1"]);
+}
+
+/// An abandoned attempt never ejects. It raises the latency, and never lowers it.
+// E-11
+#[test]
+fn abandoned_attempt_only_raises_latency() {
+    let set = set_of(2);
+    let abandon = |after, now| {
+        let ticket = ticket_of(&set, "0", now);
+        assert_eq!(end(&set, ticket, &End::Abandoned { after }, now), []);
+        view(&set, "0", now).latency
+    };
+    assert_eq!(abandon(secs(1), ms(1)), None);
+    judge(&set, "0", Health::Served, ms(1));
+    let known = view(&set, "0", ms(2)).latency.unwrap();
+    assert!(known.abs_diff(ms(1)) < Duration::from_micros(1), "{known:?}");
+    for _ in 0..100 {
+        assert_eq!(abandon(Duration::from_nanos(1), ms(2)), Some(known));
+    }
+    let raised = abandon(secs(2), ms(2)).unwrap();
+    assert!(raised.abs_diff(secs(2)) < Duration::from_micros(1), "{raised:?}");
+    assert_eq!(view(&set, "0", ms(2)).failing, 0.0);
+}
+
+/// A failure restores the last known latency, whatever has decayed of it, and a slower one raises it.
+// E-14
+#[test]
+fn failure_restores_the_latency() {
+    let set = set_of(2);
+    judge(&set, "0", Health::Served, ms(0));
+    let known = view(&set, "0", ms(1)).latency.unwrap();
+    let idle = view(&set, "0", secs(60)).latency.unwrap();
+    assert!(idle < known / 100, "{idle:?}");
+    let ticket = ticket_of(&set, "0", secs(60));
+    end(&set, ticket, &End::judged(Health::Failed, Duration::from_nanos(10)), secs(60));
+    assert_eq!(view(&set, "0", secs(60)).latency, Some(known));
+}
+
+/// An event of a set: a call that begins, or the end of one.
+#[derive(Debug, Clone)]
+enum Step {
+    Pick(u64),
+    End { which: usize, outcome: u8, after: u64 },
+}
+
+fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
+    // Around the wrap of a clock of 32 bits, and far from it.
+    let wrap = 1_u64 << 32;
+    let moments = prop_oneof![
+        3 => 0..100_000_u64,
+        3 => wrap - 50_000..wrap + 50_000,
+        1 => any::<u64>(),
+    ];
+    let step =
+        prop_oneof![
+            any::<u64>().prop_map(Step::Pick),
+            (any::<usize>(), any::<u8>(), any::<u64>())
+                .prop_map(|(which, outcome, after)| Step::End { which, outcome, after }),
+        ];
+    prop::collection::vec((moments, step), 0..400)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Any order of moments, durations and outcomes: at most half are out, no price falls after a failure, abandoned
+    /// attempts eject nothing, and the calls in flight are exact.
+    // E-12, E-4, E-11, E-14
+    #[test]
+    fn any_order_keeps_the_rules(length in 1_usize..12, steps in steps()) {
+        let (set, mut open) = (set_of(length), Vec::new());
+        for (now, step) in steps {
+            let now = Duration::from_millis(now);
+            match step {
+                Step::Pick(seed) => open.push(pick(&set, &Trail::new(), now, &mut Mixed(seed)).ticket),
+                Step::End { which, outcome, after } if !open.is_empty() => {
+                    let ticket: Ticket = open.swap_remove(which % open.len());
+                    let name = ticket.name().to_string();
+                    let (after, before) = (Duration::from_nanos(after), view(&set, &name, now));
+                    // Mostly failures.
+                    let health = match outcome % 8 {
+                        0 => Health::Served,
+                        1 => Health::Overloaded,
+                        2 => Health::Unavailable,
+                        _ => Health::Failed,
+                    };
+                    let abandoned = outcome % 16 == 15;
+                    let ending = if abandoned { End::Abandoned { after } } else { End::judged(health, after) };
+                    let events = set.end(ticket, &ending, now, &mut Mixed(7)).events;
+                    let seen = view(&set, &name, now);
+                    if abandoned {
+                        prop_assert_eq!(ejected(&events), []);
+                    }
+                    if health != Health::Served || abandoned {
+                        prop_assert!(seen.latency >= before.latency);
+                        prop_assert!(abandoned || seen.failing >= before.failing);
+                    }
+                }
+                Step::End { .. } => {}
+            }
+            prop_assert!(out(&set, now).len() <= length / 2);
+            let in_flight: usize = set.view(now).iter().map(|view| view.in_flight).sum();
+            prop_assert_eq!(in_flight, open.len());
+        }
+    }
+}

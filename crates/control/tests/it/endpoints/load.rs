@@ -1,0 +1,159 @@
+//! The share of the attempts that reaches a dead endpoint, in virtual time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use reattempt_testing::secs;
+
+use super::*;
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000 * US;
+
+/// A client of 1,000 calls a second. Endpoint "0" refuses in its own time until it is well, and all others answer
+/// after 15 to 25 ms. A failed attempt is repeated at once elsewhere, twice at most.
+struct World {
+    set: Set,
+    random: Mixed,
+    now: u64,
+    refuses_after: u64,
+    well_from: Duration,
+    /// Attempts at each endpoint.
+    attempts: Vec<u64>,
+    failed_calls: u64,
+    in_flight: BinaryHeap<Reverse<(u64, u64)>>,
+    open: Vec<Option<Attempt>>,
+}
+
+struct Attempt {
+    ticket: Ticket,
+    trail: Trail,
+    sent: u64,
+    health: Health,
+    elsewhere: bool,
+}
+
+impl World {
+    fn new(length: usize, refuses_after: u64, well_from: Duration) -> Self {
+        Self {
+            set: set_of(length),
+            random: Mixed(length as u64),
+            now: 0,
+            refuses_after,
+            well_from,
+            attempts: vec![0; length],
+            failed_calls: 0,
+            in_flight: BinaryHeap::new(),
+            open: Vec::new(),
+        }
+    }
+
+    fn send(&mut self, mut trail: Trail) {
+        let now = Duration::from_nanos(self.now);
+        let picked = pick(&self.set, &trail, now, &mut self.random);
+        let name: usize = picked.ticket.name().parse().unwrap();
+        self.attempts[name] += 1;
+        trail.push(picked.ticket.id());
+        let (health, takes) = match name == 0 && now < self.well_from {
+            true => (Health::Unavailable, self.refuses_after),
+            false => (Health::Served, 15 * MS + self.random.below(10 * MS)),
+        };
+        self.in_flight.push(Reverse((self.now + takes, self.open.len() as u64)));
+        let (ticket, elsewhere, sent) = (picked.ticket, picked.elsewhere, self.now);
+        self.open.push(Some(Attempt { ticket, trail, sent, health, elsewhere }));
+    }
+
+    /// Makes the calls until this moment.
+    fn run(&mut self, until: Duration) {
+        let mut call = self.now;
+        while call < u64::try_from(until.as_nanos()).unwrap() {
+            while let Some(Reverse((at, number))) =
+                self.in_flight.peek().copied().filter(|next| next.0.0 <= call)
+            {
+                self.in_flight.pop();
+                self.now = at;
+                let attempt = self.open[usize::try_from(number).unwrap()].take().unwrap();
+                self.ended(attempt);
+            }
+            self.now = call;
+            self.send(Trail::new());
+            call += 500 * US + self.random.below(MS);
+        }
+        self.now = call;
+    }
+
+    fn ended(&mut self, attempt: Attempt) {
+        let Attempt { ticket, trail, sent, health, elsewhere } = attempt;
+        let over = End::judged(health, Duration::from_nanos(self.now - sent));
+        self.set.end(ticket, &over, Duration::from_nanos(self.now), &mut self.random);
+        if health != Health::Served {
+            match elsewhere && trail.ids().len() < 3 {
+                true => self.send(trail),
+                false => self.failed_calls += 1,
+            }
+        }
+    }
+
+    /// The attempts at endpoint "0" since the last call of this function, as a share of all.
+    fn share(&mut self) -> (u64, f64) {
+        let (dead, all) = (self.attempts[0], self.attempts.iter().sum::<u64>());
+        self.attempts.fill(0);
+        (dead, dead as f64 / all as f64)
+    }
+}
+
+/// A dead endpoint gets at most 60 of the 60,000 calls of a minute, and no call is lost.
+// E-6
+#[test]
+fn dead_endpoint_gets_few_calls() {
+    for length in [2, 3, 5, 20] {
+        let mut world = World::new(length, 300 * US, Duration::MAX);
+        for minute in 1..=2 {
+            world.run(secs(60 * minute));
+            let (dead, _) = world.share();
+            assert!((1..=60).contains(&dead), "{dead} with {length}");
+        }
+        assert_eq!(world.failed_calls, 0);
+    }
+}
+
+/// In the two minutes after it is well, it gets at least 40 % of its share.
+// E-6
+#[test]
+fn returned_endpoint_gets_its_share() {
+    for length in [2, 3, 5, 20] {
+        let mut world = World::new(length, 300 * US, secs(45));
+        world.run(secs(45));
+        world.share();
+        world.run(secs(165));
+        let (_, share) = world.share();
+        let fair = 1.0 / length as f64;
+        assert!(share > 0.4 * fair && share < 1.1 * fair, "{share} of {length}");
+    }
+}
+
+/// An endpoint that fails in 10 µs beside others of 20 ms gets less than 0.3 % of the attempts, from the first second.
+// E-7
+#[test]
+fn fast_failure_draws_no_calls() {
+    for length in [2, 3, 5, 20] {
+        let mut world = World::new(length, 10 * US, Duration::MAX);
+        world.run(secs(10));
+        let (_, share) = world.share();
+        assert!(share < 0.003, "{share} of {length}");
+    }
+}
+
+/// Without ejections the price alone keeps the attempts at such an endpoint below a fiftieth of its share.
+// E-7
+#[test]
+fn price_alone_draws_no_calls() {
+    for length in [2, 3, 5] {
+        let mut world = World::new(length, 10 * US, Duration::MAX);
+        world.set = Set::new().without_ejections();
+        world.set.update((0..length).map(|name| (0, name.to_string())), |_| (), secs(0));
+        world.run(secs(60));
+        let (_, share) = world.share();
+        assert!(share < 0.02 / length as f64, "{share} of {length}");
+    }
+}

@@ -1,0 +1,139 @@
+//! Updates of the set, subsets, and what is shown of it.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use reattempt_testing::secs;
+
+use super::*;
+
+/// An endpoint that stays keeps its service, latency, failures, ejection and calls in flight.
+// E-10
+#[test]
+fn staying_endpoint_keeps_its_state() {
+    let set = set_of(4);
+    judge(&set, "2", Health::Served, ms(1));
+    let held = ticket_of(&set, "2", ms(1));
+    kill(&set, "3", ms(1));
+    let before = ["2", "3"].map(|name| view(&set, name, secs(1)));
+    let mut made = Vec::new();
+    let events = set.update(
+        [(0, "9"), (0, "3"), (0, "2"), (0, "8"), (0, "3")],
+        |name| made.push(name.to_owned()),
+        secs(1),
+    );
+    assert_eq!((events, made), (vec![], vec!["9".to_owned(), "8".to_owned()]));
+    assert_eq!(["2", "3"].map(|name| view(&set, name, secs(1))), before);
+    assert_eq!(set.view(secs(1)).len(), 4);
+    // In another tier too.
+    set.update([(0, "9"), (3, "2")], |_| (), secs(1));
+    assert_eq!(view(&set, "2", secs(1)).in_flight, 1);
+    assert_eq!((view(&set, "2", secs(1)).tier, view(&set, "2", secs(1)).id), (3, before[0].id));
+    drop(held);
+}
+
+/// The ends of calls to endpoints that have left change nothing, and these are picked no more.
+// E-10
+#[test]
+fn ends_of_removed_ones_change_nothing() {
+    let set = set_of(3);
+    let tickets: Vec<_> = (0..20).map(|_| ticket_of(&set, "1", ms(1))).collect();
+    set.update([(0, "0"), (0, "2")], |_| (), ms(2));
+    let before = set.view(ms(3));
+    for ticket in tickets {
+        assert_eq!(end(&set, ticket, &End::judged(Health::Failed, ms(1)), ms(3)), []);
+    }
+    assert_eq!(set.view(ms(3)), before);
+    for seed in 0..100 {
+        assert_ne!(&**pick(&set, &Trail::new(), ms(3), &mut Mixed(seed)).ticket.name(), "1");
+    }
+    // One that comes back is a new endpoint.
+    set.update((0..3).map(|name| (0, name.to_string())), |_| (), ms(4));
+    assert_eq!(view(&set, "1", ms(4)).failing, 0.0);
+}
+
+/// Removing a well endpoint may make the ejected ones the majority: they are in service with the same update.
+// E-10, E-20
+#[test]
+fn update_applies_the_cap_anew() {
+    let set = set_of(4);
+    kill_all(&set, &["0", "1"], ms(1));
+    set.update([(0, "0"), (0, "1"), (0, "2")], |_| (), ms(2));
+    assert_eq!(out(&set, ms(2)), Vec::<String>::new());
+    set.update([(0, "0"), (0, "1"), (0, "2"), (0, "4")], |_| (), ms(3));
+    assert_eq!(out(&set, ms(3)), ["0", "1"]);
+}
+
+/// Services of removed endpoints are dropped once, after their last call.
+#[test]
+fn removed_service_lives_while_it_is_used() {
+    let (set, service) = (EndpointSet::new(), Arc::new(()));
+    set.update([(0, "a")], |_| Arc::clone(&service), ms(0));
+    let ticket = set.pick(&Trail::new(), ms(1), &mut Mixed(1)).unwrap().ticket;
+    set.update([(0, "b")], |_| Arc::new(()), ms(1));
+    assert_eq!(Arc::strong_count(&service), 2);
+    assert!(Arc::ptr_eq(ticket.service(), &service));
+    drop(ticket);
+    assert_eq!(Arc::strong_count(&service), 1);
+}
+
+/// A panic of the function that makes services changes nothing.
+#[test]
+fn panicking_service_changes_nothing() {
+    let set = set_of(2);
+    let update = || set.update([(0, "x")], |_| panic!("no client"), ms(1));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(update)).is_err());
+    assert_eq!(set.view(ms(1)).len(), 2);
+    set.update([(0, "y")], |_| (), ms(2));
+    assert_eq!(view(&set, "y", ms(2)).in_flight, 0);
+}
+
+/// A subset has so many of each tier, others for each seed. An update replaces those that leave and hardly any else.
+#[test]
+fn subset_changes_little() {
+    let chosen = |names: std::ops::Range<u32>, seed| -> BTreeSet<_> {
+        let set = Set::new().subset(NonZeroUsize::new(10).unwrap(), seed);
+        let one_more = [(1, "only".to_owned())];
+        set.update(names.map(|name| (0, name.to_string())).chain(one_more), |_| (), ms(0));
+        assert_eq!(set.view(ms(0)).iter().filter(|view| view.tier == 1).count(), 1);
+        set.view(ms(0)).into_iter().filter(|view| view.tier == 0).map(|view| view.name).collect()
+    };
+    let of_all = chosen(0..1000, 1);
+    assert_eq!(of_all.len(), 10);
+    assert_eq!(chosen(0..1000, 1), of_all);
+    // One in ten of those chosen is new if a tenth of all is.
+    let moved = chosen(0..1100, 1).difference(&of_all).count();
+    assert!(moved <= 4, "{moved}");
+    let seeds: BTreeSet<_> = (0..200).flat_map(|seed| chosen(0..100, seed)).collect();
+    assert_eq!(seeds.len(), 100, "no endpoint is left out by all clients");
+}
+
+/// More than a hundred endpoints without a subset are warned of.
+#[test]
+fn many_endpoints_are_warned_of() {
+    assert_eq!(set_of(100).validate(), []);
+    let warnings = set_of(101).validate();
+    assert_eq!(
+        warnings[0].to_string(),
+        "`endpoints` is 101 (recommended: at most 100, or a subset)"
+    );
+    let set = Set::new().subset(NonZeroUsize::new(200).unwrap(), 1);
+    set.update((0..150).map(|name| (0, name.to_string())), |_| (), ms(0));
+    assert_eq!(set.validate(), []);
+}
+
+/// `Debug` lists name, state, calls in flight, latency and failure rate.
+#[test]
+fn debug_lists_each_endpoint() {
+    let set = set_of(2);
+    judge(&set, "0", Health::Served, ms(1));
+    let ticket = ticket_of(&set, "0", ms(1));
+    let shown = format!("{set:?}");
+    for part in
+        ["name: \"0\"", "in_flight: 1", "latency: Some(999.936µs)", "failing: 0.0", "out: None"]
+    {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert_eq!(format!("{ticket:?}"), "EndpointTicket(\"0\")");
+}
