@@ -20,6 +20,8 @@ mod circuit;
 #[allow(dead_code, reason = "only what the models use")]
 #[path = "../src/destination_table.rs"]
 mod destination_table;
+#[path = "loom/endpoints.rs"]
+mod endpoints_model;
 #[path = "loom/keyed.rs"]
 mod keyed_model;
 #[path = "loom/limiter.rs"]
@@ -42,6 +44,9 @@ mod sync;
 mod time;
 #[path = "loom/window.rs"]
 mod window_model;
+#[allow(dead_code, reason = "only what the models use")]
+#[path = "../src/endpoints/words.rs"]
+mod words;
 
 use std::sync::Arc;
 use std::time::Duration;

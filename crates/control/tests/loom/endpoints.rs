@@ -1,0 +1,128 @@
+//! The words of an endpoint under the model checker: no failure is lost, and a success does not undo an ejection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loom::thread;
+
+use crate::words::{FailureWord, LatencyWord, Stamp, WindowWord};
+
+const NOW: Stamp = 5;
+
+fn spawn<T: Send + Sync + 'static, R: Send + 'static>(
+    word: &Arc<T>,
+    work: impl FnOnce(&T) -> R + Send + 'static,
+) -> thread::JoinHandle<R> {
+    let word = Arc::clone(word);
+    thread::spawn(move || work(&word))
+}
+
+/// A word after so many failures in a row.
+fn failed(times: usize) -> Arc<FailureWord> {
+    let word = Arc::new(FailureWord::default());
+    for _ in 0..times {
+        assert!(!word.failed(NOW));
+    }
+    word
+}
+
+/// The fourth and the fifth failure at once: exactly one thread asks for the ejection.
+#[test]
+fn fifth_failure_is_reported_once() {
+    loom::model(|| {
+        let word = failed(3);
+        let other = spawn(&word, |word| word.failed(NOW));
+        let own = word.failed(NOW);
+        assert!(own != other.join().unwrap());
+    });
+}
+
+/// No failure is lost: the running rate is that of two failures in either order.
+#[test]
+fn both_failures_raise_the_rate() {
+    loom::model(|| {
+        let word = failed(0);
+        let other = spawn(&word, |word| word.overloaded(NOW));
+        word.failed(NOW);
+        other.join().unwrap();
+        let one = 65_536 / 8;
+        assert_eq!(word.rate(NOW), one + (65_536 - one) / 8);
+    });
+}
+
+/// A success beside the fifth failure: the row is over, or the ejection is asked for.
+#[test]
+fn success_ends_the_row_or_comes_late() {
+    loom::model(|| {
+        let word = failed(4);
+        let other = spawn(&word, |word| word.served(NOW));
+        let asked = word.failed(NOW);
+        other.join().unwrap();
+        // A success that came first leaves one failure, and four more are the fifth. One that came second leaves none.
+        let reported = (0..4).filter(|_| word.failed(NOW)).count();
+        assert_eq!(reported, usize::from(!asked));
+    });
+}
+
+/// A late success does not end the mark of an ejection.
+#[test]
+fn mark_outlives_a_late_success() {
+    loom::model(|| {
+        let word = failed(4);
+        assert!(word.failed(NOW));
+        let other = spawn(&word, |word| word.served(NOW));
+        word.put_out();
+        other.join().unwrap();
+        assert!((0..9).all(|_| !word.failed(NOW)), "it is out");
+        word.let_in(false);
+        assert!(word.failed(NOW), "one failure is enough");
+    });
+}
+
+/// The counts of a window are exact.
+#[test]
+fn window_loses_no_call() {
+    loom::model(|| {
+        let word = Arc::new(WindowWord::default());
+        for call in 0..18 {
+            // Nine failures of 18 calls.
+            match call % 2 {
+                0 => assert!(!word.failed(NOW)),
+                _ => word.served(NOW),
+            }
+        }
+        let other = spawn(&word, |word| word.served(NOW));
+        let early = word.failed(NOW);
+        other.join().unwrap();
+        // The twentieth call, of which ten have failed.
+        assert!(early || word.failed(NOW));
+    });
+}
+
+/// Of two samples at once one is kept whole: the latency is one that a thread has measured.
+#[test]
+fn latency_is_never_torn() {
+    loom::model(|| {
+        let word = Arc::new(LatencyWord::default());
+        let [short, long] = [256, 25_600].map(Duration::from_nanos);
+        let other = spawn(&word, move |word| word.served(long, NOW + 1));
+        word.served(short, NOW);
+        let seen = word.read(NOW + 1);
+        other.join().unwrap();
+        assert!([1, 100].contains(&seen), "{seen}");
+        assert!([1, 100].contains(&word.read(NOW + 1)));
+    });
+}
+
+/// A failure beside a success never lowers the latency below the known one.
+#[test]
+fn failure_keeps_the_latency() {
+    loom::model(|| {
+        let word = Arc::new(LatencyWord::default());
+        word.served(Duration::from_nanos(25_600), NOW);
+        let other = spawn(&word, |word| word.failed(Duration::from_nanos(1), NOW));
+        word.abandoned(Duration::from_nanos(256), NOW);
+        other.join().unwrap();
+        assert_eq!(word.read(NOW), 100);
+    });
+}
