@@ -133,7 +133,7 @@ impl<T> Ejections<T> {
             }
         }
         let until = self.places.iter().filter_map(|place| place.until).min().unwrap_or(u64::MAX);
-        Roster::new(until, tiers)
+        Roster::new(until, tiers, self.all_in.is_some())
     }
 }
 

@@ -12,13 +12,14 @@
 //! | 5 failures in a row, or half of 20 calls in 10 s, put an endpoint out for 5 s, doubling to 30 s, plus up to 20 % | a dead one costs few calls, and one that is back gets its share soon |
 //! | after its return, one failure before the first success puts it out again | the calls are the probes |
 //! | in a set, or in its last tier, at most half are out. If more qualify, none is | otherwise an overload puts out what still works |
+//! | while the majority fails and is in service, two pairs are drawn | both of one pair may well fail: with 14 of 20 dead, every second pair |
 //! | in an earlier tier all may be out | the next tier takes their calls |
 //!
 //! No sweep and no timer runs: values decay when they are read, and the pick notices that an ejection is over.
 //!
 //! - `words` has the atomic words of an endpoint, and `endpoint` joins them to a price.
 //! - `roster` has the endpoints in service and the pick. The list is immutable, and replaced when one goes out or
-//!   returns. So a pick takes two draws, whatever the size of the set and the number of endpoints that are out.
+//!   returns. So a pick takes one or two pairs, whatever the size of the set and the number of endpoints that are out.
 //! - `ejections` decides, behind a lock, which endpoints are out.
 //! - `endpoint_set` is the set that users hold.
 

@@ -18,12 +18,14 @@ pub(crate) struct Roster<T> {
     /// The members in service by tier. No tier is empty.
     tiers: Box<[Tier<T>]>,
     length: usize,
+    /// `true` if the majority of the last tier is ejected, and in service nevertheless.
+    all_in: bool,
 }
 
 impl<T> Roster<T> {
-    pub(crate) fn new(until: u64, tiers: Vec<Tier<T>>) -> Self {
+    pub(crate) fn new(until: u64, tiers: Vec<Tier<T>>, all_in: bool) -> Self {
         let length = tiers.iter().map(|tier| tier.len()).sum();
-        Self { until, tiers: tiers.into(), length }
+        Self { until, tiers: tiers.into(), length, all_in }
     }
 
     /// Picks an endpoint for a call, in the first tier that has one which the call has not tried. If it has tried all
@@ -39,11 +41,25 @@ impl<T> Roster<T> {
     ) -> Option<(&Member<T>, bool)> {
         let first = self.tiers.first()?;
         let picked = match drawn(first, trail, now, random) {
+            Some(picked) if self.all_in => self.again(picked, trail, now, random),
             Some(picked) => picked,
             None => self.beyond(trail, now, random)?,
         };
         let tried = trail.ids().len() + 1;
         Some((picked, self.length > tried || self.has_another(trail, picked.endpoint().id)))
+    }
+
+    /// Draws another pair, because both of the first may well be among the failing majority.
+    #[cold]
+    fn again<'a, R: Random + ?Sized>(
+        &'a self,
+        picked: &'a Member<T>,
+        trail: &Trail,
+        now: Stamp,
+        random: &mut R,
+    ) -> &'a Member<T> {
+        let second = self.tiers.first().and_then(|tier| drawn(tier, trail, now, random));
+        second.filter(|second| second.is_cheaper(picked, now)).unwrap_or(picked)
     }
 
     /// Picks for a call that has tried the whole first tier, which is then no longer than a trail.

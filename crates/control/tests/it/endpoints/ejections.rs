@@ -183,6 +183,20 @@ fn majority_brings_all_in() {
     assert_eq!(out(&set, secs(6)), ["1", "2"]);
 }
 
+/// While the majority fails and is in service, a second pair is drawn: of 16 endpoints with 12 dead, more than half of
+/// the picks find one that is well. With one pair it would be 45 %.
+#[test]
+fn failing_majority_gets_fewer_picks() {
+    let set = set_of(16);
+    (0..16).for_each(|name| drop(judge(&set, &name.to_string(), Health::Served, ms(1))));
+    (0..12).for_each(|name| drop(kill(&set, &name.to_string(), ms(1))));
+    assert_eq!(out(&set, ms(2)), Vec::<String>::new());
+    let mut random = Mixed(1);
+    let mut name = || pick(&set, &Trail::new(), ms(2), &mut random).ticket.name().to_string();
+    let well = (0..1000).filter(|_| name().parse::<u32>().unwrap() >= 12).count();
+    assert!((600..760).contains(&well), "{well}");
+}
+
 /// Of those that were ejected while the majority was, those with a failure rate below a quarter stay in service.
 // E-20
 #[test]

@@ -99,34 +99,33 @@ impl Model {
     fn pick(&self, tried: &[String], now: u64, random: &mut Mixed) -> Option<(String, bool)> {
         let tiers = self.tiers();
         let first = tiers.first()?;
-        let mut picked = None;
-        for tier in &tiers {
+        let mut drawn = |tier: &[&'_ String]| {
             let bits = random.next_u64();
             let from = |bits: u64| {
                 let start = (u128::from(bits) * tier.len() as u128) >> 32;
                 let start = usize::try_from(start).unwrap();
-                (start..start + tier.len()).map(|place| tier[place % tier.len()])
+                (start..start + tier.len()).map(|place| tier[place % tier.len()].clone())
             };
-            let one = from(bits >> 32).find(|name| !tried.contains(name));
-            let other =
-                from(bits & 0xffff_ffff).find(|name| !tried.contains(name) && Some(*name) != one);
-            picked = match (one, other) {
-                (Some(one), Some(other)) if self.is_cheaper(other, one, now) => Some(other),
-                (one, _) => one,
-            };
-            if picked.is_some() {
-                break;
-            }
+            let one = from(bits >> 32).find(|name| !tried.contains(name))?;
+            let other = from(bits & 0xffff_ffff).find(|name| !tried.contains(name) && *name != one);
+            Some(other.filter(|other| self.is_cheaper(other, &one, now)).unwrap_or(one))
+        };
+        let mut picked = drawn(first);
+        // While the majority is ejected and in service, there is a second pair.
+        if let Some(one) = picked.clone().filter(|_| self.majority.values().any(|all_in| *all_in)) {
+            picked = drawn(first).filter(|other| self.is_cheaper(other, &one, now)).or(Some(one));
         }
+        let picked = picked.or_else(|| tiers.iter().skip(1).find_map(|tier| drawn(tier)));
         let picked = picked.unwrap_or_else(|| {
             first
                 .iter()
                 .copied()
-                .reduce(|best, next| if self.is_cheaper(next, best, now) { next } else { best })
+                .cloned()
+                .reduce(|best, next| if self.is_cheaper(&next, &best, now) { next } else { best })
                 .unwrap()
         });
-        let left = tiers.iter().flatten().any(|name| *name != picked && !tried.contains(name));
-        Some((picked.clone(), left))
+        let left = tiers.iter().flatten().any(|name| **name != picked && !tried.contains(name));
+        Some((picked, left))
     }
 
     fn end(
