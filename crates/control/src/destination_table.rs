@@ -6,8 +6,8 @@
 //! # Which destination leaves
 //!
 //! An entry with a call in flight never leaves. Any other is *idle*. The places form a ring with a *hand*, as in the
-//! clock algorithm of page caches. A newcomer looks at the next [`SEEN`] places from the hand on, and considers the first
-//! [`CONSIDERED`] that are idle. So its work does not grow with the table.
+//! clock algorithm of page caches. A newcomer looks at the next [`SEEN`] places from the hand on, and considers the
+//! first [`CONSIDERED`] that are idle. So its work does not grow with the table.
 //!
 //! 1. An entry in its initial state leaves first: a new entry would be the same.
 //! 2. Otherwise the first one leaves that was not used since the hand last passed. Its use is a mark beside the table,
@@ -22,10 +22,10 @@
 //! The table is divided into parts of about [`PART`] entries. A newcomer copies one part, or two, behind the lock of
 //! newcomers. A look-up reads its part without a lock.
 //!
-//! A call counts a reference to its entry before it uses it, and until it ends. So an entry is idle if only the ring and
-//! its part refer to it. A thread may find an entry just before it leaves. Therefore the entry is *retired* in one atomic
-//! step of its own, in which its references are counted. A thread that uses a retired entry learns it from the entry,
-//! and looks again behind the lock, where the new part is in place.
+//! A call counts a reference to its entry before it uses it, and until it ends. So an entry is idle if only the ring
+//! and its part refer to it. A thread may find an entry just before it leaves. Therefore the entry is *retired* in one
+//! atomic step of its own, in which its references are counted. A thread that uses a retired entry learns it from the
+//! entry, and looks again behind the lock, where the new part is in place.
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::AtomicBool;

@@ -4,8 +4,8 @@
 //! from. The table is [`Keyed`].
 //!
 //! A destination without a take, or under a cautious budget without a failure, has a full bucket and needs no entry.
-//! For the same reason full buckets leave first when the table has no place left. A permit holds its bucket, so a bucket
-//! with a retry under way does not leave.
+//! For the same reason full buckets leave first when the table has no place left. A permit holds its bucket, so a
+//! bucket with a retry under way does not leave.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -54,11 +54,11 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 /// # Destinations
 ///
 /// A destination gets its bucket at its first retry, or under a cautious budget at its first failure. At most 1024
-/// ([`max_destinations`](Self::max_destinations)) have one at a time. If there is no place for another, a full bucket is
-/// dropped, because a new one would be full as well. If none of those next in turn is full, the one that was used least
-/// recently is dropped. Its destination may then be sent as many retries again as a full bucket grants: three by default,
-/// ten after lost connections. A bucket with a retry under way is not dropped. If each has one, the destinations without
-/// a place share one bucket. It may refuse a retry, but never a call.
+/// ([`max_destinations`](Self::max_destinations)) have one at a time. If there is no place for another, a full bucket
+/// is dropped, because a new one would be full as well. If none of those next in turn is full, the one that was used
+/// least recently is dropped. Its destination may then be sent as many retries again as a full bucket grants: three by
+/// default, ten after lost connections. A bucket with a retry under way is not dropped. If each has one, the
+/// destinations without a place share one bucket. It may refuse a retry, but never a call.
 ///
 /// # Sharing
 ///

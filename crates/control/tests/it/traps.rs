@@ -175,7 +175,7 @@ fn total_outage_adds_next_to_no_load() {
 /// While a retry is under way, its bucket stays. The newcomers share one.
 // trap 15, trap 52
 #[test]
-fn bucket_with_retry_under_way_is_not_dropped() {
+fn bucket_of_retry_under_way_is_not_dropped() {
     let budget = without_trickle(0.1, 2.0).max_destinations(2).unwrap();
     let _under_way = ["a", "b"].map(|name| acquire(&budget, name, START).unwrap().spend());
     drain(&budget, "a", START, 1);

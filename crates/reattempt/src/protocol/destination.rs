@@ -2,8 +2,46 @@
 
 use std::borrow::Cow;
 
+use http::Uri;
 use http::uri::Authority;
 use reattempt_control::bounded_name;
+use reattempt_replay::SavedHead;
+
+use super::Http;
+
+impl Http {
+    /// Returns the destination of a request for `uri`.
+    #[inline]
+    pub(crate) fn destination_of<'a>(
+        &self,
+        uri: &'a Uri,
+        host: impl FnOnce() -> Option<&'a [u8]>,
+    ) -> Cow<'a, str> {
+        bounded(match &self.destination {
+            Some(destination) => destination(uri),
+            None => {
+                let authority = uri.authority().map(Authority::as_str);
+                let host = || self.by_host.then(host).flatten();
+                default_destination(uri.scheme_str(), authority, || None, host)
+            }
+        })
+    }
+
+    /// Returns the destination of a saved request.
+    pub(crate) fn destination_of_saved<'a>(&self, head: &'a SavedHead) -> Cow<'a, str> {
+        bounded(match &self.destination {
+            Some(destination) => {
+                head.uri().map_or("".into(), |uri| destination(&uri).into_owned().into())
+            }
+            None => {
+                let (scheme, authority) = head.scheme_and_authority();
+                let host =
+                    || self.by_host.then(|| head.values(&http::header::HOST).next()).flatten();
+                default_destination(scheme, authority, || head.origin(), host)
+            }
+        })
+    }
+}
 
 /// Returns the destination under which state is kept, or the hash of a long one.
 #[inline]
@@ -17,7 +55,7 @@ pub(super) fn bounded(destination: Cow<'_, str>) -> Cow<'_, str> {
 /// Returns the default destination: the authority of the target, or else `host`. It begins with the scheme unless that
 /// is http, because https may be another server. `origin` is scheme and authority in one text, if there is one.
 #[inline]
-pub(super) fn default_destination<'a>(
+fn default_destination<'a>(
     scheme: Option<&str>,
     authority: Option<&'a str>,
     origin: impl FnOnce() -> Option<&'a str>,
@@ -72,8 +110,8 @@ fn is_plain(bytes: &[u8]) -> bool {
     }
 }
 
-/// Returns the host in lower case, with the port unless it is the scheme's own, without user, password and the dot of an
-/// absolute name. Borrowed if the authority has that form already.
+/// Returns the host in lower case, with the port unless it is the scheme's own, without user, password and the dot of
+/// an absolute name. Borrowed if the authority has that form already.
 #[inline]
 fn normal<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
     match is_plain(authority.as_bytes()) && !authority.ends_with('.') {

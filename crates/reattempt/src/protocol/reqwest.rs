@@ -280,8 +280,8 @@ fn copy_of_bodiless(request: &Request) -> Request {
         .unwrap_or_else(|| Request::new(request.method().clone(), request.url().clone()))
 }
 
-/// Returns host and port as they stand in the URL, behind the scheme where that is not http. The dot of an absolute name
-/// is left out.
+/// Returns host and port as they stand in the URL, behind the scheme where that is not http. The dot of an absolute
+/// name is left out.
 fn origin(url: &Url) -> Cow<'_, str> {
     let (text, scheme) = (url.as_str(), url.scheme());
     let start = if scheme == "http" { "http://".len() } else { 0 };

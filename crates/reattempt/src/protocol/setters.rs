@@ -128,12 +128,12 @@ macro_rules! message_setters {
         /// Sets the key of a request's destination, for budgets and guards.
         ///
         /// Default: the host of the URI in lower case, with the port unless it is the scheme's own. The scheme precedes
-        /// it unless it is http (`https://one.example`). The dot at the end of an absolute name is left out. All requests
-        /// whose URI has no host share the key `""`, unless
-        /// [`destination_by_host`](Self::destination_by_host) is set.
+        /// it unless it is http (`https://one.example`). The dot at the end of an absolute name is left out. All
+        /// requests whose URI has no host share the key `""`, unless [`destination_by_host`](Self::destination_by_host)
+        /// is set.
         ///
-        /// Events and traces contain the key, so it should have neither user information nor a query. A key of more than
-        /// 255 bytes is replaced by its hash.
+        /// Events and traces contain the key, so it should have neither user information nor a query. A key of more
+        /// than 255 bytes is replaced by its hash.
         ///
         /// ```
         /// use reattempt::{Http, RetryPolicy};
@@ -153,8 +153,8 @@ macro_rules! message_setters {
         /// Sets whether the `Host` field is the destination of a request whose URI has no host. Default `false`.
         ///
         /// In a reverse proxy such requests come from outside, and their callers choose the field. **With `true` each
-        /// caller there chooses his own bulkhead, breaker and budget**, and escapes the limits of the others. Use it only
-        /// if the client itself writes the field, or if its values were checked. A key by
+        /// caller there chooses his own bulkhead, breaker and budget**, and escapes the limits of the others. Use it
+        /// only if the client itself writes the field, or if its values were checked. A key by
         /// [`destination`](Self::destination) goes first.
         #[must_use]
         pub fn destination_by_host(mut self, by_host: bool) -> Self {

@@ -6,14 +6,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use http::uri::Authority;
 use http::{Extensions, HeaderMap, Method, StatusCode, Uri};
 use reattempt_core::guard::Quota;
 use reattempt_core::{Classification, Failure, Verdict, Warning};
 use reattempt_http::{Hints, is_head_repeatable, is_repeatable, reset_reason, verdict_of_status};
 use reattempt_replay::{ReplayLimits, SavedHead};
 
-use super::destination::{bounded, default_destination};
 use super::{Outcome, Protocol, RetrySafety, Saved, errors, not_sent, proof};
 use crate::call::options::CallOptions;
 use crate::call::options::{SharedClassifier, chained};
@@ -310,38 +308,6 @@ impl Http {
         let of_call =
             options.and_then(CallOptions::classifier).and_then(|own| own.classify(outcome));
         of_call.or_else(|| self.classifier.as_ref()?.classify(outcome))
-    }
-
-    /// Returns the destination of a request for `uri`.
-    #[inline]
-    pub(crate) fn destination_of<'a>(
-        &self,
-        uri: &'a Uri,
-        host: impl FnOnce() -> Option<&'a [u8]>,
-    ) -> Cow<'a, str> {
-        bounded(match &self.destination {
-            Some(destination) => destination(uri),
-            None => {
-                let authority = uri.authority().map(Authority::as_str);
-                let host = || self.by_host.then(host).flatten();
-                default_destination(uri.scheme_str(), authority, || None, host)
-            }
-        })
-    }
-
-    /// Returns the destination of a saved request.
-    pub(crate) fn destination_of_saved<'a>(&self, head: &'a SavedHead) -> Cow<'a, str> {
-        bounded(match &self.destination {
-            Some(destination) => {
-                head.uri().map_or("".into(), |uri| destination(&uri).into_owned().into())
-            }
-            None => {
-                let (scheme, authority) = head.scheme_and_authority();
-                let host =
-                    || self.by_host.then(|| head.values(&http::header::HOST).next()).flatten();
-                default_destination(scheme, authority, || head.origin(), host)
-            }
-        })
     }
 }
 

@@ -87,8 +87,8 @@ use counts::Outcome;
 ///   to [`max_timeout`](Self::max_timeout), and under the rate rule up to 30 s in any case.
 /// - Time does not go back: an earlier moment counts as the latest one seen.
 /// - At most [`max_destinations`](Self::max_destinations) have a breaker of their own. If the table is full, a breaker
-///   without a call in flight leaves for a newcomer: one that is closed and has an empty window first, otherwise the one
-///   that was used least recently. Its state is lost, and an open one is reported as closed. One that is
+///   without a call in flight leaves for a newcomer: one that is closed and has an empty window first, otherwise the
+///   one that was used least recently. Its state is lost, and an open one is reported as closed. One that is
 ///   [isolated](Self::isolate) stays. If none may leave, calls to the newcomer are admitted without a breaker.
 ///
 /// ```

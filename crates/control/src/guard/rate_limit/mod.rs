@@ -67,8 +67,8 @@ pub use reservation::Reservation;
 /// - Tokens on which a later reservation is built do not return, until that reservation's moment.
 /// - If the [table](Self::max_destinations) is full, a destination whose tokens are full again leaves for a newcomer,
 ///   unless a call is in flight or a reservation is kept. No token is lost or made. A quota that the server has stated
-///   is forgotten, and the next response states it again. If no destination may leave, newcomers share the tokens of one
-///   more. They may be refused because of each other.
+///   is forgotten, and the next response states it again. If no destination may leave, newcomers share the tokens of
+///   one more. They may be refused because of each other.
 /// - A destination whose own rate or burst was set never leaves, and finds a place past the bound.
 ///
 /// ```
