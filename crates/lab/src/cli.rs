@@ -8,6 +8,7 @@ use crate::breaker::Breaker;
 use crate::check::Check;
 use crate::common::Common;
 use crate::contention::Contention;
+use crate::endpoints::Endpoints;
 use crate::error::{Found, LabError};
 use crate::get::Get;
 use crate::limits::Limits;
@@ -61,6 +62,11 @@ enum Command {
     /// The scenes are a capacity step, a slow leak, fast failures, bimodal latency and an idle client. The server
     /// processes every request that it has queued, even if the client has stopped waiting.
     Limits(Limits),
+    /// Several servers, of which some are faulty: success and attempts at the faulty ones, by rule of choice
+    ///
+    /// The scenes have servers that refuse connections, fail or are slow for a while. The rules choose the server of
+    /// each attempt: the library's endpoints, tower's balancer, round robin, and Envoy's outlier detection.
+    Endpoints(Endpoints),
     /// Failures of a share of all requests: load and success, by retry budget
     ///
     /// The server has unlimited capacity and fails a random share of the requests. The table has its load and the calls
@@ -89,6 +95,7 @@ impl Cli {
             Command::Contention(command) => command.run(&self.common, out),
             Command::Breaker(command) => command.run(&self.common, out),
             Command::Limits(command) => command.run(&self.common, out),
+            Command::Endpoints(command) => command.run(&self.common, out),
             Command::Budgets(command) => command.run(&self.common, out),
             Command::Frontier(command) => command.run(&self.common, out),
             Command::Storm(command) => command.run(&self.common, out),

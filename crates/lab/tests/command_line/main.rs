@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod balancing;
 mod checking;
 mod getting;
 mod guarding;

@@ -49,6 +49,11 @@ fn limits() {
 }
 
 #[test]
+fn endpoints() {
+    as_drawn_now("endpoints.svg", &["endpoints", "--scenes", "1-of-3,8-of-20,14-of-20"]);
+}
+
+#[test]
 fn frontier() {
     as_drawn_now("frontier.svg", &["frontier"]);
 }

@@ -1,0 +1,84 @@
+//! The scenes: which servers are faulty, and how.
+
+use clap::ValueEnum;
+
+/// A scene of `lab endpoints`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Scene {
+    /// One of three servers refuses connections
+    #[value(name = "1-of-3")]
+    OneOfThree,
+    /// Two of three servers refuse connections
+    #[value(name = "2-of-3")]
+    TwoOfThree,
+    /// 8 of 20 servers refuse connections
+    #[value(name = "8-of-20")]
+    EightOfTwenty,
+    /// 11 of 20 servers refuse connections
+    #[value(name = "11-of-20")]
+    ElevenOfTwenty,
+    /// 14 of 20 servers refuse connections
+    #[value(name = "14-of-20")]
+    FourteenOfTwenty,
+    /// Of five servers one is dead, one fails half of the requests and one is twenty times slower
+    Mixed,
+    /// Five servers fail 40 % of the requests each
+    Alike,
+    /// All three servers of the first tier refuse connections, and two others are the second tier
+    Tiers,
+}
+
+/// The state of a server during the fault.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum State {
+    Well,
+    /// It refuses connections.
+    Refuses,
+    /// It fails this share of the requests, after its work.
+    Fails(f64),
+    /// Each request takes so many times as long.
+    Slow(f64),
+}
+
+impl Scene {
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Self::OneOfThree => "1 of 3 refuses",
+            Self::TwoOfThree => "2 of 3 refuse",
+            Self::EightOfTwenty => "8 of 20 refuse",
+            Self::ElevenOfTwenty => "11 of 20 refuse",
+            Self::FourteenOfTwenty => "14 of 20 refuse",
+            Self::Mixed => "dead, half failing, slow, two good",
+            Self::Alike => "all fail 40 %",
+            Self::Tiers => "a tier of 3 refuses, 2 are left",
+        }
+    }
+
+    /// Returns the state of each server during the fault.
+    pub(super) fn servers(self) -> Vec<State> {
+        let refusing = |bad: usize, all: usize| {
+            let state = |server| if server < bad { State::Refuses } else { State::Well };
+            (0..all).map(state).collect()
+        };
+        match self {
+            Self::OneOfThree => refusing(1, 3),
+            Self::TwoOfThree => refusing(2, 3),
+            Self::EightOfTwenty => refusing(8, 20),
+            Self::ElevenOfTwenty => refusing(11, 20),
+            Self::FourteenOfTwenty => refusing(14, 20),
+            Self::Mixed => {
+                vec![State::Refuses, State::Fails(0.5), State::Slow(20.0), State::Well, State::Well]
+            }
+            Self::Alike => vec![State::Fails(0.4); 5],
+            Self::Tiers => refusing(3, 5),
+        }
+    }
+
+    /// Returns the number of servers of the first tier.
+    pub(super) fn first_tier(self) -> usize {
+        match self {
+            Self::Tiers => 3,
+            _ => self.servers().len(),
+        }
+    }
+}
