@@ -172,6 +172,9 @@ impl<T> EndpointSet<T> {
         now: Duration,
         random: &mut R,
     ) -> Ended<T> {
+        if !matches!(end, End::Judged { .. } | End::Abandoned { .. }) {
+            return Ended { held: None, events: Vec::new() };
+        }
         let (at, mut events) = (millis(now), Vec::new());
         if let Some(failure) = ticket.0.record(end, stamp(at)).filter(|_| self.ejects) {
             let id = ticket.0.id;

@@ -110,6 +110,18 @@ fn next_of<T>(
     excluded: impl Fn(EndpointId) -> bool,
 ) -> Option<&Member<T>> {
     let start = usize::try_from((bits * members.len() as u64) >> 32).unwrap_or(0);
+    match members.get(start) {
+        Some(member) if !excluded(member.endpoint().id) => Some(member),
+        _ => next_after(members, start, excluded),
+    }
+}
+
+#[cold]
+fn next_after<T>(
+    members: &[Arc<Member<T>>],
+    start: usize,
+    excluded: impl Fn(EndpointId) -> bool,
+) -> Option<&Member<T>> {
     let (before, after) = members.split_at_checked(start)?;
     let mut from = after.iter().chain(before);
     from.find(|member| !excluded(member.endpoint().id)).map(|member| &**member)

@@ -187,7 +187,10 @@ impl FailureWord {
     /// Returns 1 + 32 f, in parts of 1,024.
     #[inline]
     pub(crate) fn factor(&self, now: Stamp) -> u64 {
-        u64::from(1024 + self.rate(now) / 2)
+        match self.0.load(Ordering::Relaxed) {
+            0 => 1024,
+            word => u64::from(1024 + Failures::of(word).rate_at(now) / 2),
+        }
     }
 
     /// Records a success. An endpoint without failures writes nothing.
