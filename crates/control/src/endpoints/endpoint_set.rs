@@ -68,8 +68,8 @@ pub struct Pick<T> {
     pub ticket: EndpointTicket<T>,
     /// `true` if another endpoint is in service that the call has not tried.
     pub elsewhere: bool,
-    /// The changes of the set that were due at this moment.
-    pub events: Vec<EndpointEvent>,
+    /// The changes of the set that were due at this moment, if there were any.
+    pub events: Option<Box<[EndpointEvent]>>,
 }
 
 /// The answer of a set to the end of an attempt.
@@ -78,8 +78,8 @@ pub struct Pick<T> {
 pub struct Ended<T> {
     /// The ticket of an attempt that has an outcome. It is held until the response body ends, and then dropped.
     pub held: Option<EndpointTicket<T>>,
-    /// The changes of the set that followed.
-    pub events: Vec<EndpointEvent>,
+    /// The changes of the set that followed, if there were any.
+    pub events: Option<Box<[EndpointEvent]>>,
 }
 
 /// The place of one attempt at an endpoint. The attempt counts as in flight until the ticket is dropped.
@@ -147,7 +147,7 @@ impl<T> EndpointSet<T> {
         now: Duration,
         random: &mut R,
     ) -> Option<Pick<T>> {
-        let (at, mut events) = (millis(now), Vec::new());
+        let (at, mut events) = (millis(now), None);
         let mut roster = self.roster.load();
         if roster.until <= at {
             drop(roster);
@@ -173,9 +173,9 @@ impl<T> EndpointSet<T> {
         random: &mut R,
     ) -> Ended<T> {
         if !matches!(end, End::Judged { .. } | End::Abandoned { .. }) {
-            return Ended { held: None, events: Vec::new() };
+            return Ended { held: None, events: None };
         }
-        let (at, mut events) = (millis(now), Vec::new());
+        let (at, mut events) = (millis(now), None);
         if let Some(failure) = ticket.0.record(end, stamp(at)).filter(|_| self.ejects) {
             let id = ticket.0.id;
             events = self.change(at, |ejections| ejections.eject(id, &failure, at, random));
@@ -188,13 +188,13 @@ impl<T> EndpointSet<T> {
     ///
     /// An endpoint that stays keeps its state and its service. One that leaves is picked no more, and its attempts in
     /// flight go on. `make` creates the services of new names. It must not update the same set. Of two endpoints with
-    /// the same name the first counts.
+    /// the same name the first counts. Returns the changes that followed, if there were any.
     pub fn update<N: Into<Arc<str>>>(
         &self,
         endpoints: impl IntoIterator<Item = (usize, N)>,
         mut make: impl FnMut(&str) -> T,
         now: Duration,
-    ) -> Vec<EndpointEvent> {
+    ) -> Option<Box<[EndpointEvent]>> {
         let wanted = self.chosen(endpoints.into_iter().map(|(tier, name)| (tier, name.into())));
         let updating = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
         let known: HashSet<_> = self.lock().places.iter().map(|place| name_of(place)).collect();
@@ -245,7 +245,11 @@ impl<T> EndpointSet<T> {
 
     /// Changes the ejections, and replaces the endpoints in service.
     #[cold]
-    fn change(&self, at: u64, change: impl FnOnce(&mut Ejections<T>)) -> Vec<EndpointEvent> {
+    fn change(
+        &self,
+        at: u64,
+        change: impl FnOnce(&mut Ejections<T>),
+    ) -> Option<Box<[EndpointEvent]>> {
         let mut events = Vec::new();
         let mut ejections = self.lock();
         ejections.expire(at);
@@ -253,7 +257,7 @@ impl<T> EndpointSet<T> {
         let old = self.roster.swap(Arc::new(ejections.settle(at, &mut events)));
         drop(ejections);
         drop(old);
-        events
+        (!events.is_empty()).then(|| events.into())
     }
 
     /// Returns the state of each endpoint, by tier.

@@ -76,7 +76,7 @@ fn times_double_and_are_forgiven() {
     let failed = End::judged(Health::Failed, ms(1));
     let events: Vec<_> = tickets
         .into_iter()
-        .flat_map(|ticket| set.end(ticket, &failed, now, &mut Always(u64::MAX)).events)
+        .flat_map(|ticket| listed(set.end(ticket, &failed, now, &mut Always(u64::MAX)).events))
         .collect();
     assert_eq!(ejected(&events)[0].2, secs(6));
 }
@@ -87,7 +87,7 @@ fn success_after_return_begins_anew() {
     let set = set_of(2);
     kill(&set, "0", ms(1));
     assert_eq!(
-        pick(&set, &Trail::new(), secs(6), &mut Mixed(1)).events,
+        listed(pick(&set, &Trail::new(), secs(6), &mut Mixed(1)).events),
         [EndpointEvent::Returned { name: "0".into() }]
     );
     judge(&set, "0", Health::Served, secs(6));
@@ -104,7 +104,7 @@ fn late_failure_does_not_decide() {
     let late = ticket_of(&set, "0", ms(1));
     kill(&set, "0", ms(1));
     let failed = End::judged(Health::Unavailable, secs(6));
-    assert_eq!(pick(&set, &Trail::new(), secs(6), &mut Mixed(1)).events.len(), 1);
+    assert_eq!(listed(pick(&set, &Trail::new(), secs(6), &mut Mixed(1)).events).len(), 1);
     assert_eq!(end(&set, late, &failed, secs(6) + ms(1)), []);
     assert_eq!(out(&set, secs(7)), Vec::<String>::new());
 }
@@ -174,7 +174,7 @@ fn majority_brings_all_in() {
     // "0" recovers, while "2" goes on failing. The ejections of "0" and "1" end first.
     (0..8).for_each(|_| drop(judge(&set, "0", Health::Served, secs(3))));
     judge(&set, "1", Health::Failed, secs(3));
-    let events = pick(&set, &Trail::new(), secs(6), &mut Mixed(1)).events;
+    let events = listed(pick(&set, &Trail::new(), secs(6), &mut Mixed(1)).events);
     assert_eq!(events[0], EndpointEvent::MajorityWell { tier: 0 });
     assert_eq!(ejected(&events), [("2", EjectReason::InARow, ms(1001))]);
     // "0" was well meanwhile, and "1" was not: one failure puts it out.
@@ -206,7 +206,7 @@ fn well_ones_stay_as_majority_ends() {
     kill_all(&set, &["0", "1"], secs(4));
     assert_eq!(out(&set, secs(4)), Vec::<String>::new());
     (0..8).for_each(|_| drop(judge(&set, "0", Health::Served, secs(4))));
-    let events = pick(&set, &Trail::new(), secs(6), &mut Mixed(1)).events;
+    let events = listed(pick(&set, &Trail::new(), secs(6), &mut Mixed(1)).events);
     assert_eq!(events[0], EndpointEvent::MajorityWell { tier: 0 });
     assert_eq!(out(&set, secs(6)), ["1"]);
 }
@@ -297,7 +297,7 @@ proptest! {
                     };
                     let abandoned = outcome % 16 == 15;
                     let ending = if abandoned { End::Abandoned { after } } else { End::judged(health, after) };
-                    let events = set.end(ticket, &ending, now, &mut Mixed(7)).events;
+                    let events = listed(set.end(ticket, &ending, now, &mut Mixed(7)).events);
                     let seen = view(&set, &name, now);
                     if abandoned {
                         prop_assert_eq!(ejected(&events), []);

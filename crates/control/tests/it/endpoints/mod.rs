@@ -61,8 +61,12 @@ fn ticket_of(set: &Set, name: &str, now: Duration) -> Ticket {
     unreachable!("{name} is never picked: {set:?}")
 }
 
+fn listed(events: Option<Box<[EndpointEvent]>>) -> Vec<EndpointEvent> {
+    events.map(<[_]>::into_vec).unwrap_or_default()
+}
+
 fn end(set: &Set, ticket: Ticket, end: &End, now: Duration) -> Vec<EndpointEvent> {
-    set.end(ticket, end, now, &mut Always(0)).events
+    listed(set.end(ticket, end, now, &mut Always(0)).events)
 }
 
 /// Sends an attempt to this endpoint, which ends at once with this outcome.

@@ -23,7 +23,7 @@ fn staying_endpoint_keeps_its_state() {
         |name| made.push(name.to_owned()),
         secs(1),
     );
-    assert_eq!((events, made), (vec![], vec!["9".to_owned(), "8".to_owned()]));
+    assert_eq!((events, made), (None, vec!["9".to_owned(), "8".to_owned()]));
     assert_eq!(["2", "3"].map(|name| view(&set, name, secs(1))), before);
     assert_eq!(set.view(secs(1)).len(), 4);
     // In another tier too.
