@@ -11,5 +11,5 @@
 //! | [`ReplayError`] | the error of a body that could not be sent again |
 //! | [`DrainBody`] | the drain of a refused response, which keeps its connection usable |
 
-pub use crate::protocol::message::DrainBody;
+pub use crate::protocol::drain_body::DrainBody;
 pub use reattempt_replay::{ReplayCharge, ReplayError, ReplayLimits, ReplayMemory};

@@ -7,7 +7,7 @@
 //! | order | layer | why there |
 //! |---|---|---|
 //! | 1, outermost | a trace or metric of the whole call | one span for each call |
-//! | 2 | a fallback ([`FallbackLayer`](crate::fallback::FallbackLayer)) | it replaces what all other layers have given up; inside the retry layer its outcomes prove nothing, so only a repeatable request is retried |
+//! | 2 | a fallback ([`FallbackLayer`](crate::fallback::FallbackLayer)) | it replaces what all other layers have given up; inside the retry layer its outcomes prove nothing, so only a repeatable request is retried, and a key is none once the [backup](crate::fallback::Backup) was called |
 //! | 3 | an overall timeout, tower's `Timeout` | bounds all attempts together; drops them cleanly |
 //! | 4 | a limit on calls (`ConcurrencyLimit`, `LoadShed`) | a waiting retry keeps its place |
 //! | 5 | following redirects (tower-http's `FollowRedirect`) | each hop is a call of its own, and a POST is not repeated because a later hop failed |

@@ -99,6 +99,15 @@ impl CallContext {
         }
     }
 
+    /// Records that another server may have processed the request. A key is no permission any more: each server
+    /// recognises only its own.
+    pub(crate) fn void_key(&mut self) {
+        if self.keyed {
+            let own = self.options.as_ref().and_then(CallOptions::get_repeatable);
+            self.repeatable = own.unwrap_or(false);
+        }
+    }
+
     /// Returns the random numbers of the call.
     pub(super) fn random<K: Protocol, D, B>(&self, settings: &Settings<K, D, B>) -> CallRandom {
         CallRandom::unseeded(settings.seed.as_ref().map(|_| self.stream))

@@ -9,7 +9,7 @@ use std::time::Duration;
 use reattempt_core::guard::Refused;
 use reattempt_core::{
     Account, Budget, Call, Classification, Decision, Delays, Failure, Schedule, SentAt, StopReason,
-    Undone,
+    Undone, Verdict,
 };
 use tokio::time::Instant;
 
@@ -36,6 +36,8 @@ pub(crate) struct Progress<D> {
     omitted: u32,
     /// `true` if the end of the last attempt is among them.
     noted: bool,
+    /// `true` if an attempt may have been processed.
+    unproven: bool,
 }
 
 /// The most attempts that a report lists: a call without limits may go on for days.
@@ -90,7 +92,13 @@ impl<D: Delays> Progress<D> {
             last: None,
             omitted: 0,
             noted: false,
+            unproven: false,
         }
+    }
+
+    /// Returns `true` if an attempt that has failed may have been processed.
+    pub(crate) fn is_unproven(&self) -> bool {
+        self.unproven
     }
 
     pub(crate) fn destination(&self) -> &str {
@@ -120,6 +128,8 @@ impl<D: Delays> Progress<D> {
         T: Schedule<Delays = D>,
         B: Budget,
     {
+        let proven = matches!(attempt.classification.verdict, Verdict::NotProcessed(_));
+        self.unproven |= !proven && attempt.undone.is_none();
         let now = attempt.now;
         let elapsed = now.saturating_duration_since(self.started);
         let deadline = context.deadline;

@@ -158,9 +158,12 @@ where
 impl<Req, R, F: Source<K, Req, R>, K: Replaceable<Req, R>> Waiting<Req, R, F, K> {
     /// Returns `true` if the protocol accepts an outcome as proof that the request was not processed.
     fn is_proof(&self, error: Option<&(dyn Error + 'static)>) -> bool {
-        let protocol = &self.shared.protocol;
-        let witnessed = || self.testimony.as_ref().is_none_or(Testimony::is_refused);
-        error.is_none_or(|error| protocol.errors_prove() || (is_refused_here(error) && witnessed()))
+        let (protocol, testimony) = (&self.shared.protocol, self.testimony.as_ref());
+        let witnessed = || testimony.is_none_or(Testimony::is_refused);
+        testimony.is_none_or(Testimony::is_proven)
+            && error.is_none_or(|error| {
+                protocol.errors_prove() || (is_refused_here(error) && witnessed())
+            })
     }
 
     /// Marks a response that replaces a failed outcome, and notifies the observer if that `helps`.

@@ -29,7 +29,8 @@ pub trait Replaceable<Request, R>: Protocol {
     #[doc(hidden)]
     fn errors_prove(&self) -> bool;
 
-    /// Prepares a request for the proof that a guard refused it, if a refusal alone is none.
+    /// Prepares a request for the proof that nothing of it was processed: a retry layer below may have sent it before,
+    /// because of its key, and a guard may have refused a later hop.
     #[doc(hidden)]
     fn call_witness(&self, request: &mut Request) -> Option<Testimony> {
         let _ = request;
@@ -63,9 +64,8 @@ impl<A, B: Body<Data = Bytes>> Replaceable<Request<A>, Response<B>> for Http {
         self.redirects == Some(false)
     }
 
-    /// A service below may follow redirects, and a guard refuse the later hop.
     fn call_witness(&self, request: &mut Request<A>) -> Option<Testimony> {
-        self.redirects.is_none().then(|| Testimony::call(request.extensions_mut()))
+        Some(Testimony::call(request.extensions_mut()))
     }
 
     fn split(response: Response<B>) -> (Parts, B) {

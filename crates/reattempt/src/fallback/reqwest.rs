@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::response::Parts;
+use reattempt_http::is_repeatable;
 use reqwest::{Body, Request, Response};
 
 use super::{KeepRequest, Replaceable};
@@ -9,6 +10,7 @@ use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::guard::with_url;
 use crate::protocol::Http;
+use crate::protocol::witness::Testimony;
 
 impl Replaceable<Request, Response> for Http {
     type Body = Body;
@@ -21,6 +23,11 @@ impl Replaceable<Request, Response> for Http {
 
     fn errors_prove(&self) -> bool {
         self.redirects == Some(false)
+    }
+
+    /// A request of reqwest carries no witness, and with a key a retry layer below may have sent it before.
+    fn call_witness(&self, request: &mut Request) -> Option<Testimony> {
+        is_repeatable(request.method(), request.headers()).then(Testimony::void)
     }
 
     fn split(response: Response) -> (Parts, Body) {

@@ -10,7 +10,7 @@ use tower_service::Service;
 
 use super::Failed;
 use crate::call::deadline::Deadline;
-use crate::protocol::{Http, Protocol};
+use crate::protocol::{Http, Protocol, witness};
 use crate::send::send;
 
 /// A source of responses in place of failed ones: a function of the [`Failed`] outcome, or a [`Backup`]. Sealed.
@@ -127,6 +127,7 @@ impl<B: Clone> KeepRequest<http::Request<B>> for Http {
 
     fn keep(&self, request: http::Request<B>) -> (http::Request<B>, Option<Self::Kept>) {
         let kept = request.clone();
+        witness::attend(request.extensions(), 1, false);
         (request, Some(kept))
     }
 

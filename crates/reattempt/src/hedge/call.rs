@@ -304,7 +304,7 @@ where
         let options = self.options.as_ref();
         let keeps_head = protocol.classifies() || options.is_some_and(CallOptions::classifies);
         let (kind, deadline) = (AttemptKind::Hedge, self.deadline);
-        let order = NextAttempt { number, kind, last, keeps_head, deadline };
+        let order = NextAttempt { number, kind, last, keeps_head, deadline, unproven: true };
         protocol.again(&mut self.kept, order)
     }
 

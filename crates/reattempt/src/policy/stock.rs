@@ -217,9 +217,13 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         Http: ClassifyOutcome<Response>,
         E: Error + 'static,
     {
-        let context = call.context.as_ref()?;
+        let context = call.context.as_mut()?;
         let protocol = &self.settings.protocol;
         let outcome = result.as_ref().map_err(|error| error as &(dyn Error + 'static));
+        if <Http as ClassifyOutcome<Response>>::is_from_fallback(outcome) {
+            context.void_key();
+        }
+        let context = &*context;
         let refused = protocol.refusal(outcome);
         let classification =
             protocol.classify_outcome(outcome, context.options.as_ref(), Some(&*request));

@@ -27,6 +27,8 @@ pub struct NextAttempt {
     pub keeps_head: bool,
     /// The call's deadline.
     pub deadline: Option<Deadline>,
+    /// `true` if an attempt before it may have been processed.
+    pub unproven: bool,
 }
 
 /// The additions of a layer to a request. Most calls have none.

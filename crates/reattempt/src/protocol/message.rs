@@ -3,22 +3,19 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Extensions, HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body;
-use pin_project_lite::pin_project;
 use reattempt_core::{Classification, StopReason};
 use reattempt_http::{IDEMPOTENCY_KEY, new_idempotency_key};
-use reattempt_replay::{Drain, ReplayBody, ReplayLimits, ReplayWatch, SavedHead};
+use reattempt_replay::{ReplayBody, ReplayLimits, ReplayWatch, SavedHead};
 use tower::BoxError;
 
 use super::{
-    Added, AttemptKind, AttemptNumber, ClassifyOutcome, Http, NestedMarker, NextAttempt, Origin,
-    Replay, RequestTerms, RetrySafety, Saved, proof, witness,
+    Added, AttemptKind, AttemptNumber, ClassifyOutcome, DrainBody, Http, NestedMarker, NextAttempt,
+    Origin, Replay, RequestTerms, RetrySafety, Saved, proof, witness,
 };
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
@@ -68,11 +65,11 @@ where
         let mut attempt = Request::new(body);
         if next.last && !next.keeps_head {
             kept.take()?.head.move_to(&mut attempt)?;
-            witness::attend(attempt.extensions(), 0);
+            witness::attend(attempt.extensions(), 0, next.unproven);
         } else {
             this.body = further;
             this.head.copy_to(&mut attempt)?;
-            witness::attend(attempt.extensions(), 1);
+            witness::attend(attempt.extensions(), 1, next.unproven);
         }
         attempt.extensions_mut().insert(AttemptNumber(next.number));
         if let Some(deadline) = next.deadline {
@@ -170,7 +167,7 @@ impl Added<'_> {
             saved.to_extensions(&mut head.extensions);
         }
         let saved = SavedHead::of_parts(head);
-        witness::attend(&head.extensions, 1);
+        witness::attend(&head.extensions, 1, false);
         if let Some(deadline) = self.deadline {
             head.extensions.insert(deadline);
         }
@@ -354,6 +351,10 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
         })
     }
 
+    fn is_from_fallback(outcome: Result<&Response<B>, &(dyn Error + 'static)>) -> bool {
+        proof::is_from_fallback(outcome.map(Response::extensions))
+    }
+
     #[inline]
     fn answer(response: Response<B>, _: bool) -> Response<B> {
         response
@@ -369,32 +370,5 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
 
     fn attach(&self, response: &mut Response<B>, report: Report) {
         response.extensions_mut().insert(report);
-    }
-}
-
-pin_project! {
-    /// The future that reads a refused response to its end. It ends earlier if the response is longer than
-    /// [`drain_limit`](Http::drain_limit).
-    #[derive(Debug)]
-    pub struct DrainBody<B> {
-        #[pin]
-        body: Drain<B>,
-    }
-}
-
-impl<B: Body> DrainBody<B> {
-    pub(crate) fn new(response: Response<B>, limit: u64) -> (Self, Option<RefusedResponse>) {
-        let (head, body) = response.into_parts();
-        let refused = RefusedResponse { status: head.status, headers: head.headers };
-        (Self { body: Drain::new(body, limit) }, Some(refused))
-    }
-}
-
-impl<B: Body> Future for DrainBody<B> {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let _ = ready!(self.project().body.poll(cx));
-        Poll::Ready(())
     }
 }

@@ -36,6 +36,7 @@ use crate::error_mode::ErrorMode;
 mod attempt;
 mod cloned;
 mod destination;
+pub(crate) mod drain_body;
 mod errors;
 pub(crate) mod failed;
 pub(crate) mod message;
@@ -55,8 +56,8 @@ pub use self::reqwest::SavedReqwest;
 #[doc(hidden)]
 pub use attempt::{Added, AttemptKind, NextAttempt};
 pub use cloned::{CloneRequest, SavedClone};
+pub(crate) use drain_body::DrainBody;
 pub(crate) use errors::{is_refused_here, not_sent, refusal_in, verdict_of_error};
-pub(crate) use message::DrainBody;
 pub use message::SavedRequest;
 pub(crate) use message::host;
 pub(crate) use setters::message_setters;
@@ -254,6 +255,14 @@ pub trait ClassifyOutcome<Response>: Protocol {
         options: Option<&CallOptions>,
         saved: Option<&impl Saved>,
     ) -> Classification;
+
+    /// Returns `true` if a fallback below has taken the place of the server's outcome. Another server may then have
+    /// processed the request.
+    #[doc(hidden)]
+    fn is_from_fallback(outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
+        let _ = outcome;
+        false
+    }
 
     /// Returns `true` if a layer on this side refused the attempt, or its last hop. It comes before any classifier.
     #[inline]

@@ -255,6 +255,10 @@ impl ClassifyOutcome<Response> for Http {
         })
     }
 
+    fn is_from_fallback(outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
+        proof::is_from_fallback(outcome.map(Response::extensions))
+    }
+
     #[inline]
     fn answer(response: Response, _: bool) -> Response {
         response

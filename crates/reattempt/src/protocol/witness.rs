@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
 use http::Extensions;
 
+use super::AttemptNumber;
+
 /// The fallback's share of the witness in its request.
 #[derive(Debug, Clone, Default)]
 pub struct Testimony(Arc<State>);
@@ -14,13 +16,29 @@ struct State {
     /// The copies that others have made.
     copies: AtomicIsize,
     refused: AtomicBool,
+    /// `true` if an earlier attempt may have been processed.
+    unproven: AtomicBool,
 }
 
 impl Testimony {
-    /// Puts the witness into the extensions of a request.
+    /// Puts the witness into the extensions of a request, unless a fallback outside has done so. It proves nothing about
+    /// a further attempt of a retry layer outside, because an earlier one may have been processed.
     pub(crate) fn call(extensions: &mut Extensions) -> Self {
-        let this = Self::default();
+        if let Some(this) = Self::of(extensions) {
+            return this;
+        }
+        let this = match extensions.get::<AttemptNumber>() {
+            Some(_) => Self::void(),
+            None => Self::default(),
+        };
         extensions.insert(Witness(this.clone()));
+        this
+    }
+
+    /// Returns a testimony that proves nothing, as for a request that cannot carry its witness.
+    pub(crate) fn void() -> Self {
+        let this = Self::default();
+        this.0.unproven.store(true, Ordering::Relaxed);
         this
     }
 
@@ -34,7 +52,12 @@ impl Testimony {
         self.0.refused.store(true, Ordering::Relaxed);
     }
 
-    /// Returns `true` if a guard has refused the request, and nothing else can have been sent for it.
+    /// Returns `true` if no attempt before the last one can have been processed.
+    pub(crate) fn is_proven(&self) -> bool {
+        !self.0.unproven.load(Ordering::Relaxed)
+    }
+
+    /// Returns `true` if a guard has refused the request, and no copy of it can have been sent.
     pub(crate) fn is_refused(&self) -> bool {
         self.0.refused.load(Ordering::Relaxed) && self.0.copies.load(Ordering::Relaxed) == 0
     }
@@ -55,11 +78,12 @@ impl Clone for Witness {
 }
 
 /// Prepares the witness of an attempt, and takes back the count of the copies that a layer of this crate has made for
-/// it. That layer sends the next attempt only after proof that the one before was not processed.
+/// it. An attempt before it is `unproven` if it may have been processed.
 #[inline]
-pub(crate) fn attend(extensions: &Extensions, copies: isize) {
+pub(crate) fn attend(extensions: &Extensions, copies: isize, unproven: bool) {
     if let Some(Witness(testimony)) = extensions.get() {
         testimony.0.copies.fetch_sub(copies, Ordering::Relaxed);
+        testimony.0.unproven.fetch_or(unproven, Ordering::Relaxed);
         testimony.0.refused.store(false, Ordering::Relaxed);
     }
 }

@@ -87,6 +87,7 @@ where
                 last: false,
                 keeps_head: true,
                 deadline: self.deadline,
+                unproven: true,
             };
             match self.shared.policy.settings.protocol.again(&mut self.kept, order) {
                 None => return Some((number, result)),

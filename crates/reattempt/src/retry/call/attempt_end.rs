@@ -212,6 +212,9 @@ where
         if let (1, Some(kept)) = (self.number, &self.kept) {
             self.context.set_safety(policy.settings.protocol.retry_safety(kept));
         }
+        if K::is_from_fallback(result.as_ref().map_err(M::view)) {
+            self.context.void_key();
+        }
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
         let progress = retrying.progress.get_or_insert_with(|| {
             let protocol = &policy.settings.protocol;

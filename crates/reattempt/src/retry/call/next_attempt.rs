@@ -243,7 +243,8 @@ where
             Some(progress) if progress.replaces() => AttemptKind::Replacement,
             _ => AttemptKind::Retry,
         };
-        let next = NextAttempt { number: self.number, kind, last, keeps_head, deadline };
+        let (number, unproven) = (self.number, progress.is_none_or(Progress::is_unproven));
+        let next = NextAttempt { number, kind, last, keeps_head, deadline, unproven };
         settings.protocol.again(&mut self.kept, next)
     }
 }

@@ -3,11 +3,13 @@
 use std::io::ErrorKind::{self, ConnectionRefused, ConnectionReset};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response};
 use http_body_util::BodyExt;
-use reattempt::fallback::{BackupFailed, FallbackLayer};
+use reattempt::classify::IDEMPOTENCY_KEY;
+use reattempt::fallback::{Backup, BackupFailed, FallbackLayer};
 use reattempt::guard::{GuardLayer, Refused};
-use reattempt::{ReplayBody, RetryLayer, RetryPolicy, Verdict};
+use reattempt::schedule::Constant;
+use reattempt::{Http, ReplayBody, RetryLayer, RetryPolicy, Verdict};
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Layer, ServiceBuilder, ServiceExt};
 
@@ -99,6 +101,58 @@ async fn status_of_a_function_is_no_proof() {
         .service(server.clone());
     let answer = client.oneshot(request("POST", ONE, "pay")).await.unwrap();
     assert_eq!((answer.status().as_u16(), server.count()), (429, 1));
+}
+
+fn keyed() -> Request<Body> {
+    let mut request = request("POST", ONE, "pay");
+    request.headers_mut().insert(IDEMPOTENCY_KEY, HeaderValue::from_static("one"));
+    request
+}
+
+/// Returns the number of calls to a backup around a retry layer whose attempts end so.
+async fn backed_up(acts: &'static [fn() -> Act], http: Http, request: Request<Body>) -> usize {
+    let server = Server::by(|arrival, _| acts[arrival - 1]());
+    let backup = Server::statuses([200]);
+    let policy = RetryPolicy::with(http.clone()).backoff(Constant::new(ms(1)));
+    let retried = RetryLayer::new(policy.boxed_errors()).layer(server.clone());
+    let client = FallbackLayer::with(http, Backup::new(client(&backup))).layer(retried);
+    let _ = client.oneshot(request).await;
+    assert_eq!(server.count(), acts.len());
+    backup.count()
+}
+
+/// The last attempt was refused, and the one before it may have been processed. A key makes that safe for one server.
+// trap 49
+#[tokio::test(start_paused = true)]
+async fn proof_of_last_attempt_is_not_the_calls() {
+    let follows_none = || Http::new().redirects_below(false);
+    let generated = || follows_none().generate_idempotency_keys(true);
+    for (acts, backups) in [
+        (&[|| Act::from(503), || 503.into(), || 429.into()] as &'static [fn() -> Act], 0),
+        (&[|| Act::from(503), || 429.into(), || 429.into()], 0),
+        (&[|| ConnectionReset.into(), || 429.into(), || ConnectionRefused.into()], 0),
+        (&[|| Act::from(429), || 429.into(), || 429.into()], 1),
+        (&[|| Act::from(429), || ConnectionRefused.into(), || ConnectionRefused.into()], 1),
+    ] {
+        assert_eq!(backed_up(acts, follows_none(), keyed()).await, backups);
+        assert_eq!(backed_up(acts, generated(), request("POST", ONE, "pay")).await, backups);
+    }
+}
+
+/// A key counts no more once a backup may have processed the request, and a later attempt of a retry layer outside is
+/// no proof for the backup.
+// trap 49
+#[tokio::test(start_paused = true)]
+async fn key_belongs_to_one_server() {
+    for (statuses, backups, calls) in [([429, 200], 1, 1), ([503, 429], 0, 3)] {
+        let (server, backup) = (Server::statuses(statuses), Server::statuses([503]));
+        let client = ServiceBuilder::new()
+            .layer(RetryLayer::new(policy().boxed_errors()))
+            .map_request(|attempt: Request<ReplayBody<Body>>| attempt.map(|_| Body::default()))
+            .service(backed(client(&server), client(&backup)));
+        client.oneshot(keyed()).await.unwrap();
+        assert_eq!((backup.count(), server.count()), (backups, calls), "{statuses:?}");
+    }
 }
 
 /// A classifier of requests that are cloned decides, although the chain has a refusal.

@@ -2,7 +2,7 @@
 //!
 //! | exception | reason |
 //! |---|---|
-//! | [`is_retried_past_a_backup`] | to a retry layer outside of a fallback, which [`reattempt::order`] advises against, a key makes a request repeatable, whichever server has carried it out |
+//! | [`earlier_attempt_is_unknown`] | in a retry layer outside of a fallback, which [`reattempt::order`] advises against: a time limit ends the attempt whose backup works, or a redirect outside of both begins another call |
 //! | [`last_hop_refused`] | the 429 is the outcome of a later hop of `FollowRedirect` outside; tower-http returns it as it is |
 //! | [`worker_is_gone`] | a panic below a `Buffer` ends its worker, and an instance that is never ready holds it up for ever |
 //! | [`worker_holds`] | the worker of a `Buffer` keeps the place that it took for a call that was dropped |
@@ -48,15 +48,27 @@ fn carried_out_once(plan: &Plan, record: &Record, number: usize, call: &Call) ->
     }
     let by = |place| done().any(|arrival| arrival.place == place);
     let both = by(Place::Primary) && by(Place::Backup);
-    if call.mark == Mark::Key && both && !is_retried_past_a_backup(plan) {
+    if call.mark == Mark::Key && both && !earlier_attempt_is_unknown(plan, record, number) {
         return Err(("a request with a key is carried out by one server", case()));
     }
     Ok(())
 }
 
-fn is_retried_past_a_backup(plan: &Plan) -> bool {
+fn earlier_attempt_is_unknown(plan: &Plan, record: &Record, number: usize) -> bool {
     let last = plan.layers.iter().rposition(|layer| matches!(layer, Layer::Backup { .. }));
-    plan.is_below(last.unwrap_or(0), |layer| matches!(layer, Layer::Retry { .. }))
+    let above = &plan.layers[..last.unwrap_or(0)];
+    let limits = |layer: &Layer| match layer {
+        Layer::Retry { attempt_timeout, .. } | Layer::Guards { attempt_timeout, .. } => {
+            attempt_timeout.is_some()
+        }
+        layer => matches!(layer, Layer::Timeout(_)),
+    };
+    let follows = |layer: &Layer| matches!(layer, Layer::Follow { .. });
+    let retries = above.iter().position(|layer| matches!(layer, Layer::Retry { .. }));
+    retries.is_some_and(|retries| {
+        above[retries..].iter().any(limits)
+            || (above.iter().any(follows) && redirected(record, number))
+    })
 }
 
 fn redirected(record: &Record, number: usize) -> bool {
