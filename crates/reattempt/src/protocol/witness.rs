@@ -21,8 +21,8 @@ struct State {
 }
 
 impl Testimony {
-    /// Puts the witness into the extensions of a request, unless a fallback outside has done so. It proves nothing about
-    /// a further attempt of a retry layer outside, because an earlier one may have been processed.
+    /// Puts the witness into the extensions of a request, unless a fallback outside has done so. It proves nothing
+    /// about a further attempt of a retry layer outside, because an earlier one may have been processed.
     pub(crate) fn call(extensions: &mut Extensions) -> Self {
         if let Some(this) = Self::of(extensions) {
             return this;
