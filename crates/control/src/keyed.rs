@@ -37,10 +37,15 @@ pub(crate) struct Keyed<E> {
     by_destination: bool,
 }
 
+/// An entry that is never retired, and its slot. It has no destructor, so it costs nothing to let it go.
+pub(crate) struct Kept<'a, E> {
+    entry: &'a Arc<E>,
+    slot: usize,
+}
+
 /// An entry that was found, and is held before it is used.
 pub(crate) enum Found<'a, E> {
-    /// An entry that is never retired, and its slot.
-    Kept(&'a Arc<E>, usize),
+    Kept(Kept<'a, E>),
     Counted(Arc<E>),
 }
 
@@ -60,11 +65,27 @@ const FIRST: usize = 1;
 /// The slots from here on are those of the next destinations.
 const NEXT: usize = 2;
 
+impl<E> Kept<'_, E> {
+    #[inline]
+    pub(crate) fn hold(&self) -> Hold<E> {
+        Hold::Kept(self.slot)
+    }
+}
+
+impl<E> Deref for Kept<'_, E> {
+    type Target = E;
+
+    #[inline]
+    fn deref(&self) -> &E {
+        self.entry
+    }
+}
+
 impl<E> Found<'_, E> {
     #[inline]
     pub(crate) fn hold(&self) -> Hold<E> {
         match self {
-            Self::Kept(_, slot) => Hold::Kept(*slot),
+            Self::Kept(kept) => kept.hold(),
             Self::Counted(entry) => Hold::Counted(Arc::clone(entry)),
         }
     }
@@ -72,7 +93,7 @@ impl<E> Found<'_, E> {
     #[inline]
     pub(crate) fn entry(&self) -> &Arc<E> {
         match self {
-            Self::Kept(entry, _) => entry,
+            Self::Kept(kept) => kept.entry,
             Self::Counted(entry) => entry,
         }
     }
@@ -106,17 +127,17 @@ impl<E: Entry> Keyed<E> {
 
     /// Returns the entry of `destination` if that takes no look-up. It is never retired.
     #[inline(always)]
-    pub(crate) fn at_hand(&self, destination: &str) -> Option<Found<'_, E>> {
+    pub(crate) fn at_hand(&self, destination: &str) -> Option<Kept<'_, E>> {
         let slot = if self.by_destination { FIRST } else { SHARED };
         let place = self.slots.get(slot)?.get()?;
         let is_own = slot == SHARED || is_same(&place.name, destination);
-        is_own.then_some(Found::Kept(&place.entry, slot))
+        is_own.then_some(Kept { entry: &place.entry, slot })
     }
 
     /// Returns the entry that all destinations share, or those for which there is no place.
     pub(crate) fn shared(&self) -> Option<Found<'_, E>> {
         let place = self.slots.get(SHARED)?.get()?;
-        Some(Found::Kept(&place.entry, SHARED))
+        Some(Found::Kept(Kept { entry: &place.entry, slot: SHARED }))
     }
 
     /// Returns `true` if a ticket holds the entry of destinations for which there was no place.
@@ -152,7 +173,7 @@ impl<E: Entry> Keyed<E> {
         act: impl Fn(&Found<'_, E>) -> Option<R>,
     ) -> Option<R> {
         match self.at_hand(destination) {
-            Some(found) => act(&found),
+            Some(kept) => act(&Found::Kept(kept)),
             None => self.look_up(destination, now, false, create, act),
         }
     }
@@ -166,7 +187,7 @@ impl<E: Entry> Keyed<E> {
         act: impl Fn(&Found<'_, E>) -> Option<R>,
     ) -> Option<R> {
         match self.at_hand(destination) {
-            Some(found) => act(&found),
+            Some(kept) => act(&Found::Kept(kept)),
             None => self.look_up(destination, now, true, create, act),
         }
     }
@@ -187,7 +208,7 @@ impl<E: Entry> Keyed<E> {
         }
         let hash = self.table.hash(destination);
         match self.find_next(hash, destination) {
-            Some(found) => act(&found),
+            Some(kept) => act(&Found::Kept(kept)),
             None => self.look_up_in_table(hash, destination, now, past_bound, create, act),
         }
     }
@@ -222,26 +243,26 @@ impl<E: Entry> Keyed<E> {
     ) -> Option<Found<'_, E>> {
         if self.kept.load(Ordering::Relaxed) < self.most_kept {
             self.table.alone(|| self.keep(hash, destination, &create));
-            if let Some(found) = self.find_kept(hash, destination) {
-                return Some(found);
+            if let Some(kept) = self.find_kept(hash, destination) {
+                return Some(Found::Kept(kept));
             }
         }
         self.table.enter(hash, destination, now, past_bound, create).map(Found::Counted)
     }
 
     /// Returns the entry of `destination` if it is kept.
-    fn find_kept(&self, hash: u64, destination: &str) -> Option<Found<'_, E>> {
+    fn find_kept(&self, hash: u64, destination: &str) -> Option<Kept<'_, E>> {
         self.at_hand(destination).or_else(|| self.find_next(hash, destination))
     }
 
     /// Returns the entry of `destination` if it is among the next ones that are kept.
     #[inline]
-    fn find_next(&self, hash: u64, destination: &str) -> Option<Found<'_, E>> {
+    fn find_next(&self, hash: u64, destination: &str) -> Option<Kept<'_, E>> {
         let slots = self.next_slots();
         let mut slot = slot_of(hash, slots.len());
         while let Some(place) = slots.get(slot)?.get() {
             if is_same(&place.name, destination) {
-                return Some(Found::Kept(&place.entry, slot + NEXT));
+                return Some(Kept { entry: &place.entry, slot: slot + NEXT });
             }
             slot = slot_of(slot as u64 + 1, slots.len());
         }
@@ -274,7 +295,7 @@ impl<E: Entry> Keyed<E> {
     /// Returns the entry of `destination`, which has that hash, if there is one.
     #[inline]
     pub(crate) fn find(&self, hash: u64, destination: &str) -> Option<Found<'_, E>> {
-        let kept = self.find_kept(hash, destination);
+        let kept = self.find_kept(hash, destination).map(Found::Kept);
         kept.or_else(|| self.table.find(hash, destination).map(Found::Counted))
     }
 

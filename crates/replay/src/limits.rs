@@ -96,7 +96,7 @@ impl ReplayLimits {
     /// assert!(hanging.charge(100).is_none(), "it would hold 200 bytes, and 100 would be free");
     /// assert!(limits.for_call(&length, || "two.example".into()).charge(100).is_some());
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn for_call<'a>(
         &self,
         length: &SizeHint,

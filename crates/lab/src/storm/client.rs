@@ -103,8 +103,8 @@ impl Retrying {
         (started, now): (u64, u64),
     ) -> Result<Duration, StopReason> {
         let terms = Terms::new(policy.limits);
-        // The verdict on a refusal has no meaning.
-        let verdict = ending.unwrap_or(Verdict::Permanent);
+        // No other layer is between the retries and the guard, so a refusal proves that nothing was sent.
+        let verdict = ending.unwrap_or_else(|_| Verdict::not_processed());
         let failed =
             FailedAttempt::new(verdict, DESTINATION, time(now)).elapsed(time(now - started));
         // The layer sends the last attempt as it was kept, so one that a guard refuses is not at hand.

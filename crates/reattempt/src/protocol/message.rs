@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Extensions, HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body;
-use reattempt_core::{Classification, StopReason};
+use reattempt_core::{Classification, StopReason, Verdict};
 use reattempt_http::{IDEMPOTENCY_KEY, new_idempotency_key};
 use reattempt_replay::{ReplayBody, ReplayLimits, ReplayWatch, SavedHead};
 use tower::BoxError;
@@ -140,7 +140,7 @@ where
 
 impl Http {
     /// The limits on what is kept of the body of a request with this head.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn limits_of(&self, head: &Parts, body: &impl Body) -> Cow<'_, ReplayLimits> {
         if body.is_end_stream() {
             return Cow::Borrowed(&self.replay);
@@ -335,20 +335,12 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
         options: Option<&CallOptions>,
         saved: Option<&impl Saved>,
     ) -> Classification {
-        let judged = match outcome {
-            Ok(response) => {
-                self.classify_response(response.status(), response.headers(), options, saved)
+        match outcome {
+            Ok(response) if self.is_plain_success(response.status(), options) => {
+                Verdict::Success.into()
             }
-            Err(error) => self.classify_error(error, options, saved),
-        };
-        let outcome = outcome.map(Response::extensions);
-        judged.unless_doubted(outcome, |failure| match (self.redirects, outcome) {
-            (Some(follows), _) => follows,
-            (None, Ok(extensions)) => proof::followed_by_service_of(extensions),
-            (None, Err(error)) => {
-                proof::is_of_later_hop(failure, saved) || proof::followed_by_client_of(error)
-            }
-        })
+            outcome => self.classify_message(outcome, options, saved),
+        }
     }
 
     fn is_from_fallback(outcome: Result<&Response<B>, &(dyn Error + 'static)>) -> bool {
@@ -370,5 +362,31 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
 
     fn attach(&self, response: &mut Response<B>, report: Report) {
         response.extensions_mut().insert(report);
+    }
+}
+
+impl Http {
+    /// Classifies an outcome that is not simply a success by the table.
+    #[inline(never)]
+    fn classify_message<B>(
+        &self,
+        outcome: Result<&Response<B>, &(dyn Error + 'static)>,
+        options: Option<&CallOptions>,
+        saved: Option<&impl Saved>,
+    ) -> Classification {
+        let judged = match outcome {
+            Ok(response) => {
+                self.classify_response(response.status(), response.headers(), options, saved)
+            }
+            Err(error) => self.classify_error(error, options, saved),
+        };
+        let outcome = outcome.map(Response::extensions);
+        judged.unless_doubted(outcome, |failure| match (self.redirects, outcome) {
+            (Some(follows), _) => follows,
+            (None, Ok(extensions)) => proof::followed_by_service_of(extensions),
+            (None, Err(error)) => {
+                proof::is_of_later_hop(failure, saved) || proof::followed_by_client_of(error)
+            }
+        })
     }
 }

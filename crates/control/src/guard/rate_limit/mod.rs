@@ -239,8 +239,22 @@ impl RateLimit {
     }
 
     /// Uses the limiter of `destination`, or else the one that destinations without a place share.
-    #[inline]
+    #[inline(always)]
     fn with<R>(
+        &self,
+        destination: &str,
+        now: Duration,
+        act: impl Fn(&Found<'_, Limiter>) -> Option<R>,
+    ) -> Option<R> {
+        match self.limiters.at_hand(destination) {
+            Some(kept) => act(&Found::Kept(kept)),
+            None => self.look_up(destination, now, act),
+        }
+    }
+
+    // Out of line, so that the code for a limiter at hand stays small.
+    #[inline(never)]
+    fn look_up<R>(
         &self,
         destination: &str,
         now: Duration,

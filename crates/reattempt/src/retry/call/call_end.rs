@@ -123,6 +123,7 @@ where
     }
 
     /// Releases the permit, the saved request and the service now, not when the future is dropped.
+    #[inline]
     fn clear(&mut self) {
         if let Some(mut retrying) = self.retrying.take()
             && let Some(service) = retrying.as_mut().project().preparation.take_sent()
