@@ -89,6 +89,11 @@ impl CallContext {
         if has_policy && self.keeps(policy) { hint } else { ServerHint::None }
     }
 
+    /// Returns `true` if the caller forbids that the request is processed twice.
+    pub(crate) fn is_once(&self) -> bool {
+        self.options.as_ref().and_then(CallOptions::get_repeatable) == Some(false)
+    }
+
     /// Records what the request itself allows.
     pub(crate) fn set_safety(&mut self, found: RetrySafety) {
         let own = self.options.as_ref().and_then(CallOptions::get_repeatable);

@@ -36,6 +36,9 @@ pub struct NextAttempt {
 pub struct Added<'a> {
     /// An idempotency key.
     pub key: bool,
+    /// `true` if the caller forbids that the request is processed twice, whatever its method and its key. Nothing is
+    /// added for this.
+    pub once: bool,
     /// A deadline that the request does not contain yet.
     pub deadline: Option<Deadline>,
     /// This layer's marker.

@@ -287,8 +287,8 @@ where
         kept: &mut Option<Self::Saved>,
     ) -> Self::Attempt {
         let (mut head, body) = request.into_parts();
-        let notes_polls =
-            self.redirects.is_none() && !added.key && !self.may_repeat(&head.method, &head.headers);
+        let repeatable = added.key || self.may_repeat(&head.method, &head.headers);
+        let notes_polls = self.redirects.is_none() && (added.once || !repeatable);
         let limits = self.limits_of(&head, &body);
         let saved = added.saved_with(&mut head);
         let mut body = ReplayBody::new(body, &limits);

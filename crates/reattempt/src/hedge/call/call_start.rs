@@ -99,7 +99,7 @@ impl CallStart {
 
     /// Returns the additions to the request.
     pub(in crate::hedge) fn added(&self) -> Added<'_> {
-        Added { key: false, deadline: self.deadline_to_add, marker: None, strip: self.strip }
+        Added { deadline: self.deadline_to_add, strip: self.strip, ..Added::default() }
     }
 
     /// Returns `true` if nothing depends on the call's outcome and nothing interrupts it. Then the outcome is

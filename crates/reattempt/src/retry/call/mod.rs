@@ -205,6 +205,7 @@ impl CallStart {
     pub(super) fn added(&self) -> Added<'_> {
         Added {
             key: self.needs_key,
+            once: self.context.is_once(),
             deadline: self.deadline,
             marker: self.marker.as_ref(),
             strip: self.strip,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use http::{Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response};
+use reattempt::classify::IDEMPOTENCY_KEY;
 use reattempt::fallback::{Backup, FallbackLayer};
 use reattempt::guard::{Admit, Arrival, End, Guard, GuardLayer, Refused};
 use reattempt::report::ReportSlot;
@@ -112,6 +113,25 @@ async fn post_is_sent_once_if_a_hop_is_refused() {
                 assert_eq!(end, (StopReason::EarlierHop, true), "{body:?}");
                 assert_eq!(posts(&server), 1, "{body:?}");
             }
+        }
+    }
+}
+
+/// A method or a key that may be repeated does not count against the word of the caller.
+// trap 48
+#[tokio::test(start_paused = true)]
+async fn call_marked_once_is_sent_once() {
+    for method in [Method::PUT, Method::GET, Method::POST] {
+        for body in ["pay", ""] {
+            let server = Server::by(|_, head| match head.uri.path() {
+                "/" => Act::from(303).header("location", "/done"),
+                _ => 200.into(),
+            });
+            let mut call = request(method.as_str(), ONE, body);
+            call.headers_mut().insert(IDEMPOTENCY_KEY, HeaderValue::from_static("one"));
+            call.extensions_mut().insert(CallOptions::new().repeatable(false));
+            let end = ended(Http::new(), follower(&server), call).await;
+            assert_eq!((end, server.count()), ((StopReason::EarlierHop, true), 1), "{method}");
         }
     }
 }
