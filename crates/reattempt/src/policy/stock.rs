@@ -28,7 +28,7 @@ use crate::call::errors::chain;
 use crate::call::progress::{FailedAttempt, Progress, conclude};
 use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
-use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, Saved, host, sealed};
+use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, Saved, host, sealed, witness};
 
 /// A [`RetryPolicy`] for tower's own `tower::retry::RetryLayer`, made by [`RetryPolicy::stock`].
 ///
@@ -36,6 +36,10 @@ use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, Saved, host, sealed}
 /// the stock middleware, refused responses are dropped instead of drained. No time limit interrupts an attempt, hooks
 /// do not run, and idempotency keys are not generated. Nested retry layers do not find each other. A call whose body
 /// was not kept has no report and no event, and earns no credit.
+///
+/// Above a service that follows redirects, make the bodies by [`noting_polls`](crate::ReplayBody::noting_polls) or set
+/// [`redirects_below(true)`](Http::redirects_below). Without that, a POST in memory whose later hop found no connection
+/// shows no sign of it, and is sent again.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -199,6 +203,7 @@ where
         *copy.version_mut() = request.version();
         *copy.headers_mut() = request.headers().clone();
         *copy.extensions_mut() = request.extensions().clone();
+        witness::attend(request.extensions(), 1, false);
         Some(copy)
     }
 }
@@ -268,6 +273,8 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                             call.number = call.number.saturating_add(1);
                             progress.notify_retry(&self.settings, call.number);
                         }
+                        request.body().forget_polls();
+                        witness::attend(request.extensions(), 0, progress.is_unproven());
                         request.extensions_mut().insert(AttemptNumber(call.number));
                         return Some(StockDelay { sleep: granted.due.map(sleep_until) });
                     }

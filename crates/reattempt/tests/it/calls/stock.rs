@@ -1,8 +1,12 @@
 //! A policy under tower's own `RetryLayer`.
 
+use std::io;
 use std::io::ErrorKind::{ConnectionRefused, ConnectionReset};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use http::Request;
+use http::{Method, Request};
+use http_body_util::BodyExt;
 use reattempt::report::ReportSlot;
 use reattempt::retry::AttemptNumber;
 use reattempt::{Deadline, Report};
@@ -12,11 +16,12 @@ use reattempt_schedule_fixed::Linear;
 use tokio::time::advance;
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::retry::RetryLayer as StockLayer;
-use tower::{Layer, Service, ServiceExt};
+use tower::{Layer, Service, ServiceExt, service_fn};
+use tower_http::follow_redirect::FollowRedirectLayer;
 
 use crate::calls::support::{
-    Act, Answer, Body, Broken, Log, Server, With, answer, failing, get, ms, of_frames, options,
-    policy, post, put, report_of, tokens, transient,
+    Act, Answer, Body, Broken, Log, ONE, Server, With, answer, failing, get, mocked, ms, of_frames,
+    options, policy, post, put, report_of, request, tokens, transient,
 };
 
 fn replayable(request: Request<Body>) -> Request<ReplayBody<Body>> {
@@ -269,4 +274,49 @@ async fn stock_outage_of_unknown_errors_pays_none() {
         client.clone().oneshot(replayable(get())).await.unwrap_err();
     }
     assert_eq!(server.count(), 1_000 + 10);
+}
+
+/// The polls of an attempt are no sign against the proof of a later one.
+// trap 48
+#[tokio::test(start_paused = true)]
+async fn polls_of_an_earlier_attempt_do_not_count() {
+    let limits = ReplayLimits::default();
+    for noted in ["pay", ""] {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let arrivals = Arc::clone(&sent);
+        let client = service_fn(move |attempt: Request<ReplayBody<Body>>| {
+            let number = arrivals.fetch_add(1, Ordering::SeqCst);
+            async move {
+                if number == 1 {
+                    return Err(io::Error::from(ConnectionRefused));
+                }
+                attempt.into_body().collect().await.unwrap();
+                Ok(mocked(if number == 0 { 429 } else { 200 }))
+            }
+        });
+        let client = StockLayer::new(policy().stock()).layer(client);
+        let call = request("POST", ONE, noted);
+        let call = call.map(|body| ReplayBody::new(body, &limits).noting_polls(&limits));
+        assert_eq!(client.oneshot(call).await.unwrap().status(), 200);
+        assert_eq!(sent.load(Ordering::SeqCst), 3);
+    }
+}
+
+/// Only a body that notes its polls shows that a later hop has failed.
+// trap 48
+#[tokio::test(start_paused = true)]
+async fn post_is_sent_once_if_its_polls_are_noted() {
+    let limits = ReplayLimits::default();
+    for body in ["pay", ""] {
+        let server = Server::by(|_, head| match head.method {
+            Method::POST => Act::from(303).header("location", "/done"),
+            _ => ConnectionRefused.into(),
+        });
+        let below = FollowRedirectLayer::new().layer(server.clone());
+        let client = StockLayer::new(policy().stock()).layer(below);
+        let call = request("POST", ONE, body);
+        let call = call.map(|body| ReplayBody::new(body, &limits).noting_polls(&limits));
+        client.oneshot(call).await.unwrap_err();
+        assert_eq!(server.count(), 2, "{body:?}");
+    }
 }

@@ -5,6 +5,7 @@ use std::io::ErrorKind::{self, ConnectionRefused, ConnectionReset};
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response};
 use http_body_util::BodyExt;
+use reattempt::body::ReplayLimits;
 use reattempt::classify::IDEMPOTENCY_KEY;
 use reattempt::fallback::{Backup, BackupFailed, FallbackLayer};
 use reattempt::guard::{GuardLayer, Refused};
@@ -136,6 +137,25 @@ async fn proof_of_last_attempt_is_not_the_calls() {
     ] {
         assert_eq!(backed_up(acts, follows_none(), keyed()).await, backups);
         assert_eq!(backed_up(acts, generated(), request("POST", ONE, "pay")).await, backups);
+    }
+}
+
+/// The last attempt of a policy under tower's own middleware is not the call either.
+// trap 49
+#[tokio::test(start_paused = true)]
+async fn last_stock_attempt_is_not_the_call() {
+    let replayable = |request: Request<Body>| {
+        request.map(|body| ReplayBody::new(body, &ReplayLimits::default()))
+    };
+    for (statuses, backups) in [([503, 429], 0), ([429, 429], 1)] {
+        let (server, backup) = (Server::statuses(statuses), Server::statuses([200]));
+        let retried = ServiceBuilder::new()
+            .map_request(replayable)
+            .retry(policy().max_attempts(2).stock())
+            .service(server.clone());
+        let client = FallbackLayer::backup(client(&backup)).layer(retried);
+        client.oneshot(keyed()).await.unwrap();
+        assert_eq!((server.count(), backup.count()), (2, backups), "{statuses:?}");
     }
 }
 
