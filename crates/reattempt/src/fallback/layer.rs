@@ -57,6 +57,10 @@ impl<S> FallbackLayer<Backup<S>> {
     /// of a [guard](crate::guard). With [`redirects_below(false)`](Http::redirects_below) a connection that was not
     /// made and tower's `Overloaded` are proof too. A refusal is none if the guard refused a later hop of a redirect.
     ///
+    /// Requests of reqwest carry no sign of the attempts of a retry layer inside. Nothing is proof for them, unless
+    /// this layer has `redirects_below(false)` and generates no idempotency keys. Give both layers the same
+    /// [`Http`](crate::Http), so that this one knows of the keys.
+    ///
     /// ```
     /// use http_body_util::Full;
     /// use hyper_util::client::legacy::Client;

@@ -30,7 +30,7 @@ pub trait Replaceable<Request, R>: Protocol {
     fn errors_prove(&self) -> bool;
 
     /// Prepares a request for the proof that nothing of it was processed: a retry layer below may have sent it before,
-    /// because of its key, and a guard may have refused a later hop.
+    /// because of its key or of options of its own, and a guard may have refused a later hop.
     #[doc(hidden)]
     fn call_witness(&self, request: &mut Request) -> Option<Testimony> {
         let _ = request;

@@ -25,9 +25,13 @@ impl Replaceable<Request, Response> for Http {
         self.redirects == Some(false)
     }
 
-    /// A request of reqwest carries no witness, and with a key a retry layer below may have sent it before.
+    /// A request of reqwest carries no witness. A retry layer below may have sent it before, because of a key that it
+    /// has generated, for example. So there is no proof, unless the user states that redirects are off.
     fn call_witness(&self, request: &mut Request) -> Option<Testimony> {
-        is_repeatable(request.method(), request.headers()).then(Testimony::void)
+        let proves = self.redirects == Some(false)
+            && !self.generate_keys
+            && !is_repeatable(request.method(), request.headers());
+        (!proves).then(Testimony::void)
     }
 
     fn split(response: Response) -> (Parts, Body) {

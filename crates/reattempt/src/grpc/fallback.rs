@@ -10,6 +10,7 @@ use reattempt_grpc::{Code, GRPC_STATUS};
 use super::Grpc;
 use crate::call::options::CallOptions;
 use crate::fallback::{Failed, FallbackBody, FallbackLayer, Replaceable};
+use crate::protocol::witness::Testimony;
 
 impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F, Grpc> {
     /// Replaces failed gRPC calls by a function of the failure, whose response contains one encoded message.
@@ -38,6 +39,10 @@ impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F, Grpc> {
 impl<A, B: Body<Data = Bytes>> Replaceable<Request<A>, Response<B>> for Grpc {
     type Body = B;
     type Replaced = Response<FallbackBody<B>>;
+
+    fn call_witness(&self, request: &mut Request<A>) -> Option<Testimony> {
+        Some(Testimony::call(request.extensions_mut()))
+    }
 
     fn is_repeatable(&self, _: &Request<A>, options: Option<&CallOptions>) -> bool {
         options.and_then(CallOptions::get_repeatable).unwrap_or(false)

@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 use std::io::{Error, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -14,7 +16,10 @@ use tower::{BoxError, Layer};
 
 use super::spare;
 use crate::calls::support::{ONE, With, policy};
-use crate::grpc::support::{Server, call, ends_with, trailers_only};
+use crate::grpc::support::{
+    Answer, Lost, Server, call, ends_with, lost, policy as grpc_policy, trailers_only,
+};
+use crate::guard::support::refused;
 
 #[tokio::test(start_paused = true)]
 async fn reqwest_fallback_keeps_the_url() {
@@ -97,6 +102,69 @@ async fn reqwest_backup_gets_unsent_post_if_told() {
         let client = FallbackLayer::with(http, Backup::new(backup)).layer(refused);
         let request = reqwest::Request::new(method, ONE.parse().unwrap());
         assert_eq!(client.send(request).await.is_ok(), backed);
+    }
+}
+
+/// The retry layer has generated a key, which the fallback does not see.
+// trap 49
+#[tokio::test(start_paused = true)]
+async fn reqwest_backup_gets_no_generated_key() {
+    for refuses in [true, false] {
+        let (sent, backed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (arrivals, backups) = (Arc::clone(&sent), Arc::clone(&backed));
+        let answer =
+            |status| reqwest::Response::from(Response::builder().status(status).body("").unwrap());
+        let server = tower::service_fn(move |_: reqwest::Request| {
+            let first = arrivals.fetch_add(1, Ordering::SeqCst) == 0;
+            async move {
+                match (first, refuses) {
+                    (true, _) => Ok(answer(503)),
+                    (false, true) => Err(BoxError::from(refused())),
+                    (false, false) => Ok(answer(429)),
+                }
+            }
+        });
+        let backup = tower::service_fn(move |_: reqwest::Request| {
+            backups.fetch_add(1, Ordering::SeqCst);
+            async move { Ok::<_, BoxError>(answer(200)) }
+        });
+        let policy = policy().protocol(|_| Http::new().generate_idempotency_keys(true));
+        let retried = RetryLayer::new(policy.boxed_errors()).layer(server);
+        let client = FallbackLayer::backup(backup).layer(retried);
+        let request = reqwest::Request::new(http::Method::POST, ONE.parse().unwrap());
+        let _ = client.send(request).await;
+        assert!(sent.load(Ordering::SeqCst) > 1);
+        assert_eq!(backed.load(Ordering::SeqCst), 0, "{refuses}");
+    }
+}
+
+/// The retry layer may repeat the call by an option of its own, which the fallback does not see.
+// trap 49
+#[tokio::test(start_paused = true)]
+async fn grpc_backup_needs_proof_of_each_attempt() {
+    type Call = Request<tonic::body::Body>;
+
+    for (first, backups) in [(ErrorKind::ConnectionReset, 0), (ErrorKind::ConnectionRefused, 1)] {
+        let (sent, backed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (arrivals, calls) = (Arc::clone(&sent), Arc::clone(&backed));
+        let server = tower::service_fn(move |_: Call| {
+            let kind = match arrivals.fetch_add(1, Ordering::SeqCst) {
+                0 => first,
+                _ => ErrorKind::ConnectionRefused,
+            };
+            async move { Err::<Answer, _>(lost(Error::from(kind))) }
+        });
+        let backup = tower::service_fn(move |_: Call| {
+            calls.fetch_add(1, Ordering::SeqCst);
+            async { Ok::<_, Lost>(ends_with(Code::Ok)) }
+        });
+        let retries = RetryLayer::new(grpc_policy(1));
+        let repeatable = CallOptions::new().repeatable(true);
+        let retried = retries.layer(server).with_options(repeatable);
+        let client = FallbackLayer::grpc_backup(retries.layer(backup)).layer(retried);
+        let _ = client.send(call()).await;
+        assert!(sent.load(Ordering::SeqCst) > 1);
+        assert_eq!(backed.load(Ordering::SeqCst), backups, "{first}");
     }
 }
 
