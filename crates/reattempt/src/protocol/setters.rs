@@ -242,6 +242,10 @@ impl Http {
     /// Only the retry layer generates keys: a server would refuse a hedge with the key of an attempt under way. A call
     /// with a key is retried for 24 hours at most, the time for which servers usually keep keys.
     ///
+    /// If several retry layers send the same call, the outermost must generate the key. A key of an inner layer is new
+    /// for each attempt of the outer one, which sees only the last outcome inside. If that is a 429 after a lost
+    /// connection, the POST may be processed twice.
+    ///
     /// After an [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or a lost connection, the server may still
     /// process the first attempt, and respond 409 to the next one. That ends the call. If 409 has no other meaning, set
     /// `on_status(StatusCode::CONFLICT, Verdict::Transient(…))`: the call is then retried until the server responds
