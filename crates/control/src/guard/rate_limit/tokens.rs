@@ -225,7 +225,8 @@ impl Tokens {
     ///
     /// Like x/time/rate it restores nothing once the moment has passed. Calls that wait behind the tokens move up.
     pub(crate) fn cancel(&mut self, booking: &Booking, waiting: &mut VecDeque<u64>) {
-        if booking.at < self.now {
+        // Of one that was cancelled before, not even the moment may be given back.
+        if booking.cost == 0 || booking.at < self.now {
             return;
         }
         let after = self.taken_after(booking.end);

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use reattempt_control::{Limit, RateLimit};
+use reattempt_core::guard::{End, Guard};
 
 use super::ten;
-use crate::guards::{HOST, NOW, SECOND, at};
+use crate::guards::{HOST, NOW, SECOND, admit, at};
 
 fn allowed(limit: &RateLimit, n: u32, millis: u64) -> bool {
     limit.allow_n(HOST, n, at(millis))
@@ -221,4 +222,19 @@ fn cancel_returns_no_more_than_the_burst() {
     large.cancel(NOW);
     assert_eq!(limit.tokens(HOST, NOW), -11.0);
     assert_eq!(small.delay(NOW), SECOND * 11 / 10);
+}
+
+/// A reservation that is cancelled twice does not release what was taken before another one of its moment.
+// G-13
+#[test]
+fn cancelling_twice_breaks_no_promise() {
+    let limit = ten(1);
+    let unsent = admit(&limit, NOW).unwrap();
+    let mut cancelled = limit.reserve(HOST, NOW);
+    cancelled.cancel(NOW);
+    let kept = limit.reserve(HOST, NOW);
+    cancelled.cancel(NOW);
+    assert!(limit.end(unsent, &End::Unsent, NOW).is_none());
+    assert_eq!(kept.delay(NOW), SECOND / 10);
+    assert!(!limit.allow(HOST, at(100)), "the token of that moment is the reservation's");
 }
