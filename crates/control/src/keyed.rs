@@ -241,11 +241,12 @@ impl<E: Entry> Keyed<E> {
         past_bound: bool,
         create: impl Fn(&Arc<str>) -> E,
     ) -> Option<Found<'_, E>> {
-        if self.kept.load(Ordering::Relaxed) < self.most_kept {
+        if self.kept.load(Ordering::Acquire) < self.most_kept {
             self.table.alone(|| self.keep(hash, destination, &create));
-            if let Some(kept) = self.find_kept(hash, destination) {
-                return Some(Found::Kept(kept));
-            }
+        }
+        // Another thread may have kept it since the first look, in the last slot too.
+        if let Some(kept) = self.find_kept(hash, destination) {
+            return Some(Found::Kept(kept));
         }
         self.table.enter(hash, destination, now, past_bound, create).map(Found::Counted)
     }
@@ -289,7 +290,7 @@ impl<E: Entry> Keyed<E> {
             let free = slots[from..].iter().chain(slots).find(|slot| slot.get().is_none());
             free.into_iter().for_each(|slot| drop(slot.set(place())));
         }
-        self.kept.store(kept + 1, Ordering::Relaxed);
+        self.kept.store(kept + 1, Ordering::Release);
     }
 
     /// Returns the entry of `destination`, which has that hash, if there is one.

@@ -76,6 +76,21 @@ fn next_name_has_one_entry() {
     });
 }
 
+/// The thread that misses the name of the last slot finds that slot taken, and the name in it.
+#[test]
+fn name_in_last_slot_has_one_entry() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let entries = Entries::new();
+        for name in ["first", "second", "third"] {
+            entries.number(name);
+        }
+        let [[own], [other]] = race(&entries, ["a"], ["a"]);
+        assert_eq!((own, other, entries.0.len()), (4, 4, 4));
+    });
+}
+
 #[test]
 fn two_names_have_two_entries() {
     let mut model = loom::model::Builder::new();
