@@ -230,6 +230,22 @@ fn a_call_is_admitted_or_finds_it_retired() {
     });
 }
 
+/// A state is not forgotten under a call that finds the circuit before it is retired: the circuit is open or retired.
+#[test]
+fn a_forgotten_state_is_retired() {
+    loom::model(|| {
+        let scene = scene();
+        let failed = scene.admit(NOW).unwrap();
+        scene.end(failed, Outcome::Failure, NOW);
+        // The call comes in right after the first look at the references.
+        let looks = std::cell::Cell::new(0);
+        let is_idle = || looks.replace(looks.get() + 1) == 0;
+        let retired = scene.circuit.retire(&scene.changes, NOW, true, &is_idle);
+        let state = scene.circuit.with(&scene.changes, |_, machine| machine.state);
+        assert_eq!((retired, state), (true, Closed));
+    });
+}
+
 /// A call that is counted in a new tally has the generation of that tally, not the one before.
 // G-4
 #[test]

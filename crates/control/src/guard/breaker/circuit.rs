@@ -157,10 +157,13 @@ impl Circuit {
     ) -> bool {
         self.with(changes, |rules, machine| {
             machine.advance(rules, now);
-            if forgets && machine.state != BreakerState::ForcedOpen && is_idle() {
-                machine.force(rules, BreakerState::Closed, now);
+            // Asked once: a call that comes in between would find its state forgotten.
+            if is_idle() {
+                if forgets && machine.state != BreakerState::ForcedOpen {
+                    machine.force(rules, BreakerState::Closed, now);
+                }
+                machine.retired = machine.is_initial();
             }
-            machine.retired = machine.is_initial() && is_idle();
             machine.retired
         })
     }
