@@ -294,14 +294,14 @@ impl Tokens {
         self.balance = self.balance.saturating_add(signed(amount)).min(signed(self.burst));
     }
 
-    /// Changes the rate and the burst from now on. A rate that the server's answers imply stays in force.
+    /// Changes the rate and the burst from now on. A lower rate that the server's answers imply stays in force.
     pub(crate) fn set(&mut self, limit: Limit, burst: u64) {
         // What was taken from a larger bucket may have no room in the smaller one.
         self.inflow = self.inflow.wrapping_add(self.burst.saturating_sub(burst));
         (self.limit, self.burst, self.capacity) = (limit, burst, capacity(limit, burst));
         self.balance = self.balance.min(signed(burst));
-        if !self.follows() {
-            (self.rate, self.rest) = (limit, 0);
+        if !self.follows() || limit <= self.rate {
+            (self.rate, self.rest, self.follows_until) = (limit, 0, NEVER);
         }
     }
 

@@ -106,3 +106,17 @@ fn trial_calls_pass_while_nothing_is_left() {
     unlimited.follow(HOST, 0, hour, NOW);
     assert_eq!(calls(&unlimited, 0..1), 9, "its own rate");
 }
+
+/// A rate that is set below the one that the server's answers imply is in force at once.
+#[test]
+fn lower_rate_ends_the_following() {
+    let limit = RateLimit::new(Limit::per_second(10), 1).no_queue();
+    assert!(limit.allow(HOST, NOW));
+    limit.follow(HOST, 18_000, SECOND * 3600, NOW);
+    limit.set_limit(HOST, Limit::per_second(8), NOW);
+    let sent =
+        |from: u64| (1..=100).filter(|step| limit.allow(HOST, at(from + 100 * step))).count();
+    assert_eq!(sent(0), 50, "the quota");
+    limit.set_limit(HOST, Limit::per_second(1), at(10_000));
+    assert_eq!(sent(10_000), 10);
+}
