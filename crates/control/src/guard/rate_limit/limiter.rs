@@ -204,18 +204,22 @@ impl Limiter {
         wakers.wake();
     }
 
-    /// Changes the tokens from now on. A rate or burst that is changed is this destination's own.
+    /// Changes the tokens from now on. With `own`, rate and burst are those of this destination alone.
     ///
     /// Returns the wakers of the line. `None`: the limiter has left the table.
-    pub(crate) fn change(&self, now: Duration, change: impl FnOnce(&mut Tokens)) -> Option<Wakers> {
+    pub(crate) fn change(
+        &self,
+        now: Duration,
+        own: bool,
+        change: impl FnOnce(&mut Tokens),
+    ) -> Option<Wakers> {
         let mut state = self.lock();
         state.advance(now);
         if state.retired {
             return None;
         }
-        let before = (state.tokens.limit, state.tokens.burst);
         change(&mut state.tokens);
-        state.own |= before != (state.tokens.limit, state.tokens.burst);
+        state.own |= own;
         Some(state.line.first())
     }
 

@@ -193,7 +193,7 @@ impl RateLimit {
             let rules = self.rules.load();
             (quota.reset.min(rules.longest_reset), rules.trial_interval)
         };
-        limiter.change(now, |tokens| {
+        limiter.change(now, false, |tokens| {
             let until = tokens.now().saturating_add(nanos(reset));
             tokens.follow(cost(quota.remaining), until, trial);
         })
@@ -222,7 +222,7 @@ impl RateLimit {
     }
 
     fn change(&self, destination: &str, now: Duration, change: impl Fn(&mut tokens::Tokens)) {
-        let change = |limiter: &Found<'_, Limiter>| limiter.change(now, &change);
+        let change = |limiter: &Found<'_, Limiter>| limiter.change(now, true, &change);
         let first = self.limiters.set(destination, now, self.create(), change);
         first.into_iter().for_each(Wakers::wake);
     }

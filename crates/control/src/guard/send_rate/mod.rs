@@ -99,7 +99,7 @@ impl Tenant {
         let first = {
             let mut cubic = self.cubic.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(rate) = cubic.record(news, sent, now) else { return };
-            self.limiter.change(now, |tokens| {
+            self.limiter.change(now, true, |tokens| {
                 let limit = Limit::clamped(rate);
                 tokens.set(limit, limit.minted(nanos(SECOND), 0).0.max(TOKEN));
             })

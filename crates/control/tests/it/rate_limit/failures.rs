@@ -77,6 +77,18 @@ fn state_survives_replaced_settings() {
     assert_eq!(reason(limit.check(&arrival)), Reason::RateExceeded, "no queue");
 }
 
+/// A rate that is set for a destination is its own, even if all others have the same so far.
+// G-19
+#[test]
+fn rate_set_to_the_common_one_is_its_own() {
+    let limit = ten(1);
+    limit.set_limit(HOST, Limit::per_second(10), NOW);
+    limit.follow("b", 0, SECOND, NOW);
+    limit.replace_settings(&RateLimit::new(Limit::per_second(20), 1));
+    assert_eq!(limit.limit(HOST), Limit::per_second(10));
+    assert_eq!(limit.limit("b"), Limit::per_second(20), "following sets no rate");
+}
+
 /// Destinations past the bound take no memory (the same holds for a million); one that is not full stays.
 // G-20
 #[test]
