@@ -187,8 +187,13 @@ impl Line {
 
     /// Returns the waker of the first call, for an owner that has changed its moment.
     pub fn first(&mut self) -> Wakers {
+        Wakers { _gone: None, first: self.first_waker() }
+    }
+
+    /// Takes the waker of the first call.
+    pub(crate) fn first_waker(&mut self) -> Option<Waker> {
         let first = self.entries.get_mut(self.head).and_then(|entry| entry.waiter.as_mut());
-        Wakers { _gone: None, first: first.and_then(|first| first.waker.take()) }
+        first.and_then(|first| first.waker.take())
     }
 
     fn index_of(&self, turn: Turn) -> Option<usize> {

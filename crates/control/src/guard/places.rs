@@ -243,6 +243,9 @@ impl Places {
             Pass::Waiting { turn, give_up } => {
                 if !state.granted.remove(&(give_up, turn)) {
                     _gone = self.leave(&mut state, turn);
+                    let next = Self::next(&mut state);
+                    drop(state);
+                    next.into_iter().for_each(Waker::wake);
                     return None;
                 }
             }
@@ -277,13 +280,13 @@ impl Places {
     }
 
     /// Gives the free places to the first calls in line, with those of calls that gave up without being polled.
-    /// Returns the wakers of all that have left the line.
+    /// Returns the wakers of all that have left the line, and of the next one.
     fn pass_on(&self, state: &mut State, now: Duration) -> Vec<Waker> {
         while state.granted.first().is_some_and(|(give_up, _)| *give_up <= now) {
             state.granted.pop_first();
             self.word.fetch_sub(1, Ordering::AcqRel);
         }
-        let mut woken = Vec::new();
+        let (mut woken, mut gives) = (Vec::new(), false);
         while let Some(turn) = state.line.front() {
             let give_up = state.line.give_up(turn);
             if give_up > now {
@@ -291,11 +294,22 @@ impl Places {
                     break;
                 }
                 self.word.fetch_add(1, Ordering::AcqRel);
-                state.granted.insert((give_up, turn));
+                gives |= state.granted.insert((give_up, turn));
             }
             woken.extend(self.leave(state, turn));
         }
+        if gives {
+            woken.extend(Self::next(state));
+        }
         woken
+    }
+
+    /// Returns the waker of the first in line, if a place may go on to it before it gives up. It does not know yet when
+    /// to ask for it.
+    fn next(state: &mut State) -> Option<Waker> {
+        let (until, _) = state.granted.first()?;
+        let next = state.line.front()?;
+        (state.line.give_up(next) > *until).then(|| state.line.first_waker()).flatten()
     }
 
     /// Removes a call from the line. Returns its waker.

@@ -258,6 +258,29 @@ fn place_not_taken_up_is_passed_on() {
     assert_eq!(in_flight(&bulkhead), 0);
 }
 
+/// So it does if the next in line was polled before the place was given, and no other call comes.
+// G-11
+#[test]
+fn place_goes_on_to_one_polled_before() {
+    let bulkhead = Bulkhead::new(1).queue(9, SECOND);
+    let held = admit(&bulkhead, NOW).unwrap();
+    let idle = wait_until(&bulkhead, NOW, Some(at(800))).unwrap();
+    let mut second = wait(&bulkhead, at(500));
+    assert_eq!(second.poll(at(500)), waits_until(at(1500)));
+    let mut third = wait(&bulkhead, at(500));
+    assert_eq!(third.poll(at(500)), waits_until(at(1500)));
+    end(&bulkhead, held, at(600));
+    assert_eq!(second.waker.woken(), 1, "it must ask again when the first gives up");
+    assert_eq!(second.poll(at(600)), waits_until(at(800)));
+    assert_eq!(second.poll(at(700)), waits_until(at(800)));
+    assert_eq!(second.waker.woken(), 1, "once for each place");
+    second.cancel(at(700));
+    assert_eq!(third.waker.woken(), 1, "it is the next");
+    end(&bulkhead, third.admitted(at(800)), at(800));
+    idle.cancel(at(800));
+    assert_eq!(in_flight(&bulkhead), 0);
+}
+
 /// A call that has given up is given no place, even if it was never polled.
 #[test]
 fn place_is_not_given_past_patience() {
