@@ -4,7 +4,6 @@
 //! a ticket holds the number of such a slot and counts no references. Names that come first keep these slots for ever,
 //! whoever chose them. Then other names are looked up in the table, which takes longer and changes nothing else.
 
-use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,7 +173,7 @@ impl<E: Entry> Keyed<E> {
     ) -> Option<R> {
         match self.at_hand(destination) {
             Some(kept) => act(&Found::Kept(kept)),
-            None => self.look_up(destination, now, false, create, act),
+            None => self.look_up_apart(destination, now, false, create, act),
         }
     }
 
@@ -188,14 +187,13 @@ impl<E: Entry> Keyed<E> {
     ) -> Option<R> {
         match self.at_hand(destination) {
             Some(kept) => act(&Found::Kept(kept)),
-            None => self.look_up(destination, now, true, create, act),
+            None => self.look_up_apart(destination, now, true, create, act),
         }
     }
 
-    /// Uses the entry of `destination` in another slot or in the table. Not inlined, so that the code for an entry at
-    /// hand stays small.
+    // Not inlined, so that the code for an entry at hand stays small.
     #[inline(never)]
-    fn look_up<R>(
+    fn look_up_apart<R>(
         &self,
         destination: &str,
         now: Duration,
@@ -203,13 +201,24 @@ impl<E: Entry> Keyed<E> {
         create: impl Fn(&Arc<str>) -> E,
         act: impl Fn(&Found<'_, E>) -> Option<R>,
     ) -> Option<R> {
-        if let Cow::Owned(name) = bounded_name(destination) {
-            return self.look_up(&name, now, past_bound, create, act);
-        }
-        let hash = self.table.hash(destination);
-        match self.find_next(hash, destination) {
+        self.look_up(destination, now, past_bound, create, act)
+    }
+
+    /// Uses the entry of `destination` in another slot or in the table.
+    #[inline(always)]
+    pub(crate) fn look_up<R>(
+        &self,
+        destination: &str,
+        now: Duration,
+        past_bound: bool,
+        create: impl Fn(&Arc<str>) -> E,
+        act: impl Fn(&Found<'_, E>) -> Option<R>,
+    ) -> Option<R> {
+        let name = bounded_name(destination);
+        let hash = self.table.hash(&name);
+        match self.find_next(hash, &name) {
             Some(kept) => act(&Found::Kept(kept)),
-            None => self.look_up_in_table(hash, destination, now, past_bound, create, act),
+            None => self.look_up_in_table(hash, &name, now, past_bound, create, act),
         }
     }
 
@@ -257,7 +266,7 @@ impl<E: Entry> Keyed<E> {
     }
 
     /// Returns the entry of `destination` if it is among the next ones that are kept.
-    #[inline]
+    #[inline(always)]
     fn find_next(&self, hash: u64, destination: &str) -> Option<Kept<'_, E>> {
         let slots = self.next_slots();
         let mut slot = slot_of(hash, slots.len());

@@ -35,7 +35,7 @@ use crate::keyed::{Hold, Keyed};
 /// - A place that is given to a waiting call is its own until the call gives up. If the call is not polled by then, the
 ///   place goes on.
 /// - If the [table](Self::max_destinations) is full, a destination without a call in flight leaves for a newcomer, and
-///   nothing is lost. If each has one, calls to the newcomer are admitted without a limit.
+///   nothing is lost. If each that is looked at has one, calls to the newcomer are admitted without a limit.
 /// - A body that is not read holds its place. [`usage`](Self::usage) has the number of bodies that have not ended and
 ///   the age of the oldest.
 ///

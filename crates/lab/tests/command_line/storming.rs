@@ -207,7 +207,7 @@ fn what_cannot_be_is_refused() {
             "least must be at least 1 and at most the highest limit",
         ),
         ("storm ours+throttle:size=3", "size is not known here"),
-        ("storm ours+rate-limit:rate=-1", "from 0 to 10⁹, or infinite"),
+        ("storm ours+rate-limit:rate=-1", "0, from 10⁻⁶ to 10⁹, or infinite"),
         ("storm --file no/such.toml", "error: cannot read no/such.toml"),
         ("storm --clients 0", "0 is not in 1..=10000000"),
         ("budgets --failure-rates x", "not a number"),

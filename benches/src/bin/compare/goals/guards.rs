@@ -17,8 +17,9 @@ pub(super) const LINES: &[Line] = &[
         row: "guard-look-up",
         title: "look-up of a destination, each of 64 by turns",
         ours: "ours-among-64",
-        // The hash costs 54. Thirty processes, each with a seed of its own, had 108 to 113.
-        goals: &[goal(Instructions, AtMost(120.0))],
+        // The hash costs 54. The row is the difference to a rate limit of one destination, whose token is inlined: that
+        // of a destination in another slot is not, for 25. A name is compared with the longest that is kept as it is.
+        goals: &[goal(Instructions, AtMost(140.0))],
     },
     Line {
         part: GUARDS,
@@ -61,9 +62,10 @@ pub(super) const LINES: &[Line] = &[
         title: "rate limit, a token",
         ours: "ours",
         // The least code is 61, with std's lock and a bucket in integers: the aim is below it. Ours also finds the slot
-        // of its destination, counts the position of the token for reservations, and knows rates that servers imply.
+        // of its destination, counts the position of the token for reservations and the inflow, so that no token is
+        // given back twice, and knows rates that servers imply.
         goals: &[
-            goal(Instructions, AtMost(93.0)).aim(60.0),
+            goal(Instructions, AtMost(100.0)).aim(60.0),
             goal(Instructions, Shown(&["least"])),
             goal(Instructions, Shown(&["governor"])),
             goal(Allocations, AtMost(0.0)),
@@ -82,9 +84,10 @@ pub(super) const LINES: &[Line] = &[
         title: "bulkhead, a place taken and released at the head",
         ours: "ours",
         // The least code is 10: one count, and a ticket without content. Ours finds the slot of its destination twice.
-        // Its release looks for calls in line. Its pass has three forms, and goes through memory with the answers.
+        // Its release looks for calls in line. Its pass has three forms, and goes through memory with the answers. A
+        // ticket may also hold nothing, for a destination without a place.
         goals: &[
-            goal(Instructions, AtMost(97.0)).aim(60.0),
+            goal(Instructions, AtMost(110.0)).aim(60.0),
             goal(Instructions, Shown(&["least"])),
             goal(Allocations, AtMost(0.0)),
         ],
@@ -101,9 +104,9 @@ pub(super) const LINES: &[Line] = &[
         row: "guard-adaptive",
         title: "adaptive limit, a place and its sample",
         ours: "ours",
-        // The least code is 39, of which the sample is 29. Ours is a bulkhead's 94 and such a sample.
+        // The least code is 39, of which the sample is 29. Ours is a bulkhead's 106 and such a sample.
         goals: &[
-            goal(Instructions, AtMost(139.0)).aim(100.0),
+            goal(Instructions, AtMost(153.0)).aim(100.0),
             goal(Instructions, Shown(&["least"])),
             goal(Allocations, AtMost(0.0)),
         ],
@@ -116,7 +119,7 @@ pub(super) const LINES: &[Line] = &[
         // The least code is 25, std's lock included. Ours finds the slot of its destination twice. Behind the lock it
         // also looks if the entry has left the table, and keeps the latest moment and the first one of the window.
         goals: &[
-            goal(Instructions, AtMost(141.0)).aim(60.0),
+            goal(Instructions, AtMost(151.0)).aim(60.0),
             goal(Instructions, Shown(&["least"])),
             goal(Allocations, AtMost(0.0)),
         ],
@@ -187,7 +190,7 @@ pub(super) const LINES: &[Line] = &[
         goals: &[
             // Ours is 5,850: the retry layer is 1,810, and the deadline in the extensions is 900, which no peer has.
             // Two guards, the attempt timeout and errors in boxes are the rest. The aim is 1,170 less.
-            goal(Instructions, Times(0.78, &["resilience-stack", "seatbelt-stack"])).aim(0.6),
+            goal(Instructions, Times(0.82, &["resilience-stack", "seatbelt-stack"])).aim(0.6),
             goal(Instructions, Shown(&["ours-retry"])),
             // Services inside may read the deadline in the extensions. The first one of a request takes three:
             // `http` allocates the map, its table and the value. `least-extension` does no more than that.

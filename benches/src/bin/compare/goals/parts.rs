@@ -187,8 +187,8 @@ pub(super) const LINES: &[Line] = &[
         row: "body",
         title: "past the cap of what is kept",
         ours: "ours-past-cap",
-        // A chunk that is passed through costs 105: a frame has room for trailers, and is moved twice.
-        goals: &[goal(Instructions, AtMost(107.0))],
+        // A chunk that is passed through costs 113: a frame has room for trailers, and is moved twice.
+        goals: &[goal(Instructions, AtMost(115.0))],
     },
     Line {
         part: BODIES,
@@ -239,7 +239,7 @@ pub(super) const LINES: &[Line] = &[
         title: "replaying it, of 64 MiB",
         ours: "ours-replaying",
         // 44 are the loop, as in the bare row; the rest is the lock, the position and the clone of the chunk.
-        goals: &[goal(Instructions, AtMost(91.0))],
+        goals: &[goal(Instructions, AtMost(107.0))],
     },
     Line {
         part: BODIES,
@@ -247,7 +247,7 @@ pub(super) const LINES: &[Line] = &[
         title: "replaying it, of 4 MiB",
         ours: "ours-replaying",
         // The same, with the second reader's creation and end divided among 256 chunks.
-        goals: &[goal(Instructions, AtMost(98.5))],
+        goals: &[goal(Instructions, AtMost(114.0))],
     },
     Line {
         part: MEMORY,

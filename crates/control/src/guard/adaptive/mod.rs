@@ -59,7 +59,7 @@ pub use window::LimitWindow;
 ///   by choice.
 /// - If the [table](Self::max_destinations) is full, a destination without a call in flight leaves for a newcomer: one
 ///   without a sample first, otherwise the one that was used least recently. The limit that was found is lost. If each
-///   has a call in flight, calls to the newcomer are admitted without a limit.
+///   that is looked at has a call in flight, calls to the newcomer are admitted without a limit.
 ///
 /// ```
 /// use std::time::Duration;

@@ -260,7 +260,7 @@ impl RateLimit {
         now: Duration,
         act: impl Fn(&Found<'_, Limiter>) -> Option<R>,
     ) -> Option<R> {
-        let own = self.limiters.with(destination, now, self.create(), &act);
+        let own = self.limiters.look_up(destination, now, false, self.create(), &act);
         own.or_else(|| act(&self.limiters.shared()?))
     }
 }

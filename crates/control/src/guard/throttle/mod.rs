@@ -40,7 +40,8 @@ use window::{Requests, Window};
 /// - A refusal has no known wait: the next call may be admitted.
 /// - If the [table](Self::max_destinations) is full, a destination without a call in flight leaves for a newcomer: one
 ///   without counts first, otherwise the one that was used least recently. Its counts are lost, so ten more calls pass
-///   to a server that refuses them. If each has a call in flight, calls to the newcomer are admitted without counts.
+///   to a server that refuses them. If each that is looked at has a call in flight, calls to the newcomer are admitted
+///   without counts.
 ///
 /// ```
 /// use std::time::Duration;

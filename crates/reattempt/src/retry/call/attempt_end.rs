@@ -197,7 +197,7 @@ where
         let responded = self.responded(result);
         let policy = &self.shared.policy;
         let error = result.as_ref().err().map(M::view);
-        let attempt = FailedAttempt {
+        let mut attempt = FailedAttempt {
             number: self.number,
             now,
             refused: policy.settings.protocol.refusal(result.as_ref().map_err(M::view)),
@@ -214,6 +214,8 @@ where
         }
         if K::is_from_fallback(result.as_ref().map_err(M::view)) {
             self.context.void_key();
+            // A guard that refused the backup has refused another server's attempt.
+            attempt.refused = None;
         }
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
         let progress = retrying.progress.get_or_insert_with(|| {
