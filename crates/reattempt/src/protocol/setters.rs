@@ -288,9 +288,11 @@ impl Http {
     /// - No connection could be made, or a layer on this side refused the attempt, and the request's body had been
     ///   polled before. An empty body counts as polled once a client asks for its length.
     ///
-    /// Bodies that are sent by reqwest show no sign of the last kind. If a service of your own follows redirects, or
-    /// sends a request twice, use `true`. If the client follows none, such as a reqwest client with
-    /// `redirect::Policy::none()`, use `false`. A POST is then retried after 429 or a refused connection.
+    /// A `REFUSED_STREAM` or GOAWAY that ends a later hop shows no sign, because the body may have been polled
+    /// for a first hop too. Bodies that are sent by reqwest show no sign of the last kind. If a service of your
+    /// own follows redirects, or sends a request twice, use `true`. If the client follows none, such as a reqwest
+    /// client with `redirect::Policy::none()`, use `false`. A POST is then retried after 429 or a refused
+    /// connection.
     /// It is best to place tower-http's `FollowRedirect` outside the retry layer.
     #[must_use]
     pub fn redirects_below(mut self, follows: bool) -> Self {
