@@ -71,7 +71,7 @@ pub(crate) const GRPC_WORDS: &[&str] = &[
 pub(crate) const GRPC_ALLOWED: &[(&str, &str)] = &[
     ("crates/reattempt/src/grpc/", "the module of everything that is gRPC's"),
     ("crates/reattempt/src/lib.rs", "the features and the re-exports"),
-    ("crates/reattempt/src/guide.rs", "a page for each client, tonic's among them"),
+    ("crates/reattempt/src/guide/mod.rs", "a page for each client, tonic's among them"),
     ("crates/reattempt/src/order.rs", "the page on the order of layers, gRPC's among them"),
 ];
 

@@ -11,15 +11,15 @@
 )]
 
 #[allow(dead_code, reason = "only what the models use")]
-#[path = "../../reattempt/src/guard/pace/queue.rs"]
+#[path = "../../../reattempt/src/guard/pace/queue.rs"]
 mod queue;
-#[path = "loom/queue.rs"]
+#[path = "queue.rs"]
 mod queue_model;
-#[path = "loom/race.rs"]
+#[path = "race.rs"]
 mod race;
-#[path = "../../reattempt/src/guard/pace/sync.rs"]
+#[path = "../../../reattempt/src/guard/pace/sync.rs"]
 mod sync;
-#[path = "loom/turns.rs"]
+#[path = "turns.rs"]
 mod turns;
 
 use loom::thread;

@@ -5,47 +5,47 @@
 #![cfg(loom)]
 
 #[allow(unreachable_pub, reason = "the crate exports it")]
-#[path = "../src/bounded_name.rs"]
+#[path = "../../src/bounded_name.rs"]
 mod bounded_name;
 #[allow(dead_code, reason = "only what the models use")]
-#[path = "../src/budget/bucket.rs"]
+#[path = "../../src/budget/bucket.rs"]
 mod bucket;
-#[path = "loom/caution.rs"]
+#[path = "caution.rs"]
 mod caution;
 #[allow(dead_code, reason = "only what the models use")]
-#[path = "../src/budget/cautious.rs"]
+#[path = "../../src/budget/cautious.rs"]
 mod cautious;
-#[path = "loom/circuit.rs"]
+#[path = "circuit.rs"]
 mod circuit;
 #[allow(dead_code, reason = "only what the models use")]
-#[path = "../src/destination_table.rs"]
+#[path = "../../src/destination_table.rs"]
 mod destination_table;
-#[path = "loom/endpoints.rs"]
+#[path = "endpoints.rs"]
 mod endpoints_model;
-#[path = "loom/keyed.rs"]
+#[path = "keyed.rs"]
 mod keyed_model;
-#[path = "loom/limiter.rs"]
+#[path = "limiter.rs"]
 mod limiter_model;
 #[allow(dead_code, unreachable_pub, reason = "only what the models use")]
-#[path = "../src/guard/line.rs"]
+#[path = "../../src/guard/line.rs"]
 mod line;
-#[path = "loom/server_load.rs"]
+#[path = "server_load.rs"]
 mod load_model;
-#[path = "loom/memory.rs"]
+#[path = "memory.rs"]
 mod memory_model;
 #[allow(dead_code, reason = "only what the models use")]
-#[path = "../src/budget/not_full.rs"]
+#[path = "../../src/budget/not_full.rs"]
 mod not_full;
-#[path = "loom/places.rs"]
+#[path = "places.rs"]
 mod places_model;
-#[path = "../src/sync.rs"]
+#[path = "../../src/sync.rs"]
 mod sync;
-#[path = "../src/guard/time.rs"]
+#[path = "../../src/guard/time.rs"]
 mod time;
-#[path = "loom/window.rs"]
+#[path = "window.rs"]
 mod window_model;
 #[allow(dead_code, reason = "only what the models use")]
-#[path = "../src/endpoints/words.rs"]
+#[path = "../../src/endpoints/words.rs"]
 mod words;
 
 use std::sync::Arc;

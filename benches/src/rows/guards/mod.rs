@@ -29,10 +29,10 @@ use crate::inner::Answers;
 use crate::requests::{Body, fresh};
 
 #[cfg(feature = "peers")]
-#[path = "guards/peers.rs"]
+#[path = "peers.rs"]
 mod peers;
 #[cfg(feature = "peers")]
-#[path = "guards/stacks.rs"]
+#[path = "stacks.rs"]
 mod stacks;
 
 pub(super) const ROWS: &[Row] = &[

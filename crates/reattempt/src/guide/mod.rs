@@ -14,28 +14,28 @@
 //! | [`logs`] | reports, observers, counters and instruments | tracing 0.1, opentelemetry 0.33 |
 //! | [`testing`] | tests under a paused clock; settings that turn retries off | tokio 1 |
 
-#[doc = include_str!("guide/axum.md")]
+#[doc = include_str!("axum.md")]
 pub mod axum {}
 
-#[doc = include_str!("guide/boxed.md")]
+#[doc = include_str!("boxed.md")]
 pub mod boxed {}
 
-#[doc = include_str!("guide/generic.md")]
+#[doc = include_str!("generic.md")]
 pub mod generic {}
 
-#[doc = include_str!("guide/hyper.md")]
+#[doc = include_str!("hyper.md")]
 pub mod hyper {}
 
-#[doc = include_str!("guide/logs.md")]
+#[doc = include_str!("logs.md")]
 pub mod logs {}
 
 #[cfg(feature = "reqwest")]
-#[doc = include_str!("guide/reqwest.md")]
+#[doc = include_str!("reqwest.md")]
 pub mod reqwest {}
 
-#[doc = include_str!("guide/testing.md")]
+#[doc = include_str!("testing.md")]
 pub mod testing {}
 
 #[cfg(feature = "tonic")]
-#[doc = include_str!("guide/tonic.md")]
+#[doc = include_str!("tonic.md")]
 pub mod tonic {}
