@@ -2,4 +2,19 @@
 //! their place.
 
 pub(super) use std::sync::atomic::{AtomicUsize, Ordering};
-pub(super) use std::sync::{Mutex, MutexGuard};
+pub(super) use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A lock whose holder may panic: a body's poll does. What it protects is kept valid by its users.
+#[derive(Debug, Default)]
+pub(super) struct Lock<T>(Mutex<T>);
+
+impl<T> Lock<T> {
+    pub(super) fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    #[inline]
+    pub(super) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -7,9 +7,8 @@
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
-use parking_lot::Mutex;
-
 use crate::frames::Freed;
+use crate::sync::Lock;
 
 /// The number of a reader of one body. A wider one would make every request larger.
 pub(super) type ReaderId = u32;
@@ -68,7 +67,7 @@ pub(super) struct Wakers {
 }
 
 #[derive(Default)]
-struct List(Mutex<Contents>);
+struct List(Lock<Contents>);
 
 #[derive(Default)]
 struct Contents {

@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use parking_lot::Mutex;
-
+use crate::sync::Lock;
 use crate::wakers::{ReaderId, Waiting};
 
 /// A watch on one reader of a [`ReplayBody`](crate::ReplayBody), from
@@ -96,7 +95,7 @@ impl fmt::Debug for ReplayWatch {
 /// The watched readers of one body. Its lock may be taken while that of the body is held, never the other
 /// way round.
 #[derive(Default)]
-pub(super) struct Watched(Mutex<Contents>);
+pub(super) struct Watched(Lock<Contents>);
 
 #[derive(Default)]
 struct Contents {

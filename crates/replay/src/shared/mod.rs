@@ -15,16 +15,15 @@ mod reader;
 mod sole_reader;
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::task::Waker;
-
-use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::ReplayError;
 use crate::frames::{Frames, Freed, Next};
 use crate::memory::Allowance;
 use crate::prefetched::Prefetched;
 use crate::progress::Length;
+use crate::sync::Lock;
 use crate::wakers::{Afterwards, ReaderId, Waiting, Wakers};
 use crate::watch::Watched;
 
@@ -39,7 +38,7 @@ const NOBODY: ReaderId = ReaderId::MAX;
 struct Shared<B> {
     /// The size hint of the caller's body before anything was read.
     length: Length,
-    state: Mutex<State<B>>,
+    state: Lock<State<B>>,
 }
 
 struct State<B> {

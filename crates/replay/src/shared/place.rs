@@ -9,11 +9,11 @@
 //!
 //! Each path with a fresh answer ends in `finish_poll`.
 
+use std::sync::MutexGuard;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
-use parking_lot::{Mutex, MutexGuard};
 use sync_wrapper::SyncWrapper;
 
 use super::sole_reader::SoleReader;
@@ -24,6 +24,7 @@ use crate::memory::least_charge;
 use crate::progress::{
     self, Polled, PolledFrom, Progress, data_of, is_data, length_of, panic_error,
 };
+use crate::sync::Lock;
 use crate::wakers::{Afterwards, ReaderId};
 
 /// The position of one reader.
@@ -46,11 +47,11 @@ where
     /// Polls a shared body. The fast path, written out here, keeps and returns fresh data of the leader and
     /// wakes no reader.
     #[inline(never)]
-    pub(super) fn poll_frame(&mut self, shared: &Mutex<State<B>>, cx: &mut Context<'_>) -> Polled {
+    pub(super) fn poll_frame(&mut self, shared: &Lock<State<B>>, cx: &mut Context<'_>) -> Polled {
         let mut guard = shared.lock();
         let state = &mut *guard;
         if state.leader != self.id {
-            return self.poll_kept(guard, cx);
+            return self.poll_kept(shared, guard, cx);
         }
         let Some(source) = &mut state.source else { return self.poll_any(guard, cx) };
         let unless_it_panics = Panicked { stage: &mut state.stage, leader: &mut state.leader };
@@ -96,7 +97,12 @@ where
 
     /// Returns a frame that was kept and stays, or continues as the last reader.
     #[inline(never)]
-    fn poll_kept(&mut self, mut guard: MutexGuard<'_, State<B>>, cx: &mut Context<'_>) -> Polled {
+    fn poll_kept(
+        &mut self,
+        shared: &Lock<State<B>>,
+        mut guard: MutexGuard<'_, State<B>>,
+        cx: &mut Context<'_>,
+    ) -> Polled {
         let state = &mut *guard;
         if !state.has_cancelled(self.id)
             && let Some((data, last)) = state.frames.advance_data(self.position)
@@ -113,7 +119,6 @@ where
             && let Some(sole) = state.hand_over(self.id, self.position)
         {
             let waited = (state.lone.take(), state.wakers.take());
-            let shared = MutexGuard::mutex(&guard);
             drop(guard);
             drop(waited);
             self.sole = Some(SyncWrapper::new(sole));
@@ -124,7 +129,7 @@ where
 
     /// Polls a body whose only reader this is.
     #[inline(always)]
-    pub(super) fn poll_sole(&mut self, shared: &Mutex<State<B>>, cx: &mut Context<'_>) -> Polled {
+    pub(super) fn poll_sole(&mut self, shared: &Lock<State<B>>, cx: &mut Context<'_>) -> Polled {
         let Some(sole) = &mut self.sole else { return Poll::Ready(None) };
         // Other readers cannot continue, but `source_failed` may still be called on them.
         let failed = || shared.lock().stage = Stage::Failed;

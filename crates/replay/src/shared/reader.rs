@@ -5,7 +5,6 @@ use std::task::Context;
 
 use bytes::Bytes;
 use http_body::{Body, SizeHint};
-use parking_lot::Mutex;
 
 use super::place::Place;
 use super::{NOBODY, Shared, Source, Stage, State, Whole};
@@ -14,6 +13,7 @@ use crate::frames::Frames;
 use crate::memory::Allowance;
 use crate::prefetched::Prefetched;
 use crate::progress::{End, Length, Polled, Progress};
+use crate::sync::Lock;
 use crate::wakers::{ReaderId, wake_all};
 use crate::watch::{ReplayWatch, Watched};
 
@@ -68,7 +68,7 @@ impl<B> Reader<B> {
             watched: None,
         };
         state.store_prefetched(prefetched);
-        Self::at_start(Arc::new(Shared { length, state: Mutex::new(state) }), FIRST)
+        Self::at_start(Arc::new(Shared { length, state: Lock::new(state) }), FIRST)
     }
 
     fn at_start(shared: Arc<Shared<B>>, id: ReaderId) -> Self {

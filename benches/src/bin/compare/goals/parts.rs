@@ -203,7 +203,8 @@ pub(super) const LINES: &[Line] = &[
         title: "kept by reference, ours",
         ours: "ours-keeping",
         // Ours also has the position of each reader, the leader, and the end or panic of the source.
-        goals: &[goal(Instructions, Times(1.47, &["least-keeping"]))],
+        // The lock is std's: 16 instructions more than parking_lot's, which least uses, and four crates less.
+        goals: &[goal(Instructions, Times(1.61, &["least-keeping"]))],
     },
     Line {
         part: BODIES,
@@ -284,9 +285,9 @@ pub(super) const LINES: &[Line] = &[
         title: "default features, above hyper-util with HTTP/2 and tower",
         ours: "ours",
         goals: &[
-            // Eight are ours. Locks are five, random numbers three, arc-swap two; the others are a hasher, dates, ids
-            // and types by name. The aim would need locks and random numbers of our own.
-            goal(Crates, AtMost(22.0)).aim(16.0),
+            // Eight are ours. Random numbers are three, arc-swap two; the others are a hasher, dates and types by
+            // name.
+            goal(Crates, AtMost(17.0)),
             // Machine code is 345 KB, of which our crates are 182; the rest are instances of std, http, hyper and
             // hashbrown for our types. Tables for unwinding are 108 KB, constants and relocations 46. A program built
             // for size (`opt-level = "s"`, LTO, `panic = "abort"`) grows by 212 KB.
