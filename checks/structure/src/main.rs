@@ -4,7 +4,8 @@
 //! structure [--root FOLDER] [--update | --figures]
 //! ```
 //!
-//! Without an option it prints each broken rule with its place and remedy. `--update` writes the
+//! Without an option it prints each broken rule with its place and remedy. A long file and a copy are warnings if a
+//! comment there gives the reason. `--update` writes the
 //! lists again: `api/CRATE.txt`, and `known.txt`, which only becomes shorter. `--figures` prints
 //! the figures of each crate. The lists of the rules are in `rules.rs`.
 
@@ -13,9 +14,11 @@ mod costs;
 mod figures;
 mod graph;
 mod imports;
+mod limits;
 mod modules;
 mod report;
 mod rules;
+mod shells;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -53,12 +56,17 @@ fn run() -> Result<(), String> {
         }
     }
     let mut sources = source::read(&root)?;
+    let shells = shells::violations(&sources);
     let crates = crates(&mut sources)?;
     if figures {
         print!("{}", figures::figures(&sources, &crates));
         return Ok(());
     }
     let mut violations = text::violations(&sources);
+    violations.extend(shells);
+    let (broken, warnings) = limits::violations(&sources);
+    violations.extend(broken);
+    warnings.iter().for_each(|text| eprintln!("warning: {text}"));
     violations.extend(crates.iter().flat_map(|(_, modules)| cycles(modules)));
     let page = |path: &str| read_or_empty(&root.join(path));
     violations.extend(costs::violations(&page(rules::README)?, &page(rules::RESULTS)?));

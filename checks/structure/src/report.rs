@@ -15,10 +15,12 @@ pub(crate) enum Rule {
     FileLength,
     LineLength,
     Cost,
+    Shell,
+    Reason,
 }
 
 impl Rule {
-    const ALL: [Rule; 9] = [
+    const ALL: [Rule; 11] = [
         Rule::Cycle,
         Rule::Layer,
         Rule::Grpc,
@@ -28,9 +30,11 @@ impl Rule {
         Rule::FileLength,
         Rule::LineLength,
         Rule::Cost,
+        Rule::Shell,
+        Rule::Reason,
     ];
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Rule::Cycle => "cycle",
             Rule::Layer => "layer",
@@ -41,6 +45,8 @@ impl Rule {
             Rule::FileLength => "file-length",
             Rule::LineLength => "line-length",
             Rule::Cost => "cost",
+            Rule::Shell => "shell",
+            Rule::Reason => "reason",
         }
     }
 
@@ -52,11 +58,24 @@ impl Rule {
                 "move it to crates/reattempt/src/grpc; generic code knows a trait or a value"
             }
             Rule::Opening => "open with a noun phrase (type) or a third-person verb (function)",
-            Rule::Copy => "move the shared lines into one function",
+            Rule::Copy => {
+                "move the shared lines into one function, or give a reason in the copy: \
+                 `// structure(copy): …`"
+            }
             Rule::TestName => "name it subject_condition_result; the rest is a doc line above it",
             Rule::LineLength => "break the line; only tables and links may be longer",
             Rule::Cost => "copy the row from benches/RESULTS.md, which `benches/compare` writes",
-            Rule::FileLength => "find the second thing in the file and give it one of its own",
+            Rule::FileLength => {
+                "find the second thing in the file and give it one of its own; if there is none, \
+                 write the reason: `// structure(file-length): …`"
+            }
+            Rule::Shell => {
+                "make it one mechanism with a value for each file, or list the files with the \
+                 reason in checks/structure/src/rules.rs"
+            }
+            Rule::Reason => {
+                "write `// structure(file-length): …` or `// structure(copy): …` where that rule is broken"
+            }
         }
     }
 }
@@ -68,6 +87,13 @@ pub(crate) struct Violation {
     pub(crate) file: String,
     pub(crate) line: usize,
     pub(crate) what: String,
+}
+
+impl Violation {
+    /// Returns the place, the rule and what breaks it.
+    pub(crate) fn text(&self) -> String {
+        format!("{}:{}: {}: {}", self.file, self.line, self.rule.name(), self.what)
+    }
 }
 
 /// The number of known violations of a rule in a file.
@@ -115,8 +141,7 @@ pub(crate) fn compare(violations: &[Violation], known: &Known) -> Vec<String> {
         if now > listed {
             let mut text = String::new();
             for violation in violations.iter().filter(|it| it.rule == *rule && it.file == *file) {
-                let (line, what) = (violation.line, &violation.what);
-                let _ = writeln!(text, "{file}:{line}: {}: {what}", rule.name());
+                let _ = writeln!(text, "{}", violation.text());
             }
             if *listed > 0 {
                 let _ = writeln!(text, "  {listed} of these are known, {} too many", now - listed);

@@ -3,7 +3,11 @@
 /// The crates whose public API is listed and whose figures are printed, by folder.
 pub(crate) const CRATES: &str = "crates";
 
-/// The most lines of a source file outside tests.
+/// The page of these lists.
+pub(crate) const RULES: &str = "checks/structure/src/rules.rs";
+
+/// The most lines of a source file outside tests. A file with one thing in it may be longer, with its reason
+/// ([`REASON`]).
 pub(crate) const FILE_LINES: usize = 400;
 
 /// The most characters of a line in a comment and in [`PAGE`]. rustfmt bounds the lines of code.
@@ -36,8 +40,57 @@ pub(crate) const COST_COLUMNS: &[(&str, &str)] = &[("tower by hand", "tower by h
 /// The most characters in the name of a test.
 pub(crate) const TEST_NAME: usize = 40;
 
-/// The number of equal lines in two files that counts as a copy.
+/// The number of equal lines in two files that counts as a copy, unless one of them has a reason ([`REASON`]).
 pub(crate) const EQUAL_LINES: usize = 12;
+
+/// The start of a comment that turns a broken rule into a warning: the name of the rule, `): ` and a reason follow.
+pub(crate) const REASON: &str = "// structure(";
+
+/// The fewest words of a reason.
+pub(crate) const REASON_WORDS: usize = 3;
+
+/// The number of functions in a row, with the same names in [`SHELL_FILES`] files, that counts as a shell. Methods of
+/// trait implementations alone are none: the trait chose their names.
+pub(crate) const SHELL_NAMES: usize = 4;
+
+/// The number of files with the same names that counts as a shell.
+pub(crate) const SHELL_FILES: usize = 3;
+
+/// The files whose shells stand, each set with its reason. An entry without a shell is reported.
+pub(crate) const SHELLS: &[(&[&str], &str)] = &[
+    (
+        &[
+            "crates/control/src/guard/adaptive/mod.rs",
+            "crates/control/src/guard/send_rate/mod.rs",
+            "crates/control/src/guard/throttle/mod.rs",
+        ],
+        "stands until guards share one shell around their rules",
+    ),
+    (
+        &[
+            "crates/control/src/guard/adaptive/settings.rs",
+            "crates/control/src/guard/send_rate/settings.rs",
+            "crates/control/src/guard/throttle/settings.rs",
+        ],
+        "stands until guards share one shell around their rules",
+    ),
+    (
+        &[
+            "crates/reattempt/src/grpc/metrics/body.rs",
+            "crates/reattempt/src/grpc/metrics/counted.rs",
+            "crates/reattempt/src/guard/body.rs",
+        ],
+        "stands until the bodies that watch another share one wrapper",
+    ),
+    (
+        &[
+            "crates/reattempt/src/grpc/metrics/service.rs",
+            "crates/reattempt/src/grpc/service_config/service.rs",
+            "crates/reattempt/src/retry/service.rs",
+        ],
+        "`Service` and the accessors of a middleware, whose names are tower's",
+    ),
+];
 
 /// The words that no doc comment opens with.
 pub(crate) const OPENINGS: &[&str] =

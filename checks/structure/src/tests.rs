@@ -4,8 +4,9 @@ use crate::graph::graphs;
 use crate::imports::references;
 use crate::modules::Modules;
 use crate::report::{Rule, compare, count, list, parse_known, shorter};
+use crate::rules::SHELLS;
 use crate::source::{Sources, parse_all};
-use crate::{api, costs, cycles, misplaced, text};
+use crate::{api, costs, cycles, limits, misplaced, shells, text};
 
 fn sources(files: &[(&str, &str)]) -> Sources {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
@@ -247,18 +248,142 @@ fn test_name_is_measured_inside_macros_too() {
     assert_eq!(lines_of(Rule::TestName, "tests/a.rs", &text), [2, 5]);
 }
 
+/// The places of the broken limits and of the reasons for none, and the warnings.
+fn limits_of(files: &[(&str, &str)]) -> (Vec<(Rule, String, usize)>, Vec<String>) {
+    let (found, warnings) = limits::violations(&sources(files));
+    (found.into_iter().map(|it| (it.rule, it.file, it.line)).collect(), warnings)
+}
+
 #[test]
 fn long_file_is_named_unless_it_is_a_test() {
     let text = "\n".repeat(401);
-    assert_eq!(lines_of(Rule::FileLength, "src/a.rs", &text), [401]);
-    assert!(lines_of(Rule::FileLength, "src/a.rs", &text[1..]).is_empty());
-    assert!(lines_of(Rule::FileLength, "tests/a.rs", &text).is_empty());
+    let named = vec![(Rule::FileLength, "src/a.rs".to_owned(), 401)];
+    assert_eq!(limits_of(&[("src/a.rs", &text)]), (named, vec![]));
+    assert_eq!(limits_of(&[("src/a.rs", &text[1..])]).0, []);
+    assert_eq!(limits_of(&[("tests/a.rs", &text)]).0, []);
+}
+
+/// The comment may stand anywhere in the file.
+#[test]
+fn long_file_with_a_reason_is_a_warning() {
+    for (before, after) in [(0, 400), (400, 0)] {
+        let reason = "// structure(file-length): one state machine\n";
+        let text = format!("{}{reason}{}", "\n".repeat(before), "\n".repeat(after));
+        let warning = "src/a.rs:401: file-length: 401 lines, at most 400: one state machine";
+        assert_eq!(limits_of(&[("src/a.rs", &text)]), (vec![], vec![warning.to_owned()]));
+    }
+}
+
+/// It is a violation of its own, so that none outlives its cause.
+#[test]
+fn reason_for_no_broken_limit_is_found() {
+    let long = "\n".repeat(401);
+    let found = |text: &str| limits_of(&[("src/a.rs", text)]).0.into_iter().map(|it| it.0);
+    let reason = "// structure(file-length): one state machine\n";
+    assert!(found(reason).eq([Rule::Reason]));
+    for not_one in
+        ["file-length): too short", "cycle): both need each other", "file-length) one two three"]
+    {
+        let text = format!("// structure({not_one}\n{long}");
+        assert!(found(&text).eq([Rule::FileLength, Rule::Reason]), "{not_one}");
+    }
 }
 
 /// The places of the copies in two files.
 fn copies(a: (&str, &str), b: (&str, &str)) -> Vec<(String, usize)> {
-    let found = text::violations(&sources(&[a, b]));
-    found.into_iter().filter(|it| it.rule == Rule::Copy).map(|it| (it.file, it.line)).collect()
+    let found = limits_of(&[a, b]).0;
+    let copies = found.into_iter().filter(|it| it.0 == Rule::Copy);
+    copies.map(|(_, file, line)| (file, line)).collect()
+}
+
+/// A reason stands in the copy or on the line above it, and does not hide the lines around it.
+#[test]
+fn copy_with_a_reason_is_a_warning() {
+    let lines: Vec<_> = (0..14).map(|number| format!("const C{number}: u8 = 0;")).collect();
+    let reason = "// structure(copy): a macro would hide it".to_owned();
+    for (place, warns) in [(0, false), (1, true), (2, true), (8, true), (14, true), (15, false)] {
+        let mut b = [vec!["fn f() {}".into()], lines.clone(), vec!["fn g() {}".into()]].concat();
+        b.insert(place, reason.clone());
+        let (found, warnings) =
+            limits_of(&[("a/src/a.rs", &lines.join("\n")), ("b/src/b.rs", &b.join("\n"))]);
+        let rules: Vec<_> = found.iter().map(|it| it.0).collect();
+        if warns {
+            assert_eq!((rules, warnings.len()), (vec![], 1), "{place}");
+            assert!(warnings[0].ends_with("as in a/src/a.rs:1: a macro would hide it"), "{place}");
+        } else {
+            assert_eq!((rules, warnings.len()), (vec![Rule::Copy, Rule::Reason], 0), "{place}");
+        }
+    }
+}
+
+/// A file with these functions, of which those with a `!` are methods of a trait.
+fn file_of(names: &str) -> String {
+    let of = |name: &str| match name.strip_suffix('!') {
+        Some(name) => format!("impl T for A {{ fn {name}(&self) {{}} }}\n"),
+        None => format!("impl A {{ pub const fn {name}() {{}} }}\n"),
+    };
+    names.split(' ').map(of).collect()
+}
+
+/// The texts of the shells in files with these functions, and with these entries in the list.
+fn shells_of(files: &[(&str, &str)], explained: &[(&[&str], &str)]) -> Vec<String> {
+    let texts: Vec<_> = files.iter().map(|(path, names)| (*path, file_of(names))).collect();
+    let files: Vec<_> = texts.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    let found = shells::judged(&sources(&files), explained);
+    found.into_iter().map(|it| format!("{}: {}", it.file, it.what)).collect()
+}
+
+#[test]
+fn shell_in_three_files_is_found() {
+    let three = [
+        ("a.rs", "new queue max admit! end! a"),
+        ("b.rs", "b queue max admit! end! retire"),
+        ("c.rs", "new queue max admit! end! c"),
+    ];
+    let text = "a.rs: `queue, max, admit, end` in 3 files: a.rs:2 b.rs:2 c.rs:2";
+    assert_eq!(shells_of(&three, &[]), [text]);
+    assert!(shells_of(&three[..2], &[]).is_empty());
+    let text = file_of(three[0].1);
+    let root = ("src/lib.rs", "mod a; mod b;\n#[cfg(test)]\nmod c;");
+    let file = |path| (path, text.as_str());
+    let in_test = [root, file("src/a.rs"), file("src/b.rs"), file("src/c.rs")];
+    assert!(shells::judged(&sources(&in_test), &[]).is_empty());
+    let other_order = [three[0], three[1], ("c.rs", "max queue admit! end!")];
+    assert!(shells_of(&other_order, &[]).is_empty());
+}
+
+#[test]
+fn shell_is_one_text_however_long() {
+    let names = "new queue max admit! end! fmt!";
+    let four = ["a.rs", "b.rs", "c.rs", "d.rs"].map(|path| (path, names));
+    let found = shells_of(&four, &[]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("`new, queue, max, admit, end, fmt` in 4 files"), "{found:?}");
+}
+
+#[test]
+fn methods_of_traits_alone_are_no_shell() {
+    let three = ["a.rs", "b.rs", "c.rs"].map(|path| (path, "admit! end! renew! check!"));
+    assert!(shells_of(&three, &[]).is_empty());
+    let three = three.map(|(path, names)| (path, format!("new {names}")));
+    let three = three.each_ref().map(|(path, names)| (*path, names.as_str()));
+    assert_eq!(shells_of(&three, &[]).len(), 1);
+}
+
+#[test]
+fn explained_shell_is_no_violation() {
+    let names = "new queue admit! end!";
+    let three = ["a.rs", "b.rs", "c.rs"].map(|path| (path, names));
+    let entry: &[(&[&str], &str)] = &[(&["a.rs", "b.rs", "c.rs"], "why")];
+    assert!(shells_of(&three, entry).is_empty());
+    let fourth = [three.as_slice(), &[("d.rs", names)]].concat();
+    assert_eq!(shells_of(&fourth, entry).len(), 2, "a new file, and an entry without a shell");
+    assert!(shells_of(&three[..2], entry)[0].contains("no shell is left in a.rs b.rs c.rs"));
+}
+
+#[test]
+fn each_explained_shell_has_a_reason() {
+    assert!(SHELLS.iter().all(|(files, why)| files.len() >= 3 && why.split(' ').count() > 4));
 }
 
 #[test]

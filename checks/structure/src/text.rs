@@ -1,16 +1,12 @@
-//! The rules about lines: gRPC in generic code, doc openings, copies, lengths.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! The rules about lines: gRPC in generic code, doc openings, names and lines that are too long.
 
 use crate::report::{Rule, Violation};
-use crate::rules::{
-    EQUAL_LINES, FILE_LINES, GENERIC, GRPC_ALLOWED, GRPC_WORDS, LINE, OPENINGS, PAGE, TEST_NAME,
-};
+use crate::rules::{GENERIC, GRPC_ALLOWED, GRPC_WORDS, LINE, OPENINGS, PAGE, TEST_NAME};
 use crate::source::{Source, Sources};
 
 /// Checks the lines of all sources.
 pub(crate) fn violations(sources: &Sources) -> Vec<Violation> {
-    let mut found = copies(sources);
+    let mut found = vec![];
     for source in sources.values() {
         let mut add = |rule, line, what| {
             found.push(Violation { rule, file: source.path.clone(), line, what });
@@ -25,10 +21,6 @@ pub(crate) fn violations(sources: &Sources) -> Vec<Violation> {
         let comments = source.lines().filter(|(_, line)| line.trim_start().starts_with("//"));
         for (line, length) in long_lines(comments) {
             add(Rule::LineLength, line, format!("{length} characters, at most {LINE}"));
-        }
-        let length = source.lines().count();
-        if !source.is_test && length > FILE_LINES {
-            add(Rule::FileLength, length, format!("{length} lines, at most {FILE_LINES}"));
         }
     }
     found
@@ -146,42 +138,4 @@ fn test_names(source: &Source) -> impl Iterator<Item = (usize, &str)> {
         let name = rest.split(['(', '<']).next()?;
         std::mem::take(&mut test).then_some((number, name))
     })
-}
-
-/// Finds runs of equal lines in two files outside tests; one violation for each run. Indentation does not count. Blank
-/// lines count where both files have them; one that only one file has does not end a run.
-fn copies(sources: &Sources) -> Vec<Violation> {
-    let mut found = vec![];
-    let mut covered = BTreeSet::new();
-    for with_blank in [false, true] {
-        let files = sources.values().map(|source| {
-            let lines = source.lines_outside_tests().map(|(number, line)| (number, line.trim()));
-            let counted = lines.filter(|(_, line)| with_blank || !line.is_empty());
-            (source.path.as_str(), counted.collect::<Vec<_>>())
-        });
-        let files: Vec<_> = files.collect();
-        let mut seen = BTreeMap::<Vec<&str>, (&str, usize)>::new();
-        for (path, lines) in &files {
-            for window in lines.windows(EQUAL_LINES) {
-                let key: Vec<_> = window.iter().map(|(_, line)| *line).collect();
-                let line = window[0].0;
-                let (other, place) = *seen.entry(key).or_insert((path, line));
-                if other == *path {
-                    continue;
-                }
-                let known = window.iter().any(|(number, _)| covered.contains(&(*path, *number)));
-                covered.extend(window.iter().map(|(number, _)| (*path, *number)));
-                if !known {
-                    let what = format!("{EQUAL_LINES} lines or more as in {other}:{place}");
-                    found.push(Violation {
-                        rule: Rule::Copy,
-                        file: (*path).to_owned(),
-                        line,
-                        what,
-                    });
-                }
-            }
-        }
-    }
-    found
 }
