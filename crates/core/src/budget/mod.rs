@@ -27,6 +27,7 @@ pub use spend_only::SpendOnly;
 /// | a retryable failure; only the budget can still refuse the retry | [`acquire_after_failure`](Budget::acquire_after_failure) |
 /// | a retryable failure after which another rule prevents the retry | [`on_failure`](Budget::on_failure) |
 /// | a hedge is about to be sent beside the attempts under way | [`acquire`](Budget::acquire) |
+/// | a granted retry waits to be sent, and is confirmed or refused | [`PermitIssuer::poll_confirmed`] |
 /// | a paid retry ended, or was never sent | [`PermitIssuer`] |
 /// | a call ended with a success | [`on_success`](Budget::on_success) |
 /// | a call ended with a permanent failure in a response | [`on_permanent_failure`](Budget::on_permanent_failure) |

@@ -1,6 +1,7 @@
 //! The tokens of one retry, from the decision to the end of that retry.
 
 use alloc::sync::Arc;
+use core::task::{Context, Poll};
 use core::{fmt, mem};
 
 /// The part of a budget that permits report to.
@@ -13,6 +14,16 @@ pub trait PermitIssuer: Send + Sync {
     /// `succeeded` is `true` if the retry was the last attempt of a call that ended with a success.
     fn on_retry_end(&self, cost: u32, succeeded: bool) {
         let _ = (cost, succeeded);
+    }
+
+    /// Polls for the answer of a budget that asks elsewhere: `true` if the retry may be sent.
+    ///
+    /// A driver polls it while the delay before the retry runs, and sends the retry only after a `true`. After a
+    /// `false` it drops the permit. The answer must come in time of its own accord, because no driver has a time limit
+    /// for it. It must not change. Default: `true` at once.
+    fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        let _ = cx;
+        Poll::Ready(true)
     }
 }
 
@@ -41,6 +52,7 @@ struct Tokens {
 trait Issuer: Send + Sync {
     fn give_back(self: Arc<Self>, cost: u32);
     fn on_retry_end(self: Arc<Self>, cost: u32, succeeded: bool);
+    fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool>;
 }
 
 impl<I: PermitIssuer> Issuer for I {
@@ -50,6 +62,10 @@ impl<I: PermitIssuer> Issuer for I {
 
     fn on_retry_end(self: Arc<Self>, cost: u32, succeeded: bool) {
         PermitIssuer::on_retry_end(&*self, cost, succeeded);
+    }
+
+    fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        PermitIssuer::poll_confirmed(self, cx)
     }
 }
 
@@ -66,6 +82,15 @@ impl PermitIssuer for Both {
         self.0.clone().on_retry_end(succeeded);
         self.1.clone().on_retry_end(succeeded);
     }
+
+    /// Both must confirm. Both are polled, so that either answer wakes the driver.
+    fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        match (self.0.poll_confirmed(cx), self.1.poll_confirmed(cx)) {
+            (Poll::Ready(true), second) => second,
+            (Poll::Ready(false), _) | (_, Poll::Ready(false)) => Poll::Ready(false),
+            (Poll::Pending, _) => Poll::Pending,
+        }
+    }
 }
 
 impl Tokens {
@@ -81,6 +106,10 @@ impl Tokens {
         if let Some(issuer) = self.issuer.take() {
             issuer.on_retry_end(self.cost, succeeded);
         }
+    }
+
+    fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        self.issuer.as_ref().map_or(Poll::Ready(true), |issuer| issuer.poll_confirmed(cx))
     }
 }
 
@@ -108,6 +137,15 @@ impl Permit {
             (Some(_), None) => Self(first),
             (None, _) => Self(second),
         }
+    }
+
+    /// Polls for the answer of a budget that asks elsewhere, before the retry is sent: `true` if it may be sent.
+    ///
+    /// A budget that decides alone answers at once. A driver that cannot wait may [`spend`](Self::spend) the permit
+    /// without an answer.
+    #[inline]
+    pub fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        self.0.poll_confirmed(cx)
     }
 
     /// Records that the retry is being sent. A drop returns no tokens any more.

@@ -9,6 +9,7 @@ mod refusal;
 mod schedule;
 
 use core::fmt;
+use core::task::{Context, Poll};
 use core::time::Duration;
 
 use crate::decide::{Failed, decide};
@@ -240,6 +241,25 @@ impl<D> Call<D> {
             self.account.paid(permit.spend());
             self.paid = true;
         }
+    }
+
+    /// Polls for the budget's confirmation of the retry that was granted. A budget that decides alone confirms at once.
+    ///
+    /// The driver keeps the failed outcome meanwhile, while the delay already runs.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`BudgetExhausted`](StopReason::BudgetExhausted) if the retry is refused. Its permit is returned.
+    #[inline]
+    pub fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
+        let Some(permit) = &self.permit else { return Poll::Ready(Ok(())) };
+        permit.poll_confirmed(cx).map(|confirmed| {
+            if confirmed {
+                return Ok(());
+            }
+            self.revoke();
+            Err(StopReason::BudgetExhausted)
+        })
     }
 
     /// Takes a granted retry back and returns its permit: the driver has lost the request.

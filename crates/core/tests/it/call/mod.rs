@@ -1,5 +1,6 @@
 //! The state of one call: what it asks and reports, attempt by attempt.
 
+mod confirmation;
 mod permits;
 mod refusals;
 
