@@ -27,8 +27,28 @@
 //! # }
 //! ```
 //!
-//! Beside `reattempt` the example needs `bytes`, `http`, `http-body-util`, `tower`, and `hyper-util` with the features
-//! `client-legacy`, `http1` and `tokio`. The other examples use the feature `util` of `tower`.
+//! reqwest (feature `reqwest`) and tonic (feature `tonic`) take the same layer:
+//!
+//! ```
+//! # #[cfg(all(feature = "reqwest", feature = "tonic"))] {
+//! use reattempt::{ReqwestExt, RetryLayer};
+//! use tower::ServiceBuilder;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let http = reqwest::Client::new();
+//! let client = ServiceBuilder::new().layer(RetryLayer::http()).service(http.clone());
+//! let response = http.get("http://one.example/").send_with(&client).await?;
+//!
+//! let channel = tonic::transport::Endpoint::from_static("http://stock.example").connect_lazy();
+//! let channel = ServiceBuilder::new().layer(RetryLayer::grpc()).service(channel);
+//! # let _ = (response, channel);
+//! # Ok(())
+//! # }
+//! # }
+//! ```
+//!
+//! Beside `reattempt` the first example needs `bytes`, `http`, `http-body-util`, `tower`, and `hyper-util` with the
+//! features `client-legacy`, `http1` and `tokio`. The examples of other pages use the feature `util` of `tower`.
 //!
 //! **No attempt is timed out by default**: set the client's own timeout, or use [`standard`].
 //!
@@ -45,8 +65,13 @@
 //!
 //! | to find | see |
 //! |---|---|
-//! | a page for each kind of client: the type to store, the bounds to write, tests | [`guide`] |
+//! | a page for each kind of client: the type to store, the bounds to write | [`guide`] |
+//! | retries in a chain of reqwest-middleware | `guide::reqwest_middleware`, behind the feature `reqwest` |
+//! | a boxed tonic channel | `guide::tonic`, behind its feature |
+//! | retries for a client of your own type | [`guide::own_client`] |
+//! | tests of retries and of guards | [`guide::testing`] |
 //! | logs and metrics | [`guide::logs`] |
+//! | the report of a call that failed | [`report::ReportSlot`] |
 //! | every setting of retries with its default | [`RetryPolicy`] |
 //! | what is retried, replayed and read of HTTP | [`Http`] |
 //! | delays, and well-known ways to retry by name | [`schedule`], [`profile`] |

@@ -7,9 +7,18 @@
 //! let builder = ServiceBuilder::new().layer(StandardLayer::http());
 //! ```
 //!
-//! From the outside in: total time, retries or hedges, guards, attempt timeout, client. A throttle of calls and a
-//! fallback may stand around them. If two settings contradict each other, the error names both. The parts of the stack
-//! are also layers of their own: [`RetryLayer`](crate::RetryLayer), [`HedgeLayer`](crate::hedge::HedgeLayer) and
+//! | part, from the outside in | default | reason |
+//! |---|---|---|
+//! | total time of a call | 30 s | the same as `max_elapsed`: past it, most callers have given up |
+//! | retries | 3 attempts, full jitter from 100 ms to 5 s, and the cautious budget | the [defaults](crate::RetryPolicy) of retries |
+//! | circuit breaker, for each destination | opens at 50 % failures of at least 20 calls in 60 s, for 10 s | retries still help at 30 % failures |
+//! | calls in flight, for each destination | 64; further calls are refused | a slow server cannot hold all tasks and connections of the client |
+//! | attempt timeout, up to the response head | 10 s, at most half of the total time | leaves time for another attempt |
+//! | throttle of calls, fallback | none | both change the outcome of calls |
+//!
+//! [`StandardLayer`] names the setter of each part. Hedges may take the place of retries. If two settings contradict
+//! each other, the error names both. The parts of the stack are also layers of their own:
+//! [`RetryLayer`](crate::RetryLayer), [`HedgeLayer`](crate::hedge::HedgeLayer) and
 //! [`GuardLayer`](crate::guard::GuardLayer).
 //!
 //! # What has no time limit
