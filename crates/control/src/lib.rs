@@ -25,6 +25,22 @@
 //! | [`SendRate`] | the client's quota is unknown: refusals lower the rate, successes raise it again | the rate, and the tokens of a rate limit |
 //!
 //! [`Line`] is the bounded line in which calls wait for a guard.
+//!
+//! ```
+//! use std::time::Duration;
+//! use reattempt_control::{Limit, RateLimit};
+//!
+//! let limit = RateLimit::new(Limit::per_second(50), 2);
+//! let now = Duration::from_secs(100); // on any monotonic clock
+//! assert!(limit.allow("one.example", now) && limit.allow("one.example", now));
+//! assert!(!limit.allow("one.example", now), "the burst is spent");
+//! assert!(limit.allow("one.example", now + Duration::from_millis(20)));
+//! ```
+//!
+//! # When to use it alone
+//!
+//! Use it to guard something other than a tower service, such as a queue consumer or a thread pool, on a clock of your
+//! own. Every decision is exact under contention.
 #![forbid(unsafe_code)]
 
 mod bounded_name;

@@ -1,21 +1,19 @@
 //! The contracts of reattempt, and the engine that decides about retries.
 //!
-//! The crate is `no_std` with `alloc` and has no dependencies. A crate that adds a schedule, a budget or a guard
-//! needs only this one:
+//! The crate is `no_std` with `alloc` and has no dependencies. It has no clock, socket, runtime or global generator. A
+//! *driver* sends the attempts and waits: a tower layer, a plain future or a simulator. The driver supplies the time
+//! and the random numbers.
 //!
-//! | to add | implement |
+//! # When to use it alone
+//!
+//! Programs name the crate `reattempt`. Depend on this one to publish a part that plugs into it:
+//!
+//! | part | implement |
 //! |---|---|
 //! | delays | [`Schedule`] and [`Delays`] |
 //! | a limit on retries | [`Budget`] |
 //! | admission control for every attempt | [`guard::Guard`] |
 //! | a verdict on some outcomes | [`Classifier`] |
-//!
-//! A [`Call`] is the state of one call. After each failed attempt it makes a [`Decision`]. The decision depends on the
-//! [`Classification`] of the outcome, the [`Limits`] of the call, the schedule's delay and the budget's permit. A
-//! [`HedgeCall`] does so for a call whose attempts run side by side.
-//!
-//! The *driver* of a call sends its attempts and waits: a tower layer, a plain future or a simulator. It supplies
-//! the time and the random numbers, because there is no clock, socket, runtime or global generator here.
 //!
 //! ```
 //! use core::time::Duration;
@@ -35,6 +33,10 @@
 //!     }
 //! }
 //! ```
+//!
+//! Depend on it also to write a driver. A [`Call`] is the state of one call. After each failed attempt it makes a
+//! [`Decision`] from the [`Classification`] of the outcome, the [`Limits`] of the call, the schedule's delay and the
+//! budget's permit. A [`HedgeCall`] does the same for a call whose attempts run side by side.
 #![no_std]
 #![forbid(unsafe_code)]
 

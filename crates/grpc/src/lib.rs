@@ -1,16 +1,41 @@
-//! The meaning of gRPC for a retry: status codes, pushback, service configs, throttling.
+//! gRPC for retries: status codes, pushback, service configs, throttling.
 //!
 //! | source | result |
 //! |---|---|
 //! | head of a response | [`code_of_head`], [`verdict_of_head`] |
-//! | trailers, or a head with a status | [`Code::from_bytes`], [`verdict_of_code`]; the delay that the server asks for by [`pushback`] or [`retry_info`] |
-//! | service config of the service's owner | [`ServiceConfig`], and [`ServiceConfigHandle`] to replace it while calls run |
-//! | `retryThrottling` of a service config | [`Throttle`], a retry budget |
+//! | trailers, or a head with a status | [`Code::from_bytes`], [`verdict_of_code`]; the server's delay from [`pushback`] or [`retry_info`] |
+//! | service config from the service's owner | [`ServiceConfig`], and [`ServiceConfigHandle`] to replace it while calls run |
+//! | `retryThrottling` in a service config | [`Throttle`], a retry budget |
 //!
-//! Nothing here sleeps or sends. The crate `reattempt` decides and retries, and re-exports these items in
-//! `reattempt::grpc`. No data from a peer and no text of a config can cause a panic.
+//! ```
+//! use reattempt_grpc::{Code, MethodPolicy, ServiceConfig};
 //!
-//! Ids in brackets (`PB-4`, `SC-6`) are rules of `docs/RULES.md` in the repository.
+//! let config = ServiceConfig::parse(
+//!     r#"{"methodConfig": [{
+//!         "name": [{"service": "stock.Prices"}],
+//!         "retryPolicy": {
+//!             "maxAttempts": 4,
+//!             "initialBackoff": "0.1s",
+//!             "maxBackoff": "5s",
+//!             "backoffMultiplier": 2,
+//!             "retryableStatusCodes": ["UNAVAILABLE"]
+//!         }
+//!     }]}"#,
+//! )?;
+//! let method = config.for_method("/stock.Prices/Get").ok_or("a method of the service")?;
+//! let MethodPolicy::Retry(policy) = &method.policy else { return Err("retries".into()) };
+//! assert!(policy.retryable_codes().contains(Code::Unavailable));
+//! assert_eq!(policy.max_attempts(), 4);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # When to use it alone
+//!
+//! Use it to read or check service configs, or to apply gRPC's retry rules in a client of your own. Nothing here sleeps
+//! or sends. Neither a peer's data nor a config's text can cause a panic. The crate `reattempt` decides and retries. It
+//! re-exports these items in `reattempt::grpc`.
+//!
+//! Ids in brackets (`PB-4`, `SC-6`) are rules in `docs/RULES.md` of the repository.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

@@ -6,12 +6,9 @@
 //! |---|---|
 //! | [`SavedHead`] | saves method, target, headers and extensions |
 //! | [`ReplayBody`] | streams the body to the client and keeps its frames |
-//! | [`ReplayLimits`], [`ReplayMemory`] | bound the memory of kept frames, for each call and for all calls |
-//! | [`ReplayWatch`] | reports that one of several simultaneous attempts cannot continue |
+//! | [`ReplayLimits`], [`ReplayMemory`] | bound the memory for kept frames, for each call and for all calls |
+//! | [`ReplayWatch`] | reports an attempt that cannot continue while another one runs |
 //! | [`Drain`] | reads the rest of a refused response, so that its HTTP/1 connection can be used again |
-//!
-//! This crate does not decide about retries. The crate `reattempt` does, and re-exports the body and its limits as
-//! `reattempt::ReplayBody` and in `reattempt::body`.
 //!
 //! ```
 //! use http::Request;
@@ -30,6 +27,12 @@
 //! assert_eq!(second.uri(), first.uri());
 //! # Ok::<(), http::Error>(())
 //! ```
+//!
+//! # When to use it alone
+//!
+//! Use it under a retry loop, a proxy or a mirror of your own. It needs no runtime and makes no decision about retries.
+//! The crate `reattempt` makes them. It re-exports the body as `reattempt::ReplayBody`, and its limits in
+//! `reattempt::body`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -1,6 +1,6 @@
 //! Exponential backoff: delays that grow by a factor, with every common form of jitter.
 //!
-//! A base delay suffices. The factor is 2 and the cap 5 s by default.
+//! Only the base delay is required. By default the factor is 2 and the cap 5 s.
 //!
 //! | schedule | delay before retry n, from 0 | mean |
 //! |---|---|---|
@@ -11,12 +11,6 @@
 //! | [`Exponential::decorrelated`] | random from `base` to `min(cap, 3 · previous)` | |
 //! | [`TruncatedExponential`] | `2ⁿ` s and up to 1 s more, five times | `2ⁿ + ½` s |
 //!
-//! The cap is applied after the growth and before the jitter, so clients stay scattered during a long failure. Only the
-//! decorrelated form computes a delay from the jittered one before it.
-//!
-//! [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered) adds jitter to any other schedule. Users import
-//! these types from `reattempt::schedule`.
-//!
 //! ```
 //! use core::time::Duration;
 //! use reattempt::schedule::Exponential;
@@ -25,6 +19,15 @@
 //! let schedule = Exponential::full_jitter(Duration::from_millis(100)).max_delay(Duration::from_secs(5));
 //! assert_eq!(schedule, Exponential::default());
 //! ```
+//!
+//! The cap is applied after the growth and before the jitter, so clients stay scattered during a long failure. Only the
+//! decorrelated form computes each delay from the previous jittered one.
+//!
+//! # When to use it alone
+//!
+//! Programs import these types from `reattempt::schedule`. Depend on this crate in a `no_std` driver of
+//! `reattempt-core`. [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered) adds jitter to any other
+//! schedule.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,4 @@
-//! Schedules whose delays are known in advance: constant, linear, listed, or from any iterator.
-//!
-//! They draw no random numbers, so clients that fail at one moment retry at one moment. If there are many clients, add
-//! jitter by [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered). Users import these types from
-//! `reattempt::schedule`.
+//! Schedules with delays that are known in advance: constant, linear, listed, or from any iterator.
 //!
 //! | schedule | delay before retry n, from 0 |
 //! |---|---|
@@ -22,6 +18,14 @@
 //!     .max_delay(Duration::from_secs(16))
 //!     .jittered(Jitter::equal());
 //! ```
+//!
+//! These schedules draw no random numbers, so clients that fail at the same moment retry at the same moment. If there
+//! are many clients, add jitter with [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered).
+//!
+//! # When to use it alone
+//!
+//! Programs import these types from `reattempt::schedule`. Depend on this crate in a `no_std` driver of
+//! `reattempt-core`, or as an example: it is the shortest schedule crate, and depends on the core alone.
 #![no_std]
 #![forbid(unsafe_code)]
 

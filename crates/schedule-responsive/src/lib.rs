@@ -2,8 +2,7 @@
 //! until the service just keeps up.
 //!
 //! The interval is the delay of a [`Schedule`](reattempt_core::Schedule), or the time between calls in a layer that
-//! delays each call. [`Responsive`] has no clock, timer or lock. Each change is a compare-and-swap, and no thread
-//! waits for another.
+//! delays each call.
 //!
 //! ```
 //! use core::time::Duration;
@@ -17,11 +16,14 @@
 //! # Ok::<_, reattempt_core::ConfigError>(())
 //! ```
 //!
-//! `Reconnecting` is a schedule whose delays continue from call to call, for streams that break and are opened
-//! again. It needs the feature `std` (on by default), because a lock guards its state. Users import both types from
-//! `reattempt::schedule`.
+//! [`Responsive`] has no clock, timer or lock. Each change is a compare-and-swap, and no thread waits for another.
+//! `Reconnecting` is a schedule whose delays continue from one call to the next, for streams that break and are opened
+//! again. It needs the feature `std` (on by default), because a lock guards its state.
 //!
-//! Without `std` the crate is `no_std` + `alloc`, for targets with 64-bit atomics.
+//! # When to use it alone
+//!
+//! Programs import both types from `reattempt::schedule`. Depend on this crate to pace something other than a tower
+//! service, such as a worker or a device. Without `std` it is `no_std` with `alloc`, for targets with 64-bit atomics.
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
