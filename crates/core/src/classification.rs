@@ -6,9 +6,8 @@ use crate::{Failure, FailureKind};
 
 /// The meaning of an attempt's outcome.
 ///
-/// [`Transient`](Verdict::Transient) and [`NotProcessed`](Verdict::NotProcessed) are *retryable*. After the first the
-/// request may have been processed, after the second it was not. So only the second allows a retry of a request
-/// that must not be repeated.
+/// [`Transient`](Verdict::Transient) and [`NotProcessed`](Verdict::NotProcessed) are *retryable*. Only `NotProcessed`
+/// proves that the request was not processed, so only it allows a retry of a request that must not be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verdict {
@@ -24,7 +23,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Creates the verdict on a server's failure after which the request may have been processed.
+    /// Creates a transient verdict for a server failure: the request may have been processed.
     ///
     /// ```
     /// use reattempt::Verdict;
@@ -38,13 +37,13 @@ impl Verdict {
         Verdict::Transient(Failure::new(FailureKind::Server))
     }
 
-    /// Creates the verdict on a server's failure before any work was done. Every request may be retried.
+    /// Creates the verdict for a server failure before any work was done. Every request may be retried.
     pub const fn not_processed() -> Self {
         Verdict::NotProcessed(Failure::new(FailureKind::Server))
     }
 
-    /// Creates the verdict on a refusal because of too many requests. Every request may be retried, and a shared
-    /// pace slows down.
+    /// Creates the verdict for a refusal due to too many requests. Every request may be retried, and a shared pace
+    /// slows down.
     pub const fn throttled() -> Self {
         Verdict::NotProcessed(Failure::new(FailureKind::Throttled))
     }
@@ -81,10 +80,10 @@ pub enum ServerHint {
     /// The server asked for nothing.
     #[default]
     None,
-    /// The next attempt must not be sent sooner than this (`Retry-After`). It replaces the schedule's delay, and
-    /// is lengthened by up to a tenth. Zero leaves the schedule's delay.
+    /// The shortest delay before the next attempt (`Retry-After`). It replaces the schedule's delay, and is lengthened
+    /// by up to a tenth. With zero, the schedule's delay stands.
     After(Duration),
-    /// As [`After`](Self::After), but a longer delay of the schedule stands (gRPC's `RetryInfo`).
+    /// Like [`After`](Self::After), except that a longer schedule delay stands (gRPC's `RetryInfo`).
     AtLeast(Duration),
     /// The next attempt is sent after exactly this time, without jitter. The limit on a server's delay
     /// ([`Limits::max_server_delay`](crate::Limits::max_server_delay)) does not apply (gRPC's pushback).
@@ -94,9 +93,9 @@ pub enum ServerHint {
 }
 
 impl ServerHint {
-    /// Combines a classifier's hint with the one in the server's headers.
+    /// Combines a classifier's hint with the hint in the server's headers.
     ///
-    /// [`Stop`](Self::Stop) counts from either. Otherwise the classifier's hint replaces the server's, unless it
+    /// A [`Stop`](Self::Stop) from either side wins. Otherwise the classifier's hint replaces the server's, unless it
     /// is [`None`](Self::None).
     #[must_use]
     pub const fn or(self, of_server: Self) -> Self {
@@ -130,10 +129,10 @@ impl From<Verdict> for Classification {
     }
 }
 
-/// A function that classifies some outcomes and leaves the others.
+/// A function that classifies some outcomes and returns `None` for the others.
 ///
-/// For an outcome that it leaves it returns `None`. The next classifier is called then, and finally the protocol's
-/// own table. So a custom classifier cannot drop a default by accident.
+/// After `None` the next classifier is called, and finally the protocol's own table. So a custom classifier cannot drop
+/// a default by accident.
 ///
 /// Every `Fn(Outcome) -> Option<Verdict>` is a classifier. So is every `Fn(Outcome) -> Option<Classification>`,
 /// which also supplies a hint.
@@ -153,7 +152,7 @@ impl From<Verdict> for Classification {
 /// assert!(conflict.classify(503).is_none(), "left to the table");
 /// ```
 ///
-/// A type implements the trait for the outcome that it is given, by value or by reference:
+/// A type implements the trait for the outcome type that it takes, by value or by reference:
 ///
 /// ```
 /// use reattempt::Verdict;

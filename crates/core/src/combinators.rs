@@ -1,7 +1,7 @@
-//! Adapters that make a schedule from other schedules: shortened, bounded, jittered or chained.
+//! Schedule adapters: shortened, bounded, jittered or chained schedules.
 //!
-//! An adapter forwards every attempt sent, every success and every failure to its inner schedules. So a
-//! schedule that adapts to outcomes works inside an adapter as it does alone.
+//! An adapter forwards every attempt, success and failure to its inner schedules. So an adaptive schedule works inside
+//! an adapter as it does alone.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -12,7 +12,7 @@ use crate::{
 
 /// The adapters of every [`Schedule`].
 ///
-/// They apply from left to right: `schedule.jittered(…).take(5)` gives five jittered delays.
+/// They apply from left to right: `schedule.jittered(…).take(5)` has five jittered delays.
 ///
 /// ```
 /// use core::time::Duration;
@@ -51,7 +51,7 @@ pub trait ScheduleExt: Schedule + Sized {
         Take { inner: self, retries }
     }
 
-    /// Limits each delay to `longest`. A schedule's own cap is better; see [`Capped`].
+    /// Limits each delay to `longest`. Prefer the schedule's own cap; see [`Capped`].
     fn capped(self, longest: Duration) -> Capped<Self> {
         Capped { inner: self, longest }
     }
@@ -71,7 +71,7 @@ pub trait ScheduleExt: Schedule + Sized {
         ImmediateFirst { inner: self }
     }
 
-    /// Uses another `schedule` for the failures that match, with a count of its own. See [`ForFailures`].
+    /// Uses another `schedule`, with its own retry count, for the failures that match. See [`ForFailures`].
     ///
     /// If several are added, the one added last has precedence.
     ///
@@ -257,8 +257,8 @@ impl<D: Delays> Delays for Jittered<D> {
 
 /// A retry without a delay, followed by a schedule; made by [`ScheduleExt::immediate_first`].
 ///
-/// The inner schedule begins with the second retry, as its number 0 and without a previous delay. Jitter and
-/// floors change the first retry only if they are added after this adapter.
+/// The inner schedule begins with the second retry, as its number 0 and without a previous delay. Jitter and floors
+/// apply to the first retry only if they are added after this adapter.
 #[derive(Debug, Clone, Copy)]
 pub struct ImmediateFirst<T> {
     inner: T,
@@ -288,10 +288,10 @@ impl<D: Delays> Delays for ImmediateFirst<D> {
     }
 }
 
-/// A schedule, and another that follows when the first ends; made by [`ScheduleExt::then`].
+/// Two schedules, one after the other; made by [`ScheduleExt::then`].
 ///
-/// The second schedule counts anew: its first retry has the number 0 and no previous delay. The first schedule
-/// is not used again once it has ended.
+/// The second schedule starts its own count: its first retry has the number 0 and no previous delay. Once the first
+/// schedule has ended, it is not used again.
 ///
 /// Both share one [`SentAt`], so at most one of them may use it.
 #[derive(Debug, Clone, Copy)]
@@ -305,7 +305,7 @@ pub struct Then<A, B> {
 pub struct ThenDelays<A, B> {
     first: A,
     second: B,
-    /// The number of the retry at which the second took over.
+    /// The retry number at which the second schedule took over.
     second_since: Option<u32>,
 }
 
@@ -359,7 +359,7 @@ impl<A: Delays, B: Delays> Delays for ThenDelays<A, B> {
     }
 }
 
-/// Renumbers a retry for a schedule that began with the retry numbered `first`.
+/// Renumbers a retry for a schedule that started at the retry numbered `first`.
 fn counted_from(retry: &NextRetry, first: u32) -> NextRetry {
     let number = retry.number.saturating_sub(first);
     NextRetry { number, previous: retry.previous.filter(|_| number > 0), ..*retry }

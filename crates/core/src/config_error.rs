@@ -5,7 +5,7 @@ use core::fmt;
 
 /// An invalid setting: its name, its value and the allowed values.
 ///
-/// Constructors and setters return it, so invalid configuration is found where it is written.
+/// Constructors and setters return it, so an invalid setting is reported where it is set.
 ///
 /// ```
 /// use reattempt::error::ConfigError;

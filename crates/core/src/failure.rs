@@ -1,10 +1,10 @@
-//! The failure of an attempt, on which schedules and budgets may depend.
+//! The failure of an attempt, an input of schedules and budgets.
 
 use core::fmt;
 
 /// The failure of one attempt: a kind, and the protocol's code if the server has responded.
 ///
-/// A schedule may wait longer for some kinds, and a budget may charge more for them.
+/// A schedule may wait longer after some kinds, and a budget may charge more for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Failure {
     kind: FailureKind,
@@ -41,8 +41,8 @@ impl Failure {
         Self { code: Some(code), ..self }
     }
 
-    /// Marks a failure at the last of several hops. A failure that proves that nothing was processed there proves
-    /// nothing about the hops before it.
+    /// Marks a failure at the last of several hops. Even if nothing was processed there, an earlier hop may have
+    /// processed the request.
     pub const fn after_hop(self) -> Self {
         Self { after_hop: true, ..self }
     }

@@ -1,7 +1,6 @@
 //! A schedule for each kind of failure.
 //!
-//! Each schedule counts its own failures only, so failures of one kind do not lengthen the delays of
-//! another.
+//! Each schedule counts only its own failures, so failures of one kind do not lengthen another kind's delays.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -12,11 +11,11 @@ use crate::{Delays, Failure, Limits, NextRetry, Random, Schedule, SentAt, Warnin
 /// One schedule for the failures that match and another for the rest; made by
 /// [`ScheduleExt::for_failures`](crate::ScheduleExt::for_failures).
 ///
-/// Each schedule counts its own failures, from 0, and receives the delay after its own last failure. If the
-/// schedule of a failure has ended, the call is not retried.
+/// Each schedule counts its own failures, from 0, and receives the delay after its own last failure. If the failure's
+/// schedule has ended, the call is not retried.
 ///
-/// Both schedules record every success. Only the schedule of a failure records it. Both share one [`SentAt`], so
-/// at most one of them may use it.
+/// Both schedules record every success, but only the failure's own schedule records a failure. Both share one
+/// [`SentAt`], so at most one of them may use it.
 #[derive(Clone, Copy)]
 pub struct ForFailures<F, A, B> {
     matches: F,
@@ -30,7 +29,7 @@ pub struct OnFailureDelays<F, A, B> {
     matches: F,
     matching: Counted<A>,
     rest: Counted<B>,
-    /// `true` if `matching` gave the last delay.
+    /// `true` if the last delay came from `matching`.
     matched: bool,
 }
 

@@ -7,7 +7,7 @@ use crate::{ConfigError, Random};
 
 /// The range from which a delay is drawn, around the *interval*: the delay before jitter.
 ///
-/// Clients that fail at one moment and wait equally long come back at one moment. Jitter spreads them.
+/// Clients that fail at the same moment and wait equally long come back at the same moment. Jitter spreads them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Jitter(Form);
 
@@ -20,22 +20,22 @@ enum Form {
 }
 
 impl Jitter {
-    /// Uses the interval itself; no random number is drawn.
+    /// Creates a range without jitter: the interval itself. No random number is drawn.
     pub const fn none() -> Self {
         Self(Form::None)
     }
 
-    /// Draws from zero to the interval, half of it on average. This spreads clients the most.
+    /// Creates the range from zero to the interval; the mean is half the interval. It spreads clients the most.
     pub const fn full() -> Self {
         Self(Form::Full)
     }
 
-    /// Draws from half the interval to the interval, three quarters of it on average.
+    /// Creates the range from half the interval to the interval; the mean is three quarters of it.
     pub const fn equal() -> Self {
         Self(Form::Equal)
     }
 
-    /// Draws from `interval · (1 − r)` to `interval · (1 + r)`, the interval on average.
+    /// Creates the range from `interval · (1 − r)` to `interval · (1 + r)`; the mean is the interval.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl Jitter {
     }
 }
 
-/// Draws from around the interval. Not inlined, so that the other forms, which need far less, are.
+/// Draws around the interval. It is not inlined, so that the cheaper forms are.
 #[inline(never)]
 fn draw_symmetric(interval: Duration, randomisation: f64, random: &mut dyn Random) -> Duration {
     let (shortest, longest) = symmetric_range(interval, randomisation);
@@ -94,7 +94,7 @@ fn symmetric_range(interval: Duration, randomisation: f64) -> (Duration, Duratio
     (interval.saturating_sub(spread), interval.saturating_add(spread))
 }
 
-/// Returns this part of the interval, from 0 to 1, to the nearest nanosecond or to the precision of a float.
+/// Returns a fraction of the interval (`part`, from 0 to 1), to the nanosecond or to a float's precision.
 #[inline]
 fn spread(interval: Duration, part: f64) -> Duration {
     // Floats from here to the double are whole numbers, and their bits count up with them.
@@ -107,8 +107,8 @@ fn spread(interval: Duration, part: f64) -> Duration {
     }
 }
 
-/// Returns this part of an interval of more than 52 days. Near the longest duration a float may round past
-/// it.
+/// Returns a fraction of an interval of more than 52 days. Near the maximum a float may round past the longest
+/// duration.
 #[cold]
 #[inline(never)]
 fn long_spread(interval: Duration, part: f64) -> Duration {

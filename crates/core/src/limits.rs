@@ -18,11 +18,11 @@ use crate::{Recommended, Warning};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The most attempts in all, the first included; 0 and 1 both turn retries off. Default 3: a fourth attempt
+    /// The maximum number of attempts, the first included; 0 and 1 both turn retries off. Default 3: a fourth attempt
     /// rarely succeeds where three failed.
     pub max_attempts: u32,
-    /// The most time from the start of the call to the start of its last attempt; `None` for no limit. A
-    /// retry whose delay would end later is not made. Default 30 s: most callers have given up by then.
+    /// The maximum time from the start of the call to the start of its last attempt; `None` for no limit. A retry whose
+    /// delay would end later is not made. Default 30 s: most callers have given up by then.
     pub max_elapsed: Option<Duration>,
     /// The longest delay that a server may ask for. If it asks for a longer one, the call is not retried.
     /// Default 60 s. The default `max_elapsed` of 30 s decides first.
@@ -40,7 +40,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns a warning for each limit outside of its recommended range. One attempt is deliberate.
+    /// Returns a warning for each limit outside its recommended range. A limit of one attempt has no warning, because
+    /// it is deliberate.
     pub fn validate(&self) -> Vec<Warning> {
         let attempts = f64::from(self.max_attempts.max(2));
         let elapsed = self.max_elapsed;

@@ -1,4 +1,4 @@
-//! The source of random numbers, which is an argument everywhere in this crate.
+//! The source of random numbers, an argument throughout this crate.
 
 use core::time::Duration;
 
@@ -9,8 +9,8 @@ const NARROW_SECONDS: u64 = 1 << 34;
 
 /// A source of random numbers.
 ///
-/// Schedules need speed and independence, not secrecy. With most schedules a call that succeeds at once draws no
-/// number, so an implementation may seed itself when it is first called.
+/// Schedules need speed and independence, not secrecy. With most schedules a first-time success draws no number, so an
+/// implementation may seed itself on its first call.
 pub trait Random {
     /// Returns the next 64 uniformly distributed bits.
     fn next_u64(&mut self) -> u64;
@@ -39,7 +39,7 @@ impl<R: Random + ?Sized> Random for &mut R {
     }
 }
 
-/// Returns the nanoseconds of a duration, if they certainly fit.
+/// Returns the nanoseconds of a duration, if they are certain to fit.
 #[inline]
 pub(crate) fn narrow(duration: Duration) -> Option<u64> {
     let nanoseconds = |seconds| seconds * u64::from(NANOS_PER_SECOND);
@@ -75,7 +75,7 @@ fn between_wide(bits: u64, low: Duration, high: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    /// Gives the same number again and again.
+    /// Returns the same number on every call.
     struct Always(u64);
 
     impl Random for Always {

@@ -1,4 +1,4 @@
-//! A duration as people read it: the rest of 1.203456789 s is noise.
+//! A duration rounded for display, because most digits of 1.203456789 s are noise.
 
 use core::fmt;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! The contract of a schedule, which sets the delay before each retry.
+//! The schedule's contract. A schedule sets the delay before each retry.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use crate::{Failure, Limits, Random, Warning};
 
-/// A retry whose delay a schedule sets.
+/// The input of a schedule: the retry whose delay it sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NextRetry {
@@ -23,7 +23,7 @@ pub struct NextRetry {
 }
 
 impl NextRetry {
-    /// Creates the retry with this number after this failure, without a previous delay.
+    /// Creates a retry with this number and failure, and no previous delay.
     pub const fn new(number: u32, failure: Failure) -> Self {
         Self { number, previous: None, failure, sent_at: SentAt(0) }
     }
@@ -39,10 +39,10 @@ impl NextRetry {
     }
 }
 
-/// A value that a schedule gives to an attempt when it is sent, and receives back with the outcome.
+/// A value that a schedule attaches to an attempt when it is sent, and receives with the outcome.
 ///
-/// A schedule that adapts to outcomes ignores those of attempts sent before its last change; this value identifies
-/// them. Other schedules return the default, 0.
+/// An adaptive schedule uses it to ignore the outcomes of attempts that were sent before its last change. Other
+/// schedules return the default, 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SentAt(pub u64);
 
@@ -53,10 +53,10 @@ pub trait Schedule: Send + Sync + 'static {
     /// The state of one call.
     type Delays: Delays;
 
-    /// Creates the state of a call that has just failed for the first time.
+    /// Creates the state of a call at its first failure.
     fn delays(&self) -> Self::Delays;
 
-    /// Records that an attempt is sent. The returned value is given back with the attempt's outcome.
+    /// Records that an attempt is sent. The returned value is passed back with the attempt's outcome.
     #[inline]
     fn on_send(&self) -> SentAt {
         SentAt::default()
@@ -75,14 +75,13 @@ pub trait Schedule: Send + Sync + 'static {
     }
 
     /// Returns `true` if [`on_send`](Self::on_send), [`on_success`](Self::on_success) and
-    /// [`on_failure`](Self::on_failure) do nothing. Callers may then skip them. Default `false`, which is never
-    /// wrong.
+    /// [`on_failure`](Self::on_failure) do nothing. Callers may then skip them. Default `false`, which is always safe.
     #[inline]
     fn is_stateless(&self) -> bool {
         false
     }
 
-    /// Returns a warning for each setting outside of its recommended range, in calls with these limits. Default: none.
+    /// Returns a warning for each setting outside its recommended range, given these limits. Default: none.
     fn validate(&self, limits: &Limits) -> Vec<Warning> {
         let _ = limits;
         Vec::new()
@@ -95,11 +94,11 @@ pub trait Schedule: Send + Sync + 'static {
 pub trait Delays {
     /// Returns the delay before this retry; `None` ends the call's retries.
     ///
-    /// It is called before every retry. If the server asks for a delay, that one replaces the returned one, and this
-    /// retry counts.
+    /// It is called before every retry. If the server asks for a delay, the server's delay is used, and the schedule
+    /// still counts the retry.
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration>;
 
-    /// Returns `true` if the last delay is an interval that all calls share.
+    /// Returns `true` if the last delay is an interval shared by all calls.
     ///
     /// If such a delay would pass the limit on elapsed time, the stop reason is
     /// [`IntervalTooLong`](crate::StopReason::IntervalTooLong).
@@ -147,7 +146,7 @@ impl<S: Schedule + ?Sized> Schedule for Arc<S> {
     }
 }
 
-/// A schedule with its type erased, for schedules that are chosen at run time or for a single request.
+/// A type-erased schedule, for schedules that are chosen at run time or for a single request.
 ///
 /// Clones share the schedule. The state of a call is boxed, and created at its first failure.
 #[derive(Clone)]

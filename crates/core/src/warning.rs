@@ -4,9 +4,9 @@ use alloc::string::{String, ToString};
 use core::fmt;
 use core::time::Duration;
 
-/// The recommended range of a setting. Values outside of it are allowed, and are often mistakes.
+/// The recommended range of a setting. Values outside it are allowed, but often a mistake.
 ///
-/// `validate` of policies, schedules, budgets and guards checks by these ranges.
+/// The `validate` methods of policies, schedules, budgets and guards check these ranges.
 ///
 /// ```
 /// use reattempt::error::Recommended;
@@ -23,7 +23,7 @@ pub struct Recommended {
     text: &'static str,
 }
 
-/// Times in seconds, shares as fractions.
+/// Times are in seconds, ratios are fractions.
 impl Recommended {
     /// Attempts of one call.
     pub const ATTEMPTS: Self = Self::new(2.0, 10.0, "2 to 10, usually 3 to 5");
@@ -41,7 +41,7 @@ impl Recommended {
     pub const BURST: Self = Self::new(1.0, 5.0, "1 to 5, usually 2");
     /// The share of failures that opens a breaker.
     pub const FAILURE_RATIO: Self = Self::new(0.3, 0.7, "0.3 to 0.7, usually 0.5");
-    /// The time over which a breaker counts.
+    /// The window in which a breaker counts.
     pub const WINDOW: Self = Self::new(30.0, 300.0, "30 s to 5 min, usually 60 s");
     /// The open time of a breaker.
     pub const OPEN_TIME: Self = Self::new(10.0, 120.0, "10 s to 2 min, usually 30 s");
@@ -50,17 +50,17 @@ impl Recommended {
         Self { least, most, text }
     }
 
-    /// Returns a warning if the value of `field` lies outside of the range.
+    /// Returns a warning if the value of `field` is outside the range.
     pub fn number(&self, field: &'static str, value: f64) -> Option<Warning> {
         self.warning(field, value, &value)
     }
 
-    /// Returns a warning if the time that `field` sets lies outside of the range.
+    /// Returns a warning if the time in `field` is outside the range.
     pub fn time(&self, field: &'static str, value: Duration) -> Option<Warning> {
         self.warning(field, value.as_secs_f64(), &format_args!("{value:?}"))
     }
 
-    /// Returns a warning if the burst that `field` sets is too small or too large for its rate.
+    /// Returns a warning if the burst in `field` is too small or too large for its rate.
     pub fn burst(field: &'static str, burst: f64, per_second: f64) -> Option<Warning> {
         let seconds = burst / per_second;
         Self::BURST.warning(field, seconds, &format_args!("{seconds} times the rate"))
@@ -77,7 +77,7 @@ impl Recommended {
     }
 }
 
-/// A setting whose value is allowed, and unusual or without effect.
+/// A setting with a value that is allowed, but unusual or without effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
     field: &'static str,
@@ -86,7 +86,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// Creates a warning for `field`, whose value is `value`.
+    /// Creates a warning for the `value` of `field`.
     pub fn new(field: &'static str, value: impl fmt::Display, recommended: &'static str) -> Self {
         Self { field, value: value.to_string(), recommended }
     }

@@ -6,7 +6,7 @@ use core::time::Duration;
 use super::{Budget, Permit};
 use crate::{Failure, ServerHint, Warning};
 
-/// A pair of budgets. A retry needs a permit of each, and every event is reported to both.
+/// A pair of budgets. A retry needs a permit from each, and every event is reported to both.
 ///
 /// Each budget receives back exactly the tokens that it charged. If the second refuses, the first receives its
 /// tokens back at once. A granted retry allocates once; nothing else allocates.

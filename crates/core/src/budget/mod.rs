@@ -1,4 +1,4 @@
-//! The contract of a retry budget, which must grant every retry before it is made.
+//! The retry budget's contract. A budget must grant every retry before it is made.
 
 mod both;
 mod permit;
@@ -13,7 +13,7 @@ use crate::{Failure, ServerHint, Warning};
 pub use permit::{PaidRetry, Permit, PermitIssuer};
 pub use spend_only::SpendOnly;
 
-/// A limit on the retries of all calls of a client.
+/// A client-wide limit on retries.
 ///
 /// One budget serves all calls, from any thread. Clones of a budget share its state. `destination` names the
 /// server of a request, such as `https://example.com`; a budget with a single bucket ignores it. `now` is
@@ -35,13 +35,13 @@ pub use spend_only::SpendOnly;
 /// Each failed attempt is reported once. The end of a call is not reported if it ended with an error, because an
 /// error earns nothing.
 pub trait Budget: Send + Sync + 'static {
-    /// Takes the cost of one more attempt after `failure`; `None` if it cannot be paid.
+    /// Takes the cost of another attempt after `failure`; `None` if the budget cannot pay it.
     ///
-    /// The permit returns the tokens if it is dropped unspent. A hedge that is sent because the first
-    /// attempt is slow gives a failure of the kind [`Timeout`](crate::FailureKind::Timeout).
+    /// The permit returns the tokens if it is dropped unspent. For a hedge that follows a slow attempt, the failure is
+    /// a [`Timeout`](crate::FailureKind::Timeout).
     fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit>;
 
-    /// Records a failed attempt and takes the cost of its retry: the last step of a decision.
+    /// Records a failed attempt and takes the cost of its retry. It is the last step of a decision.
     ///
     /// A budget that counts failures overrides this method to do both in one atomic step. Default:
     /// [`on_failure`](Budget::on_failure), then [`acquire`](Budget::acquire).
@@ -69,14 +69,14 @@ pub trait Budget: Send + Sync + 'static {
 
     /// Records a call that ended with a permanent failure in a response.
     ///
-    /// `hint` is [`Stop`](ServerHint::Stop) only if the call could have been retried. Default: the same as
-    /// a success, because the server is working and has responded.
+    /// `hint` is [`Stop`](ServerHint::Stop) only if the call could have been retried. Default: recorded as a success,
+    /// because a server that responds is working.
     fn on_permanent_failure(&self, destination: &str, hint: ServerHint, retries: u32) {
         let _ = hint;
         self.on_success(destination, retries);
     }
 
-    /// Records the beginning of a call. The permit is dropped when the call ends, however it ends.
+    /// Records the start of a call. The permit is dropped when the call ends for any reason.
     ///
     /// Called only if [`counts_calls`](Budget::counts_calls) returns `true`.
     fn on_start(&self, destination: &str) -> Permit {
@@ -86,8 +86,8 @@ pub trait Budget: Send + Sync + 'static {
 
     /// Returns `true` if every call must be reported to [`on_start`](Budget::on_start).
     ///
-    /// A first-time success then costs more, because its destination is computed. The value must not change,
-    /// because a caller may read it only once. Default `false`.
+    /// A first-time success then costs more, because its destination is computed. The value must be constant, because a
+    /// caller may read it only once. Default `false`.
     #[inline]
     fn counts_calls(&self) -> bool {
         false
@@ -96,29 +96,29 @@ pub trait Budget: Send + Sync + 'static {
     /// Returns `true` if recording a success would have no effect for any destination. Callers may then
     /// skip computing the destination.
     ///
-    /// [`on_permanent_failure`](Budget::on_permanent_failure) without a hint must have no effect either.
-    /// Default `false`, which is never wrong.
+    /// [`on_permanent_failure`](Budget::on_permanent_failure) without a hint must have no effect either. Default
+    /// `false`, which is always safe.
     #[inline]
     fn is_full(&self) -> bool {
         false
     }
 
-    /// Returns `true` if no event ever has an effect. Default `false`, which is never wrong.
+    /// Returns `true` if no event ever has an effect. Default `false`, which is always safe.
     #[inline]
     fn is_noop(&self) -> bool {
         false
     }
 
-    /// Returns `true` if the budget keeps destinations apart. Otherwise callers may give it an empty one, and skip
-    /// computing it.
+    /// Returns `true` if the budget has a state for each destination. Otherwise callers may pass an empty destination
+    /// and skip computing it.
     ///
-    /// It must not change. Default `true`, which is never wrong.
+    /// The value must be constant. Default `true`, which is always safe.
     #[inline]
     fn is_keyed(&self) -> bool {
         true
     }
 
-    /// Returns a warning for each setting outside of its recommended range. Default: none.
+    /// Returns a warning for each setting outside its recommended range. Default: none.
     fn validate(&self) -> Vec<Warning> {
         Vec::new()
     }

@@ -4,9 +4,9 @@ use alloc::sync::Arc;
 use core::task::{Context, Poll};
 use core::{fmt, mem};
 
-/// The part of a budget that permits report to.
+/// The budget as its permits see it.
 pub trait PermitIssuer: Send + Sync {
-    /// Takes `cost` back, because the retry was never sent.
+    /// Refunds `cost`, because the retry was never sent.
     fn give_back(&self, cost: u32);
 
     /// Records the end of a retry that was sent, even if its call was dropped.
@@ -34,9 +34,9 @@ pub trait PermitIssuer: Send + Sync {
 #[derive(Default)]
 pub struct Permit(Tokens);
 
-/// A retry that was paid for and is under way.
+/// A paid retry that is under way.
 ///
-/// Its issuer is notified of the retry's end when this value is dropped or [succeeds](PaidRetry::succeed).
+/// When this value is dropped or [succeeds](PaidRetry::succeed), its issuer is notified that the retry has ended.
 #[must_use = "the retry ends when this value is dropped"]
 #[derive(Default)]
 pub struct PaidRetry(Tokens);
@@ -148,7 +148,7 @@ impl Permit {
         self.0.poll_confirmed(cx)
     }
 
-    /// Records that the retry is being sent. A drop returns no tokens any more.
+    /// Records that the retry is being sent. Dropping the result returns no tokens.
     #[inline]
     pub fn spend(mut self) -> PaidRetry {
         PaidRetry(mem::take(&mut self.0))
@@ -161,7 +161,7 @@ impl PaidRetry {
         self.0.cost
     }
 
-    /// Returns the permit, because a layer on this side refused the retry: it was not sent.
+    /// Returns the permit of a retry that was not sent, because a layer on this side refused it.
     pub fn unsent(mut self) -> Permit {
         Permit(mem::take(&mut self.0))
     }

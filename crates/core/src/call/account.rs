@@ -14,10 +14,10 @@ pub enum CallEnd {
     Failed,
 }
 
-/// The payments of a call, reported to its budget at the end: the retry under way and the number of paid retries.
+/// The payments that a call reports to its budget when it ends: the retry under way and the number of paid retries.
 ///
-/// A gRPC call ends after its response began, so this value may outlive the state of the call. If it is dropped,
-/// it reports the end of the retry under way and nothing else. A call that was never retried has the default.
+/// A gRPC call ends after its response has begun, so this value may outlive the call's state. If it is dropped, it
+/// reports only that the retry under way has ended. A call without retries has the default value.
 #[derive(Debug, Default)]
 pub struct Account {
     call: Permit,
@@ -26,12 +26,12 @@ pub struct Account {
 }
 
 impl Account {
-    /// Creates the account of a call that paid for `retries` in all, `last` included if it ends the call.
+    /// Creates the account of a call that paid for `retries` in total, including `last` if it ends the call.
     pub(crate) fn new(last: PaidRetry, retries: u32) -> Self {
         Self { call: Permit::default(), last, retries }
     }
 
-    /// Sets the permit that the budget issued at the beginning of the call. It is dropped at the end.
+    /// Sets the permit that the budget issued when the call started. It is dropped when the call ends.
     pub fn on_start(&mut self, permit: Permit) {
         self.call = permit;
     }
@@ -41,7 +41,7 @@ impl Account {
         self.last = PaidRetry::default();
     }
 
-    /// Takes the payment for the retry under way back, because it was not sent.
+    /// Refunds the payment for the current retry, which was not sent.
     pub(super) fn take_back(&mut self) -> Permit {
         self.retries = self.retries.saturating_sub(1);
         core::mem::take(&mut self.last).unsent()
@@ -57,7 +57,7 @@ impl Account {
         self.retries > 0
     }
 
-    /// Reports the end of the call to `budget`. Nothing else reports it.
+    /// Reports the end of the call to `budget`.
     #[inline]
     pub fn settle<B: Budget + ?Sized>(self, end: CallEnd, destination: &str, budget: &B) {
         let Self { call, last, retries } = self;

@@ -5,18 +5,18 @@ use core::time::Duration;
 use crate::guard::Refused;
 use crate::{Classification, SentAt};
 
-/// The place at which an attempt on an existing connection ended, if no application processed it.
+/// The point at which an attempt on an existing connection ended without being processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Undone {
     /// The request was never passed to the connection.
     NotDispatched,
-    /// The server refused it before its application saw any of it: by a GOAWAY that excludes the request, or by
+    /// The server refused it before its application saw any of it, with a GOAWAY that excludes the request or with
     /// REFUSED_STREAM. Some proxies send the latter after their backend has processed the request.
     Refused,
 }
 
-/// The kinds of attempt that a call has resent, each at most once (TR-1, TR-2, TR-4).
+/// The kinds of attempt that a call has already resent. Each is resent at most once (TR-1, TR-2, TR-4).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Resent([bool; 2]);
 
@@ -32,17 +32,16 @@ impl Resent {
     }
 }
 
-/// A failed attempt, as its driver saw it.
+/// A failed attempt, as reported by the driver.
 ///
 /// [`new`](FailedAttempt::new) sets every other field to a value that allows a retry.
 #[derive(Debug, Clone, Copy)]
 pub struct FailedAttempt<'a> {
     /// The classification of the outcome.
     pub classification: Classification,
-    /// The refusal of a guard on this side, if one refused the attempt. It comes before everything else.
+    /// The refusal, if a guard on this side refused the attempt. It is considered before everything else.
     pub refused: Option<Refused>,
-    /// The place at which the attempt ended, if it was not processed and the protocol resends such attempts at
-    /// once.
+    /// The point at which the attempt ended, if it was not processed and the protocol resends such attempts at once.
     pub undone: Option<Undone>,
     /// `true` if the caller's own request body has failed.
     pub source_failed: bool,
@@ -58,12 +57,12 @@ pub struct FailedAttempt<'a> {
     pub destination: &'a str,
     /// Monotonic time, for the budget.
     pub now: Duration,
-    /// Returns `true` if the driver can wait for a delay. It is called only if there is a delay.
+    /// Returns `true` if the driver can wait. It is called only if there is a delay.
     pub can_wait: fn() -> bool,
 }
 
 impl<'a> FailedAttempt<'a> {
-    /// Creates an attempt that failed at `now`, when no time had passed since the call started.
+    /// Creates an attempt that failed at `now`, with no time elapsed since the call started.
     pub fn new(
         classification: impl Into<Classification>,
         destination: &'a str,

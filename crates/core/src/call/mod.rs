@@ -1,7 +1,7 @@
 //! The state of one call, from its first failed attempt to its end.
 //!
-//! Every driver of the engine keeps one: the retry layer, the stock `tower::retry::Policy`, plain
-//! operations, and simulations. The driver sends attempts and waits; everything else happens here.
+//! Every driver has one: the retry layer, the stock `tower::retry::Policy`, plain operations, and simulations. The
+//! driver sends attempts and waits; everything else happens here.
 
 mod account;
 mod failed_attempt;
@@ -19,7 +19,7 @@ pub use account::{Account, CallEnd};
 pub use failed_attempt::{FailedAttempt, Resent, Undone};
 pub use schedule::CallSchedule;
 
-/// The limits and permissions of a call, fixed at its beginning.
+/// The limits and permissions of a call, fixed when it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Terms {
@@ -27,12 +27,12 @@ pub struct Terms {
     pub limits: Limits,
     /// `true` if the request may be processed twice.
     pub repeatable: bool,
-    /// The reason why the call must not be retried at all, if there is one.
+    /// The reason that forbids any retry of the call, if there is one.
     pub forbidden: Option<StopReason>,
 }
 
 impl Terms {
-    /// Creates the terms of a call whose request may be repeated within `limits`.
+    /// Creates the terms of a repeatable call with these `limits`.
     pub const fn new(limits: Limits) -> Self {
         Self { limits, repeatable: true, forbidden: None }
     }
@@ -44,9 +44,9 @@ impl Terms {
 pub enum Decision {
     /// Return the outcome to the caller.
     Return(StopReason),
-    /// Send the request again after a delay. The call holds the budget's permit meanwhile.
+    /// Send the request again after a delay, during which the call holds the budget's permit.
     ///
-    /// After a guard's refusal it [takes the place](Call::resends) of the attempt that was not sent.
+    /// After a guard's refusal the new attempt [replaces](Call::resends) the one that was not sent.
     Retry {
         /// The time to wait first.
         after: Duration,
@@ -100,13 +100,13 @@ pub struct Call<D> {
     delays: D,
     attempt: u32,
     previous: Option<Duration>,
-    /// The permit of a retry that was granted and not sent yet.
+    /// The permit of a granted retry that has not been sent yet.
     permit: Option<Permit>,
     account: Account,
     /// `true` if the next attempt, or the one under way, is a resend.
     resends: bool,
     resent: Resent,
-    /// `true` if the attempt under way is a retry that was paid for.
+    /// `true` if the attempt under way is a paid retry.
     paid: bool,
     /// The number of attempts that guards on this side have refused.
     refusals: u32,
@@ -218,8 +218,8 @@ impl<D: Delays> Call<D> {
         }
     }
 
-    /// Returns `true` if an attempt that was not processed is sent again at once: once per call for each kind
-    /// (TR-1, TR-2, TR-4). Limits, schedule and budget do not apply.
+    /// Returns `true` if an unprocessed attempt is resent at once: at most once per call for each kind (TR-1, TR-2,
+    /// TR-4). Limits, schedule and budget do not apply.
     fn may_resend(&mut self, terms: &Terms, failed: &FailedAttempt<'_>) -> bool {
         let Some(kind) = failed.undone else { return false };
         let late = failed.until_deadline == Some(Duration::ZERO);
@@ -262,18 +262,18 @@ impl<D> Call<D> {
         })
     }
 
-    /// Takes a granted retry back and returns its permit: the driver has lost the request.
+    /// Cancels a granted retry and returns its permit, because the driver no longer has the request.
     pub fn revoke(&mut self) {
         self.permit = None;
         self.resends = false;
     }
 
-    /// Returns the number of the attempt that was sent last, from 1. A resent attempt keeps its number.
+    /// Returns the number of the last attempt sent, from 1. A resent attempt keeps its number.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// Returns the delay that was decided last.
+    /// Returns the last delay that was decided on.
     pub fn last_delay(&self) -> Option<Duration> {
         self.previous
     }
@@ -283,8 +283,7 @@ impl<D> Call<D> {
         self.resends
     }
 
-    /// Takes the account, which is reported to the budget at the end of the call. An unspent permit is returned
-    /// at once.
+    /// Takes the account, to be reported to the budget when the call ends. An unspent permit is returned at once.
     pub fn end(&mut self) -> Account {
         self.permit = None;
         core::mem::take(&mut self.account)

@@ -1,4 +1,4 @@
-//! An attempt that a guard on this side refused: it was not sent.
+//! The decision after a guard on this side refused an attempt, which was therefore not sent.
 
 use core::time::Duration;
 
@@ -7,23 +7,23 @@ use crate::decide::{longest_wait, not_repeatable, spread};
 use crate::guard::{GuardKind, Refused};
 use crate::{Delays, Random, StopReason, Verdict};
 
-/// The longest wait of a guard that a call sits out.
+/// The longest wait for a guard after which a call is sent again.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// The longest wait for an open breaker. Its callers come back together, in the tenth part of their wait. The calls of
-/// 5 s would overload the server that it spares, and the breaker of a busy client would open again and again.
+/// The longest wait for an open breaker. Its callers come back together, within a tenth of their wait. After 5 s they
+/// would overload the server that the breaker protects, and a busy client's breaker would keep opening.
 const LONGEST_WAIT_OPEN: Duration = Duration::from_secs(1);
 
 impl<D: Delays> Call<D> {
-    /// Decides what follows a refusal. It is no failure of the server, so schedule and budget do not apply. The permit
-    /// of a retry is kept for its next try or returned.
+    /// Decides what follows a refusal. A refusal is not a server failure, so schedule and budget do not apply. A
+    /// retry's permit is kept for its next try or returned.
     ///
-    /// The verdict decides if the refusal proves that the request was not processed: an earlier hop, or another copy of
-    /// it, may have been carried out. Without that proof a request that is not repeatable is not sent again.
+    /// The verdict shows whether the refusal proves that the request was not processed. An earlier hop, or another copy
+    /// of the request, may have been processed. Without that proof, only a repeatable request is sent again.
     ///
     /// The request is sent again under the same number if the refusal has a wait of at most [`LONGEST_WAIT`], or
-    /// [`LONGEST_WAIT_OPEN`]. The wait must fit the elapsed time and the deadline. That happens at most `max_attempts`
-    /// times in a call.
+    /// [`LONGEST_WAIT_OPEN`]. The wait must fit the elapsed time and the deadline. A call does this at most
+    /// `max_attempts` times.
     pub(super) fn refused(
         &mut self,
         terms: &Terms,

@@ -1,16 +1,16 @@
-//! The part of a schedule that a call needs.
+//! The schedule's interface for a single call.
 
 use crate::{Delays, Failure, Random, Schedule, SentAt};
 
 /// The schedule of one call.
 ///
-/// Every [`Schedule`] is one. A driver that chooses between schedules of different types implements this trait
-/// for the choice, which may borrow them.
+/// Every [`Schedule`] implements it. A driver that chooses between schedules of different types implements it for a
+/// type that borrows the chosen one.
 pub trait CallSchedule {
     /// The state of one call.
     type Delays: Delays;
 
-    /// Creates fresh state, when the call first fails and after an [exact](crate::ServerHint::Exactly) delay.
+    /// Creates fresh state when the call first fails, and after an [exact](crate::ServerHint::Exactly) delay.
     fn fresh_delays(&self) -> Self::Delays;
 
     /// Records a failed attempt, before the delay is computed.

@@ -1,4 +1,4 @@
-//! The decision after a failed attempt, to retry or to stop: one function over plain values.
+//! The retry decision: one function over plain values.
 
 use core::fmt;
 use core::time::Duration;
@@ -45,9 +45,9 @@ pub enum StopReason {
     AttemptsExhausted,
     /// The request may have been processed and must not be repeated.
     NotRepeatable,
-    /// Nothing was processed where the attempt failed, but an earlier hop of a redirect may have processed the request.
+    /// The failed hop processed nothing, but an earlier hop of a redirect may have processed the request.
     ///
-    /// It is retried if the client states that no redirect was followed: `redirects_below(false)`.
+    /// To retry such requests, set `redirects_below(false)` on a client that follows no redirects.
     EarlierHop,
     /// The request's body was not kept, so it cannot be sent again: it is too large, or keeping is off.
     BodyNotKept,
@@ -61,7 +61,7 @@ pub enum StopReason {
     ElapsedExhausted,
     /// The interval that all calls share would pass the limit on elapsed time.
     ///
-    /// It is never shortened to fit. Retries resume when successes have shortened the interval.
+    /// The interval is never shortened to fit. Retries resume once successes have shortened it.
     IntervalTooLong,
     /// The call's deadline has passed, or the next delay would pass it.
     DeadlineExceeded,
@@ -71,11 +71,11 @@ pub enum StopReason {
     NotReady,
     /// The caller or the kind of request forbids retries.
     Forbidden,
-    /// A guard on this side refused the attempt, and the wait is not known, is above 5 s or does not fit.
+    /// A guard on this side refused the attempt. Its wait is unknown, longer than 5 s, or does not fit the limits.
     Refused,
-    /// Another retry layer, inside or outside this one, makes the retries of this call.
+    /// Another retry layer, inside or outside this one, retries this call.
     Nested,
-    /// A delay is due, and there is no runtime to wait on.
+    /// There is no runtime in which to wait for the delay.
     NoTimer,
 }
 
@@ -116,9 +116,9 @@ impl fmt::Display for StopReason {
 /// → budget. The budget comes last because only it has an effect. A call that is refused earlier
 /// takes no token.
 ///
-/// A delay that the server asked for replaces the schedule's; the schedule still counts the retry. It is
-/// lengthened by up to a tenth, so that the server's clients do not come back at one moment. The random part
-/// ends at the elapsed time or the deadline. So it never prevents a retry that the server's delay alone allows.
+/// A delay from the server replaces the schedule's; the schedule still counts the retry. The delay is lengthened by up
+/// to a tenth, so that clients do not all come back at the same moment. The random part is cut at the elapsed time or
+/// the deadline. So it never prevents a retry that the server's delay alone allows.
 pub(crate) fn decide<B: Budget + ?Sized>(
     limits: &Limits,
     failed: &Failed<'_>,
@@ -141,7 +141,7 @@ pub(crate) fn decide<B: Budget + ?Sized>(
     Err(refused)
 }
 
-/// Returns the delay before a retry after this failure, or why there is none, without the budget.
+/// Returns the delay before the retry, or the reason for none. The budget is not consulted.
 fn delay(
     limits: &Limits,
     failed: &Failed<'_>,
@@ -197,14 +197,14 @@ pub(crate) fn longest_wait(
     of_elapsed.into_iter().chain(of_deadline).min().unwrap_or(Duration::MAX)
 }
 
-/// Returns a wait of at least what the server asked for, lengthened so that its clients do not meet again.
+/// Returns the server's delay, lengthened at random so that its clients do not come back together.
 ///
-/// The range is cut before the draw, so that delays do not bunch on the limit.
+/// The range is cut before the draw, so that delays do not cluster at the limit.
 pub(crate) fn spread(asked: Duration, most: Duration, random: &mut dyn Random) -> Duration {
     random.between(asked, asked.saturating_add(asked / 10).min(most))
 }
 
-/// Returns the failure to be retried, or why it must not be, without a look at the delay.
+/// Returns the failure to be retried, or the reason against it. The delay is not considered.
 fn permitted(limits: &Limits, failed: &Failed<'_>) -> Result<Failure, StopReason> {
     let (failure, harmless) = match failed.classification.verdict {
         Verdict::Success => return Err(StopReason::Succeeded),
@@ -225,7 +225,7 @@ fn permitted(limits: &Limits, failed: &Failed<'_>) -> Result<Failure, StopReason
     }
 }
 
-/// Returns why a request that must not be processed twice is not sent again after this failure.
+/// Returns the stop reason for a request that must not be processed twice.
 pub(crate) fn not_repeatable(failure: &Failure) -> StopReason {
     match failure.is_after_hop() {
         true => StopReason::EarlierHop,

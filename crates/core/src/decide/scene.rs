@@ -21,7 +21,7 @@ use crate::{
 pub(crate) const FAILURE: Failure = Failure::new(FailureKind::Server).with_code(503);
 pub(crate) const TICK: Duration = Duration::from_nanos(1);
 
-/// A failed first attempt at a repeatable request, and all that is asked about it.
+/// A failed first attempt of a repeatable request, with every input of the decision.
 #[derive(Debug, Clone)]
 pub(crate) struct Scene {
     pub(crate) limits: Limits,
@@ -36,7 +36,7 @@ pub(crate) struct Scene {
     pub(crate) bucket: Bucket,
 }
 
-/// A decision, and what it asked for.
+/// A decision, and the calls that it made.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) decision: Result<(Duration, Permit), StopReason>,
@@ -47,7 +47,7 @@ pub(crate) struct Seen {
 }
 
 impl Scene {
-    /// Three attempts within 30 s, a schedule that says 1 s, ten tokens.
+    /// Three attempts within 30 s, a schedule with a delay of 1 s, ten tokens.
     pub(crate) fn new() -> Self {
         let failed = Failed {
             classification: Classification::new(Verdict::Transient(FAILURE)),
@@ -97,8 +97,8 @@ impl Scene {
     }
 }
 
-/// One scene for each refusal that a limit, a property of the request or the server causes, with
-/// everything else in favour of a retry. In the order of classification.
+/// One scene for each reason against a retry (a limit, a property of the request, the server), in the order of the
+/// decision. Everything else favours a retry.
 pub(crate) fn refusals() -> Vec<(StopReason, Scene)> {
     let scene = |change: fn(&mut Scene)| Scene::new().with(change);
     vec![
@@ -145,7 +145,7 @@ impl Random for Counted {
     }
 }
 
-/// A budget that takes one token a retry and records what it was asked. Clones are the same one.
+/// A budget that takes one token for each retry and records its calls. Clones share its state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bucket {
     tokens: Arc<Tokens>,

@@ -1,4 +1,4 @@
-//! Defects that published retry engines had, each of which would fail a test here.
+//! Defects of published retry engines, each with a test that it would fail.
 
 use core::time::Duration;
 

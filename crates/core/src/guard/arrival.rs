@@ -1,4 +1,4 @@
-//! An attempt that arrives at a guard, and the guard's answers.
+//! The arrival of an attempt at a guard, and the guard's answers.
 
 use core::time::Duration;
 
@@ -12,11 +12,12 @@ pub struct Arrival<'a> {
     pub destination: &'a str,
     /// Monotonic time since a fixed moment.
     pub now: Duration,
-    /// The call's deadline on the same clock, if it has one. A wait that would pass it is refused at once.
+    /// The call's deadline on the same clock, if it has one. If a wait would pass the deadline, the attempt is refused
+    /// at once.
     pub latest: Option<Duration>,
     /// `true` if the attempt may wait. Hedges may not.
     pub patient: bool,
-    /// The most time that the attempt may take once it is sent, if its layer limits it.
+    /// The time limit for the attempt once it is sent, if its layer has one.
     pub timeout: Option<Duration>,
 }
 
@@ -32,7 +33,7 @@ impl<'a> Arrival<'a> {
         Self { latest: Some(latest), ..self }
     }
 
-    /// Returns the same arrival, which may not wait.
+    /// Returns this arrival with `patient` set to `false`.
     #[must_use]
     pub const fn impatient(self) -> Self {
         Self { patient: false, ..self }
@@ -68,7 +69,7 @@ pub enum Resume {
     Admitted,
     /// The attempt waits further.
     Waiting {
-        /// The moment at which to poll it again, unless it is woken before.
+        /// The time of the next poll, unless the attempt is woken before.
         until: Option<Duration>,
     },
     /// The attempt may not be sent, and its ticket is void.

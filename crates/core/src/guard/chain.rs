@@ -1,4 +1,4 @@
-//! Guards made of guards: a pair, and a guard that may be absent.
+//! Composite guards: a pair, and an optional guard.
 
 use alloc::vec::Vec;
 use core::task::Waker;
@@ -16,7 +16,7 @@ pub struct PairTicket<A, B> {
     first_waits: bool,
 }
 
-/// The ticket of one guard of a pair, while the other one runs. If that panics, this ticket ends.
+/// The ticket of one guard in a pair while the other one runs. If the other one panics, this ticket ends.
 struct Kept<'a, G: Guard> {
     guard: &'a G,
     ticket: Option<G::Ticket>,
@@ -142,11 +142,11 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
     }
 }
 
-/// The rules that a pair needs at several places.
+/// The rules that a pair applies in several places.
 trait Pair: Guard {
-    /// Releases what both guards hold, because one of them refused.
+    /// Ends both tickets, because one guard refused.
     fn refuse(&self, ticket: &mut Self::Ticket, refused: Refused, now: Duration) -> Resume;
-    /// Lets the first guard decide again after a wait for the second one.
+    /// Asks the first guard again after a wait for the second one.
     fn renew_first(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>) -> Resume;
 }
 

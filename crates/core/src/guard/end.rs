@@ -25,21 +25,21 @@ pub enum End {
         /// The time since the attempt was sent.
         after: Duration,
     },
-    /// The attempt was never sent: another guard refused it, or it was dropped while it waited. The guard's state
-    /// becomes that without the attempt.
+    /// The attempt was never sent: another guard refused it, or it was dropped while it waited. The guard's state must
+    /// be as if it had never arrived.
     Unsent,
-    /// The response body has ended, for a guard that held its ticket until then.
+    /// The response body has ended. Only a guard that kept its ticket until then receives this.
     Over(BodyEnd),
 }
 
 impl End {
-    /// Creates the end of an attempt with an outcome, without a hint or a quota of the server.
+    /// Creates the end of an attempt with an outcome, without a server hint or quota.
     pub const fn judged(health: Health, after: Duration) -> Self {
         Self::Judged { health, hint: ServerHint::None, quota: None, after }
     }
 }
 
-/// The calls that a server still allows, as its response states them.
+/// The number of calls that the server still allows, as stated in its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Quota {
@@ -70,20 +70,21 @@ pub enum BodyEnd {
 
 /// The meaning of an outcome for the server's health.
 ///
-/// It is independent of the [`Verdict`](crate::Verdict): after a 404 the verdict is permanent and the server is well.
+/// It is independent of the [`Verdict`](crate::Verdict): after a 404 the verdict is permanent and the server is
+/// healthy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Health {
-    /// The server did its work, even if the response is an error of the caller (404).
+    /// The server did its work, even if the response is a client error (404).
     Served,
     /// The server failed (500, INTERNAL), or the connection did.
     Failed,
-    /// The server refused work because it has too much of it (429, RESOURCE_EXHAUSTED).
+    /// The server refused the work because it is overloaded (429, RESOURCE_EXHAUSTED).
     Overloaded,
     /// The server did not take the work, or did not finish it in time (503, UNAVAILABLE, a timeout).
     ///
     /// A circuit breaker counts it as a failure, and an adaptive limit as overload.
     Unavailable,
-    /// The outcome has nothing to do with the server: an error of the caller's own body.
+    /// The outcome is unrelated to the server, such as an error in the caller's own body.
     Ignored,
 }

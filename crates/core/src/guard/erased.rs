@@ -1,4 +1,4 @@
-//! Guards behind one type, for lists of guards that are known at run time only.
+//! Type-erased guards, for lists that are known only at run time.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -17,10 +17,10 @@ pub type SharedGuard = Arc<dyn Guard<Ticket = SharedTicket>>;
 /// The ticket of a [`SharedGuard`]: that of the guard inside, in a box.
 pub struct SharedTicket(Box<dyn Any + Send + Sync>);
 
-/// Puts a guard behind the type that all guards share, such as those that a file lists.
+/// Erases a guard's type, for guards that are listed in a file, for instance.
 ///
-/// Each attempt that is admitted allocates once, and once more if the guard holds its place to the end of the body. A
-/// ticket without a size allocates nothing. A ticket of another guard has no effect.
+/// Each admitted attempt allocates once, and once more if the guard holds its place until the body ends. A zero-sized
+/// ticket allocates nothing. A ticket of another guard has no effect.
 ///
 /// ```
 /// # use core::time::Duration;

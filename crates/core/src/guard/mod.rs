@@ -1,7 +1,7 @@
 //! The contract of admission control: a guard admits or refuses every attempt, the first included.
 //!
 //! A [`Budget`](crate::Budget) limits retries. A [`Guard`] limits attempts: a circuit breaker, a rate limit, a
-//! bulkhead. It needs no runtime: time is an argument, and the guard wakes a waiting call by its [`Waker`].
+//! bulkhead. It needs no runtime: time is an argument, and the guard wakes a waiting call through its [`Waker`].
 //!
 //! | step of an attempt | method |
 //! |---|---|
@@ -53,13 +53,12 @@
 //!    limit of the caller's own.
 //! 6. The readied instance is replaced by a clone if the call waits or is not sent, so that no readiness is left
 //!    reserved.
-//! 7. The future holds a pass, which ends its ticket exactly once, also when it is dropped or unwinds. The ticket is
+//! 7. The future holds a pass, which ends its ticket exactly once, even if it is dropped or unwinds. The ticket is
 //!    *judged* at the response (gRPC: at the trailers). A dropped one is *abandoned* once the inner future was polled,
 //!    *unsent* before.
 //! 8. An attempt dropped at or after its deadline is judged as unavailable, because it is a timeout.
-//! 9. [`Health`] comes from the classification. Success is served, and a retryable failure is failed, unavailable or
-//!    overloaded. A permanent one follows a table of its own. An error of the caller's own body is ignored. Overrides
-//!    apply.
+//! 9. [`Health`] comes from the classification. A success is served. A retryable failure is failed, unavailable or
+//!    overloaded. A permanent one has its own table. An error in the caller's own body is ignored. Overrides apply.
 //! 10. [`end`](Guard::end) returns the ticket of a guard that holds its place to the end of the body. The response's
 //!     body then ends the ticket as *over*.
 //! 11. [`Refused`] is recognised before any classifier. No outer breaker, limit, throttle or budget counts it.
@@ -104,27 +103,27 @@ pub trait Guard: Send + Sync + 'static {
     /// Never returns [`Admit::Waiting`] for an arrival that is not [patient](Arrival::patient).
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<Self::Ticket>;
 
-    /// Records the end of an attempt, or that it is not sent after all.
+    /// Records the end of an attempt, sent or not.
     ///
-    /// Returns the ticket if the guard holds its place until the response body ends. That ticket is then
-    /// ended once more, with [`End::Over`].
+    /// Returns the ticket if the guard holds its place until the response body ends. The ticket is then passed to this
+    /// method once more, with [`End::Over`].
     fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket>;
 
-    /// Returns `false` if [`end`](Guard::end) uses no time for this ticket and an attempt that was served without a
-    /// quota. The caller need not read the clock then: it passes the moment of the sending. Default: `true`.
+    /// Returns `false` if [`end`](Guard::end) ignores the time when this ticket's attempt is served without a quota.
+    /// The caller may then skip reading the clock and pass the time of sending. Default: `true`.
     fn times_success(&self, ticket: &Self::Ticket) -> bool {
         let _ = ticket;
         true
     }
 
-    /// Returns `true` if the attempt only has to show that the server works again. It is then judged by the first
-    /// message of a stream, because the end may be hours away. Default: `false`.
+    /// Returns `true` if the attempt only has to show that the server works again. It is then judged at the first
+    /// message of a stream, whose end may be hours away. Default: `false`.
     fn is_probe(&self, ticket: &Self::Ticket) -> bool {
         let _ = ticket;
         false
     }
 
-    /// Decides about an attempt that waits. Keeps `waker`, and wakes it when the attempt may be sent.
+    /// Decides about a waiting attempt. Stores `waker`, and wakes it when the attempt may be sent.
     ///
     /// After [`Resume::Refused`] the ticket is void: it is not passed to [`end`](Guard::end). Default: admitted.
     fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
@@ -132,10 +131,10 @@ pub trait Guard: Send + Sync + 'static {
         Resume::Admitted
     }
 
-    /// Decides again about an attempt that this guard admitted, after a wait for another guard.
+    /// Decides again about an admitted attempt that has waited for another guard.
     ///
-    /// Default: the ticket ends [unsent](End::Unsent), and the attempt arrives anew, impatient. A guard whose
-    /// places are scarce returns the ticket as it is, so that the attempt does not lose its place.
+    /// Default: the ticket ends [unsent](End::Unsent), and the attempt arrives again, impatient. A guard with scarce
+    /// places returns the ticket unchanged, so that the attempt keeps its place.
     ///
     /// # Errors
     ///
@@ -152,7 +151,7 @@ pub trait Guard: Send + Sync + 'static {
         }
     }
 
-    /// Returns the decision that [`admit`](Guard::admit) would make, and takes nothing. Default: admitted.
+    /// Returns the decision that [`admit`](Guard::admit) would make, without taking anything. Default: admitted.
     ///
     /// # Errors
     ///
@@ -162,7 +161,7 @@ pub trait Guard: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Returns a warning for each setting outside of its recommended range. Default: none.
+    /// Returns a warning for each setting outside its recommended range. Default: none.
     fn validate(&self) -> Vec<Warning> {
         Vec::new()
     }

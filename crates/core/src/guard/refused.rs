@@ -26,17 +26,17 @@ pub enum GuardKind {
     Bulkhead,
     /// An adaptive limit on calls in flight.
     AdaptiveLimit,
-    /// A throttle, which refuses part of the calls while the server refuses many.
+    /// A throttle, which refuses some calls while the server refuses many.
     Throttle,
-    /// A rate of sending that adapts to the server.
+    /// A send rate that adapts to the server.
     SendRate,
     /// An interval between calls that adapts to the server.
     Pace,
-    /// A guard of the user's own.
+    /// A custom guard.
     Custom,
 }
 
-/// The reason of a refusal.
+/// The reason for a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
@@ -44,17 +44,17 @@ pub enum Reason {
     Open,
     /// The circuit breaker is half-open, and all its probes are under way.
     TooManyRequests,
-    /// The operator keeps the guard closed to all traffic.
+    /// An operator has closed the guard to all traffic.
     Isolated,
     /// All places are taken, or the queue is full.
     Full,
     /// The rate is exceeded.
     RateExceeded,
-    /// The wait would end after the deadline or the longest wait that is set, or has lasted until then.
+    /// The wait passed, or would pass, the deadline or the longest wait allowed.
     WaitTooLong,
-    /// More was asked for than the guard ever grants at once.
+    /// The request is for more than the guard ever grants at once.
     TooLarge,
-    /// The server refuses so much that part of the calls is not sent.
+    /// The server refuses so many calls that the throttle drops a part of them.
     Shed,
 }
 
@@ -66,7 +66,7 @@ impl Refused {
         Self { wait: Self::UNKNOWN, guard, reason }
     }
 
-    /// Sets the time after which the guard may admit. A wait of more than 584 years counts as unknown.
+    /// Sets the wait after which the guard may admit the attempt. A wait of more than 584 years counts as unknown.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
         Self { wait: u64::try_from(wait.as_nanos()).unwrap_or(Self::UNKNOWN), ..self }
@@ -82,7 +82,7 @@ impl Refused {
         self.reason
     }
 
-    /// Returns the time after which the guard may admit, if it is known.
+    /// Returns the wait after which the guard may admit the attempt, if it is known.
     pub const fn wait(&self) -> Option<Duration> {
         match self.wait {
             Self::UNKNOWN => None,

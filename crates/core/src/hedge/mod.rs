@@ -1,4 +1,4 @@
-//! The decision after each event of a hedged call, whose attempts run side by side.
+//! The decisions of a hedged call, whose attempts run side by side.
 //!
 //! It depends on plain values alone: the terms of the call, the state of its attempts, an event and the time. The
 //! ids in brackets (HG-4) are the rules of gRPC's proposal A6 in `docs/RULES.md`. They serve HTTP as well.
@@ -12,15 +12,15 @@ use crate::{Classification, Limits, Random, ServerHint, StopReason, Verdict};
 
 pub use permits::HedgePermits;
 
-/// The limits of a hedged call, fixed at its beginning.
+/// The limits of a hedged call, fixed when it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HedgeTerms {
-    /// The limits of the call. From `max_elapsed` on no further attempt is sent.
+    /// The limits of the call. After `max_elapsed` no further attempt is sent.
     pub limits: Limits,
     /// The time from one attempt to the next; zero for all at once (HG-2).
     pub delay: Duration,
-    /// The time from the beginning of the call to its deadline. From then on no further attempt is sent.
+    /// The time from the start of the call to its deadline, after which no further attempt is sent.
     pub deadline: Option<Duration>,
 }
 
@@ -30,7 +30,7 @@ impl HedgeTerms {
         Self { limits, delay, deadline: None }
     }
 
-    /// Returns the time from the beginning of the call after which no further attempt is sent.
+    /// Returns the time since the start of the call after which no further attempt is sent.
     pub fn end(&self) -> Option<Duration> {
         self.limits.max_elapsed.into_iter().chain(self.deadline).min()
     }
@@ -42,16 +42,16 @@ impl HedgeTerms {
 pub enum HedgeEvent {
     /// An attempt succeeded.
     Succeeded,
-    /// An attempt ended with a response that no other attempt would improve, or with a failure that all attempts
-    /// share.
+    /// An attempt ended with a response that another attempt would not improve, or with a failure common to all
+    /// attempts.
     Fatal,
-    /// An attempt had a retryable failure, with this hint of the server.
+    /// An attempt had a retryable failure, with this server hint.
     Failed(ServerHint),
     /// An attempt ended with an error that is not known to be retryable.
     Errored,
     /// A layer on this side refused an attempt, so it was not sent.
     Refused,
-    /// An attempt ended because it could not go on reading the request's body.
+    /// An attempt ended because it could not continue to read the request body.
     BodyLost,
     /// A further attempt was sent.
     Sent,
@@ -93,16 +93,16 @@ impl HedgeEvent {
 pub enum HedgeDecision {
     /// The attempts in flight go on.
     Continue {
-        /// The time from the beginning of the call to the next attempt, if one is to be sent.
+        /// The time of the next attempt since the start of the call, if one is to be sent.
         next: Option<Duration>,
     },
-    /// The call is over with the last outcome that arrived. All other attempts are cancelled.
+    /// The call ends with the last outcome that arrived. All other attempts are cancelled.
     Return(StopReason),
 }
 
 /// The state of a hedged call's attempts.
 ///
-/// Times count from the beginning of the call. The driver sends what is due and reports what happens.
+/// Times count from the start of the call. The driver sends attempts when they are due and reports events.
 ///
 /// ```
 /// use core::time::Duration;
@@ -127,9 +127,9 @@ pub struct HedgeCall {
     in_flight: u32,
     /// The reason why no further attempt is sent.
     frozen: Option<StopReason>,
-    /// The time at which the next attempt is due, unless something forbids it.
+    /// The time at which the next attempt is due, unless it is forbidden.
     due: Duration,
-    /// The time until which a server asked for no attempt.
+    /// The end of the delay that a server asked for.
     held_until: Option<Duration>,
 }
 
@@ -144,7 +144,7 @@ impl HedgeCall {
         self.sent
     }
 
-    /// Returns the number of attempts that were sent and have not ended.
+    /// Returns the number of attempts in flight.
     pub const fn in_flight(&self) -> u32 {
         self.in_flight
     }
@@ -200,7 +200,7 @@ impl HedgeCall {
         }
     }
 
-    /// Moves the next attempt as the server of a failed attempt asked.
+    /// Moves the next attempt to the time that a server asked for.
     fn obey(
         &mut self,
         terms: &HedgeTerms,
@@ -228,18 +228,18 @@ impl HedgeCall {
         }
     }
 
-    /// Fixes the next attempt at this time: no failure without a wait brings it forward.
+    /// Fixes the time of the next attempt. A failure without a server delay does not bring it forward.
     fn hold(&mut self, until: Duration) {
         self.due = until;
         self.held_until = Some(until);
     }
 
-    /// Rules out every further attempt. The first reason counts.
+    /// Prevents every further attempt. The first reason is kept.
     fn freeze(&mut self, reason: StopReason) {
         self.frozen.get_or_insert(reason);
     }
 
-    /// Returns when the next attempt is due, or why there is none.
+    /// Returns the time at which the next attempt is due, or the reason for none.
     fn upcoming(&self, terms: &HedgeTerms, now: Duration) -> Result<Duration, StopReason> {
         if self.sent >= terms.limits.max_attempts {
             return Err(StopReason::AttemptsExhausted);

@@ -5,21 +5,21 @@ use core::{fmt, mem};
 
 use crate::{Account, PaidRetry, Permit};
 
-/// The permits of a call's hedges, from their sending to the end of the call.
+/// The permits of a call's hedges, until the call ends.
 ///
-/// A hedge is paid for when it ends, because a layer on this side may have refused it. If this value is dropped,
-/// the permits of the hedges in flight are spent, because they were sent.
+/// A hedge's permit is spent when the hedge ends, because a layer on this side may still refuse it. If this value is
+/// dropped, the permits of the hedges in flight are spent, because they were sent.
 #[derive(Default)]
 pub struct HedgePermits {
     call: Permit,
     in_flight: Vec<(u32, Permit)>,
-    /// The hedge that ended last, of those that were paid for.
+    /// The paid hedge that ended last.
     last: Option<(u32, PaidRetry)>,
     retries: u32,
 }
 
 impl HedgePermits {
-    /// Sets the permit that a budget issued at the beginning of the call.
+    /// Sets the permit that a budget issued when the call started.
     pub fn on_start(&mut self, permit: Permit) {
         self.call = permit;
     }
@@ -37,7 +37,7 @@ impl HedgePermits {
         }
     }
 
-    /// Records that a layer on this side refused attempt `number`: its permit is returned.
+    /// Records that a layer on this side refused attempt `number`, and returns its permit.
     pub fn on_refusal(&mut self, number: u32) {
         drop(self.take(number));
     }
