@@ -44,7 +44,7 @@ impl fmt::Debug for RetryBudget {
             }
         };
         debug.field("refusals", &self.refusals());
-        let is_full = |balance: &Balance| balance.tokens >= capacity && balance.doubt == 0;
+        let is_full = |balance: &Balance| balance.is_full(capacity);
         let (mut own, others) = self.state.store.balances();
         if self.state.settings.max_destinations.is_none() {
             return debug.field("balance", &others).finish();

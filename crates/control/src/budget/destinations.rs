@@ -70,6 +70,12 @@ impl<B: DestinationBucket> Store for Destinations<B> {
         bucket.and_then(|bucket| bucket.balance()).or(Some(B::capacity(self.rule)))
     }
 
+    fn is_full(&self, destination: &str) -> bool {
+        let bucket = self.buckets.get(destination);
+        let capacity = B::capacity(self.rule);
+        bucket.is_none_or(|bucket| Balance::of(&*bucket, self.rule).is_full(capacity))
+    }
+
     fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {
         let mut all = Vec::new();
         self.buckets.for_each(|place| {

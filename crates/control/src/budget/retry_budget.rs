@@ -307,6 +307,13 @@ impl RetryBudget {
         self.state.store.balance(destination).map_or(f64::INFINITY, tokens)
     }
 
+    /// Returns `true` if a success would not change the bucket of `destination`.
+    ///
+    /// Like [`balance`](Self::balance) it reads no clock.
+    pub fn is_full_for(&self, destination: &str) -> bool {
+        self.state.not_full.count() == 0 || self.state.store.is_full(destination)
+    }
+
     /// Returns every destination that has a bucket of its own, with its [`balance`](Self::balance), by name.
     ///
     /// Empty for a shared or an unlimited budget.

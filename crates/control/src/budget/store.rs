@@ -30,6 +30,9 @@ pub(super) trait Store: Send + Sync {
     /// Returns the balance of the bucket that `destination` would use, in millionths. `None`: there is no limit.
     fn balance(&self, destination: &str) -> Option<u64>;
 
+    /// Returns `true` if a success would not change the bucket that `destination` would use.
+    fn is_full(&self, destination: &str) -> bool;
+
     /// Returns the buckets of destinations, in no order, and the bucket that destinations share.
     fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance);
 }
@@ -46,6 +49,10 @@ impl Balance {
         let tokens = bucket.balance().unwrap_or(B::capacity(rule));
         Self { tokens, doubt: bucket.doubt() }
     }
+
+    pub(super) fn is_full(self, capacity: u64) -> bool {
+        self.tokens >= capacity && self.doubt == 0
+    }
 }
 
 /// No buckets: every retry is granted.
@@ -60,6 +67,10 @@ impl Store for Unlimited {
 
     fn balance(&self, _: &str) -> Option<u64> {
         None
+    }
+
+    fn is_full(&self, _: &str) -> bool {
+        true
     }
 
     fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {
@@ -85,6 +96,10 @@ impl<B: DestinationBucket> Store for Shared<B> {
 
     fn balance(&self, _: &str) -> Option<u64> {
         Some(Balance::of(&*self.bucket, self.rule).tokens)
+    }
+
+    fn is_full(&self, _: &str) -> bool {
+        Balance::of(&*self.bucket, self.rule).is_full(B::capacity(self.rule))
     }
 
     fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {

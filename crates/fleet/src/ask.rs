@@ -1,0 +1,203 @@
+//! A question to the store on behalf of one retry.
+//!
+//! Input: the store's answer, and the end of the retry, in any order. Output: the confirmation that the driver waits
+//! for, and the tokens that the store is owed once both are known.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use reattempt_core::{Permit, PermitIssuer};
+
+use crate::courier::{Asking, Message, Question};
+use crate::destination::{Destination, Memory};
+use crate::member::Member;
+use crate::report::credit;
+use crate::rule::TOKEN;
+use crate::stats::FleetEvent;
+use crate::store::BoxError;
+
+/// The tokens that a success earns after a retry of one token, in millionths.
+const EARNED_BY_RETRY: u64 = 3 * TOKEN;
+
+#[derive(Debug)]
+struct Ask {
+    member: Arc<Member>,
+    destination: Arc<Destination>,
+    earned: u64,
+    cost: u64,
+    memory: Memory,
+    asked_at: Duration,
+    course: Mutex<Course>,
+}
+
+/// The events so far.
+#[derive(Debug, Default)]
+struct Course {
+    /// The confirmation, which does not change.
+    confirmed: Option<bool>,
+    /// `true` if the store has granted the retry, in time or not.
+    granted: bool,
+    /// The end of the retry, as far as it concerns the store.
+    end: Option<End>,
+    waker: Option<Waker>,
+}
+
+/// The end of a retry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// It was not sent.
+    Unsent,
+    /// It ended its call with a success.
+    Succeeded,
+    Failed,
+}
+
+/// Asks for a retry of this cost, in millionths.
+///
+/// Returns the permit that waits for the answer, a free one if the process decides alone, or `None` if a refusal is
+/// remembered.
+pub(crate) fn ask(member: &Arc<Member>, destination: &str, cost: u64) -> Option<Permit> {
+    let alone = || {
+        member.note(destination, &FleetEvent::Alone);
+        Some(Permit::free())
+    };
+    let now = member.courier.now();
+    let Some(found) = member.destination(destination, now) else { return alone() };
+    let memory = found.remember(now, member.random());
+    if memory == Memory::Refused {
+        member.note(destination, &FleetEvent::Remembered);
+        return None;
+    }
+    if !member.courier.is_ready() || !member.may_send(now) {
+        return alone();
+    }
+    member.note(destination, &FleetEvent::Asked);
+    let ask = Arc::new(Ask {
+        member: Arc::clone(member),
+        earned: found.take_credit(),
+        destination: found,
+        cost,
+        memory,
+        asked_at: now,
+        course: Mutex::default(),
+    });
+    let asking = Arc::clone(&ask) as Arc<dyn Asking>;
+    member.courier.carry(Message::Question(Question(asking)));
+    // The cost of the retry is the local permit's, which is joined to this one.
+    Some(Permit::new(ask, 0))
+}
+
+impl Asking for Ask {
+    fn key(&self) -> &str {
+        &self.destination.key
+    }
+
+    fn amounts(&self) -> (u64, u64) {
+        (self.earned, self.cost)
+    }
+
+    fn patience(&self) -> Duration {
+        self.member.patience
+    }
+
+    fn answer(&self, answer: Result<bool, BoxError>) {
+        let round_trip = self.member.courier.now().saturating_sub(self.asked_at);
+        let event = match answer {
+            Ok(true) => {
+                self.destination.on_grant();
+                self.settle(|course| course.granted = true);
+                FleetEvent::Granted { round_trip }
+            }
+            Ok(false) => {
+                let (now, random) = (self.member.courier.now(), self.member.random());
+                self.destination.on_refusal(self.memory, now, random);
+                FleetEvent::Refused { round_trip }
+            }
+            Err(ref error) => {
+                self.member.store_failed(&self.destination, error);
+                FleetEvent::Alone
+            }
+        };
+        // The memory is set before the driver goes on.
+        if self.confirm(!matches!(answer, Ok(false))) {
+            if answer.is_ok() {
+                self.member.store_works();
+            }
+            self.member.note(&self.destination.name, &event);
+        }
+    }
+
+    fn is_late(&self) {
+        if self.confirm(true) {
+            self.member.store_is_late();
+            self.member.note(&self.destination.name, &FleetEvent::Late);
+            self.member.note(&self.destination.name, &FleetEvent::Alone);
+        }
+    }
+
+    fn is_lost(&self) {
+        if self.confirm(true) {
+            self.member.note(&self.destination.name, &FleetEvent::Alone);
+        }
+    }
+}
+
+impl Ask {
+    /// Sets the confirmation and wakes the driver. Returns `false` if it was set before.
+    fn confirm(&self, confirmed: bool) -> bool {
+        let mut course = self.course();
+        if course.confirmed.is_some() {
+            return false;
+        }
+        course.confirmed = Some(confirmed);
+        let waker = course.waker.take();
+        drop(course);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        true
+    }
+
+    /// Records an event, and credits the tokens that are due if it was the last of the two that decide.
+    fn settle(&self, event: impl FnOnce(&mut Course)) {
+        let mut course = self.course();
+        event(&mut course);
+        let due = match course.end {
+            Some(End::Unsent) if course.granted => self.cost,
+            Some(End::Succeeded) if course.granted && self.cost == TOKEN => EARNED_BY_RETRY,
+            _ => 0,
+        };
+        drop(course);
+        if due > 0 {
+            credit(&self.member, &self.destination, due, true);
+        }
+    }
+
+    fn course(&self) -> MutexGuard<'_, Course> {
+        self.course.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PermitIssuer for Ask {
+    fn give_back(&self, _: u32) {
+        self.settle(|course| course.end = Some(End::Unsent));
+    }
+
+    fn on_retry_end(&self, _: u32, succeeded: bool) {
+        let end = if succeeded { End::Succeeded } else { End::Failed };
+        self.settle(|course| course.end = Some(end));
+    }
+
+    fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        let mut course = self.course();
+        if let Some(confirmed) = course.confirmed {
+            return Poll::Ready(confirmed);
+        }
+        match &mut course.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+}

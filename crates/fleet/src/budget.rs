@@ -1,0 +1,216 @@
+//! The budget that users name.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reattempt_control::RetryBudget;
+use reattempt_core::{Budget, Failure, FailureKind, Permit, ServerHint, Warning};
+use tokio::time::Instant;
+
+use crate::ask::ask;
+use crate::courier::Courier;
+use crate::member::Member;
+use crate::report;
+use crate::rule::TOKEN;
+use crate::stats::{FleetEvent, FleetStats, Observer};
+use crate::store::BudgetStore;
+use crate::task::TaskCourier;
+
+/// The tokens that a success earns while the bucket of this process is not full, in millionths.
+const EARNED_BY_SUCCESS: u64 = TOKEN / 5;
+
+/// The longest patience.
+const MOST_PATIENCE: Duration = Duration::from_secs(1);
+
+/// A retry budget that many processes share through a store.
+///
+/// # What goes wrong without it, and with it
+///
+/// *Without it*, each process of a large fleet finds a full bucket of its own. Ten thousand clients that call once in
+/// 100 s retry all their calls, and a short stall becomes an overload that does not end.
+///
+/// *A store that is too far away* does not answer in time, so each process decides alone. Watch
+/// [`is_too_late`](FleetStats::is_too_late).
+///
+/// *A store that evicts keys* forgets that a bucket is empty. Use a database of its own, or the eviction policy
+/// `noeviction` or `volatile-ttl`.
+///
+/// # The rule
+///
+/// The cautious [`RetryBudget`] of this process decides first. If it grants the retry, the store is asked while the
+/// delay before the retry runs. The outcome is held for the answer for up to 50 ms. If the store refuses, the caller
+/// gets that outcome with the reason `BudgetExhausted`.
+///
+/// The store has a bucket of 10 tokens for each destination.
+///
+/// | event | tokens |
+/// |---|---|
+/// | a retry is granted | − 1 |
+/// | a hedge, or a retry after the server throttled (429), is granted | − 2 |
+/// | a granted retry of 1 token succeeds | + 3 |
+/// | a granted retry is not sent | + its cost |
+/// | a call succeeds while the bucket of this process is not full | + 0.2 |
+/// | a second passes | + 0.5 below 10; above it the excess halves |
+///
+/// So the fleet's granted retries ≤ 10 + 0.5 · seconds + 3 · (retries that succeeded) + 0.2 · (successes reported). In
+/// an outage the whole fleet sends ten, and one in two seconds.
+///
+/// A call that succeeds at once never asks the store. If the store is slow, down or wrong, or there is no tokio
+/// runtime, this process decides alone, as with its own budget. A store that failed is asked again after a second.
+///
+/// # Sharing
+///
+/// Clones share their state. A setter returns a *new* budget, and does not change earlier clones. All processes with
+/// the same store and [`prefix`](Self::prefix) share the buckets.
+///
+/// ```
+/// use reattempt_fleet::{FleetBudget, MemoryStore};
+///
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+/// # let _guard = runtime.enter();
+/// let budget = FleetBudget::new(MemoryStore::new()).prefix("shop");
+/// assert_eq!(budget.stats().asked, 0);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct FleetBudget {
+    local: RetryBudget,
+    settings: Settings,
+    member: Arc<Member>,
+}
+
+#[derive(Clone)]
+struct Settings {
+    prefix: Box<str>,
+    patience: Duration,
+    observer: Option<Observer>,
+    courier: Arc<dyn Courier>,
+}
+
+impl FleetBudget {
+    /// Creates a budget that asks `store`. Reaches no network: the store is asked for the first retry.
+    pub fn new(store: impl BudgetStore) -> Self {
+        Self::carried_by(TaskCourier { store: Arc::new(store), start: Instant::now() })
+    }
+
+    /// Creates a budget whose messages have a carrier of their own, for simulations.
+    #[doc(hidden)]
+    pub fn carried_by(courier: impl Courier) -> Self {
+        Self::build(Settings {
+            prefix: "reattempt".into(),
+            patience: Duration::from_millis(50),
+            observer: None,
+            courier: Arc::new(courier),
+        })
+    }
+
+    /// Sets the beginning of all keys. Default `reattempt`. Returns a new budget.
+    ///
+    /// Give each service that must not share its retries a prefix. Operations of
+    /// `retry()` have no destination, so there the prefix should name the operation.
+    #[must_use = "the setting is in the budget that is returned"]
+    pub fn prefix(mut self, prefix: impl Into<Box<str>>) -> Self {
+        self.settings.prefix = prefix.into();
+        Self::build(self.settings)
+    }
+
+    /// Sets the longest time for which an outcome is held for the store's answer. Default 50 ms, and at most a second.
+    /// Returns a new budget.
+    ///
+    /// The delay before the retry runs meanwhile, so a shorter answer adds nothing. With 20 ms, a store at 10 ms is
+    /// late too often.
+    #[must_use = "the setting is in the budget that is returned"]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.settings.patience = patience.min(MOST_PATIENCE);
+        Self::build(self.settings)
+    }
+
+    /// Sets a function that is called for each event, with its destination. Returns a new budget.
+    ///
+    /// It runs where the event happens, so it must not block.
+    #[must_use = "the setting is in the budget that is returned"]
+    pub fn on_event(mut self, on: impl Fn(&str, &FleetEvent<'_>) + Send + Sync + 'static) -> Self {
+        self.settings.observer = Some(Arc::new(on));
+        Self::build(self.settings)
+    }
+
+    /// Returns the counts of the events since the budget was built.
+    pub fn stats(&self) -> FleetStats {
+        self.member.tally.stats()
+    }
+
+    /// Returns the budget of this process, which decides first.
+    pub fn local(&self) -> &RetryBudget {
+        &self.local
+    }
+
+    fn build(settings: Settings) -> Self {
+        let (observer, courier) = (settings.observer.clone(), Arc::clone(&settings.courier));
+        let member = Member::new(settings.prefix.clone(), settings.patience, observer, courier);
+        Self { local: RetryBudget::cautious(), settings, member: Arc::new(member) }
+    }
+
+    /// Joins the permit of this process to the one that waits for the store.
+    fn ask(&self, local: Permit, destination: &str, cost: u64) -> Option<Permit> {
+        ask(&self.member, destination, cost).map(|permit| local.and(permit))
+    }
+}
+
+impl Budget for FleetBudget {
+    fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
+        let local = self.local.acquire(destination, failure, now)?;
+        self.ask(local, destination, 2 * TOKEN)
+    }
+
+    fn acquire_after_failure(
+        &self,
+        destination: &str,
+        failure: &Failure,
+        now: Duration,
+    ) -> Option<Permit> {
+        let local = self.local.acquire_after_failure(destination, failure, now)?;
+        let is_throttled = failure.kind() == FailureKind::Throttled;
+        self.ask(local, destination, if is_throttled { 2 * TOKEN } else { TOKEN })
+    }
+
+    fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
+        self.local.on_failure(destination, failure, now);
+    }
+
+    #[inline]
+    fn on_success(&self, destination: &str, retries: u32) {
+        if self.local.is_full() {
+            return;
+        }
+        let reports = !self.local.is_full_for(destination);
+        self.local.on_success(destination, retries);
+        if reports {
+            report::on_success(&self.member, destination, EARNED_BY_SUCCESS);
+        }
+    }
+
+    fn on_permanent_failure(&self, destination: &str, _: ServerHint, retries: u32) {
+        self.on_success(destination, retries);
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.local.is_full()
+    }
+
+    fn validate(&self) -> Vec<Warning> {
+        self.local.validate()
+    }
+}
+
+impl fmt::Debug for FleetBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FleetBudget")
+            .field("prefix", &self.settings.prefix)
+            .field("patience", &self.settings.patience)
+            .field("stats", &self.stats())
+            .field("local", &self.local)
+            .finish_non_exhaustive()
+    }
+}

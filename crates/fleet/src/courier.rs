@@ -1,0 +1,109 @@
+//! The way of messages to the store and back. A program's is a task; a simulation has its own.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::store::BoxError;
+
+/// The carrier of messages to a store.
+pub trait Courier: Send + Sync + 'static {
+    /// Returns monotonic time since a fixed moment.
+    fn now(&self) -> Duration;
+
+    /// Returns `true` if a message can be carried from here.
+    fn is_ready(&self) -> bool;
+
+    /// Carries a message. A message that is dropped was not answered.
+    fn carry(&self, message: Message);
+}
+
+/// A message to the store.
+#[derive(Debug)]
+pub enum Message {
+    /// A retry asks for its tokens.
+    Question(Question),
+    /// Earned tokens are reported.
+    Report(Report),
+}
+
+/// A question to the store. If it is dropped without an answer, the process decides alone.
+#[derive(Debug)]
+pub struct Question(pub(crate) Arc<dyn Asking>);
+
+/// A report of earned tokens, due after a delay.
+#[derive(Debug)]
+pub struct Report(pub(crate) Box<dyn Reporting>);
+
+/// The sender of a question.
+pub(crate) trait Asking: fmt::Debug + Send + Sync {
+    fn key(&self) -> &str;
+    fn amounts(&self) -> (u64, u64);
+    fn patience(&self) -> Duration;
+    fn is_late(&self);
+    fn is_lost(&self);
+    fn answer(&self, answer: Result<bool, BoxError>);
+}
+
+/// The sender of a report.
+pub(crate) trait Reporting: fmt::Debug + Send + Sync {
+    fn key(&self) -> &str;
+    fn delay(&self) -> Duration;
+    fn take(&self) -> Option<u64>;
+    fn answer(&self, answer: Result<bool, BoxError>);
+}
+
+impl Question {
+    /// Returns the key of the bucket.
+    pub fn key(&self) -> &str {
+        self.0.key()
+    }
+
+    /// Returns the tokens earned and the cost, in millionths.
+    pub fn amounts(&self) -> (u64, u64) {
+        self.0.amounts()
+    }
+
+    /// Returns the longest time for which the outcome is held for the answer.
+    pub fn patience(&self) -> Duration {
+        self.0.patience()
+    }
+
+    /// Records that the answer did not come within the patience. It may still come.
+    pub fn is_late(&self) {
+        self.0.is_late();
+    }
+
+    /// Records the store's answer.
+    pub fn answer(self, answer: Result<bool, BoxError>) {
+        self.0.answer(answer);
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        self.0.is_lost();
+    }
+}
+
+impl Report {
+    /// Returns the key of the bucket.
+    pub fn key(&self) -> &str {
+        self.0.key()
+    }
+
+    /// Returns the time after which it is due.
+    pub fn delay(&self) -> Duration {
+        self.0.delay()
+    }
+
+    /// Takes the tokens to be reported, when it is due. Returns `None` if there are none, or if the store is failing.
+    pub fn take(&self) -> Option<u64> {
+        self.0.take()
+    }
+
+    /// Records that the store has confirmed the report, or that it has failed.
+    pub fn answer(self, answer: Result<bool, BoxError>) {
+        self.0.answer(answer);
+    }
+}

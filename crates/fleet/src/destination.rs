@@ -1,0 +1,115 @@
+//! The state that a process keeps for a destination: its last refusals, and the tokens to be reported.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The time for which the first refusal is remembered. It doubles, and from the fourth refusal in a row it is a second.
+const FIRST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(crate) struct Destination {
+    pub(crate) name: Box<str>,
+    pub(crate) key: Box<str>,
+    refusals: Mutex<Refusals>,
+    /// The tokens that were earned and not reported yet, in millionths.
+    credit: AtomicU64,
+    /// `true` if a report is on its way: one that is due soon, and one that is due later.
+    soon: AtomicBool,
+    later: AtomicBool,
+}
+
+/// The refusals in a row, and the time until which the store is not asked.
+#[derive(Debug, Default)]
+struct Refusals {
+    count: u32,
+    until: Duration,
+}
+
+/// The consequence of a destination's refusals for its next retry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// The last answer was a grant, so every retry asks.
+    Clear,
+    /// The memory of a refusal is over. This retry asks, and no other does until it has an answer.
+    Probe,
+    /// A refusal is remembered, so the retry is refused.
+    Refused,
+}
+
+impl Destination {
+    pub(crate) fn new(name: &str, key: Box<str>) -> Self {
+        Self {
+            name: name.into(),
+            key,
+            refusals: Mutex::default(),
+            credit: AtomicU64::new(0),
+            soon: AtomicBool::new(false),
+            later: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the consequence of the refusals for a retry at `now`. A probe begins the next interval.
+    pub(crate) fn remember(&self, now: Duration, random: u64) -> Memory {
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        match refusals.count {
+            0 => Memory::Clear,
+            _ if now < refusals.until => Memory::Refused,
+            count => {
+                refusals.until = now + interval(count.saturating_add(1), random);
+                Memory::Probe
+            }
+        }
+    }
+
+    /// Records a refusal of a retry that asked with this memory.
+    pub(crate) fn on_refusal(&self, memory: Memory, now: Duration, random: u64) {
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        if memory == Memory::Probe {
+            // The interval has begun with the probe.
+            refusals.count = refusals.count.saturating_add(1);
+        } else if refusals.count == 0 {
+            *refusals = Refusals { count: 1, until: now + interval(1, random) };
+        }
+    }
+
+    pub(crate) fn on_grant(&self) {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).count = 0;
+    }
+
+    pub(crate) fn add_credit(&self, amount: u64) {
+        let add = |credit: u64| Some(credit.saturating_add(amount));
+        let _ = self.credit.fetch_update(Ordering::AcqRel, Ordering::Acquire, add);
+    }
+
+    pub(crate) fn has_credit(&self) -> bool {
+        self.credit.load(Ordering::Acquire) > 0
+    }
+
+    pub(crate) fn take_credit(&self) -> u64 {
+        self.credit.swap(0, Ordering::AcqRel)
+    }
+
+    /// Returns the flag of the report that is due soon, or of the one that is due later.
+    pub(crate) fn is_scheduled(&self, soon: bool) -> &AtomicBool {
+        if soon { &self.soon } else { &self.later }
+    }
+
+    /// Returns `true` if nothing would be lost with this value at `now`.
+    pub(crate) fn is_idle(&self, now: Duration) -> bool {
+        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        !self.has_credit() && (refusals.count == 0 || refusals.until + LONGEST < now)
+    }
+}
+
+/// Returns the time for which refusal `count` in a row is remembered: ± 25 %, so that processes do not ask together.
+fn interval(count: u32, random: u64) -> Duration {
+    let whole = if count < 4 { FIRST * (1 << count.saturating_sub(1)) } else { LONGEST };
+    between(whole * 3 / 4, whole * 5 / 4, random)
+}
+
+/// Returns the duration between the two that `random` chooses.
+pub(crate) fn between(least: Duration, most: Duration, random: u64) -> Duration {
+    least + (most.saturating_sub(least) / 1024) * u32::try_from(random % 1025).unwrap_or(0)
+}

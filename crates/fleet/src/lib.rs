@@ -1,0 +1,32 @@
+//! A retry budget that many processes share.
+//!
+//! A budget of one process does not see the retries of the others. In an outage each process finds a full bucket, and
+//! the retries of a large fleet together overload the server that is about to recover. [`FleetBudget`] asks a store
+//! that all processes share, while the delay before the retry runs. The crate `reattempt-redis` has a store on Redis or
+//! Valkey, and exports this crate's items.
+//!
+//! | item | content |
+//! |---|---|
+//! | [`FleetBudget`] | the budget: the rule of this process first, then the store |
+//! | [`BudgetStore`] | the contract of a store: one method |
+//! | [`MemoryStore`] | a store for tests |
+//! | [`FleetEvent`], [`FleetStats`] | the events of a budget, and their counts |
+//! | [`rule`] | the rule of a store's bucket, a function over integers |
+#![forbid(unsafe_code)]
+
+mod ask;
+mod budget;
+#[doc(hidden)]
+pub mod courier;
+mod destination;
+mod key;
+mod member;
+mod report;
+pub mod rule;
+mod stats;
+mod store;
+mod task;
+
+pub use budget::FleetBudget;
+pub use stats::{FleetEvent, FleetStats};
+pub use store::{BoxError, BudgetStore, MemoryStore, Settling};

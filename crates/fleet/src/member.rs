@@ -1,0 +1,128 @@
+//! A process as a member of the fleet: its destinations, and its memory of a store that failed.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::courier::Courier;
+use crate::destination::Destination;
+use crate::key::key_of;
+use crate::stats::{FleetEvent, Observer, Tally};
+use crate::store::BoxError;
+
+/// The most destinations that ask the store. For the others the process decides alone.
+const MOST_DESTINATIONS: usize = 1024;
+
+/// The time for which a store that failed is not asked.
+const FAILURE_MEMORY: Duration = Duration::from_secs(1);
+
+pub(crate) struct Member {
+    pub(crate) prefix: Box<str>,
+    pub(crate) patience: Duration,
+    pub(crate) observer: Option<Observer>,
+    pub(crate) tally: Tally,
+    destinations: Mutex<Table>,
+    /// The time until which a failing store is not asked.
+    failing_until: Mutex<Option<Duration>>,
+    random: AtomicU64,
+    pub(crate) courier: Arc<dyn Courier>,
+}
+
+#[derive(Default)]
+struct Table {
+    entries: HashMap<Box<str>, Arc<Destination>>,
+    /// The time before which idle destinations are not looked for again.
+    next_search: Duration,
+}
+
+impl Member {
+    pub(crate) fn new(
+        prefix: Box<str>,
+        patience: Duration,
+        observer: Option<Observer>,
+        courier: Arc<dyn Courier>,
+    ) -> Self {
+        Self {
+            prefix,
+            patience,
+            observer,
+            tally: Tally::default(),
+            destinations: Mutex::default(),
+            failing_until: Mutex::new(None),
+            random: AtomicU64::new(RandomState::new().hash_one(0)),
+            courier,
+        }
+    }
+
+    /// Returns `true` if the store may be sent a message at `now`. While it fails, one in a second may.
+    pub(crate) fn may_send(&self, now: Duration) -> bool {
+        let mut failing_until = self.failing_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = failing_until.is_none_or(|until| until <= now);
+        if may && failing_until.is_some() {
+            *failing_until = Some(now + FAILURE_MEMORY);
+        }
+        may
+    }
+
+    /// Records that the store has answered in time.
+    pub(crate) fn store_works(&self) {
+        *self.failing_until.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Records that the store has not answered in time.
+    pub(crate) fn store_is_late(&self) {
+        let until = self.courier.now() + FAILURE_MEMORY;
+        *self.failing_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+    }
+
+    /// Records that the store has failed.
+    pub(crate) fn store_failed(&self, destination: &Destination, error: &BoxError) {
+        self.store_is_late();
+        self.note(&destination.name, &FleetEvent::Failed { error: &**error });
+    }
+
+    pub(crate) fn note(&self, destination: &str, event: &FleetEvent<'_>) {
+        self.tally.count(event);
+        if let Some(observer) = &self.observer {
+            observer(destination, event);
+        }
+    }
+
+    /// Returns the state of a destination; `None` if there is no place for it.
+    pub(crate) fn destination(&self, name: &str, now: Duration) -> Option<Arc<Destination>> {
+        let mut table = self.destinations.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = table.entries.get(name) {
+            return Some(Arc::clone(found));
+        }
+        if table.entries.len() >= MOST_DESTINATIONS {
+            if now < table.next_search {
+                return None;
+            }
+            table.next_search = now + FAILURE_MEMORY;
+            table.entries.retain(|_, it| Arc::strong_count(it) > 1 || !it.is_idle(now));
+            if table.entries.len() >= MOST_DESTINATIONS {
+                return None;
+            }
+        }
+        let new = Arc::new(Destination::new(name, key_of(&self.prefix, name)));
+        table.entries.insert(name.into(), Arc::clone(&new));
+        Some(new)
+    }
+
+    /// Returns a random number (SplitMix64), for jitter.
+    pub(crate) fn random(&self) -> u64 {
+        let state = self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Member").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}

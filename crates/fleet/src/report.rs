@@ -1,0 +1,74 @@
+//! The report of earned tokens, which go with the next question if there is one in time.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::courier::{Message, Report, Reporting};
+use crate::destination::{Destination, between};
+use crate::member::Member;
+use crate::store::BoxError;
+
+/// The delay of a report whose tokens a retry has earned, or has not used.
+const SOON: Duration = Duration::from_millis(10);
+
+/// The shortest and the longest delay of a report of successes.
+const LATER: (Duration, Duration) = (Duration::from_millis(500), Duration::from_millis(1500));
+
+#[derive(Debug)]
+struct Credit {
+    member: Arc<Member>,
+    destination: Arc<Destination>,
+    is_soon: bool,
+    delay: Duration,
+}
+
+/// Adds tokens that go with the next question, or else with a report.
+pub(crate) fn credit(
+    member: &Arc<Member>,
+    destination: &Arc<Destination>,
+    earned: u64,
+    is_soon: bool,
+) {
+    destination.add_credit(earned);
+    let is_scheduled = destination.is_scheduled(is_soon);
+    if member.courier.is_ready() && !is_scheduled.swap(true, Ordering::AcqRel) {
+        let delay = if is_soon { SOON } else { between(LATER.0, LATER.1, member.random()) };
+        let (member, destination) = (Arc::clone(member), Arc::clone(destination));
+        let courier = Arc::clone(&member.courier);
+        let credit = Credit { member, destination, is_soon, delay };
+        courier.carry(Message::Report(Report(Box::new(credit))));
+    }
+}
+
+/// Adds the tokens of a success of `destination`.
+pub(crate) fn on_success(member: &Arc<Member>, destination: &str, earned: u64) {
+    if let Some(destination) = member.destination(destination, member.courier.now()) {
+        credit(member, &destination, earned, false);
+    }
+}
+
+impl Reporting for Credit {
+    fn key(&self) -> &str {
+        &self.destination.key
+    }
+
+    fn delay(&self) -> Duration {
+        self.delay
+    }
+
+    fn take(&self) -> Option<u64> {
+        self.destination.is_scheduled(self.is_soon).store(false, Ordering::Release);
+        let now = self.member.courier.now();
+        let may_send = self.destination.has_credit() && self.member.may_send(now);
+        let earned = if may_send { self.destination.take_credit() } else { 0 };
+        (earned > 0).then_some(earned)
+    }
+
+    fn answer(&self, answer: Result<bool, BoxError>) {
+        match answer {
+            Ok(_) => self.member.store_works(),
+            Err(error) => self.member.store_failed(&self.destination, &error),
+        }
+    }
+}

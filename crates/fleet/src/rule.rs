@@ -1,0 +1,113 @@
+//! The rule of the bucket that a store has for each destination: a function over integers.
+//!
+//! Input: the state, the store's time, the tokens earned and the cost of a retry. Output: the next state, the answer.
+//! The script of a Redis store is the same function in Lua. A change here is a change there, and a new [`VERSION`].
+
+/// The version of the rule. It is part of every key, so two versions never share a bucket.
+pub const VERSION: u32 = 1;
+
+/// One token, in the millionths that are counted here.
+pub const TOKEN: u64 = 1_000_000;
+
+/// The tokens of a bucket without a key, in millionths, and the most that time adds.
+pub const CAPACITY: u64 = 10 * TOKEN;
+
+/// The most tokens of a bucket, in millionths. Their product with a [factor](FACTORS) is exact in Lua's numbers.
+pub const MOST_TOKENS: u64 = 100_000 * TOKEN;
+
+/// The time in milliseconds after which a store may forget a state: capacity / rate + 20 s. The bucket is as if new.
+pub const TIME_TO_LIVE: u64 = CAPACITY / PER_MILLISECOND + 20_000;
+
+/// The millionths that a millisecond adds below the capacity: half a token in a second.
+const PER_MILLISECOND: u64 = 500;
+
+/// The part of an excess that is left after 1, 2, 4, … milliseconds, in 65536ths: it halves each second.
+const FACTORS: [u64; 15] = [
+    65491, 65445, 65355, 65174, 64813, 64098, 62692, 59972, 54880, 45957, 32227, 15848, 3832, 224,
+    1,
+];
+
+/// The state of a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State {
+    /// The tokens, in millionths; at most [`MOST_TOKENS`].
+    pub tokens: u64,
+    /// The moment of the last event in milliseconds, by the store's clock.
+    pub at: u64,
+}
+
+impl State {
+    /// Reads a state from its text, the two numbers with a space between. Returns `None` for any other text.
+    ///
+    /// ```
+    /// use reattempt_fleet::rule::State;
+    ///
+    /// let state = State { tokens: 9_000_000, at: 1_700_000_000_000 };
+    /// assert_eq!(State::parse(&state.to_string()), Some(state));
+    /// assert_eq!(State::parse("rubbish"), None);
+    /// ```
+    pub fn parse(text: &str) -> Option<Self> {
+        let number = |text: &str| {
+            let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            text.parse().ok().filter(|_| is_number && text.len() <= 15)
+        };
+        let (tokens, at) = text.split_once(' ')?;
+        let state = Self { tokens: number(tokens)?, at: number(at)? };
+        (state.tokens <= MOST_TOKENS).then_some(state)
+    }
+}
+
+/// The text of a state in a store.
+impl std::fmt::Display for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.tokens, self.at)
+    }
+}
+
+/// Adds what time and `earned` bring, then takes `cost` if the tokens suffice. Returns `true` if they do.
+///
+/// `state` is `None` for a bucket without a key, which is full. `now` is the store's time in milliseconds. `earned` and
+/// `cost` are millionths of a token.
+///
+/// Below the capacity, time adds half a token in a second. Above it, the excess halves each second. A clock that goes
+/// back adds nothing until it has caught up. A moment that is more than [`TIME_TO_LIVE`] ahead is an error of a clock,
+/// so it is replaced by `now`.
+///
+/// ```
+/// use reattempt_fleet::rule::{State, TOKEN, settle};
+///
+/// let (mut state, mut granted) = (None, 0);
+/// for second in 0..=10 {
+///     // A hundred processes ask in each second of an outage.
+///     for _ in 0..100 {
+///         let (next, answer) = settle(state, second * 1000, 0, TOKEN);
+///         state = Some(next);
+///         granted += u32::from(answer);
+///     }
+/// }
+/// assert_eq!(granted, 10 + 5);
+/// ```
+pub fn settle(state: Option<State>, now: u64, earned: u64, cost: u64) -> (State, bool) {
+    let State { tokens, at } = state.unwrap_or(State { tokens: CAPACITY, at: now });
+    let at = if at > now.saturating_add(TIME_TO_LIVE) { now } else { at };
+    let passed = now.saturating_sub(at).min(TIME_TO_LIVE);
+    let tokens = match tokens.checked_sub(CAPACITY) {
+        Some(excess) => CAPACITY + halved(excess, passed),
+        None => CAPACITY.min(tokens + PER_MILLISECOND * passed),
+    };
+    let tokens = MOST_TOKENS.min(tokens + earned.min(MOST_TOKENS));
+    let at = at.max(now);
+    match tokens.checked_sub(cost) {
+        Some(tokens) => (State { tokens, at }, true),
+        None => (State { tokens, at }, false),
+    }
+}
+
+/// Returns what is left of an excess after so many milliseconds.
+fn halved(excess: u64, milliseconds: u64) -> u64 {
+    if milliseconds >> FACTORS.len() > 0 {
+        return 0;
+    }
+    let steps = FACTORS.iter().enumerate().filter(|(step, _)| milliseconds >> step & 1 == 1);
+    steps.fold(excess, |excess, (_, factor)| excess * factor / 65536)
+}

@@ -1,0 +1,62 @@
+//! The courier of a program: a tokio task for each message.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::courier::{Courier, Message, Question, Report};
+use crate::store::BudgetStore;
+
+/// The longest time for which a late answer is still of use: a grant that is not needed returns to the store.
+const LATEST: Duration = Duration::from_secs(1);
+
+pub(crate) struct TaskCourier {
+    pub(crate) store: Arc<dyn BudgetStore>,
+    pub(crate) start: Instant,
+}
+
+impl Courier for TaskCourier {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn is_ready(&self) -> bool {
+        Handle::try_current().is_ok()
+    }
+
+    fn carry(&self, message: Message) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        let store = Arc::clone(&self.store);
+        match message {
+            Message::Question(question) => drop(runtime.spawn(ask(store, question))),
+            Message::Report(report) => drop(runtime.spawn(send_report(store, report))),
+        }
+    }
+}
+
+/// Asks the store. If the task is dropped with its runtime, the question is lost and the process decides alone.
+async fn ask(store: Arc<dyn BudgetStore>, question: Question) {
+    let (earned, cost) = question.amounts();
+    let answered = {
+        let mut settling = store.settle(question.key(), earned, cost);
+        match timeout(question.patience(), &mut settling).await {
+            Ok(answer) => Some(answer),
+            Err(_) => {
+                question.is_late();
+                timeout(LATEST, settling).await.ok()
+            }
+        }
+    };
+    if let Some(answer) = answered {
+        question.answer(answer);
+    }
+}
+
+async fn send_report(store: Arc<dyn BudgetStore>, report: Report) {
+    sleep(report.delay()).await;
+    let Some(earned) = report.take() else { return };
+    let answer = timeout(LATEST, store.settle(report.key(), earned, 0)).await;
+    report.answer(answer.unwrap_or_else(|late| Err(late.into())));
+}

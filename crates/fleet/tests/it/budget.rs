@@ -1,0 +1,253 @@
+//! The budget with a store, under a paused clock.
+
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use reattempt_control::RetryBudget;
+use reattempt_core::{Budget, Failure, FailureKind};
+use reattempt_fleet::rule::TOKEN;
+use reattempt_fleet::{BudgetStore, FleetBudget, MemoryStore, Settling};
+use tokio::time::{Instant, advance, sleep};
+
+use crate::support::{Faulty, SERVER, ask, confirmed, poll};
+
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// F-3: clients that have just started, and a server that answers none of their calls for `seconds`.
+async fn outage(clients: usize, seconds: u64) -> u64 {
+    let store = MemoryStore::new();
+    let mut sent = 0;
+    let budgets: Vec<_> = (0..clients).map(|_| FleetBudget::new(store.clone())).collect();
+    for _ in 0..seconds {
+        let permits: Vec<_> = budgets.iter().filter_map(|budget| ask(budget, "a")).collect();
+        for permit in permits {
+            if confirmed(&permit).await {
+                drop(permit.spend());
+                sent += 1;
+            }
+        }
+        advance(Duration::from_secs(1)).await;
+    }
+    sent
+}
+
+#[tokio::test(start_paused = true)]
+async fn fleet_in_an_outage_sends_ten_retries() {
+    assert_eq!(outage(1, 20).await, 3, "one client stops itself");
+    for (clients, seconds) in [(100, 20), (10_000, 3)] {
+        let sent = outage(clients, seconds).await;
+        assert!((10..=10 + seconds / 2).contains(&sent), "{clients}: {sent}");
+    }
+}
+
+/// F-4: the answer ends the wait, or else the patience.
+#[tokio::test(start_paused = true)]
+async fn outcome_is_held_until_the_answer() {
+    for (takes, held) in [(3, 3), (49, 49), (51, 50), (200, 50)] {
+        let budget = FleetBudget::new(Faulty::taking(Duration::from_millis(takes)));
+        let permit = ask(&budget, "a").unwrap();
+        let start = Instant::now();
+        assert!(confirmed(&permit).await);
+        assert_eq!(start.elapsed(), Duration::from_millis(held), "{takes}");
+        let late = u64::from(takes > 50);
+        let stats = budget.stats();
+        assert_eq!(
+            (stats.asked, stats.granted, stats.late, stats.alone),
+            (1, 1 - late, late, late)
+        );
+        assert_eq!(stats.is_too_late(), late > 0);
+    }
+}
+
+/// F-7: a late grant is not lost, and its retry earns.
+#[tokio::test(start_paused = true)]
+async fn late_grant_of_a_dropped_retry_returns() {
+    let store = Faulty::taking(Duration::from_millis(200));
+    let budget = FleetBudget::new(store.clone());
+    let permit = ask(&budget, "a").unwrap();
+    assert!(confirmed(&permit).await);
+    drop(permit);
+    // A late answer counts as a failure of the store, so what was not used waits for the next question.
+    sleep(Duration::from_secs(2)).await;
+    let _next = ask(&budget, "a").unwrap();
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(store.messages(), [(0, TOKEN), (TOKEN, TOKEN)]);
+}
+
+/// F-4
+#[tokio::test(start_paused = true)]
+async fn first_attempts_ask_for_nothing() {
+    let store = Faulty::taking(Duration::ZERO);
+    let budget = FleetBudget::new(store.clone());
+    (0..100).for_each(|_| budget.on_success("a", 0));
+    drop(budget.on_start("a"));
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(store.messages(), []);
+}
+
+/// F-11
+#[tokio::test(start_paused = true)]
+async fn store_that_returns_is_asked_again() {
+    let store = Faulty::down();
+    let budget = FleetBudget::new(store.clone());
+    for step in 0..100 {
+        if step == 50 {
+            store.down.store(false, Ordering::Relaxed);
+        }
+        (0..3).for_each(|_| budget.local().on_success("a", 0));
+        let permit = ask(&budget, "a").unwrap();
+        assert!(confirmed(&permit).await);
+        sleep(Duration::from_millis(100)).await;
+        if step < 50 {
+            assert_eq!(budget.stats().granted, 0);
+        } else if step >= 70 {
+            assert!(budget.stats().granted > 0);
+        }
+    }
+}
+
+/// A store whose future panics. The retry is not lost with it.
+struct Panicking;
+
+impl BudgetStore for Panicking {
+    fn settle<'a>(&'a self, _: &'a str, _: u64, _: u64) -> Settling<'a> {
+        Box::pin(async { std::panic::resume_unwind(Box::new("a store's fault")) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn panic_of_store_leaves_process_alone() {
+    let budget = FleetBudget::new(Panicking);
+    let permit = ask(&budget, "a").unwrap();
+    assert!(confirmed(&permit).await);
+    assert_eq!(budget.stats().alone, 1);
+}
+
+#[test]
+fn process_without_a_runtime_decides_alone() {
+    let budget = FleetBudget::new(MemoryStore::new());
+    assert_eq!(poll(&ask(&budget, "a").unwrap()), Poll::Ready(true));
+    assert_eq!((budget.stats().asked, budget.stats().alone), (0, 1));
+}
+
+#[test]
+fn stopped_runtime_leaves_no_open_question() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let budget = FleetBudget::new(Faulty::taking(Duration::from_secs(60)));
+    let permit = runtime.block_on(async { ask(&budget, "a").unwrap() });
+    assert_eq!(poll(&permit), Poll::Pending);
+    drop(runtime);
+    assert_eq!(poll(&permit), Poll::Ready(true));
+}
+
+/// F-9 and F-10 on a store in memory.
+#[tokio::test(start_paused = true)]
+async fn keys_vanish_when_their_bucket_is_full() {
+    let store = MemoryStore::new();
+    for number in 0..100 {
+        store.settle(&format!("{number}"), 0, 10_000_000).await.unwrap();
+    }
+    assert_eq!(store.len(), 100);
+    assert!(!store.settle("0", 0, 1_000_000).await.unwrap());
+    assert!(store.settle("new", 0, 1_000_000).await.unwrap(), "its bucket is its own");
+    advance(Duration::from_secs(41)).await;
+    store.settle("another", 0, 0).await.unwrap();
+    assert_eq!(store.len(), 1);
+    store.clear();
+    assert!(store.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_have_their_destination() {
+    use std::sync::{Arc, Mutex};
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    let budget =
+        FleetBudget::new(Faulty::taking(PATIENCE / 5)).on_event(move |destination, event| {
+            log.lock().unwrap().push(format!("{destination}: {event:?}"));
+        });
+    assert!(confirmed(&ask(&budget, "a").unwrap()).await);
+    assert_eq!(*seen.lock().unwrap(), ["a: Asked", "a: Granted { round_trip: 10ms }"]);
+    assert_eq!(budget.stats().round_trip, Duration::from_millis(10));
+}
+
+#[derive(Debug, Clone)]
+enum Event {
+    Failed(FailureKind),
+    Retried(FailureKind, bool),
+    Hedged,
+    Succeeded,
+    Permanent,
+    Waited(u64),
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let kind = || {
+        prop_oneof![
+            Just(FailureKind::Server),
+            Just(FailureKind::Network),
+            Just(FailureKind::Throttled),
+            Just(FailureKind::Timeout)
+        ]
+    };
+    let event = prop_oneof![
+        kind().prop_map(Event::Failed),
+        (kind(), any::<bool>()).prop_map(|(kind, succeeds)| Event::Retried(kind, succeeds)),
+        Just(Event::Hedged),
+        Just(Event::Succeeded),
+        Just(Event::Permanent),
+        (0..700_u64).prop_map(Event::Waited),
+    ];
+    prop::collection::vec(event, 1..100)
+}
+
+/// Returns the answers and the balance after each event.
+fn trace(budget: &impl Budget, balance: impl Fn() -> f64, events: &[Event]) -> Vec<(bool, f64)> {
+    let mut now = Duration::ZERO;
+    let mut trace = Vec::new();
+    for event in events {
+        let granted = match *event {
+            Event::Failed(kind) => {
+                budget.on_failure("a", &Failure::new(kind), now);
+                false
+            }
+            Event::Retried(kind, succeeds) => {
+                let permit = budget.acquire_after_failure("a", &Failure::new(kind), now);
+                let sent = permit.filter(|permit| poll(permit) == Poll::Ready(true));
+                let was_sent = sent.is_some();
+                match sent.map(reattempt_core::Permit::spend) {
+                    Some(retry) if succeeds => retry.succeed(),
+                    other => drop(other),
+                }
+                was_sent
+            }
+            Event::Hedged => budget.acquire("a", &SERVER, now).is_some(),
+            Event::Succeeded => {
+                budget.on_success("a", 0);
+                false
+            }
+            Event::Permanent => {
+                budget.on_permanent_failure("a", reattempt_core::ServerHint::None, 0);
+                false
+            }
+            Event::Waited(seconds) => {
+                now += Duration::from_secs(seconds);
+                false
+            }
+        };
+        trace.push((granted, balance()));
+    }
+    trace
+}
+
+proptest! {
+    /// F-2: without its store a process decides as its own budget does.
+    #[test]
+    fn process_alone_has_its_own_budget(events in events()) {
+        let (fleet, own) = (FleetBudget::new(MemoryStore::new()), RetryBudget::cautious());
+        let alone = trace(&fleet, || fleet.local().balance("a"), &events);
+        prop_assert_eq!(alone, trace(&own, || own.balance("a"), &events));
+    }
+}

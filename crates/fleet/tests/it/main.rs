@@ -1,0 +1,11 @@
+//! Tests of the rule, and of the budget with stores and networks of every kind.
+
+#![allow(missing_docs, reason = "tests")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+
+mod budget;
+mod memory;
+mod messages;
+mod network;
+mod rule;
+mod support;

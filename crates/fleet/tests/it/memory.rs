@@ -1,0 +1,195 @@
+//! The memory of a process: refusals, failures, and its bounds.
+
+use std::time::Duration;
+
+use reattempt_core::{Budget, Failure, FailureKind};
+use reattempt_fleet::FleetBudget;
+use reattempt_fleet::courier::Message;
+use reattempt_fleet::rule::TOKEN;
+
+use crate::support::{ByHand, ask, poll};
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// Retries in each millisecond, which the local budget always grants. Returns when the store was asked.
+fn asked(
+    hand: &ByHand,
+    budget: &FleetBudget,
+    seconds: u64,
+    answer: Result<bool, &str>,
+) -> Vec<Duration> {
+    let mut asked = Vec::new();
+    for _ in 0..seconds * 1000 {
+        hand.advance(MILLISECOND);
+        (0..3).for_each(|_| budget.local().on_success("a", 0));
+        drop(ask(budget, "a"));
+        while let Some(message) = hand.take(0) {
+            if let Message::Question(question) = message {
+                asked.push(hand.time());
+                question.answer(answer.map_err(Into::into));
+            }
+        }
+    }
+    asked
+}
+
+fn gaps(asked: &[Duration]) -> Vec<Duration> {
+    asked.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+/// F-8
+#[test]
+fn refusals_in_a_row_are_remembered_longer() {
+    let hand = ByHand::default();
+    let asked = asked(&hand, &hand.budget(), 60, Ok(false));
+    let gaps = gaps(&asked);
+    let within = |gap: Duration, least: u64, most: u64| {
+        // A retry comes in each millisecond, so the probe may be one late.
+        let bounds = Duration::from_millis(least)..=Duration::from_millis(most + 1);
+        assert!(bounds.contains(&gap), "{gap:?} is not in {bounds:?}");
+    };
+    within(gaps[0], 75, 125);
+    within(gaps[1], 150, 250);
+    within(gaps[2], 300, 500);
+    gaps[3..].iter().for_each(|gap| within(*gap, 750, 1250));
+    assert!(gaps.iter().collect::<std::collections::HashSet<_>>().len() > 20, "they are spread");
+}
+
+#[test]
+fn grant_clears_the_memory_of_refusals() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    asked(&hand, &budget, 10, Ok(false));
+    assert!(asked(&hand, &budget, 3, Ok(true)).len() > 1000, "every retry asks");
+    let gaps = gaps(&asked(&hand, &budget, 1, Ok(false)));
+    assert!(gaps[0] < Duration::from_millis(130), "it begins anew: {gaps:?}");
+}
+
+/// F-8
+#[test]
+fn failing_store_is_asked_once_a_second() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    let asked = asked(&hand, &budget, 30, Err("no"));
+    assert!(gaps(&asked).iter().all(|gap| *gap >= Duration::from_secs(1)), "{asked:?}");
+    assert!(asked.len() >= 29, "{}", asked.len());
+    // Everything else was decided alone, the questions that failed too.
+    assert_eq!((budget.stats().alone, budget.stats().remembered), (30_000, 0));
+}
+
+/// Ten questions at once, all refused: one refusal, not ten in a row.
+#[test]
+fn refusals_at_once_count_as_one() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    let permits: Vec<_> = (0..10)
+        .map(|_| {
+            (0..3).for_each(|_| budget.local().on_success("a", 0));
+            ask(&budget, "a").unwrap()
+        })
+        .collect();
+    while let Some(Message::Question(question)) = hand.take(0) {
+        question.answer(Ok(false));
+    }
+    assert!(permits.iter().all(|permit| poll(permit) == std::task::Poll::Ready(false)));
+    hand.advance(Duration::from_millis(126));
+    (0..30).for_each(|_| budget.local().on_success("a", 0));
+    assert!(ask(&budget, "a").is_some());
+    assert_eq!(budget.stats().asked, 11);
+}
+
+/// F-8: a process without failures sends nothing.
+#[test]
+fn healthy_process_sends_nothing() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    (0..1000).for_each(|_| budget.on_success("a", 0));
+    assert_eq!(hand.len(), 0);
+}
+
+#[test]
+fn success_is_reported_while_not_full() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+    budget.on_success("b", 0);
+    assert_eq!(hand.len(), 0, "the bucket of b is full");
+    budget.on_success("a", 0);
+    budget.on_success("a", 0);
+    let Some(Message::Report(report)) = hand.take(0) else { panic!("no report") };
+    let within = Duration::from_millis(500)..=Duration::from_millis(1500);
+    assert!(within.contains(&report.delay()), "{:?}", report.delay());
+    // The second success found a full bucket: the first had removed the doubt.
+    assert_eq!(
+        (report.key(), report.take(), report.take()),
+        ("reattempt:1:a", Some(TOKEN / 5), None)
+    );
+    assert_eq!(hand.len(), 0);
+}
+
+#[test]
+fn credit_goes_with_the_next_question() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+    budget.on_success("a", 0);
+    let permit = ask(&budget, "a").unwrap();
+    let Some(Message::Report(report)) = hand.take(0) else { panic!("no report") };
+    let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+    assert_eq!(question.amounts(), (TOKEN / 5, TOKEN));
+    assert_eq!(report.take(), None, "it is not reported twice");
+    drop(permit);
+}
+
+/// F-10
+#[test]
+fn refusal_concerns_one_destination() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    let _refused = ask(&budget, "a").unwrap();
+    let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+    question.answer(Ok(false));
+    assert!(ask(&budget, "a").is_none());
+    let other = ask(&budget, "b").unwrap();
+    let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+    assert_eq!(question.amounts(), (0, TOKEN));
+    question.answer(Ok(true));
+    assert_eq!(poll(&other), std::task::Poll::Ready(true));
+}
+
+#[test]
+fn destination_without_place_is_alone() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    let name = |number: u32| format!("host-{number}");
+    let busy: Vec<_> = (0..1024).map(|number| ask(&budget, &name(number)).unwrap()).collect();
+    let alone = ask(&budget, "one more").unwrap();
+    assert_eq!((hand.len(), poll(&alone)), (1024, std::task::Poll::Ready(true)));
+    drop(busy);
+    while let Some(message) = hand.take(0) {
+        drop(message);
+    }
+    hand.advance(Duration::from_secs(2));
+    let _asks = ask(&budget, "another").unwrap();
+    assert_eq!(hand.len(), 1, "idle destinations make room");
+}
+
+/// F-12
+#[test]
+fn failing_client_takes_three_tokens() {
+    for (kind, most) in
+        [(FailureKind::Server, 3), (FailureKind::Timeout, 3), (FailureKind::Network, 10)]
+    {
+        let hand = ByHand::default();
+        let budget = hand.budget();
+        let mut spent = Vec::new();
+        for _ in 0..1000 {
+            let permit = budget.acquire_after_failure("a", &Failure::new(kind), Duration::ZERO);
+            spent.extend(permit.map(reattempt_core::Permit::spend));
+            while let Some(Message::Question(question)) = hand.take(0) {
+                question.answer(Ok(true));
+            }
+        }
+        assert_eq!((spent.len(), budget.stats().granted), (most, most as u64), "{kind:?}");
+    }
+}

@@ -1,0 +1,114 @@
+//! A store with faults, a carrier that the test moves by hand, and short forms.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use reattempt_core::{Budget, Failure, FailureKind, Permit};
+use reattempt_fleet::courier::{Courier, Message};
+use reattempt_fleet::{BudgetStore, FleetBudget, MemoryStore, Settling};
+use tokio::time::sleep;
+
+pub(crate) const SERVER: Failure = Failure::new(FailureKind::Server);
+
+/// A store that answers late, or fails while it is down. It records what was earned and asked.
+#[derive(Clone)]
+pub(crate) struct Faulty {
+    pub(crate) memory: MemoryStore,
+    pub(crate) takes: Duration,
+    pub(crate) down: Arc<AtomicBool>,
+    messages: Arc<Mutex<Vec<(u64, u64)>>>,
+}
+
+impl Faulty {
+    pub(crate) fn taking(takes: Duration) -> Self {
+        Self { memory: MemoryStore::new(), takes, down: Arc::default(), messages: Arc::default() }
+    }
+
+    pub(crate) fn down() -> Self {
+        let store = Self::taking(Duration::ZERO);
+        store.down.store(true, Ordering::Relaxed);
+        store
+    }
+
+    pub(crate) fn messages(&self) -> Vec<(u64, u64)> {
+        self.messages.lock().unwrap().clone()
+    }
+}
+
+impl BudgetStore for Faulty {
+    fn settle<'a>(&'a self, key: &'a str, earned: u64, cost: u64) -> Settling<'a> {
+        self.messages.lock().unwrap().push((earned, cost));
+        Box::pin(async move {
+            if self.down.load(Ordering::Relaxed) {
+                return Err("the store is down".into());
+            }
+            let answer = self.memory.settle(key, earned, cost).await;
+            sleep(self.takes).await;
+            answer
+        })
+    }
+}
+
+/// Messages that the test delivers by hand, at the time that it sets.
+#[derive(Clone, Default)]
+pub(crate) struct ByHand(Arc<Mutex<Queue>>);
+
+#[derive(Default)]
+struct Queue {
+    now: Duration,
+    messages: VecDeque<Message>,
+}
+
+impl ByHand {
+    pub(crate) fn budget(&self) -> FleetBudget {
+        FleetBudget::carried_by(self.clone())
+    }
+
+    pub(crate) fn advance(&self, by: Duration) {
+        self.0.lock().unwrap().now += by;
+    }
+
+    pub(crate) fn time(&self) -> Duration {
+        self.0.lock().unwrap().now
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().unwrap().messages.len()
+    }
+
+    /// Takes a message from any place.
+    pub(crate) fn take(&self, at: usize) -> Option<Message> {
+        self.0.lock().unwrap().messages.remove(at)
+    }
+}
+
+impl Courier for ByHand {
+    fn now(&self) -> Duration {
+        self.time()
+    }
+
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    fn carry(&self, message: Message) {
+        self.0.lock().unwrap().messages.push_back(message);
+    }
+}
+
+/// Asks for a retry after a failure of the server.
+pub(crate) fn ask(budget: &FleetBudget, destination: &str) -> Option<Permit> {
+    budget.acquire_after_failure(destination, &SERVER, Duration::ZERO)
+}
+
+pub(crate) fn poll(permit: &Permit) -> Poll<bool> {
+    permit.poll_confirmed(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Waits for the store's answer, as a driver does.
+pub(crate) async fn confirmed(permit: &Permit) -> bool {
+    std::future::poll_fn(|cx| permit.poll_confirmed(cx)).await
+}
