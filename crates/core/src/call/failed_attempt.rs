@@ -43,6 +43,8 @@ pub struct FailedAttempt<'a> {
     pub refused: Option<Refused>,
     /// The point at which the attempt ended, if it was not processed and the protocol resends such attempts at once.
     pub undone: Option<Undone>,
+    /// `true` if no server has answered the attempt, and an endpoint is in service that the call has not tried.
+    pub elsewhere: bool,
     /// `true` if the caller's own request body has failed.
     pub source_failed: bool,
     /// `true` if the request can be sent again: its body was kept.
@@ -72,6 +74,7 @@ impl<'a> FailedAttempt<'a> {
             classification: classification.into(),
             refused: None,
             undone: None,
+            elsewhere: false,
             source_failed: false,
             replayable: true,
             sent_at: SentAt::default(),
@@ -91,5 +94,10 @@ impl<'a> FailedAttempt<'a> {
     /// Sets the value that [`Schedule::on_send`](crate::Schedule::on_send) returned for the attempt.
     pub const fn sent_at(self, sent_at: SentAt) -> Self {
         Self { sent_at, ..self }
+    }
+
+    /// Sets [`elsewhere`](FailedAttempt::elsewhere).
+    pub const fn elsewhere(self, elsewhere: bool) -> Self {
+        Self { elsewhere, ..self }
     }
 }

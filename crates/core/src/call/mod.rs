@@ -99,7 +99,11 @@ pub enum Decision {
 pub struct Call<D> {
     delays: D,
     attempt: u32,
+    /// The delay of the last retry for which the schedule was asked.
     previous: Option<Duration>,
+    last_delay: Option<Duration>,
+    /// The number of retries that were sent elsewhere at once.
+    at_once: u32,
     /// The permit of a granted retry that has not been sent yet.
     permit: Option<Permit>,
     account: Account,
@@ -119,6 +123,8 @@ impl<D: Delays> Call<D> {
             delays: schedule.fresh_delays(),
             attempt: 1,
             previous: None,
+            last_delay: None,
+            at_once: 0,
             permit: None,
             account: Account::default(),
             resends: false,
@@ -195,6 +201,8 @@ impl<D: Delays> Call<D> {
         let state = Failed {
             classification: failed.classification,
             attempts: self.attempt,
+            elsewhere: failed.elsewhere,
+            at_once: self.at_once,
             repeatable: terms.repeatable,
             at_hand: failed.replayable,
             previous: self.previous,
@@ -206,8 +214,12 @@ impl<D: Delays> Call<D> {
         };
         match decide(&terms.limits, &state, &mut self.delays, random, budget) {
             Ok((after, permit)) => {
-                self.permit = Some(permit);
-                self.previous = Some(after);
+                (self.permit, self.last_delay) = (Some(permit), Some(after));
+                if state.goes_elsewhere() {
+                    self.at_once = self.at_once.saturating_add(1);
+                } else {
+                    self.previous = Some(after);
+                }
                 if let ServerHint::Exactly(_) = failed.classification.hint {
                     // A pushback starts the backoff anew (PB-5).
                     self.delays = schedule.fresh_delays();
@@ -275,7 +287,7 @@ impl<D> Call<D> {
 
     /// Returns the last delay that was decided on.
     pub fn last_delay(&self) -> Option<Duration> {
-        self.previous
+        self.last_delay
     }
 
     /// Returns `true` if the next attempt, or the one under way, is a [resend](Decision::Resend).
@@ -294,7 +306,7 @@ impl<D> fmt::Debug for Call<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call")
             .field("attempt", &self.attempt)
-            .field("last_delay", &self.previous)
+            .field("last_delay", &self.last_delay)
             .field("resends", &self.resends)
             .finish_non_exhaustive()
     }

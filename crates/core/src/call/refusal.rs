@@ -22,8 +22,8 @@ impl<D: Delays> Call<D> {
     /// of the request, may have been processed. Without that proof, only a repeatable request is sent again.
     ///
     /// The request is sent again under the same number if the refusal has a wait of at most [`LONGEST_WAIT`], or
-    /// [`LONGEST_WAIT_OPEN`]. The wait must fit the elapsed time and the deadline. A call does this at most
-    /// `max_attempts` times.
+    /// [`LONGEST_WAIT_OPEN`]. The wait must fit the elapsed time and the deadline. If another endpoint is left, the
+    /// request is sent there at once. Both happen at most `max_attempts` times in a call.
     pub(super) fn refused(
         &mut self,
         terms: &Terms,
@@ -53,7 +53,8 @@ impl<D: Delays> Call<D> {
             GuardKind::CircuitBreaker => LONGEST_WAIT_OPEN,
             _ => LONGEST_WAIT,
         };
-        match refused.wait().filter(|wait| again && *wait <= longest.min(most)) {
+        let wait = if failed.elsewhere { Some(Duration::ZERO) } else { refused.wait() };
+        match wait.filter(|wait| again && *wait <= longest.min(most)) {
             Some(wait) => {
                 (self.permit, self.resends) = (permit, true);
                 Decision::Retry { after: spread(wait, most, random) }

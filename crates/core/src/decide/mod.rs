@@ -15,6 +15,10 @@ pub(crate) struct Failed<'a> {
     pub(crate) classification: Classification,
     /// The number of attempts so far, this one included.
     pub(crate) attempts: u32,
+    /// `true` if no server has answered, and an endpoint is left that the call has not tried.
+    pub(crate) elsewhere: bool,
+    /// The number of retries that were sent elsewhere at once, for which the schedule was not asked.
+    pub(crate) at_once: u32,
     /// `true` if the request may be processed twice.
     pub(crate) repeatable: bool,
     /// `true` if the request can be sent again.
@@ -31,6 +35,13 @@ pub(crate) struct Failed<'a> {
     pub(crate) destination: &'a str,
     /// Monotonic time, for the budget.
     pub(crate) now: Duration,
+}
+
+impl Failed<'_> {
+    /// Returns `true` if the next attempt is sent to another endpoint at once.
+    pub(crate) fn goes_elsewhere(&self) -> bool {
+        self.elsewhere && self.classification.hint == ServerHint::None
+    }
 }
 
 /// The reason why a call ended.
@@ -119,6 +130,9 @@ impl fmt::Display for StopReason {
 /// A delay from the server replaces the schedule's; the schedule still counts the retry. The delay is lengthened by up
 /// to a tenth, so that clients do not all come back at the same moment. The random part is cut at the elapsed time or
 /// the deadline. So it never prevents a retry that the server's delay alone allows.
+///
+/// If no server has answered, another endpoint may be better at this moment. So the retry is sent there at once, and
+/// the schedule does not advance.
 pub(crate) fn decide<B: Budget + ?Sized>(
     limits: &Limits,
     failed: &Failed<'_>,
@@ -149,16 +163,36 @@ fn delay(
     random: &mut dyn Random,
 ) -> Result<(Duration, Failure), StopReason> {
     let failure = permitted(limits, failed)?;
-    let retry = NextRetry::new(failed.attempts.saturating_sub(1), failure)
-        .after(failed.previous)
-        .sent_at(failed.sent_at);
+    let (after, too_long) = match failed.goes_elsewhere() {
+        true => (Duration::ZERO, StopReason::ElapsedExhausted),
+        false => wait(limits, failed, failure, delays, random)?,
+    };
+    if limits.max_elapsed.is_some_and(|most| failed.elapsed.saturating_add(after) > most) {
+        Err(too_long)
+    } else if failed.until_deadline.is_some_and(|left| after >= left) {
+        Err(StopReason::DeadlineExceeded)
+    } else {
+        Ok((after, failure))
+    }
+}
+
+/// Returns the delay of the schedule or of the server, and the reason if it is too long.
+fn wait(
+    limits: &Limits,
+    failed: &Failed<'_>,
+    failure: Failure,
+    delays: &mut dyn Delays,
+    random: &mut dyn Random,
+) -> Result<(Duration, StopReason), StopReason> {
+    let number = failed.attempts.saturating_sub(1).saturating_sub(failed.at_once);
+    let retry = NextRetry::new(number, failure).after(failed.previous).sent_at(failed.sent_at);
     let scheduled = delays.next_delay(&retry, random).ok_or(StopReason::ScheduleEnded)?;
     let most = || longest_wait(limits, failed.elapsed, failed.until_deadline);
     let scheduled_too_long = match delays.is_shared() {
         true => StopReason::IntervalTooLong,
         false => StopReason::ElapsedExhausted,
     };
-    let (after, too_long) = match failed.classification.hint {
+    Ok(match failed.classification.hint {
         ServerHint::After(asked) | ServerHint::AtLeast(asked)
             if asked > limits.max_server_delay =>
         {
@@ -174,14 +208,7 @@ fn delay(
             _ => (scheduled, scheduled_too_long),
         },
         ServerHint::Exactly(asked) => (asked, StopReason::ElapsedExhausted),
-    };
-    if limits.max_elapsed.is_some_and(|most| failed.elapsed.saturating_add(after) > most) {
-        Err(too_long)
-    } else if failed.until_deadline.is_some_and(|left| after >= left) {
-        Err(StopReason::DeadlineExceeded)
-    } else {
-        Ok((after, failure))
-    }
+    })
 }
 
 /// Returns the longest wait that the elapsed time and the deadline allow.

@@ -52,6 +52,8 @@ impl Scene {
         let failed = Failed {
             classification: Classification::new(Verdict::Transient(FAILURE)),
             attempts: 1,
+            elsewhere: false,
+            at_once: 0,
             repeatable: true,
             at_hand: true,
             previous: None,

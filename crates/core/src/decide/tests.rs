@@ -278,3 +278,54 @@ fn zero_from_the_server_leaves_the_schedule() {
     let late = scene.with(|s| s.failed.elapsed = secs(30));
     assert_eq!(late.outcome(), Err(StopReason::ElapsedExhausted));
 }
+
+/// Without an answer the retry goes to another endpoint at once. The schedule is not asked, and the budget is.
+// E-18
+#[test]
+fn unanswered_goes_elsewhere_at_once() {
+    let scene = Scene::new().with(|s| s.failed.elsewhere = true);
+    let seen = scene.decide();
+    assert_eq!((seen.asked.len(), seen.drawn, scene.bucket.asked().len()), (0, 0, 1));
+    assert_eq!(scene.outcome(), Ok(Duration::ZERO));
+    assert_eq!(scene.with(|s| s.scheduled = None).outcome(), Ok(Duration::ZERO));
+    for (reason, scene) in refusals() {
+        let scene = scene.with(|s| s.failed.elsewhere = true);
+        let expected = match reason {
+            // A delay of the schedule's would have been too long.
+            StopReason::ScheduleEnded
+            | StopReason::ElapsedExhausted
+            | StopReason::DeadlineExceeded => Ok(Duration::ZERO),
+            reason => Err(reason),
+        };
+        assert_eq!(scene.outcome(), expected, "{reason:?}");
+    }
+    let late = |change: fn(&mut Scene)| {
+        Scene::new().with(|s| s.failed.elsewhere = true).with(change).outcome()
+    };
+    let elapsed = late(|s| s.failed.elapsed = secs(30) + TICK);
+    assert_eq!(elapsed, Err(StopReason::ElapsedExhausted));
+    let deadline = late(|s| s.failed.until_deadline = Some(Duration::ZERO));
+    assert_eq!(deadline, Err(StopReason::DeadlineExceeded));
+}
+
+/// Another server is not a reason to ignore a server's delay.
+// E-18
+#[test]
+fn hint_is_obeyed_elsewhere_too() {
+    let hints = [
+        ServerHint::After(Duration::ZERO),
+        ServerHint::After(secs(10)),
+        ServerHint::AtLeast(secs(10)),
+        ServerHint::Exactly(secs(4)),
+        ServerHint::Stop,
+    ];
+    for hint in hints {
+        let [here, elsewhere] = [false, true].map(|elsewhere| {
+            let scene = Scene::new().with(|s| {
+                (s.failed.classification.hint, s.failed.elsewhere) = (hint, elsewhere);
+            });
+            (scene.outcome(), scene.decide().asked.len())
+        });
+        assert_eq!(here, elsewhere, "{hint:?}");
+    }
+}

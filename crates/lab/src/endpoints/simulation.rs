@@ -3,19 +3,16 @@
 //! Each server has workers and a queue. It refuses requests past the queue, and refuses connections while it is dead.
 //! The library's call decides about retries. A retry that can go elsewhere after no answer is sent at once.
 
-use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
-use std::rc::Rc;
 use std::time::Duration;
 
 use reattempt::guard::Health;
 use reattempt::profile;
-use reattempt::schedule::{CallRandom, Delays, NextRetry, Random, Schedule, SharedSchedule};
+use reattempt::schedule::{CallRandom, Delays, SharedSchedule};
 use reattempt::{RetryBudget, Verdict};
 use reattempt_control::Trail;
 use reattempt_core::{
-    Account, Call, CallEnd, CallSchedule, Decision, FailedAttempt, Failure, FailureKind, Limits,
-    SentAt, Terms,
+    Account, Call, CallEnd, Decision, FailedAttempt, Failure, FailureKind, Limits, Terms,
 };
 use serde::Serialize;
 
@@ -102,38 +99,7 @@ struct Client {
     started: u64,
     random: CallRandom,
     trail: Trail,
-    retries: Option<Call<AtOnce>>,
-}
-
-/// The delays of a schedule. A retry that goes elsewhere after no answer is due at once, and takes none of them.
-struct AtOnce {
-    delays: Box<dyn Delays + Send>,
-    at_once: Rc<Cell<bool>>,
-}
-
-impl Delays for AtOnce {
-    fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
-        match self.at_once.get() {
-            true => Some(Duration::ZERO),
-            false => self.delays.next_delay(retry, random),
-        }
-    }
-}
-
-/// A schedule with retries elsewhere.
-struct WithElsewhere {
-    schedule: SharedSchedule,
-    at_once: Rc<Cell<bool>>,
-}
-
-impl CallSchedule for WithElsewhere {
-    type Delays = AtOnce;
-
-    fn fresh_delays(&self) -> AtOnce {
-        AtOnce { delays: self.schedule.delays(), at_once: Rc::clone(&self.at_once) }
-    }
-
-    fn on_attempt_failure(&self, _: SentAt, _: &Failure, _: &mut dyn Random) {}
+    retries: Option<Call<Box<dyn Delays + Send>>>,
 }
 
 struct Run {
@@ -144,7 +110,7 @@ struct Run {
     calls: HashMap<u64, Client>,
     attempts: HashMap<u64, Attempt>,
     sent: u64,
-    schedule: WithElsewhere,
+    schedule: SharedSchedule,
     terms: Terms,
     budget: RetryBudget,
     /// The random numbers of the rule, and of the servers.
@@ -173,7 +139,7 @@ pub(super) fn simulate(world: World, which: Which, progress: &mut Progress) -> C
         calls: HashMap::new(),
         attempts: HashMap::new(),
         sent: 0,
-        schedule: WithElsewhere { schedule: standard.schedule, at_once: Rc::default() },
+        schedule: standard.schedule,
         terms: Terms::new(limits),
         budget: RetryBudget::default().shared(),
         random,
@@ -319,9 +285,10 @@ impl Run {
         self.rule.end(choice, health, after, time, &mut self.random);
         match verdict.failure() {
             None => self.succeed(call),
+            // A failure with a code is an answer.
             Some(failure) => {
-                self.schedule.at_once.set(elsewhere && failure.code().is_none());
-                self.fail(call, verdict, time);
+                let elsewhere = elsewhere && failure.code().is_none();
+                self.fail(call, verdict, elsewhere, time);
             }
         }
     }
@@ -337,11 +304,12 @@ impl Run {
         }
     }
 
-    fn fail(&mut self, call: u64, verdict: Verdict, now: Duration) {
+    fn fail(&mut self, call: u64, verdict: Verdict, elsewhere: bool, now: Duration) {
         let Some(client) = self.calls.get_mut(&call) else { return };
         let retries = client.retries.get_or_insert_with(|| Call::new(&self.schedule));
         let elapsed = now.saturating_sub(Duration::from_nanos(client.started));
-        let failed = FailedAttempt::new(verdict, SERVICE_NAME, now).elapsed(elapsed);
+        let failed = FailedAttempt::new(verdict, SERVICE_NAME, now);
+        let failed = failed.elapsed(elapsed).elsewhere(elsewhere);
         let decision =
             retries.failed(&self.terms, &failed, &self.schedule, &self.budget, &mut client.random);
         match decision {

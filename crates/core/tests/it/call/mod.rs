@@ -1,6 +1,7 @@
 //! The state of one call: what it asks and reports, attempt by attempt.
 
 mod confirmation;
+mod elsewhere;
 mod permits;
 mod refusals;
 

@@ -1,0 +1,84 @@
+//! Attempts after which another endpoint is left.
+
+use core::time::Duration;
+
+use reattempt_core::guard::{GuardKind, Reason, Refused};
+use reattempt_core::{
+    Call, Decision, Delays, FailedAttempt, NextRetry, Random, Schedule, StopReason, Terms,
+};
+
+use super::{Counting, SECOND, Zero, decide, failed, limits};
+use crate::support::{Bucket, FAILURE};
+
+const AT_ONCE: Decision = Decision::Retry { after: Duration::ZERO };
+
+/// A schedule of two retries. It ends if it is asked for any others.
+struct TwoRetries;
+
+struct Asked(u32);
+
+impl Schedule for TwoRetries {
+    type Delays = Asked;
+
+    fn delays(&self) -> Asked {
+        Asked(0)
+    }
+}
+
+impl Delays for Asked {
+    fn next_delay(&mut self, retry: &NextRetry, _: &mut dyn Random) -> Option<Duration> {
+        let previous = (self.0 > 0).then_some(SECOND);
+        let expected = NextRetry::new(self.0, FAILURE).after(previous);
+        self.0 += 1;
+        (*retry == expected).then_some(SECOND)
+    }
+}
+
+/// Retries that go elsewhere at once count as attempts, cost a token each, and leave the schedule as it was.
+// E-18
+#[test]
+fn retries_elsewhere_leave_schedule_alone() {
+    let (bucket, schedule) = (Bucket::of(10), TwoRetries);
+    let mut call = Call::new(&schedule);
+    let terms = Terms::new(limits(9));
+    let after = [true, false, true, true, false].map(|elsewhere| {
+        let failed = failed().elsewhere(elsewhere);
+        let decision = call.failed(&terms, &failed, &schedule, &bucket, &mut Zero);
+        call.on_send();
+        let Decision::Retry { after } = decision else { panic!("{decision:?}") };
+        assert_eq!(call.last_delay(), Some(after));
+        after.as_secs()
+    });
+    assert_eq!(after, [0, 1, 0, 0, 1]);
+    assert_eq!((call.attempt(), bucket.tokens()), (6, 5));
+    let stopped = Decision::Return(StopReason::BudgetExhausted);
+    let failed = failed().elsewhere(true);
+    let decision = call.failed(&terms, &failed, &schedule, &Bucket::of(0), &mut Zero);
+    assert_eq!(decision, stopped);
+}
+
+/// A guard of one endpoint has refused. The request is sent to another one under the same number and permit.
+// E-18
+#[test]
+fn refused_attempt_goes_elsewhere_at_once() {
+    let bucket = Bucket::of(10);
+    let refused = Refused::new(GuardKind::CircuitBreaker, Reason::Open).after(SECOND * 60);
+    let refused = FailedAttempt { refused: Some(refused), ..failed() };
+    let (terms, mut call) = (Terms::new(limits(3)), Call::new(&Counting));
+    assert_eq!(decide(&mut call, &terms, &failed().elsewhere(true), &bucket), AT_ONCE);
+    call.on_send();
+    for _ in 0..3 {
+        assert_eq!(decide(&mut call, &terms, &refused.elsewhere(true), &bucket), AT_ONCE);
+        call.on_send();
+        assert_eq!((call.attempt(), bucket.tokens()), (2, 9));
+    }
+    let stopped = Decision::Return(StopReason::Refused);
+    assert_eq!(decide(&mut call, &terms, &refused.elsewhere(true), &bucket), stopped);
+    assert_eq!(bucket.tokens(), 10);
+
+    let mut call = Call::new(&Counting);
+    assert_eq!(decide(&mut call, &terms, &refused, &bucket), stopped, "nowhere else to go");
+    let mut call = Call::new(&Counting);
+    let one = Terms::new(limits(1));
+    assert_eq!(decide(&mut call, &one, &refused.elsewhere(true), &bucket), stopped);
+}
