@@ -1,8 +1,8 @@
-//! The idempotency key: the header that makes any request repeatable, and new values for it.
+//! Idempotency keys: the header that makes any request repeatable, and new values for it.
 
 use http::{HeaderName, HeaderValue};
 
-/// The header `Idempotency-Key`. A server that supports it processes all requests with one key once
+/// The header `Idempotency-Key`. A server that supports it processes requests with the same key only once
 /// ([draft-ietf-httpapi-idempotency-key-header](https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/)).
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -13,8 +13,8 @@ pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key
 /// string, which has quotes. Servers that do not parse the value, such as Stripe's, treat the quotes as part of
 /// the key. If a server requires a bare value, set the header yourself.
 ///
-/// The random bits come from the operating system, never from the generator of the jitter. Two processes with one seed
-/// would otherwise share a key, and one would get the other's response.
+/// The random bits come from the operating system, never from the jitter's generator. Otherwise two processes with the
+/// same seed would share a key, and one would get the other's response.
 ///
 /// # Panics
 ///

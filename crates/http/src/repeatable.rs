@@ -1,4 +1,4 @@
-//! Decides by method and headers if a request may be processed twice.
+//! The rule for repeatable requests, based on method and headers.
 
 use http::{HeaderMap, Method};
 use reattempt_replay::SavedHead;
@@ -7,9 +7,9 @@ use crate::idempotency::IDEMPOTENCY_KEY;
 
 /// Returns `true` if the server may process this request more than once without harm.
 ///
-/// These are requests of the idempotent methods GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110 §9.2.2), and of
-/// QUERY, which is safe by its definition. So are requests with an [`Idempotency-Key`](IDEMPOTENCY_KEY) that is not
-/// blank. Extension methods such as PROPFIND are not in the list, even if they are idempotent.
+/// These are requests with the idempotent methods GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110 §9.2.2), and with
+/// QUERY, which is defined as safe. Requests with a non-blank [`Idempotency-Key`](IDEMPOTENCY_KEY) are repeatable too.
+/// Extension methods such as PROPFIND are not, even if they are idempotent.
 ///
 /// ```
 /// use http::{HeaderMap, Method};
@@ -35,7 +35,7 @@ pub fn is_head_repeatable(head: &SavedHead) -> bool {
         || has_key(head.values(&IDEMPOTENCY_KEY))
 }
 
-/// Returns `true` if one of these is an idempotency key.
+/// Returns `true` if any of these values is an idempotency key.
 fn has_key<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> bool {
     values.any(|key| !key.trim_ascii().is_empty())
 }

@@ -3,13 +3,13 @@
 use http::StatusCode;
 use reattempt_core::{Failure, FailureKind, Verdict};
 
-/// Returns the verdict on a response with this status.
+/// Returns the verdict for a response with this status.
 ///
 /// | status | verdict |
 /// |---|---|
 /// | 1xx, 2xx, 3xx | success |
 /// | 425, 429 | not processed: the server did no work, so every request may be sent again |
-/// | 408, 500, 502, 503, 504, and a 5xx that no RFC defines | transient: a proxy may answer so after the work was done, so only a [repeatable](crate::is_repeatable) request is sent again |
+/// | 408, 500, 502, 503, 504, and a 5xx that no RFC defines | transient: a proxy may send it after the work was done, so only a [repeatable](crate::is_repeatable) request is sent again |
 /// | every other 4xx; 501, 505, 506, 507, 508, 510, 511 | permanent: another attempt ends the same way |
 /// | 600 to 999, which HTTP does not define | permanent |
 ///

@@ -1,10 +1,9 @@
-//! Bodies that are complete when their first reader is made: empty ones, and those of one buffer.
+//! Bodies that are complete when their first reader is created: empty bodies and single buffers.
 //!
-//! Each reader holds the whole body. Readers share no data, so no lock is taken and nothing is allocated. Those of an
-//! empty body may share a mark.
+//! Each reader holds the whole body, so there is no lock and no allocation. Readers of an empty body may share a mark.
 //!
-//! A buffer is charged once, to the reader that was made last. A clone takes the charge over from its original, because
-//! one of the two is sent and the other is set aside.
+//! A buffer is charged once, to the newest reader. A clone takes over its original's charge, because one of the two is
+//! sent and the other is set aside.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
@@ -20,7 +19,7 @@ use crate::progress::Polled;
 
 /// One reader of a complete body.
 pub(super) enum Complete {
-    /// The body was at its end when the reader was made.
+    /// The body was at its end when the reader was created.
     Empty(SizeHint, Inspected),
     Buffer(OneBuffer),
 }
@@ -90,19 +89,19 @@ impl Complete {
     }
 }
 
-/// One reader of a body of one buffer.
+/// One reader of a single-buffer body.
 pub(super) struct OneBuffer {
-    /// `None` once it was returned as a frame.
+    /// `None` once it has been returned as a frame.
     data: Option<Bytes>,
-    /// The size hint of the body was exact.
+    /// `true` if the body's size hint was exact.
     told: bool,
     memory: ReplayMemory,
-    /// This reader holds the charge. It guards no other data, so `Relaxed` suffices.
+    /// `true` if this reader holds the charge. It guards no other data, so `Relaxed` suffices.
     charged: AtomicBool,
 }
 
 impl OneBuffer {
-    /// Creates the first reader of `data`. Returns the buffer if the memory has no room for it.
+    /// Creates the first reader of `data`. Returns the buffer if it does not fit the memory limit.
     #[inline]
     pub(super) fn new(data: Bytes, told: bool, limits: &ReplayLimits) -> Result<Self, Bytes> {
         match limits.take(least_charge(data.len())) {
@@ -129,7 +128,7 @@ impl OneBuffer {
         })
     }
 
-    /// Returns the size hint of the rest, exact if that of the body was exact.
+    /// Returns the size hint of the rest. It is exact if the body's hint was exact.
     #[inline]
     fn size_hint(&self) -> SizeHint {
         if !self.told {

@@ -1,4 +1,4 @@
-//! The drain of a refused response: reads the rest of its body, so that its HTTP/1 connection can be used again.
+//! The drain of a refused response: it reads the rest of the body, so that the HTTP/1 connection can be reused.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,17 +8,17 @@ use bytes::Buf;
 use http_body::Body;
 use pin_project_lite::pin_project;
 
-/// The most frames that are read, of any length.
+/// The maximum number of frames that are read, of any length.
 const MAX_FRAMES: u32 = 512;
 
 pin_project! {
     /// A future that reads a body to its end and discards the data.
     ///
-    /// An HTTP/1 client uses a connection again only after it has read the whole response.
+    /// An HTTP/1 client reuses a connection only after reading the whole response.
     ///
-    /// The output is `true` if the end was reached. It is `false` if the body contains or announces more bytes
-    /// than the limit, contains more than 512 frames, or fails. The time is not limited, so put a timeout around the
-    /// future. Drop the future once it is ready: it owns the body, and with it the connection.
+    /// The output is `true` if the end was reached. It is `false` if the body has or announces more bytes than the
+    /// limit, has more than 512 frames, or fails. The future has no time limit, so put a timeout around it. Drop the
+    /// future once it is ready: it owns the body, and with it the connection.
     ///
     /// ```
     /// # use bytes::Bytes;

@@ -11,15 +11,15 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// An error that ended a [`ReplayBody`](crate::ReplayBody) early.
 ///
-/// The client that sends the body gets a boxed error, and usually wraps it in its own. So look for this type in the
-/// chain of [`source`](Error::source)s. With the feature `h2`, the source of `Superseded` and `NotKept` is an
-/// `h2::Error`, so that hyper resets the upload's stream with CANCEL.
+/// The client receives it boxed and usually wraps it in its own error. So look for this type in the
+/// [`source`](Error::source) chain. With the feature `h2`, the source of `Superseded` and `NotKept` is an `h2::Error`,
+/// so that hyper resets the upload's stream with CANCEL.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ReplayError {
     /// Another reader [cancelled](crate::ReplayBody::cancel_others) this one.
     Superseded,
-    /// The body outgrew its [limits](crate::ReplayLimits), so frames that this reader had not returned were
+    /// The body outgrew its [limits](crate::ReplayLimits), so frames that this reader had not yet returned were
     /// dropped.
     NotKept,
     /// The caller's body failed or panicked. Each reader returns this error at the same place. The original error
@@ -46,8 +46,8 @@ impl Error for ReplayError {
     }
 }
 
-/// Returns the cause of an upload that this side cancelled. hyper resets the stream with the reason of the first
-/// `h2::Error` in the chain, and with INTERNAL_ERROR if there is none.
+/// Returns the cause of a cancelled upload. hyper resets the stream with the reason of the first `h2::Error` in the
+/// chain, or with INTERNAL_ERROR if there is none.
 #[cfg(feature = "h2")]
 fn cancelled() -> Option<&'static (dyn Error + 'static)> {
     static CANCELLED: LazyLock<h2::Error> = LazyLock::new(|| h2::Reason::CANCEL.into());

@@ -1,17 +1,18 @@
-//! The mark of an empty body at which a client has looked. It is the sign that an empty body was sent.
+//! The mark of an empty body that a client has inspected, which is the sign that it was sent.
 
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 thread_local! {
-    /// A mark that no body has.
+    /// A spare mark that no body uses.
     static SPARE: Cell<Option<Arc<AtomicBool>>> = const { Cell::new(None) };
 }
 
 /// The mark of one empty body, shared by its readers. It is absent if nothing is recorded.
 ///
-/// The thread that drops the last share keeps it for its next call. It guards no other data, so `Relaxed` suffices.
+/// The thread that drops the last reference keeps the mark for its next call. It guards no other data, so `Relaxed`
+/// suffices.
 #[derive(Default)]
 pub(crate) struct Inspected(Option<Arc<AtomicBool>>);
 

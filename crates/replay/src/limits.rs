@@ -1,4 +1,4 @@
-//! The settings for kept bodies: bytes for each call, bytes for all calls, and the types that are in memory.
+//! The settings for kept bodies: bytes per call, bytes for all calls, and the in-memory types.
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -9,12 +9,12 @@ use http_body_util::{Collected, Empty, Full};
 
 use crate::memory::{Allowance, ReplayCharge, ReplayMemory, least_charge};
 
-/// The limits on the memory that kept request bodies take: one for each call, and one for all calls.
+/// The memory limits for kept request bodies: one per call, and one for all calls.
 ///
-/// A streamed body that outgrows either limit is sent once and cannot be sent again. If the lower bound of its
-/// size hint exceeds the limit for each call, none of it is kept. A body in memory is kept whole, and only the
-/// limit for all calls applies to it. So is a body whose first frame has the exact length of its size hint, such as a
-/// boxed `Full`. Beyond the limits, a body can still be sent again if no byte of it was read.
+/// A streamed body that outgrows either limit is sent once and cannot be sent again. If the lower bound of its size
+/// hint exceeds the per-call limit, none of it is kept. An in-memory body is kept whole, and only the limit for all
+/// calls applies. The same holds for a body whose first frame has the exact length of its size hint, such as a boxed
+/// `Full`. Beyond the limits, a body can still be sent again if no byte of it was read.
 ///
 /// | kept | charge |
 /// |---|---|
@@ -23,8 +23,8 @@ use crate::memory::{Allowance, ReplayCharge, ReplayMemory, least_charge};
 /// | trailers | names and values, 128 bytes for each field, and 128 bytes |
 ///
 /// The charges are within a factor of 2 of the memory held for replays. The exception is a frame of 256 KiB or more
-/// that is a small part of its buffer. hyper's servers produce none. Not charged are the rest of such a buffer, errors,
-/// and the memory inside the caller's body.
+/// that is a small slice of its buffer, which hyper's servers never produce. Not charged are the rest of such a buffer,
+/// errors, and the memory inside the caller's body.
 ///
 /// ```
 /// # use reattempt_replay::{ReplayLimits, ReplayMemory};
@@ -35,21 +35,21 @@ use crate::memory::{Allowance, ReplayCharge, ReplayMemory, least_charge};
 pub struct ReplayLimits {
     per_call: usize,
     memory: ReplayMemory,
-    /// The types that a user has added to those that are in memory.
+    /// The user's additional in-memory types.
     in_memory: Vec<TypeId>,
 }
 
 impl ReplayLimits {
-    /// Sets the most bytes that are kept of one streamed body.
+    /// Sets the maximum number of bytes kept for one streamed body.
     ///
     /// The default is 64 KiB. It suffices for nearly every call between services, and a thousand such bodies fit the
-    /// default [memory](Self::memory). With 0 no body is kept, not even one in memory. With `usize::MAX` only the limit
-    /// for all calls applies.
+    /// default [memory](Self::memory). With 0 no body is kept, not even an in-memory one. With `usize::MAX` only the
+    /// limit for all calls applies.
     pub fn per_call(self, bytes: usize) -> Self {
         Self { per_call: bytes, ..self }
     }
 
-    /// Sets the limit for all bodies that are kept at one time.
+    /// Sets the limit for all bodies that are kept at the same time.
     ///
     /// The default is 64 MiB. Each value that [`default`](Self::default) returns has a limit of its own, which its
     /// clones share.
@@ -57,30 +57,30 @@ impl ReplayLimits {
         Self { memory, ..self }
     }
 
-    /// Returns the most bytes that are kept of one streamed body.
+    /// Returns the maximum number of bytes kept for one streamed body.
     pub fn per_call_limit(&self) -> usize {
         self.per_call
     }
 
-    /// Returns the limit for all bodies that are kept at one time.
+    /// Returns the limit for all bodies that are kept at the same time.
     pub fn memory_ref(&self) -> &ReplayMemory {
         &self.memory
     }
 
-    /// Lets a destination hold at most as much of the [memory](Self::memory) as is still free, for all limits that use
-    /// this memory. [`ReplayMemory`] has the figures.
+    /// Bounds each destination's share of the [memory](Self::memory) by what is still free. It applies to all limits
+    /// that use this memory. [`ReplayMemory`] has the figures.
     ///
-    /// Take the limits of each call from [`for_call`](Self::for_call) then. Past a quarter of the memory, bodies with
-    /// limits from elsewhere are not kept.
+    /// After this, take the limits of each call from [`for_call`](Self::for_call). Beyond a quarter of the memory,
+    /// bodies with other limits are not kept.
     #[must_use = "the limits are the same, and their memory is counted by destination from now on"]
     pub fn by_destination(self) -> Self {
         self.memory.count_destinations();
         self
     }
 
-    /// Returns the limits of one call to the given destination, with a body of this length.
+    /// Returns the limits for one call to this destination, with a body of this length.
     ///
-    /// If the body cannot pass a quarter of the memory, `destination` is not called.
+    /// `destination` is not called if the body cannot exceed a quarter of the memory.
     ///
     /// ```
     /// # use reattempt_replay::{ReplayLimits, ReplayMemory};
@@ -117,10 +117,10 @@ impl ReplayLimits {
         Self { memory: self.memory.of_destination(name), ..self.clone() }
     }
 
-    /// Adds the type `B` to the bodies that are in memory: [`ReplayBody::new`](crate::ReplayBody::new) polls
-    /// them at once and keeps their frames by reference.
+    /// Adds `B` to the in-memory types: [`ReplayBody::new`](crate::ReplayBody::new) polls such bodies at once and keeps
+    /// their frames by reference.
     ///
-    /// `B` must keep two promises:
+    /// `B` must meet two requirements:
     ///
     /// - Polling it never waits, has no side effect, and needs no runtime.
     /// - Its frames keep no buffer alive that is much larger than the body.
@@ -154,7 +154,7 @@ impl ReplayLimits {
         self
     }
 
-    /// Returns `true` if bodies of type `B` are in memory.
+    /// Returns `true` if `B` is an in-memory type.
     #[inline]
     pub(super) fn has_in_memory<B>(&self) -> bool {
         let id = typeid::of::<B>();
@@ -167,15 +167,15 @@ impl ReplayLimits {
         known.contains(&id) || self.in_memory.contains(&id)
     }
 
-    /// Charges `bytes` for a body in memory that is kept outside a [`ReplayBody`](crate::ReplayBody).
+    /// Charges `bytes` for an in-memory body that is kept outside a [`ReplayBody`](crate::ReplayBody).
     ///
-    /// The limit for each call does not apply. Returns `None` if the limit for all calls would be exceeded, or if
-    /// [no body is kept](Self::keeps_nothing).
+    /// The per-call limit does not apply. Returns `None` if the limit for all calls would be exceeded, or if [no body
+    /// is kept](Self::keeps_nothing).
     pub fn charge(&self, bytes: usize) -> Option<ReplayCharge> {
         (!self.keeps_nothing()).then(|| ReplayCharge::new(&self.memory, bytes)).flatten()
     }
 
-    /// Returns `true` if the limit for each call is 0. Only empty bodies can then be sent again.
+    /// Returns `true` if the per-call limit is 0. Then only empty bodies can be sent again.
     pub fn keeps_nothing(&self) -> bool {
         self.per_call == 0
     }
@@ -198,7 +198,7 @@ impl ReplayLimits {
         Allowance::new(per_call, self.memory.clone())
     }
 
-    /// Returns the allowance of a body in memory: only the bound over all bodies.
+    /// Returns the allowance of an in-memory body, to which only the limit for all bodies applies.
     pub(super) fn allowance_in_memory(&self) -> Allowance {
         Allowance::new(usize::MAX, self.memory.clone())
     }

@@ -1,4 +1,4 @@
-//! The limit on the memory of all kept bodies, the bytes that each destination holds, and the allowance of one body.
+//! The memory limit for all kept bodies, the bytes held for each destination, and the allowance of one body.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,10 +7,10 @@ use std::sync::{Arc, PoisonError};
 
 use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 
-/// The limit on the memory of all kept bodies. Clones share one limit.
+/// The memory limit for all kept bodies. Clones share one limit.
 ///
-/// Many calls may wait for their next attempt at one time, and each keeps a body. Beyond this limit, new frames are not
-/// kept: the calls are sent, but cannot be retried. Freed frames give their charge back.
+/// Many calls may wait for their next attempt at the same time, and each keeps a body. Beyond this limit, new frames
+/// are not kept: the calls are sent, but cannot be retried. Freed frames release their charge.
 ///
 /// # Destinations
 ///
@@ -18,21 +18,21 @@ use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 /// destination leaves room for the others. The rule is that of dynamic thresholds (Choudhury and Hahne, 1998, with
 /// α = 1): a destination may hold at most as much as is still free. Bodies in memory and streamed frames obey it alike.
 ///
-/// Below a quarter of the limit, bytes are not counted for a destination. A body that could pass the quarter is counted
+/// Below a quarter of the limit, bytes are not counted per destination. A body that could exceed the quarter is counted
 /// from its first byte.
 ///
-/// | holders that never give back | held by each | free |
+/// | holders that release nothing | held by each | free |
 /// |---|---|---|
-/// | one destination, and bytes that are counted for none | 3/8 and 1/4, together 5/8 | 3/8 |
+/// | one destination, and uncounted bytes | 3/8 and 1/4, together 5/8 | 3/8 |
 /// | N destinations that take in turn | 3/(4(N+1)) | 3/(4(N+1)) |
 /// | N destinations, each after the one before it is full | 3/8, 3/16, 3/32, … | 3/(4·2^N) |
 ///
-/// The last row approaches the one above it as bodies are freed, because only destinations that hold less than what is
-/// free can take again. A destination leaves at least as much free as it holds. So a destination that holds nothing can
-/// keep a body of half the size of the one that was kept last, however many others hold memory.
+/// As bodies are freed, the last row approaches the one above it, because only destinations that hold less than the
+/// free memory can take more. A destination leaves at least as much free as it holds. So a new destination can always
+/// keep a body of half the size of the last one kept, however many others hold memory.
 ///
-/// One body can thus take at most half of what is free. A streamed body that was not counted when it began keeps no
-/// frame past the quarter.
+/// So one body can take at most half of the free memory. A streamed body that was not counted at its start keeps no
+/// frame beyond the quarter.
 ///
 /// A body is charged until its last holder drops it. Over HTTP/2, hyper may hold the body of an ended call until the
 /// connection closes.
@@ -55,12 +55,11 @@ enum Account {
 struct Bound {
     limit: usize,
     used: AtomicUsize,
-    /// Bodies without a destination take nothing past this: all of the limit, or the first quarter if destinations are
-    /// counted.
+    /// The limit for bodies without a destination: all of the memory, or the first quarter if destinations are counted.
     uncounted: AtomicUsize,
-    /// The bytes that each destination holds. A destination that holds none has no entry.
+    /// The bytes held for each destination. A destination with none has no entry.
     held: Mutex<HashMap<u64, usize>>,
-    /// Names may be long, and only their hashes are kept.
+    /// The hasher for destination names. Only their hashes are kept, because names may be long.
     hashing: RandomState,
 }
 
@@ -74,7 +73,7 @@ impl Bound {
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
     }
 
-    /// Takes `bytes` for a destination unless it would then hold more than is free.
+    /// Takes `bytes` for a destination unless it would then hold more than the free memory.
     #[cold]
     fn take_for(&self, key: u64, bytes: usize) -> bool {
         let mut held = self.held();
@@ -112,7 +111,7 @@ impl Bound {
 }
 
 impl ReplayMemory {
-    /// Creates a limit of this many bytes.
+    /// Creates a limit of `bytes`.
     pub fn new(bytes: usize) -> Self {
         Self(Arc::new(Account::Whole(Bound {
             limit: bytes,
@@ -131,12 +130,12 @@ impl ReplayMemory {
         }
     }
 
-    /// Lets only destinations take memory past the first quarter from now on.
+    /// Reserves the memory beyond the first quarter for bodies with a destination, from now on.
     pub(super) fn count_destinations(&self) {
         self.bound().uncounted.store(self.limit() / 4, Ordering::Relaxed);
     }
 
-    /// Returns `true` if a body of this charge could pass the first quarter. It then needs a destination.
+    /// Returns `true` if a body with this charge could exceed the first quarter and thus needs a destination.
     #[inline]
     pub(super) fn passes_quarter(&self, charge: usize) -> bool {
         let bound = self.bound();
@@ -160,12 +159,12 @@ impl ReplayMemory {
         self.bound().used.load(Ordering::Relaxed)
     }
 
-    /// Returns the most bytes that may be charged at one time.
+    /// Returns the maximum number of bytes charged at the same time.
     pub fn limit(&self) -> usize {
         self.bound().limit
     }
 
-    /// Takes `bytes` if the rule leaves that many to this account.
+    /// Takes `bytes` if this account may take that many.
     #[inline]
     pub(super) fn take(&self, bytes: usize) -> bool {
         match &*self.0 {
@@ -203,8 +202,8 @@ impl fmt::Debug for ReplayMemory {
     }
 }
 
-/// A charge on a [`ReplayMemory`], from [`ReplayLimits::charge`](crate::ReplayLimits::charge). Dropping it gives the
-/// bytes back.
+/// A charge on a [`ReplayMemory`], from [`ReplayLimits::charge`](crate::ReplayLimits::charge). Dropping it releases the
+/// bytes.
 pub struct ReplayCharge {
     memory: ReplayMemory,
     bytes: usize,
@@ -228,19 +227,19 @@ impl fmt::Debug for ReplayCharge {
     }
 }
 
-/// The least charge of a frame: about the size of its entry in the queue.
+/// The minimum charge of a frame: about the size of its queue entry.
 pub(super) const LEAST_CHARGE: usize = 32;
 
-/// The largest capacity of a chunk, unless the frame that it is made for is longer.
+/// The maximum capacity of a chunk, unless its first frame is longer.
 const LARGEST_CHUNK: usize = 16 * 1024;
 
-/// The charge of a data frame of `length` bytes that is kept by reference.
+/// Returns the charge of a data frame of `length` bytes that is kept by reference.
 #[inline]
 pub(super) fn least_charge(length: usize) -> usize {
     length.max(LEAST_CHARGE)
 }
 
-/// The memory that one body may take and has taken. Dropping it gives back all that is taken.
+/// The memory allowance of one body, and what it has taken. Dropping it releases everything taken.
 pub(super) struct Allowance {
     per_call: usize,
     /// The bytes that the limit of one call still allows.
@@ -253,7 +252,7 @@ impl Allowance {
         Self { per_call, left: per_call, memory }
     }
 
-    /// Takes `bytes`, or nothing if that would pass a limit.
+    /// Takes `bytes`, or nothing if that would exceed a limit.
     #[inline]
     pub(super) fn take(&mut self, bytes: usize) -> bool {
         let granted = bytes <= self.left && self.memory.take(bytes);
@@ -263,8 +262,8 @@ impl Allowance {
         granted
     }
 
-    /// Takes the capacity of a chunk that `length` bytes are copied into. It is as much as the body has taken so far,
-    /// so that there are few chunks. If a limit leaves less, it is what the limit of the call leaves, or `length`.
+    /// Takes the capacity of a chunk for `length` bytes. The capacity is what the body has taken so far, so that there
+    /// are few chunks. If a limit allows less, it is what the per-call limit allows, or `length`.
     pub(super) fn take_chunk(&mut self, length: usize) -> Option<usize> {
         let ample = self.taken().clamp(LEAST_CHARGE, LARGEST_CHUNK).max(length).min(self.left);
         if ample < length {
@@ -279,13 +278,13 @@ impl Allowance {
         self.memory.give_back(bytes);
     }
 
-    /// Removes the limit of one call.
+    /// Removes the per-call limit.
     pub(super) fn lift(&mut self) {
         self.left = usize::MAX - self.taken();
         self.per_call = usize::MAX;
     }
 
-    /// Moves the charge into another allowance, which gives it back.
+    /// Moves the charge into another allowance, which releases it.
     pub(super) fn hand_over(&mut self) -> Self {
         let left = std::mem::replace(&mut self.left, self.per_call);
         Self { per_call: self.per_call, left, memory: self.memory.clone() }

@@ -1,8 +1,7 @@
-//! Frames that were read from a body before a reader polled for them.
+//! Prefetched frames: read from a body before a reader polled for them.
 //!
-//! A body in memory is polled when its first reader is made. If it consists of one frame, each reader gets
-//! that frame by reference and nothing is shared. Otherwise the frames read so far are stored here, and the
-//! readers get them first.
+//! An in-memory body is polled when its first reader is created. If it has a single frame, each reader gets that frame
+//! by reference and nothing is shared. Otherwise the frames read so far are stored here for the readers.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -14,7 +13,7 @@ use crate::error::BoxError;
 use crate::frames::Next;
 use crate::memory::least_charge;
 
-/// Up to two answers of a body that no reader has returned: a frame or the end, and the answer after a frame.
+/// Up to two results from a body that no reader has returned yet: a frame or the end, and the result after a frame.
 #[derive(Default)]
 pub(super) struct Prefetched {
     first: Option<Answer>,
@@ -29,7 +28,7 @@ impl Prefetched {
         Self { first: Some(answer), second: None }
     }
 
-    /// Polls a body in memory, of this length if it is known. Returns its data if it consists of one frame.
+    /// Polls an in-memory body, of this length if it is known. Returns its data if it is a single frame.
     #[inline]
     pub(super) fn poll_body<B>(mut body: Pin<&mut B>, length: Option<u64>) -> Result<Bytes, Self>
     where
@@ -63,7 +62,7 @@ impl Prefetched {
         self.first.is_none()
     }
 
-    /// Returns the charge for the data that is stored here.
+    /// Returns the charge for the stored data.
     pub(super) fn charge(&self) -> usize {
         let all = self.first.iter().flatten().chain(&self.second);
         let charge = |next: &Next| match next {
@@ -73,7 +72,7 @@ impl Prefetched {
         all.map(charge).fold(0, usize::saturating_add)
     }
 
-    /// Takes the next answer.
+    /// Takes the next result.
     pub(super) fn pop(&mut self) -> Answer {
         let next = self.second.take().map(Some);
         std::mem::replace(&mut self.first, next).flatten()

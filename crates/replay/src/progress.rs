@@ -23,10 +23,10 @@ pub(super) struct Progress {
     pub(super) end: End,
 }
 
-/// The end of a body, as far as one reader has seen it.
+/// The end of a body, as seen by one reader.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct End {
-    /// Nothing follows the last frame returned.
+    /// `true` if nothing follows the last returned frame.
     pub(super) ended: bool,
     pub(super) stage: Stage,
 }
@@ -58,7 +58,7 @@ impl Progress {
         given(data)
     }
 
-    /// Polls a body whose only reader this is.
+    /// Polls a body with a single reader.
     #[inline(always)]
     pub(super) fn poll_source<B>(
         &mut self,
@@ -109,7 +109,7 @@ impl End {
         Poll::Ready(Some(Err(error.into())))
     }
 
-    /// Polls a body whose only reader this is, and counts its data.
+    /// Polls a body with a single reader, and counts its data.
     #[inline(always)]
     pub(super) fn poll_source<B>(
         &mut self,
@@ -139,7 +139,7 @@ impl End {
         }
     }
 
-    /// Records every answer of a body but data (slow path).
+    /// Slow path: records every result other than data.
     #[cold]
     #[inline(never)]
     fn record_other<E: Into<BoxError>>(
@@ -165,7 +165,7 @@ impl End {
         })
     }
 
-    /// Returns the result of polls after the end: an error once if the body panicked, then the end.
+    /// Returns the result of a poll after the end: once an error if the body panicked, then the end.
     #[cold]
     pub(super) fn closed(&mut self) -> Polled {
         let panicked = self.stage == Stage::Polling;
@@ -180,10 +180,10 @@ pub(super) fn is_data<E>(polled: &PolledFrom<E>) -> bool {
     matches!(polled, Poll::Ready(Some(Ok(frame))) if frame.is_data())
 }
 
-/// Splits data from every other answer of a body.
+/// Separates data from every other result of a poll.
 ///
-/// A frame has room for trailers and is costly to move. Nearly all frames are data, so one comparison
-/// takes the data out first.
+/// Moving a frame is costly because it has room for trailers. Nearly all frames are data, so one comparison takes the
+/// data out first.
 #[inline(always)]
 pub(super) fn data_of<E>(polled: PolledFrom<E>) -> Result<Bytes, PolledFrom<E>> {
     match polled {
@@ -194,7 +194,7 @@ pub(super) fn data_of<E>(polled: PolledFrom<E>) -> Result<Bytes, PolledFrom<E>> 
     }
 }
 
-/// A guard that notes a panic of the body. Only a panic drops it; every other poll forgets it.
+/// A guard that records a panic in the body. Only a panic drops it; every other poll forgets it.
 struct Panicked<'a>(&'a mut Stage);
 
 impl Drop for Panicked<'_> {
@@ -209,13 +209,13 @@ pub(super) fn source_error(error: impl Into<BoxError>) -> ReplayError {
     ReplayError::Source(Arc::from(error.into()))
 }
 
-/// Creates the error of a body that panicked. The body is not polled again, because a frame may be lost.
+/// Creates the error for a body that panicked. The body is not polled again, because a frame may be lost.
 #[cold]
 pub(super) fn panic_error() -> ReplayError {
     source_error("the body panicked")
 }
 
-/// A size hint in less room: `u64::MAX` stands for no upper bound.
+/// A compact size hint: `u64::MAX` stands for no upper bound.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Length {
     lower: u64,

@@ -1,5 +1,5 @@
-//! The atomics and the lock of the memory's counts. The models of `reattempt-control` put those of the model checker in
-//! their place.
+//! The atomics and the lock for the memory counts. The models in `reattempt-control` replace them with the model
+//! checker's.
 
 pub(super) use std::sync::atomic::{AtomicUsize, Ordering};
 pub(super) use std::sync::{Mutex, MutexGuard, PoisonError};

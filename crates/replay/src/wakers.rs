@@ -1,8 +1,8 @@
 //! The wakers of readers that wait for the caller's body at the same time.
 //!
-//! The body is polled with one waker that wakes all of them, because any single reader that is woken may never poll
-//! again. The list has its own lock, which is released before a waker is called or dropped. A body may wake itself
-//! while it is polled. Dropping the last waker of a task may drop the task, with another reader in it.
+//! The body is polled with one waker that wakes all of them, because a single woken reader may never poll again. The
+//! list has its own lock, which is released before a waker is called or dropped. A body may wake itself while it is
+//! polled. Dropping the last waker of a task may drop the task, with another reader in it.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -10,19 +10,19 @@ use std::task::{Wake, Waker};
 use crate::frames::Freed;
 use crate::sync::Lock;
 
-/// The number of a reader of one body. A wider one would make every request larger.
+/// The number of a reader within its body. A wider type would make every request larger.
 pub(super) type ReaderId = u32;
 
 /// A reader and its waker.
 pub(super) type Waiting = (ReaderId, Waker);
 
-/// Work to be done after the lock of the body is released. Nearly always none.
+/// Work to be done after the body's lock is released. There is hardly ever any.
 #[derive(Default)]
 pub(super) struct Afterwards(Option<Box<Chores>>);
 
 #[derive(Default)]
 pub(super) struct Chores {
-    /// The readers to wake, but for the one that polls now.
+    /// The readers to wake, except the one that is polling now.
     pub(super) wake: Vec<Waiting>,
     pub(super) except: Option<ReaderId>,
     /// Wakers to be dropped uncalled.
@@ -88,7 +88,7 @@ impl Wakers {
         self.all.clone()
     }
 
-    /// Puts a reader on the list. Returns the waker it had there, to be dropped without a lock.
+    /// Puts a reader on the list. Returns its previous waker, to be dropped without a lock.
     pub(super) fn register(&self, reader: ReaderId, waker: &Waker) -> Option<Waker> {
         let mut contents = self.list.0.lock();
         match contents.waiting.iter_mut().find(|(id, _)| *id == reader) {
@@ -115,7 +115,7 @@ impl Wakers {
         if ready || contents.woken { std::mem::take(&mut contents.waiting) } else { Vec::new() }
     }
 
-    /// Takes every reader off the list but `stays`.
+    /// Takes every reader except `stays` off the list.
     pub(super) fn take_all_but(&self, stays: Option<ReaderId>) -> Vec<Waiting> {
         let mut contents = self.list.0.lock();
         contents.polling = false;

@@ -11,9 +11,9 @@ use crate::wakers::{ReaderId, Waiting};
 /// [`ReplayBody::watch`](crate::ReplayBody::watch). It does not read, keep or delay anything.
 ///
 /// It is for a layer that sends several attempts of one request at the same time. If the body outgrows its limits, only
-/// the attempt that has sent most can continue. The watches of the other readers become ready at once, so that the
-/// layer can cancel their attempts (gRPC's
-/// [A6](https://github.com/grpc/proposal/blob/master/A6-client-retries.md), "Memory Management"; BUF-8).
+/// the attempt that has sent the most can continue. The watches of the other readers become ready at once, so that the
+/// layer can cancel their attempts (gRPC's [A6](https://github.com/grpc/proposal/blob/master/A6-client-retries.md),
+/// "Memory Management"; BUF-8).
 ///
 /// ```
 /// # use std::pin::pin;
@@ -62,7 +62,7 @@ impl ReplayWatch {
         Self { watched: Some(Arc::clone(watched)), reader }
     }
 
-    /// Returns `true` if the reader can never be cut off, because it shares nothing with other readers.
+    /// Returns `true` if the reader can never be cut off, because it shares no state with other readers.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.watched.is_none()
@@ -76,7 +76,7 @@ impl ReplayWatch {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost if the watch is not polled again. If several tasks poll watches of one reader, only the
+    /// Nothing is lost if the watch is not polled again. If several tasks poll watches on the same reader, only the
     /// last one is woken.
     pub fn poll_cut_off(&self, cx: &mut Context<'_>) -> Poll<()> {
         match &self.watched {
@@ -92,14 +92,13 @@ impl fmt::Debug for ReplayWatch {
     }
 }
 
-/// The watched readers of one body. Its lock may be taken while that of the body is held, never the other
-/// way round.
+/// The watched readers of one body. Its lock may be taken while the body's lock is held, never the other way round.
 #[derive(Default)]
 pub(super) struct Watched(Lock<Contents>);
 
 #[derive(Default)]
 struct Contents {
-    /// The readers with a lower id are cut off, but for the survivor.
+    /// The readers with a lower id are cut off, except the survivor.
     cut_below: ReaderId,
     survivor: ReaderId,
     waiting: Vec<Waiting>,
@@ -112,7 +111,7 @@ impl Contents {
 }
 
 impl Watched {
-    /// Cuts off all readers with an id below `below` but the survivor. Returns the wakers to call.
+    /// Cuts off all readers with an id below `below`, except the survivor. Returns the wakers to call.
     pub(super) fn cut_off(&self, below: ReaderId, survivor: ReaderId) -> Vec<Waiting> {
         let mut contents = self.0.lock();
         contents.cut_below = below;

@@ -1,11 +1,11 @@
-//! A parser for lists of structured fields (RFC 9651), which returns the members with their parameters.
+//! A parser for structured-field lists (RFC 9651). It returns the members with their parameters.
 //!
-//! A list that is malformed anywhere is refused as a whole.
+//! A list with any malformed member is rejected as a whole.
 
-/// The parameters of one member in order: the name, and the value if it is an integer that is not negative.
+/// The parameters of one member, in order: each name, with its value if that is a non-negative integer.
 pub(super) type Integers<'a> = Vec<(&'a [u8], Option<u64>)>;
 
-/// Returns the parameters of each member of a list of items, or `None` if the text is no such list.
+/// Returns the parameters of each list member, or `None` if the text is not a list of items.
 pub(super) fn items(text: &[u8]) -> Option<Vec<Integers<'_>>> {
     let mut rest = Text(text.trim_ascii());
     let mut members = Vec::new();
@@ -21,7 +21,7 @@ pub(super) fn items(text: &[u8]) -> Option<Vec<Integers<'_>>> {
     }
 }
 
-/// The text that has not been read.
+/// The unread rest of the text.
 struct Text<'a>(&'a [u8]);
 
 impl<'a> Text<'a> {
@@ -63,7 +63,7 @@ impl<'a> Text<'a> {
         Some(parameters)
     }
 
-    /// RFC 9651 §4.2.3.1. Returns the value of an integer that is not negative.
+    /// RFC 9651 §4.2.3.1. Returns the value of a non-negative integer.
     fn bare_item(&mut self) -> Option<Option<u64>> {
         match *self.0.first()? {
             b'-' | b'0'..=b'9' => self.number(),

@@ -1,4 +1,4 @@
-//! The delay, or the stop, that a server asks for in the headers of a refused response.
+//! Server hints: the delay, or the stop, requested in the headers of a refused response.
 //!
 //! The peer may send any bytes. A header that cannot be parsed is ignored.
 
@@ -21,20 +21,20 @@ static RETRY_AFTER_MS: [HeaderName; 2] =
 static SHOULD_RETRY: [HeaderName; 2] =
     [HeaderName::from_static("x-should-retry"), HeaderName::from_static("stripe-should-retry")];
 
-/// The set of response headers that are read for hints.
+/// The response headers that are read for hints.
 ///
 /// | header | value | default |
 /// |---|---|---|
 /// | `retry-after-ms`, `x-ms-retry-after-ms` | a delay in milliseconds; a fraction is rounded up | read |
 /// | `Retry-After` | a delay in whole seconds, or one of the three HTTP dates (RFC 9110 §10.2.3) | read |
-/// | `RateLimit`, `RateLimit-Reset`, `X-RateLimit-Reset` | the time at which an exhausted quota is full again | not read: a retry seldom needs a full quota, and vendors disagree on the unit |
+/// | `RateLimit`, `RateLimit-Reset`, `X-RateLimit-Reset` | the time at which an exhausted quota is reset | not read: a retry seldom needs a full quota, and vendors disagree on the unit |
 /// | `x-should-retry`, `stripe-should-retry` | `true` or `false`, in any case | read |
 ///
-/// - Of several headers with a delay, the first in this table counts, because it is the most precise.
-/// - Of several values of one header, on one line or on several, the longest delay counts. A shorter one would
-///   send the retry sooner than the server asked.
+/// - If several headers have a delay, the first in this table is used, because it is the most precise.
+/// - If one header has several values, on one line or several, the longest delay is used. With a shorter one the retry
+///   would arrive sooner than the server asked.
 /// - A delay of zero sets no minimum: the schedule's delay is used.
-/// - `false` means that no retry is sent. It outweighs any `true` and every other rule.
+/// - `false` prevents any retry. It takes precedence over `true` and every other rule.
 /// - `true` overrides the [table of statuses](crate::verdict_of_status). It does not override the client's own rules
 ///   or classifiers.
 /// - A header that cannot be parsed is ignored.
@@ -73,7 +73,7 @@ impl Default for Hints {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hinted {
-    /// The delay or the stop that the server asks for, if any.
+    /// The delay or the stop requested by the server, if any.
     pub hint: ServerHint,
     /// The value of `x-should-retry` or `stripe-should-retry`. If it is `Some(false)`, the hint is
     /// [`ServerHint::Stop`].
@@ -81,7 +81,7 @@ pub struct Hinted {
 }
 
 impl Hints {
-    /// Creates a set of no headers: no hint is read.
+    /// Creates an empty set: no hint is read.
     #[must_use]
     pub const fn none() -> Self {
         Self { retry_after: false, retry_after_ms: false, should_retry: false, rate_limit: false }
@@ -108,28 +108,28 @@ impl Hints {
         self
     }
 
-    /// Sets whether the headers of rate limits are read: by [`read`](Self::read) the reset of an exhausted limit, by
+    /// Sets whether rate-limit headers are read. [`read`](Self::read) then reads the reset of an exhausted limit, and
     /// [`quota`](Self::quota) the quota. Off by default.
     ///
     /// | header | value |
     /// |---|---|
-    /// | `RateLimit: "name";r=0;t=30` (draft-ietf-httpapi-ratelimit-headers, from version 08 on) | seconds `t` of a limit whose remaining quota `r` is 0; of several such limits the longest |
+    /// | `RateLimit: "name";r=0;t=30` (draft-ietf-httpapi-ratelimit-headers, from version 08 on) | seconds `t` of a limit with a remaining quota `r` of 0; the longest of several |
     /// | `RateLimit-Reset` beside `RateLimit-Remaining: 0` (the draft up to version 06) | seconds |
     /// | `X-RateLimit-Reset` beside `X-RateLimit-Remaining: 0` | seconds; from 1,000,000,000 on (2001-09-09), seconds since 1970 |
     ///
-    /// The first in this table counts. A malformed `RateLimit` is ignored as a whole. None of these headers is read if
-    /// `Age` is above 0, because the response then comes from a cache.
+    /// The first one present in this table is used. A malformed `RateLimit` is ignored as a whole. None of these
+    /// headers is read if `Age` is above 0, because the response then comes from a cache.
     #[must_use]
     pub const fn rate_limit(mut self, read: bool) -> Self {
         self.rate_limit = read;
         self
     }
 
-    /// Reads the hints of one response.
+    /// Reads the hints in one response.
     ///
-    /// The delay until a date is measured from the response's own `Date`, so a wrong clock on this machine does not
-    /// matter. `wall_clock` is called at most once, and only for a date in a response without a valid `Date`. A date in
-    /// the past is a delay of zero. Numbers saturate.
+    /// The delay until a date is measured from the response's own `Date`, so this machine's clock may be wrong.
+    /// `wall_clock` is called at most once, and only for a date in a response without a valid `Date`. A date in the
+    /// past is a delay of zero. Numbers saturate.
     pub fn read(&self, headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> Hinted {
         if headers.is_empty() {
             return Hinted { hint: ServerHint::None, should_retry: None };
@@ -143,10 +143,10 @@ impl Hints {
         Hinted { hint, should_retry }
     }
 
-    /// Reads the quota that a response of any status states. Returns `None` unless [`rate_limit`](Self::rate_limit) is
+    /// Reads the quota in a response, whatever its status. Returns `None` unless [`rate_limit`](Self::rate_limit) is
     /// set.
     ///
-    /// Of several quotas, the one that allows the fewest calls per second is returned.
+    /// If there are several quotas, returns the one with the fewest calls per second.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -194,10 +194,10 @@ impl Hints {
 }
 
 impl Hinted {
-    /// Combines these hints with the verdict on the same response.
+    /// Combines these hints with the verdict for the same response.
     ///
-    /// `x-should-retry: true` turns a permanent verdict on a 4xx or 5xx status into a transient one, which is
-    /// retried if the request is [repeatable](crate::is_repeatable). It changes no other verdict.
+    /// `x-should-retry: true` turns a permanent verdict for a 4xx or 5xx status into a transient one. The request is
+    /// then retried if it is [repeatable](crate::is_repeatable). It changes no other verdict.
     ///
     /// ```
     /// # use std::time::SystemTime;
@@ -228,7 +228,7 @@ impl Hinted {
     }
 }
 
-/// Returns a function that measures the time until a date, by the clock of the server.
+/// Returns a function that measures the time until a date on the server's clock.
 fn until(
     headers: &HeaderMap,
     wall_clock: impl FnOnce() -> SystemTime,
@@ -239,7 +239,7 @@ fn until(
     move |date| date.duration_since(*now).unwrap_or(Duration::ZERO)
 }
 
-/// Returns the longest delay among the values of one header. Values that `parse` cannot read are left out.
+/// Returns the longest delay among a header's values. Values that `parse` cannot read are skipped.
 fn longest(
     headers: &HeaderMap,
     name: impl AsHeaderName,
@@ -249,8 +249,7 @@ fn longest(
     values.flat_map(|value| members(value.as_bytes())).filter_map(parse).max()
 }
 
-/// Splits a line into values, because a proxy may have joined several. The comma behind the name of a day belongs to a
-/// date.
+/// Splits a line into values, because a proxy may have joined several. A comma after a day's name is part of a date.
 fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(line);
     std::iter::from_fn(move || {

@@ -18,7 +18,8 @@ pub(super) fn delta_seconds(value: &[u8]) -> Option<Duration> {
     digits(value).map(Duration::from_secs)
 }
 
-/// Reads a delay in milliseconds. A fraction is rounded up; it is legal, because the vendors' own clients read a float.
+/// Reads a delay in milliseconds. A fraction is allowed, because the vendors' own clients read a float, and is rounded
+/// up.
 pub(super) fn milliseconds(value: &[u8]) -> Option<Duration> {
     let mut parts = value.splitn(2, |byte| *byte == b'.');
     let whole = digits(parts.next()?)?;

@@ -1,4 +1,4 @@
-//! The headers of a rate limit: the quota that is left, and the delay until there is quota again.
+//! The rate-limit headers: the remaining quota, and the delay until its reset.
 
 use std::cmp::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use super::list::items;
 use super::longest;
 use super::number::{delta_seconds, digits};
 
-/// The value from which an `X-RateLimit-Reset` is Unix time (2001-09-09) and no longer a delay (31 years).
+/// The smallest `X-RateLimit-Reset` that is read as Unix time (2001-09-09). Smaller values are delays (up to 31 years).
 const EPOCH_FROM: Duration = Duration::from_secs(1_000_000_000);
 
 const RATE_LIMIT: &str = "ratelimit";
@@ -20,11 +20,11 @@ const RESET: &str = "ratelimit-reset";
 const X_REMAINING: &str = "x-ratelimit-remaining";
 const X_RESET: &str = "x-ratelimit-reset";
 
-/// A quota: the calls that are left, and the time until it is full again.
+/// A quota: the remaining calls, and the time until its reset.
 type Left = (u64, Duration);
 
-/// Returns the delay until there is quota again, if these headers show that none is left. `until` measures the time
-/// until a date.
+/// Returns the delay until the reset, if these headers show that no quota is left. `until` measures the time until a
+/// date.
 pub(super) fn wait(
     headers: &HeaderMap,
     until: impl Fn(SystemTime) -> Duration,
@@ -41,7 +41,7 @@ pub(super) fn wait(
         .or_else(|| of_vendor(headers, until).and_then(reset))
 }
 
-/// Returns the quota that is used up soonest.
+/// Returns the tightest quota.
 #[cold]
 pub(super) fn quota(headers: &HeaderMap, until: impl Fn(SystemTime) -> Duration) -> Option<Quota> {
     if is_cached(headers) {
@@ -55,7 +55,7 @@ pub(super) fn quota(headers: &HeaderMap, until: impl Fn(SystemTime) -> Duration)
     Some(Quota::new(u32::try_from(remaining).unwrap_or(u32::MAX), reset))
 }
 
-/// Compares quotas by calls for each unit of time, and at the same rate the longer before the shorter.
+/// Compares quotas by rate. At the same rate, the longer one comes first.
 fn by_rate(one: &Left, other: &Left) -> Ordering {
     let crossed =
         |(calls, _): &Left, (_, time): &Left| u128::from(*calls).saturating_mul(time.as_nanos());
@@ -67,7 +67,8 @@ fn is_cached(headers: &HeaderMap) -> bool {
     longest(headers, AGE, delta_seconds).is_some_and(|age| !age.is_zero())
 }
 
-/// Returns the quota of two headers. Of several values, the fewest remaining calls and the longest time count.
+/// Returns the quota from two headers. If there are several values, the fewest remaining calls and the longest time are
+/// used.
 fn pair(headers: &HeaderMap, remaining: &str, reset: &str) -> Option<Left> {
     let values = headers.get_all(remaining).iter();
     let remaining = values.filter_map(|value| digits(value.as_bytes().trim_ascii())).min()?;
@@ -83,8 +84,8 @@ fn of_vendor(headers: &HeaderMap, until: impl Fn(SystemTime) -> Duration) -> Opt
     Some((remaining, reset))
 }
 
-/// Returns the members with `r` and `t`. All lines of the field are one list, and a list that is malformed is ignored
-/// as a whole (RFC 9651 §4.2). Of several parameters of one name the last counts.
+/// Returns the members with `r` and `t`. All lines of the field are one list, and a malformed list is ignored as a
+/// whole (RFC 9651 §4.2). If a parameter is repeated, the last value is used.
 fn list(headers: &HeaderMap) -> Vec<Left> {
     let mut quotas = Vec::new();
     for line in headers.get_all(RATE_LIMIT) {

@@ -1,6 +1,7 @@
-//! The errors of h2: resets, GOAWAYs and the io errors under them.
+//! h2 errors: resets, GOAWAYs and the underlying io errors.
 //!
-//! The verdict depends on the side that raised the error, because only the server knows what it did not process.
+//! The verdict depends on the side that raised the error, because only the server can prove that it did not process a
+//! request.
 
 use std::error::Error;
 
@@ -34,17 +35,17 @@ pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
     })
 }
 
-/// Returns `true` if the request's body failed. hyper then resets the stream.
+/// Returns `true` if the request body failed, upon which hyper resets the stream.
 pub(super) fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     error.downcast_ref::<::h2::Error>().is_some_and(is_ended_here)
 }
 
-/// Returns `true` if the code that uses h2, such as hyper, ended the stream or the connection.
+/// Returns `true` if this side's user of h2, such as hyper, ended the stream or the connection.
 fn is_ended_here(error: &::h2::Error) -> bool {
     (error.is_reset() || error.is_go_away()) && !error.is_remote() && !error.is_library()
 }
 
-/// Returns the reason with which the server reset a stream.
+/// Returns the server's reason for resetting a stream.
 pub(super) fn reset(error: &(dyn Error + 'static)) -> Option<u32> {
     let error = error.downcast_ref::<::h2::Error>()?;
     let reset = error.is_remote() && error.is_reset();

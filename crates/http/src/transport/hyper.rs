@@ -1,4 +1,4 @@
-//! The errors of hyper and of hyper-util's legacy client.
+//! Errors of hyper and of hyper-util's legacy client.
 
 use std::error::Error;
 
@@ -7,15 +7,14 @@ use reattempt_core::{FailureKind, Verdict};
 
 use super::{LOST, NOT_CONNECTED, Place, Sign, TIMED_OUT, Undone};
 
-/// The text of the pool's private error for calls that waited for a connection which another call
-/// failed to make.
+/// The text of the pool's private error for a call that waited for another call's connection, which then failed.
 const CONNECTION_NOT_MADE: &str = "request was canceled";
 
-/// The text of hyper's error for requests whose connection's task was dropped. `is_user()` is `true` for it, as for
-/// errors of the caller, and no predicate is for it alone.
+/// The text of hyper's error for a request whose connection task was dropped. `is_user()` returns `true` for it, as for
+/// the caller's own errors, and it has no predicate of its own.
 const DISPATCH_GONE: &str = "dispatch task is gone";
 
-/// The cause of that error if the task panicked. The task polls the caller's body.
+/// The cause of that error if the connection task, which polls the caller's body, panicked.
 const PANICKED: &str = "user code panicked";
 
 pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {

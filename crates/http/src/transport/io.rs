@@ -1,4 +1,4 @@
-//! The errors of `std::io`: the verdict depends on the kind and on the place where the error arose.
+//! `std::io` errors. The verdict depends on the kind and on the place where the error arose.
 
 use std::io::{Error, ErrorKind};
 
@@ -6,7 +6,7 @@ use reattempt_core::{Failure, FailureKind, Verdict};
 
 use super::{LOST, NOT_CONNECTED, Place, Sign, TIMED_OUT, tls};
 
-/// The network was out of reach, perhaps only after a request was sent.
+/// The verdict for an unreachable network: a request may have been sent before.
 const OUT_OF_REACH: Verdict = Verdict::Transient(Failure::new(FailureKind::Connect));
 
 pub(super) fn sign(error: &Error, place: Place) -> Sign {
@@ -26,10 +26,10 @@ pub(super) fn sign(error: &Error, place: Place) -> Sign {
     verdict.map_or(Sign::None, Sign::Presumption)
 }
 
-/// Returns the verdict on an error while connecting: every kind is worth a retry, except those listed.
+/// Returns the verdict for an error while connecting: retryable, except for the kinds listed.
 ///
-/// The list is of exceptions because a name that does not resolve has no stable kind. rustls reports its refusals as
-/// `InvalidData`, and `Other` only wraps.
+/// The exceptions are listed because an unresolved name has no stable kind. rustls reports its refusals as
+/// `InvalidData`, and `Other` is only a wrapper.
 fn connecting(kind: ErrorKind) -> Option<Verdict> {
     match kind {
         ErrorKind::Other => None,
@@ -41,10 +41,10 @@ fn connecting(kind: ErrorKind) -> Option<Verdict> {
     }
 }
 
-/// Returns the verdict on an error of reading or writing an established connection: it is lost.
+/// Returns the verdict for a read or write error on an established connection, which is then lost.
 ///
-/// TLS libraries report alerts and unreadable records as `InvalidData` or `Other`. TLS 1.3 refuses the client's
-/// certificate only after the handshake, and a server that did so does so again.
+/// TLS libraries report alerts and unreadable records as `InvalidData` or `Other`. In TLS 1.3 the client's certificate
+/// is refused only after the handshake, and a server that refused it will refuse it again.
 fn on_connection(error: &Error) -> Option<Verdict> {
     match error.kind() {
         ErrorKind::TimedOut => Some(TIMED_OUT),
@@ -56,7 +56,7 @@ fn on_connection(error: &Error) -> Option<Verdict> {
     }
 }
 
-/// Returns the verdict on an error of an unknown place. Only kinds that a lost connection has give one.
+/// Returns the verdict for an error in an unknown place, if its kind shows a lost connection.
 fn anywhere(kind: ErrorKind) -> Option<Verdict> {
     match kind {
         ErrorKind::TimedOut => Some(TIMED_OUT),

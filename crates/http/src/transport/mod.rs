@@ -1,4 +1,4 @@
-//! The classification of transport errors: known types in the chain of an error's sources give the verdict.
+//! The classification of transport errors, by the known types in an error's source chain.
 //!
 //! Each module below recognises the error types of one client.
 
@@ -19,9 +19,9 @@ use std::error::Error;
 use reattempt_core::{Failure, FailureKind, Undone, Verdict};
 use reattempt_replay::ReplayError;
 
-/// Returns the verdict on a transport error.
+/// Returns the verdict for a transport error.
 ///
-/// Returns `None` if no error in its chain of sources is of a known type. Treat such an error as permanent.
+/// Returns `None` if the source chain contains no known error type. Treat such an error as permanent.
 ///
 /// | cause | verdict |
 /// |---|---|
@@ -32,31 +32,31 @@ use reattempt_replay::ReplayError;
 /// | the connection was lost later: reset, closed within the response, another HTTP/2 reset, a protocol error that the client found, a TLS alert, a TLS record that cannot be read | transient, [`Network`](FailureKind::Network) |
 /// | the response is not HTTP | transient, [`Network`](FailureKind::Network) |
 /// | no response in time | transient, [`Timeout`](FailureKind::Timeout) |
-/// | no connection, for a reason that lasts: certificate or protocol refused in the TLS handshake, unusable URI or scheme | permanent |
+/// | no connection, for a permanent reason: certificate or protocol refused in the TLS handshake, unusable URI or scheme | permanent |
 /// | the server refused the client's certificate after the TLS handshake, as in TLS 1.3 | permanent |
 /// | the caller's body failed, or the client cancelled the request | permanent |
 /// | a `reqwest::Error` created from a status | that of [`verdict_of_status`](crate::verdict_of_status) |
 ///
-/// Of `std::io`, the kinds in which connections fail are known. The features `hyper` (hyper, hyper-util's legacy
-/// client, h2), `reqwest` and `tonic` of this crate add the errors of these clients. Timeouts of layers, such as
-/// `tower::timeout::error::Elapsed`, are not known here; the layers of `reattempt` know them.
+/// The known kinds of `std::io` errors are those of failed connections. The features `hyper` (hyper, hyper-util's
+/// legacy client, h2), `reqwest` and `tonic` of this crate add the errors of these clients. Layer timeouts, such as
+/// `tower::timeout::error::Elapsed`, are recognised only by the layers of `reattempt`.
 ///
-/// An `io::Error` that no client's error wraps does not show whether a request was sent. Only a refused connection or
-/// an unusable local address proves that none was. An unreachable host or network is then transient,
+/// An `io::Error` outside a client's error does not show whether a request was sent. Only a refused connection or an
+/// unusable local address proves that none was. An unreachable host or network is then transient,
 /// [`Connect`](FailureKind::Connect).
 ///
 /// # TLS alerts
 ///
-/// An alert is read in the text of the TLS library's error. On an established connection it means that the connection
-/// is lost, unless its text names a certificate, an unknown CA or a denied access. In the handshake every alert but
-/// internal_error is permanent. A server sends internal_error when it cannot continue for a reason of its own. Nothing
-/// was processed then, and the next attempt may succeed. Servers that have no certificate for a name send it as well;
-/// calls to these are retried in vain, as often as the policy allows.
+/// An alert is recognised in the text of the TLS library's error. On an established connection it counts as a lost
+/// connection, unless the text names a certificate, an unknown CA or denied access. In the handshake every alert but
+/// internal_error is permanent. A server sends internal_error if it cannot continue for a reason unrelated to the
+/// client. Nothing was processed then, and the next attempt may succeed. Servers without a certificate for a name send
+/// it too; calls to these are retried in vain, as often as the policy allows.
 ///
 /// # REFUSED_STREAM
 ///
-/// By RFC 9113 §8.7 a reset with REFUSED_STREAM proves that the request was not processed. Some proxies, such as
-/// haproxy 2.6, send it after their backend has processed the request. Behind such a proxy, give requests an
+/// According to RFC 9113 §8.7, a reset with REFUSED_STREAM proves that the request was not processed. Some proxies,
+/// such as haproxy 2.6, send it after their backend has processed the request. Behind such a proxy, give requests an
 /// idempotency key, or set `refused_stream_is_proof(false)` in `reattempt::Http`.
 ///
 /// # Redirects
@@ -81,9 +81,9 @@ pub fn verdict_of_error(error: &(dyn Error + 'static)) -> Option<Verdict> {
     walk(error, Place::Unknown)
 }
 
-/// Returns `true` if this side caused the error, which then is no sign of the server's health.
+/// Returns `true` if this side caused the error. Such an error shows nothing about the server's health.
 ///
-/// Such errors are: the caller's request body failed, the request could not be built, this side stopped the upload.
+/// The cases: the caller's request body failed, the request could not be built, or this side stopped the upload.
 #[must_use]
 pub fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     std::iter::successors(Some(error), |&error| source(error)).any(|error| {
@@ -99,10 +99,10 @@ pub fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
-/// Returns the evidence that a request was not processed although a connection was established.
+/// Returns the evidence that a request on an established connection was not processed.
 ///
-/// gRPC sends such a request again without a delay (its transparent retries). Returns `None` for every other failure,
-/// also for a failed connection, because a server that is down must not be called again at once.
+/// gRPC resends such a request without a delay (a transparent retry). Returns `None` for every other failure, including
+/// a failed connection, because a server that is down must not be called again at once.
 #[must_use]
 pub fn undone(error: &(dyn Error + 'static)) -> Option<Undone> {
     let mut link = Some(error);
@@ -116,9 +116,9 @@ pub fn undone(error: &(dyn Error + 'static)) -> Option<Undone> {
     None
 }
 
-/// Returns the HTTP/2 error code with which the server reset the request's stream (RFC 9113 §7).
+/// Returns the HTTP/2 error code of the server's stream reset (RFC 9113 §7).
 ///
-/// Returns `None` if no reset by the server ended the attempt, and always without the feature `hyper`.
+/// Returns `None` if the server did not reset the stream, and always without the feature `hyper`.
 #[must_use]
 pub fn reset_reason(error: &(dyn Error + 'static)) -> Option<u32> {
     #[cfg(feature = "hyper")]
@@ -134,35 +134,35 @@ const NOT_CONNECTED: Verdict = Verdict::NotProcessed(Failure::new(FailureKind::C
 const LOST: Verdict = Verdict::Transient(Failure::new(FailureKind::Network));
 const TIMED_OUT: Verdict = Verdict::Transient(Failure::new(FailureKind::Timeout));
 
-/// The place at which an error arose, as the errors above it in the chain show.
+/// The place at which an error arose, as shown by the outer errors in the chain.
 #[cfg_attr(not(feature = "hyper"), expect(dead_code, reason = "only a client's error tells"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Unknown,
     /// While a connection was being made: no request can have been sent.
     Connecting,
-    /// On a connection that was there: a request may have been sent.
+    /// On an established connection: a request may have been sent.
     Connected,
 }
 
-/// The evidence in one error of the chain.
+/// The evidence from one error in the chain.
 #[cfg_attr(not(feature = "hyper"), expect(dead_code, reason = "only a client's error tells"))]
 #[derive(Debug)]
 enum Sign {
     /// None.
     None,
-    /// A verdict. The errors below do not matter.
+    /// A verdict that holds whatever the inner errors are.
     Proof(Verdict),
-    /// The request was not processed, with the kind of failure. The errors below do not matter.
+    /// The request was not processed, whatever the inner errors are; with the kind of failure.
     Undone(Undone, FailureKind),
-    /// A verdict, if the errors below give none.
+    /// A verdict, unless the inner errors have one.
     Presumption(Verdict),
-    /// The place at which the errors below arose.
+    /// The place at which the inner errors arose.
     At(Place),
 }
 
-/// Walks the chain. Outer errors decide first, because they show who caused an inner one. A broken pipe may come from
-/// the server or from the caller's own request body.
+/// Walks the chain. Outer errors have precedence, because they show which side caused an inner one. A broken pipe may
+/// come from the server or from the caller's own request body.
 fn walk(error: &(dyn Error + 'static), place: Place) -> Option<Verdict> {
     let below = |place| source(error).and_then(|source| walk(source, place));
     match sign(error, place) {
@@ -205,8 +205,8 @@ fn sign(error: &(dyn Error + 'static), place: Place) -> Sign {
     Sign::None
 }
 
-/// Returns the next error in the chain. [`Error::source`] is not enough for two types: an `io::Error` skips the error
-/// that it wraps, and h2's returns none.
+/// Returns the next error in the chain. [`Error::source`] does not suffice for two types: an `io::Error` skips its
+/// wrapped error, and an h2 error returns none.
 fn source<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     if let Some(error) = error.downcast_ref::<std::io::Error>() {
         return error.get_ref().map(|inner| inner as &(dyn Error + 'static));

@@ -1,4 +1,4 @@
-//! The errors of reqwest that add a fact to the hyper errors inside them.
+//! reqwest errors that add information to the hyper errors inside them.
 
 use reattempt_core::Verdict;
 

@@ -1,10 +1,10 @@
-//! TLS alerts. TLS libraries name them only in the texts of their errors, each in its own spelling.
+//! TLS alerts. TLS libraries report them only in their error texts, each with its own spelling.
 
 use std::error::Error;
 
 use super::source;
 
-/// Returns `true` if a certificate or the access was refused, by either side.
+/// Returns `true` if either side refused a certificate or the access.
 pub(super) fn is_refusal(error: &(dyn Error + 'static)) -> bool {
     names(error, &["certificate", "unknownca", "accessdenied"])
 }
@@ -14,8 +14,8 @@ pub(super) fn is_internal_error(error: &(dyn Error + 'static)) -> bool {
     names(error, &["alertinternalerror"])
 }
 
-/// Returns `true` if the text of an error in the chain contains one of these words: letters and digits only, in lower
-/// case. Examples are rustls's "received fatal alert: UnknownCA" and OpenSSL's "tlsv1 alert unknown ca".
+/// Returns `true` if any error text in the chain contains one of these words (lower case, letters and digits only).
+/// Examples are rustls's "received fatal alert: UnknownCA" and OpenSSL's "tlsv1 alert unknown ca".
 fn names(error: &(dyn Error + 'static), words: &[&str]) -> bool {
     std::iter::successors(Some(error), |&error| source(error)).any(|error| {
         let mut text = error.to_string().to_ascii_lowercase();

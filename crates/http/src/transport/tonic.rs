@@ -1,4 +1,4 @@
-//! The errors of tonic that add a fact to the hyper errors inside them.
+//! tonic errors that add information to the hyper errors inside them.
 
 use std::error::Error;
 

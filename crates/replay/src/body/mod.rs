@@ -1,9 +1,8 @@
-//! A request body that can be sent again: it streams to the client while its frames are kept.
+//! The replayable request body: it streams to the client while its frames are kept.
 //!
-//! A retry layer clones the body before it is sent and sets the clone aside, unread. A frame is kept until each
-//! reader has returned it. The frames of a body in memory are kept by reference. Any other body is polled only
-//! when a reader is polled. Its frames below 256 KiB are copied, because a frame may be a small part of a large
-//! buffer.
+//! Before a retry layer sends the body, it clones it and sets the clone aside, unread. A frame is kept until every
+//! reader has returned it. Frames of an in-memory body are kept by reference. Any other body is polled only when a
+//! reader is polled, and its frames below 256 KiB are copied, because a frame may be a small slice of a large buffer.
 
 mod reading;
 
@@ -25,39 +24,39 @@ use crate::progress::{End, Length};
 use crate::shared::{Keeping, Reader, Whole};
 use crate::watch::ReplayWatch;
 
-/// Data frames of streamed bodies are copied below this length. The read buffer of hyper's HTTP/1 server grows
-/// to 408 KiB, and any frame may be a part of it.
+/// The length below which data frames of streamed bodies are copied. The read buffer of hyper's HTTP/1 server grows to
+/// 408 KiB, and any frame may be a slice of it.
 const COPIED_BELOW: usize = 256 * 1024;
 
 pin_project! {
     /// A body that can be read more than once, from the first byte.
     ///
-    /// Each value is one reader. [`try_clone`](ReplayBody::try_clone) creates another one, which returns the
-    /// same bytes and trailers. If the caller's body fails, each reader returns the error at the same place.
-    /// Readers may be polled at the same time, from different tasks. A frame is kept until the slowest reader
-    /// has returned it. A body with one reader is passed through.
+    /// Each value is one reader. [`try_clone`](ReplayBody::try_clone) creates another one, with the same bytes and
+    /// trailers. If the caller's body fails, every reader returns the error at the same position. Readers may be polled
+    /// at the same time, from different tasks. A frame is kept until the slowest reader has returned it. A body with
+    /// one reader is passed through.
     ///
-    /// The reader that is ahead returns the frames of the caller's body as they are. Readers behind it return the same
-    /// bytes, but may split them differently. Frames below 256 KiB are copied into larger buffers, and empty frames are
-    /// left out. Frames of a body in memory stay as they are.
+    /// The leading reader returns the frames of the caller's body unchanged. Readers behind it return the same bytes,
+    /// possibly split differently. Frames below 256 KiB are copied into larger buffers, and empty frames are left out.
+    /// Frames of a body in memory stay as they are.
     ///
-    /// A body that outgrows its [`ReplayLimits`] does not fail. The reader that is furthest ahead streams to
-    /// the end. For the readers behind it, [`is_replayable`](ReplayBody::is_replayable) returns `false` and
-    /// reading ends with [`ReplayError::NotKept`].
+    /// A body that outgrows its [`ReplayLimits`] does not fail. The leading reader streams to the end. For the readers
+    /// behind it, [`is_replayable`](ReplayBody::is_replayable) returns `false` and reading ends with
+    /// [`ReplayError::NotKept`].
     ///
-    /// The size hint is that of the caller's body, less the bytes that this reader has returned. So a second
-    /// attempt is framed as the first one. One buffer in memory without an exact hint has a hint without bounds.
+    /// The size hint is that of the caller's body, minus the bytes that this reader has returned. So a second attempt
+    /// has the same framing as the first. A single in-memory buffer without an exact hint has an unbounded hint.
     ///
-    /// Readers share no data if the body is empty, or is one buffer [in memory](ReplayBody::new).
+    /// Readers share no state if the body is empty or a single [in-memory](ReplayBody::new) buffer.
     ///
-    /// The type is `Send` and `Sync` for every body that is `Send`. Creating a value allocates nothing for a body that
-    /// is empty or passed through. It allocates at most once for one buffer in memory, and twice for any other body.
-    /// Kept frames and waiting readers allocate more.
+    /// The type is `Send` and `Sync` for every body that is `Send`. Creating a value allocates nothing for an empty or
+    /// passed-through body, at most once for a single in-memory buffer, and twice for any other body. Kept frames and
+    /// waiting readers allocate more.
     ///
     /// # Cancel safety
     ///
-    /// Dropping a reader, or the future that polls it, loses no frame for the other readers. If the dropped
-    /// reader waited for the caller's body, the others are woken.
+    /// Dropping a reader, or the future that polls it, loses no frame for the other readers. If the dropped reader was
+    /// waiting for the caller's body, the others are woken.
     ///
     /// ```
     /// # use http_body_util::{BodyExt, Full};
@@ -98,16 +97,16 @@ where
     ///
     /// | body | treatment |
     /// |---|---|
-    /// | at its end already | can always be cloned, and is not charged |
+    /// | already at its end | can always be cloned, and is not charged |
     /// | any other, if `limits` allow 0 bytes a call | [passed through](ReplayBody::passthrough) |
     /// | in memory | polled now; each reader gets the frames by reference |
     /// | any other | polled when a reader is polled |
     ///
-    /// In memory are `Full<Bytes>`, `Empty<Bytes>`, `Collected<Bytes>`, `String`, and the types that
+    /// In-memory bodies are `Full<Bytes>`, `Empty<Bytes>`, `Collected<Bytes>`, `String`, and the types that
     /// [`ReplayLimits::in_memory`] adds.
     ///
-    /// If the first frame of a streamed body has the body's exact length, it is kept whole, whatever the limit for each
-    /// call. The body is polled once more at once, so that its end is known while the frame is sent.
+    /// If the first frame of a streamed body has the body's exact length, it is kept whole, whatever the per-call
+    /// limit. The body is then polled once more, so that its end is known while the frame is sent.
     #[inline]
     pub fn new(body: B, limits: &ReplayLimits) -> Self {
         if body.is_end_stream() {
@@ -117,8 +116,8 @@ where
         Self::of_unread(body, Whole::Unknown, limits)
     }
 
-    /// Creates the first reader of a body that may consist of one frame although its size hint is not exact.
-    /// Encoders of single messages, such as tonic's, create such bodies.
+    /// Creates the first reader of a body that may have one frame only, although its size hint is not exact.
+    /// Single-message encoders, such as tonic's, create such bodies.
     ///
     /// If a clone exists, the body is polled once more right after its first frame of any length. At most two frames
     /// are read ahead in this way.
@@ -130,8 +129,8 @@ where
         Self::of_unread(body, Whole::Any, limits)
     }
 
-    /// Creates the first reader of a body that is not at its end. Not inlined, so that callers without
-    /// a body need no room for it.
+    /// Creates the first reader of a body that is not at its end. It is not inlined, so that callers without a body
+    /// reserve no stack space for it.
     #[inline(never)]
     fn of_unread(body: B, whole: Whole, limits: &ReplayLimits) -> Self {
         if limits.keeps_nothing() {
@@ -149,10 +148,10 @@ where
         Self::shared(Some(Box::pin(body)), &hint, limits.allowance(hint.lower()), keeping)
     }
 
-    /// Creates the first reader of a body of any type that is in memory.
+    /// Creates the first reader of an in-memory body of any type.
     ///
-    /// The body is polled now, at most twice, and its frames are kept by reference. The body must keep the promises
-    /// listed at [`ReplayLimits::in_memory`].
+    /// The body is polled now, at most twice, and its frames are kept by reference. The body must meet the requirements
+    /// at [`ReplayLimits::in_memory`].
     #[inline]
     pub fn in_memory(body: B, limits: &ReplayLimits) -> Self {
         let hint = body.size_hint();
@@ -193,8 +192,8 @@ where
     /// Makes the readers of this body record their polls, for [`was_polled`](ReplayBody::was_polled). Call it before
     /// the first clone is made.
     ///
-    /// Only bodies whose readers otherwise share nothing are affected. For one buffer in memory it allocates once. The
-    /// mark of an empty body is used again by the next call of the thread.
+    /// It affects only bodies whose readers otherwise share no state. It allocates once for a single in-memory buffer.
+    /// The mark of an empty body is reused by the thread's next call.
     pub fn noting_polls(self, limits: &ReplayLimits) -> Self {
         let Inner::Complete { complete } = &self.inner else { return self };
         if let Complete::Empty(hint, _) = complete {
@@ -210,7 +209,7 @@ where
         Self::shared(None, &hint, limits.allowance_in_memory(), keeping)
     }
 
-    /// Creates the only reader of `body`, whose frames are never kept. It does not allocate.
+    /// Creates the only reader of `body`, without keeping frames. It does not allocate.
     #[inline]
     pub fn passthrough(body: B) -> Self {
         let rest = Length::new(&body.size_hint());
@@ -219,7 +218,7 @@ where
     }
 }
 
-/// An empty body. tower-http's `FollowRedirect` needs one for the request that follows a 303.
+/// An empty body, which tower-http's `FollowRedirect` needs for the request after a 303.
 impl<B> Default for ReplayBody<B>
 where
     B: Body<Data = Bytes> + Default,
@@ -238,7 +237,7 @@ impl<B> ReplayBody<B> {
     /// - the body outgrew its limits, or was read while it had a single reader;
     /// - it was created by [`passthrough`](ReplayBody::passthrough);
     /// - this reader was [cancelled](ReplayBody::cancel_others);
-    /// - the body is one buffer in memory, which this reader has returned.
+    /// - the body is a single in-memory buffer, which this reader has returned.
     #[inline]
     pub fn try_clone(&self) -> Option<Self> {
         let inner = match &self.inner {
@@ -249,8 +248,8 @@ impl<B> ReplayBody<B> {
         Some(Self { inner })
     }
 
-    /// Returns `true` if [`try_clone`](ReplayBody::try_clone) would succeed now. If this reader has returned
-    /// nothing yet, it can be sent itself.
+    /// Returns `true` if [`try_clone`](ReplayBody::try_clone) would succeed now. If this reader has returned nothing
+    /// yet, the reader itself can be sent.
     pub fn is_replayable(&self) -> bool {
         match &self.inner {
             Inner::Complete { complete } => complete.is_replayable(),
@@ -264,7 +263,7 @@ impl<B> ReplayBody<B> {
     /// Over HTTP/2 an upload may still be running when its attempt is retried. After this call it takes no more frames,
     /// and no frame is kept for it. Clones made afterwards are not affected.
     ///
-    /// It does nothing if this reader cannot continue, or if the body is empty or one buffer in memory.
+    /// It does nothing if this reader cannot continue, or if the body is empty or a single in-memory buffer.
     pub fn cancel_others(&self) {
         if let Inner::Shared { reader } = &self.inner {
             reader.cancel_others();
@@ -277,10 +276,10 @@ impl<B> ReplayBody<B> {
     /// A client polls the body only after it has connected. If a connection fails and the body was polled, an earlier
     /// connection may have carried the request.
     ///
-    /// An empty body counts as polled once its size or its end was asked for, because a client need not poll it.
+    /// An empty body counts as polled once its size hint or its end was read, because a client need not poll it.
     ///
-    /// It is always `false` for a body that is [passed through](ReplayBody::passthrough). For a body that is empty or
-    /// one buffer in memory it is `false` unless the body was made by [`noting_polls`](ReplayBody::noting_polls).
+    /// It is always `false` for a body that is [passed through](ReplayBody::passthrough). For an empty body or a single
+    /// in-memory buffer it is `false` unless [`noting_polls`](ReplayBody::noting_polls) was called.
     ///
     /// ```
     /// # use http_body_util::{BodyExt, Full};
@@ -304,7 +303,7 @@ impl<B> ReplayBody<B> {
         }
     }
 
-    /// Forgets that a reader has been polled. Call it before another attempt.
+    /// Clears the record of polls. Call it before another attempt.
     pub fn forget_polls(&self) {
         match &self.inner {
             Inner::Complete { complete } => {
@@ -315,8 +314,8 @@ impl<B> ReplayBody<B> {
         }
     }
 
-    /// Creates a watch on this reader. The reader may be moved or dropped afterwards. If it shares nothing with other
-    /// readers, the watch is never ready.
+    /// Creates a watch on this reader. The reader may be moved or dropped afterwards. If it shares no state with other
+    /// readers, the watch never becomes ready.
     pub fn watch(&self) -> ReplayWatch {
         match &self.inner {
             Inner::Complete { .. } | Inner::Once { .. } => ReplayWatch::idle(),
@@ -324,7 +323,7 @@ impl<B> ReplayBody<B> {
         }
     }
 
-    /// Creates a watch on the first reader of this body, even if that reader is in a request.
+    /// Creates a watch on this body's first reader, even if that reader has already been moved into a request.
     ///
     /// Call it while this reader [is replayable](ReplayBody::is_replayable). Later the watch may report the first
     /// reader as cut off although it can continue.

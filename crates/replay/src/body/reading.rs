@@ -44,7 +44,7 @@ where
 }
 
 impl<B> ReplayBody<B> {
-    /// Records that something below has looked at an empty body, as clients do before they send it.
+    /// Records that a client has inspected an empty body, as clients do before they send it.
     #[inline]
     fn note_inspection(&self) {
         if let Inner::Complete { complete } = &self.inner
@@ -73,7 +73,7 @@ impl<B> ReplayBody<B> {
     }
 }
 
-/// Polls a body that is passed through. Not inlined, so that the other kinds need no room for it.
+/// Polls a passed-through body. It is not inlined, so that the other kinds reserve no stack space for it.
 #[inline(never)]
 fn poll_once<B>(
     body: Pin<&mut SyncWrapper<B>>,

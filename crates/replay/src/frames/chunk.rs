@@ -1,4 +1,4 @@
-//! A place in the queue, and the buffer that short frames are copied into.
+//! The queue entry, and the buffer that short frames are copied into.
 
 use bytes::BytesMut;
 
@@ -6,16 +6,16 @@ use super::Saved;
 
 pub(super) struct Entry {
     pub(super) kept: Saved,
-    /// The readers that stand right before this frame.
+    /// The number of readers positioned right before this frame.
     pub(super) before: u32,
-    /// The charge that the frame gives back, or [`BY_LENGTH`]. The last frame of a chunk has the chunk's charge.
+    /// The charge that the frame releases, or [`BY_LENGTH`]. The last frame of a chunk carries the chunk's charge.
     pub(super) charge: u32,
 }
 
-/// The charge of a further frame in a chunk: its place in the queue.
+/// The charge of each further frame in a chunk, for its queue entry.
 pub(super) const CHARGE_OF_PLACE: u32 = 64;
 
-/// The charge is that of the frame by itself.
+/// Marks a charge that follows from the frame's own length.
 pub(super) const BY_LENGTH: u32 = u32::MAX;
 
 impl Entry {
@@ -37,11 +37,11 @@ pub(super) fn wide(count: u32) -> usize {
 pub(super) struct Chunk {
     /// The copied bytes that do not form a frame yet, and the free capacity.
     pub(super) data: BytesMut,
-    /// The charge for its capacity when it was made.
+    /// The charge for its capacity at creation.
     pub(super) charge: u32,
     /// `data` is the last frame.
     pub(super) filling: bool,
-    /// A frame was begun in it.
+    /// `true` if a frame has been started in it.
     pub(super) begun: bool,
 }
 

@@ -1,9 +1,8 @@
 //! The queue of frames that at least one reader has not returned yet.
 //!
-//! Frames are added at the end when they are read from the caller's body. They are freed at the front when the
-//! slowest reader moves on. A position is the number of frames before it. Each kept frame counts the readers
-//! that stand right before it. Moving, joining and leaving thus take constant time, however many readers and
-//! frames there are.
+//! Frames are added at the end when they are read from the caller's body, and freed at the front when the slowest
+//! reader moves on. A position is the number of frames before it. Each kept frame counts the readers positioned right
+//! before it. So moving, joining and leaving take constant time, however many readers and frames there are.
 
 mod chunk;
 mod saved;
@@ -17,8 +16,8 @@ use crate::memory::Allowance;
 use chunk::{BY_LENGTH, CHARGE_OF_PLACE, Chunk, Entry, wide};
 pub(crate) use saved::{Next, Saved};
 
-/// Frames that no reader needs any more. They are dropped after the lock is released, because the owner of a buffer may
-/// run foreign code.
+/// Frames that no reader needs any more. They are dropped after the lock is released, because dropping a buffer may run
+/// foreign code.
 #[derive(Default)]
 pub(super) struct Freed {
     first: Option<Entry>,
@@ -26,7 +25,7 @@ pub(super) struct Freed {
 }
 
 impl Freed {
-    /// Returns the charge of the frames.
+    /// Returns the total charge of these frames.
     pub(super) fn charge(&self) -> usize {
         let entries = self.first.iter().chain(&self.rest);
         entries.fold(0, |sum, entry| sum.saturating_add(entry.charge()))
@@ -56,18 +55,18 @@ impl Remaining {
 /// The queue.
 #[derive(Default)]
 pub(super) struct Frames {
-    /// The position of the front: the frames that were freed, or never kept.
+    /// The position of the front: the number of frames that were freed or never kept.
     start: u64,
-    /// The frame at position 0, so that a body of one frame needs no vector.
+    /// The frame at position 0. It is stored apart, so that a single-frame body needs no vector.
     first: Option<Entry>,
-    /// The position of the first place in `rest`.
+    /// The position of the first entry in `rest`.
     base: u64,
-    /// All further frames, behind the empty places of freed ones. A frame is found and added in fewer steps than in a
-    /// ring.
+    /// All further frames, after the empty entries of freed ones. Lookups and additions take fewer steps than in a ring
+    /// buffer.
     rest: Vec<Entry>,
-    /// The readers that have seen everything that was read.
+    /// The number of readers at the end.
     at_end: u32,
-    /// The buffer that short frames are copied to. The last frame of all, if there is any, is in it.
+    /// The buffer that short frames are copied to. It contains the last frame, if there is any.
     chunk: Option<Chunk>,
 }
 
@@ -139,8 +138,8 @@ impl Frames {
         Some(kept)
     }
 
-    /// Returns data that is not the first kept frame, and whether it is the last one read. This is the fast path
-    /// of `advance`; `None` in all other cases.
+    /// Returns the next frame if it is data but not the first kept frame, and whether it is the last one read. Fast
+    /// path of `advance`: every other case returns `None`.
     #[inline(always)]
     pub(super) fn advance_data(&mut self, position: u64) -> Option<(Bytes, bool)> {
         if position <= self.start {
@@ -158,7 +157,7 @@ impl Frames {
         Some((data.clone(), last))
     }
 
-    /// Keeps a frame that a reader at the end has just read and moves past.
+    /// Keeps a frame that a reader at the end has just read, and moves that reader past it.
     pub(super) fn push(&mut self, kept: Saved, allowance: &mut Allowance) {
         self.close(allowance);
         self.place(kept, BY_LENGTH);
@@ -175,7 +174,7 @@ impl Frames {
         }
     }
 
-    /// Keeps data for a reader that is the only one at the end. This is the fast path of `push`.
+    /// Keeps data for the only reader at the end. Fast path of `push`.
     #[inline(always)]
     pub(super) fn push_data(&mut self, data: Bytes, allowance: &mut Allowance) {
         if self.rest.len() == self.rest.capacity() || self.chunk.is_some() {
@@ -189,8 +188,8 @@ impl Frames {
         self.push(Saved::Data(data), allowance);
     }
 
-    /// Copies data that the only reader at the end has just read. Returns `false` unless there is room in the chunk and
-    /// the last frame can be made longer.
+    /// Appends data from the only reader at the end to the last frame. Returns `false` if the chunk has no room or the
+    /// last frame cannot grow.
     #[inline]
     pub(super) fn append(&mut self, data: &[u8]) -> bool {
         match &mut self.chunk {
@@ -202,8 +201,8 @@ impl Frames {
         }
     }
 
-    /// Copies data that a reader at the end has just read and moves past. Returns `false` if the
-    /// allowance does not suffice; nothing may then be kept any more.
+    /// Copies data that a reader at the end has just read, and moves that reader past it. Returns `false` if the
+    /// allowance does not suffice; after that nothing may be kept.
     pub(super) fn push_copy(&mut self, mut data: &[u8], allowance: &mut Allowance) -> bool {
         while !data.is_empty() {
             let chunk = match &mut self.chunk {
@@ -256,7 +255,7 @@ impl Frames {
         }
     }
 
-    /// Closes the chunk if no frame is left in it and there is one reader only.
+    /// Closes the chunk if it contains no frame and there is only one reader.
     #[inline]
     fn drop_chunk(&mut self, allowance: &mut Allowance) {
         if self.chunk.is_some() && self.at_end == 1 && self.start == self.end() {
@@ -269,7 +268,7 @@ impl Frames {
         if self.start == self.end() { None } else { self.rest.last_mut().or(self.first.as_mut()) }
     }
 
-    /// Returns `true` if exactly one reader has got every frame that was read.
+    /// Returns `true` if exactly one reader is at the end.
     pub(super) fn one_at_end(&self) -> bool {
         self.at_end == 1
     }
@@ -290,7 +289,7 @@ impl Frames {
         Freed { first: self.first.take(), rest: std::mem::take(&mut self.rest) }
     }
 
-    /// Takes all frames out for the only reader. The first frame must have been freed.
+    /// Takes all frames for the only reader. The first frame must have been freed.
     pub(super) fn hand_over(&mut self, allowance: &mut Allowance) -> Remaining {
         self.close(allowance);
         self.close_gap();
@@ -314,12 +313,12 @@ impl Frames {
         }
     }
 
-    /// Counts the places in `rest` whose frames were freed.
+    /// Counts the entries in `rest` whose frames were freed.
     fn gap(&self) -> usize {
         usize::try_from(self.start.saturating_sub(self.base)).unwrap_or(usize::MAX)
     }
 
-    /// Removes the empty places.
+    /// Removes the empty entries.
     fn close_gap(&mut self) {
         let gap = self.gap();
         self.rest.drain(..gap);

@@ -43,7 +43,7 @@ impl Saved {
     }
 }
 
-/// The charge of a field of trailers beside its name and value: about its place in the map.
+/// The charge of a trailer field beyond its name and value: about the size of its map entry.
 const CHARGE_OF_FIELD: usize = 128;
 
 /// Copies trailers. The copy shares no buffer with them, because fields are often small parts of a large buffer.
@@ -59,8 +59,8 @@ fn copy_of(trailers: &HeaderMap) -> HeaderMap {
     copy
 }
 
-/// The next frame of a reader, or its error. A frame has room for trailers and is costly to move, so every frame
-/// but data is boxed.
+/// The next frame of a reader, or its error. Moving a frame is costly because it has room for trailers, so every frame
+/// except data is boxed.
 pub(crate) enum Next {
     Data(Bytes),
     Other(Box<Frame<Bytes>>),
@@ -68,7 +68,7 @@ pub(crate) enum Next {
 }
 
 impl Next {
-    /// Converts an answer of the caller's body.
+    /// Converts the result of polling the caller's body.
     #[inline]
     pub(crate) fn of<E: Into<BoxError>>(answer: Option<Result<Frame<Bytes>, E>>) -> Option<Self> {
         Some(match answer? {
@@ -88,7 +88,7 @@ impl Next {
         }
     }
 
-    /// Converts it into its kept form. Returns `None` for kinds of frames that are not known.
+    /// Converts it into its kept form. Returns `None` for unknown kinds of frames.
     #[inline]
     pub(crate) fn to_kept(&self) -> Option<Saved> {
         let other = match self {

@@ -1,4 +1,4 @@
-//! The buffer of a saved head, and the spare one that each thread keeps for its next call.
+//! The buffer of a saved head, and the spare buffer that each thread keeps for its next call.
 
 use std::cell::Cell;
 use std::mem;
@@ -10,17 +10,17 @@ use bytes::Bytes;
 const LARGEST_SPARE: usize = 1024;
 
 thread_local! {
-    /// Zeros, or nothing.
+    /// The spare buffer: zeros, or nothing.
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// A buffer that becomes shared when a head is restored from it.
+/// A head's buffer, which becomes shared when the head is restored.
 pub(super) enum Buffer {
     Own(Own),
     Shared(Bytes),
 }
 
-/// The buffer of one head. The thread that drops it gets it as its spare one.
+/// The buffer of one head. The thread that drops it keeps it as its spare buffer.
 pub(super) struct Own(Vec<u8>);
 
 impl Buffer {
@@ -29,14 +29,14 @@ impl Buffer {
         Self::Own(Own(own))
     }
 
-    /// Returns the zeros of the thread's spare buffer, or as many as are `usual`.
+    /// Returns the thread's zeroed spare buffer, or a new one of the `usual` length.
     #[inline]
     pub(super) fn zeros(usual: impl FnOnce() -> usize) -> Vec<u8> {
         let spare = SPARE.try_with(Cell::take).unwrap_or_default();
         if spare.is_empty() { vec![0; usual()] } else { spare }
     }
 
-    /// Returns another share of the buffer.
+    /// Returns another reference to the buffer.
     pub(super) fn share(&mut self) -> Bytes {
         let shared = self.take();
         *self = Buffer::Shared(shared.clone());

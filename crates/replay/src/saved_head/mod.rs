@@ -1,9 +1,9 @@
 //! The head of a request, saved before the first attempt and restored only for a retry.
 //!
-//! Every call saves its head, and few restore it. So the head stays one buffer only as long as the rows `head` and
-//! `template` of `benches/` pay for it. Cloning a `HeaderMap` costs two allocations, and one more for each value made
-//! at run time. One buffer costs one allocation, or none if the thread has a spare buffer from an earlier call. It
-//! holds pairs of strings, each pair after its two lengths.
+//! Every call saves its head, and few restore it. So the head is a single buffer, which the rows `head` and `template`
+//! of `benches/` justify. Cloning a `HeaderMap` costs two allocations, and one more for each value made at run time. A
+//! single buffer costs one allocation, or none if the thread has a spare buffer from an earlier call. It contains pairs
+//! of strings, each pair after its two lengths.
 
 mod buffer;
 mod pairs;
@@ -26,14 +26,14 @@ use buffer::Buffer;
 use pairs::Pairs;
 use write::write;
 
-/// The characters after a scheme.
+/// The separator after a scheme.
 const SEPARATOR: &[u8] = b"://";
 
 /// A request's head (method, target, version, headers, extensions), saved for another attempt.
 ///
-/// Saving a head of usual length allocates at most once, and again for extensions and sensitive values. Header
-/// values that are marked [sensitive](HeaderValue::is_sensitive) are shared and not copied: memory holds no second
-/// copy of a credential.
+/// Saving a head of usual length allocates at most once, and again for extensions and sensitive values. Header values
+/// marked as [sensitive](HeaderValue::is_sensitive) are shared, not copied, so that memory contains no second copy of a
+/// credential.
 ///
 /// ```
 /// use http::Request;
@@ -46,19 +46,18 @@ const SEPARATOR: &[u8] = b"://";
 /// # Ok::<(), http::Error>(())
 /// ```
 pub struct SavedHead {
-    /// The method and the target's path with query, its scheme with `://` and its authority, and each
-    /// header's name and value. A part that the target does not have is empty. The whole buffer is empty
-    /// if the head cannot be restored.
+    /// The pairs: method and path with query, scheme with `://` and authority, then each header's name and value. A
+    /// missing part of the target is empty. The whole buffer is empty if the head cannot be restored.
     pairs: Buffer,
     extensions: Extensions,
     /// The values that are not in the buffer.
     shared: Option<Box<SharedValues>>,
-    /// The number of different names; a map holds fewer than this can count.
+    /// The number of different names. Its type is wide enough for any map.
     names: u16,
     version: Version,
 }
 
-/// The values that are marked sensitive, in order: hardly ever more than one.
+/// The sensitive values, in order. There is hardly ever more than one.
 struct SharedValues {
     first: HeaderValue,
     others: Vec<HeaderValue>,
@@ -72,7 +71,7 @@ impl SavedHead {
         Self::of(method, uri, headers, request.extensions(), request.version())
     }
 
-    /// Saves the head of a request that was taken apart. The extensions are cloned.
+    /// Saves the head of a request that was split into its parts. The extensions are cloned.
     #[inline(always)]
     pub fn of_parts(head: &Parts) -> Self {
         Self::of(&head.method, &head.uri, &head.headers, &head.extensions, head.version)
@@ -199,7 +198,7 @@ impl SavedHead {
         })
     }
 
-    /// Sets the head of `request`, except the extensions, from `buffer`, which the values then share.
+    /// Sets the head of `request`, except the extensions, from `buffer`. The values then share the buffer.
     fn parse<B>(&self, buffer: &Bytes, request: &mut Request<B>) -> Option<()> {
         let mut pairs = Pairs(buffer);
         let (method, uri) = target(&mut pairs, buffer.len(), |part| buffer.slice(part))?;
@@ -227,7 +226,7 @@ impl SavedHead {
         Some(())
     }
 
-    /// Sets the values of a map that has the names of this head. Returns `None` if it has others.
+    /// Sets the values of a map that has this head's names. Returns `None` if its names differ.
     #[inline]
     fn fill(&self, buffer: &Bytes, mut pairs: Pairs<'_>, blank: &mut HeaderMap) -> Option<()> {
         let mut shared = self.shared();
@@ -274,7 +273,7 @@ impl SavedHead {
     }
 }
 
-/// Returns the value that stands in the buffer before `rest`, or else the next of the shared values.
+/// Returns the value before `rest` in the buffer, or else the next shared value.
 #[inline]
 fn restored<'a>(
     buffer: &Bytes,
@@ -287,12 +286,13 @@ fn restored<'a>(
     HeaderValue::from_maybe_shared(buffer.slice(end - value.len()..end)).ok()
 }
 
-/// Returns a part of a target as text, unless the part is missing.
+/// Returns a part of the target as text, unless the part is missing.
 fn text(part: &[u8]) -> Option<&str> {
     from_utf8(part).ok().filter(|text| !text.is_empty())
 }
 
-/// Reads the method and the target: the first two pairs of a buffer of this `length`. `part` slices the buffer.
+/// Reads the method and the target, which are the first two pairs in a buffer of this `length`. `part` slices the
+/// buffer.
 fn target(
     pairs: &mut Pairs<'_>,
     length: usize,
@@ -317,7 +317,7 @@ fn target(
     Some((Method::from_bytes(method).ok()?, uri.try_into().ok()?))
 }
 
-/// Without the target and the values of the headers, which may contain credentials.
+/// Leaves out the target and the header values, which may contain credentials.
 impl fmt::Debug for SavedHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SavedHead")

@@ -3,10 +3,11 @@
 /// The bytes of the two lengths before a pair.
 pub(super) const LENGTHS: usize = 8;
 
-/// The second length of a pair whose second string, a header's value, is shared and not in the buffer.
+/// The second length of a pair whose second string (a header value) is shared and not in the buffer.
 const SHARED: u64 = u32::MAX as u64;
 
-/// An iterator over the pairs in a buffer, of which it holds the rest. The second string is `None` if it is shared.
+/// An iterator over the pairs in a buffer; it holds the rest of the buffer. The second string is `None` if it is
+/// shared.
 #[derive(Clone)]
 pub(super) struct Pairs<'a>(pub(super) &'a [u8]);
 
@@ -70,7 +71,7 @@ fn put_string<'a>(free: &'a mut [u8], string: &[u8]) -> Option<&'a mut [u8]> {
     Some(rest)
 }
 
-/// Copies a string. Most are short, and a call of `memcpy` would cost more.
+/// Copies a string. Most strings are short, and a call to `memcpy` would cost more.
 #[inline(always)]
 fn copy(to: &mut [u8], from: &[u8]) {
     match from.len() {
@@ -83,7 +84,7 @@ fn copy(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Copies a string of N to 2 N bytes as its first and its last N, which may overlap.
+/// Copies a string of N to 2 N bytes as its first and last N bytes, which may overlap.
 #[inline(always)]
 fn copy_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
     if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk()) {

@@ -1,7 +1,7 @@
-//! Header maps that this thread has restored before, without their values.
+//! A thread-local cache of header maps without their values.
 //!
-//! Most of the cost of restoring a head is parsing, hashing and placing its names. A client sends requests with the
-//! same names again and again. So a map with these names is cloned, and only its values are set.
+//! Restoring a head consists mostly of parsing, hashing and inserting its names. A client sends requests with the same
+//! names again and again. So a cached map with these names is cloned, and only its values are set.
 
 use std::cell::RefCell;
 
@@ -9,18 +9,18 @@ use http::{HeaderMap, HeaderValue};
 
 use super::pairs::Pairs;
 
-/// The number of shapes that a thread holds.
+/// The number of shapes that each thread caches.
 const SHAPES: usize = 8;
 
-/// A map with more values than this is not held.
+/// The maximum number of values in a cached map.
 const LONGEST: usize = 32;
 
 /// The names of a map, in order.
 #[derive(Clone, Default)]
 struct Shape {
     mark: u64,
-    /// A map whose values are empty. `None` until a second head has this mark, so that a client whose requests all
-    /// differ clones no maps.
+    /// A map with empty values. `None` until a second head has this mark, so that a client with ever-changing requests
+    /// clones no maps.
     blank: Option<HeaderMap>,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn mark(headers: Pairs<'_>) -> u64 {
     })
 }
 
-/// Returns the map of the shape with this mark, whose values are empty, if the thread holds one.
+/// Returns the thread's cached map for this mark, with empty values.
 #[inline]
 pub(super) fn blank(mark: u64) -> Option<HeaderMap> {
     // A thread that ends holds none.
@@ -52,7 +52,7 @@ pub(super) fn blank(mark: u64) -> Option<HeaderMap> {
     held.ok()?
 }
 
-/// Holds the shape of these headers if it is the second in a row with its mark.
+/// Caches the shape of these headers once two requests in a row had the same mark.
 #[cold]
 pub(super) fn learn(mark: u64, headers: &HeaderMap) {
     if headers.len() > LONGEST {
@@ -77,7 +77,7 @@ fn blanked(headers: &HeaderMap) -> HeaderMap {
     blank
 }
 
-/// Returns the place of a shape: its highest bits, which are mixed best.
+/// Returns the slot of a shape: the mark's highest bits, which are the best mixed.
 #[inline]
 fn place(mark: u64) -> usize {
     (mark >> 61) as usize % SHAPES
@@ -165,7 +165,7 @@ mod tests {
         assert!(blank(restore(&request)).is_none());
     }
 
-    /// The longest shape is held too.
+    /// The cache also holds the longest shape allowed.
     #[test]
     fn several_shapes_are_held_at_a_time() {
         let names: Vec<_> = (0..LONGEST).map(|number| format!("x-{number}")).collect();

@@ -1,4 +1,4 @@
-//! The writing of a head into its buffer: the part that every call pays for.
+//! Writing a head into its buffer, which is the part that every call pays for.
 
 use http::{HeaderMap, HeaderValue, Method, Uri};
 
@@ -6,7 +6,7 @@ use super::buffer::Buffer;
 use super::pairs::{LENGTHS, put, put_alone, put_joined};
 use super::{SEPARATOR, SharedValues};
 
-/// The usual size of a header, and the size reserved for the target and long headers.
+/// The usual size of a header, and of the room reserved for the target and long headers.
 const USUAL: usize = 40;
 const ROOM: usize = 192;
 
@@ -29,7 +29,7 @@ fn write_measured(method: &Method, uri: &Uri, headers: &HeaderMap) -> Written {
     write_to(zeros, method, uri, headers).unwrap_or_default()
 }
 
-/// Writes the head to the front of a buffer, and cuts the rest off. Returns `None` if the head does not fit.
+/// Writes the head to the front of a buffer and truncates the rest. Returns `None` if the head does not fit.
 #[inline(always)]
 fn write_to(
     mut pairs: Vec<u8>,
@@ -52,7 +52,7 @@ fn write_to(
 
 /// The parts of a target. A missing part is empty.
 struct Target<'a> {
-    /// The scheme and what separates it from the authority. Both are in the first part if it is a usual scheme.
+    /// The scheme and its separator. Both are in the first part if the scheme is a usual one.
     scheme: [&'a [u8]; 2],
     authority: &'a [u8],
     path: &'a [u8],
@@ -111,7 +111,7 @@ fn measure(method: &Method, uri: &Uri, headers: &HeaderMap) -> usize {
         .fold(line, |sum, (name, value)| sum + LENGTHS + name.as_str().len() + value.len())
 }
 
-/// Adds a value to those that are not in the buffer.
+/// Adds a value that is not in the buffer.
 #[cold]
 fn share(shared: &mut Option<Box<SharedValues>>, value: HeaderValue) {
     match shared {

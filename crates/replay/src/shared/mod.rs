@@ -1,14 +1,14 @@
-//! The caller's body and the state that its readers share, behind one lock.
+//! The caller's body and its readers' shared state, behind one lock.
 //!
 //! The first reader that needs a frame polls the caller's body. While a single reader polls for fresh frames, the body
-//! gets that reader's waker; later it gets one waker that wakes all readers. The last reader of a body that cannot be
-//! read again takes everything out and needs no lock from then on. Wakers are called or dropped after the lock is
-//! released, because both may run foreign code: see [`Afterwards`].
+//! gets that reader's waker; later it gets one waker that wakes all readers. If a body cannot be read again, its last
+//! reader takes everything out and needs no lock from then on. Wakers are called or dropped after the lock is released,
+//! because both may run foreign code: see [`Afterwards`].
 //!
 //! The lock is held while the caller's body is polled. A retry decision on another task
 //! ([`is_replayable`](crate::ReplayBody::is_replayable), for example) thus waits for at most one poll, which does not
-//! block. Releasing the lock for the poll was measured. A kept frame of 64 bytes then costs 157 instructions instead of
-//! 150, and 83 ns of CPU time instead of 63. It would also need a place for readers that poll meanwhile.
+//! block. Releasing the lock for the poll was measured: a kept frame of 64 bytes then costs 157 instructions instead of
+//! 150, and 83 ns of CPU time instead of 63. It would also need a list of the readers that poll meanwhile.
 
 mod place;
 mod reader;
@@ -29,10 +29,10 @@ use crate::watch::Watched;
 
 pub(super) use reader::{Keeping, Reader};
 
-/// The caller's body. Boxed, so that it can be moved to the last reader after it was polled.
+/// The caller's body. It is boxed, so that it can move to the last reader after it was polled.
 pub(super) type Source<B> = Pin<Box<B>>;
 
-/// The id of no reader.
+/// The id that stands for no reader.
 const NOBODY: ReaderId = ReaderId::MAX;
 
 struct Shared<B> {
@@ -44,11 +44,12 @@ struct Shared<B> {
 struct State<B> {
     /// `None` after its end, or once the last reader has taken it.
     source: Option<Source<B>>,
-    /// Nothing follows the last frame of the source.
+    /// `true` if nothing follows the last frame of the source.
     ended: bool,
     stage: Stage,
-    /// The reader that may take the fast path. It stands at the end, and no other reader has polled for a fresh frame.
-    /// The source is open, and all is kept for another reader. `NOBODY` if one of these may no longer hold.
+    /// The reader that may take the fast path. It is at the end, and no other reader has polled for a fresh frame. The
+    /// source is open, and everything is kept for another reader. `NOBODY` if one of these conditions may no longer
+    /// hold.
     leader: ReaderId,
     /// The frames that were read before a reader polled for them, and the charge for them.
     prefetched: Prefetched,
@@ -58,18 +59,18 @@ struct State<B> {
     /// Data frames below this length are copied.
     copied_below: usize,
     whole: Whole,
-    /// Readers that can go on, and those among them that have polled for fresh frames.
+    /// The readers that can continue, and those among them that have polled for fresh frames.
     readers: usize,
     fresh_pollers: usize,
     next_id: ReaderId,
-    /// Readers with a lower id have been cancelled, but for the one that did so.
+    /// Readers with a lower id have been cancelled, except the one that cancelled the others.
     cancelled_below: ReaderId,
     survivor: ReaderId,
-    /// The waker that the source was given last while one reader alone had polled for fresh frames.
+    /// The waker that the source last received while a single reader had polled for fresh frames.
     lone: Option<Waiting>,
-    /// Made when a second reader polls for fresh frames.
+    /// Created when a second reader polls for fresh frames.
     wakers: Option<Wakers>,
-    /// A reader has polled for a frame since this was last cleared.
+    /// `true` if a reader has polled for a frame since this was last cleared.
     polled: bool,
     /// Created when a reader is first watched.
     watched: Option<Arc<Watched>>,
@@ -78,7 +79,7 @@ struct State<B> {
 /// The state of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Its next answer has been read already.
+    /// Its next result has been read already.
     Prefetched,
     Open,
     /// It is being polled, or it panicked.
@@ -89,7 +90,7 @@ enum Stage {
     Failed,
 }
 
-/// The length of a first frame that may be all of the source.
+/// The length at which a first frame may be the whole source.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whole {
     /// It is not known, and the source is not polled ahead to find out.
@@ -133,7 +134,7 @@ impl<B> State<B> {
         }
     }
 
-    /// Returns `true` if the first frame is still there and `reader` may poll for it.
+    /// Returns `true` if the first frame is still kept and `reader` may poll for it.
     fn can_replay(&self, reader: ReaderId, position: u64) -> bool {
         self.frames.start() == 0 && self.refusal(reader, position).is_none()
     }
@@ -142,7 +143,7 @@ impl<B> State<B> {
         matches!(self.stage, Stage::Polling | Stage::Failed)
     }
 
-    /// Stores the second answer of the source, polled right after the frame that `reader` is about to return.
+    /// Stores the source's second result, polled right after the frame that `reader` is about to return.
     fn store_second(
         &mut self,
         answer: Option<Next>,
@@ -162,7 +163,7 @@ impl<B> State<B> {
         }
     }
 
-    /// Stores answers that the readers get first. Returns `false` if the allowance does not suffice.
+    /// Stores prefetched results. Returns `false` if the allowance does not suffice.
     fn store_prefetched(&mut self, prefetched: Prefetched) -> bool {
         let charge = prefetched.charge();
         let charged = self.allowance.take(charge);
@@ -172,7 +173,8 @@ impl<B> State<B> {
         charged
     }
 
-    /// Drops all kept frames. The reader that has just got a frame becomes the only one, because it has read the most.
+    /// Drops all kept frames. The reader that has just received a frame becomes the only one, because it has read the
+    /// most.
     #[cold]
     fn give_up(&mut self, reader: ReaderId, afterwards: &mut Afterwards) {
         self.leader = NOBODY;
@@ -205,8 +207,7 @@ impl<B> State<B> {
         }
     }
 
-    /// Adds a reader to the list of those that wait. Returns the waker that wakes all of them, with which the
-    /// source is then polled.
+    /// Adds a reader to the waiting list. Returns the waker that wakes all of them, for polling the source.
     fn register_with_others(
         &mut self,
         reader: ReaderId,

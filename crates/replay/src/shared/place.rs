@@ -1,13 +1,13 @@
-//! The next frame of a reader: one that was kept, or a fresh one from the caller's body.
+//! The next frame of a reader: a kept one, or a fresh one from the caller's body.
 //!
 //! | case | function |
 //! |---|---|
-//! | the reader alone polls for fresh frames, which are kept for others | `poll_frame` (fast path), `poll_leader_slow` |
+//! | only this reader polls for fresh frames, which are kept for others | `poll_frame` (fast path), `poll_leader_slow` |
 //! | the frame was kept | `poll_kept` |
 //! | the reader is the last one | `poll_sole` |
 //! | every other case | `poll_any`, which polls the source in `poll_source` |
 //!
-//! Each path with a fresh answer ends in `finish_poll`.
+//! Each path with a fresh result ends in `finish_poll`.
 
 use std::sync::MutexGuard;
 use std::task::{Context, Poll};
@@ -33,9 +33,9 @@ pub(super) struct Place<B> {
     pub(super) sole: Option<SyncWrapper<Box<SoleReader<B>>>>,
     pub(super) progress: Progress,
     pub(super) id: ReaderId,
-    /// Frames read so far, while they are counted: as long as the body is shared.
+    /// The number of frames read so far. It is counted only while the body is shared.
     pub(super) position: u64,
-    /// This reader has polled for a fresh frame and counts among those that may wait.
+    /// `true` if this reader has polled for a fresh frame and so may be waiting.
     pub(super) polls_fresh: bool,
 }
 
@@ -44,8 +44,8 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    /// Polls a shared body. The fast path, written out here, keeps and returns fresh data of the leader and
-    /// wakes no reader.
+    /// Polls a shared body. The fast path is written out here: it keeps and returns fresh data for the leader and wakes
+    /// no reader.
     #[inline(never)]
     pub(super) fn poll_frame(&mut self, shared: &Lock<State<B>>, cx: &mut Context<'_>) -> Polled {
         let mut guard = shared.lock();
@@ -82,7 +82,7 @@ where
         Poll::Ready(Some(Ok(Frame::data(data))))
     }
 
-    /// Slow path: every answer of the source to the leader that the fast path does not cover.
+    /// Slow path: every result for the leader that the fast path does not cover.
     #[cold]
     #[inline(never)]
     fn poll_leader_slow(
@@ -95,7 +95,7 @@ where
         self.finish(guard, cx, polled.map(Next::of))
     }
 
-    /// Returns a frame that was kept and stays, or continues as the last reader.
+    /// Returns a kept frame that stays, or continues as the last reader.
     #[inline(never)]
     fn poll_kept(
         &mut self,
@@ -127,7 +127,7 @@ where
         self.poll_any(guard, cx)
     }
 
-    /// Polls a body whose only reader this is.
+    /// Polls a body with a single reader.
     #[inline(always)]
     pub(super) fn poll_sole(&mut self, shared: &Lock<State<B>>, cx: &mut Context<'_>) -> Polled {
         let Some(sole) = &mut self.sole else { return Poll::Ready(None) };
@@ -183,7 +183,7 @@ where
         self.finish(guard, cx, Poll::Ready(next))
     }
 
-    /// Polls the source, for this reader or for all that wait.
+    /// Polls the source, for this reader or for all waiting readers.
     fn poll_source(&mut self, mut guard: MutexGuard<'_, State<B>>, cx: &mut Context<'_>) -> Polled {
         let state = &mut *guard;
         state.leader = NOBODY;
@@ -229,8 +229,8 @@ where
         self.finish_poll(guard, cx, next, None, Afterwards::default())
     }
 
-    /// Keeps the answer of the source for other readers and returns it. `second` is the answer after it, if the
-    /// source was polled twice.
+    /// Keeps the source's result for other readers and returns it. `second` is the next result, if the source was
+    /// polled twice.
     fn finish_poll(
         &mut self,
         mut guard: MutexGuard<'_, State<B>>,
@@ -292,7 +292,7 @@ where
     }
 }
 
-/// A guard that notes a panic of the source on the fast path. Only a panic drops it.
+/// A guard that records a panic in the source on the fast path. Only a panic drops it.
 struct Panicked<'a> {
     stage: &'a mut Stage,
     leader: &'a mut ReaderId,
@@ -306,7 +306,7 @@ impl Drop for Panicked<'_> {
 }
 
 impl<B> State<B> {
-    /// Keeps the frame that a reader at the end has just got, if another reader needs it.
+    /// Keeps the frame that a reader at the end has just received, if another reader needs it.
     fn keep(&mut self, next: &Next, reader: ReaderId, afterwards: &mut Afterwards) {
         if self.readers == 1 {
             self.frames.pass();

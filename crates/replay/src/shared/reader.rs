@@ -1,4 +1,4 @@
-//! One reader of a shared body: how it is made, cloned, cancelled and dropped.
+//! One reader of a shared body, from its creation to its drop.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -20,9 +20,9 @@ use crate::watch::{ReplayWatch, Watched};
 /// The id of the first reader.
 const FIRST: ReaderId = 0;
 
-/// The way in which the frames of a body are kept.
+/// The rules by which a body's frames are kept.
 pub(crate) struct Keeping {
-    /// The frames that were read before there was a reader.
+    /// The frames that were read before the first reader existed.
     pub(crate) prefetched: Prefetched,
     /// Data frames below this length are copied.
     pub(crate) copied_below: usize,
@@ -123,7 +123,7 @@ impl<B> Reader<B> {
         self.watch_id(FIRST)
     }
 
-    /// Watches the reader with this id, if it can still go on wherever this one can.
+    /// Watches the reader with this id, if it can continue wherever this one can.
     fn watch_id(&self, id: ReaderId) -> ReplayWatch {
         let mut state = self.shared.lock();
         if state.refusal(id, self.place.position).is_none() {

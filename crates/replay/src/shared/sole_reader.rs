@@ -16,17 +16,17 @@ use crate::wakers::ReaderId;
 pub(super) struct SoleReader<B> {
     /// The caller's body, once all kept frames are returned.
     source: Option<Source<B>>,
-    /// The frames that were kept for the reader. Empty for one that was ahead of all others.
+    /// The frames that were kept for the reader. Empty if it was the leader.
     frames: Remaining,
     allowance: Allowance,
     /// The caller's body after those frames; `None` after its end.
     following: Option<Source<B>>,
-    /// The body was at its end when it returned the last of those frames.
+    /// `true` if the body was at its end when it returned the last of those frames.
     ended: bool,
 }
 
 impl<B> State<B> {
-    /// Takes everything out for a reader that will always be the only one. No other can continue. None can be made,
+    /// Takes everything out for a reader that will remain the only one: no other can continue, and none can be created,
     /// because the first frame is gone.
     #[cold]
     pub(super) fn hand_over(
@@ -69,7 +69,7 @@ where
         }
     }
 
-    /// Returns the kept frames, then those of the caller's body.
+    /// Returns the kept frames, then the frames of the caller's body.
     #[inline(never)]
     fn poll_kept(
         &mut self,
