@@ -1,4 +1,4 @@
-//! The status codes of gRPC, and the verdict on each of them.
+//! gRPC status codes, and the verdict for each.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use reattempt_core::{Failure, FailureKind, Verdict};
 
 /// A gRPC status code.
 ///
-/// A number that no document defines is [`Code::Unknown`], as in most libraries (RET-5).
+/// An undefined number is [`Code::Unknown`], as in most libraries (RET-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are those of the gRPC specification")]
 pub enum Code {
@@ -74,10 +74,10 @@ impl Code {
         read(value).unwrap_or(Code::Unknown)
     }
 
-    /// Parses the value of a `grpc-status` field, for a look-up in a policy's list of codes.
+    /// Parses the value of a `grpc-status` field for lookup in a policy's list of codes.
     ///
-    /// Returns `None` for a number that no document defines: no list matches it, although the caller gets `Unknown`
-    /// (RET-5). A value that is no number is `Unknown`.
+    /// Returns `None` for an undefined number: no list matches it, although the caller gets `Unknown` (RET-5). A value
+    /// that is not a number is `Unknown`.
     pub fn listed_from_bytes(value: &[u8]) -> Option<Self> {
         match read(value) {
             None if is_number(value) => None,
@@ -85,9 +85,9 @@ impl Code {
         }
     }
 
-    /// Returns the code of a stream that the server has reset with this HTTP/2 error code (RFC 9113 §7).
+    /// Returns the code for a stream reset by the server with this HTTP/2 error code (RFC 9113 §7).
     ///
-    /// This is gRPC's own mapping. `NO_ERROR` before any response is `Internal`.
+    /// The mapping is gRPC's. `NO_ERROR` before any response is `Internal`.
     pub fn from_reset(reason: u32) -> Self {
         match reason {
             // REFUSED_STREAM
@@ -144,7 +144,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// Returns the verdict on a status that the server sent instead of a response.
+/// Returns the verdict for a status that the server sent instead of a response.
 ///
 /// | code | verdict |
 /// |---|---|

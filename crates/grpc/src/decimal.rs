@@ -1,16 +1,16 @@
-//! A parser for JSON numbers in integers, because a float would lose decimals.
+//! A parser that reads JSON numbers as integers, because a float would lose decimals.
 
-/// A JSON number in units of a power of ten.
+/// A JSON number, scaled by a power of ten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decimal {
-    /// The whole units. They saturate.
+    /// The whole units, which saturate.
     pub(crate) units: u64,
-    /// No digit was cut off.
+    /// `true` if no digit was cut off.
     pub(crate) exact: bool,
 }
 
 impl Decimal {
-    /// Parses a number by the grammar of JSON, in units of 10^−`places`.
+    /// Parses a number in JSON's grammar, in units of 10^−`places`.
     ///
     /// Digits below one unit are cut off, not rounded. Returns `None` for numbers below zero.
     pub(crate) fn parse(text: &str, places: u8) -> Option<Self> {
@@ -44,7 +44,7 @@ impl Decimal {
         Some(Self { units, exact })
     }
 
-    /// Parses a whole number; `None` if the text is no whole number.
+    /// Parses a whole number; `None` for any other text.
     pub(crate) fn whole(text: &str) -> Option<u64> {
         Self::parse(text, 0).filter(|number| number.exact).map(|number| number.units)
     }

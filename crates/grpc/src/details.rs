@@ -1,7 +1,7 @@
 //! The delay in the field `grpc-status-details-bin`: a `RetryInfo` within a `google.rpc.Status` in base64.
 //!
-//! The parser covers only the parts of the protocol buffers' format that these two messages need. It accepts any
-//! bytes from a peer without a panic.
+//! The parser covers only the parts of the protobuf format that these two messages need. No bytes from a peer can make
+//! it panic.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use http::{HeaderMap, HeaderName};
 
-/// The field of the details beside a status, in base64.
+/// The header with a status's details, in base64.
 pub const GRPC_STATUS_DETAILS_BIN: HeaderName = HeaderName::from_static("grpc-status-details-bin");
 
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
@@ -20,7 +20,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Returns the delay of the `google.rpc.RetryInfo` among the details of a status (RI-1).
+/// Returns the delay from the `google.rpc.RetryInfo` in a status's details (RI-1).
 ///
 /// Returns `None` if the details contain no delay, contain a negative one, or cannot be parsed (RI-4).
 ///
@@ -42,7 +42,7 @@ pub fn retry_info(headers: &HeaderMap) -> Option<Duration> {
     all?.into_iter().filter_map(|field| field.bytes(3)).find_map(delay_of)
 }
 
-/// Returns the delay of an `Any`, if that is a `RetryInfo`: retry_delay = 1, a Duration.
+/// Returns the delay from an `Any`, if it is a `RetryInfo` (retry_delay = 1, a Duration).
 fn delay_of(any: &[u8]) -> Option<Duration> {
     let (mut name, mut info) = (&[][..], &[][..]);
     for field in Fields(any) {
@@ -68,7 +68,7 @@ fn delay_of(any: &[u8]) -> Option<Duration> {
     u64::try_from(seconds).ok().map(|seconds| Duration::new(seconds, nanos))
 }
 
-/// Removes `grpc-status-details-bin` if a value of it is not base64. Returns `true` if it was removed.
+/// Removes `grpc-status-details-bin` if any of its values is not base64. Returns `true` if it was removed.
 ///
 /// tonic's `Status::from_header_map` panics on such a value (TN-7).
 pub fn remove_unreadable_details(headers: &mut HeaderMap) -> bool {
@@ -91,7 +91,7 @@ struct Field<'a> {
 enum Value<'a> {
     Number(i64),
     Bytes(&'a [u8]),
-    /// A value of a type that these messages do not have.
+    /// A value of a type that does not occur in these messages.
     Other,
 }
 
@@ -111,7 +111,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// An iterator over the fields of a message. `None` stands for the first field that cannot be read, and ends it.
+/// An iterator over the fields of a message. An item of `None` stands for an unreadable field, and ends the iteration.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {

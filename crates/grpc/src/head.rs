@@ -7,20 +7,20 @@ use reattempt_core::{ServerHint, Verdict};
 
 use crate::{Code, verdict_of_code};
 
-/// The field of a status, in the trailers of a response or in the head of a response without messages.
+/// The status header, in the trailers of a response or in the head of a response without messages.
 pub const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
-/// The field of a status message, percent-encoded.
+/// The header with the status message, percent-encoded.
 pub const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
-/// The field of [`pushback`], by which a server delays or stops retries.
+/// The header with a server's [`pushback`], which delays or stops retries.
 pub const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
-/// Returns the gRPC code that a response head determines.
+/// Returns the gRPC code determined by a response head.
 ///
 /// | head | code |
 /// |---|---|
-/// | with `grpc-status` | that of the field (ST-1) |
-/// | another HTTP status than 200, or a content type that is not gRPC's | that of gRPC's table of HTTP statuses (OUT-1) |
-/// | any other, also one without a content type | `None`: the call is committed to this response, and the status follows in the trailers |
+/// | with `grpc-status` | the one in the field (ST-1) |
+/// | an HTTP status other than 200, or a non-gRPC content type | the one in gRPC's table of HTTP statuses (OUT-1) |
+/// | any other, including one without a content type | `None`: the call is committed to this response, and the status follows in the trailers |
 pub fn code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
     match headers.get(GRPC_STATUS) {
         Some(value) => Some(Code::from_bytes(value.as_bytes())),
@@ -28,9 +28,9 @@ pub fn code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
     }
 }
 
-/// Returns the code that a response head determines, for a look-up in a policy's list of codes.
+/// Returns the gRPC code determined by a response head, for lookup in a policy's list of codes.
 ///
-/// This is the code of [`code_of_head`], but `None` for a `grpc-status` number that no document defines (RET-5).
+/// This is the result of [`code_of_head`], except for an undefined `grpc-status` number, which gives `None` (RET-5).
 pub fn listed_code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
     match headers.get(GRPC_STATUS) {
         Some(value) => Code::listed_from_bytes(value.as_bytes()),
@@ -38,7 +38,7 @@ pub fn listed_code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Co
     }
 }
 
-/// Returns the code of a response without a `grpc-status`.
+/// Returns the code for a response without a `grpc-status`.
 fn code_of_http(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
     match status.as_u16() {
         200 if headers.get(http::header::CONTENT_TYPE).is_none_or(is_grpc) => None,
@@ -58,11 +58,11 @@ fn is_grpc(content_type: &HeaderValue) -> bool {
         && matches!(value.get(name.len()), None | Some(b'+' | b';' | b'-' | b' '))
 }
 
-/// Returns the verdict on a response head, or `None` if the call is committed to this response.
+/// Returns the verdict for a response head, or `None` if the call is committed to this response.
 ///
 /// The verdict is that of [`verdict_of_code`], with one exception. A head without `grpc-status` may come from a proxy
-/// that has passed the request on. So HTTP 502, 503 and 504 are transient then. After 429 the call
-/// still counts as not processed.
+/// that has forwarded the request. So HTTP 502, 503 and 504 are then transient. After 429 the call still counts as not
+/// processed.
 pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdict> {
     let verdict = verdict_of_code(code_of_head(status, headers)?);
     let by_server = headers.contains_key(GRPC_STATUS);
@@ -76,8 +76,8 @@ pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdic
 
 /// Reads `grpc-retry-pushback-ms`, the delay before the next attempt (PB-1 to PB-4, PB-9).
 ///
-/// The value is a signed 32-bit decimal number of milliseconds. The delay is exactly that long, without jitter or
-/// cap. A value that is negative or cannot be parsed, or a second value, means that the call must not be retried.
+/// The value is a signed 32-bit decimal number of milliseconds. The delay is exactly that long, without jitter or cap.
+/// A negative or malformed value, or a second value, means that the call must not be retried.
 pub fn pushback(headers: &HeaderMap) -> ServerHint {
     let mut values = headers.get_all(GRPC_RETRY_PUSHBACK_MS).iter();
     match (values.next(), values.next()) {

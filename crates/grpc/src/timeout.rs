@@ -1,4 +1,4 @@
-//! The `grpc-timeout` field: the most time that a caller gives a call.
+//! The `grpc-timeout` header: the caller's time limit for a call.
 
 use std::time::Duration;
 

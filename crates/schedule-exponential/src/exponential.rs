@@ -1,4 +1,4 @@
-//! Exponential backoff. The interval grows step by step, and the jitter does not change it.
+//! Exponential backoff. The interval grows with each retry, and jitter does not affect its growth.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -14,19 +14,19 @@ use crate::growth::{Growth, at_least_some};
 /// The default cap, unless the base is longer.
 const DEFAULT_CAP: Duration = Duration::from_secs(5);
 
-/// The longest interval, in nanoseconds, whose double fits into 64 bits: 292 years.
+/// The longest interval in nanoseconds that can be doubled within 64 bits: 292 years.
 const LONGEST_DOUBLING: u64 = u64::MAX / 2;
 
 /// Delays that grow by a factor up to a cap, with jitter.
 ///
 /// Before retry `n`, from 0, the *interval* is `min(cap, base · factorⁿ)`. The delay is drawn from a range around or
-/// below the interval, by the constructor's kind of jitter.
+/// below the interval, depending on the constructor's kind of jitter.
 ///
 /// | setting | default | reason |
 /// |---|---|---|
 /// | jitter and base of [`default`](Self::default) | full jitter, 100 ms | the default of all HTTP policies |
 /// | [`factor`](Self::factor) | 2 | doubling is usual |
-/// | cap, by [`max_delay`](Self::max_delay) | 5 s, or the base if that is longer | callers seldom wait longer |
+/// | cap, set with [`max_delay`](Self::max_delay) | 5 s, or the base if that is longer | callers seldom wait longer |
 ///
 /// A base of zero counts as 1 ms. For retries without a delay, use `Constant::immediate()`.
 ///
@@ -46,15 +46,15 @@ const LONGEST_DOUBLING: u64 = u64::MAX / 2;
 #[doc(alias = "ExponentialBackoff")]
 #[derive(Clone, Copy, PartialEq)]
 pub struct Exponential {
-    /// The state of a new call. It has all settings.
+    /// The state of a new call, which includes all settings.
     fresh: State,
 }
 
 impl Exponential {
-    /// Creates a schedule whose delays are the intervals.
+    /// Creates a schedule without jitter: the delays are the intervals.
     ///
-    /// Clients that fail at one moment retry at one moment. Use it for a single client, or if the delays must be
-    /// known.
+    /// Clients that fail at the same moment retry at the same moment. Use it for a single client, or if the delays must
+    /// be predictable.
     pub fn no_jitter(base: Duration) -> Self {
         Self::new(base, Jitter::none())
     }
@@ -82,7 +82,7 @@ impl Exponential {
         Ok(Self::new(base, Jitter::symmetric(randomisation)?))
     }
 
-    /// Creates a [`Decorrelated`] schedule, with delays from the base to three times the delay before.
+    /// Creates a [`Decorrelated`] schedule, with delays from the base to three times the previous delay.
     pub fn decorrelated(base: Duration) -> Decorrelated {
         let base = at_least_some(base);
         Decorrelated::new(base, default_cap(base))
@@ -115,7 +115,7 @@ impl Exponential {
         }
     }
 
-    /// Sets the factor by which the interval grows. Default 2. Recommended: 1.5 to 3. Below 1, intervals shrink.
+    /// Sets the growth factor of the interval. Default 2. Recommended: 1.5 to 3. Below 1, intervals shrink.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl Exponential {
     /// Sets the cap, the longest interval. Default 5 s, or the base if that is longer. Recommended: 1 s to 1 min. Zero
     /// counts as 1 ms, like a base of zero.
     ///
-    /// The cap is applied after the growth and before the jitter. It also limits a base above it, like `maxBackoff` in
+    /// The cap is applied after the growth and before the jitter. It also limits a larger base, like `maxBackoff` in
     /// gRPC's service config.
     #[doc(alias = "cap")]
     #[inline]
@@ -153,9 +153,9 @@ impl Exponential {
         Self::of(settings)
     }
 
-    /// Limits the delay to the cap as well. It changes only [`symmetric`](Self::symmetric) jitter.
+    /// Limits the delay, too, to the cap. It affects only [`symmetric`](Self::symmetric) jitter.
     ///
-    /// The range is cut before the draw, so delays do not bunch at the cap. Their mean is then below the interval.
+    /// The range is cut before the draw, so delays do not cluster at the cap. Their mean is then below the interval.
     pub fn clamp_jitter(self) -> Self {
         Self::of(General { clamp_jitter: true, ..self.settings() })
     }
@@ -206,23 +206,23 @@ impl Schedule for Exponential {
 
 /// The state of one call of [`Exponential`].
 ///
-/// The interval grows with each delay that is drawn. The number of the retry has no effect.
+/// The interval grows with each delay drawn. The retry's number has no effect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExponentialDelays(State);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
-    /// The usual form. A delay costs two dozen instructions; in the general form it costs a hundred, or several
-    /// hundred for intervals from 52 days.
+    /// The usual form. A delay costs two dozen instructions; in the general form it costs a hundred, or several hundred
+    /// for intervals of 52 days or more.
     DoublingFull(DoublingFull),
     /// Everything else.
     General(General),
 }
 
-/// Full jitter and factor 2: an addition, a comparison and a multiplication.
+/// Full jitter with factor 2: an addition, a comparison and a multiplication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DoublingFull {
-    /// The number of delays to draw from: from zero to the interval in nanoseconds.
+    /// The number of possible delays, in nanoseconds from zero to the interval.
     choices: u64,
     /// That number at the cap.
     most: u64,
@@ -277,7 +277,7 @@ impl DoublingFull {
 }
 
 impl General {
-    /// Not inlined, so that the code for the usual delay stays small.
+    /// Computes the delay out of line, so that the code for the usual delay stays small.
     #[inline(never)]
     fn next_delay(&mut self, random: &mut dyn Random) -> Duration {
         if !self.clamp_jitter
@@ -288,7 +288,7 @@ impl General {
         self.next_rare_delay(random)
     }
 
-    /// Draws from an interval that is too long for the short form, or from a range cut to the cap.
+    /// Draws from an interval that is too long for the fast form, or from a range cut at the cap.
     #[inline(never)]
     fn next_rare_delay(&mut self, random: &mut dyn Random) -> Duration {
         let (shortest, mut longest) = self.jitter.range(self.growth.step());
@@ -299,7 +299,7 @@ impl General {
     }
 }
 
-/// Returns the number of delays from zero to this one, if twice that number fits.
+/// Returns the number of delays from zero to `longest`, if twice that number fits.
 #[inline]
 fn choices(longest: Duration) -> Option<u64> {
     let nanos = u64::try_from(longest.as_nanos()).ok().filter(|nanos| *nanos <= LONGEST_DOUBLING);
@@ -317,7 +317,7 @@ fn from_nanos(nanoseconds: u64) -> Duration {
     }
 }
 
-/// Not inlined, so that the code for the usual delay stays small.
+/// Computes the delay out of line, so that the code for the usual delay stays small.
 #[cold]
 #[inline(never)]
 fn from_many_nanos(nanoseconds: u64) -> Duration {

@@ -1,14 +1,14 @@
-//! The growing interval of one call: `min(cap, base · factorⁿ)`, one step for each retry.
+//! The growing interval of one call: `min(cap, base · factorⁿ)`, with one step per retry.
 
 use core::time::Duration;
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
-/// 52 days in nanoseconds: floats from here to the double are the whole numbers.
+/// 52 days in nanoseconds. From here to its double, floats are exactly the whole numbers.
 const EXACT: f64 = (1_u64 << 52) as f64;
 
-/// Returns the time, or 1 ms for zero. Growth would never leave a base of zero, and a cap of zero would send all
-/// retries at once.
+/// Returns the time, or 1 ms for zero. A base of zero would never grow, and with a cap of zero all retries would be
+/// sent at once.
 #[inline]
 pub(crate) fn at_least_some(time: Duration) -> Duration {
     if time.is_zero() { Duration::from_millis(1) } else { time }
@@ -22,12 +22,12 @@ pub(crate) struct Growth {
     base_nanos: f64,
     pub(crate) cap: Duration,
     pub(crate) factor: f64,
-    /// `factorⁿ`; grown far enough it is infinite, shrunk far enough 0.
+    /// `factorⁿ`, which may grow to infinity or shrink to 0.
     multiple: f64,
 }
 
 impl Growth {
-    /// Creates the growth from `base` by `factor`, which is finite and above 0.
+    /// Creates a growth from `base` with `factor`, which must be finite and above 0.
     #[inline]
     pub(crate) fn new(base: Duration, factor: f64, cap: Duration) -> Self {
         // Exact below 104 days, and without arithmetic of 128 bits.
@@ -35,7 +35,7 @@ impl Growth {
         Self { base, base_nanos, cap, factor, multiple: 1.0 }
     }
 
-    /// Returns the interval of this retry, and grows it for the next.
+    /// Returns the interval for this retry, and advances to the next.
     pub(crate) fn step(&mut self) -> Duration {
         match self.short_step() {
             Some(interval) => interval,
@@ -43,7 +43,7 @@ impl Growth {
         }
     }
 
-    /// Makes the step if the interval is so short that a float holds the product exactly.
+    /// Makes the step if the interval is short enough for a float to hold the product exactly.
     #[inline]
     pub(crate) fn short_step(&mut self) -> Option<Duration> {
         let nanos = self.base_nanos * self.multiple;

@@ -1,4 +1,4 @@
-//! The schedule of Google's documentation: a few doubling delays, with a random part added to each.
+//! The schedule in Google's documentation: a few doubling delays, each with a random part added.
 
 use core::time::Duration;
 
@@ -8,10 +8,9 @@ use crate::growth::Growth;
 
 /// Delays of `base · 2ⁿ` and a random part, for a fixed number of retries.
 ///
-/// The random part is drawn for each delay and does not grow. By default there are five retries, after 1 s, 2 s, 4 s,
-/// 8 s and 16 s, each with up to 1 s more. These are the delays of
-/// [Google's example](https://cloud.google.com/storage/docs/exponential-backoff), which leaves the number of retries
-/// open.
+/// The random part is drawn for each delay and does not grow. By default there are five retries, after 1 s, 2 s, 4 s, 8
+/// s and 16 s, each with up to 1 s more. These are the delays in [Google's
+/// example](https://cloud.google.com/storage/docs/exponential-backoff), which does not fix the number of retries.
 ///
 /// ```
 /// use core::time::Duration;
@@ -29,11 +28,10 @@ pub struct TruncatedExponential {
 }
 
 impl TruncatedExponential {
-    /// Creates a schedule with this many `retries`, whose delays double from `base`, each with up to `random_part`
-    /// more.
+    /// Creates a schedule of `retries` delays that double from `base`, each with a random part of up to `random_part`.
     ///
-    /// There is no cap, because the number of retries limits the growth. With a base of zero, only the random part is
-    /// left.
+    /// There is no cap, because the number of retries limits the growth. With a base of zero, each delay is the random
+    /// part alone.
     pub const fn new(base: Duration, retries: u32, random_part: Duration) -> Self {
         Self { base, retries, random_part }
     }

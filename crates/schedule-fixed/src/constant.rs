@@ -1,4 +1,4 @@
-//! The schedule with one delay before every retry.
+//! The schedule with a constant delay.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -26,7 +26,7 @@ impl Constant {
         Self { base: at_least_some(base) }
     }
 
-    /// Creates a schedule without any delay, for tests and for operations that load no server.
+    /// Creates a schedule without delays, for tests and for operations that load no server.
     pub const fn immediate() -> Self {
         Self { base: Duration::ZERO }
     }
@@ -55,7 +55,7 @@ impl Schedule for Constant {
     }
 }
 
-/// Returns a warning if the first delay is too long: there is no shorter one.
+/// Returns a warning if the first delay, which is the shortest, is too long.
 pub(crate) fn first_delay(field: &'static str, delay: Duration, limits: &Limits) -> Vec<Warning> {
     let is_late = limits.max_elapsed.is_some_and(|elapsed| delay >= elapsed);
     let warning = if is_late {

@@ -1,15 +1,14 @@
-//! The adapter for iterators of delays, so that schedules of other crates can be used unchanged.
+//! The adapter for iterators of delays, so that other crates' schedules can be used unchanged.
 
 use core::fmt;
 use core::time::Duration;
 
 use reattempt_core::{Delays, NextRetry, Random, Schedule};
 
-/// The delays of an iterator that a factory creates for each call. The retries end when the iterator ends.
+/// Delays from an iterator, which a factory creates for each call. The retries end when the iterator ends.
 ///
-/// Random numbers that the iterator draws do not come from the seed of a retry policy, so its delays are not
-/// reproducible. Turn its jitter off and use
-/// [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered) instead.
+/// The iterator's random numbers do not come from a retry policy's seed, so its delays are not reproducible. Turn its
+/// jitter off and use [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered) instead.
 ///
 /// ```
 /// use core::time::Duration;
@@ -57,7 +56,7 @@ where
     }
 }
 
-/// The state of one call of [`Iterated`]: its iterator, which each retry advances by one.
+/// The state of one call of [`Iterated`]: its iterator, advanced by one for each retry.
 #[derive(Debug, Clone)]
 pub struct IteratedDelays<I> {
     iterator: I,

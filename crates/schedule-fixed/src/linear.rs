@@ -1,4 +1,4 @@
-//! The schedule with delays that grow by one step each.
+//! The schedule with linearly growing delays.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -41,7 +41,7 @@ impl Linear {
         Self { step, ..self }
     }
 
-    /// Sets the longest delay, the cap. By default there is none. It also limits a base above it. Zero counts as 1 ms,
+    /// Sets the cap, the longest delay. By default there is none. It also limits a larger base. Zero counts as 1 ms,
     /// like a base of zero.
     #[doc(alias = "cap")]
     pub const fn max_delay(self, longest: Duration) -> Self {

@@ -8,7 +8,7 @@ use reattempt_core::{ConfigError, Delays, Limits, NextRetry, Random, Schedule, W
 
 use crate::constant::first_delay;
 
-/// The delays of a list, one for each retry. Clones share the list.
+/// A list of delays, one for each retry. Clones share the list.
 ///
 /// ```
 /// use core::time::Duration;
@@ -32,7 +32,7 @@ impl List {
         Self { delays: delays.into_iter().collect(), after: None }
     }
 
-    /// Creates a schedule that uses each delay once, and then the last one without end.
+    /// Creates a schedule that uses each delay once, and then repeats the last one forever.
     ///
     /// # Errors
     ///

@@ -3,28 +3,28 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 
-/// The counts of events since a [`Responsive`](crate::Responsive) was created.
+/// Event counts since a [`Responsive`](crate::Responsive) was created.
 ///
-/// Each count is exact. They are read one after the other, so one may include a call that another does not include
-/// yet.
+/// Each count is exact. The counts are read one after the other, so one may include a call that another does not
+/// include yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ResponsiveMetrics {
     /// The calls sent. A retry layer counts attempts.
     pub invocations: u64,
-    /// The moves of the interval upwards, also those that `max` limits.
+    /// The upward moves of the interval, including those limited by `max`.
     pub times_up: u64,
-    /// The moves downwards, also those to zero.
+    /// The downward moves, including those to zero.
     pub times_down: u64,
-    /// The delays. A guard of turns counts a delay at its end, and does not count cancelled ones. A schedule counts a
-    /// delay when it returns it, even if a limit or the budget then refuses the retry.
+    /// The delays. With turns, a delay is counted at its end, and cancelled ones are not counted. As a schedule, a
+    /// delay is counted when it is returned, even if a limit or the budget then refuses the retry.
     pub times_slept: u64,
     /// The sum of those delays. It saturates at 584 years.
     pub total_slept: Duration,
 }
 
-/// The counters that decide nothing. Every call writes to them, so they have cache lines of their own (processors fetch
-/// them in pairs of 64 bytes).
+/// The counters without effect on decisions. Every call writes to them, so they have their own cache lines (processors
+/// fetch them in pairs of 64 bytes).
 #[repr(align(128))]
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -53,7 +53,7 @@ impl Counters {
         let _ = self.nanos_slept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// Returns all figures. The moves are counted by the pace.
+    /// Returns all counts. The moves are counted elsewhere.
     pub(crate) fn snapshot(&self, times_up: u64, times_down: u64) -> ResponsiveMetrics {
         ResponsiveMetrics {
             invocations: self.invocations.load(Ordering::Relaxed),

@@ -1,7 +1,7 @@
 //! The schedule for streams that break and are opened again: its delays continue from call to call.
 //!
 //! A server may accept each connection and close it at once. Each call then succeeds, and the next call would start
-//! without a delay. Here all failures belong to one run, which only a reset by the stream's owner ends.
+//! without a delay. Here all failures belong to one run, until the stream's owner resets it.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -11,18 +11,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use reattempt_core::{Delays, Failure, Limits, NextRetry, Random, Schedule, SentAt, Warning};
 
-/// A schedule for a stream that is opened again whenever it breaks. Its delays continue from call to call until
+/// A schedule for a stream that is reopened whenever it breaks. Its delays continue from one call to the next until
 /// [`reset`](Self::reset).
 ///
 /// A call that opens a stream succeeds when the response head arrives. If the server then closes the connection at
 /// once, the next call would start without a delay. This schedule continues where the last call stopped. Successful
-/// calls do not reset it. The owner of the stream resets it once the stream works, for example at its first message.
+/// calls do not reset it. The stream's owner resets it once the stream works, at its first message for example.
 ///
 /// Clones share one run of failures. With a schedule for [each kind of
 /// failure](reattempt_core::ScheduleExt::for_failures) inside, a reset resets the counts of all kinds.
 ///
-/// Use one handle for each stream: two streams that share one lengthen each other's delays. A lock is held while a
-/// delay is computed, never during a delay.
+/// Use one handle for each stream: two streams with a shared handle lengthen each other's delays. A lock is held while
+/// a delay is computed, never during a delay.
 ///
 /// ```
 /// use std::time::Duration;
@@ -63,7 +63,7 @@ struct Run<D> {
 }
 
 impl<S: Schedule> Reconnecting<S> {
-    /// Creates a handle without failures, whose delays are those of `schedule`.
+    /// Creates a handle without failures. Its delays are those of `schedule`.
     pub fn new(schedule: S) -> Self {
         let run = Mutex::new(Run::new(&schedule));
         Self { shared: Arc::new(Shared { schedule, run }) }
@@ -74,12 +74,12 @@ impl<S: Schedule> Reconnecting<S> {
         *self.run() = Run::new(&self.shared.schedule);
     }
 
-    /// Returns the number of failures since the last reset: one for each delay that was computed.
+    /// Returns the number of failures since the last reset: one for each computed delay.
     pub fn failures(&self) -> u32 {
         self.run().failures
     }
 
-    /// Returns the delay before connecting again after `failure`, or `None` if the schedule has ended.
+    /// Returns the delay before reconnecting after `failure`, or `None` if the schedule has ended.
     ///
     /// It is for streams that are opened without a retry layer.
     pub fn after(&self, failure: Failure, random: &mut dyn Random) -> Option<Duration> {

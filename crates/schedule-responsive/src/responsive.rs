@@ -1,4 +1,4 @@
-//! The interval that all calls share, as a schedule and as turns, with its settings.
+//! The shared interval with its settings, as a schedule and as turns.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -15,10 +15,10 @@ use crate::metrics::Counters;
 use crate::pace::{Pace, ReservedTurn};
 use crate::rule::{INITIAL_OF_TURNS, LONGEST_RUN, RANDOMISATION_OF_TURNS, Rule, nanos};
 
-/// The longest interval that can be set: 64 bits of nanoseconds.
+/// The longest interval allowed: 64 bits of nanoseconds.
 const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 
-/// One interval for all calls to a service, which follows the service's capacity.
+/// One interval for all calls to a service. It follows the service's capacity.
 ///
 /// It suits a service whose capacity grows with the load, such as a table that scales up under several writers.
 /// Clients are slowed down while the capacity grows, and speed up again when it has grown.
@@ -31,7 +31,7 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 /// | any other outcome | none |
 ///
 /// `randomise(x)` is a random duration from `x − d` to `x + d`, where `d` is `randomisation · x`, at most
-/// `max_randomisation`. Its result is the next interval, from which the following move starts.
+/// `max_randomisation`. The result is the next interval, and the starting point of the next move.
 ///
 /// | setting | default | allowed |
 /// |---|---|---|
@@ -47,15 +47,15 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 ///
 /// A call is throttled if its failure is of the kind [`Throttled`](FailureKind::Throttled): by default HTTP 429 and
 /// gRPC RESOURCE_EXHAUSTED. **503 and UNAVAILABLE do not count**, nor do other 5xx, lost connections and timeouts. They
-/// show an outage at least as often as too much load. After an outage the interval would be long: with default settings
-/// it takes some 640 successes from 15 min to 0.
+/// are signs of an outage at least as often as of overload. After an outage the interval would be long: with default
+/// settings, some 640 successes lead from 15 min to 0.
 ///
-/// If a service throttles by such a status, set a verdict of this kind in the layer (`on_status` or a classifier).
+/// If a service throttles with such a status, set a verdict of this kind in the layer (`on_status` or a classifier).
 ///
 /// # Many calls at once
 ///
-/// Twenty calls refused at one moment move the interval once. An outcome moves the interval, or counts in the run of
-/// successes, only if its call was sent after the last move in that direction.
+/// Twenty calls refused at the same moment move the interval once. An outcome moves the interval, or counts in the run
+/// of successes, only if its call was sent after the last move in that direction.
 ///
 /// # As a schedule
 ///
@@ -69,25 +69,25 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 ///
 /// # As turns
 ///
-/// A guard (`Pace` in `reattempt`) admits each call one interval after the call before, across all callers. The
-/// rate is then 1/interval at most, however many callers there are. The interval moves by these rules instead, and
-/// settles near the service's capacity:
+/// A guard (`Pace` in `reattempt`) admits each call one interval after the previous one, across all callers. The rate
+/// is then 1/interval at most, however many callers there are. The interval then moves under these rules, and settles
+/// near the service's capacity:
 ///
 /// | event | effect |
 /// |---|---|
-/// | a call that was admitted after a step down is throttled | the step is undone, and the interval does not grow |
+/// | a call admitted after a step down is throttled | the step is undone, and the interval does not grow |
 /// | any other call is throttled | as above. The first one after a success starts from the time between the last two turns, if that is longer, but from at most `interval · up⁴` |
 /// | a call succeeds | the success counts only if the call was admitted after the last move in either direction |
 /// | a call succeeds after several refusals | the interval is halved, down to `up` times the interval at which the refusals began |
 ///
-/// Two defaults differ. `initial` is 10 µs, because with 500 ms no rate between 2/s and unlimited exists.
+/// Two defaults differ. `initial` is 10 µs, because with 500 ms there is no rate between 2/s and unlimited.
 /// `randomisation` is 0.1, because all callers share one order of turns.
 ///
 /// # Sharing
 ///
-/// Clones share their interval. A setter creates a *new* interval of 0, and clones that exist keep the old one. Share
-/// one value among all clients of the service, but report each outcome once: see `Pace` for its use together
-/// with a retry layer.
+/// Clones share their interval. A setter creates a *new* interval of 0, and existing clones keep the old one. Share one
+/// value among all clients of the service, but report each outcome once: see `Pace` for its use together with a retry
+/// layer.
 ///
 /// ```
 /// use core::time::Duration;
@@ -118,7 +118,7 @@ pub struct Responsive {
 
 struct Shared {
     rule: Rule,
-    /// The rule for turns.
+    /// The settings for turns.
     rule_of_turns: Rule,
     by_turns: AtomicBool,
     pace: Pace,
@@ -155,7 +155,7 @@ impl Responsive {
         Self::build(change(self.shared.rule), change(self.shared.rule_of_turns))
     }
 
-    /// Sets the interval after a first refusal, which is also the shortest one above 0. Default 500 ms; 10 µs for
+    /// Sets the interval after the first refusal, which is also the shortest one above 0. Default 500 ms; 10 µs for
     /// turns.
     ///
     /// # Errors
@@ -185,7 +185,7 @@ impl Responsive {
         Ok(self.set(|rule| Rule { max: nanos(max), ..rule }))
     }
 
-    /// Sets the factor by which a refusal lengthens the interval. Default 1.5.
+    /// Sets the interval's growth factor for each refusal. Default 1.5.
     ///
     /// # Errors
     ///
@@ -198,7 +198,7 @@ impl Responsive {
         }
     }
 
-    /// Sets the factor by which a run of successes shortens the interval. Default 0.9.
+    /// Sets the interval's factor for each run of successes. Default 0.9.
     ///
     /// # Errors
     ///
@@ -211,8 +211,8 @@ impl Responsive {
         }
     }
 
-    /// Sets the jitter of a move, as a share of the new interval. Default 0.3; 0.1 for turns. With 0, no random number
-    /// is drawn.
+    /// Sets the jitter of a move, as a fraction of the new interval. Default 0.3; 0.1 for turns. With 0, no random
+    /// number is drawn.
     ///
     /// # Errors
     ///
@@ -231,11 +231,11 @@ impl Responsive {
         self.set(|rule| Rule { max_randomisation: nanos(longest), ..rule })
     }
 
-    /// Sets the number of successes, with no throttled call between them, that shorten the interval. Default 10.
+    /// Sets the number of successes in a row, without a throttled call, that shorten the interval. Default 10.
     ///
     /// # Errors
     ///
-    /// `threshold` must be from 1 to 8,388,607, the most that a counter of 23 bits holds.
+    /// `threshold` must be from 1 to 8,388,607, the maximum of a 23-bit counter.
     pub fn threshold(self, threshold: u32) -> Result<Self, ConfigError> {
         if (1..=LONGEST_RUN).contains(&threshold) {
             Ok(self.set(|rule| Rule { threshold, ..rule }))
@@ -252,16 +252,16 @@ impl Responsive {
 
     /// Switches this value and all its clones to [turns](#as-turns).
     ///
-    /// A guard that admits calls one interval apart calls this when it is made, and then
+    /// A guard that admits calls one interval apart calls this on creation, and then
     /// [`reserve_turn`](Self::reserve_turn) for each call.
     pub fn give_turns(&self) {
         self.shared.by_turns.store(true, Ordering::Relaxed);
     }
 
-    /// Takes the next turn after those of `ahead` waiting callers.
+    /// Takes the next turn behind `ahead` waiting callers.
     ///
-    /// `now` is the time of a monotonic clock, which all callers share. A turn is due one interval after the turn
-    /// before. A turn taken up to 2 ms late does not delay the next, because timers have a resolution of 1 ms.
+    /// `now` is read from a monotonic clock that all callers share. A turn is due one interval after the previous turn.
+    /// A turn taken up to 2 ms late does not delay the next, because timers have a resolution of 1 ms.
     ///
     /// # Errors
     ///
@@ -270,7 +270,7 @@ impl Responsive {
         self.reserve_turn(now, ahead).map(drop)
     }
 
-    /// Takes a turn as [`take_turn`](Self::take_turn) does. It can be [given back](Self::give_back).
+    /// Takes a turn like [`take_turn`](Self::take_turn). The turn can be [given back](Self::give_back).
     ///
     /// # Errors
     ///
@@ -279,30 +279,30 @@ impl Responsive {
         self.shared.pace.reserve_turn(nanos(now), count(ahead)).map_err(Duration::from_nanos)
     }
 
-    /// Returns the time at which the next turn after those of `ahead` waiting callers is due, by the current interval.
+    /// Returns the due time of the next turn behind `ahead` waiting callers, at the current interval.
     pub fn turn_due(&self, now: Duration, ahead: usize) -> Duration {
         Duration::from_nanos(self.shared.pace.turn_due(nanos(now), count(ahead)))
     }
 
-    /// Gives a turn back: its call is not sent. Returns `true` if the next turn is due earlier now, and `false` if
-    /// another turn was taken after this one.
+    /// Returns the turn of a call that is not sent. The result is `true` if the next turn is now due earlier, and
+    /// `false` if another turn was taken after this one.
     pub fn give_back(&self, turn: ReservedTurn) -> bool {
         self.shared.pace.give_back(turn)
     }
 
-    /// Takes a call out of the [metrics](Self::metrics) that was counted as sent, and is not sent after all.
+    /// Removes a call from the [metrics](Self::metrics) that was counted as sent but is not sent after all.
     pub fn not_sent(&self) {
         self.shared.counters.not_invoked();
     }
 
-    /// Returns the counters of the events so far.
+    /// Returns the event counts so far.
     pub fn metrics(&self) -> ResponsiveMetrics {
         let shared = &*self.shared;
         shared.counters.snapshot(shared.pace.ups(), shared.pace.downs())
     }
 
-    /// Counts a delay in the [metrics](Self::metrics). A guard that delays each call uses this after each delay. The
-    /// delays of the schedule are counted without it.
+    /// Counts a delay in the [metrics](Self::metrics). A guard that delays calls uses this after each delay. The
+    /// schedule's own delays are counted without it.
     pub fn slept(&self, wait: Duration) {
         self.shared.counters.slept(wait);
     }
@@ -352,7 +352,7 @@ impl Schedule for Responsive {
         }
     }
 
-    /// Returns a warning if `max` reaches the limit on elapsed time, because such an interval ends every retry.
+    /// Returns a warning if `max` reaches the elapsed-time limit, because such an interval prevents every retry.
     fn validate(&self, limits: &Limits) -> Vec<Warning> {
         let max = Duration::from_nanos(self.shared.rule.max);
         let is_above = limits.max_elapsed.is_some_and(|elapsed| max >= elapsed);

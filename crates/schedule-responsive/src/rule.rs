@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-/// The highest threshold: the count of a run has 23 bits.
+/// The maximum threshold: a run is counted in 23 bits.
 pub(crate) const LONGEST_RUN: u32 = 0x7f_ffff;
 
 /// The settings. The setters ensure `0 < initial ≤ max`, `up ≥ 1`, `0 < down < 1`, `0 ≤ randomisation ≤ 1` and
@@ -20,9 +20,9 @@ pub(crate) struct Rule {
 
 /// The defaults that differ for turns.
 ///
-/// With an initial interval of 500 ms no rate between 2/s and unlimited exists, and with 1 ms none between 1,000/s and
-/// unlimited. Moves are scattered less, because all callers share one order of turns. With 0.3 a service that takes 1/s
-/// is used at only 65 % in some minutes, and with 0.1 at 80 % or more.
+/// With an initial interval of 500 ms there is no rate between 2/s and unlimited, and with 1 ms none between 1,000/s
+/// and unlimited. The jitter is smaller, because all callers share one order of turns. With 0.3, a service with a
+/// capacity of 1/s is used at only 65 % in some minutes, and with 0.1 at 80 % or more.
 pub(crate) const INITIAL_OF_TURNS: u64 = 10_000;
 pub(crate) const RANDOMISATION_OF_TURNS: f64 = 0.1;
 

@@ -1,4 +1,4 @@
-//! The sets of status codes in policies.
+//! Sets of status codes, as used in policies.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! A parser for the durations of protocol buffers in JSON, such as `"1.5s"` (SC-24).
+//! A parser for protobuf durations in JSON, such as `"1.5s"` (SC-24).
 
 use std::time::Duration;
 
-/// About ten thousand years, the most that a protocol buffers' duration can hold.
+/// The longest protobuf duration, about ten thousand years.
 const MOST_SECONDS: u64 = 315_576_000_000;
 
 /// Reads `digits[.digits]s` with at most nine decimals. Returns `None` for anything else and for negative durations.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// All errors of a service config, at least one.
 ///
-/// [`Display`](fmt::Display) writes the first 20 errors on lines of their own, and then the number of the others.
+/// [`Display`](fmt::Display) writes the first 20 errors, one per line, and then the number of further errors.
 /// [`iter`](Self::iter) returns all of them.
 ///
 /// ```
@@ -24,16 +24,16 @@ pub struct ServiceConfigErrors {
     errors: Vec<ServiceConfigError>,
 }
 
-/// The most errors in one text.
+/// The maximum number of errors in one text.
 const MOST_WRITTEN: usize = 20;
 
 impl ServiceConfigErrors {
-    /// Returns the errors, in the order in which the document is read.
+    /// Returns the errors, in document order.
     pub fn iter(&self) -> std::slice::Iter<'_, ServiceConfigError> {
         self.errors.iter()
     }
 
-    /// Returns the errors of a text, and the number of the others.
+    /// Returns the errors to write, and the number of further errors.
     fn written(&self) -> (&[ServiceConfigError], usize) {
         let written = self.errors.get(..MOST_WRITTEN).unwrap_or(&self.errors);
         (written, self.errors.len() - written.len())
@@ -110,18 +110,18 @@ pub struct ServiceConfigError {
 }
 
 impl ServiceConfigError {
-    /// Creates an error at a JSON path. `reason` completes the sentence that begins with the path.
+    /// Creates an error at a JSON path. `reason` completes a sentence that starts with the path.
     pub(super) fn new(path: impl fmt::Display, reason: impl Into<String>) -> Self {
         Self { path: path.to_string(), reason: reason.into(), position: None, source: None }
     }
 
-    /// Creates an error of the document as a whole.
+    /// Creates an error for the whole document.
     pub(super) fn of_document(what: &str, cause: impl Error + Send + Sync + 'static) -> Self {
         let reason = format!("{what}: {cause}");
         Self { source: Some(Arc::new(cause)), ..Self::new("", reason) }
     }
 
-    /// Creates the error of a document that is not JSON.
+    /// Creates the error for a document that is not JSON.
     pub(super) fn syntax(error: serde_json::Error) -> Self {
         let position = Some((error.line(), error.column()));
         Self { position, ..Self::of_document("is not JSON", error) }
@@ -132,7 +132,7 @@ impl ServiceConfigError {
         &self.path
     }
 
-    /// Returns the reason, with the beginning of the invalid value.
+    /// Returns the reason, with the start of the invalid value.
     pub fn reason(&self) -> &str {
         &self.reason
     }
@@ -152,7 +152,7 @@ impl fmt::Display for ServiceConfigError {
 }
 
 impl Error for ServiceConfigError {
-    /// Returns the syntax error of the text, or the error of reading it.
+    /// Returns the syntax error, or the error from reading the text.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_deref().map(|error| error as &(dyn Error + 'static))
     }

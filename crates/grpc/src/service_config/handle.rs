@@ -1,4 +1,4 @@
-//! The service config in force on a channel, and its throttle. The config can be replaced while calls run.
+//! The current service config on a channel, and its throttle. The config can be replaced while calls run.
 //!
 //! Calls read the policy of a method without a lock and without allocation.
 
@@ -11,20 +11,20 @@ use arc_swap::ArcSwap;
 use super::{MethodConfig, ServiceConfig, ServiceConfigErrors};
 use crate::Throttle;
 
-/// The service config that is in force on a channel, which can be replaced at any time.
+/// The current service config on a channel, replaceable at any time.
 ///
-/// Clones share the config: keep one to [`update`](Self::update) it, and pass the others to layers. A call uses the
-/// policy that was in force at its start (CALL-6).
+/// Clones share the config: keep one clone to [`update`](Self::update) it, and pass the others to layers. A call uses
+/// the policy in force when it starts (CALL-6).
 ///
 /// | event | config in force (SC-6) |
 /// |---|---|
 /// | [`new`](Self::new), [`use_default`](Self::use_default) | the default |
 /// | [`update`](Self::update) with a valid config | that config |
-/// | [`update`](Self::update) with an invalid one | not changed |
+/// | [`update`](Self::update) with an invalid one | unchanged |
 /// | [`unresolved`](Self::unresolved), until `use_default` or a valid `update` | none, not even the default: calls must fail |
 ///
-/// The [`throttle`](Self::throttle) stays the same through all changes. If `retryThrottling` changes, its bucket keeps
-/// its level as a share of its size.
+/// The [`throttle`](Self::throttle) survives all changes. If `retryThrottling` changes, the bucket keeps the same
+/// fraction of its size.
 ///
 /// ```
 /// # use reattempt_grpc::{ServiceConfig, ServiceConfigHandle};
@@ -46,11 +46,11 @@ pub struct ServiceConfigHandle {
 }
 
 struct Shared {
-    /// In force while no config is supplied.
+    /// The config in force while no other one is supplied.
     default: Arc<ServiceConfig>,
     in_force: ArcSwap<Choice>,
     throttle: Throttle,
-    /// Held during a change, so that config and throttle change in the same order.
+    /// The lock held during a change, so that config and throttle change in the same order.
     changing: Mutex<()>,
 }
 
@@ -63,7 +63,7 @@ impl ServiceConfigHandle {
         Self::of(Ok(Arc::clone(&default)), default)
     }
 
-    /// Creates a handle without a config in force, for configs that come with the resolution of a name.
+    /// Creates a handle without a config in force, for configs that arrive with name resolution.
     ///
     /// The first [`update`](Self::update) with a valid config, or [`use_default`](Self::use_default), ends this state.
     pub fn unresolved(default: ServiceConfig) -> Self {
@@ -89,7 +89,7 @@ impl ServiceConfigHandle {
     ///
     /// # Errors
     ///
-    /// If `read` is an error, it is returned, and the config in force stays.
+    /// If `read` is an error, it is returned, and the config in force is unchanged.
     pub fn update(
         &self,
         read: Result<ServiceConfig, ServiceConfigErrors>,
@@ -106,7 +106,7 @@ impl ServiceConfigHandle {
         }
     }
 
-    /// Puts the default in force. Call it if the source of configs supplies none any more.
+    /// Puts the default in force. Call it when the config source no longer supplies a config.
     pub fn use_default(&self) {
         self.choose(Arc::clone(&self.shared.default));
     }
@@ -117,7 +117,7 @@ impl ServiceConfigHandle {
         self.shared.in_force.store(Arc::new(Ok(config)));
     }
 
-    /// Keeps the errors for the calls that fail because no config is in force.
+    /// Stores the errors for calls that fail because no config is in force.
     fn note(&self, errors: &ServiceConfigErrors) {
         let _changing = self.shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.shared.in_force.load().is_err() {
@@ -185,7 +185,7 @@ pub struct NoServiceConfig {
 }
 
 impl NoServiceConfig {
-    /// Returns the errors of the invalid config that was supplied last, if there was one.
+    /// Returns the errors of the last invalid config, if there was one.
     pub fn errors(&self) -> Option<&ServiceConfigErrors> {
         self.errors.as_deref()
     }
@@ -201,7 +201,7 @@ impl fmt::Display for NoServiceConfig {
 }
 
 impl Error for NoServiceConfig {
-    /// Returns the errors of the config that was supplied last.
+    /// Returns the errors of the last config supplied.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.errors.as_deref().map(|errors| errors as &(dyn Error + 'static))
     }

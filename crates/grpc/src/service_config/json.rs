@@ -1,15 +1,15 @@
-//! A JSON document as nodes: a piece of its text, and the path to it.
+//! A JSON document as nodes, each with its text and its path.
 //!
-//! A piece stays text until the code that expects a value there parses it, one level at a time. So numbers keep their
-//! digits, and repeated keys are found. Unknown fields of any depth are skipped without recursion. The known part has
-//! few levels, so each byte is read a few times at most.
+//! A node remains text until its value is needed, and is parsed one level at a time. So numbers keep their digits, and
+//! repeated keys are found. Unknown fields of any depth are skipped without recursion. The known part has few levels,
+//! so each byte is read only a few times.
 
 use std::fmt;
 
 use serde_core::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The way to a node, printed as in `methodConfig[0].timeout`; nothing is printed for the document.
+/// The path to a node, printed as in `methodConfig[0].timeout`; empty for the document itself.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Path<'p> {
     Document,
@@ -37,10 +37,10 @@ fn is_plain(key: &str) -> bool {
         && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// The most characters of the document that an error shows.
+/// The maximum number of the document's characters that an error shows.
 const MOST_SHOWN: usize = 64;
 
-/// Returns the beginning of `text`, on one line.
+/// Returns the start of `text`, on one line.
 fn excerpt(text: &str) -> String {
     let line = |c: char| if c.is_control() { ' ' } else { c };
     let mut excerpt: String = text.chars().take(MOST_SHOWN).map(line).collect();
@@ -50,7 +50,7 @@ fn excerpt(text: &str) -> String {
     excerpt
 }
 
-/// A value in the document, and where it is.
+/// A value in the document, with its path.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node<'d, 'p> {
     pub(super) raw: &'d RawValue,
@@ -66,7 +66,7 @@ impl<'d> Node<'d, '_> {
         serde_json::from_str(self.raw.get()).ok()
     }
 
-    /// Returns the text of a number; if `quoted`, also of a number in a string.
+    /// Returns the text of a number; if `quoted`, a number in a string is accepted too.
     pub(super) fn number(&self, quoted: bool) -> Option<String> {
         let text = self.raw.get();
         if quoted && text.starts_with('"') {
@@ -89,18 +89,18 @@ impl<'d> Node<'d, '_> {
         serde_json::from_str(self.raw.get()).ok().map(|Members(members)| members)
     }
 
-    /// Returns the beginning of the value, on one line.
+    /// Returns the start of the value, on one line.
     pub(super) fn excerpt(&self) -> String {
         excerpt(self.raw.get())
     }
 }
 
-/// Returns `true` if a JSON value is a number, by its first character.
+/// Returns `true` if a JSON value is a number, judging from its first character.
 fn is_number(text: &str) -> bool {
     text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
 }
 
-/// The members of an object, in order, repeated ones too.
+/// The members of an object in order, including repeated ones.
 struct Members<'d>(Vec<(String, &'d RawValue)>);
 
 impl<'d> Deserialize<'d> for Members<'d> {

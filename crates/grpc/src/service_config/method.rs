@@ -1,25 +1,25 @@
-//! The policy of a method in a service config.
+//! Method policies in a service config.
 
 use std::time::Duration;
 
 use super::CodeSet;
 
-/// The policy of one method, of the methods of a service, or of all others.
+/// The policy for one method, for all methods of a service, or for all other methods.
 ///
-/// If the caller sets a limit too, the smaller one counts (SC-12, SC-13). If the caller sets whether to wait for a
-/// connection, that counts (DL-7).
+/// If the caller sets a limit too, the smaller one applies (SC-12, SC-13). The caller's own setting of `wait_for_ready`
+/// has precedence (DL-7).
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct MethodConfig {
-    /// The most time for a call, with all its attempts and delays. 0 is a limit as well.
+    /// The time limit for a call with all its attempts and delays. 0 is a limit too.
     pub timeout: Option<Duration>,
     /// If `true`, a call waits for a connection instead of failing without one.
     pub wait_for_ready: Option<bool>,
-    /// The most bytes of a compressed message that is sent. 0 is a limit as well.
+    /// The size limit for a sent message after compression, in bytes. 0 is a limit too.
     pub max_request_message_bytes: Option<u32>,
-    /// The most bytes of a message that is received, before it is decompressed. 0 is a limit as well.
+    /// The size limit for a received message before decompression, in bytes. 0 is a limit too.
     pub max_response_message_bytes: Option<u32>,
-    /// The policy of retries or hedges.
+    /// The retry or hedging policy.
     pub policy: MethodPolicy,
 }
 
@@ -30,13 +30,13 @@ pub enum MethodPolicy {
     /// No further attempts.
     #[default]
     None,
-    /// A failed attempt is followed by another one after a delay.
+    /// Retries: a failed attempt is followed by another one after a delay.
     Retry(MethodRetryPolicy),
-    /// Attempts run at the same time, each sent a delay after the one before.
+    /// Hedging: attempts run at the same time, each sent a delay after the previous one.
     Hedging(MethodHedgingPolicy),
 }
 
-/// The `retryPolicy` of a method, by which a failed attempt is retried.
+/// A method's `retryPolicy`: failed attempts are retried.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MethodRetryPolicy {
     pub(super) max_attempts: u32,
@@ -47,8 +47,8 @@ pub struct MethodRetryPolicy {
 }
 
 impl MethodRetryPolicy {
-    /// Returns the most attempts, the first included: at least 2. A client lowers it to its own limit, by default 5
-    /// (CALL-8).
+    /// Returns the maximum number of attempts, the first included: at least 2. A client lowers it to its own limit, by
+    /// default 5 (CALL-8).
     pub fn max_attempts(&self) -> u32 {
         self.max_attempts
     }
@@ -64,18 +64,18 @@ impl MethodRetryPolicy {
         self.max_backoff
     }
 
-    /// Returns the factor from each delay to the next: finite and above 0. Below 1, delays shrink (BK-5).
+    /// Returns the growth factor of the delays: finite and above 0. Below 1, delays shrink (BK-5).
     pub fn backoff_multiplier(&self) -> f64 {
         self.backoff_multiplier
     }
 
-    /// Returns the codes that are retried: at least one, never OK.
+    /// Returns the retryable codes: at least one, never OK.
     pub fn retryable_codes(&self) -> CodeSet {
         self.retryable_codes
     }
 }
 
-/// The `hedgingPolicy` of a method, by which attempts run at the same time.
+/// A method's `hedgingPolicy`: attempts run at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MethodHedgingPolicy {
     pub(super) max_attempts: u32,
@@ -84,8 +84,8 @@ pub struct MethodHedgingPolicy {
 }
 
 impl MethodHedgingPolicy {
-    /// Returns the most attempts, the first included: at least 2. A client lowers it to its own limit, by default 5
-    /// (CALL-8).
+    /// Returns the maximum number of attempts, the first included: at least 2. A client lowers it to its own limit, by
+    /// default 5 (CALL-8).
     pub fn max_attempts(&self) -> u32 {
         self.max_attempts
     }
@@ -95,7 +95,7 @@ impl MethodHedgingPolicy {
         self.hedging_delay
     }
 
-    /// Returns the codes after which the other attempts go on, never OK. Every other error ends the call (HG-5).
+    /// Returns the codes after which the other attempts continue, never OK. Every other error ends the call (HG-5).
     pub fn non_fatal_codes(&self) -> CodeSet {
         self.non_fatal_codes
     }

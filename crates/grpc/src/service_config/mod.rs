@@ -1,9 +1,8 @@
-//! The service config: the JSON document by which the owner of a service sets retries, hedging, deadlines and
-//! throttling.
+//! The service config: the JSON document in which a service's owner sets retries, hedging, deadlines and throttling.
 //!
-//! A [`ServiceConfig`] is parsed from a text, a reader or a file, and returns the policy of a method. For an invalid
-//! document, all errors are returned, each with its JSON path. A [`ServiceConfigHandle`] holds the config in force.
-//! Nothing here watches a file or resolves a name.
+//! A [`ServiceConfig`] is parsed from a text, a reader or a file, and contains the policy of each method. An invalid
+//! document returns all its errors, each with its JSON path. A [`ServiceConfigHandle`] contains the config in force.
+//! This module neither watches files nor resolves names.
 
 mod code_set;
 mod duration;
@@ -28,17 +27,17 @@ pub use handle::{NoServiceConfig, ServiceConfigHandle};
 pub use method::{MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy};
 pub use unapplied::UnappliedSetting;
 
-/// The policies of a service's methods, and the throttling that they share.
+/// The policies of a service's methods, and their shared throttling.
 ///
-/// The fields `methodConfig` and `retryThrottling` are read. If one value in them breaks a rule, the whole document
-/// is refused (SC-5), and [`ServiceConfigErrors`] lists every such value. A `null` counts as an absent field. `{}` is
-/// a valid config without policies.
+/// The fields `methodConfig` and `retryThrottling` are read. If any value in them breaks a rule, the whole document is
+/// rejected (SC-5), and [`ServiceConfigErrors`] lists every such value. A `null` counts as an absent field. `{}` is a
+/// valid config without policies.
 ///
 /// All other fields are ignored. `loadBalancingConfig`, `loadBalancingPolicy` (SC-9) and `healthCheckConfig` belong
 /// to the channel. No published rule defines `perAttemptRecvTimeout` (DL-6). The list of choices in a DNS record
 /// (SC-10) is not a service config.
 ///
-/// The rules leave some cases open. These are errors here:
+/// Some cases are left open by the rules. These are errors here:
 ///
 /// - a field or a name given twice (SC-4, SC-8);
 /// - both policies for one method (SC-14);
@@ -75,9 +74,9 @@ pub use unapplied::UnappliedSetting;
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServiceConfig {
-    /// Policies by "/service/method" or, for all methods of a service, "/service/"; in [`order`].
+    /// Policies by "/service/method" or, for all methods of a service, "/service/". Sorted by [`order`].
     by_name: Vec<(Box<str>, Arc<MethodConfig>)>,
-    /// For the methods that are not named.
+    /// The policy for all other methods.
     default: Option<Arc<MethodConfig>>,
     retry_throttling: Option<Throttling>,
 }
@@ -110,11 +109,11 @@ impl ServiceConfig {
         ServiceConfigReader::default().load(path)
     }
 
-    /// Creates a reader for configs that other libraries accept although they break two rules.
+    /// Creates a lenient reader. It accepts two deviations that other libraries accept too.
     ///
-    /// - Numbers may be strings (`"maxAttempts": "4"`), as some writers of protocol buffers' JSON produce.
-    /// - Durations may have no digit before or after the point, or leading zeros (`".5s"`, `"1.s"`, `"01s"`), as is
-    ///   usual with Go.
+    /// - Numbers may be strings (`"maxAttempts": "4"`), as some protobuf JSON writers produce.
+    /// - Durations may lack digits before or after the point, or have leading zeros (`".5s"`, `"1.s"`, `"01s"`), as is
+    ///   common in Go.
     ///
     /// ```
     /// # use reattempt_grpc::ServiceConfig;
@@ -126,15 +125,15 @@ impl ServiceConfig {
         ServiceConfigReader { lenient: true }
     }
 
-    /// Returns the policy of a method, by its path: "/service/method".
+    /// Returns the policy of a method, given its path: "/service/method".
     ///
-    /// This is the entry that names the method, else the one that names its service, else the default entry. Entries
-    /// are not merged (SC-1). Returns `None` if the config has none of them. It does not allocate.
+    /// This is the entry for the method, else the entry for its service, else the default entry. Entries are not merged
+    /// (SC-1). Returns `None` if the config has none of them. It does not allocate.
     pub fn for_method(&self, path: &str) -> Option<&MethodConfig> {
         self.entry(path).map(|method| &**method)
     }
 
-    /// Returns the shared policy of a method, by its path.
+    /// Returns the shared policy of a method, given its path.
     #[inline]
     fn entry(&self, path: &str) -> Option<&Arc<MethodConfig>> {
         self.named(path)
@@ -142,7 +141,7 @@ impl ServiceConfig {
             .or(self.default.as_ref())
     }
 
-    /// Returns the settings that the layers of `reattempt` do not apply.
+    /// Returns the settings that `reattempt`'s layers do not apply.
     ///
     /// These are `waitForReady: true`, `maxRequestMessageBytes` and `maxResponseMessageBytes`, which belong to the
     /// channel and the generated client. Log them when a config is loaded, or apply them from the [`MethodConfig`].
@@ -168,14 +167,14 @@ impl ServiceConfig {
         self.by_name.get(found.ok()?).map(|(_, method)| method)
     }
 
-    /// Returns the throttling of all retries and hedges of the channel, or `None` if nothing is throttled (THR-11).
+    /// Returns the throttling for all retries and hedges on the channel, or `None` if there is none (THR-11).
     pub fn retry_throttling(&self) -> Option<Throttling> {
         self.retry_throttling
     }
 }
 
-/// Compares names by length first, so that few are compared byte by byte. Among the few names of a config, a search in
-/// this order costs less than a hash.
+/// Compares names by length first, so that few are compared byte by byte. A config has few names, and searching them
+/// costs less than hashing.
 fn order(one: &str, other: &str) -> Ordering {
     one.len().cmp(&other.len()).then_with(|| one.cmp(other))
 }

@@ -1,7 +1,7 @@
-//! The rules of a service config, applied to a document.
+//! The service-config rules, applied to a document.
 //!
-//! A value that breaks a rule is recorded as an error and left out. Reading continues, so all errors of a document
-//! are found at once.
+//! A value that breaks a rule is recorded as an error and skipped. Reading continues, so all errors in a document are
+//! found at once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -34,7 +34,7 @@ struct Reader {
     errors: Vec<ServiceConfigError>,
 }
 
-/// An object of the document. A member that is null counts as absent.
+/// A JSON object. A null member counts as absent.
 struct Object<'d, 'p> {
     members: HashMap<String, &'d RawValue>,
     path: &'p Path<'p>,
@@ -48,7 +48,7 @@ impl<'d> Object<'d, '_> {
     }
 }
 
-/// The objects of the document.
+/// Readers for the document's objects.
 impl Reader {
     fn service_config(&mut self, document: &Node<'_, '_>) -> Option<ServiceConfig> {
         let root = self.object(document)?;
@@ -85,7 +85,7 @@ impl Reader {
         Some(config)
     }
 
-    /// Reads a name in the form in which [`ServiceConfig::for_method`] looks it up; empty for the default entry.
+    /// Reads a name in the lookup form of [`ServiceConfig::for_method`]; empty for the default entry.
     fn name(&mut self, node: &Node<'_, '_>) -> Option<String> {
         let name = self.object(node)?;
         let service = self.part_of_name(&name, "service");
@@ -180,7 +180,7 @@ impl Reader {
     }
 }
 
-/// The values of fields.
+/// Readers for field values.
 impl Reader {
     /// Reads a number of attempts. It saturates, because the client's own limit lowers it anyway.
     fn max_attempts(&mut self, node: &Node<'_, '_>) -> Option<u32> {
@@ -237,7 +237,7 @@ impl Reader {
     }
 }
 
-/// The structure of objects and lists.
+/// Readers for objects and lists.
 impl Reader {
     fn object<'d, 'p>(&mut self, node: &'p Node<'d, '_>) -> Option<Object<'d, 'p>> {
         let all = self.checked(node, node.members(), "an object, its keys Unicode text")?;
@@ -259,7 +259,7 @@ impl Reader {
         Some(items.into_iter().enumerate().map(node).collect())
     }
 
-    /// Returns the items of a list, none if it is absent.
+    /// Returns the items of a list; empty if the list is absent.
     fn items<'d, 'p>(&mut self, node: Option<&'p Node<'d, '_>>) -> Vec<Node<'d, 'p>> {
         node.and_then(|node| self.list(node)).unwrap_or_default()
     }
@@ -285,7 +285,7 @@ impl Reader {
         self.optional(object, name, read)
     }
 
-    /// Returns the value. Without one, records an error with the allowed values.
+    /// Returns the value. If it is missing, records an error with the allowed values.
     fn checked<T>(&mut self, node: &Node<'_, '_>, value: Option<T>, allowed: &str) -> Option<T> {
         if value.is_none() {
             let reason = format!("must be {allowed}, but it is {}", node.excerpt());

@@ -1,10 +1,10 @@
-//! The settings of a config that no layer applies, so that a program can report them.
+//! Unapplied settings of a config, so that a program can report them.
 
 use std::fmt;
 
 use super::MethodConfig;
 
-/// A setting of a config that no layer applies, from [`ServiceConfig::unapplied`](super::ServiceConfig::unapplied).
+/// A config setting that no layer applies, from [`ServiceConfig::unapplied`](super::ServiceConfig::unapplied).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnappliedSetting<'a> {
     name: &'a str,
@@ -12,7 +12,7 @@ pub struct UnappliedSetting<'a> {
 }
 
 impl<'a> UnappliedSetting<'a> {
-    /// Returns the methods of the entry: `/service/method`, `/service/`, or an empty string for the default entry.
+    /// Returns the entry's methods: `/service/method`, `/service/`, or an empty string for the default entry.
     pub const fn methods(&self) -> &'a str {
         self.name
     }
@@ -30,7 +30,7 @@ impl fmt::Display for UnappliedSetting<'_> {
     }
 }
 
-/// Returns the settings of an entry that are not applied.
+/// Returns the unapplied settings of an entry.
 pub(super) fn of<'a>(
     name: &'a str,
     method: &MethodConfig,

@@ -1,7 +1,6 @@
 //! The bucket of a throttle: its tokens and its settings in one word, without a lock.
 //!
-//! Each change, also of the settings, is one compare-and-swap. So no thread sees tokens with settings that are not
-//! theirs.
+//! Each change, including one of the settings, is a single compare-and-swap. So tokens and settings always match.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -10,26 +9,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Throttling;
 
-/// One token, in the thousandths that everything here is counted in (THR-10).
+/// One token, in thousandths (THR-10).
 const TOKEN: u64 = 1000;
 
 /// Each of the three numbers of a [`Level`] is at most 1000 tokens, which fits in 20 bits.
 const BITS: u32 = 20;
 const MASK: u64 = (1 << BITS) - 1;
 
-/// A [`Level`], packed. It guards no other memory, so every access is relaxed: the order of the
-/// changes of one word is the same for all threads.
+/// A packed [`Level`]. It guards no other memory, so every access is relaxed: all threads see the changes to one word
+/// in the same order.
 pub(super) struct Bucket {
     word: AtomicU64,
 }
 
-/// The contents of the word, in thousandths.
+/// The unpacked word, in thousandths of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Level {
     tokens: u64,
-    /// The most tokens; 0 where nothing is throttled.
+    /// The maximum number of tokens; 0 if nothing is throttled.
     max: u64,
-    /// The tokens that a success adds, at most `max`.
+    /// The tokens added for each success, at most `max`.
     ratio: u64,
 }
 
@@ -68,7 +67,7 @@ impl Level {
         Self { tokens: (self.tokens + self.ratio).min(self.max), ..self }
     }
 
-    /// Returns the same share of `full`, rounded down. Without earlier settings the bucket is full.
+    /// Returns the same fraction of `full`, rounded down. Without earlier settings the bucket is full.
     fn carried_over(self, full: Self) -> Self {
         let share = (self.tokens * full.max).checked_div(self.max);
         Self { tokens: share.unwrap_or(full.max), ..full }
@@ -80,12 +79,12 @@ impl Bucket {
         Self { word: AtomicU64::new(Level::full(settings).pack()) }
     }
 
-    /// Takes a token, or the rest of one. Returns `true` if retries are then throttled.
+    /// Takes one token, or what is left of it. Returns `true` if retries are throttled afterwards.
     pub(super) fn debit(&self) -> bool {
         self.change(Level::debited).is_throttled()
     }
 
-    /// Adds the tokens of a success. Writes nothing if the bucket is full.
+    /// Adds the tokens for a success. A full bucket is not written.
     #[inline]
     pub(super) fn credit(&self) {
         self.change(Level::credited);
@@ -116,7 +115,7 @@ impl Bucket {
         Level::unpack(self.word.load(Ordering::Relaxed))
     }
 
-    /// Changes the level. Returns the new one.
+    /// Changes the level and returns the new one.
     #[inline]
     fn change(&self, change: impl Fn(Level) -> Level) -> Level {
         let mut word = self.word.load(Ordering::Relaxed);

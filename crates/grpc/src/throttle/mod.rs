@@ -1,7 +1,7 @@
 //! The throttle: one bucket of tokens that stops retries and hedges while a server mostly fails.
 //!
-//! A failed attempt takes a token when it fails. A retry takes none: it is allowed if more than half of the tokens
-//! are left. First attempts and transparent retries are always allowed (THR-7, THR-8).
+//! A failed attempt takes a token. A retry takes none: it is allowed if more than half of the tokens are left. First
+//! attempts and transparent retries are always allowed (THR-7, THR-8).
 
 mod bucket;
 pub(crate) mod throttling;
@@ -15,14 +15,14 @@ use reattempt_core::{Budget, Failure, Permit, ServerHint};
 
 pub use throttling::Throttling;
 
-/// The throttle of gRPC, which stops the retries and hedges of all calls to a server that mostly fails.
+/// gRPC's retry throttle, which stops all retries and hedges to a server that mostly fails.
 ///
-/// It is a bucket of tokens, which starts full. A [failure that counts](Self::failed) takes one token, and a call
-/// that succeeds adds `tokenRatio`. Retries and hedges are sent only while more than half of the tokens are left.
-/// Without settings nothing is throttled (THR-11).
+/// It is a token bucket that starts full. A [counted failure](Self::failed) takes one token, and a successful call adds
+/// `tokenRatio`. Retries and hedges are sent only while more than half of the tokens are left. Without settings nothing
+/// is throttled (THR-11).
 ///
-/// Clones share the bucket. Use one throttle for each channel, for all its methods (THR-1). It takes no lock, and its
-/// counts are exact under contention.
+/// Clones share the bucket. Use one throttle per channel, for all its methods (THR-1). It takes no lock, and its counts
+/// are exact under contention.
 ///
 /// ```
 /// # use reattempt_grpc::{Throttle, Throttling};
@@ -37,8 +37,8 @@ pub use throttling::Throttling;
 ///
 /// # As a budget
 ///
-/// As a [`Budget`] it takes a token when an attempt fails, and the permit of a retry costs nothing. So the last attempt
-/// of a call costs a token as well if it fails (RET-1).
+/// As a [`Budget`] it takes a token when an attempt fails, and a retry's permit costs nothing. So a call's last attempt
+/// costs a token too if it fails (RET-1).
 ///
 /// A permanent failure adds nothing, because only status OK does (THR-4). It takes a token only if the server's
 /// pushback stops the call (THR-3, PB-8).
@@ -53,15 +53,16 @@ impl Throttle {
         Self { bucket: Arc::new(Bucket::new(settings)) }
     }
 
-    /// Takes a token for a failed attempt. Returns `true` if a retry may follow (THR-3, THR-5).
+    /// Records a failed attempt, which takes a token. Returns `true` if a retry may follow (THR-3, THR-5).
     ///
-    /// Call it once for each attempt that fails with a code that the policy lists, or whose pushback stops the call.
-    /// Do not call it for attempts that are retried transparently.
+    /// Call it once for each attempt that fails with one of the policy's codes, or with a pushback that stops the call.
+    /// Do not call it for transparent retries.
     pub fn failed(&self) -> bool {
         !self.bucket.debit()
     }
 
-    /// Adds `tokenRatio`. Call it once for each call that ends with status OK, of any method (THR-4).
+    /// Records a successful call, which adds `tokenRatio`. Call it once for each call with status OK, whatever its
+    /// method (THR-4).
     #[inline]
     pub fn succeeded(&self) {
         self.bucket.credit();
@@ -74,13 +75,13 @@ impl Throttle {
 
     /// Replaces the settings, for all clones at once.
     ///
-    /// The bucket keeps its level as a share of its size, so that a new config does not refill it. If nothing was
-    /// throttled before, the bucket starts full. The same settings change nothing.
+    /// The bucket keeps the same fraction of its size, so that a new config does not refill it. If nothing was
+    /// throttled before, the bucket starts full. Equal settings change nothing.
     pub fn configure(&self, settings: Option<Throttling>) {
         self.bucket.configure(settings);
     }
 
-    /// Returns the tokens that are left, in thousandths of a token, or `None` without settings.
+    /// Returns the remaining tokens in thousandths, or `None` without settings.
     pub fn tokens_thousandths(&self) -> Option<u32> {
         self.bucket.tokens()
     }

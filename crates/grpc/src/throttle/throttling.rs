@@ -4,12 +4,12 @@ use reattempt_core::ConfigError;
 
 use crate::decimal::Decimal;
 
-/// The settings of a [`Throttle`](crate::Throttle): the size of its bucket, and the tokens that a success adds.
+/// The settings of a [`Throttle`](crate::Throttle): the bucket's size, and the tokens added for each success.
 ///
-/// Both are kept in thousandths of a token. Further decimals are dropped, not rounded (THR-9, THR-10).
+/// Both are stored in thousandths of a token. Further decimals are dropped, not rounded (THR-9, THR-10).
 ///
-/// The default is a bucket of 10 tokens, and 0.1 for a success. Retries then stop after 5 failures in a row, or when
-/// more than one attempt in eleven fails for long.
+/// The default is a bucket of 10 tokens, and 0.1 for each success. Retries then stop after 5 failures in a row, or when
+/// more than one attempt in eleven keeps failing.
 ///
 /// ```
 /// # use reattempt_grpc::Throttling;
@@ -28,7 +28,7 @@ pub(crate) const MAX_TOKENS: &str = "a number from 0.001 to 1000";
 pub(crate) const TOKEN_RATIO: &str = "a number of at least 0.001";
 
 impl Throttling {
-    /// Creates the settings of a bucket of `max_tokens`, to which a success adds `token_ratio`.
+    /// Creates settings with a bucket size of `max_tokens` and `token_ratio` tokens for each success.
     ///
     /// # Errors
     ///
@@ -44,17 +44,17 @@ impl Throttling {
         })
     }
 
-    /// Creates settings from thousandths that [`max_tokens_of`] and [`token_ratio_of`] have checked.
+    /// Creates settings from thousandths, as checked by [`max_tokens_of`] and [`token_ratio_of`].
     pub(crate) fn of_thousandths(max_tokens: u32, token_ratio: u32) -> Self {
         Self { max_tokens, token_ratio }
     }
 
-    /// Returns the size of the bucket in thousandths of a token, from 1 to 1,000,000.
+    /// Returns the bucket's size in thousandths of a token, from 1 to 1,000,000.
     pub const fn max_tokens_thousandths(self) -> u32 {
         self.max_tokens
     }
 
-    /// Returns the tokens that a success adds, in thousandths of a token, at least 1.
+    /// Returns the tokens added for each success, in thousandths, at least 1.
     pub const fn token_ratio_thousandths(self) -> u32 {
         self.token_ratio
     }
@@ -66,12 +66,12 @@ impl Default for Throttling {
     }
 }
 
-/// Writes a float as JSON does: 0.3 as "0.3", so that it becomes 300 thousandths and not 299.
+/// Formats a float as JSON does: 0.3 as "0.3", so that it becomes 300 thousandths and not 299.
 fn written(number: f64) -> Option<String> {
     number.is_finite().then(|| number.to_string())
 }
 
-/// Returns the thousandths of a `maxTokens` that JSON writes as `text`; `None` unless [`MAX_TOKENS`].
+/// Returns the thousandths of a `maxTokens` given as JSON text; `None` unless they are in [`MAX_TOKENS`].
 pub(crate) fn max_tokens_of(text: &str) -> Option<u32> {
     let number = Decimal::parse(text, 3)?;
     let above = number.units == 1_000_000 && !number.exact;
@@ -79,7 +79,7 @@ pub(crate) fn max_tokens_of(text: &str) -> Option<u32> {
     legal.then_some(number.units)?.try_into().ok()
 }
 
-/// Returns the thousandths of a `tokenRatio` that JSON writes as `text`; `None` unless [`TOKEN_RATIO`].
+/// Returns the thousandths of a `tokenRatio` given as JSON text; `None` unless they are in [`TOKEN_RATIO`].
 ///
 /// They saturate, because 1000 tokens fill any bucket.
 pub(crate) fn token_ratio_of(text: &str) -> Option<u32> {

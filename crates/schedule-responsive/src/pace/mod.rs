@@ -1,18 +1,18 @@
-//! The state of the shared interval, and its moves by the outcomes of calls.
+//! The shared interval's state, and its moves after the outcomes of calls.
 //!
-//! Twenty calls that are refused at one moment must move the interval once. So an outcome moves it only if its call was
-//! sent after the last move in that direction. Each call has a note of the moves before it.
+//! Twenty calls refused at the same moment must move the interval only once. So an outcome moves it only if its call
+//! was sent after the last move in that direction. Each call carries a note of the number of moves before it.
 //!
-//! A word for each direction counts the moves, and has a bit that is set during a move. A move has three steps:
+//! Each direction has a word that counts its moves, with a bit that is set during a move. A move has three steps:
 //!
-//! 1. set the bit by compare-and-swap, if the count is still the one in the call's note;
+//! 1. set the bit with a compare-and-swap, if the count is still the one in the call's note;
 //! 2. change the interval;
 //! 3. count the move and clear the bit.
 //!
 //! An outcome during a move is dropped, so no thread waits. Moves up and down may happen at the same time: each changes
-//! the interval by compare-and-swap, and keeps it within its bounds.
+//! the interval with a compare-and-swap, and keeps it within its bounds.
 //!
-//! For turns, another rule moves the interval ([`turns`](self::turns)).
+//! Turns move the interval under another rule ([`turns`](self::turns)).
 
 mod turns;
 
@@ -23,22 +23,22 @@ use crate::sync::{AtomicU64, Ordering};
 pub use turns::ReservedTurn;
 use turns::Turns;
 
-/// In both words: a move is being made.
+/// The bit, in both words, that marks a move under way.
 pub(crate) const MOVING: u64 = 1;
 
-/// In the word of the moves up, the count is above that bit.
+/// The shift of the count in the word for moves up.
 pub(crate) const UPS: u32 = 1;
 
-/// In the word of the moves down, the run of successes is above that bit, and the count above it.
+/// One success in the word for moves down: the run of successes is above the bit, and the count above the run.
 pub(crate) const ONE_SUCCESS: u64 = 1 << 1;
 pub(crate) const DOWNS: u32 = 24;
 pub(crate) const RUN: u64 = (1 << DOWNS) - 1 - MOVING;
 
-/// The part of each count that a note has room for: it wraps after four billion moves during one call.
+/// The part of each count that fits in a note. It wraps after four billion moves during one call.
 pub(crate) const NOTED: u64 = u32::MAX as u64;
 
 pub(crate) struct Pace {
-    /// In nanoseconds: 0, or from `initial` to `max`.
+    /// The interval in nanoseconds: 0, or from `initial` to `max`.
     pub(crate) interval: AtomicU64,
     pub(crate) up: AtomicU64,
     pub(crate) down: AtomicU64,
@@ -72,7 +72,7 @@ impl Pace {
         self.down.load(Ordering::Acquire) >> DOWNS
     }
 
-    /// Returns the note of a call that is sent now: the numbers of moves before it.
+    /// Returns the note for a call that is sent now: the numbers of moves before it.
     #[inline]
     pub(crate) fn note(&self) -> u64 {
         (self.ups() & NOTED) << 32 | self.downs() & NOTED
@@ -126,7 +126,7 @@ impl Pace {
         }
     }
 
-    /// Changes the interval, although the other direction may change it at the same time.
+    /// Changes the interval, even if the other direction changes it at the same time.
     fn change(&self, next: impl Fn(u64) -> u64) {
         let mut interval = self.interval.load(Ordering::Acquire);
         while let Err(other) = self.interval.compare_exchange(
@@ -144,7 +144,7 @@ pub(crate) fn replace(word: &AtomicU64, seen: u64, next: u64) -> bool {
     word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
 }
 
-/// Draws the random bits of a move, if it needs any.
+/// Draws the random bits for a move, if it needs any.
 pub(crate) fn drawn(rule: &Rule, random: &mut dyn Random) -> u64 {
     if rule.draws() { random.next_u64() } else { 0 }
 }

@@ -1,25 +1,25 @@
-//! The interval between turns: the time of the next turn, and the rule that moves the interval.
+//! The interval between turns: the next turn's time, and the rule that moves the interval.
 //!
-//! All callers share one order of turns, so the rate is one call for each interval. With the rule of the schedule, a
-//! service that takes 1/s would be used at 50 % to 85 % of its capacity. A service that counts calls by the second
-//! would be used at 4 %. Four changes raise this to 80 % or more for a token bucket, a bounded queue and a window of a
-//! second. They do so for a service that requires an exact gap, if the timer can measure the gap. With a resolution of
-//! 1 ms, a service that requires a gap of 0.2 ms is used at 17 % to 40 %. With a timer of 1 µs the same rule reaches
-//! more than 80 %, if answers take 0.1 ms (`lab responsive --turns --timer 1us`).
+//! All callers take turns in one order, so the rate is one call per interval. Under the schedule's rule, a service with
+//! a capacity of 1/s would be used at 50 % to 85 %, and a service that counts calls per second at 4 %. Four changes
+//! raise this to 80 % or more for a token bucket, a bounded queue and a window of a second. The same holds for a
+//! service that requires an exact gap, if the timer can measure the gap. With a resolution of 1 ms, a service that
+//! requires a gap of 0.2 ms is used at 17 % to 40 %. With a timer of 1 µs the same rule reaches more than 80 %, if
+//! answers take 0.1 ms (`lab responsive --turns --timer 1us`).
 //!
 //! - A success counts only if its call was admitted after the last move in *either* direction. Otherwise
 //!   successes at an earlier, longer interval would shorten one at which calls are refused.
 //! - A step down is a probe. If a call admitted after it is refused, the step is undone and the interval does not grow.
 //!   The service has accepted a whole run at the interval before the step.
 //! - Refusals without a success between them lengthen the interval further, but count as one run. Then each success
-//!   halves the interval, until it is one move up from where the refusals began.
-//! - While calls come further apart than the interval, it delays none of them. With a factor of 1.5, 28 refusals lead
-//!   from 10 µs to 1 s. A service that takes 1/s and gets 1.2/s refuses so many in two minutes. So the first refusal
-//!   after a success starts from the time between the last two turns, if that is longer. Four moves up are the limit,
-//!   because one long pause says little about the service.
+//!   halves the interval, until it is one move above the start of the run.
+//! - While calls arrive further apart than the interval, none is delayed. With a factor of 1.5, 28 refusals lead from
+//!   10 µs to 1 s. A service with a capacity of 1/s and a load of 1.2/s refuses that many in two minutes. So the first
+//!   refusal after a success starts from the time between the last two turns, if that is longer. Four moves up are the
+//!   limit, because one long pause is no evidence about the service.
 //!
-//! One bit, in the word of the moves up, guards moves in both directions here. An outcome during a move is dropped, as
-//! in the schedule's rule. A success that is recorded at the same time as a refusal may count in the run after it.
+//! Here one bit, in the word for moves up, guards moves in both directions. An outcome during a move is dropped, as in
+//! the schedule's rule. A success that is recorded at the same time as a refusal may count in the next run.
 
 use reattempt_core::Random;
 
@@ -27,22 +27,22 @@ use super::{DOWNS, MOVING, NOTED, ONE_SUCCESS, Pace, RUN, UPS, drawn, replace};
 use crate::rule::Rule;
 use crate::sync::{AtomicU64, Ordering};
 
-/// The lateness of a turn that does not delay the next one, in nanoseconds. Timers count in milliseconds, and
-/// intervals may be shorter.
+/// The lateness, in nanoseconds, up to which a turn does not delay the next one. Timers have a resolution of
+/// milliseconds, and intervals may be shorter.
 const LATE: u64 = 2_000_000;
 
-/// A turn that was reserved. The default is the turn of a call that was sent while there was no interval.
+/// A reserved turn. The default is the turn of a call that was sent while the interval was 0.
 #[derive(Debug, PartialEq, Eq, Default)]
 pub struct ReservedTurn {
-    /// The time of the turn before; 0 if none was taken.
+    /// The time of the previous turn; 0 if there was none.
     before: u64,
-    /// The time between the two turns before.
+    /// The time between the two previous turns.
     gap_before: u64,
     /// The time of the turn; 0 if none was taken.
     at: u64,
 }
 
-/// The state of the rule of turns. `before` and `start` are written under the claim only.
+/// The state of the rule for turns. `before` and `start` are written only under the claim.
 pub(crate) struct Turns {
     /// The interval before the last move, if that was a step down; else 0.
     before: AtomicU64,
@@ -69,7 +69,7 @@ impl Turns {
 }
 
 impl Pace {
-    /// Returns the time of the turn after those of `ahead` other callers; `now` if there is no interval.
+    /// Returns the time of the turn behind `ahead` other callers; `now` if the interval is 0.
     pub(crate) fn turn_due(&self, now: u64, ahead: u64) -> u64 {
         match (self.interval(), self.turns.last.load(Ordering::Acquire)) {
             (0, _) => now,
@@ -103,7 +103,7 @@ impl Pace {
         }
     }
 
-    /// Gives a turn back, unless another was taken after it. Returns `true` if the next turn is due earlier now.
+    /// Returns a turn, unless another was taken after it. The result is `true` if the next turn is now due earlier.
     pub(crate) fn give_back(&self, turn: ReservedTurn) -> bool {
         let ReservedTurn { before, gap_before, at } = turn;
         let given = at != 0 && replace(&self.turns.last, at, before);
