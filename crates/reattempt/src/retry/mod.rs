@@ -18,8 +18,6 @@ mod future;
 #[cfg(feature = "http")]
 pub(crate) mod layer;
 #[cfg(feature = "http")]
-mod preparation;
-#[cfg(feature = "http")]
 mod send;
 #[cfg(feature = "http")]
 pub(crate) mod service;

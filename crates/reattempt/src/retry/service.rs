@@ -17,7 +17,7 @@ use crate::call::settings::Settings;
 use crate::error_mode::ErrorMode;
 use crate::policy::RetryPolicy;
 use crate::protocol::{Added, ClassifyOutcome, Origin, Protocol, Replay};
-use crate::shared::Shared;
+use crate::shared::{Shared, send_attempt};
 
 /// A client whose calls are retried, made by [`RetryLayer`](crate::RetryLayer).
 ///
@@ -91,14 +91,15 @@ where
         let protocol = &settings.protocol;
         match Plan::of::<K, Req, D, B, M, S::Error>(settings, self.options.as_ref(), &request) {
             Plan::Pass => {
-                let attempt = self.inner.call(protocol.pass(request, Added::default()));
+                let attempt =
+                    send_attempt(&mut self.inner, protocol.pass(request, Added::default()));
                 ResponseFuture::new(Some(attempt), None)
             }
             Plan::Plain => {
                 let mut kept = None;
                 let attempt = protocol.keep(request, Added::default(), &mut kept);
                 let sent_at = settings.schedule.on_send();
-                let attempt = Some(self.inner.call(attempt));
+                let attempt = Some(send_attempt(&mut self.inner, attempt));
                 let shared = Arc::clone(&self.shared);
                 let call = Call {
                     shared,
@@ -198,7 +199,7 @@ where
         let mut start = CallStart::new(settings, self.options.as_ref(), deadline, &request);
         let cut_short = M::INTERRUPTS || (M::ANSWERS && start.context.deadline.is_some());
         if !cut_short && !start.keeps && start.is_noop(settings) {
-            let attempt = self.inner.call(protocol.pass(request, start.added()));
+            let attempt = send_attempt(&mut self.inner, protocol.pass(request, start.added()));
             return ResponseFuture::new(Some(attempt), None);
         }
         let (mut kept, mut target) = (None, None);
@@ -223,7 +224,7 @@ where
             (SentAt::default(), None, Some(retrying))
         } else {
             let sent_at = start.context.on_send(&settings.schedule);
-            let attempt = self.inner.call(attempt);
+            let attempt = send_attempt(&mut self.inner, attempt);
             let clones = settings.clone_per_call && start.keeps;
             let retrying = clones.then(|| Retrying::sent_by(self.inner.clone()));
             (sent_at, Some(attempt), retrying)

@@ -28,7 +28,7 @@ use crate::call::options::CallOptions;
 use crate::call::random::CallRandom;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
-use crate::shared::Shared;
+use crate::shared::{Shared, send_attempt};
 
 pub(super) use call_end::{AnswerOf, Outcome, Over, OverOf, timed_out};
 pub(super) use call_start::CallStart;
@@ -241,7 +241,7 @@ where
         running.failure = None;
         running.alone = alone;
         running.permits.on_send(number, readying.permit);
-        running.push(number, service.call(attempt));
+        running.push(number, send_attempt(&mut service, attempt));
         running.unannounced = Some((number, after.unwrap_or_default()));
         Poll::Ready(Ok(()))
     }

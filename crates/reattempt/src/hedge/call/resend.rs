@@ -10,6 +10,7 @@ use super::{Call, ResultOf};
 use crate::error_mode::ErrorMode;
 use crate::hedge::running::Replacing;
 use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
+use crate::shared::send_attempt;
 
 impl<S, Req, K, B, M> Call<S, Req, K, B, M>
 where
@@ -93,7 +94,7 @@ where
                 None => return Some((number, result)),
                 Some(attempt) => {
                     running.watches.extend(watch.map(|watch| (number, watch)));
-                    running.push(number, service.call(attempt));
+                    running.push(number, send_attempt(&mut service, attempt));
                 }
             }
         }

@@ -16,7 +16,6 @@ use crate::call::progress::{FailedAttempt, Granted};
 use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, NestedMarker, Replay, Saved};
-use crate::retry::preparation::Bounds;
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where
@@ -153,7 +152,7 @@ where
     ) -> Onwards<K::Answer, M::Error, ()> {
         match self.decide(&result, classification, failure) {
             Ok(granted) => {
-                self.onwards(result, granted);
+                self.begin_retry(result, granted);
                 ControlFlow::Continue(())
             }
             Err(stop) => ControlFlow::Break(self.give_up(result, classification, stop)),
@@ -243,36 +242,5 @@ where
             return Err(StopReason::BodyNotKept);
         }
         Ok(granted)
-    }
-
-    /// Drops the outcome and begins to prepare the retry.
-    fn onwards(&mut self, result: Result<S::Response, M::Error>, granted: Granted) {
-        let policy = &self.shared.policy;
-        let protocol = &policy.settings.protocol;
-        let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
-        if !granted.replaces {
-            self.number = self.number.saturating_add(1);
-            if let Some(progress) = retrying.progress {
-                progress.notify_retry(&policy.settings, self.number);
-            }
-        }
-        let (drain, refused) = match result {
-            Ok(response) => {
-                let (drain, refused) = protocol.drain(response);
-                (Some(drain), refused)
-            }
-            Err(error) => {
-                *retrying.last_error = Some(error);
-                (None, None)
-            }
-        };
-        if refused.is_some() && (M::INTERRUPTS || policy.settings.hook.is_some()) {
-            *retrying.refused = refused;
-        }
-        let progress = retrying.progress.as_ref();
-        let end = progress.and_then(|progress| progress.end(&policy.settings, &self.context));
-        let drained = clock::later(granted.now, policy.settings.drain_time);
-        let bounds = Bounds { drain: end.map_or(drained, |end| drained.min(end)), ready: end };
-        retrying.preparation.begin(drain, granted, bounds);
     }
 }

@@ -126,7 +126,7 @@ where
     #[inline]
     fn clear(&mut self) {
         if let Some(mut retrying) = self.retrying.take()
-            && let Some(service) = retrying.as_mut().project().preparation.take_sent()
+            && let Some(service) = retrying.as_mut().project().stage.take_sent()
         {
             self.shared.give_back(service);
         }

@@ -1,11 +1,11 @@
 //! The state of one call of the retry layer, from its request to its outcome.
 //!
 //! While the first attempt runs it contains the saved request and little else. The first failure makes one
-//! box with all that only retries need: the progress of the call and the preparation of the next attempt.
+//! box with all that only retries need: the progress of the call and the stage of the next attempt.
 
 mod attempt_end;
 mod call_end;
-mod next_attempt;
+mod stage;
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -14,13 +14,12 @@ use std::sync::Arc;
 
 use pin_project_lite::pin_project;
 use reattempt_core::{Budget, Permit, Schedule, SentAt};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 use tower_service::Service;
 
-use super::preparation::Preparation;
+use self::stage::Stage;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
-use crate::call::hook::AttemptContext;
 use crate::call::options::CallOptions;
 use crate::call::progress::Progress;
 use crate::call::settings::Settings;
@@ -82,61 +81,50 @@ pin_project! {
         refused: Option<RefusedResponse>,
         // The permit of the call itself, from a budget that counts calls.
         counted: Option<Permit>,
+        // The moment by which hook and service must be ready for the next attempt, if there is a limit.
+        ready_by: Option<Instant>,
+        // The timer of whatever stage is waited for.
         #[pin]
-        preparation: Preparation<S, R, H, T>,
+        sleep: Option<Sleep>,
+        #[pin]
+        stage: Stage<S, R, H, T>,
     }
 }
 
 impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
     pub(in crate::retry) fn new() -> Pin<Box<Self>> {
-        let preparation = Preparation::new();
+        Self::at(Stage::Sent { service: None }, None)
+    }
+
+    /// Creates the state with the instance that is to send the first retry.
+    pub(in crate::retry) fn sent_by(service: S) -> Pin<Box<Self>> {
+        Self::at(Stage::Sent { service: Some(service) }, None)
+    }
+
+    /// Creates the state with a first attempt that is not sent yet: a hook is to see it, or it is too late.
+    pub(in crate::retry) fn of_first(
+        (head, rest): (H, T),
+        ready_by: Option<Instant>,
+    ) -> Pin<Box<Self>> {
+        let made = Some((Box::new(head), rest));
+        Self::at(Stage::Waiting { due: None, sent: None, made }, ready_by)
+    }
+
+    fn at(stage: Stage<S, R, H, T>, ready_by: Option<Instant>) -> Pin<Box<Self>> {
         Box::pin(Self {
             progress: None,
             last_error: None,
             refused: None,
             counted: None,
-            preparation,
+            ready_by,
+            sleep: None,
+            stage,
         })
-    }
-
-    /// Creates the state with the instance that is to send the first retry.
-    pub(in crate::retry) fn sent_by(service: S) -> Pin<Box<Self>> {
-        let mut retrying = Self::new();
-        retrying.as_mut().project().preparation.sent(service);
-        retrying
-    }
-
-    /// Creates the state with a first attempt that is not sent yet: a hook is to see it, or it is too late.
-    pub(in crate::retry) fn of_first(attempt: (H, T), ready: Option<Instant>) -> Pin<Box<Self>> {
-        let mut retrying = Self::new();
-        retrying.as_mut().project().preparation.first(attempt, ready);
-        retrying
     }
 
     /// Holds the permit of the call to its end.
     pub(in crate::retry) fn count(self: Pin<&mut Self>, permit: Permit) {
         *self.project().counted = Some(permit);
-    }
-
-    /// Runs the hook on the attempt's head, then readies `service` for the attempt.
-    fn prepare<K, P, B>(
-        self: Pin<&mut Self>,
-        settings: &Settings<K, P, B>,
-        service: S,
-        mut head: H,
-        attempting: AttemptContext,
-    ) where
-        K: Protocol<Head = H>,
-    {
-        let this = self.project();
-        let hook = settings.hook.clone();
-        let preparing = Box::pin(async move {
-            if let Some(hook) = hook {
-                hook.before_attempt(&mut head, attempting).await;
-            }
-            head
-        });
-        this.preparation.hook(service, preparing);
     }
 }
 

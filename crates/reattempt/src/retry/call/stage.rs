@@ -1,0 +1,397 @@
+//! The way to the next attempt, stage by stage: drain the refused response, wait, call the hook, ready a service, send.
+
+use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+use reattempt_core::{Budget, Schedule, StopReason};
+use tokio::task::coop::poll_proceed;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tower_service::Service;
+
+use super::{Call, Onwards, Retrying};
+use crate::call::clock;
+use crate::call::deadline::Deadline;
+use crate::call::hook::AttemptContext;
+use crate::call::options::CallOptions;
+use crate::call::progress::{Granted, Progress};
+use crate::call::timed_out::TimeLimit;
+use crate::error_mode::ErrorMode;
+use crate::protocol::{AttemptKind, ClassifyOutcome, NextAttempt, Replay};
+use crate::shared::send_attempt;
+
+/// A hook at work on a head.
+type HookFuture<H> = Pin<Box<dyn Future<Output = Box<H>> + Send>>;
+
+/// An attempt that was made before it can be sent: its head and the rest of it.
+type Made<H, T> = (Box<H>, T);
+
+pin_project! {
+    /// The stage of the next attempt, in the order in which [`Call::poll_stages`] passes them.
+    ///
+    /// `sent` is the instance for the attempt, if one was sent before. The attempt itself is made when its hook is due,
+    /// or else when its service is ready, because it is larger than the saved request.
+    #[project = StageView]
+    #[project_replace = StageTaken]
+    pub(super) enum Stage<S, R, H, T> {
+        // The refused response is read to its end, but not for longer than until `by`.
+        Draining { #[pin] drain: R, by: Instant, due: Option<Instant>, sent: Option<S> },
+        // The attempt is due at this moment; `None` for at once. A first attempt was made already.
+        Waiting { due: Option<Instant>, sent: Option<S>, made: Option<Made<H, T>> },
+        // A hook is at work on the head of the attempt.
+        Hooking { service: S, hook: HookFuture<H>, rest: T },
+        // The service is readied for the attempt, which was made before if a hook has worked on it.
+        Readying { service: S, made: Option<Made<H, T>> },
+        // The attempt is under way. The instance is a clone of the one that has sent it.
+        Sent { service: Option<S> },
+    }
+}
+
+impl<S, R, H, T> Stage<S, R, H, T> {
+    /// Takes the instance for the next attempt, unless it is being readied already.
+    pub(super) fn take_sent(self: Pin<&mut Self>) -> Option<S> {
+        match self.project() {
+            StageView::Draining { sent, .. }
+            | StageView::Waiting { sent, .. }
+            | StageView::Sent { service: sent } => sent.take(),
+            StageView::Hooking { .. } | StageView::Readying { .. } => None,
+        }
+    }
+
+    /// Readies the service, now that the hook has returned the head.
+    fn finish_hook(mut self: Pin<&mut Self>, head: Box<H>) {
+        let hooking = self.as_mut().project_replace(Stage::Sent { service: None });
+        if let StageTaken::Hooking { service, rest, .. } = hooking {
+            self.set(Stage::Readying { service, made: Some((head, rest)) });
+        }
+    }
+}
+
+/// A moment by which something was to be done has passed.
+struct Late;
+
+impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
+where
+    S: Service<K::Attempt> + Clone,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
+    D: Schedule,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    /// Drops the outcome and begins the way to the retry.
+    pub(super) fn begin_retry(&mut self, result: Result<S::Response, M::Error>, granted: Granted) {
+        let settings = &*self.shared.policy.settings;
+        let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
+        if !granted.replaces {
+            self.number = self.number.saturating_add(1);
+            if let Some(progress) = retrying.progress {
+                progress.notify_retry(settings, self.number);
+            }
+        }
+        let progress = retrying.progress.as_ref();
+        let end = progress.and_then(|progress| progress.end(settings, &self.context));
+        let mut stage = retrying.stage;
+        let (due, sent) = (granted.due, stage.as_mut().take_sent());
+        *retrying.ready_by = end;
+        match result {
+            Ok(response) => {
+                let (drain, refused) = settings.protocol.drain(response);
+                if refused.is_some() && (M::INTERRUPTS || settings.hook.is_some()) {
+                    *retrying.refused = refused;
+                }
+                let drained = clock::later(granted.now, settings.drain_time);
+                let by = end.map_or(drained, |end| drained.min(end));
+                stage.set(Stage::Draining { drain, by, due, sent });
+            }
+            Err(error) => {
+                *retrying.last_error = Some(error);
+                stage.set(Stage::Waiting { due, sent, made: None });
+            }
+        }
+    }
+
+    /// Polls until the next attempt is under way, or there can be none.
+    // Not inlined, so that a call that succeeds at once needs no room for it.
+    #[inline(never)]
+    pub(in crate::retry) fn poll_between(
+        &mut self,
+        cx: &mut Context<'_>,
+        timer: Pin<&mut M::Timer>,
+    ) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
+        // A service that is always ready and always refuses must not keep others from their turn.
+        let turn = ready!(poll_proceed(cx));
+        let between = ready!(self.poll_stages(cx, timer));
+        turn.made_progress();
+        Poll::Ready(between)
+    }
+
+    fn poll_stages(
+        &mut self,
+        cx: &mut Context<'_>,
+        timer: Pin<&mut M::Timer>,
+    ) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
+        loop {
+            // Polled again after its end, a call stays pending.
+            let Some(retrying) = &mut self.retrying else { return Poll::Pending };
+            let mut this = retrying.as_mut().project();
+            let ended = match this.stage.as_mut().project() {
+                StageView::Draining { drain, by, due, sent } => {
+                    // Without a timer, only what is there at once is drained.
+                    if drain.poll(cx).is_pending() && clock::has_timer() {
+                        ready!(poll_sleep(this.sleep, cx, *by));
+                    }
+                    // Dropped here, so that its connection is free, or closed, before the next attempt.
+                    let waiting = Stage::Waiting { due: *due, sent: sent.take(), made: None };
+                    this.stage.set(waiting);
+                    None
+                }
+                StageView::Waiting { due, .. } => {
+                    if let Some(due) = *due {
+                        ready!(poll_sleep(this.sleep.as_mut(), cx, due));
+                    }
+                    this.sleep.set(None);
+                    match self.too_late() {
+                        None if self.finish_wait().is_none() => return self.lost(),
+                        ended => ended,
+                    }
+                }
+                StageView::Hooking { hook, .. } => {
+                    let polled =
+                        poll_by(this.sleep, this.ready_by, cx, |cx| hook.as_mut().poll(cx));
+                    match ready!(polled) {
+                        Ok(head) => {
+                            this.stage.finish_hook(head);
+                            None
+                        }
+                        Err(Late) => self.time_up(),
+                    }
+                }
+                StageView::Readying { service, .. } => {
+                    let polled =
+                        poll_by(this.sleep, this.ready_by, cx, |cx| service.poll_ready(cx));
+                    match ready!(polled) {
+                        Ok(Ok(())) => match self.too_late() {
+                            None => {
+                                return match self.send(timer) {
+                                    Some(sent) => Poll::Ready(ControlFlow::Continue(sent)),
+                                    None => self.lost(),
+                                };
+                            }
+                            ended => ended,
+                        },
+                        Ok(Err(error)) => {
+                            let last = self.last_error().unwrap_or_else(|| M::own(error));
+                            Some(self.end(Err(last), StopReason::NotReady))
+                        }
+                        Err(Late) => self.time_up(),
+                    }
+                }
+                StageView::Sent { .. } => return Poll::Pending,
+            };
+            if let Some(ended) = ended {
+                return Poll::Ready(ControlFlow::Break(ended));
+            }
+        }
+    }
+
+    /// Goes on from the wait: to the hook if there is one, or else to the service. Returns `None` if the hook is due and
+    /// the request is lost.
+    fn finish_wait(&mut self) -> Option<()> {
+        let hook = self.shared.policy.settings.hook.clone();
+        let retrying = self.retrying.as_mut()?.as_mut().project();
+        let StageView::Waiting { sent, made, .. } = retrying.stage.project() else { return None };
+        let (sent, made) = (sent.take(), made.take());
+        let service = sent.unwrap_or_else(|| self.shared.spare());
+        let next = match hook {
+            None => Stage::Readying { service, made },
+            Some(hook) => {
+                let (mut head, rest) = match made {
+                    Some(made) => made,
+                    None => {
+                        let attempt = self.again()?;
+                        let (head, rest) = self.shared.policy.settings.protocol.split(attempt);
+                        (Box::new(head), rest)
+                    }
+                };
+                let retrying = self.retrying.as_ref()?;
+                let cause = retrying.progress.as_ref().and_then(Progress::last_failure);
+                let refused = retrying.refused.clone();
+                let attempting = AttemptContext { number: self.number, cause, refused };
+                let hook = Box::pin(async move {
+                    hook.before_attempt(&mut head, attempting).await;
+                    head
+                });
+                Stage::Hooking { service, hook, rest }
+            }
+        };
+        self.retrying.as_mut()?.as_mut().project().stage.set(next);
+        Some(())
+    }
+
+    /// Sends the attempt by the readied service. Returns `None` if the request is lost.
+    fn send(&mut self, timer: Pin<&mut M::Timer>) -> Option<S::Future> {
+        let retrying = self.retrying.as_mut()?.as_mut().project();
+        let StageView::Readying { made, .. } = retrying.stage.project() else { return None };
+        let attempt = match made.take() {
+            None => self.again()?,
+            Some((head, rest)) => {
+                let protocol = &self.shared.policy.settings.protocol;
+                let mut attempt = protocol.join(*head, rest);
+                // Time has passed since it was made.
+                protocol.refresh(&mut attempt, self.context.deadline.map(Deadline::at));
+                attempt
+            }
+        };
+        self.on_send();
+        M::reset(timer);
+        let mut retrying = self.retrying.as_mut()?.as_mut().project();
+        *retrying.last_error = None;
+        if let Some(progress) = retrying.progress {
+            progress.on_send();
+        }
+        let StageView::Readying { service, .. } = retrying.stage.as_mut().project() else {
+            return None;
+        };
+        let sent = send_attempt(service, attempt);
+        // Only a clone is kept: an instance that was shed is still queued below (trap 50).
+        let service = Some(service.clone());
+        retrying.stage.set(Stage::Sent { service });
+        Some(sent)
+    }
+
+    /// Makes the next attempt from the saved request; the last one consumes it.
+    fn again(&mut self) -> Option<K::Attempt> {
+        let settings = &self.shared.policy.settings;
+        let last = self.number >= self.context.max_attempts(&settings.limits)
+            && !settings.protocol.replaces();
+        let deadline = self.context.deadline.map(Deadline::at);
+        let options = self.context.options.as_ref();
+        let keeps_head =
+            settings.protocol.classifies() || options.is_some_and(CallOptions::classifies);
+        let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
+        let kind = match progress {
+            Some(progress) if progress.replaces() => AttemptKind::Replacement,
+            _ => AttemptKind::Retry,
+        };
+        let (number, unproven) = (self.number, progress.is_none_or(Progress::is_unproven));
+        let next = NextAttempt { number, kind, last, keeps_head, deadline, unproven };
+        settings.protocol.again(&mut self.kept, next)
+    }
+
+    /// Ends a call whose deadline has passed while no attempt was under way (DL-3, RET-3). Returns `None` if there
+    /// is time left, or if neither the error type nor the protocol can express that: such a call goes on.
+    fn too_late(&mut self) -> Option<Result<K::Answer, M::Error>> {
+        let deadline = self.context.deadline.filter(|_| M::ENDS_LATE)?;
+        let now = Instant::now();
+        if deadline > now { None } else { self.end_too_late(now) }
+    }
+
+    #[cold]
+    fn end_too_late(&mut self, now: Instant) -> Option<Result<K::Answer, M::Error>> {
+        let stop = StopReason::DeadlineExceeded;
+        let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
+        let last_failure = progress.and_then(Progress::last_failure);
+        let text = match last_failure {
+            Some(failure) => format!("the deadline passed before a retry; {failure} before"),
+            None => "the deadline passed before the call was sent".to_owned(),
+        };
+        // An attempt that was not sent does not count.
+        let unsent = if last_failure.is_none() { 0 } else { self.number };
+        let number = std::mem::replace(&mut self.number, unsent);
+        let ended = if M::ANSWERS {
+            self.end_late(&text, stop)
+        } else {
+            let error = self.late_error(TimeLimit::Deadline, now);
+            error.map(|error| self.end(Err(error), stop))
+        };
+        if ended.is_none() {
+            self.number = number;
+        }
+        ended
+    }
+
+    /// Ends a call whose service or hook was not ready in time. Returns `None` if no error can express that: the call
+    /// waits on, though not past a deadline that the protocol answers.
+    #[cold]
+    fn time_up(&mut self) -> Option<Result<K::Answer, M::Error>> {
+        let now = Instant::now();
+        let limit = match self.context.deadline {
+            Some(deadline) if deadline <= now => TimeLimit::Deadline,
+            _ => TimeLimit::Elapsed,
+        };
+        if M::ANSWERS
+            && let Some(ended) = self.too_late()
+        {
+            return Some(ended);
+        }
+        if let Some(error) = self.late_error(limit, now) {
+            return Some(self.end(Err(error), StopReason::NotReady));
+        }
+        if M::ANSWERS
+            && limit == TimeLimit::Elapsed
+            && let Some(retrying) = &mut self.retrying
+        {
+            *retrying.as_mut().project().ready_by = self.context.deadline;
+        }
+        None
+    }
+
+    /// Returns the error of a call whose time is over while no attempt is under way. It is the last attempt's, or
+    /// a `TimedOut` if the error type can contain it.
+    fn late_error(&mut self, limit: TimeLimit, now: Instant) -> Option<M::Error> {
+        self.last_error()
+            .or_else(|| self.timed_out(M::interrupt()?, limit, self.context.started, now))
+    }
+
+    /// Takes the error that the last attempt ended with.
+    fn last_error(&mut self) -> Option<M::Error> {
+        self.retrying.as_mut()?.as_mut().project().last_error.take()
+    }
+
+    /// Ends a call whose request is lost, with any error that can be made. No input leads here: nothing else has used
+    /// the request since its retry was granted, and each head that is at hand can be restored (trap 34).
+    #[cold]
+    fn lost(&mut self) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
+        let stop = StopReason::BodyNotKept;
+        let ended = match self.late_error(TimeLimit::Elapsed, Instant::now()) {
+            Some(error) => Some(self.end(Err(error), stop)),
+            None => self.end_late("the saved request is lost", stop),
+        };
+        ended.map_or(Poll::Pending, |ended| Poll::Ready(ControlFlow::Break(ended)))
+    }
+}
+
+/// Polls `work`, and a timer for the moment by which it must be done. A timer that runs already is polled first, so that
+/// nothing is sent too late. The moment is forgotten when it has passed: a call that has no other outcome waits on.
+fn poll_by<T>(
+    mut sleep: Pin<&mut Option<Sleep>>,
+    by: &mut Option<Instant>,
+    cx: &mut Context<'_>,
+    mut work: impl FnMut(&mut Context<'_>) -> Poll<T>,
+) -> Poll<Result<T, Late>> {
+    let armed = sleep.as_ref().as_pin_ref().is_some_and(|sleep| Some(sleep.deadline()) == *by);
+    if !armed && let Poll::Ready(done) = work(cx) {
+        return Poll::Ready(Ok(done));
+    }
+    let Some(limit) = by.filter(|_| clock::has_timer()) else { return Poll::Pending };
+    if poll_sleep(sleep.as_mut(), cx, limit).is_pending() {
+        return if armed { work(cx).map(Ok) } else { Poll::Pending };
+    }
+    *by = None;
+    Poll::Ready(Err(Late))
+}
+
+/// Sleeps until `until`, by the timer of the stage before if there was one.
+fn poll_sleep(
+    mut sleep: Pin<&mut Option<Sleep>>,
+    cx: &mut Context<'_>,
+    until: Instant,
+) -> Poll<()> {
+    match sleep.as_mut().as_pin_mut() {
+        None => sleep.set(Some(sleep_until(until))),
+        Some(running) if running.deadline() != until => running.reset(until),
+        Some(_) => {}
+    }
+    sleep.as_pin_mut().map_or(Poll::Ready(()), |sleep| clock::poll_interrupt(sleep, cx))
+}
