@@ -77,7 +77,7 @@ mod tests {
 
     use super::redacted;
     #[cfg(feature = "http")]
-    use crate::protocol::{Added, CloneRequest, Http, Replay};
+    use crate::protocol::{Added, CloneRequest, Http, Replay, Saved};
 
     /// Returns the `Debug` form of what is saved of `request`.
     #[cfg(feature = "http")]
@@ -88,7 +88,7 @@ mod tests {
         let mut kept = None;
         protocol.keep(request, Added::default(), &mut kept);
         let kept = kept.unwrap();
-        format!("{kept:?} {kept:#?} {}", protocol.destination(&kept))
+        format!("{kept:?} {kept:#?} {}", protocol.destination_of(kept.view()))
     }
 
     #[cfg(feature = "http")]

@@ -1,8 +1,11 @@
-//! A view of a request of any type, for classifiers and for rules that choose options.
+//! A view of a request of any type: for classifiers, for rules that choose options, and for every fact of a request.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Request};
+use http::request::Parts;
+use http::{Extensions, HeaderMap, HeaderName, Method, Request, Uri};
+use reattempt_http::{is_head_repeatable, is_repeatable};
 use reattempt_replay::SavedHead;
 
 /// A view of the head of a request that is about to be sent, or of a saved request. Nothing is copied for it.
@@ -19,37 +22,63 @@ use reattempt_replay::SavedHead;
 /// # Ok::<(), http::Error>(())
 /// ```
 #[derive(Clone, Copy)]
-pub struct RequestView<'a>(&'a (dyn Head + 'a));
+pub struct RequestView<'a>(Head<'a>);
+
+/// The head behind a view.
+#[derive(Clone, Copy)]
+enum Head<'a> {
+    Message {
+        method: &'a Method,
+        target: Target<'a>,
+        headers: &'a HeaderMap,
+        /// `None` for requests of reqwest, whose extensions are private.
+        extensions: Option<&'a Extensions>,
+    },
+    Saved(&'a SavedHead),
+    /// The head of a request that is no message of HTTP.
+    None,
+}
+
+#[derive(Clone, Copy)]
+enum Target<'a> {
+    Uri(&'a Uri),
+    #[cfg(feature = "reqwest")]
+    Url(&'a reqwest::Url),
+}
 
 impl<'a> RequestView<'a> {
     /// Returns the method, such as `GET`.
     pub fn method(&self) -> &'a str {
-        self.0.method()
+        match self.0 {
+            Head::Message { method, .. } => method.as_str(),
+            Head::Saved(head) => head.method_name().unwrap_or_default(),
+            Head::None => "",
+        }
     }
 
     /// Returns the scheme of the target, if it has one.
     pub fn scheme(&self) -> Option<&'a str> {
-        self.0.scheme()
+        self.scheme_and_authority().0
     }
 
     /// Returns the authority of the target, if it has one: the host, with user information and port if there are any.
     pub fn authority(&self) -> Option<&'a str> {
-        self.0.authority()
+        self.scheme_and_authority().1
     }
 
     /// Returns the path of the target.
     pub fn path(&self) -> &'a str {
-        self.0.target().0
+        self.path_and_query().0
     }
 
     /// Returns the query of the target, if it has one.
     pub fn query(&self) -> Option<&'a str> {
-        self.0.target().1
+        self.path_and_query().1
     }
 
     /// Returns the first value of the header with this name, if there is one.
     pub fn header(&self, name: impl AsRef<str>) -> Option<&'a [u8]> {
-        self.0.header(&HeaderName::from_bytes(name.as_ref().as_bytes()).ok()?)
+        self.value(&HeaderName::from_bytes(name.as_ref().as_bytes()).ok()?)
     }
 }
 
@@ -64,106 +93,173 @@ impl fmt::Debug for RequestView<'_> {
 }
 
 impl<'a, B> From<&'a Request<B>> for RequestView<'a> {
+    #[inline]
     fn from(request: &'a Request<B>) -> Self {
-        Self(request)
+        Self(Head::Message {
+            method: request.method(),
+            target: Target::Uri(request.uri()),
+            headers: request.headers(),
+            extensions: Some(request.extensions()),
+        })
     }
 }
 
 #[cfg(feature = "reqwest")]
 impl<'a> From<&'a reqwest::Request> for RequestView<'a> {
+    #[inline]
     fn from(request: &'a reqwest::Request) -> Self {
-        Self(request)
+        let (method, target) = (request.method(), Target::Url(request.url()));
+        Self(Head::Message { method, target, headers: request.headers(), extensions: None })
     }
 }
 
+/// The facts that only this crate reads.
 impl<'a> RequestView<'a> {
-    /// Returns a view of a saved head, if it is there.
-    pub(crate) fn of_saved(head: &'a SavedHead) -> Option<Self> {
-        head.is_restorable().then_some(Self(head))
-    }
-}
+    /// The view of a request that is no message of HTTP.
+    pub(crate) const HEADLESS: Self = Self(Head::None);
 
-/// The parts of a head, by reference.
-trait Head {
-    fn method(&self) -> &str;
-    fn scheme(&self) -> Option<&str>;
-    fn authority(&self) -> Option<&str>;
-    /// Returns the path and the query.
-    fn target(&self) -> (&str, Option<&str>);
-    fn header(&self, name: &HeaderName) -> Option<&[u8]>;
-}
-
-fn first<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
-    headers.get(name).map(HeaderValue::as_bytes)
-}
-
-impl<B> Head for Request<B> {
-    fn method(&self) -> &str {
-        self.method().as_str()
+    /// Returns a view of a head that was taken off its request.
+    #[inline]
+    pub(crate) fn of_parts(head: &'a Parts) -> Self {
+        Self(Head::Message {
+            method: &head.method,
+            target: Target::Uri(&head.uri),
+            headers: &head.headers,
+            extensions: Some(&head.extensions),
+        })
     }
 
-    fn scheme(&self) -> Option<&str> {
-        self.uri().scheme_str()
+    /// Returns a view of a saved head.
+    pub(crate) fn of_saved(head: &'a SavedHead) -> Self {
+        Self(Head::Saved(head))
     }
 
-    fn authority(&self) -> Option<&str> {
-        self.uri().authority().map(|authority| authority.as_str())
-    }
-
-    fn target(&self) -> (&str, Option<&str>) {
-        (self.uri().path(), self.uri().query())
-    }
-
-    fn header(&self, name: &HeaderName) -> Option<&[u8]> {
-        first(self.headers(), name)
-    }
-}
-
-impl Head for SavedHead {
-    fn method(&self) -> &str {
-        self.method_name().unwrap_or_default()
-    }
-
-    fn scheme(&self) -> Option<&str> {
-        self.scheme()
-    }
-
-    fn authority(&self) -> Option<&str> {
-        self.authority()
-    }
-
-    fn target(&self) -> (&str, Option<&str>) {
-        let target = self.path_and_query().unwrap_or_default();
-        match target.split_once('?') {
-            Some((path, query)) => (path, Some(query)),
-            None => (target, None),
+    /// Returns the view if there is a head, as classifiers see it.
+    pub(crate) fn known(self) -> Option<Self> {
+        match self.0 {
+            Head::Message { .. } => Some(self),
+            Head::Saved(head) => head.is_restorable().then_some(self),
+            Head::None => None,
         }
     }
 
-    fn header(&self, name: &HeaderName) -> Option<&[u8]> {
-        self.values(name).next()
-    }
-}
-
-#[cfg(feature = "reqwest")]
-impl Head for reqwest::Request {
-    fn method(&self) -> &str {
-        self.method().as_str()
-    }
-
-    fn scheme(&self) -> Option<&str> {
-        Some(self.url().scheme())
+    /// Returns `true` if there is a head, and its method satisfies `is`.
+    #[inline]
+    pub(crate) fn has_method(&self, is: impl FnOnce(&Method) -> bool) -> bool {
+        match self.0 {
+            Head::Message { method, .. } => is(method),
+            Head::Saved(head) => head.method().is_some_and(|method| is(&method)),
+            Head::None => false,
+        }
     }
 
-    fn authority(&self) -> Option<&str> {
-        Some(self.url().authority()).filter(|authority| !authority.is_empty())
+    /// Returns the headers of a new request.
+    #[inline]
+    pub(crate) fn headers(&self) -> Option<&'a HeaderMap> {
+        match self.0 {
+            Head::Message { headers, .. } => Some(headers),
+            _ => None,
+        }
     }
 
-    fn target(&self) -> (&str, Option<&str>) {
-        (self.url().path(), self.url().query())
+    /// Returns `true` if a header has this name.
+    #[inline]
+    pub(crate) fn contains(&self, name: &HeaderName) -> bool {
+        match self.0 {
+            Head::Message { headers, .. } => headers.contains_key(name),
+            Head::Saved(head) => head.contains(name),
+            Head::None => false,
+        }
     }
 
-    fn header(&self, name: &HeaderName) -> Option<&[u8]> {
-        first(self.headers(), name)
+    /// Returns the first value of the header with this name, if there is one.
+    pub(crate) fn value(&self, name: &HeaderName) -> Option<&'a [u8]> {
+        match self.0 {
+            Head::Message { headers, .. } => headers.get(name).map(|value| value.as_bytes()),
+            Head::Saved(head) => head.values(name).next(),
+            Head::None => None,
+        }
+    }
+
+    /// Returns `true` if the request may be processed twice, because of its method or of an idempotency key.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        match self.0 {
+            Head::Message { method, headers, .. } => is_repeatable(method, headers),
+            Head::Saved(head) => is_head_repeatable(head),
+            Head::None => false,
+        }
+    }
+
+    /// Returns the extensions of a new request; `None` if they are private.
+    #[inline]
+    pub(crate) fn extensions(&self) -> Option<&'a Extensions> {
+        match self.0 {
+            Head::Message { extensions, .. } => extensions,
+            _ => None,
+        }
+    }
+
+    /// Returns the extension of this type.
+    #[inline]
+    pub(crate) fn extension<T: Clone + Send + Sync + 'static>(&self) -> Option<&'a T> {
+        self.extensions()?.get()
+    }
+
+    /// Returns the target; `None` if there is no head, or a URL that is no URI.
+    pub(crate) fn uri(&self) -> Option<Cow<'a, Uri>> {
+        match self.0 {
+            Head::Message { target: Target::Uri(uri), .. } => Some(Cow::Borrowed(uri)),
+            #[cfg(feature = "reqwest")]
+            Head::Message { target: Target::Url(url), .. } => {
+                url.as_str().parse().ok().map(Cow::Owned)
+            }
+            Head::Saved(head) => head.uri().map(Cow::Owned),
+            Head::None => None,
+        }
+    }
+
+    /// Returns the scheme and the authority of the target, each if it has one.
+    #[inline]
+    pub(crate) fn scheme_and_authority(&self) -> (Option<&'a str>, Option<&'a str>) {
+        match self.0 {
+            Head::Message { target: Target::Uri(uri), .. } => {
+                (uri.scheme_str(), uri.authority().map(|authority| authority.as_str()))
+            }
+            #[cfg(feature = "reqwest")]
+            Head::Message { target: Target::Url(url), .. } => {
+                (Some(url.scheme()), Some(url.authority()).filter(|name| !name.is_empty()))
+            }
+            Head::Saved(head) => head.scheme_and_authority(),
+            Head::None => (None, None),
+        }
+    }
+
+    /// Returns scheme and authority in one text, where the head has them so.
+    pub(crate) fn origin(&self) -> Option<&'a str> {
+        match self.0 {
+            #[cfg(feature = "reqwest")]
+            Head::Message { target: Target::Url(url), .. } => {
+                let length = url.scheme().len() + "://".len() + url.authority().len();
+                url.as_str().get(..length)
+            }
+            Head::Saved(head) => head.origin(),
+            Head::Message { .. } | Head::None => None,
+        }
+    }
+
+    fn path_and_query(&self) -> (&'a str, Option<&'a str>) {
+        match self.0 {
+            Head::Message { target: Target::Uri(uri), .. } => (uri.path(), uri.query()),
+            #[cfg(feature = "reqwest")]
+            Head::Message { target: Target::Url(url), .. } => (url.path(), url.query()),
+            Head::Saved(head) => {
+                let target = head.path_and_query().unwrap_or_default();
+                match target.split_once('?') {
+                    Some((path, query)) => (path, Some(query)),
+                    None => (target, None),
+                }
+            }
+            Head::None => ("", None),
+        }
     }
 }

@@ -39,7 +39,7 @@ pin_project! {
     where
         S: Service<Req>,
         F: Source<K, Req, S::Response>,
-        K: Replaceable<Req, S::Response>,
+        K: Replaceable<S::Response>,
     {
         // Absent once the call has ended.
         #[pin]
@@ -75,7 +75,7 @@ impl<S, Req, F, K> ResponseFuture<S, Req, F, K>
 where
     S: Service<Req>,
     F: Source<K, Req, S::Response>,
-    K: Replaceable<Req, S::Response>,
+    K: Replaceable<S::Response>,
 {
     pub(super) fn new(call: S::Future, waiting: Waiting<Req, S::Response, F, K>) -> Self {
         Self { call: Some(call), waiting, backup_call: None }
@@ -87,9 +87,9 @@ where
     S: Service<Req>,
     S::Error: Into<BoxError>,
     F: Source<K, Req, S::Response>,
-    K: GuardOutcome<S::Response, S::Error, BoxedError> + Replaceable<Req, S::Response>,
+    K: GuardOutcome<S::Response, S::Error, BoxedError> + Replaceable<S::Response>,
 {
-    type Output = Result<<K as Replaceable<Req, S::Response>>::Replaced, BoxError>;
+    type Output = Result<<K as Replaceable<S::Response>>::Replaced, BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
@@ -111,12 +111,12 @@ where
                 Err(error) => (Failed(Err(error)), None),
             };
             let Some(kept) = kept else {
-                return Poll::Ready(own_outcome::<Req, S::Response, K>(failed, body));
+                return Poll::Ready(own_outcome::<S::Response, K>(failed, body));
             };
             let sendable = waiting.repeatable || proof;
             match waiting.shared.source.replace(kept, &failed, sendable, waiting.deadline) {
                 Replacement::None => {
-                    return Poll::Ready(own_outcome::<Req, S::Response, K>(failed, body));
+                    return Poll::Ready(own_outcome::<S::Response, K>(failed, body));
                 }
                 Replacement::Made(response) => {
                     let (mut head, data) = response.into_parts();
@@ -155,7 +155,7 @@ where
     }
 }
 
-impl<Req, R, F: Source<K, Req, R>, K: Replaceable<Req, R>> Waiting<Req, R, F, K> {
+impl<Req, R, F: Source<K, Req, R>, K: Replaceable<R>> Waiting<Req, R, F, K> {
     /// Returns `true` if the protocol accepts an outcome as proof that the request was not processed.
     fn is_proof(&self, error: Option<&(dyn Error + 'static)>) -> bool {
         let (protocol, testimony) = (&self.shared.protocol, self.testimony.as_ref());
@@ -197,9 +197,9 @@ impl<R> BackupCall<R> {
 }
 
 /// Returns the call's own outcome.
-fn own_outcome<Req, R, K>(failed: Failed, body: Option<K::Body>) -> Result<K::Replaced, BoxError>
+fn own_outcome<R, K>(failed: Failed, body: Option<K::Body>) -> Result<K::Replaced, BoxError>
 where
-    K: Replaceable<Req, R>,
+    K: Replaceable<R>,
 {
     match (failed.0, body) {
         (Ok(head), Some(body)) => Ok(K::sent(head, body)),
@@ -212,7 +212,7 @@ impl<S, Req, F, K> fmt::Debug for ResponseFuture<S, Req, F, K>
 where
     S: Service<Req>,
     F: Source<K, Req, S::Response>,
-    K: Replaceable<Req, S::Response>,
+    K: Replaceable<S::Response>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match (&self.call, &self.backup_call) {

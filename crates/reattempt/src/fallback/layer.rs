@@ -10,8 +10,7 @@ use tower_layer::Layer;
 use super::shared::Shared;
 use super::{Backup, Failed, Fallback};
 use crate::call::observe::{self, Event, Observer};
-use crate::guard::GuardProtocol;
-use crate::protocol::Http;
+use crate::protocol::{Http, RequestProtocol};
 
 /// A layer that replaces the outcome of a call that has failed for good.
 ///
@@ -88,7 +87,7 @@ impl<S> FallbackLayer<Backup<S>> {
     }
 }
 
-impl<F, K: GuardProtocol> FallbackLayer<F, K> {
+impl<F, K: RequestProtocol> FallbackLayer<F, K> {
     /// Creates a layer over a protocol with settings of its own, whose classification decides about failures. `source`
     /// is a function of the [`Failed`] outcome, or a [`Backup`].
     pub fn with(protocol: K, source: F) -> Self {

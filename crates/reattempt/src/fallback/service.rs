@@ -10,9 +10,11 @@ use tower_service::Service;
 use super::future::{ResponseFuture, Waiting};
 use super::shared::Shared;
 use super::{Replaceable, Source};
+use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
-use crate::guard::{GuardOutcome, Guardable};
-use crate::protocol::Http;
+use crate::guard::GuardOutcome;
+use crate::protocol::witness::Testimony;
+use crate::protocol::{Http, ReadRequest};
 use crate::send::send;
 
 /// A client whose failed calls are replaced, made by [`FallbackLayer`](super::FallbackLayer).
@@ -52,9 +54,9 @@ impl<S, F, K> Fallback<S, F, K> {
         S: Service<Req> + Clone,
         S::Error: Into<BoxError>,
         F: Source<K, Req, S::Response>,
-        K: Guardable<Req>
+        K: ReadRequest<Req>
             + GuardOutcome<S::Response, S::Error, BoxedError>
-            + Replaceable<Req, S::Response>,
+            + Replaceable<S::Response>,
     {
         send(Self { inner: self.inner.clone(), shared: Arc::clone(&self.shared) }, request)
     }
@@ -65,11 +67,11 @@ where
     S: Service<Req>,
     S::Error: Into<BoxError>,
     F: Source<K, Req, S::Response>,
-    K: Guardable<Req>
+    K: ReadRequest<Req>
         + GuardOutcome<S::Response, S::Error, BoxedError>
-        + Replaceable<Req, S::Response>,
+        + Replaceable<S::Response>,
 {
-    type Response = <K as Replaceable<Req, S::Response>>::Replaced;
+    type Response = <K as Replaceable<S::Response>>::Replaced;
     type Error = BoxError;
     type Future = ResponseFuture<S, Req, F, K>;
 
@@ -79,21 +81,33 @@ where
 
     fn call(&mut self, request: Req) -> Self::Future {
         let shared = Arc::clone(&self.shared);
-        let deadline = shared.protocol.deadline(&request);
-        let facts = shared.protocol.facts(&request);
-        let destination = shared.observer.is_some().then(|| facts.destination.into());
-        let options = facts.options.map(|options| *options);
-        let repeatable = shared.protocol.is_repeatable(&request, options.as_ref());
-        let (mut request, kept) = shared.source.keep(&shared.protocol, request);
+        let (protocol, view) = (&shared.protocol, K::view(&request));
+        let (deadline, options) = protocol.attempt_terms(view);
+        let observed = shared.observer.is_some();
+        let destination = observed.then(|| protocol.destination_of(view).into());
+        let options = options.map(|options| *options);
+        let permitted = options.as_ref().and_then(CallOptions::get_repeatable);
+        let repeatable = permitted.unwrap_or_else(|| protocol.is_idempotent(view));
+        let (mut request, kept) = shared.source.keep(protocol, request);
         let kept = Some(kept);
-        let testimony = match F::SENDS && !repeatable {
-            true => shared.protocol.call_witness(&mut request),
-            false => None,
-        };
+        let proves = F::SENDS && !repeatable;
+        let testimony = proves.then(|| witness_of(protocol, &mut request)).flatten();
         let waiting =
             Waiting { shared, kept, options, deadline, repeatable, testimony, destination };
         ResponseFuture::new(self.inner.call(request), waiting)
     }
+}
+
+/// Prepares a request for the proof that nothing of it was processed: a retry layer below may have sent it before,
+/// because of its key or of options of its own, and a guard may have refused a later hop.
+///
+/// A request with private extensions carries no witness, so it has no proof unless the user states that nothing below
+/// sends a request twice.
+fn witness_of<K: ReadRequest<Req>, Req>(protocol: &K, request: &mut Req) -> Option<Testimony> {
+    if let Some(extensions) = K::extensions_mut(request) {
+        return Some(Testimony::call(extensions));
+    }
+    (!protocol.sends_once(K::view(request))).then(Testimony::void)
 }
 
 impl<S: fmt::Debug, F, K: fmt::Debug> fmt::Debug for Fallback<S, F, K> {

@@ -3,14 +3,12 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
 use http::response::Parts;
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Response};
 use http_body::Body;
 use reattempt_grpc::{Code, GRPC_STATUS};
 
 use super::Grpc;
-use crate::call::options::CallOptions;
 use crate::fallback::{Failed, FallbackBody, FallbackLayer, Replaceable};
-use crate::protocol::witness::Testimony;
 
 impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F, Grpc> {
     /// Replaces failed gRPC calls by a function of the failure, whose response contains one encoded message.
@@ -36,21 +34,9 @@ impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F, Grpc> {
     }
 }
 
-impl<A, B: Body<Data = Bytes>> Replaceable<Request<A>, Response<B>> for Grpc {
+impl<B: Body<Data = Bytes>> Replaceable<Response<B>> for Grpc {
     type Body = B;
     type Replaced = Response<FallbackBody<B>>;
-
-    fn call_witness(&self, request: &mut Request<A>) -> Option<Testimony> {
-        Some(Testimony::call(request.extensions_mut()))
-    }
-
-    fn is_repeatable(&self, _: &Request<A>, options: Option<&CallOptions>) -> bool {
-        options.and_then(CallOptions::get_repeatable).unwrap_or(false)
-    }
-
-    fn errors_prove(&self) -> bool {
-        true
-    }
 
     fn split(response: Response<B>) -> (Parts, B) {
         response.into_parts()

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
 use reattempt_core::guard::{Guard, GuardKind, Health, Reason, Refused};
 use reattempt_core::{Classification, Rounded};
@@ -12,12 +12,11 @@ use tower::BoxError;
 use super::Grpc;
 use super::body::GrpcBody;
 use super::errors::{self, Unanswered};
-use crate::call::deadline::{Deadline, PASSED};
+use crate::call::deadline::PASSED;
 use crate::call::options::CallOptions;
-use crate::error_mode::{Answered, ErrorMode};
+use crate::error_mode::ErrorMode;
 use crate::guard::{
-    Facts, GuardLayer, GuardOutcome, GuardProtocol, Guardable, GuardedBody, JudgeBody, Judged,
-    OwnEnd, Pass, of_classification,
+    GuardLayer, GuardOutcome, GuardedBody, JudgeBody, Judged, OwnEnd, Pass, of_classification,
 };
 use crate::policy::RetryPolicy;
 use crate::protocol::{ClassifyOutcome, Protocol, SavedRequest};
@@ -58,21 +57,6 @@ impl StandardLayer<StandardGuards, RetryPolicy<Grpc>> {
     /// ```
     pub fn grpc() -> Self {
         Self::new(RetryPolicy::grpc())
-    }
-}
-
-impl GuardProtocol for Grpc {
-    type Errors = Answered;
-}
-
-impl<B> Guardable<Request<B>> for Grpc {
-    fn deadline(&self, request: &Request<B>) -> Option<Deadline> {
-        let from_headers = Deadline::from_headers(request.headers());
-        self.http.deadline(request).into_iter().chain(from_headers).min()
-    }
-
-    fn facts<'a>(&self, request: &'a Request<B>) -> Facts<'a> {
-        self.http.facts_of(request)
     }
 }
 

@@ -8,7 +8,7 @@ use reattempt_grpc::{Code, CodeSet, MethodHedgingPolicy, listed_code_of_head};
 
 use super::Grpc;
 use super::service_config::kind;
-use crate::hedge::{HedgePolicy, Hedgeable};
+use crate::hedge::HedgePolicy;
 use crate::protocol::Outcome;
 
 impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
@@ -44,12 +44,5 @@ impl From<&MethodHedgingPolicy> for HedgePolicy<Grpc> {
             .max_attempts(policy.max_attempts())
             .delay(policy.hedging_delay())
             .non_fatal_codes(policy.non_fatal_codes())
-    }
-}
-
-/// Every request may be hedged: only the caller knows the safe methods, and adds the layer for those (HG-14).
-impl<Request> Hedgeable<Request> for Grpc {
-    fn may_hedge(&self, _: &Request, _: bool) -> bool {
-        true
     }
 }

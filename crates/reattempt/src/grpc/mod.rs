@@ -19,6 +19,7 @@ mod body;
 mod channel;
 mod deadline;
 mod errors;
+mod facts;
 mod fallback;
 mod finish;
 mod guard;

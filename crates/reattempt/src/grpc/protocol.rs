@@ -28,7 +28,7 @@ use crate::call::timed_out::RefusedResponse;
 use crate::error_mode::Answered;
 use crate::protocol::proof::{doubted, is_from_fallback, is_of_later_hop};
 use crate::protocol::{
-    ClassifyOutcome, DrainBody, Http, Outcome, Protocol, Saved, is_refused_here, not_sent,
+    ClassifyOutcome, DrainBody, Http, Outcome, Protocol, Saved, is_refused_here, known, not_sent,
     refusal_in, sealed,
 };
 
@@ -195,7 +195,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         options: Option<&CallOptions>,
         saved: Option<&impl Saved>,
     ) -> Classification {
-        let request = || saved.and_then(Saved::view);
+        let request = || known(saved);
         let method = options.and_then(CallOptions::method);
         // `true` where the proof is one of this side, not one of a server's code or of a classifier.
         let (classification, own) = match outcome {

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use http::{HeaderMap, HeaderValue, Response};
 use http_body::Body;
 use reattempt_core::Verdict;
 use reattempt_core::guard::{Guard, Refused};
@@ -10,12 +10,11 @@ use reattempt_grpc::{Code, GRPC_RETRY_PUSHBACK_MS};
 use tower::BoxError;
 
 use super::Grpc;
+use super::facts::PREVIOUS_ATTEMPTS;
 use super::guard::REFUSED_BY;
 use crate::error_mode::Answered;
 use crate::guard::{GuardLayer, GuardOutcome};
 use crate::shed::{Gauge, ShedLayer, ShedProtocol, number};
-
-const PREVIOUS_ATTEMPTS: HeaderName = HeaderName::from_static("grpc-previous-rpc-attempts");
 
 impl<G: Guard> ShedLayer<G, Grpc, Answered> {
     /// Guards a gRPC server, such as tonic's, by `Server::builder().layer(…)`.

@@ -10,13 +10,12 @@ use reattempt_core::guard::Guard;
 use reattempt_core::{Classification, Warning};
 use tower_layer::Layer;
 
-use super::protocol::GuardProtocol;
 use super::service::Guarded;
 use super::shared::Shared;
 use crate::call::observe::{self, Event, Observer};
 use crate::call::settings::no_time_for_attempts;
 use crate::error_mode::BoxedError;
-use crate::protocol::{CloneRequest, Http};
+use crate::protocol::{CloneRequest, Http, RequestProtocol};
 
 /// A layer by which a guard admits or refuses every attempt.
 ///
@@ -35,9 +34,9 @@ use crate::protocol::{CloneRequest, Http};
 ///     .layer(RetryLayer::new(RetryPolicy::http().boxed_errors()))
 ///     .layer(GuardLayer::http(breaker.clone()));
 /// ```
-pub struct GuardLayer<G, K = Http, M = <K as GuardProtocol>::Errors>
+pub struct GuardLayer<G, K = Http, M = <K as RequestProtocol>::Errors>
 where
-    K: GuardProtocol,
+    K: RequestProtocol,
 {
     shared: Shared<G, K>,
     mode: PhantomData<fn() -> M>,
@@ -50,7 +49,7 @@ impl<G: Guard> GuardLayer<G> {
     }
 }
 
-impl<G: Guard, K: GuardProtocol> GuardLayer<G, K> {
+impl<G: Guard, K: RequestProtocol> GuardLayer<G, K> {
     /// Creates a layer over a protocol with settings of its own, such as its classification and the key of a
     /// destination. Several layers may share the protocol value.
     ///
@@ -97,7 +96,7 @@ impl<G: Guard, C: Send + Sync + 'static> GuardLayer<G, CloneRequest<C>> {
 }
 
 /// Settings of every protocol.
-impl<G: Guard, K: GuardProtocol, M> GuardLayer<G, K, M> {
+impl<G: Guard, K: RequestProtocol, M> GuardLayer<G, K, M> {
     fn shared(shared: Shared<G, K>) -> Self {
         Self { shared, mode: PhantomData }
     }
@@ -187,7 +186,7 @@ impl<G: Guard, K: GuardProtocol, M> GuardLayer<G, K, M> {
     }
 }
 
-impl<S, G, K: GuardProtocol + Clone, M> Layer<S> for GuardLayer<G, K, M> {
+impl<S, G, K: RequestProtocol + Clone, M> Layer<S> for GuardLayer<G, K, M> {
     type Service = Guarded<S, G, K, M>;
 
     fn layer(&self, inner: S) -> Self::Service {
@@ -195,13 +194,13 @@ impl<S, G, K: GuardProtocol + Clone, M> Layer<S> for GuardLayer<G, K, M> {
     }
 }
 
-impl<G, K: GuardProtocol + Clone, M> Clone for GuardLayer<G, K, M> {
+impl<G, K: RequestProtocol + Clone, M> Clone for GuardLayer<G, K, M> {
     fn clone(&self) -> Self {
         Self { shared: self.shared.clone(), mode: PhantomData }
     }
 }
 
-impl<G: fmt::Debug, K: GuardProtocol + fmt::Debug, M> fmt::Debug for GuardLayer<G, K, M> {
+impl<G: fmt::Debug, K: RequestProtocol + fmt::Debug, M> fmt::Debug for GuardLayer<G, K, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GuardLayer")
             .field("guard", &self.shared.guard)

@@ -200,9 +200,9 @@ pub use layer::GuardLayer;
 pub use pace::{Pace, PaceTicket};
 #[doc(hidden)]
 pub use pass::Pass;
+pub use protocol::GuardOutcome;
 #[doc(hidden)]
-pub use protocol::{Facts, OwnEnd};
-pub use protocol::{GuardOutcome, GuardProtocol, Guardable};
+pub use protocol::OwnEnd;
 pub use reattempt_control::{
     AdaptiveLimit, AdaptiveTicket, Aimd, BreakerState, BreakerTicket, Bulkhead, BulkheadTicket,
     CircuitBreaker, Counts, Gradient2, Limit, LimitRule, LimitWindow, RateLimit, RateTicket,

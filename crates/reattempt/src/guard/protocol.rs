@@ -1,10 +1,9 @@
-//! The part of a protocol that guards need: facts of a request, health of an outcome, responses that hold a pass.
+//! The part of a protocol that guards need: health of an outcome, and responses that hold a pass.
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::time::Duration;
 
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
 use reattempt_core::Classification;
 use reattempt_core::guard::{BodyEnd, Guard, Health, Refused};
@@ -13,86 +12,10 @@ use tower::BoxError;
 use super::body::GuardedBody;
 use super::health::{self, Judged, UNAVAILABLE_STATUSES, of_classification};
 use super::pass::Pass;
-use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
-use crate::call::request_terms::Impatient;
 use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::error_mode::{BoxedError, ErrorMode};
-use crate::protocol::witness::Testimony;
-use crate::protocol::{ClassifyOutcome, CloneRequest, Http, Protocol, SavedClone, host};
-
-/// A protocol whose requests of type `Request` can be guarded. Sealed.
-#[diagnostic::on_unimplemented(
-    message = "this `GuardLayer` cannot guard a request of type `{Request}`",
-    note = "`GuardLayer::http(…)` guards `http::Request<B>`, and `reqwest::Request` with the feature `reqwest`; `GuardLayer::classified(…)` guards any request"
-)]
-pub trait Guardable<Request>: GuardProtocol {
-    /// Returns the deadline that travels with the request.
-    #[doc(hidden)]
-    fn deadline(&self, request: &Request) -> Option<Deadline>;
-
-    /// Returns the share of a fallback around the layer that learns of a refusal, if there is one.
-    #[doc(hidden)]
-    fn testimony(&self, request: &Request) -> Option<Testimony> {
-        let _ = request;
-        None
-    }
-
-    /// Returns what guards need of a request, besides its deadline.
-    #[doc(hidden)]
-    fn facts<'a>(&self, request: &'a Request) -> Facts<'a>;
-}
-
-/// A protocol whose attempts guards can decide about. Sealed.
-pub trait GuardProtocol: Protocol {
-    /// The error mode of a guarded client: an [`ErrorMode`] with room for a refusal.
-    type Errors;
-}
-
-impl GuardProtocol for Http {
-    type Errors = BoxedError;
-}
-
-impl<C: Send + Sync + 'static> GuardProtocol for CloneRequest<C> {
-    type Errors = BoxedError;
-}
-
-/// The facts of a request that guards need.
-#[derive(Debug)]
-pub struct Facts<'a> {
-    pub(crate) destination: Cow<'a, str>,
-    /// Boxed, because few calls have options and each future moves them.
-    pub(crate) options: Option<Box<CallOptions>>,
-    pub(crate) patient: bool,
-}
-
-impl Http {
-    /// Returns the facts of a request of the `http` crate.
-    #[inline]
-    pub(crate) fn facts_of<'a, B>(&self, request: &'a Request<B>) -> Facts<'a> {
-        let destination = self.destination_of(request.uri(), || host(request.headers()));
-        if request.extensions().is_empty() && self.has_no_rule() {
-            return Facts { destination, options: None, patient: true };
-        }
-        self.facts_of_extensions(request, destination)
-    }
-
-    #[inline(never)]
-    fn facts_of_extensions<'a, B>(
-        &self,
-        request: &'a Request<B>,
-        destination: Cow<'a, str>,
-    ) -> Facts<'a> {
-        let extensions = request.extensions();
-        let own = extensions.get::<CallOptions>().cloned();
-        let options = match (own, self.options_by_rule(request)) {
-            (Some(own), Some(rule)) => Some(own.or(&rule)),
-            (own, rule) => own.or(rule),
-        };
-        let patient = extensions.get::<Impatient>().is_none();
-        Facts { destination, options: options.map(Box::new), patient }
-    }
-}
+use crate::protocol::{ClassifyOutcome, CloneRequest, Http, SavedClone};
 
 impl Http {
     /// Returns the health of a response whose status is a success by the table alone.
@@ -105,38 +28,6 @@ impl Http {
     ) -> Option<Judged> {
         let is_plain = self.is_plain_success(status, options);
         is_plain.then(|| Judged { quota: self.quota(headers), ..Judged::SERVED })
-    }
-}
-
-impl<B> Guardable<Request<B>> for Http {
-    fn testimony(&self, request: &Request<B>) -> Option<Testimony> {
-        Testimony::of(request.extensions())
-    }
-
-    #[inline]
-    fn deadline(&self, request: &Request<B>) -> Option<Deadline> {
-        let extensions = request.extensions();
-        if extensions.is_empty() && self.has_no_rule() {
-            return None;
-        }
-        let own = extensions.get().and_then(CallOptions::get_deadline);
-        let of_options = own.or_else(|| self.options_by_rule(request)?.get_deadline());
-        extensions.get().copied().into_iter().chain(of_options).min()
-    }
-
-    #[inline]
-    fn facts<'a>(&self, request: &'a Request<B>) -> Facts<'a> {
-        self.facts_of(request)
-    }
-}
-
-impl<Request, C: Send + Sync + 'static> Guardable<Request> for CloneRequest<C> {
-    fn deadline(&self, _: &Request) -> Option<Deadline> {
-        None
-    }
-
-    fn facts<'a>(&self, _: &'a Request) -> Facts<'a> {
-        Facts { destination: "".into(), options: None, patient: true }
     }
 }
 

@@ -5,32 +5,16 @@ use std::error::Error;
 use http::response::Builder;
 use reattempt_core::Classification;
 use reattempt_core::guard::Guard;
-use reqwest::{Body, Request, Response, ResponseBuilderExt};
+use reqwest::{Body, Response, ResponseBuilderExt};
 use tower::BoxError;
 
 use super::body::GuardedBody;
 use super::health::{self, Judged, UNAVAILABLE_STATUSES, of_classification};
 use super::pass::Pass;
-use super::protocol::{Facts, GuardOutcome, Guardable, OwnEnd, boxed};
-use crate::call::deadline::Deadline;
+use super::protocol::{GuardOutcome, OwnEnd, boxed};
 use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
-use crate::protocol::{ClassifyOutcome, Http, Replay, SavedClone};
-
-/// A request of reqwest has no public extensions: it may always wait, and only a rule gives it a deadline.
-impl Guardable<Request> for Http {
-    fn deadline(&self, request: &Request) -> Option<Deadline> {
-        self.options_by_rule(request)?.get_deadline()
-    }
-
-    fn facts<'a>(&self, request: &'a Request) -> Facts<'a> {
-        Facts {
-            destination: self.target(request),
-            options: self.options_by_rule(request).map(Box::new),
-            patient: true,
-        }
-    }
-}
+use crate::protocol::{ClassifyOutcome, Http, SavedClone};
 
 impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
     type Guarded<G: Guard> = Response;

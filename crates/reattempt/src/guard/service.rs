@@ -11,13 +11,14 @@ use tower_service::Service;
 
 use super::future::{ResponseFuture, Waiting};
 use super::pass::Pass;
-use super::protocol::{GuardOutcome, Guardable, OwnEnd};
+use super::protocol::{GuardOutcome, OwnEnd};
 use super::shared::{Shared, now};
 use crate::call::clock;
 use crate::call::observe::Event;
+use crate::call::request_terms::Impatient;
 use crate::error_mode::{BoxedError, ErrorMode};
-use crate::protocol::Http;
 use crate::protocol::witness::Testimony;
+use crate::protocol::{Http, ReadRequest};
 use crate::send::{Sending, send};
 
 /// A client whose attempts a guard admits or refuses, made by [`GuardLayer`](super::GuardLayer).
@@ -68,7 +69,7 @@ impl<S, G, K, M> Guarded<S, G, K, M> {
     where
         S: Service<Req> + Clone,
         G: Guard,
-        K: Guardable<Req> + GuardOutcome<S::Response, S::Error, M>,
+        K: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, M>,
         M: ErrorMode<S::Error>,
     {
         send(self.clone(), request)
@@ -79,7 +80,7 @@ impl<S, Req, G, K, M> Service<Req> for Guarded<S, G, K, M>
 where
     S: Service<Req> + Clone,
     G: Guard,
-    K: Guardable<Req> + GuardOutcome<S::Response, S::Error, M>,
+    K: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, M>,
     M: ErrorMode<S::Error>,
 {
     type Response = K::Guarded<G>;
@@ -93,11 +94,12 @@ where
     /// Asks the guard. If it admits, the readied instance sends the request at once.
     fn call(&mut self, request: Req) -> Self::Future {
         let shared = &self.shared;
-        let deadline = shared.protocol.deadline(&request);
-        let facts = shared.protocol.facts(&request);
-        let mut arrival = Arrival::new(&facts.destination, now());
+        let view = K::view(&request);
+        let (deadline, options) = shared.protocol.attempt_terms(view);
+        let destination = shared.protocol.destination_of(view);
+        let mut arrival = Arrival::new(&destination, now());
         arrival.latest = deadline.map(|deadline| clock::since_epoch(deadline.instant()));
-        arrival.patient = facts.patient;
+        arrival.patient = view.extension::<Impatient>().is_none();
         arrival.timeout = shared.attempt_timeout;
         if arrival.latest.is_some_and(|latest| latest <= arrival.now) {
             self.inner = self.inner.clone();
@@ -105,14 +107,14 @@ where
         }
         match shared.admit(&arrival) {
             Admit::Admitted(ticket) => {
-                let pass = Pass::new(Arc::clone(shared), ticket, &arrival, facts.options);
+                let pass = Pass::new(Arc::clone(shared), ticket, &arrival, options);
                 let attempt = self.inner.call(request);
                 ResponseFuture::sent(pass, attempt)
             }
             Admit::Waiting(ticket) => {
-                let pass = Pass::new(Arc::clone(shared), ticket, &arrival, facts.options);
-                shared.notify(&facts.destination, &Event::Waiting);
-                let testimony = shared.protocol.testimony(&request);
+                let pass = Pass::new(Arc::clone(shared), ticket, &arrival, options);
+                shared.notify(&destination, &Event::Waiting);
+                let testimony = Testimony::of(view);
                 let (began, latest) = (arrival.now, arrival.latest);
                 let destination = arrival.destination.into();
                 // The readied instance is released, so that other calls need not wait for this one.
@@ -123,8 +125,8 @@ where
                 ResponseFuture::waiting(waiting)
             }
             Admit::Refused(refused) => {
-                shared.notify(&facts.destination, &Event::Refused { refused: &refused });
-                shared.protocol.testimony(&request).iter().for_each(Testimony::refuse);
+                shared.notify(&destination, &Event::Refused { refused: &refused });
+                Testimony::of(view).iter().for_each(Testimony::refuse);
                 self.inner = self.inner.clone();
                 ResponseFuture::not_sent(OwnEnd::Refused(refused))
             }

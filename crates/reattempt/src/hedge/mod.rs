@@ -16,7 +16,6 @@
 mod call;
 mod extended;
 mod future;
-mod hedgeable;
 mod layer;
 mod policy;
 mod report;
@@ -29,7 +28,6 @@ mod stopwatch;
 pub use extended::Extended;
 pub use future::ResponseFuture;
 #[doc(hidden)]
-pub use hedgeable::Hedgeable;
 pub use layer::HedgeLayer;
 pub use policy::HedgePolicy;
 pub use report::HedgeReport;

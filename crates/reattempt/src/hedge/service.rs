@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::call::{AnswerOf, Call, CallStart, timed_out};
-use super::{Extended, HedgePolicy, Hedgeable, ResponseFuture};
+use super::{Extended, HedgePolicy, ResponseFuture};
 use crate::call::deadline::Deadline;
 use crate::call::observe::Event;
 use crate::call::options::CallOptions;
@@ -70,10 +70,7 @@ impl<S, Req, A, K, B, M> Service<Req> for Hedge<S, HedgePolicy<K, B, M>>
 where
     S: Service<A> + Clone,
     S::Response: Extended,
-    K: Replay<Req, Attempt = A>
-        + Origin<A, Request = Req>
-        + ClassifyOutcome<S::Response>
-        + Hedgeable<Req>,
+    K: Replay<Req, Attempt = A> + Origin<A, Request = Req> + ClassifyOutcome<S::Response>,
     B: Budget,
     M: ErrorMode<S::Error>,
 {
@@ -100,7 +97,7 @@ impl<S, K: Protocol, B: Budget, M> Hedge<S, HedgePolicy<K, B, M>> {
     ) -> ResponseFuture<S, Req, K, B, M>
     where
         S: Service<K::Attempt> + Clone,
-        K: Replay<Req> + Hedgeable<Req> + ClassifyOutcome<S::Response>,
+        K: Replay<Req> + ClassifyOutcome<S::Response>,
         M: ErrorMode<S::Error>,
     {
         begin(&mut self.inner, &self.shared, (self.options.as_ref(), Some(deadline)), request)
@@ -116,7 +113,7 @@ pub(crate) fn begin<S, Req, K, B, M>(
 ) -> ResponseFuture<S, Req, K, B, M>
 where
     S: Service<K::Attempt> + Clone,
-    K: Replay<Req> + Hedgeable<Req> + ClassifyOutcome<S::Response>,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
     B: Budget,
     M: ErrorMode<S::Error>,
 {
@@ -137,7 +134,7 @@ where
         if let (Some(observer), true) = (&settings.observer, opening.hedges()) {
             let reason = StopReason::DeadlineExceeded;
             let event = Event::GaveUp { attempts: 0, reason };
-            observer.on_event(&settings.protocol.target(&request), &event);
+            observer.on_event(&settings.protocol.destination_of(K::view(&request)), &event);
         }
         return ResponseFuture::late(late);
     }
@@ -146,7 +143,7 @@ where
         settings.protocol.keep(request, opening.added(), &mut kept)
     } else {
         if earns || counts {
-            target = Some(settings.protocol.target(&request).into());
+            target = Some(settings.protocol.destination_of(K::view(&request)).into());
         }
         settings.protocol.pass(request, opening.added())
     };

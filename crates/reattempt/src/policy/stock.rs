@@ -28,7 +28,9 @@ use crate::call::errors::chain;
 use crate::call::progress::{FailedAttempt, Progress, conclude};
 use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
-use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, Saved, host, sealed, witness};
+use crate::protocol::{
+    AttemptNumber, ClassifyOutcome, Http, RequestProtocol, Saved, sealed, witness,
+};
 
 /// A [`RetryPolicy`] for tower's own `tower::retry::RetryLayer`, made by [`RetryPolicy::stock`].
 ///
@@ -175,17 +177,15 @@ where
             None => {
                 let settings = &*self.policy.settings;
                 let mut context =
-                    CallContext::new(settings, settings.protocol.terms_of(request), None);
-                let (method, headers) = (request.method(), request.headers());
-                context.set_safety(settings.protocol.safety_of_head(method, headers));
+                    CallContext::new(settings, settings.protocol.terms(request.view()), None);
+                context.set_safety(settings.protocol.retry_safety(request.view()));
                 let keeps = context.keeps(&settings.limits);
                 if keeps {
                     context.started = Some(Instant::now());
                 }
                 self.call = StockCall { context: Some(context), ..StockCall::default() };
                 if settings.counts_calls {
-                    let (protocol, head) = (&settings.protocol, request.headers());
-                    let destination = protocol.destination_of(request.uri(), || host(head));
+                    let destination = settings.protocol.destination_of(request.view());
                     self.call.counted = Mutex::new(settings.budget.on_start(&destination));
                 }
                 if !keeps {
@@ -232,8 +232,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         let refused = protocol.refusal(outcome);
         let classification =
             protocol.classify_outcome(outcome, context.options.as_ref(), Some(&*request));
-        let destination =
-            protocol.destination_of(request.uri(), || host(request.headers())).into_owned();
+        let destination = protocol.destination_of(request.view()).into_owned();
         let stop = match classification.verdict.failure() {
             None if classification.verdict == Verdict::Success => StopReason::Succeeded,
             None => StopReason::Permanent,
@@ -342,8 +341,8 @@ impl<B> Saved for Request<ReplayBody<B>> {
         self.body().was_polled()
     }
 
-    fn view(&self) -> Option<RequestView<'_>> {
-        Some(self.into())
+    fn view(&self) -> RequestView<'_> {
+        self.into()
     }
 }
 

@@ -1,16 +1,12 @@
 //! The protocol for requests that are `Clone`: a function classifies the outcomes.
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::future::{Ready, ready};
 
 use reattempt_core::Classification;
 
-use super::{
-    Added, ClassifyOutcome, NextAttempt, Origin, Protocol, Replay, RetrySafety, Saved, errors,
-    proof,
-};
+use super::{Added, ClassifyOutcome, NextAttempt, Origin, Protocol, Replay, Saved, errors, proof};
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
 use crate::call::timed_out::{RefusedResponse, TimedOut};
@@ -55,18 +51,6 @@ impl<Request: Clone, C: Send + Sync + 'static> Replay<Request> for CloneRequest<
     type Saved = SavedClone<Request>;
     type Rest = Request;
 
-    fn has_no_terms(&self, _: &Request) -> bool {
-        true
-    }
-
-    fn retry_safety(&self, _: &SavedClone<Request>) -> RetrySafety {
-        RetrySafety { may_retry: true, repeatable: true, keyed: false }
-    }
-
-    fn target<'a>(&self, _: &'a Request) -> Cow<'a, str> {
-        "".into()
-    }
-
     fn pass(&self, request: Request, _: Added<'_>) -> Request {
         request
     }
@@ -84,10 +68,6 @@ impl<Request: Clone, C: Send + Sync + 'static> Replay<Request> for CloneRequest<
     fn again(&self, kept: &mut Option<SavedClone<Request>>, next: NextAttempt) -> Option<Request> {
         let attempt = if next.last { kept.take() } else { kept.clone() };
         attempt.map(|kept| kept.0)
-    }
-
-    fn destination<'a>(&self, _: &'a SavedClone<Request>) -> Cow<'a, str> {
-        "".into()
     }
 
     fn split(&self, attempt: Request) -> ((), Request) {

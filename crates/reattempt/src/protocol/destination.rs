@@ -2,46 +2,11 @@
 
 use std::borrow::Cow;
 
-use http::Uri;
+use http::header::HOST;
 use http::uri::Authority;
 use reattempt_control::bounded_name;
-use reattempt_replay::SavedHead;
 
-use super::Http;
-
-impl Http {
-    /// Returns the destination of a request for `uri`.
-    #[inline]
-    pub(crate) fn destination_of<'a>(
-        &self,
-        uri: &'a Uri,
-        host: impl FnOnce() -> Option<&'a [u8]>,
-    ) -> Cow<'a, str> {
-        bounded(match &self.destination {
-            Some(destination) => destination(uri),
-            None => {
-                let authority = uri.authority().map(Authority::as_str);
-                let host = || self.by_host.then(host).flatten();
-                default_destination(uri.scheme_str(), authority, || None, host)
-            }
-        })
-    }
-
-    /// Returns the destination of a saved request.
-    pub(crate) fn destination_of_saved<'a>(&self, head: &'a SavedHead) -> Cow<'a, str> {
-        bounded(match &self.destination {
-            Some(destination) => {
-                head.uri().map_or("".into(), |uri| destination(&uri).into_owned().into())
-            }
-            None => {
-                let (scheme, authority) = head.scheme_and_authority();
-                let host =
-                    || self.by_host.then(|| head.values(&http::header::HOST).next()).flatten();
-                default_destination(scheme, authority, || head.origin(), host)
-            }
-        })
-    }
-}
+use crate::call::request_view::RequestView;
 
 /// Returns the destination under which state is kept, or the hash of a long one.
 #[inline]
@@ -52,38 +17,38 @@ pub(super) fn bounded(destination: Cow<'_, str>) -> Cow<'_, str> {
     destination
 }
 
-/// Returns the default destination: the authority of the target, or else `host`. It begins with the scheme unless that
-/// is http, because https may be another server. `origin` is scheme and authority in one text, if there is one.
+/// Returns the default destination: the authority of the target, or else the `Host` field if `by_host` is set. It
+/// begins with the scheme unless that is http, because https may be another server.
 #[inline]
-fn default_destination<'a>(
-    scheme: Option<&str>,
-    authority: Option<&'a str>,
-    origin: impl FnOnce() -> Option<&'a str>,
-    host: impl FnOnce() -> Option<&'a [u8]>,
-) -> Cow<'a, str> {
-    match (scheme, authority) {
-        (None | Some("" | "http"), Some(authority)) => normal(authority, scheme),
-        _ => with_scheme(scheme, authority, origin, host),
+pub(super) fn default_destination(request: RequestView<'_>, by_host: bool) -> Cow<'_, str> {
+    match request.scheme_and_authority() {
+        (scheme @ (None | Some("" | "http")), Some(authority)) => normal(authority, scheme),
+        (scheme, authority) => with_scheme(request, scheme, authority, by_host),
     }
 }
 
 #[inline(never)]
 fn with_scheme<'a>(
+    request: RequestView<'a>,
     scheme: Option<&str>,
     authority: Option<&'a str>,
-    origin: impl FnOnce() -> Option<&'a str>,
-    host: impl FnOnce() -> Option<&'a [u8]>,
+    by_host: bool,
 ) -> Cow<'a, str> {
     match (scheme, authority) {
         (None, Some(authority)) => normal(authority, None),
-        (Some(scheme), Some(authority)) => match (normal(authority, Some(scheme)), origin()) {
-            (Cow::Borrowed(_), Some(origin)) => origin.into(),
-            (normal, _) => format!("{scheme}://{normal}").into(),
-        },
-        (_, None) => match host().and_then(|host| Authority::try_from(host).ok()) {
-            Some(authority) => normal(authority.as_str(), scheme).into_owned().into(),
-            None => "".into(),
-        },
+        (Some(scheme), Some(authority)) => {
+            match (normal(authority, Some(scheme)), request.origin()) {
+                (Cow::Borrowed(_), Some(origin)) => origin.into(),
+                (normal, _) => format!("{scheme}://{normal}").into(),
+            }
+        }
+        (_, None) => {
+            let host = by_host.then(|| request.value(&HOST)).flatten();
+            match host.and_then(|host| Authority::try_from(host).ok()) {
+                Some(authority) => normal(authority.as_str(), scheme).into_owned().into(),
+                None => "".into(),
+            }
+        }
     }
 }
 

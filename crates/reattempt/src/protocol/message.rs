@@ -6,16 +6,16 @@ use std::fmt;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Extensions, HeaderMap, HeaderValue, Method, Request, Response};
+use http::{Extensions, HeaderMap, Method, Request, Response};
 use http_body::Body;
 use reattempt_core::{Classification, StopReason, Verdict};
-use reattempt_http::{IDEMPOTENCY_KEY, new_idempotency_key};
+use reattempt_http::{IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key};
 use reattempt_replay::{ReplayBody, ReplayLimits, ReplayWatch, SavedHead};
 use tower::BoxError;
 
 use super::{
-    Added, AttemptKind, AttemptNumber, ClassifyOutcome, DrainBody, Http, NestedMarker, NextAttempt,
-    Origin, Replay, RequestTerms, RetrySafety, Saved, proof, witness,
+    Added, AttemptKind, AttemptNumber, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin,
+    Replay, RequestProtocol, Saved, proof, witness,
 };
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
@@ -80,11 +80,6 @@ where
         }
         Some(attempt)
     }
-
-    /// Returns the destination of the request.
-    pub(crate) fn destination(&self, http: &Http) -> Cow<'_, str> {
-        http.destination_of_saved(&self.head)
-    }
 }
 
 impl<B> Saved for SavedRequest<B> {
@@ -102,7 +97,7 @@ impl<B> Saved for SavedRequest<B> {
         self.body.as_ref().is_some_and(ReplayBody::was_polled)
     }
 
-    fn view(&self) -> Option<RequestView<'_>> {
+    fn view(&self) -> RequestView<'_> {
         RequestView::of_saved(&self.head)
     }
 
@@ -120,11 +115,6 @@ impl<B> Saved for SavedRequest<B> {
     fn watch_first(&self) -> Option<ReplayWatch> {
         self.body.as_ref().map(ReplayBody::watch_first)
     }
-}
-
-/// The `Host` field, for requests whose URI has no authority.
-pub(crate) fn host(headers: &HeaderMap) -> Option<&[u8]> {
-    headers.get(http::header::HOST).map(HeaderValue::as_bytes)
 }
 
 #[cold]
@@ -145,7 +135,7 @@ impl Http {
         if body.is_end_stream() {
             return Cow::Borrowed(&self.replay);
         }
-        let destination = || self.destination_of(&head.uri, || host(&head.headers));
+        let destination = || self.destination_of(RequestView::of_parts(head));
         self.replay.for_call(&body.size_hint(), destination)
     }
 }
@@ -192,31 +182,6 @@ impl Added<'_> {
     }
 }
 
-impl Http {
-    /// Reads what a caller put into the extensions of a request, and what a rule has for it.
-    #[inline]
-    pub(crate) fn terms_of<B>(&self, request: &Request<B>) -> RequestTerms {
-        let of_rule = self.options_by_rule(request);
-        RequestTerms { of_rule, ..terms_of(request.extensions()) }
-    }
-}
-
-#[inline]
-fn terms_of(extensions: &Extensions) -> RequestTerms {
-    if extensions.is_empty() {
-        return RequestTerms::default();
-    }
-    let deadline = extensions.get::<Deadline>().copied();
-    RequestTerms {
-        options: extensions.get::<CallOptions>().cloned(),
-        of_rule: None,
-        deadline,
-        existing_deadline: deadline,
-        outer: extensions.get::<NestedMarker>().cloned(),
-        strip: false,
-    }
-}
-
 #[diagnostic::do_not_recommend]
 impl<B> Replay<Request<B>> for Http
 where
@@ -228,46 +193,11 @@ where
     type Rest = ReplayBody<B>;
 
     #[inline]
-    fn has_no_terms(&self, request: &Request<B>) -> bool {
-        request.extensions().is_empty()
-            && request.method() != Method::CONNECT
-            && !self.replay.keeps_nothing()
-    }
-
-    fn only_forbids(&self, request: &Request<B>) -> bool {
-        match request.extensions().get() {
-            Some(options) => CallOptions::only_forbids(options),
-            None => self.replay.keeps_nothing() && !request.body().is_end_stream(),
-        }
-    }
-
-    #[inline]
-    fn terms(&self, request: &Request<B>) -> RequestTerms {
-        self.terms_of(request)
-    }
-
     fn cannot_save(&self, request: &Request<B>) -> Option<StopReason> {
         let connect = request.method() == Method::CONNECT;
         let nothing = self.replay.keeps_nothing() && !request.body().is_end_stream();
         let unkept = nothing.then_some(StopReason::BodyNotKept);
         connect.then_some(StopReason::Forbidden).or(unkept)
-    }
-
-    fn may_change(&self, request: &Request<B>) -> bool {
-        !request.headers().contains_key(http::header::UPGRADE)
-    }
-
-    #[inline]
-    fn needs_key(&self, request: &Request<B>) -> bool {
-        Http::needs_key(self, request.method(), request.headers())
-    }
-
-    fn retry_safety(&self, kept: &SavedRequest<B>) -> RetrySafety {
-        self.safety_of_saved(&kept.head)
-    }
-
-    fn target<'a>(&self, request: &'a Request<B>) -> Cow<'a, str> {
-        self.destination_of(request.uri(), || host(request.headers()))
     }
 
     fn pass(&self, request: Request<B>, added: Added<'_>) -> Self::Attempt {
@@ -287,7 +217,8 @@ where
         kept: &mut Option<Self::Saved>,
     ) -> Self::Attempt {
         let (mut head, body) = request.into_parts();
-        let repeatable = added.key || self.may_repeat(&head.method, &head.headers);
+        let trusts_key = || self.trust_keys && is_repeatable(&head.method, &head.headers);
+        let repeatable = added.key || head.method.is_idempotent() || trusts_key();
         let notes_polls = self.redirects.is_none() && (added.once || !repeatable);
         let limits = self.limits_of(&head, &body);
         let saved = added.saved_with(&mut head);
@@ -305,10 +236,6 @@ where
     /// Forgets that the body was polled: only the attempt before may have done so.
     fn refresh(&self, attempt: &mut Self::Attempt, _: Option<Deadline>) {
         attempt.body().forget_polls();
-    }
-
-    fn destination<'a>(&self, kept: &'a Self::Saved) -> Cow<'a, str> {
-        kept.destination(self)
     }
 
     fn split(&self, attempt: Self::Attempt) -> (Parts, Self::Rest) {

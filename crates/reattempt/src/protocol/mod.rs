@@ -6,10 +6,10 @@
 //! | trait | content |
 //! |---|---|
 //! | [`Protocol`] | a protocol with its settings |
+//! | [`RequestProtocol`], [`ReadRequest`] | answer every fact of a request, from one view of it |
 //! | [`Replay`] | turns a request into its first attempt and a saved form, and that into further attempts |
 //! | [`ClassifyOutcome`] | reads outcomes, and drains the responses that are refused |
 
-use std::borrow::Cow;
 use std::error::Error;
 
 use reattempt_core::guard::Refused;
@@ -38,6 +38,7 @@ mod cloned;
 mod destination;
 pub(crate) mod drain_body;
 mod errors;
+mod facts;
 pub(crate) mod failed;
 pub(crate) mod message;
 pub(crate) mod proof;
@@ -58,8 +59,8 @@ pub use attempt::{Added, AttemptKind, NextAttempt};
 pub use cloned::{CloneRequest, SavedClone};
 pub(crate) use drain_body::DrainBody;
 pub(crate) use errors::{is_refused_here, not_sent, refusal_in, verdict_of_error};
+pub use facts::{ReadRequest, RequestProtocol};
 pub use message::SavedRequest;
-pub(crate) use message::host;
 pub(crate) use setters::message_setters;
 pub(crate) use settings::Http;
 #[doc(hidden)]
@@ -77,7 +78,7 @@ impl sealed::Sealed for SavedReqwest {}
     message = "this retry policy cannot carry a request of type `{Request}`",
     note = "`RetryPolicy::http()` carries `http::Request<B>` where `B: http_body::Body<Data = Bytes> + Send`, and `reqwest::Request` with the feature `reqwest`; a policy of another protocol carries the requests of that protocol; `RetryPolicy::cloned(…)` carries any `Clone` request"
 )]
-pub trait Replay<Request>: Protocol {
+pub trait Replay<Request>: ReadRequest<Request> {
     /// The inner service's request type.
     type Attempt;
     /// The saved form of a request, for further attempts.
@@ -85,59 +86,13 @@ pub trait Replay<Request>: Protocol {
     /// An attempt without its head.
     type Rest;
 
-    /// Returns `true` if a new request may be kept as it is, and its caller has set no option.
-    #[doc(hidden)]
-    fn has_no_terms(&self, request: &Request) -> bool;
-
-    /// Returns `true` if a new request is not to be retried and its caller has set no other option.
-    #[doc(hidden)]
-    fn only_forbids(&self, request: &Request) -> bool {
-        let _ = request;
-        false
-    }
-
-    /// Reads the options of the call from its request.
-    #[doc(hidden)]
-    fn terms(&self, request: &Request) -> RequestTerms {
-        let _ = request;
-        RequestTerms::default()
-    }
-
     /// Returns the reason for which a new request cannot be kept, if there is one.
     #[doc(hidden)]
+    #[inline]
     fn cannot_save(&self, request: &Request) -> Option<StopReason> {
         let _ = request;
         None
     }
-
-    /// Returns `true` if anything may be added to a new request.
-    #[doc(hidden)]
-    fn may_change(&self, request: &Request) -> bool {
-        let _ = request;
-        true
-    }
-
-    /// Returns `true` if a new request that is kept is to be given an idempotency key.
-    #[doc(hidden)]
-    fn needs_key(&self, request: &Request) -> bool {
-        let _ = request;
-        false
-    }
-
-    /// Returns whether a kept request may be retried, and repeated. Called after the first failure.
-    #[doc(hidden)]
-    fn retry_safety(&self, kept: &Self::Saved) -> RetrySafety;
-
-    /// Returns the path that names the method of a new request, if the protocol has methods.
-    #[doc(hidden)]
-    fn path<'a>(&self, request: &'a Request) -> &'a str {
-        let _ = request;
-        ""
-    }
-
-    /// Returns the destination of a request that is not saved yet.
-    #[doc(hidden)]
-    fn target<'a>(&self, request: &'a Request) -> Cow<'a, str>;
 
     /// Returns the only attempt of a request of which nothing is kept.
     #[doc(hidden)]
@@ -162,10 +117,6 @@ pub trait Replay<Request>: Protocol {
     fn refresh(&self, attempt: &mut Self::Attempt, deadline: Option<Deadline>) {
         let _ = (attempt, deadline);
     }
-
-    /// Returns the destination of a saved request: the key of the budget.
-    #[doc(hidden)]
-    fn destination<'a>(&self, kept: &'a Self::Saved) -> Cow<'a, str>;
 
     /// Takes the head off an attempt, for a hook.
     #[doc(hidden)]
@@ -196,9 +147,10 @@ pub trait Saved: sealed::Sealed {
         false
     }
 
-    /// Returns a view of the head, if the request is one of HTTP.
-    fn view(&self) -> Option<RequestView<'_>> {
-        None
+    /// Returns a view of the head.
+    #[doc(hidden)]
+    fn view(&self) -> RequestView<'_> {
+        RequestView::HEADLESS
     }
 
     /// Stops the readers of earlier attempts, which are over.
@@ -217,6 +169,11 @@ pub trait Saved: sealed::Sealed {
     fn watch_first(&self) -> Option<ReplayWatch> {
         None
     }
+}
+
+/// Returns a view of the request for classifiers, if it was saved.
+pub(crate) fn known(saved: Option<&impl Saved>) -> Option<RequestView<'_>> {
+    saved?.view().known()
 }
 
 /// The inverse of [`Replay`]: the request type that becomes attempts of type `Attempt`.

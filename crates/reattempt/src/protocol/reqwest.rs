@@ -11,10 +11,9 @@ use reattempt_http::{IDEMPOTENCY_KEY, new_idempotency_key};
 use reattempt_replay::{ReplayBody, ReplayCharge, ReplayWatch};
 use reqwest::{Body, Request, Response, Url};
 
-use super::destination::bounded;
 use super::{
-    Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, Replay, RequestTerms,
-    RetrySafety, Saved, is_refused_here, proof,
+    Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, Replay, RequestProtocol, Saved,
+    is_refused_here, proof,
 };
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
@@ -81,8 +80,8 @@ impl Saved for SavedReqwest {
         self.body.stream().is_some_and(ReplayBody::source_failed)
     }
 
-    fn view(&self) -> Option<RequestView<'_>> {
-        Some(RequestView::from(&self.request))
+    fn view(&self) -> RequestView<'_> {
+        RequestView::from(&self.request)
     }
 
     fn supersede(&self) {
@@ -105,33 +104,8 @@ impl Replay<Request> for Http {
     type Saved = SavedReqwest;
     type Rest = Request;
 
-    fn has_no_terms(&self, request: &Request) -> bool {
-        request.method() != http::Method::CONNECT
-    }
-
-    fn terms(&self, request: &Request) -> RequestTerms {
-        RequestTerms { of_rule: self.options_by_rule(request), ..RequestTerms::default() }
-    }
-
     fn cannot_save(&self, request: &Request) -> Option<StopReason> {
         (request.method() == http::Method::CONNECT).then_some(StopReason::Forbidden)
-    }
-
-    fn needs_key(&self, request: &Request) -> bool {
-        Http::needs_key(self, request.method(), request.headers())
-    }
-
-    fn retry_safety(&self, kept: &SavedReqwest) -> RetrySafety {
-        self.safety_of_head(kept.request.method(), kept.request.headers())
-    }
-
-    fn target<'a>(&self, request: &'a Request) -> Cow<'a, str> {
-        if self.destination.is_some()
-            && let Ok(uri) = request.url().as_str().parse()
-        {
-            return self.destination_of(&uri, || None).into_owned().into();
-        }
-        bounded(origin(request.url()))
     }
 
     fn pass(&self, request: Request, _: Added<'_>) -> Request {
@@ -150,7 +124,7 @@ impl Replay<Request> for Http {
         let bytes = request.body().map_or(Some(0), |body| body.as_bytes().map(<[u8]>::len));
         let limits = match request.body() {
             Some(body) if bytes != Some(0) => {
-                self.replay.for_call(&body.size_hint(), || self.target(&request))
+                self.replay.for_call(&body.size_hint(), || self.destination_of((&request).into()))
             }
             _ => Cow::Borrowed(&self.replay),
         };
@@ -195,10 +169,6 @@ impl Replay<Request> for Http {
             SavedBody::Lost => return None,
         }
         Some(request)
-    }
-
-    fn destination<'a>(&self, kept: &'a SavedReqwest) -> Cow<'a, str> {
-        self.target(&kept.request)
     }
 
     fn split(&self, attempt: Request) -> (Parts, Request) {
@@ -282,22 +252,4 @@ fn copy_of_bodiless(request: &Request) -> Request {
     request
         .try_clone()
         .unwrap_or_else(|| Request::new(request.method().clone(), request.url().clone()))
-}
-
-/// Returns host and port as they stand in the URL, behind the scheme where that is not http. The dot of an absolute
-/// name is left out.
-fn origin(url: &Url) -> Cow<'_, str> {
-    let (text, scheme) = (url.as_str(), url.scheme());
-    let start = if scheme == "http" { "http://".len() } else { 0 };
-    let host = url.host_str().unwrap_or_default();
-    let relative = host.strip_suffix('.').unwrap_or(host);
-    if url.username().is_empty() && url.password().is_none() && relative == host {
-        let host = scheme.len() + "://".len();
-        let rest = text.get(host..).unwrap_or_default();
-        let end = host + rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        return text.get(start..end).unwrap_or_default().into();
-    }
-    let scheme = text.get(start..scheme.len() + "://".len()).unwrap_or_default();
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    format!("{scheme}{relative}{port}").into()
 }

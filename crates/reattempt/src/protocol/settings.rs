@@ -6,13 +6,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use http::{Extensions, HeaderMap, Method, StatusCode, Uri};
+use http::{Extensions, HeaderMap, StatusCode, Uri};
 use reattempt_core::guard::Quota;
 use reattempt_core::{Classification, Failure, Verdict, Warning};
-use reattempt_http::{Hints, is_head_repeatable, is_repeatable, reset_reason, verdict_of_status};
-use reattempt_replay::{ReplayLimits, SavedHead};
+use reattempt_http::{Hints, reset_reason, verdict_of_status};
+use reattempt_replay::ReplayLimits;
 
-use super::{Outcome, Protocol, RetrySafety, Saved, errors, not_sent, proof};
+use super::{Outcome, Protocol, Saved, errors, known, not_sent, proof};
 use crate::call::options::CallOptions;
 use crate::call::options::{SharedClassifier, chained};
 use crate::call::request_view::RequestView;
@@ -20,9 +20,6 @@ use crate::error_mode::OwnError;
 
 /// More than an error page has, and less than a new connection costs.
 const DRAIN_LIMIT: u64 = 16 * 1024;
-
-/// The number of different names that a map of headers can hold.
-const MOST_HEADERS: usize = 24_576;
 
 /// The reason of RFC 9113 §7 by which a server refuses a stream.
 const REFUSED_STREAM: u32 = 7;
@@ -86,7 +83,7 @@ pub struct Http {
     pub(crate) refused_stream_is_proof: bool,
     statuses: Vec<(StatusCode, Verdict)>,
     classifier: Option<SharedClassifier>,
-    options_for: Option<OptionsFor>,
+    pub(super) options_for: Option<OptionsFor>,
 }
 
 impl Default for Http {
@@ -151,55 +148,9 @@ impl Http {
         });
     }
 
-    /// Returns the options that a rule has for this request.
-    #[inline]
-    pub(crate) fn options_by_rule<'a>(
-        &self,
-        request: impl Into<RequestView<'a>>,
-    ) -> Option<CallOptions> {
-        self.options_for.as_ref()?(request.into())
-    }
-
-    /// Returns `true` if no rule gives options to requests.
-    #[inline]
-    pub(crate) fn has_no_rule(&self) -> bool {
-        self.options_for.is_none()
-    }
-
     #[inline]
     pub(crate) fn has_no_classifier(&self) -> bool {
         self.classifier.is_none()
-    }
-
-    /// Returns `true` if a request is to be given an idempotency key, and has room for it.
-    #[inline]
-    pub(crate) fn needs_key(&self, method: &Method, headers: &HeaderMap) -> bool {
-        self.generate_keys
-            && headers.keys_len() < MOST_HEADERS
-            && !is_repeatable(method, headers)
-            && !headers.contains_key(http::header::UPGRADE)
-    }
-
-    /// Returns `true` if a request may be repeated, because of its method or of a key that it came with.
-    #[inline]
-    pub(crate) fn may_repeat(&self, method: &Method, headers: &HeaderMap) -> bool {
-        method.is_idempotent() || (self.trust_keys && is_repeatable(method, headers))
-    }
-
-    /// Returns whether a request with this head may be retried, and whether it may be repeated.
-    pub(crate) fn safety_of_head(&self, method: &Method, headers: &HeaderMap) -> RetrySafety {
-        let upgrades = headers.contains_key(http::header::UPGRADE);
-        RetrySafety::of_message(method, upgrades, || self.may_repeat(method, headers))
-    }
-
-    /// Returns the safety of a saved request.
-    pub(crate) fn safety_of_saved(&self, head: &SavedHead) -> RetrySafety {
-        let upgrades = head.contains(&http::header::UPGRADE);
-        let keyed = || self.trust_keys && is_head_repeatable(head);
-        match head.method() {
-            Some(method) => RetrySafety::of_message(&method, upgrades, keyed),
-            None => RetrySafety { may_retry: false, repeatable: false, keyed: false },
-        }
     }
 
     /// Returns `true` if a status is a success by the table alone.
@@ -225,7 +176,7 @@ impl Http {
         if self.is_plain_success(status, options) {
             return Judged { classification: Verdict::Success.into(), overridden: false };
         }
-        self.classify_in_detail(status, headers, options, saved.and_then(Saved::view))
+        self.classify_in_detail(status, headers, options, known(saved))
     }
 
     /// Classifies a response that is not simply a success by the table.
@@ -273,7 +224,7 @@ impl Http {
         if errors::refusal_in(error).is_some() {
             return Judged { classification: not_sent(), overridden: false };
         }
-        let outcome = Outcome::of_error(error).with_request(saved.and_then(Saved::view));
+        let outcome = Outcome::of_error(error).with_request(known(saved));
         let custom = self.custom(outcome, options);
         let of_table = || self.with_accepted_proof(errors::verdict_of_error(error), error).into();
         Judged { classification: custom.unwrap_or_else(of_table), overridden: custom.is_some() }
@@ -321,16 +272,6 @@ fn with_status(verdict: Verdict, status: StatusCode) -> Verdict {
         Verdict::Transient(failure) => Verdict::Transient(named(failure)),
         Verdict::NotProcessed(failure) => Verdict::NotProcessed(named(failure)),
         verdict => verdict,
-    }
-}
-
-impl RetrySafety {
-    fn of_message(method: &Method, upgrades: bool, repeatable: impl FnOnce() -> bool) -> Self {
-        // An idempotent method needs no key. Any other request is repeatable by its key alone.
-        let idempotent = method.is_idempotent();
-        let keyed = !idempotent && repeatable();
-        let may_retry = method != Method::CONNECT && !upgrades;
-        Self { may_retry, repeatable: idempotent || keyed, keyed }
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use http::Extensions;
 
 use super::AttemptNumber;
+use crate::call::request_view::RequestView;
 
 /// The fallback's share of the witness in its request.
 #[derive(Debug, Clone, Default)]
@@ -24,8 +25,8 @@ impl Testimony {
     /// Puts the witness into the extensions of a request, unless a fallback outside has done so. It proves nothing
     /// about a further attempt of a retry layer outside, because an earlier one may have been processed.
     pub(crate) fn call(extensions: &mut Extensions) -> Self {
-        if let Some(this) = Self::of(extensions) {
-            return this;
+        if let Some(witness) = extensions.get::<Witness>() {
+            return witness.0.clone();
         }
         let this = match extensions.get::<AttemptNumber>() {
             Some(_) => Self::void(),
@@ -42,9 +43,9 @@ impl Testimony {
         this
     }
 
-    /// Returns the testimony of the witness in these extensions.
-    pub(crate) fn of(extensions: &Extensions) -> Option<Self> {
-        extensions.get::<Witness>().map(|witness| witness.0.clone())
+    /// Returns the testimony of the witness in a request, if a fallback around the layer has put one there.
+    pub(crate) fn of(request: RequestView<'_>) -> Option<Self> {
+        request.extension::<Witness>().map(|witness| witness.0.clone())
     }
 
     /// Records that a guard has refused the request.

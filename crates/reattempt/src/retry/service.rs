@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use reattempt_core::{Budget, Schedule, SentAt};
+use reattempt_core::{Budget, Schedule, SentAt, StopReason};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -152,11 +152,17 @@ impl Plan {
         if !settings.plain {
             return Self::Full;
         }
-        let plain = protocol.has_no_terms(request);
+        let view = K::view(request);
+        let cannot_save = protocol.cannot_save(request);
+        let plain = protocol.has_no_terms(view) && cannot_save.is_none();
         if plain && !never {
             return Self::Plain;
         }
-        let never = plain || protocol.only_forbids(request);
+        let never = plain
+            || match view.extension() {
+                Some(options) => protocol.only_forbids(options),
+                None => cannot_save == Some(StopReason::BodyNotKept),
+            };
         let passes = never && !M::INTERRUPTS && settings.learns_nothing();
         if passes { Self::Pass } else { Self::Full }
     }
@@ -208,7 +214,7 @@ where
             protocol.keep(request, start.added(), &mut kept)
         } else {
             if settings.observer.is_some() || settings.counts_calls || !settings.budget.is_full() {
-                target = Some(protocol.target(&request).into());
+                target = Some(protocol.destination_of(K::view(&request)).into());
             }
             protocol.pass(request, start.added())
         };

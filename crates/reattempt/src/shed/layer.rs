@@ -10,15 +10,15 @@ use tower_layer::Layer;
 
 use super::{Gauge, Shed};
 use crate::error_mode::BoxedError;
-use crate::guard::{GuardLayer, GuardProtocol};
-use crate::protocol::Http;
+use crate::guard::GuardLayer;
+use crate::protocol::{Http, RequestProtocol};
 
 /// A layer that guards a server, and responds to the calls that the guard refuses.
 ///
 /// All requests share one state of the guard, in all clones of the layer and all services that it makes.
 pub struct ShedLayer<G, K = Http, M = BoxedError>
 where
-    K: GuardProtocol,
+    K: RequestProtocol,
 {
     guards: GuardLayer<G, K, M>,
     gauge: Arc<Gauge>,
@@ -36,13 +36,13 @@ impl<G: Guard> ShedLayer<G> {
     }
 }
 
-impl<G: Guard, K: GuardProtocol, M> ShedLayer<G, K, M> {
+impl<G: Guard, K: RequestProtocol, M> ShedLayer<G, K, M> {
     pub(crate) fn new(guards: GuardLayer<G, K, M>) -> Self {
         Self { guards: guards.before_server(), gauge: Arc::new(Gauge::new()) }
     }
 }
 
-impl<S, G, K: GuardProtocol + Clone, M> Layer<S> for ShedLayer<G, K, M> {
+impl<S, G, K: RequestProtocol + Clone, M> Layer<S> for ShedLayer<G, K, M> {
     type Service = Shed<S, G, K, M>;
 
     fn layer(&self, inner: S) -> Self::Service {
@@ -50,13 +50,13 @@ impl<S, G, K: GuardProtocol + Clone, M> Layer<S> for ShedLayer<G, K, M> {
     }
 }
 
-impl<G, K: GuardProtocol + Clone, M> Clone for ShedLayer<G, K, M> {
+impl<G, K: RequestProtocol + Clone, M> Clone for ShedLayer<G, K, M> {
     fn clone(&self) -> Self {
         Self { guards: self.guards.clone(), gauge: Arc::clone(&self.gauge) }
     }
 }
 
-impl<G: fmt::Debug, K: GuardProtocol + fmt::Debug, M> fmt::Debug for ShedLayer<G, K, M> {
+impl<G: fmt::Debug, K: RequestProtocol + fmt::Debug, M> fmt::Debug for ShedLayer<G, K, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ShedLayer")
             .field("guards", &self.guards)

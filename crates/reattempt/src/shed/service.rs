@@ -10,8 +10,8 @@ use tower_service::Service;
 
 use super::{Gauge, ResponseFuture, ShedProtocol};
 use crate::error_mode::{BoxedError, ErrorMode};
-use crate::guard::{Guardable, Guarded};
-use crate::protocol::Http;
+use crate::guard::Guarded;
+use crate::protocol::{Http, ReadRequest};
 
 /// A server that sheds load, made by [`ShedLayer`](super::ShedLayer).
 pub struct Shed<S, G, K = Http, M = BoxedError> {
@@ -23,7 +23,7 @@ impl<S, A, G, K, M> Service<Request<A>> for Shed<S, G, K, M>
 where
     S: Service<Request<A>> + Clone,
     G: Guard,
-    K: Guardable<Request<A>> + ShedProtocol<S::Response, S::Error, M>,
+    K: ReadRequest<Request<A>> + ShedProtocol<S::Response, S::Error, M>,
     M: ErrorMode<S::Error>,
 {
     type Response = K::Shed<G>;

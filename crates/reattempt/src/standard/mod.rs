@@ -72,10 +72,10 @@
 use reattempt_control::RetryBudget;
 use reattempt_schedule_exponential::Exponential;
 
-use crate::guard::{GuardProtocol, Guarded};
+use crate::guard::Guarded;
 use crate::hedge::{Hedge, HedgePolicy};
 use crate::policy::RetryPolicy;
-use crate::protocol::Http;
+use crate::protocol::{Http, RequestProtocol};
 use crate::retry::service::Retry;
 
 mod layer;
@@ -91,8 +91,8 @@ pub use service::Standard;
 /// The protocol is the second parameter.
 pub type StandardClient<C, K = Http> = Standard<
     Retry<
-        Guarded<C, StandardGuards, K, <K as GuardProtocol>::Errors>,
-        RetryPolicy<K, Exponential, RetryBudget, <K as GuardProtocol>::Errors>,
+        Guarded<C, StandardGuards, K, <K as RequestProtocol>::Errors>,
+        RetryPolicy<K, Exponential, RetryBudget, <K as RequestProtocol>::Errors>,
     >,
 >;
 
@@ -100,7 +100,7 @@ pub type StandardClient<C, K = Http> = Standard<
 /// part has its default.
 pub type StandardHedgedClient<C, K = Http> = Standard<
     Hedge<
-        Guarded<C, StandardGuards, K, <K as GuardProtocol>::Errors>,
-        HedgePolicy<K, RetryBudget, <K as GuardProtocol>::Errors>,
+        Guarded<C, StandardGuards, K, <K as RequestProtocol>::Errors>,
+        HedgePolicy<K, RetryBudget, <K as RequestProtocol>::Errors>,
     >,
 >;

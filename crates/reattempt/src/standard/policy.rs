@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use reattempt_core::{Budget, ConfigError, Schedule, Warning};
 
-use crate::guard::GuardProtocol;
 use crate::hedge::{Hedge, HedgePolicy};
 use crate::policy::RetryPolicy;
+use crate::protocol::RequestProtocol;
 use crate::protocol::sealed::Sealed;
 use crate::retry::service::Retry;
 
 /// A policy for the attempts of the standard stack: [`RetryPolicy`] or [`HedgePolicy`]. Sealed.
 pub trait AttemptPolicy: Sealed + Clone {
     /// The protocol of the requests.
-    type Protocol: GuardProtocol + Clone;
+    type Protocol: RequestProtocol + Clone;
     /// The error mode of the calls.
     type Errors;
     /// The client `C` with calls that follow the policy.
@@ -36,12 +36,12 @@ pub trait AttemptPolicy: Sealed + Clone {
     fn max_elapsed(&self) -> Option<Duration>;
 }
 
-impl<K: GuardProtocol, D: Schedule, B, M> Sealed for RetryPolicy<K, D, B, M> {}
-impl<K: GuardProtocol, B, M> Sealed for HedgePolicy<K, B, M> {}
+impl<K: RequestProtocol, D: Schedule, B, M> Sealed for RetryPolicy<K, D, B, M> {}
+impl<K: RequestProtocol, B, M> Sealed for HedgePolicy<K, B, M> {}
 
 impl<K, D, B, M> AttemptPolicy for RetryPolicy<K, D, B, M>
 where
-    K: GuardProtocol + Clone,
+    K: RequestProtocol + Clone,
     D: Schedule,
     B: Budget,
 {
@@ -74,7 +74,7 @@ where
 
 impl<K, B, M> AttemptPolicy for HedgePolicy<K, B, M>
 where
-    K: GuardProtocol + Clone,
+    K: RequestProtocol + Clone,
     B: Budget,
 {
     type Protocol = K;

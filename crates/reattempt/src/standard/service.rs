@@ -9,7 +9,7 @@ use tower_service::Service;
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::error_mode::ErrorMode;
-use crate::hedge::{self, Extended, Hedge, HedgePolicy, Hedgeable};
+use crate::hedge::{self, Extended, Hedge, HedgePolicy};
 use crate::policy::RetryPolicy;
 use crate::protocol::{ClassifyOutcome, Origin, Replay};
 use crate::retry;
@@ -99,7 +99,7 @@ where
     S: Service<A> + Clone,
     S::Response: Extended,
     K: Replay<Req, Attempt = A> + Origin<A, Request = Req>,
-    K: ClassifyOutcome<S::Response> + Hedgeable<Req>,
+    K: ClassifyOutcome<S::Response>,
     B: Budget,
     M: ErrorMode<S::Error>,
 {

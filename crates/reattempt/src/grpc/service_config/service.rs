@@ -15,8 +15,8 @@ use crate::call::method::MethodOverrides;
 use crate::call::options::CallOptions;
 use crate::error_mode::{Answered, ErrorMode};
 use crate::grpc::{Grpc, GrpcBody};
-use crate::hedge::{Extended, Hedgeable, begin};
-use crate::protocol::{Origin, Replay};
+use crate::hedge::{Extended, begin};
+use crate::protocol::{Origin, ReadRequest, Replay};
 use crate::retry::Retry;
 use crate::shared::Shared as HedgeShared;
 
@@ -90,7 +90,7 @@ where
     S: Service<A, Response = Response<B>> + Clone,
     B: Body,
     Response<B>: Extended,
-    Grpc: Replay<Req, Attempt = A> + Origin<A, Request = Req> + Hedgeable<Req>,
+    Grpc: Replay<Req, Attempt = A> + Origin<A, Request = Req>,
     Answered: ErrorMode<S::Error, Error = S::Error>,
 {
     type Response = Response<GrpcBody<B>>;
@@ -104,8 +104,7 @@ where
     /// Sends the first attempt by the readied inner service, by the config in force.
     fn call(&mut self, request: Req) -> Self::Future {
         let shared = &*self.shared;
-        let protocol = &self.retry.policy().settings.protocol;
-        let config = match shared.handle.for_method(protocol.path(&request)) {
+        let config = match shared.handle.for_method(Grpc::view(&request).path()) {
             Ok(config) => config.unwrap_or_else(|| Arc::clone(&NO_ENTRY)),
             Err(none) => {
                 self.retry.release();

@@ -222,7 +222,9 @@ where
     pub(super) fn with_any_destination(&self, f: impl FnOnce(&str)) {
         match (&self.running, &self.kept) {
             (Some(running), _) => f(&running.destination),
-            (None, Some(kept)) => f(&self.shared.policy.settings.protocol.destination(kept)),
+            (None, Some(kept)) => {
+                f(&self.shared.policy.settings.protocol.destination_of(kept.view()))
+            }
             (None, None) => {}
         }
     }

@@ -17,7 +17,7 @@ use crate::call::timed_out::{RefusedResponse, TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
 use crate::hedge::policy::Settings;
 use crate::hedge::{Extended, HedgeReport};
-use crate::protocol::{ClassifyOutcome, Replay, unanswered};
+use crate::protocol::{ClassifyOutcome, Replay, Saved, unanswered};
 
 /// A call that is over.
 pub(in crate::hedge) struct Over<R, A> {
@@ -149,7 +149,7 @@ where
             client: Arc::<Settings<K, B>>::clone(settings),
             destination: match (destination, kept) {
                 (Some(destination), _) => destination.into(),
-                (None, Some(kept)) => settings.protocol.destination(&kept).into(),
+                (None, Some(kept)) => settings.protocol.destination_of(kept.view()).into(),
                 (None, None) => String::new(),
             },
             options: self.options.take(),

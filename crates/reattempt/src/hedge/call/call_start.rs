@@ -7,7 +7,6 @@ use tokio::time::Instant;
 
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
-use crate::hedge::Hedgeable;
 use crate::hedge::policy::{HedgeDelay, Settings};
 use crate::hedge::stopwatch::Stopwatch;
 use crate::protocol::{Added, Replay};
@@ -34,9 +33,10 @@ impl CallStart {
         request: &Req,
     ) -> Self
     where
-        K: Replay<Req> + Hedgeable<Req>,
+        K: Replay<Req>,
     {
-        let mut request_terms = settings.protocol.terms(request);
+        let view = K::view(request);
+        let mut request_terms = settings.protocol.terms(view);
         let options = request_terms.take_options(of_handle);
         let own = options.as_ref();
         let of_options = own.and_then(CallOptions::get_deadline);
@@ -47,7 +47,7 @@ impl CallStart {
         let may_hedge = may_repeat
             && own
                 .and_then(CallOptions::get_repeatable)
-                .unwrap_or_else(|| settings.protocol.may_hedge(request, settings.idempotent));
+                .unwrap_or_else(|| settings.protocol.may_hedge(view, settings.idempotent));
         let max_attempts = own.and_then(CallOptions::get_max_attempts);
         let max_attempts = max_attempts.unwrap_or(settings.limits.max_attempts).min(settings.cap);
         let of_method = own.and_then(CallOptions::method).and_then(|method| method.hedging_delay());

@@ -324,7 +324,7 @@ where
         let kept = self.kept.as_ref();
         let protocol = &self.shared.policy.settings.protocol;
         self.running.get_or_insert_with(|| {
-            let destination = kept.map(|kept| protocol.destination(kept).into_owned());
+            let destination = kept.map(|kept| protocol.destination_of(kept.view()).into_owned());
             Box::new(Running::new(destination.unwrap_or_default().into()))
         })
     }

@@ -209,7 +209,7 @@ where
             error: error.map(chain),
         };
         if let (1, Some(kept)) = (self.number, &self.kept) {
-            self.context.set_safety(policy.settings.protocol.retry_safety(kept));
+            self.context.set_safety(policy.settings.protocol.retry_safety(kept.view()));
         }
         if K::is_from_fallback(result.as_ref().map_err(M::view)) {
             self.context.void_key();

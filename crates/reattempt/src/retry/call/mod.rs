@@ -26,7 +26,7 @@ use crate::call::settings::Settings;
 use crate::call::timed_out::RefusedResponse;
 use crate::error_mode::ErrorMode;
 use crate::policy::RetryPolicy;
-use crate::protocol::{Added, ClassifyOutcome, NestedMarker, Protocol, Replay};
+use crate::protocol::{Added, ClassifyOutcome, NestedMarker, Protocol, Replay, Saved};
 use crate::shared::Shared;
 
 /// The state of a call.
@@ -165,7 +165,8 @@ impl CallStart {
     where
         K: Replay<Req>,
     {
-        let mut terms = settings.protocol.terms(request);
+        let view = K::view(request);
+        let mut terms = settings.protocol.terms(view);
         if let Some(deadline) = deadline {
             terms.deadline = Some(terms.deadline.map_or(deadline, |own| own.min(deadline)));
         }
@@ -174,11 +175,11 @@ impl CallStart {
         context.forbidden = context.forbidden.or_else(|| settings.protocol.cannot_save(request));
         let replaces = context.forbidden.is_none() && settings.protocol.replaces();
         let keeps = replaces || context.keeps(&settings.limits);
-        let needs_key = keeps && settings.protocol.needs_key(request);
+        let needs_key = keeps && settings.protocol.needs_key(view);
         context.keyed = needs_key;
         let deadline =
             context.deadline.map(Deadline::at).filter(|own| Some(*own) != existing_deadline);
-        let nested = keeps && settings.nested && settings.protocol.may_change(request);
+        let nested = keeps && settings.nested && !view.contains(&http::header::UPGRADE);
         let marker = nested.then(NestedMarker::default);
         Self { context, keeps, needs_key, deadline, marker, strip }
     }
@@ -254,7 +255,7 @@ fn destination<'a, Req, K: Replay<Req>>(
     target: Option<&'a str>,
 ) -> Cow<'a, str> {
     match kept {
-        Some(kept) => protocol.destination(kept),
+        Some(kept) => protocol.destination_of(kept.view()),
         None => target.unwrap_or_default().into(),
     }
 }

@@ -1,0 +1,95 @@
+//! The facts of a gRPC request.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use http::{Extensions, HeaderMap, HeaderName, Request};
+
+use super::Grpc;
+use super::deadline::GRPC_TIMEOUT;
+use crate::call::deadline::Deadline;
+use crate::call::options::CallOptions;
+use crate::call::request_view::RequestView;
+use crate::error_mode::Answered;
+use crate::protocol::{NestedMarker, ReadRequest, RequestProtocol, RetrySafety};
+
+/// The number of the attempts before one.
+pub(super) const PREVIOUS_ATTEMPTS: HeaderName =
+    HeaderName::from_static("grpc-previous-rpc-attempts");
+
+impl<B> ReadRequest<Request<B>> for Grpc {
+    #[inline]
+    fn view(request: &Request<B>) -> RequestView<'_> {
+        request.into()
+    }
+
+    fn extensions_mut(request: &mut Request<B>) -> Option<&mut Extensions> {
+        Some(request.extensions_mut())
+    }
+}
+
+impl RequestProtocol for Grpc {
+    type Errors = Answered;
+
+    /// Generated clients put the method among the extensions, which has no effect here.
+    #[inline]
+    fn has_no_terms(&self, request: RequestView<'_>) -> bool {
+        let has_terms = request.extensions().is_some_and(|extensions| {
+            !extensions.is_empty()
+                && (extensions.get::<CallOptions>().is_some()
+                    || extensions.get::<Deadline>().is_some()
+                    || extensions.get::<NestedMarker>().is_some())
+        });
+        let (timeout, previous) = request.headers().map_or((false, false), own_fields);
+        !has_terms && !timeout && !previous && self.timeout.is_none()
+    }
+
+    #[inline]
+    fn options_by_rule(&self, request: RequestView<'_>) -> Option<CallOptions> {
+        self.http.options_by_rule(request)
+    }
+
+    /// The server receives only the header of the deadline.
+    fn existing_deadline(&self, request: RequestView<'_>, _: Option<Deadline>) -> Option<Deadline> {
+        request.headers().and_then(Deadline::from_headers)
+    }
+
+    fn time_limit(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    fn has_own_fields(&self, request: RequestView<'_>) -> bool {
+        request.contains(&PREVIOUS_ATTEMPTS)
+    }
+
+    /// Only the caller knows the methods that may be repeated.
+    fn retry_safety(&self, _: RequestView<'_>) -> RetrySafety {
+        RetrySafety { may_retry: true, repeatable: false, keyed: false }
+    }
+
+    /// Every request may be hedged: only the caller knows the safe methods, and adds the layer for those (HG-14).
+    fn may_hedge(&self, _: RequestView<'_>, _: bool) -> bool {
+        true
+    }
+
+    fn errors_prove(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn destination_of<'a>(&self, request: RequestView<'a>) -> Cow<'a, str> {
+        self.http.destination_of(request)
+    }
+}
+
+/// Returns `true` if there is the field of a timeout, and `true` if there is that of previous attempts. One pass over
+/// all names costs less than two look-ups.
+#[inline]
+fn own_fields(headers: &HeaderMap) -> (bool, bool) {
+    let (mut timeout, mut previous) = (false, false);
+    for name in headers.keys() {
+        timeout |= *name == GRPC_TIMEOUT;
+        previous |= *name == PREVIOUS_ATTEMPTS;
+    }
+    (timeout, previous)
+}

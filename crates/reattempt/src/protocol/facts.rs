@@ -1,0 +1,373 @@
+//! The facts of a request, each answered once, from a view of its head.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use http::header::UPGRADE;
+use http::{Extensions, Method, Request};
+
+use super::destination::{bounded, default_destination};
+use super::{CloneRequest, Http, Protocol, RequestTerms, RetrySafety};
+use crate::call::deadline::Deadline;
+use crate::call::options::CallOptions;
+use crate::call::request_view::RequestView;
+use crate::error_mode::BoxedError;
+
+/// The number of different names that a map of headers can hold.
+const MOST_HEADERS: usize = 24_576;
+
+/// A protocol of requests, which reads every fact of a request from a view of its head. Sealed.
+///
+/// A method without an answer of the protocol's own is that of requests of which nothing is known.
+pub trait RequestProtocol: Protocol {
+    /// The [error mode](crate::error::ErrorMode) of a guarded client, with room for a refusal.
+    type Errors;
+
+    /// Returns `true` if the caller of a new request has set no option.
+    #[doc(hidden)]
+    #[inline]
+    fn has_no_terms(&self, request: RequestView<'_>) -> bool {
+        let _ = request;
+        true
+    }
+
+    /// Returns `true` if the options of a new request forbid retries, and nothing else is to be done for its call.
+    #[doc(hidden)]
+    fn only_forbids(&self, options: &CallOptions) -> bool {
+        let _ = options;
+        false
+    }
+
+    /// Returns the options that a rule of the protocol has for a request.
+    #[doc(hidden)]
+    #[inline]
+    fn options_by_rule(&self, request: RequestView<'_>) -> Option<CallOptions> {
+        let _ = request;
+        None
+    }
+
+    /// Returns the deadline that the server will see in a new request. `carried` is that of its extensions.
+    #[doc(hidden)]
+    #[inline]
+    fn existing_deadline(
+        &self,
+        request: RequestView<'_>,
+        carried: Option<Deadline>,
+    ) -> Option<Deadline> {
+        let _ = request;
+        carried
+    }
+
+    /// Returns the most time for a call.
+    #[doc(hidden)]
+    fn time_limit(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Returns `true` if a new request has fields that its protocol sets itself.
+    #[doc(hidden)]
+    fn has_own_fields(&self, request: RequestView<'_>) -> bool {
+        let _ = request;
+        false
+    }
+
+    /// Returns `true` if a new request that is kept is to be given an idempotency key.
+    #[doc(hidden)]
+    fn needs_key(&self, request: RequestView<'_>) -> bool {
+        let _ = request;
+        false
+    }
+
+    /// Returns whether a saved request may be retried, and repeated. Called after the first failure.
+    #[doc(hidden)]
+    fn retry_safety(&self, request: RequestView<'_>) -> RetrySafety;
+
+    /// Returns `true` if a request may be hedged. With `idempotent`, an idempotent method is enough.
+    #[doc(hidden)]
+    fn may_hedge(&self, request: RequestView<'_>, idempotent: bool) -> bool {
+        let _ = (request, idempotent);
+        false
+    }
+
+    /// Returns `true` if two servers may process the request. A key is no permission: a server recognises only its own.
+    #[doc(hidden)]
+    fn is_idempotent(&self, request: RequestView<'_>) -> bool {
+        let _ = request;
+        false
+    }
+
+    /// Returns `true` if an error can prove that a request was not processed.
+    #[doc(hidden)]
+    fn errors_prove(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if the settings state that no layer or client below sends a request twice.
+    #[doc(hidden)]
+    fn sends_once(&self, request: RequestView<'_>) -> bool {
+        let _ = request;
+        false
+    }
+
+    /// Returns the destination of a request: the key of budgets and guards.
+    #[doc(hidden)]
+    fn destination_of<'a>(&self, request: RequestView<'a>) -> Cow<'a, str> {
+        let _ = request;
+        "".into()
+    }
+
+    /// Returns the terms of a new call.
+    #[doc(hidden)]
+    fn terms(&self, request: RequestView<'_>) -> RequestTerms {
+        let carried = request.extension().copied();
+        let existing_deadline = self.existing_deadline(request, carried);
+        let configured = self.time_limit().map(Deadline::after);
+        RequestTerms {
+            options: request.extension().cloned(),
+            of_rule: self.options_by_rule(request),
+            deadline: [carried, existing_deadline, configured].into_iter().flatten().min(),
+            existing_deadline,
+            outer: request.extension().cloned(),
+            strip: self.has_own_fields(request),
+        }
+    }
+
+    /// Returns the deadline and the options of an attempt, for layers that send no further one. The options are boxed,
+    /// because few calls have any and each future moves them.
+    #[doc(hidden)]
+    #[inline]
+    fn attempt_terms(
+        &self,
+        request: RequestView<'_>,
+    ) -> (Option<Deadline>, Option<Box<CallOptions>>) {
+        match self.is_plain() && self.has_no_terms(request) {
+            true => (None, None),
+            false => attempt_terms(self, request),
+        }
+    }
+}
+
+#[inline(never)]
+fn attempt_terms<K: RequestProtocol + ?Sized>(
+    protocol: &K,
+    request: RequestView<'_>,
+) -> (Option<Deadline>, Option<Box<CallOptions>>) {
+    let carried = request.extension().copied();
+    let own = request.extension::<CallOptions>().cloned();
+    let options = match (own, protocol.options_by_rule(request)) {
+        (Some(own), Some(rule)) => Some(own.or(&rule)),
+        (own, rule) => own.or(rule),
+    };
+    let of_options = options.as_ref().and_then(CallOptions::get_deadline);
+    let existing = protocol.existing_deadline(request, carried);
+    let deadline = [carried, existing, of_options].into_iter().flatten().min();
+    (deadline, options.map(Box::new))
+}
+
+/// A protocol that reads requests of type `Request`. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "this layer cannot read a request of type `{Request}`",
+    note = "a layer of HTTP reads `http::Request<B>`, and `reqwest::Request` with the feature `reqwest`; `GuardLayer::classified(…)` guards any request"
+)]
+pub trait ReadRequest<Request>: RequestProtocol {
+    /// Returns a view of the request.
+    #[doc(hidden)]
+    fn view(request: &Request) -> RequestView<'_>;
+
+    /// Returns the extensions, unless they are private.
+    #[doc(hidden)]
+    fn extensions_mut(request: &mut Request) -> Option<&mut Extensions> {
+        let _ = request;
+        None
+    }
+}
+
+impl<B> ReadRequest<Request<B>> for Http {
+    #[inline]
+    fn view(request: &Request<B>) -> RequestView<'_> {
+        request.into()
+    }
+
+    fn extensions_mut(request: &mut Request<B>) -> Option<&mut Extensions> {
+        Some(request.extensions_mut())
+    }
+}
+
+#[cfg(feature = "reqwest")]
+impl ReadRequest<reqwest::Request> for Http {
+    #[inline]
+    fn view(request: &reqwest::Request) -> RequestView<'_> {
+        request.into()
+    }
+}
+
+impl<Request, C: Send + Sync + 'static> ReadRequest<Request> for CloneRequest<C> {
+    #[inline]
+    fn view(_: &Request) -> RequestView<'_> {
+        RequestView::HEADLESS
+    }
+}
+
+impl<C: Send + Sync + 'static> RequestProtocol for CloneRequest<C> {
+    type Errors = BoxedError;
+
+    /// Its classifier alone decides.
+    fn retry_safety(&self, _: RequestView<'_>) -> RetrySafety {
+        RetrySafety { may_retry: true, repeatable: true, keyed: false }
+    }
+}
+
+impl RequestProtocol for Http {
+    type Errors = BoxedError;
+
+    #[inline]
+    fn has_no_terms(&self, request: RequestView<'_>) -> bool {
+        request.extensions().is_none_or(Extensions::is_empty)
+    }
+
+    fn only_forbids(&self, options: &CallOptions) -> bool {
+        options.only_forbids()
+    }
+
+    #[inline]
+    fn options_by_rule(&self, request: RequestView<'_>) -> Option<CallOptions> {
+        self.options_for.as_ref()?(request)
+    }
+
+    /// Returns `true` if a request must not be repeated without a key, and has room for one.
+    fn needs_key(&self, request: RequestView<'_>) -> bool {
+        self.generate_keys
+            && request.headers().is_some_and(|headers| headers.keys_len() < MOST_HEADERS)
+            && !request.is_repeatable()
+            && !request.contains(&UPGRADE)
+    }
+
+    /// An idempotent method needs no key. Any other request is repeatable by a key alone.
+    fn retry_safety(&self, request: RequestView<'_>) -> RetrySafety {
+        let idempotent = request.has_method(Method::is_idempotent);
+        let keyed = !idempotent && self.trust_keys && request.is_repeatable();
+        let may_retry =
+            request.has_method(|method| *method != Method::CONNECT) && !request.contains(&UPGRADE);
+        RetrySafety { may_retry, repeatable: idempotent || keyed, keyed }
+    }
+
+    /// Returns `true` for QUERY and the safe methods of RFC 9110 §9.2.1, and with `idempotent` for the methods of
+    /// §9.2.2. A request for an upgrade is not hedged, because it would begin a conversation twice. An idempotency key
+    /// makes no request hedgeable: while the first request with it is under way, servers refuse a second one.
+    fn may_hedge(&self, request: RequestView<'_>, idempotent: bool) -> bool {
+        let allowed = |method: &Method| method.is_safe() || (idempotent && method.is_idempotent());
+        request.has_method(allowed) && !request.contains(&UPGRADE)
+    }
+
+    fn is_idempotent(&self, request: RequestView<'_>) -> bool {
+        request.has_method(Method::is_idempotent)
+    }
+
+    /// A connection that failed may be one to the target of a redirect, after the first server has done the work.
+    fn errors_prove(&self) -> bool {
+        self.redirects == Some(false)
+    }
+
+    fn sends_once(&self, request: RequestView<'_>) -> bool {
+        self.redirects == Some(false) && !self.generate_keys && !request.is_repeatable()
+    }
+
+    #[inline]
+    fn destination_of<'a>(&self, request: RequestView<'a>) -> Cow<'a, str> {
+        bounded(match &self.destination {
+            Some(destination) => match request.uri() {
+                Some(Cow::Borrowed(uri)) => destination(uri),
+                Some(Cow::Owned(uri)) => destination(&uri).into_owned().into(),
+                None => default_destination(request, false),
+            },
+            None => default_destination(request, self.by_host),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn request(method: &str, headers: HeaderMap) -> Request<()> {
+        let mut request = Request::builder().method(method).body(()).unwrap();
+        *request.headers_mut() = headers;
+        request
+    }
+
+    fn may_hedge(method: &str, headers: HeaderMap, idempotent: bool) -> bool {
+        Http::new().may_hedge((&request(method, headers)).into(), idempotent)
+    }
+
+    fn one(name: HeaderName, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_static(value))])
+    }
+
+    // HG-14
+    #[test]
+    fn safe_methods_hedge_idempotent_on_request() {
+        let rows = [
+            ("GET", true, true),
+            ("HEAD", true, true),
+            ("OPTIONS", true, true),
+            ("TRACE", true, true),
+            ("QUERY", true, true),
+            ("PUT", false, true),
+            ("DELETE", false, true),
+            ("POST", false, false),
+            ("PATCH", false, false),
+            ("CONNECT", false, false),
+            ("PROPFIND", false, false),
+        ];
+        for (method, safe, idempotent) in rows {
+            assert_eq!(may_hedge(method, HeaderMap::new(), false), safe, "{method}");
+            assert_eq!(
+                may_hedge(method, HeaderMap::new(), true),
+                idempotent,
+                "{method}, by opt-in"
+            );
+        }
+    }
+
+    #[test]
+    fn upgrade_is_not_begun_twice() {
+        assert!(!may_hedge("GET", one(UPGRADE, "websocket"), true));
+    }
+
+    #[test]
+    fn key_alone_is_not_hedgeable() {
+        let keyed = one(reattempt_http::IDEMPOTENCY_KEY, "\"one\"");
+        assert!(!may_hedge("POST", keyed, true));
+    }
+
+    /// The facts of a saved request are those of the request itself.
+    #[test]
+    fn saved_request_has_same_facts() {
+        let key = || one(reattempt_http::IDEMPOTENCY_KEY, "\"one\"");
+        let http = Http::new();
+        for (method, headers) in [
+            ("GET", HeaderMap::new()),
+            ("PUT", one(UPGRADE, "h2c")),
+            ("POST", HeaderMap::new()),
+            ("POST", key()),
+            ("POST", one(reattempt_http::IDEMPOTENCY_KEY, " ")),
+            ("CONNECT", key()),
+        ] {
+            for uri in ["https://One.example:443/a?b", "http://u:p@one.example./", "/c", "*"] {
+                let mut request = request(method, headers.clone());
+                *request.uri_mut() = uri.parse().unwrap();
+                let saved = reattempt_replay::SavedHead::new(&request);
+                let (new, saved) = (RequestView::from(&request), RequestView::of_saved(&saved));
+                let facts = |view: RequestView<'_>| {
+                    let RetrySafety { may_retry, repeatable, keyed } = http.retry_safety(view);
+                    let hedged = (http.may_hedge(view, false), http.may_hedge(view, true));
+                    let destination = http.destination_of(view).into_owned();
+                    (may_retry, repeatable, keyed, hedged, http.is_idempotent(view), destination)
+                };
+                assert_eq!(facts(new), facts(saved), "{method} {uri} {headers:?}");
+            }
+        }
+    }
+}
