@@ -16,9 +16,9 @@ use crate::plan::Plan;
 use crate::responsive::Responsive;
 use crate::storm::{Budgets, Frontier, Storm};
 
-/// Shows what retries do to delays, load and recovery, before production does.
+/// Shows the effect of retries on delays, load and recovery, before production does.
 ///
-/// Every figure comes from the library's own schedules, budgets and engine, under a virtual clock.
+/// All results come from the library's own schedules, budgets and engine, in virtual time.
 #[derive(Debug, Parser)]
 #[command(name = "lab", version, max_term_width = 100, subcommand_required = true)]
 #[command(after_help = "Exit codes: 0 no problem; 1 the input has errors, or the call failed; \
@@ -32,55 +32,55 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// The delays of schedules and profiles, and the end of a call whose attempts all fail
+    /// Delays of schedules and profiles, and the end of a call if all attempts fail
     Plan(Plan),
-    /// The errors and unusual values in a service config or a policy file, and its effect
+    /// Errors and unusual values in a service config or a policy file, and its effect
     ///
-    /// Reads a gRPC service config (JSON) or a policy file (TOML, as for `plan --file`). Describes which calls would be
-    /// retried and when. Exits with 1 if there are errors.
+    /// Reads a gRPC service config (JSON) or a policy file (TOML, as for `plan --file`). Lists the calls that would be
+    /// retried, with their times. Exits with 1 if there are errors.
     Check(Check),
-    /// One real request through the retry layer, with a time line of its attempts
+    /// A real request through the retry layer, with a timeline of its attempts
     ///
     /// Sends a GET. Redirects are not followed. Exits with 1 if the call fails.
     Get(Get),
-    /// Shared pacing against a service that limits the rate of calls
+    /// Shared pacing against a rate-limited service
     ///
-    /// Shows the delay of each call of a paced client, and whether the service accepted it.
+    /// Shows the delay of each call from a paced client, and whether the service accepted the call.
     Responsive(Responsive),
-    /// Clients that contend for one row: calls made and time to finish, by schedule
+    /// Clients contending for one row: number of calls and time to finish, for each schedule
     ///
     /// Each try reads the row and then writes it (optimistic locking). The write is refused if another client has
-    /// written since. The client then waits for a delay of the schedule and tries again, until it has written once.
+    /// written in between. The client then waits for the schedule's delay and tries again, until it has written once.
     Contention(Contention),
-    /// A circuit breaker while failures follow a script: its states over time, and the calls refused
+    /// A circuit breaker under scripted failures: states over time, and refused calls
     ///
-    /// A client calls at random times. The script sets the share of its calls that fails. Calls that the breaker
-    /// refuses are not sent.
+    /// A client calls at random times. The script sets the failure rate. Calls refused by the breaker are not sent.
     Breaker(Breaker),
-    /// Adaptive limits before a server whose capacity changes: limit, calls served and latency
+    /// Adaptive limits in front of a server with changing capacity: limit, calls served and latency
     ///
     /// The scenes are a capacity step, a slow leak, fast failures, bimodal latency and an idle client. The server
-    /// processes every request that it has queued, even if the client has stopped waiting.
+    /// processes every queued request, even if the client has stopped waiting.
     Limits(Limits),
-    /// Several servers, of which some are faulty: success and attempts at the faulty ones, by rule of choice
+    /// Several servers, some of them faulty: success, and attempts at faulty servers, for each load-balancing rule
     ///
-    /// The scenes have servers that refuse connections, fail or are slow for a while. The rules choose the server of
-    /// each attempt: the library's endpoints, tower's balancer, round robin, and Envoy's outlier detection.
+    /// The scenes have servers that refuse connections, fail or are slow for a while. The rules pick a server for each
+    /// attempt: the library's endpoints, tower's balancer, round robin, and Envoy's outlier detection.
     Endpoints(Endpoints),
-    /// Failures of a share of all requests: load and success, by retry budget
+    /// A constant failure rate: load and success, for each retry budget
     ///
-    /// The server has unlimited capacity and fails a random share of the requests. The table has its load and the calls
-    /// that succeed under each budget. One client makes all calls, or many clients make one call a second each.
+    /// The server has unlimited capacity and fails a random fraction of the requests. The table has the load and the
+    /// success rate under each budget, for one client that makes all calls and for many clients that make one call per
+    /// second each.
     Budgets(Budgets),
-    /// Harm in an outage against help in a partial failure, by retry budget
+    /// Harm in an outage against benefit in a partial failure, for each retry budget
     ///
-    /// Simulates each kind of budget at several strengths. Harm is the most load that the clients send to a server that
-    /// stalls for ten seconds. Help is the share of calls that succeed while 30 % of the attempts fail.
+    /// Simulates each kind of budget at several strengths. Harm is the peak load on a server that stalls for ten
+    /// seconds. Benefit is the success rate of calls while 30 % of the attempts fail.
     Frontier(Frontier),
-    /// An outage: load, goodput and time to recover, by policy
+    /// An outage: load, goodput and recovery time, for each policy
     ///
-    /// The server has a number of workers and a queue before them. It processes every request that it has queued, even
-    /// if the client has stopped waiting. So retries can keep a long queue long after its cause has ended.
+    /// The server has a number of workers and a queue. It processes every queued request, even if the client has
+    /// stopped waiting. So retries can keep the queue long after the outage has ended.
     Storm(Storm),
 }
 

@@ -11,13 +11,13 @@ use crate::picture::{self, Figure};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Common {
-    /// Seed of all random numbers: the same seed gives the same figures [default: 1; get: none]
+    /// Seed of all random numbers: the same seed gives the same results [default: 1; get: none]
     #[arg(long, global = true, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Draw a picture, an SVG or a PNG by the file's extension; may be given several times
+    /// Draw a picture: SVG or PNG, depending on the file's extension; may be repeated
     #[arg(long, global = true, value_name = "FILE", value_parser = picture::parse_path)]
     plot: Vec<PathBuf>,
 }

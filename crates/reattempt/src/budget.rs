@@ -1,14 +1,14 @@
-//! Retry budgets: the contract, and the parts that a budget of your own is made of.
+//! Retry budgets: the contract, and the parts for a custom budget.
 //!
-//! [`RetryBudget`](crate::RetryBudget) is the budget that policies have. A [`Budget`] of your own decides in
-//! `acquire` if a retry may be sent, and is notified of what became of it.
+//! [`RetryBudget`](crate::RetryBudget) is the budget in policies. A custom [`Budget`] decides in `acquire` whether a
+//! retry may be sent, and is notified of its end.
 //!
 //! | item | content |
 //! |---|---|
 //! | [`Budget`] | the contract |
-//! | [`Permit`], [`PermitIssuer`] | the grant of one retry, and the budget it is returned to |
-//! | [`PaidRetry`] | a retry that was granted and sent |
-//! | [`SpendOnly`] | a budget for the second of two layers that share it: it pays, and earns no credit |
+//! | [`Permit`], [`PermitIssuer`] | permission for one retry, and the budget to which it returns |
+//! | [`PaidRetry`] | a granted retry that was sent |
+//! | [`SpendOnly`] | the budget for the second of two layers that share one: it pays, and earns no credit |
 //! | [`Unlimited`] | a budget that grants every retry |
 
 pub use reattempt_core::{Budget, PaidRetry, Permit, PermitIssuer, SpendOnly, Unlimited};

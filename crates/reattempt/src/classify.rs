@@ -1,16 +1,16 @@
-//! Classification: the verdict on an outcome, and the delay or stop that the server asks for.
+//! Classification: the verdict for an outcome, and the delay or stop requested by the server.
 //!
 //! [`Http::classify`](crate::Http::classify) takes a function from an [`Outcome`] to a
 //! [`Verdict`](crate::Verdict); [`CallOptions::classify`](crate::CallOptions::classify) does so for one call.
 //!
 //! | item | content |
 //! |---|---|
-//! | [`Outcome`] | the end of an attempt, as a classifier sees it: head of a response, or error |
-//! | [`RequestView`] | the request of an outcome, or of a call that is about to begin |
+//! | [`Outcome`] | the input of a classifier: the response head of an attempt, or its error |
+//! | [`RequestView`] | the request behind an outcome, or of a call that is about to start |
 //! | [`Classifier`], [`Classification`] | a classifier that also returns a [`ServerHint`] |
-//! | [`Hints`], [`Hinted`] | which headers are read as hints, such as `Retry-After` |
+//! | [`Hints`], [`Hinted`] | the headers that are read as hints, such as `Retry-After` |
 //! | [`verdict_of_status`], [`verdict_of_error`] | the verdicts of the built-in classification |
-//! | [`is_repeatable`] | the requests that may be sent twice, by method or key |
+//! | [`is_repeatable`] | the requests that may be sent twice, based on method or key |
 //! | [`IDEMPOTENCY_KEY`], [`new_idempotency_key`] | the header that makes a POST repeatable |
 
 #[cfg(feature = "tower-http")]

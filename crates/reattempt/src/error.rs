@@ -1,15 +1,16 @@
-//! Errors of calls: the modes that choose a call's error type, and what a boxed error contains.
+//! Call errors: the modes that determine a call's error type, and the contents of a boxed error.
 //!
-//! A time limit that interrupts an attempt needs room in the error type. The mode is part of the policy's type:
+//! An error type must be able to express a time limit that interrupts an attempt. So the mode is part of the policy's
+//! type:
 //!
-//! | mode | error type of a call | chosen by |
+//! | mode | error type of a call | set by |
 //! |---|---|---|
 //! | [`OwnError`] | the inner service's | the default over HTTP |
 //! | [`BoxedError`] | tower's `BoxError`, with a [`TimedOut`](crate::TimedOut) inside after a time limit | [`attempt_timeout`](crate::RetryPolicy::attempt_timeout), [`boxed_errors`](crate::RetryPolicy::boxed_errors) |
-//! | [`Answered`] | the inner service's; the protocol answers a call whose deadline has passed | the default of protocols with such an answer |
+//! | [`Answered`] | the inner service's; the protocol has a response for a passed deadline | the default of protocols with such a response |
 //!
-//! [`TimeLimit`] and [`RefusedResponse`] are the parts of a `TimedOut`. [`ConfigError`] is the error of a setting
-//! whose value comes from outside the program. A [`Warning`] names a setting outside of its [`Recommended`] range.
+//! [`TimeLimit`] and [`RefusedResponse`] are the parts of a `TimedOut`. [`ConfigError`] is the error for an invalid
+//! setting. A [`Warning`] names a setting outside its [`Recommended`] range.
 
 pub use crate::call::protocol::OwnError;
 #[cfg(feature = "http")]

@@ -1,43 +1,43 @@
-//! The place of the retry layer among other layers, and the hidden retries below it.
+//! The retry layer's place among other layers, and the hidden retries below it.
 //!
-//! A layer outside of the retry layer sees a call once; a layer inside sees every attempt.
-//! `ServiceBuilder` lists layers from the outside in. [`StandardLayer`](crate::standard::StandardLayer) has four rows
-//! of this table in one layer: the overall timeout, the retry layer or hedging, guards and the timeout of each attempt.
+//! A layer outside the retry layer sees a call once; a layer inside sees every attempt. `ServiceBuilder` lists layers
+//! from the outside in. [`StandardLayer`](crate::standard::StandardLayer) has four rows of this table in one layer: the
+//! overall timeout, the retry layer or hedging, guards and the timeout of each attempt.
 //!
 //! | order | layer | why there |
 //! |---|---|---|
 //! | 1, outermost | a trace or metric of the whole call | one span for each call |
-//! | 2 | a fallback ([`FallbackLayer`](crate::fallback::FallbackLayer)) | it replaces what all other layers have given up; inside the retry layer its outcomes prove nothing, so only a repeatable request is retried, and a key is none once the [backup](crate::fallback::Backup) was called |
+//! | 2 | a fallback ([`FallbackLayer`](crate::fallback::FallbackLayer)) | it replaces an outcome only after all other layers have given up; inside the retry layer its outcomes prove nothing, so only a repeatable request is retried, and an idempotency key no longer counts once the [backup](crate::fallback::Backup) was called |
 //! | 3 | an overall timeout, tower's `Timeout` | bounds all attempts together; drops them cleanly |
 //! | 4 | a limit on calls (`ConcurrencyLimit`, `LoadShed`) | a waiting retry keeps its place |
 //! | 5 | following redirects (tower-http's `FollowRedirect`) | each hop is a call of its own, and a POST is not repeated because a later hop failed |
-//! | 6 | a limit on the time between two frames of a response body | the body is the caller's once the retry layer has returned the response ([below](#servers-that-stall)) |
+//! | 6 | a limit on the time between two frames of a response body | the body belongs to the caller once the retry layer has returned the response ([below](#servers-that-stall)) |
 //! | 7 | **the retry layer** | |
-//! | 8 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), beside the retry layer or in its place | a retry follows once all hedged attempts have failed, and a backoff is not taken for a slow call |
-//! | 9 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they decide about every attempt. A refusal ends the call, unless the guard knows a wait of at most 5 s (a breaker 1 s) and the call has time for it. A hedge does not wait; if it is refused, the attempts in flight go on. Outside the retry layer, guards would decide about calls |
+//! | 8 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), beside the retry layer or in its place | a retry follows only after all hedged attempts have failed, and a backoff does not count as a slow call |
+//! | 9 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they decide about every attempt. A refusal ends the call, unless the guard knows a wait of at most 5 s (a breaker 1 s) and the call has time for it. A hedge does not wait; if it is refused, the attempts in flight continue. Outside the retry layer, guards would decide about calls |
 //! | 10 | `Buffer` | its clones share one worker; its error is a `BoxError` ([below](#clients-with-a-boxed-error)) |
-//! | 11 | a limit on the attempts that the server receives (`RateLimit`, `ConcurrencyLimit`) | retries count |
-//! | 12 | authentication, signatures, a trace of each attempt | made afresh for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
-//! | 13 | a timeout of each attempt | inside guards, so that a breaker counts the timeout. tower's `Timeout` outside of them looks like a caller that hangs up, and the breaker never opens. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
+//! | 11 | a limit on the attempts that reach the server (`RateLimit`, `ConcurrencyLimit`) | it counts retries too |
+//! | 12 | authentication, signatures, a trace of each attempt | renewed for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
+//! | 13 | a timeout for each attempt | inside guards, so that a breaker counts the timeout. tower's `Timeout` outside them looks like a caller that hangs up, and the breaker never opens. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
 //! | 14 | load balancing, reconnecting | every attempt gets a fresh pick |
 //! | innermost | the client | |
 //!
-//! A limit of concurrency outside the retry layer holds its permit while a call waits to be retried. Inside, the permit
-//! is free during the wait. A tonic interceptor cannot retry a call, because it does not make it: put it inside, on the
-//! channel that the retry layer wraps.
+//! A concurrency limit outside the retry layer holds its permit while a call waits for its retry. Inside, the permit is
+//! free during the wait. A tonic interceptor cannot retry a call, because it does not send it: put the interceptor
+//! inside, on the channel that the retry layer wraps.
 //!
 //! # Services that count for each clone
 //!
-//! The layer sends a first attempt by the instance that was readied. It sends the retries of a call by clones, each of
-//! the one before; the first is a clone of a spare instance, which all clones of the client share. If the clones of the
-//! service below share their state (a `Buffer`, a pool, tonic's `Channel`), this has no effect. A round robin that
-//! counts for each clone picks endpoints 0, 0 and 1: its first retry goes where the first attempt went. With
-//! [`RetryPolicy::clone_per_call`](crate::RetryPolicy::clone_per_call) it picks 0, 1 and 2, at the price of a clone for
-//! each call.
+//! The layer sends the first attempt through the readied instance. Each retry is sent through a clone of the previous
+//! retry's instance. The first such clone comes from a spare instance, shared by all clones of the client. If the
+//! clones of the service below share their state (a `Buffer`, a pool, tonic's `Channel`), this has no effect. A round
+//! robin with a counter in each clone picks endpoints 0, 0 and 1: the first retry goes to the first attempt's endpoint.
+//! With [`RetryPolicy::clone_per_call`](crate::RetryPolicy::clone_per_call) it picks 0, 1 and 2, at the cost of a clone
+//! for each call.
 //!
-//! Nothing is kept that was ever readied. A `LoadShed` that refuses a call leaves its instance in the queue of the
-//! limit below it, and that limit gives the next place to it. So call by `send`, or by a clone that is dropped after
-//! the call: a handle that was refused, and lives on, holds the place that its own retry needs.
+//! No instance is kept that was ever readied. A `LoadShed` that refuses a call leaves its instance in the queue of the
+//! limit below it, which then gives it the next place. So call `send`, or a clone that is dropped after the call: a
+//! refused handle that stays alive occupies the place that its own retry needs.
 //!
 //! # Clients with a boxed error
 //!
@@ -47,12 +47,12 @@
 //!
 //! # Services that follow redirects
 //!
-//! The server that answers a POST with a redirect has processed it. If a service below the retry layer
-//! follows that redirect and a later hop is refused, a retry would repeat the POST. So behind such a service a request
-//! that must not be repeated is not retried, and a guard's refusal of a later hop is not waited for.
-//! [`redirects_below`](crate::Http::redirects_below) lists the signs by which the layer finds such a service, and
-//! states that there is one or none. It is best to follow redirects outside the retry layer. Inside, tower-http's layer
-//! needs a body with a `Default`:
+//! The server that answers a POST with a redirect has processed it. If a service below the retry layer follows that
+//! redirect and a later hop is refused, a retry would repeat the POST. So behind such a service a request that must not
+//! be repeated is not retried. Nor does the layer wait after a guard's refusal of a later hop.
+//! [`redirects_below`](crate::Http::redirects_below) lists the signs by which the layer recognises such a service, and
+//! overrides them. It is best to follow redirects outside the retry layer. Inside, tower-http's layer needs a body with
+//! a `Default`:
 //!
 //! ```
 //! use bytes::Bytes;
@@ -74,9 +74,9 @@
 //! # Callers that upload slowly
 //!
 //! In front of a service, a [`ShedLayer`](crate::shed::ShedLayer) admits a call once its head has arrived. The call
-//! keeps its place while the service reads the request body. So callers that send a byte from time to time could take
-//! every place. tower-http's `RequestBodyDeadlineLayer`, inside the shed layer, limits the time of the whole body. Its
-//! `RequestBodyTimeoutLayer` limits only the time between two frames, and such callers stay below it.
+//! keeps its place while the service reads the request body. So callers that send single bytes slowly could take every
+//! place. tower-http's `RequestBodyDeadlineLayer`, inside the shed layer, limits the time for the whole body. Its
+//! `RequestBodyTimeoutLayer` limits only the time between two frames, and such callers stay below that limit.
 //!
 //! ```
 //! use std::convert::Infallible;
@@ -127,9 +127,9 @@
 //!
 //! | gap | remedy |
 //! |---|---|
-//! | Over HTTP/2 the retry uses the same connection. If the connection has stalled, so does the retry. | Let the client test its connections: `http2_keep_alive_interval` and `http2_keep_alive_timeout` in hyper-util and reqwest, `http2_keep_alive_interval` and `keep_alive_timeout` in tonic. A connection that fails the test is closed, and its calls are retried on another. |
+//! | Over HTTP/2 the retry uses the same connection. If the connection has stalled, so does the retry. | Make the client test its connections: `http2_keep_alive_interval` and `http2_keep_alive_timeout` in hyper-util and reqwest, `http2_keep_alive_interval` and `keep_alive_timeout` in tonic. A connection that fails the test is closed, and its calls are retried on another. |
 //! | The limit ends with the response head. If the body stalls, its reader hangs. | tower-http's `ResponseBodyTimeoutLayer` outside the retry layer limits the time without a frame; in reqwest, `read_timeout`. |
-//! | If no connection is made in time, the layer cannot distinguish that from a slow server. A POST is not retried then. | Set a shorter `connect_timeout`, in all three clients (hyper-util: `HttpConnector::set_connect_timeout`). Its error is proof that no request was sent. |
+//! | If no connection is made in time, the layer cannot distinguish that from a slow server, and a POST is not retried. | Set a shorter `connect_timeout`, in all three clients (hyper-util: `HttpConnector::set_connect_timeout`). Its error is proof that no request was sent. |
 //!
 //! A body that stalls, under a limit of five seconds between two frames:
 //!
@@ -171,14 +171,14 @@
 //! - **hyper-util's legacy client** sends a request again on a new connection when a pooled one
 //!   closed before anything was written. That is safe, and bounded by the number of pooled
 //!   connections; `Client::builder(…).retry_canceled_requests(false)` turns it off.
-//! - **reqwest** does the same through hyper-util, and retries HTTP/2 requests that the server
-//!   refused unprocessed (REFUSED_STREAM, GOAWAY) up to twice;
-//!   `ClientBuilder::retry(reqwest::retry::never())` turns the latter off. It also follows redirects. So by default
-//!   nothing proves that a POST was not processed, and only a POST that may be repeated is retried. Use
-//!   `redirect::Policy::none()` on the client and [`redirects_below(false)`](crate::Http::redirects_below) on the
-//!   protocol: then every POST is retried after 429 or a refused connection.
-//! - **tonic's `Channel`** retries nothing. It reconnects when it is next used, so a failed connection
-//!   is the error of one call.
+//! - **reqwest** does the same through hyper-util, and retries HTTP/2 requests that the server refused unprocessed
+//!   (REFUSED_STREAM, GOAWAY) up to twice; `ClientBuilder::retry(reqwest::retry::never())` turns the latter off. It
+//!   also follows redirects. So by default there is no proof that a POST was not processed, and only a repeatable POST
+//!   is retried. Use `redirect::Policy::none()` on the client and
+//!   [`redirects_below(false)`](crate::Http::redirects_below) on the protocol: then every POST is retried after 429 or
+//!   a refused connection.
+//! - **tonic's `Channel`** retries nothing. It reconnects when it is next used, so a failed connection causes the error
+//!   of a single call.
 //! - **Another retry layer**, in a client library for instance, multiplies attempts: three layers of four attempts are
 //!   64. [`RetryPolicy::nested`](crate::RetryPolicy::nested) on the layers of one process makes them work together.
 //!   Between processes, a [`before_attempt`](crate::RetryPolicy::before_attempt) hook can write the attempt's number

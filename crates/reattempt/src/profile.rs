@@ -1,8 +1,8 @@
-//! Profiles: the delays and limits of well-known libraries and services, each under one name.
+//! Profiles: the delays and limits of well-known libraries and services, each under its name.
 //!
-//! A profile sets the delays and the limits of a policy. A limit or a budget that is set on the policy, before
-//! or after, has precedence. A profile never sets which requests are safe to repeat. It has a budget only if the table
-//! names one.
+//! A profile sets the delays and the limits of a policy. A limit or a budget that is set on the policy, before or
+//! after, has precedence. A profile never determines which requests are safe to repeat. It has a budget only if the
+//! table names one.
 //!
 //! ```
 //! use reattempt::{RetryPolicy, profile};
@@ -11,7 +11,7 @@
 //! assert_eq!(policy.limits().max_attempts, 3);
 //! ```
 //!
-//! [`retry`](crate::retry()), for operations that are no requests of a service, takes one as it is.
+//! [`retry`](crate::retry()), for any other operation, takes a profile directly.
 //!
 //! | profile | delays | attempts | elapsed time |
 //! |---|---|---|---|
@@ -21,23 +21,23 @@
 //! | [`cenkalti_quick`] | 50 ms doubling to 150 ms, ± 50 % | | 250 ms |
 //! | [`cenkalti_medium`] | 100 ms growing by half to 500 ms, ± 50 % | | 1 s |
 //! | [`cenkalti_slow`] | 100 ms doubling to 3 s, ± 50 % | | 10 s |
-//! | [`go_backoff_linear`] | 250 ms, growing by as much, to 16 s | | |
+//! | [`go_backoff_linear`] | 250 ms, growing by 250 ms to 16 s | | |
 //! | [`go_backoff_exponential`] | 5 s doubling to 320 s | | |
 //! | [`go_backoff_uncapped`] | 1 min doubling | | |
 //! | [`go_backoff_full_jitter`] | full jitter, 30 s doubling to 10 min | | |
 //! | [`retryablehttp`] | 1 s doubling to 30 s | 5 | |
-//! | [`retryablehttp_linear`] | `n + 1` times anything from 1 s to 30 s | 5 | |
+//! | [`retryablehttp_linear`] | `n + 1` times a random delay from 1 s to 30 s | 5 | |
 //! | [`aws`] | full jitter, 1 s doubling to 20 s; with its quota as the budget | 3 | |
 //! | [`stripe`] | full jitter, 500 ms doubling to 4 s | 3 | |
 //! | [`google`] | 1 s doubling to 16 s, each with up to 1 s more | 6 | |
 //! | [`twitter_streaming`] | at once, then by the kind of failure | | |
 //!
-//! An empty place means no limit, as in the source. The policy's budget still ends such calls: the default one grants
-//! three retries while no call succeeds, unless their delays reach ten minutes. If only the delays are to slow a client
-//! down, set [`RetryBudget::unlimited`].
+//! An empty cell means no limit, as in the source. The policy's budget still ends such calls: the default one grants
+//! three retries while no call succeeds, unless their delays reach ten minutes. To leave the delays as the only limit,
+//! set [`RetryBudget::unlimited`].
 //!
-//! Some sources have no jitter, and neither have their profiles. Many clients that fail at one moment then return at
-//! one moment; [`ScheduleExt::jittered`] separates them.
+//! Profiles of sources without jitter have none either. Many clients that fail at the same moment then return at the
+//! same moment; [`ScheduleExt::jittered`] separates them.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ pub fn cenkalti() -> Profile<Exponential> {
     unlimited(symmetric(500, 1.5, 60_000), Some(Duration::from_secs(15 * 60)))
 }
 
-/// [`cenkalti`] with 2 s of elapsed time, for a caller that waits for the response.
+/// [`cenkalti`] with an elapsed time of 2 s, for interactive callers.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -89,47 +89,47 @@ pub fn cenkalti_short() -> Profile<Exponential> {
     unlimited(symmetric(500, 1.5, 60_000), Some(Duration::from_secs(2)))
 }
 
-/// cenkalti's delays for quick calls, of some 30 ms each.
+/// cenkalti's delays for quick calls of about 30 ms.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
 /// | 50 ms | 2 | 150 ms | ± 50 % | no limit | 250 ms |
 ///
-/// A call of 30 ms that always fails is retried twice (seven calls in eight), else once, seldom three times. It ends
-/// after 100 to 280 ms. These settings were published with the estimates 3–4 retries and 250–380 ms. They do not hold
-/// here: they count attempts, and that library reads the time only after it has waited. Here a delay that would pass
-/// the limit is not waited for at all.
+/// A 30 ms call that always fails is retried twice (seven calls in eight), otherwise once, and seldom three times. It
+/// ends after 100 to 280 ms. The published estimates of 3–4 retries and 250–380 ms do not apply here: they count
+/// attempts, and that library checks the time only after the wait. Here a delay that would pass the limit ends the call
+/// at once.
 pub fn cenkalti_quick() -> Profile<Exponential> {
     unlimited(symmetric(50, 2.0, 150), Some(Duration::from_millis(250)))
 }
 
-/// cenkalti's delays for calls of some 100 ms each.
+/// cenkalti's delays for calls of about 100 ms.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
 /// | 100 ms | 1.5 | 500 ms | ± 50 % | no limit | 1 s |
 ///
-/// A call of 100 ms that always fails is retried three times (one call in twenty: four times), seldom twice. It ends
-/// after 0.6 to 1.1 s. The published estimates are at most 5 retries and 1–1.5 s. The time does not hold here, for the
+/// A 100 ms call that always fails is retried three times (one call in twenty: four times), and seldom twice. It ends
+/// after 0.6 to 1.1 s. The published estimates are at most 5 retries and 1–1.5 s. The time does not apply here, for the
 /// reason given at [`cenkalti_quick`].
 pub fn cenkalti_medium() -> Profile<Exponential> {
     unlimited(symmetric(100, 1.5, 500), Some(Duration::from_secs(1)))
 }
 
-/// cenkalti's delays for slow calls, of some 300 ms each.
+/// cenkalti's delays for slow calls of about 300 ms.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
 /// | 100 ms | 2 | 3 s | ± 50 % | no limit | 10 s |
 ///
-/// A call of 300 ms that always fails is retried six times (one call in five: seven times), seldom five or eight times.
-/// It ends after 5.5 to 10.3 s. The published estimates, 8–9 retries and 10–14 s, do not hold here, for the reason
-/// given at [`cenkalti_quick`].
+/// A 300 ms call that always fails is retried six times (one call in five: seven times), and seldom five or eight
+/// times. It ends after 5.5 to 10.3 s. The published estimates, 8–9 retries and 10–14 s, do not apply here, for the
+/// reason given at [`cenkalti_quick`].
 pub fn cenkalti_slow() -> Profile<Exponential> {
     unlimited(symmetric(100, 2.0, 3000), Some(Duration::from_secs(10)))
 }
 
-/// The linear delays of the Go library go-backoff.
+/// Linear delays as in the Go library go-backoff.
 ///
 /// | base | step | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -138,7 +138,7 @@ pub fn go_backoff_linear() -> Profile<Linear> {
     unlimited(network_errors(), None)
 }
 
-/// The exponential delays of go-backoff.
+/// Exponential delays as in go-backoff.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -147,7 +147,7 @@ pub fn go_backoff_exponential() -> Profile<Exponential> {
     unlimited(http_errors(), None)
 }
 
-/// The exponential delays of go-backoff without a cap.
+/// Exponential delays as in go-backoff, without a cap.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -156,7 +156,7 @@ pub fn go_backoff_uncapped() -> Profile<Exponential> {
     unlimited(rate_limited(), None)
 }
 
-/// The delays of go-backoff with full jitter.
+/// Full-jitter delays as in go-backoff.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -174,8 +174,8 @@ pub fn retryablehttp() -> Profile<Exponential> {
     limited(Exponential::no_jitter(secs(1)).max_delay(secs(30)), 5)
 }
 
-/// The linear delays of go-retryablehttp with jitter: `n` times a draw from the shortest wait to the longest. `n` is
-/// the number of the retry, from 1.
+/// Jittered linear delays as in go-retryablehttp: `n` times a random delay between the shortest and the longest. `n` is
+/// the retry's number, from 1.
 ///
 /// | shortest | longest | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -188,29 +188,28 @@ pub fn retryablehttp() -> Profile<Exponential> {
 /// | 3 | 3 | 90 |
 /// | 4 | 4 | 120 |
 ///
-/// It is a [`Linear`] schedule of the middle of the range, with a [`Jitter::symmetric`] that reaches both ends. Other
-/// ranges can be written in the same way.
+/// It is a [`Linear`] schedule with the middle of the range as its step, and a [`Jitter::symmetric`] that reaches both
+/// ends. Other ranges can be built in the same way.
 pub fn retryablehttp_linear() -> Profile<Jittered<Linear>> {
     // 15.5 s, give or take 14.5 s.
     let jitter = Jitter::symmetric(14.5 / 15.5).unwrap_or(Jitter::full());
     limited(Linear::new(Duration::from_millis(15_500)).jittered(jitter), 5)
 }
 
-/// The standard mode of AWS's clients.
+/// The standard mode of AWS clients.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time | budget |
 /// |---|---|---|---|---|---|---|
 /// | 1 s | 2 | 20 s | full | 3 | no limit | [`RetryBudget::aws_quota`] |
 ///
-/// Each call of this function makes a profile with a quota of its own. Policies that are built from clones of one
-/// profile share its quota.
+/// Each call creates a profile with its own quota. Policies built from clones of one profile share its quota.
 pub fn aws() -> Profile<Exponential> {
     let mut profile = limited(full_jitter(1000, 20_000), 3);
     profile.budget = Some(RetryBudget::aws_quota());
     profile
 }
 
-/// The delays that Stripe advises its clients to use.
+/// The delays that Stripe recommends to its clients.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -222,7 +221,7 @@ pub fn stripe() -> Profile<Exponential> {
     limited(full_jitter(500, 4000), 3)
 }
 
-/// Google's documented retries for its APIs: truncated exponential backoff with random milliseconds.
+/// Google's documented retries for its APIs: truncated exponential backoff with a random part.
 ///
 /// | retry | delay in s, from | to |
 /// |---|---|---|
@@ -237,9 +236,9 @@ pub fn google() -> Profile<TruncatedExponential> {
     limited(TruncatedExponential::default(), 6)
 }
 
-/// The rules by which clients of Twitter's streaming API connect again.
+/// The reconnection rules for Twitter's streaming API.
 ///
-/// The first retry is sent at once, whatever failed. Then:
+/// The first retry is sent at once after any failure. Then:
 ///
 /// | failure | base | growth | cap |
 /// |---|---|---|---|
@@ -247,11 +246,11 @@ pub fn google() -> Profile<TruncatedExponential> {
 /// | an HTTP status | 5 s | doubling | 320 s |
 /// | HTTP 420 | 60 s | doubling | none |
 ///
-/// Each kind keeps a count of its own. No limit on attempts or elapsed time, and no jitter.
+/// Each kind has its own count. No limit on attempts or elapsed time, and no jitter.
 ///
-/// In a policy, all counts start again with each call. That is enough to make a connection. No layer sees the end of
-/// the stream itself. So the owner of the stream keeps the schedule in a
-/// [`Reconnecting`](crate::schedule::Reconnecting), and resets it with each message.
+/// In a policy, all counts start again with each call, which suffices for making a connection. No layer sees the end of
+/// the stream itself. So the stream's owner keeps the schedule in a [`Reconnecting`](crate::schedule::Reconnecting),
+/// and resets it with each message.
 ///
 /// ```
 /// use reattempt::{Verdict, profile, retry};
@@ -278,7 +277,7 @@ pub fn google() -> Profile<TruncatedExponential> {
 /// # Ok::<_, std::io::Error>(())
 /// ```
 ///
-/// Around an HTTP client, the policy of the retry layer has the schedule, and a verdict that makes 420 retryable:
+/// For an HTTP client, the retry policy has this schedule, and a verdict that makes 420 retryable:
 ///
 /// ```
 /// use http::StatusCode;
@@ -301,7 +300,7 @@ pub fn twitter_streaming() -> Profile<SharedSchedule> {
     unlimited(SharedSchedule::new(by_failure.immediate_first()), None)
 }
 
-/// Returns every profile with the name of its constructor, for tools that let a person choose one.
+/// Returns every profile with its constructor's name, for tools in which a user chooses one.
 pub fn all() -> [(&'static str, Profile<SharedSchedule>); 16] {
     [
         ("standard", standard().shared()),
@@ -323,14 +322,14 @@ pub fn all() -> [(&'static str, Profile<SharedSchedule>); 16] {
     ]
 }
 
-/// A profile with this many attempts.
+/// Creates a profile with this many attempts.
 fn limited<S: Schedule>(schedule: S, max_attempts: u32) -> Profile<S> {
     let mut profile = unlimited(schedule, None);
     profile.max_attempts = max_attempts;
     profile
 }
 
-/// A profile with any number of attempts.
+/// Creates a profile without a limit on attempts.
 fn unlimited<S: Schedule>(schedule: S, max_elapsed: Option<Duration>) -> Profile<S> {
     let mut profile = Profile::new(schedule);
     profile.max_attempts = u32::MAX;
@@ -338,7 +337,7 @@ fn unlimited<S: Schedule>(schedule: S, max_elapsed: Option<Duration>) -> Profile
     profile
 }
 
-/// ± 50 %, in milliseconds.
+/// Creates a schedule with ± 50 % jitter, in milliseconds.
 fn symmetric(base: u64, factor: f64, cap: u64) -> Exponential {
     let schedule = Exponential::symmetric(Duration::from_millis(base), 0.5)
         .and_then(|schedule| schedule.factor(factor));
@@ -346,7 +345,7 @@ fn symmetric(base: u64, factor: f64, cap: u64) -> Exponential {
     schedule.unwrap_or_default().max_delay(Duration::from_millis(cap))
 }
 
-/// Doubling, in milliseconds.
+/// Creates a doubling schedule with full jitter, in milliseconds.
 fn full_jitter(base: u64, cap: u64) -> Exponential {
     Exponential::from_millis(base).max_delay(Duration::from_millis(cap))
 }

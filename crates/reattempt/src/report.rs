@@ -1,6 +1,6 @@
 //! The parts of a [`Report`](crate::Report), and the slot that receives one.
 //!
-//! A report lists an [`AttemptReport`] for each attempt, with its [`AttemptOutcome`]. A [`ReportSlot`] receives
-//! the report of every call, also of one that ends in an error or whose response has no extensions.
+//! A report lists an [`AttemptReport`] for each attempt, with its [`AttemptOutcome`]. A [`ReportSlot`] receives the
+//! report of any call, even if the call ends with an error or its response has no extensions.
 
 pub use crate::call::report::{AttemptOutcome, AttemptReport, ReportSlot};

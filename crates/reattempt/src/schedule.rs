@@ -3,18 +3,18 @@
 //! | schedule | delays |
 //! |---|---|
 //! | [`Exponential`] | growing by a factor up to a cap, with no, full, equal or symmetric jitter |
-//! | [`Decorrelated`] | drawn between the base and three times the last one |
-//! | [`TruncatedExponential`] | whole powers of two with random milliseconds, then an end |
-//! | [`Constant`], [`Linear`], [`List`] | always the same; growing by a step; a list of durations |
-//! | [`Responsive`] | one interval for all calls, up with refusals and down with successes |
-//! | [`Iterated`] | those of any factory of iterators of durations, such as other crates' schedules |
-//! | [`Reconnecting`] | those of any schedule, continued from call to call until a reset |
-//! | [`SharedSchedule`] | those of any schedule, with its type erased |
+//! | [`Decorrelated`] | random, from the base to three times the previous delay |
+//! | [`TruncatedExponential`] | doubling, each with a random part, for a fixed number of retries |
+//! | [`Constant`], [`Linear`], [`List`] | constant; growing linearly; a list of durations |
+//! | [`Responsive`] | one interval for all calls, longer after refusals and shorter after successes |
+//! | [`Iterated`] | those of any iterator, created for each call, such as other crates' schedules |
+//! | [`Reconnecting`] | those of any schedule, continued from one call to the next until a reset |
+//! | [`SharedSchedule`] | those of any schedule, type-erased |
 //!
-//! [`ScheduleExt`] limits, caps, floors, joins and jitters schedules, and sets one for each kind of failure. Two traits
-//! make a schedule of your own: [`Schedule`] has the settings, and [`Delays`] has the state of one call. Before each
-//! retry the latter receives the [`Failure`], whose [`FailureKind`] it may act on, and a [`Random`] to draw jitter
-//! from. Calls through a layer use [`CallRandom`].
+//! [`ScheduleExt`] limits, caps, floors, joins and jitters schedules, and sets one for each kind of failure. A custom
+//! schedule implements two traits: [`Schedule`] has the settings, and [`Delays`] the state of one call. Before each
+//! retry, [`Delays`] receives the [`Failure`] with its [`FailureKind`], and a [`Random`] for jitter. Calls through a
+//! layer use [`CallRandom`].
 //!
 //! ```
 //! use std::time::Duration;

@@ -21,29 +21,29 @@ use crate::text;
 use crate::values::{length, positive, share};
 use client::{Client, Course, Second, Stretch};
 
-/// The most calls of one breaker: more would take minutes.
+/// The maximum number of calls for one breaker: more would take minutes.
 const MOST_CALLS: f64 = 20e6;
 
 /// The options of `lab breaker`.
 #[derive(Debug, Args)]
 #[command(after_long_help = HELP)]
 pub(crate) struct Breaker {
-    /// The breakers to compare: breaker or counting, with changed values, such as breaker:timeout=5s
-    /// [default: breaker and counting]
+    /// Breakers to compare: breaker or counting, with optional settings, such as breaker:timeout=5s [default: breaker
+    /// and counting]
     #[arg(value_name = "BREAKER", value_parser = parse)]
     breakers: Vec<GuardWord>,
-    /// The script: from each of these times on, this share of the calls fails. The fault of the default is no multiple
-    /// of an open time, so that no probe meets its end by chance
+    /// The script: times, each with the failure rate from then on. By default the fault does not last for a multiple of
+    /// an open time, so that no probe coincides with its end
     #[arg(long, value_delimiter = ',', value_name = "TIME=SHARE,…", value_parser = step,
           default_value = "0s=0.02,1min=0.8,167s=0.02")]
     errors: Vec<Step>,
-    /// Calls a second, at random times
+    /// Calls per second, at random times
     #[arg(long, default_value_t = 20.0, value_name = "NUMBER", value_parser = positive)]
     rate: f64,
-    /// The time from sending a call to its outcome
+    /// Time from sending a call to its outcome
     #[arg(long, default_value = "50ms", value_name = "TIME", value_parser = length)]
     latency: Duration,
-    /// The time in which calls are made
+    /// Duration of the load
     #[arg(long, default_value = "6min", value_name = "TIME", value_parser = length)]
     duration: Duration,
 }

@@ -23,7 +23,7 @@ use crate::text;
 /// The options of `lab check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The file; - for standard input
+    /// The file, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Count warnings as errors

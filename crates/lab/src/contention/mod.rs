@@ -29,7 +29,7 @@ pub(crate) struct Contention {
     #[arg(long, value_delimiter = ',', value_name = "NUMBER,…",
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     clients: Vec<u32>,
-    /// The number of runs of each case; the figures are means
+    /// Number of runs for each case; results are means
     #[arg(long, default_value_t = 20, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     runs: u32,
@@ -39,10 +39,10 @@ pub(crate) struct Contention {
     /// Cap of the schedules
     #[arg(long, default_value = "2s", value_parser = humantime::parse_duration, value_name = "TIME")]
     cap: Duration,
-    /// Mean of the network's delay, one way
+    /// Mean one-way network delay
     #[arg(long, default_value = "10ms", value_parser = humantime::parse_duration, value_name = "TIME")]
     delay: Duration,
-    /// Standard deviation of the network's delay
+    /// Standard deviation of the network delay
     #[arg(long, default_value = "2ms", value_parser = humantime::parse_duration, value_name = "TIME")]
     deviation: Duration,
 }

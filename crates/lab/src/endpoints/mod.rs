@@ -30,16 +30,16 @@ const AROUND: u64 = 20;
 #[derive(Debug, Args)]
 #[command(after_long_help = HELP)]
 pub(crate) struct Endpoints {
-    /// The rules to compare [default: all]
+    /// Rules to compare [default: all]
     #[arg(value_name = "RULE")]
     rules: Vec<Which>,
-    /// The scenes [default: all]
+    /// Scenes [default: all]
     #[arg(long, value_delimiter = ',', value_name = "SCENE,…")]
     scenes: Vec<Scene>,
-    /// Calls as a share of the capacity of all servers while they are well
+    /// Load, as a fraction of the total capacity of healthy servers
     #[arg(long, default_value_t = 0.5, value_name = "NUMBER", value_parser = load)]
     load: f64,
-    /// The time of the fault
+    /// Duration of the fault
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = length)]
     fault: Duration,
 }

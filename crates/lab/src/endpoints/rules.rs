@@ -14,7 +14,7 @@ use reattempt_control::{EndpointSet, EndpointTicket, Trail};
 pub(super) enum Which {
     /// `EndpointSet`, with retries that go elsewhere
     Ours,
-    /// The balancer of tower: the better of two by peak latency and calls in flight
+    /// tower's balancer: the better of two, by peak latency and calls in flight
     TowerP2c,
     /// Each server in turn
     RoundRobin,

@@ -20,7 +20,7 @@ pub(super) enum Scene {
     /// 14 of 20 servers refuse connections
     #[value(name = "14-of-20")]
     FourteenOfTwenty,
-    /// Of five servers one is dead, one fails half of the requests and one is twenty times slower
+    /// Five servers: one dead, one failing half of the requests, one twenty times slower, two healthy
     Mixed,
     /// Five servers fail 40 % of the requests each
     Alike,

@@ -30,14 +30,13 @@ pub(crate) struct Get {
     /// A profile or a schedule, as for plan; with --file, the name of a policy in the file
     #[arg(long, short, value_name = "POLICY")]
     policy: Option<String>,
-    /// A TOML file with policies, as for plan; the first of them is used, unless --policy names
-    /// another
+    /// A TOML file with policies, as for plan; uses the first one, unless --policy names another
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The time limit of each attempt
+    /// Time limit for each attempt
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     attempt_timeout: Option<Duration>,
-    /// A header field, such as "accept: text/plain"; may be given several times
+    /// A header, such as "accept: text/plain"; may be repeated
     #[arg(long = "header", short = 'H', value_name = "FIELD", value_parser = parse_header)]
     headers: Vec<(HeaderName, HeaderValue)>,
 }

@@ -26,18 +26,18 @@ use simulation::{Second, World};
 #[derive(Debug, Args)]
 #[command(after_long_help = HELP)]
 pub(crate) struct Limits {
-    /// The limits to compare: aimd, vegas, gradient2, bulkhead, with changed values, such as vegas:most=50
-    /// [default: the first three]
+    /// Limits to compare: aimd, vegas, gradient2, bulkhead, with optional settings, such as vegas:most=50 [default: the
+    /// first three]
     #[arg(value_name = "LIMIT", value_parser = parse)]
     limits: Vec<GuardWord>,
-    /// The scenes [default: all]
+    /// Scenes [default: all]
     #[arg(long, value_delimiter = ',', value_name = "SCENE,…")]
     scenes: Vec<Scene>,
-    /// The requests that may wait for the server's 16 workers; the server refuses further ones
+    /// Queue length in front of the server's 16 workers; further requests are refused
     #[arg(long, default_value_t = 64, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(0..=100_000))]
     queue: u32,
-    /// The time that the client waits for an answer
+    /// Client timeout
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = length)]
     timeout: Duration,
 }

@@ -5,15 +5,15 @@ use clap::ValueEnum;
 /// A scene of `lab limits`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Scene {
-    /// The server loses half of its workers, and gets them back
+    /// The server loses half of its workers for a while
     Step,
-    /// The server becomes slower for three minutes, to a third of its capacity
+    /// The server slows down over three minutes, to a third of its capacity
     Leak,
     /// The server fails all requests at once for a minute
     Failures,
-    /// A fifth of the requests takes sixteen times as long as the others
+    /// A fifth of the requests take sixteen times as long as the others
     Bimodal,
-    /// The client calls twice a second, and then above the capacity
+    /// The client calls twice per second, and then above the capacity
     Idle,
 }
 

@@ -40,17 +40,17 @@ pub(crate) struct Plan {
     /// A TOML file with a table for each policy
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The most retries to show
+    /// Maximum number of retries to show
     #[arg(long, short = 'n', default_value_t = 10, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     retries: u32,
-    /// The duration of each attempt
+    /// Duration of each attempt
     #[arg(long, default_value = "0s", value_name = "TIME", value_parser = humantime::parse_duration)]
     attempt_time: Duration,
-    /// The failure of each attempt: an HTTP status, or connect, network, timeout
+    /// Failure of each attempt: an HTTP status, or connect, network, timeout
     #[arg(long, default_value = "503", value_name = "FAILURE", value_parser = parse_failure)]
     failure: Failure,
-    /// The number of calls that are simulated for the means
+    /// Number of simulated calls for the means
     #[arg(long, default_value_t = 10_000, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     calls: u32,
@@ -66,19 +66,19 @@ struct Changed {
     /// Base delay, such as 50ms
     #[arg(long, value_name = "TIME")]
     base: Option<String>,
-    /// The factor between an interval and the next
+    /// Growth factor of the interval
     #[arg(long, value_name = "FACTOR")]
     factor: Option<String>,
-    /// The longest interval, or none
+    /// Longest interval, or none
     #[arg(long, value_name = "TIME")]
     cap: Option<String>,
-    /// The kind of jitter: none, full, equal or symmetric
+    /// Kind of jitter: none, full, equal or symmetric
     #[arg(long, value_name = "KIND")]
     jitter: Option<String>,
-    /// The most attempts, the first included, or none
+    /// Maximum number of attempts, the first included, or none
     #[arg(long, value_name = "NUMBER")]
     max_attempts: Option<String>,
-    /// The time after the start at which the last retry may be sent, or none
+    /// Time limit from the start of a call to its last retry, or none
     #[arg(long, value_name = "TIME")]
     max_elapsed: Option<String>,
 }

@@ -60,45 +60,42 @@ pub(crate) struct Responsive {
     /// One pace for all workers
     #[arg(long)]
     shared: bool,
-    /// One pace for all workers, which take turns as behind the guard `Pace`: each call is sent one
-    /// interval after the one before it
+    /// One pace for all workers, which take turns as behind the guard `Pace`: each call is sent one interval after the
+    /// previous one
     #[arg(long, conflicts_with = "shared")]
     turns: bool,
-    /// With --turns: calls a second at random times, instead of workers that wait for their answers
+    /// With --turns: calls per second at random times, instead of workers that wait for each response
     #[arg(long, value_name = "NUMBER", requires = "turns", conflicts_with_all = ["workers", "apart"],
           value_parser = positive)]
     load: Option<f64>,
-    /// With --turns: the resolution of the timer by which calls wait [default: 1ms, as tokio's]
+    /// With --turns: resolution of the timer [default: 1ms, as in tokio]
     #[arg(long, requires = "turns", value_parser = humantime::parse_duration, value_name = "TIME")]
     timer: Option<Duration>,
-    /// The time between the starts of two workers
+    /// Time between the starts of two workers
     #[arg(long, default_value = "1m", value_parser = humantime::parse_duration, value_name = "TIME")]
     apart: Duration,
-    /// The time for which each worker calls, or the load lasts [default: unlimited; table and window:
-    /// 5 min]
+    /// Duration of the load [default: unlimited; table and window: 5 min]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     stay: Option<Duration>,
-    /// The time that the service takes for an answer [default: 0 s; table and window: 5 ms]
+    /// Response time of the service [default: 0 s; table and window: 5 ms]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     latency: Option<Duration>,
-    /// The pace's interval after a first refusal [default: 1 ms; table and window: 10 ms; turns: 10 µs]
+    /// Interval after the first refusal [default: 1 ms; table and window: 10 ms; turns: 10 µs]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     initial: Option<Duration>,
-    /// The pace's longest interval
+    /// Longest interval
     #[arg(long, default_value = "15min", value_parser = humantime::parse_duration, value_name = "TIME")]
     max: Duration,
-    /// The factor by which a refusal multiplies the interval
+    /// Growth factor of the interval for each refusal
     #[arg(long, default_value_t = 1.5, value_name = "FACTOR")]
     up: f64,
-    /// The factor by which a run of successes multiplies the interval [default: 0.6; table, window
-    /// and turns: 0.9]
+    /// Factor of the interval for each run of successes [default: 0.6; table, window and turns: 0.9]
     #[arg(long, value_name = "FACTOR")]
     down: Option<f64>,
-    /// The random share of each change of the interval [default: 0; table and window: 0.3; turns:
-    /// 0.1]
+    /// Jitter of each move, as a fraction of the interval [default: 0; table and window: 0.3; turns: 0.1]
     #[arg(long, value_name = "SHARE")]
     randomisation: Option<f64>,
-    /// The number of successes in a run [default: 5; table, window and turns: 10]
+    /// Number of successes in a run [default: 5; table, window and turns: 10]
     #[arg(long, value_name = "NUMBER")]
     threshold: Option<u32>,
 }
@@ -109,11 +106,11 @@ const MOST_CALLS: u32 = 5_000_000;
 /// The kind of service that is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// Accepts a call if enough time has passed since the last one
+    /// Accepts a call if enough time has passed since the previous one
     Gate,
     /// Accepts calls up to a capacity, which rises after refusals
     Table,
-    /// Accepts a number of calls in each second of its clock
+    /// Accepts a fixed number of calls in each second of its clock
     Window,
 }
 

@@ -29,24 +29,24 @@ use crate::values::{length, share};
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, after_long_help = policy::HELP)]
 pub(crate) struct Budgets {
-    /// Further policies to compare with the budgets, named as for `lab storm`
+    /// Additional policies to compare with the budgets, named as for `lab storm`
     #[arg(value_name = "POLICY", value_parser = policy::parse)]
     pub(super) policies: Vec<Choice>,
     /// A TOML file with a table for each policy
     #[arg(long, short, value_name = "FILE")]
     pub(super) file: Option<PathBuf>,
-    /// The shares of the requests that fail
+    /// Failure rates
     #[arg(long, value_delimiter = ',', value_name = "SHARE,…", value_parser = share,
           default_values_t = [0.1, 0.3, 0.5, 1.0])]
     pub(super) failure_rates: Vec<f64>,
-    /// Failures come in bursts of this mean length, in which every request fails
+    /// Failures come in bursts of this mean length, during which every request fails
     #[arg(long, value_name = "TIME", value_parser = length)]
     pub(super) burst: Option<Duration>,
-    /// Calls a second of all clients together
+    /// Total calls per second
     #[arg(long, default_value_t = 10_000, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) calls: u32,
-    /// The time in which calls are made; `later` is its second half
+    /// Duration of the load; `later` is its second half
     #[arg(long, default_value = "2min", value_name = "TIME", value_parser = length)]
     pub(super) duration: Duration,
 }

@@ -24,7 +24,7 @@ use crate::text;
 /// The options of `lab frontier`.
 #[derive(Debug, Args)]
 pub(crate) struct Frontier {
-    /// The number of clients, which make a call a second each
+    /// Number of clients, each with one call per second
     #[arg(long, default_value_t = 1000, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     clients: u32,

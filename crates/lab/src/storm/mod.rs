@@ -37,70 +37,69 @@ use policy::{Choice, Policy};
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, after_long_help = policy::HELP)]
 pub(crate) struct Storm {
-    /// The policies to compare: none, naive, unlimited, ours, for-rate, grpc-throttle, aws-quota, ratio, and
-    /// policies as for `lab plan`, such as standard:budget.capacity=2; guards follow a plus, such as ours+breaker
-    /// [default: the first eight]
+    /// Policies to compare: none, naive, unlimited, ours, for-rate, grpc-throttle, aws-quota, ratio, and policies as
+    /// for `lab plan`, such as standard:budget.capacity=2; guards follow a plus, such as ours+breaker [default: the
+    /// first eight]
     #[arg(value_name = "POLICY", value_parser = policy::parse)]
     policies: Vec<Choice>,
     /// A TOML file with a table for each policy; `guards` is a list of words
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The number of clients, each with a budget of its own
+    /// Number of clients, each with its own budget
     #[arg(long, default_value_t = 10_000, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     clients: u32,
-    /// Calls a second of each client, at random times
+    /// Calls per second for each client, at random times
     #[arg(long, default_value_t = 1.0, value_name = "NUMBER", value_parser = positive)]
     rate: f64,
-    /// The time in which calls are made
+    /// Duration of the load
     #[arg(long, default_value = "5min", value_name = "TIME", value_parser = length)]
     duration: Duration,
-    /// The start of the fault
+    /// Start of the fault
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = length)]
     at: Duration,
-    /// The duration of the fault
+    /// Duration of the fault
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = length)]
     outage: Duration,
-    /// The kind of fault
+    /// Kind of fault
     #[arg(long, default_value = "stall")]
     fault: FaultKind,
-    /// With `--fault slow`: the factor by which requests take longer [default: 10]
+    /// With `--fault slow`: slowdown factor [default: 10]
     #[arg(long, value_name = "FACTOR", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     slowdown: Option<u32>,
-    /// With `--fault refuse` or `lose`: the share of the requests that fails [default: 1]
+    /// With `--fault refuse` or `lose`: failure rate [default: 1]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     failure_rate: Option<f64>,
-    /// With `--fault refuse` or `lose`: failures come in bursts of this mean length, in which every
-    /// request fails
+    /// With `--fault refuse` or `lose`: failures come in bursts of this mean length, during which every request fails
     #[arg(long, value_name = "TIME", value_parser = length)]
     burst: Option<Duration>,
-    /// The work of a refusal, as a share of the work of an answer
+    /// Cost of a refusal, as a fraction of the cost of a response
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = cost)]
     refusal_cost: f64,
-    /// Mean time between two losses of a client's connection, which fail all its attempts in flight
+    /// Mean time between connection losses of a client; a loss fails all its attempts in flight
     #[arg(long, value_name = "TIME", value_parser = length)]
     drop_every: Option<Duration>,
-    /// The load without retries, as a share of the server's capacity. The true load is printed; it
-    /// may be lower, because the number of workers is whole
+    /// Load without retries, as a fraction of the server's capacity. The actual load is printed; it may be lower,
+    /// because the number of workers is whole
     #[arg(long, default_value_t = 0.7, value_name = "SHARE", value_parser = load)]
     load: f64,
-    /// The time that a worker takes for a request
+    /// Service time of a request
     #[arg(long, default_value = "10ms", value_name = "TIME", value_parser = length)]
     service: Duration,
-    /// The time that a full queue takes to process; further requests are refused
+    /// Length of the full queue, in processing time; further requests are refused
     #[arg(long, default_value = "2s", value_name = "TIME", value_parser = length)]
     queue: Duration,
-    /// The time that a client waits for an answer, unless its policy sets another
+    /// Client timeout, unless the policy sets another
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = length)]
     timeout: Duration,
-    /// The time that a message takes, one way
+    /// One-way message delay
     #[arg(long, default_value = "1ms", value_name = "TIME", value_parser = length)]
     network: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FaultKind {
-    /// Requests are queued, and none is answered until the fault ends
+    /// Requests are queued, and not answered until the fault ends
     Stall,
     /// Requests take longer
     Slow,

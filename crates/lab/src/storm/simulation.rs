@@ -26,7 +26,7 @@ pub(super) struct Scene {
     pub(super) clients: u32,
     /// Calls a second of each client.
     pub(super) rate: f64,
-    /// The time in which calls are made.
+    /// Duration of the load.
     pub(super) duration: u64,
     /// The end of the simulation: a call still in flight then is neither a success nor lost.
     pub(super) end: u64,

@@ -1,4 +1,4 @@
-//! The layer of the standard stack, its settings and the checks between them.
+//! The standard stack's layer, its settings, and the checks between them.
 
 use std::time::Duration;
 
@@ -26,18 +26,18 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// | fallback | none | [`fallback`](Self::fallback) |
 /// | throttle of calls | none | [`throttle`](Self::throttle) |
 /// | total time of a call | 30 s | [`total_time`](Self::total_time) |
-/// | retries, or hedges in their place | retries, every default of [`RetryPolicy`] | [`retry`](Self::retry), [`hedge`](Self::hedge) |
+/// | retries, or hedges in their place | retries, with the defaults of [`RetryPolicy`] | [`retry`](Self::retry), [`hedge`](Self::hedge) |
 /// | circuit breaker | [`CircuitBreaker::rate`] | [`limits`](Self::limits), [`guards`](Self::guards) |
 /// | calls in flight for each destination | 64 | [`limits`](Self::limits), [`guards`](Self::guards) |
 /// | attempt timeout | 10 s, at most half of the total time | [`attempt_timeout`](Self::attempt_timeout) |
 ///
-/// The attempt timeout is inside the guards, which count it as a failure of the server. tower's `Timeout` outside of
-/// them looks like a caller that hangs up, and would not open the breaker.
+/// The attempt timeout is inside the guards, which count it as a server failure. tower's `Timeout` outside the guards
+/// looks like a caller that hangs up, and would not open the breaker.
 ///
-/// A setter checks its value against the settings at that moment.
+/// Each setter checks its value against the other settings at that moment.
 ///
-/// While the breaker is open, calls fail at once, except in the last second of the open time (see
-/// [refusals](crate::guard#refusals)). An example of settings that fit each other:
+/// While the breaker is open, calls fail at once, except in the last second before a probe (see
+/// [refusals](crate::guard#refusals)). An example of compatible settings:
 ///
 /// ```
 /// use std::time::Duration;
@@ -78,14 +78,14 @@ pub struct StandardLayer<
     outer: O,
 }
 
-/// The time limits of the stack, and the window that they must fit.
+/// The stack's time limits, and the breaker window that they must fit.
 #[derive(Debug, Clone, Copy)]
 struct Times {
     total: Duration,
     attempt: Duration,
-    /// The user has not set the time for an attempt, so it follows the total time.
+    /// `true` if the user has not set the attempt timeout, so that it follows from the total time.
     attempt_is_derived: bool,
-    /// The time over which the breaker counts; zero if it counts without an end.
+    /// The breaker's window; zero if it has none.
     window: Duration,
 }
 
@@ -101,7 +101,7 @@ impl StandardLayer {
 }
 
 impl<P: AttemptPolicy> StandardLayer<StandardGuards, P> {
-    /// Creates the stack around a policy, with the default of every other part.
+    /// Creates the stack around a policy, with defaults for every other part.
     pub(crate) fn new(policy: P) -> Self {
         let breaker = CircuitBreaker::rate();
         let times = Times {
@@ -130,8 +130,8 @@ impl<P: AttemptPolicy, O> StandardLayer<StandardGuards, P, O> {
     /// ```
     ///
     /// # Errors
-    /// Returns an error if the breaker's `interval` is below twice the `attempt_timeout`: it would forget attempts that
-    /// are under way.
+    /// Returns an error if the breaker's `interval` is below twice the `attempt_timeout`, because the breaker would
+    /// then forget attempts under way.
     pub fn limits(self, breaker: CircuitBreaker, bulkhead: Bulkhead) -> Result<Self, ConfigError> {
         let times = Times { window: breaker.window(), ..self.times };
         Self { times, ..self.guards((breaker, bulkhead)) }.checked()
@@ -139,7 +139,7 @@ impl<P: AttemptPolicy, O> StandardLayer<StandardGuards, P, O> {
 }
 
 impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
-    /// Sends retries by this policy. The guards then classify outcomes by the policy's protocol. Call it before
+    /// Uses this retry policy. The guards then classify outcomes with the policy's protocol. Call this before
     /// [`throttle`](Self::throttle) and [`fallback`](Self::fallback).
     ///
     /// ```
@@ -151,10 +151,10 @@ impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
     /// # Ok::<_, reattempt::error::ConfigError>(())
     /// ```
     ///
-    /// The policy needs [`boxed_errors`](RetryPolicy::boxed_errors) if it is one for HTTP.
+    /// The policy needs [`boxed_errors`](RetryPolicy::boxed_errors) if it is an HTTP policy.
     ///
     /// # Errors
-    /// Returns an error if the policy has an attempt timeout of its own, which would stand outside the guards.
+    /// Returns an error if the policy has its own attempt timeout, which would be outside the guards.
     #[expect(clippy::type_complexity, reason = "the policy is in its type")]
     pub fn retry<D: Schedule, B: Budget>(
         self,
@@ -163,12 +163,12 @@ impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
         self.by(policy)
     }
 
-    /// Sends hedges by this policy in place of retries: a slow call is sent again while its first attempt runs. Read
-    /// the hazards of [`HedgeLayer`](crate::hedge::HedgeLayer) first. Call it before [`throttle`](Self::throttle) and
+    /// Uses this hedging policy in place of retries: a slow call is sent again while its first attempt runs. Read the
+    /// hazards of [`HedgeLayer`](crate::hedge::HedgeLayer) first. Call this before [`throttle`](Self::throttle) and
     /// [`fallback`](Self::fallback).
     ///
-    /// A hedge does not wait for a guard. If a guard refuses it, the first attempt goes on. An attempt that fails is
-    /// followed by the next one at once, so the policy covers retries of failures too, without backoff.
+    /// A hedge does not wait for a guard. If a guard refuses it, the first attempt continues. A failed attempt is
+    /// followed by the next one at once, so the policy also retries failures, without backoff.
     ///
     /// ```
     /// use std::convert::Infallible;
@@ -201,7 +201,7 @@ impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
     /// # }
     /// ```
     ///
-    /// The policy needs [`boxed_errors`](HedgePolicy::boxed_errors) if it is one for HTTP.
+    /// The policy needs [`boxed_errors`](HedgePolicy::boxed_errors) if it is an HTTP policy.
     ///
     /// # Errors
     /// Returns an error unless a fixed [`delay`](HedgePolicy::delay) is below the `attempt_timeout`.
@@ -223,10 +223,10 @@ impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
 }
 
 impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
-    /// Adds a throttle of calls around the attempts: a call that it refuses is not sent at all.
+    /// Adds a call throttle around the attempts: a call that it refuses is not sent at all.
     ///
-    /// The throttle classifies outcomes as the policy of the attempts does. To throttle attempts, put one among the
-    /// [`guards`](Self::guards).
+    /// The throttle classifies outcomes like the attempts' policy. To throttle attempts instead, put a throttle among
+    /// the [`guards`](Self::guards).
     ///
     /// ```
     /// use reattempt::guard::Throttle;
@@ -243,10 +243,10 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
         self.around(|outer| Stack::new(throttle, outer))
     }
 
-    /// Adds a fallback around everything else. It classifies outcomes by its own protocol value.
+    /// Adds a fallback around everything else. It classifies outcomes with its own protocol value.
     ///
-    /// A backup begins when the stack has ended, and the total time does not count for it. Give it time limits of its
-    /// own: put the same stack around it.
+    /// A backup starts when the stack has ended, and is not part of the total time. Set time limits for it, with a
+    /// standard stack of its own for instance.
     ///
     /// ```
     /// use bytes::Bytes;
@@ -270,14 +270,14 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
         StandardLayer { policy, guards, times, outer: outer(self.outer) }
     }
 
-    /// Replaces all guards by another guard, or a pair of guards. Their settings are not checked against the others.
+    /// Replaces all guards with another guard, or a pair of guards. Their settings are not checked against the others.
     pub fn guards<H: Guard>(self, guards: H) -> StandardLayer<H, P, O> {
         let guards = self.guards.with_guard(guards);
         let times = Times { window: Duration::ZERO, ..self.times };
         StandardLayer { policy: self.policy, guards, times, outer: self.outer }
     }
 
-    /// Sets the most time for a call, all its attempts and waits included. Default 30 s.
+    /// Sets the time limit for a call, including all attempts and waits. Default 30 s.
     ///
     /// # Errors
     /// Returns an error unless `attempt_timeout`, set or by default, is below the total time. It must also be above a
@@ -288,8 +288,8 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
         Self { times, ..self }.checked()
     }
 
-    /// Sets the most time for each attempt, up to the head of its response. Default: 10 s, or half of the total time if
-    /// that is less.
+    /// Sets the time limit for each attempt, up to the response head. Default: 10 s, or half of the total time if that
+    /// is less.
     ///
     /// # Errors
     /// Returns an error unless it is above 0, below `total_time`, above a fixed delay of hedges, and at most half of
@@ -299,8 +299,8 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
         Self { times, ..self }.checked()
     }
 
-    /// Returns a warning for each setting outside of its recommended range: those of the policy and the guards, and
-    /// the total time. A `max_elapsed` above the total time has a warning too, unless it is the default.
+    /// Returns a warning for each setting outside its recommended range: those of the policy and the guards, and the
+    /// total time. A `max_elapsed` above the total time has a warning too, unless it is the default.
     ///
     /// ```
     /// use reattempt::guard::{Bulkhead, CircuitBreaker};
@@ -324,7 +324,7 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
         warnings.into_iter().chain(total_time).chain(elapsed).collect()
     }
 
-    /// Derives the default of the attempt timeout, and checks all settings against each other.
+    /// Derives the default attempt timeout, and checks all settings against each other.
     fn checked(self) -> Result<Self, ConfigError> {
         let text = |time: Duration| format!("{time:?}");
         let Times { total, window, attempt_is_derived, .. } = self.times;

@@ -24,9 +24,9 @@
 //! # What has no time limit
 //!
 //! The limits end at the head of an HTTP response. A body that stalls afterwards keeps its place among the calls in
-//! flight, so a server that stalls enough of them is not called any more. Limit [the time without a
-//! frame](crate::order#servers-that-stall) around the client. The time of a [fallback](StandardLayer::fallback) is its
-//! own, too.
+//! flight, so a server with enough stalled bodies is not called any more. Limit [the time without a
+//! frame](crate::order#servers-that-stall) around the client. A [fallback](StandardLayer::fallback) is outside the
+//! limits, too.
 //!
 //! # The type to store
 //!
@@ -86,7 +86,7 @@ pub use layer::{StandardGuards, StandardLayer};
 pub use policy::AttemptPolicy;
 pub use service::Standard;
 
-/// The client `C` behind the standard stack with its default parts: the type to store.
+/// The type to store for the client `C` behind the standard stack, with default parts.
 ///
 /// The protocol is the second parameter.
 pub type StandardClient<C, K = Http> = Standard<
@@ -96,8 +96,8 @@ pub type StandardClient<C, K = Http> = Standard<
     >,
 >;
 
-/// The client `C` behind the standard stack with hedges in place of retries ([`StandardLayer::hedge`]). Every other
-/// part has its default.
+/// The type to store for the client `C` behind the standard stack with hedges in place of retries
+/// ([`StandardLayer::hedge`]). All other parts are the defaults.
 pub type StandardHedgedClient<C, K = Http> = Standard<
     Hedge<
         Guarded<C, StandardGuards, K, <K as RequestProtocol>::Errors>,

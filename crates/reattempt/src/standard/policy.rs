@@ -1,4 +1,4 @@
-//! The policies that can decide about the attempts of the stack: retries, or hedges in their place.
+//! The policies for the stack's attempts: retries, or hedges in their place.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use crate::retry::service::Retry;
 pub trait AttemptPolicy: Sealed + Clone {
     /// The protocol of the requests.
     type Protocol: RequestProtocol + Clone;
-    /// The error mode of the calls.
+    /// The calls' error mode.
     type Errors;
-    /// The client `C` with calls that follow the policy.
+    /// The client `C`, wrapped by this policy.
     type Client<C>;
 
     #[doc(hidden)]
@@ -25,7 +25,7 @@ pub trait AttemptPolicy: Sealed + Clone {
     #[doc(hidden)]
     fn shared_protocol(&self) -> Self::Protocol;
 
-    /// Returns an error if a setting contradicts the attempt timeout of the stack.
+    /// Returns an error if a setting contradicts the stack's attempt timeout.
     #[doc(hidden)]
     fn fits(&self, attempt_timeout: Duration) -> Result<(), ConfigError>;
 
@@ -89,7 +89,8 @@ where
         self.settings.protocol.clone()
     }
 
-    /// A first attempt that times out is followed by another at once, so a longer delay would have no effect.
+    /// Requires a delay below the attempt timeout. A timed-out first attempt is followed by another at once, so a
+    /// longer delay would have no effect.
     fn fits(&self, attempt_timeout: Duration) -> Result<(), ConfigError> {
         let Some(delay) = self.fixed_delay().filter(|delay| *delay >= attempt_timeout) else {
             return Ok(());

@@ -18,7 +18,7 @@ use crate::send::send;
 
 /// A client behind the standard stack, made by [`StandardLayer`](super::StandardLayer).
 ///
-/// `R` is the client inside, guarded and either retried or hedged.
+/// `R` is the inner client, guarded and either retried or hedged.
 #[derive(Debug, Clone)]
 pub struct Standard<R> {
     client: R,
@@ -35,10 +35,10 @@ impl<R> Standard<R> {
         &self.client
     }
 
-    /// Sends one request, by a clone of this handle; see [`Retry::send`](crate::Retry::send).
+    /// Sends one request through a clone of this handle; see [`Retry::send`](crate::Retry::send).
     ///
     /// # Errors
-    /// Returns the error of the call, or of an inner service that does not become ready.
+    /// Returns the call's error, or the error of an inner service that does not become ready.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call.
@@ -56,17 +56,17 @@ impl<R> Standard<R> {
 }
 
 impl<S: Clone, P: Clone> Standard<Retry<S, P>> {
-    /// Returns a handle to this client whose calls all have these options. A request's own options have precedence, and
-    /// of a deadline and the total time the earlier one counts.
+    /// Returns a handle to this client with these options for all calls. A request's own options have precedence. If
+    /// there is a deadline, the earlier of it and the total time applies.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self::new(self.client.with_options(options), self.total_time)
     }
 }
 
 impl<S: Clone, P: Clone> Standard<Hedge<S, P>> {
-    /// Returns a handle to this client whose calls all have these options; see
-    /// [`Hedge::with_options`](crate::hedge::Hedge::with_options). Of a deadline and the total time the earlier one
-    /// counts.
+    /// Returns a handle to this client with these options for all calls; see
+    /// [`Hedge::with_options`](crate::hedge::Hedge::with_options). If there is a deadline, the earlier of it and the
+    /// total time applies.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self::new(self.client.with_options(options), self.total_time)
     }
@@ -88,7 +88,7 @@ where
         self.client.poll_ready(cx)
     }
 
-    /// Begins a call that must be over after the total time, or at its own deadline if that is earlier.
+    /// Starts a call that ends after the total time at the latest, or at its own deadline if that is earlier.
     fn call(&mut self, request: Req) -> Self::Future {
         self.client.call_in_full(Some(Deadline::after(self.total_time)), request)
     }
@@ -111,7 +111,7 @@ where
         self.client.poll_ready(cx)
     }
 
-    /// Begins a call that must be over after the total time, or at its own deadline if that is earlier.
+    /// Starts a call that ends after the total time at the latest, or at its own deadline if that is earlier.
     fn call(&mut self, request: Req) -> Self::Future {
         self.client.call_by(Deadline::after(self.total_time), request)
     }
