@@ -1,5 +1,4 @@
-//! An axum service that calls another service, with the client in its state and the deadline
-//! propagated.
+//! An axum service that calls another service: the client is part of its state, and the deadline is propagated.
 //!
 //! `cargo run --example axum`
 

@@ -1,4 +1,4 @@
-//! A circuit breaker inside a retry layer: a server that is down gets no more calls, until one probe succeeds.
+//! A circuit breaker inside a retry layer: a failed server receives no more calls until a probe succeeds.
 //!
 //! `cargo run --example breaker`
 

@@ -1,4 +1,4 @@
-//! Custom schedules: a Fibonacci schedule that implements the contract, and one from an iterator.
+//! Custom schedules: a Fibonacci implementation of the contract, and a schedule from an iterator.
 //!
 //! `cargo run --example custom_schedule`
 

@@ -1,4 +1,4 @@
-//! A rate limit of the client's own: calls wait for their turn, or are refused with the time after which there is one.
+//! A client-side rate limit: calls wait for their turn, or are refused with the time of the next one.
 //!
 //! `cargo run --example rate_limit`
 

@@ -1,4 +1,4 @@
-//! A server that sheds load, and clients that return when they are asked to: the loop is closed.
+//! Load shedding in a server, and clients that return at the time that it asks for.
 //!
 //! `cargo run --example shed`
 

@@ -1,5 +1,5 @@
-//! A stream that reconnects without limit, by the rules of Twitter's streaming API. Each kind of
-//! failure has its own delays, and all counts start again with the first message.
+//! A stream that reconnects without limit, under the rules of Twitter's streaming API. Each kind of failure has its own
+//! delays, and all counts start again with the first message.
 //!
 //! The server follows a script and the clock is paused, so three minutes of failures take no time.
 
