@@ -1,0 +1,84 @@
+//! The errors of a store. None contains any part of a URL, or text that a server has chosen.
+
+use std::error::Error;
+use std::fmt;
+
+use redis::{ErrorKind, RedisError};
+
+/// The error of a store's constructor. It contains no part of the URL, which may have a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RedisStoreError {
+    /// The URL is none of a Redis or Valkey server.
+    InvalidUrl,
+    /// The list of URLs is empty.
+    NoUrl,
+    /// The URL asks for TLS, and the feature `tls` is off.
+    TlsFeatureOff,
+}
+
+impl fmt::Display for RedisStoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::InvalidUrl => {
+                "the URL of the store is invalid: it must be redis://, rediss://, valkey://, valkeys:// or unix://, with \
+                 a host or a path"
+            }
+            Self::NoUrl => "the list of the store's URLs is empty: it must have at least one",
+            Self::TlsFeatureOff => {
+                "the URL of the store asks for TLS: it needs the feature `tls` of reattempt-redis"
+            }
+        })
+    }
+}
+
+impl Error for RedisStoreError {}
+
+/// The error of a message to the store: its kind, and the code of the server's error if there is one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreFailed {
+    kind: &'static str,
+    code: Option<Box<str>>,
+}
+
+impl StoreFailed {
+    pub(crate) const fn new(kind: &'static str) -> Self {
+        Self { kind, code: None }
+    }
+
+    /// Returns the code of the server's error, such as `NOAUTH` or `READONLY`.
+    pub fn code(&self) -> Option<&str> {
+        self.code.as_deref()
+    }
+}
+
+impl From<RedisError> for StoreFailed {
+    fn from(error: RedisError) -> Self {
+        let kind = match error.kind() {
+            ErrorKind::Io if error.is_timeout() => "no reply in time",
+            ErrorKind::Io => "the connection failed",
+            ErrorKind::AuthenticationFailed => "the server refused the user or the password",
+            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
+                "the reply is none of a Redis server"
+            }
+            ErrorKind::Server(_) | ErrorKind::Extension => "the server returned an error",
+            _ => "no server is known",
+        };
+        // Some servers repeat the command in their error, with the password in it. A code is one word.
+        let is_code = |code: &&str| {
+            code.len() <= 24 && code.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+        };
+        Self { kind, code: error.code().filter(is_code).map(Into::into) }
+    }
+}
+
+impl fmt::Display for StoreFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.code {
+            Some(code) => write!(f, "the store failed: {} ({code})", self.kind),
+            None => write!(f, "the store failed: {}", self.kind),
+        }
+    }
+}
+
+impl Error for StoreFailed {}

@@ -1,0 +1,116 @@
+//! The servers that a store connects to.
+
+use std::time::Duration;
+
+use redis::{AsyncConnectionConfig, Client, ConnectionInfo, IntoConnectionInfo, RedisResult};
+
+use crate::connection::Connection;
+use crate::error::RedisStoreError;
+
+/// The longest time for a connection and for a reply. The budget waits no longer for either.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// Where the connections of a store come from.
+pub(crate) enum Source {
+    Single(Client),
+    #[cfg(feature = "cluster")]
+    Cluster(Box<redis::cluster::ClusterClient>),
+    #[cfg(feature = "sentinel")]
+    Sentinel(Box<tokio::sync::Mutex<redis::sentinel::SentinelClient>>),
+}
+
+impl Source {
+    pub(crate) fn single(url: &str) -> Result<Self, RedisStoreError> {
+        Client::open(parse(url)?).map(Self::Single).map_err(|_| RedisStoreError::InvalidUrl)
+    }
+
+    #[cfg(feature = "cluster")]
+    pub(crate) fn cluster(urls: &[&str]) -> Result<Self, RedisStoreError> {
+        let nodes = parse_all(urls)?;
+        // A redirection is a retry of the client. With more, a lost connection would count twice.
+        let client = redis::cluster::ClusterClientBuilder::new(nodes).retries(1);
+        let client = client.connection_timeout(LONGEST).response_timeout(LONGEST).build();
+        client.map(|client| Self::Cluster(Box::new(client))).map_err(|_| RedisStoreError::InvalidUrl)
+    }
+
+    #[cfg(feature = "sentinel")]
+    pub(crate) fn sentinel(urls: &[&str], service: &str) -> Result<Self, RedisStoreError> {
+        use redis::RedisConnectionInfo;
+        use redis::sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType};
+
+        let urls = parse_all(urls)?;
+        let own = urls.first().map(|first| first.redis_settings().clone()).unwrap_or_default();
+        let node = SentinelNodeConnectionInfo::default().set_redis_connection_info(own);
+        // Owned, because the client takes no other name without TLS.
+        let service = String::from(service);
+        let bare = |info: ConnectionInfo| info.set_redis_settings(RedisConnectionInfo::default());
+        let client = SentinelClient::build(
+            urls.into_iter().map(bare).collect(),
+            service,
+            Some(node),
+            SentinelServerType::Master,
+        );
+        let client = client.map_err(|_| RedisStoreError::InvalidUrl)?;
+        Ok(Self::Sentinel(Box::new(tokio::sync::Mutex::new(client))))
+    }
+
+    /// Makes a connection.
+    pub(crate) async fn connect(&self) -> RedisResult<Connection> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(LONGEST))
+            .set_response_timeout(Some(LONGEST));
+        match self {
+            Self::Single(client) => {
+                let connection = client.get_multiplexed_async_connection_with_config(&config).await;
+                connection.map(Connection::Single)
+            }
+            #[cfg(feature = "cluster")]
+            Self::Cluster(client) => client.get_async_connection().await.map(Connection::Cluster),
+            #[cfg(feature = "sentinel")]
+            Self::Sentinel(client) => {
+                let mut client = client.lock().await;
+                let connection = client.get_async_connection_with_config(&config).await;
+                connection.map(Connection::Single)
+            }
+        }
+    }
+
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Single(_) => "one server",
+            #[cfg(feature = "cluster")]
+            Self::Cluster(_) => "a cluster",
+            #[cfg(feature = "sentinel")]
+            Self::Sentinel(_) => "sentinels",
+        }
+    }
+}
+
+#[cfg(any(feature = "cluster", feature = "sentinel"))]
+fn parse_all(urls: &[&str]) -> Result<Vec<ConnectionInfo>, RedisStoreError> {
+    if urls.is_empty() {
+        return Err(RedisStoreError::NoUrl);
+    }
+    urls.iter().map(|url| parse(url)).collect()
+}
+
+/// Reads a URL. No part of it is in the error, because it may contain a password.
+fn parse(url: &str) -> Result<ConnectionInfo, RedisStoreError> {
+    let scheme = url.split(':').next().unwrap_or_default();
+    if ["rediss", "valkeys"].iter().any(|tls| scheme.eq_ignore_ascii_case(tls)) {
+        use_tls()?;
+    }
+    url.into_connection_info().map_err(|_| RedisStoreError::InvalidUrl)
+}
+
+#[cfg(not(feature = "tls"))]
+fn use_tls() -> Result<(), RedisStoreError> {
+    Err(RedisStoreError::TlsFeatureOff)
+}
+
+/// Installs the cryptography for rustls, unless the program has installed one. rustls panics without it.
+#[cfg(feature = "tls")]
+fn use_tls() -> Result<(), RedisStoreError> {
+    let _installed_before = rustls::crypto::ring::default_provider().install_default();
+    Ok(())
+}

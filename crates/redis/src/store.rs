@@ -1,0 +1,203 @@
+//! The store that users name, and its connection.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use reattempt_fleet::{BudgetStore, Settling};
+use redis::{Value, cmd};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::connection::Connection;
+use crate::error::{RedisStoreError, StoreFailed};
+use crate::script;
+use crate::source::Source;
+
+/// The time after which an answer is late: a budget's default patience.
+const LATE: Duration = Duration::from_millis(50);
+
+/// The late answers in a row after which a new connection is made. The old one may wait for a reply that never comes.
+const MOST_LATE: u32 = 3;
+
+/// A store on Redis or Valkey.
+///
+/// It connects when it is first asked, so a process starts without it. After an error, or after three late answers in a
+/// row, the next question makes a new connection. Clones share the connection.
+///
+/// ```
+/// use reattempt_redis::{RedisStore, RedisStoreError};
+///
+/// let store = RedisStore::new("redis://user:password@budget.internal:6379/2")?;
+/// assert_eq!(format!("{store:?}"), "RedisStore { servers: one server, .. }");
+/// assert_eq!(RedisStore::new("http://budget.internal").unwrap_err(), RedisStoreError::InvalidUrl);
+/// # Ok::<(), RedisStoreError>(())
+/// ```
+#[derive(Clone)]
+pub struct RedisStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    source: Source,
+    connection: Mutex<Option<Connection>>,
+    /// The late answers in a row.
+    late: AtomicU32,
+    /// The mark of the last message. A reply with another is not its own.
+    last_mark: AtomicU64,
+}
+
+/// A setting of the server that makes the budget less than it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreWarning {
+    /// The server evicts keys under this policy when its memory is full. A bucket that is evicted is full again.
+    EvictsKeys(
+        /// The name of the policy, as the server has it.
+        String,
+    ),
+}
+
+impl RedisStore {
+    /// Creates a store on the server of `url`: `redis://user:password@host:port/database`, `unix:///path`, or `rediss://`
+    /// with the feature `tls`. Reaches no network.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the URL is invalid, or if it asks for TLS without the feature.
+    pub fn new(url: &str) -> Result<Self, RedisStoreError> {
+        Source::single(url).map(Self::of)
+    }
+
+    /// Creates a store on the cluster to which the servers of `urls` belong. Reaches no network.
+    ///
+    /// A message whose connection was lost may be sent once more, so a retry may cost twice.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the list is empty or a URL is invalid, or if one asks for TLS without the feature.
+    #[cfg(feature = "cluster")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "cluster")))]
+    pub fn cluster(urls: &[&str]) -> Result<Self, RedisStoreError> {
+        Source::cluster(urls).map(Self::of)
+    }
+
+    /// Creates a store on the server that the sentinels of `urls` name as the primary of `service`. Reaches no network.
+    ///
+    /// The user, the password and the database of the first URL are for that server. The sentinels are asked without.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the list is empty or a URL is invalid, or if one asks for TLS without the feature.
+    #[cfg(feature = "sentinel")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "sentinel")))]
+    pub fn sentinel(urls: &[&str], service: &str) -> Result<Self, RedisStoreError> {
+        Source::sentinel(urls, service).map(Self::of)
+    }
+
+    /// Asks the server for its settings. Returns a warning for each that weakens the budget.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server cannot be reached, or if the user may not send `INFO`.
+    pub async fn warnings(&self) -> Result<Vec<StoreWarning>, StoreFailed> {
+        let mut connection = self.shared.connection().await?;
+        let memory = connection.send(cmd("INFO").arg("memory")).await?;
+        let mut policies = Vec::new();
+        for_each_text(&memory, &mut |text| {
+            let setting = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+            let is_bounded = setting("maxmemory:").is_none_or(|most| most.trim() != "0");
+            let policy = setting("maxmemory_policy:").map(str::trim);
+            policies.extend(policy.filter(|_| is_bounded).map(ToOwned::to_owned));
+        });
+        policies.retain(|policy| policy != "noeviction" && policy != "volatile-ttl");
+        policies.dedup();
+        Ok(policies.into_iter().map(StoreWarning::EvictsKeys).collect())
+    }
+
+    fn of(source: Source) -> Self {
+        let (late, last_mark) = (AtomicU32::new(0), AtomicU64::new(0));
+        Self { shared: Arc::new(Shared { source, connection: Mutex::default(), late, last_mark }) }
+    }
+}
+
+impl BudgetStore for RedisStore {
+    fn settle<'a>(&'a self, key: &'a str, earned: u64, cost: u64) -> Settling<'a> {
+        Box::pin(async move {
+            let answer = self.shared.settle(key, (earned, cost)).await;
+            if answer.is_err() {
+                self.shared.disconnect();
+            }
+            Ok(answer?)
+        })
+    }
+}
+
+impl Shared {
+    async fn settle(&self, key: &str, amounts: (u64, u64)) -> Result<bool, StoreFailed> {
+        let mut watch = Watch { shared: self, since: Instant::now(), is_answered: false };
+        let mut connection = self.connection().await?;
+        let mark = self.last_mark.fetch_add(1, Ordering::Relaxed);
+        let (answer, repeated) = script::settle(&mut connection, key, amounts, mark).await?;
+        if repeated != mark {
+            return Err(StoreFailed::new("the reply is another message's"));
+        }
+        watch.is_answered = true;
+        Ok(answer)
+    }
+
+    /// Returns the connection, which is made if there is none. One is made at a time.
+    async fn connection(&self) -> Result<Connection, StoreFailed> {
+        let mut connection = self.connection.lock().await;
+        if let Some(connection) = &*connection {
+            return Ok(connection.clone());
+        }
+        let new = self.source.connect().await?;
+        Ok(connection.insert(new).clone())
+    }
+
+    /// Drops the connection, unless another task is making one.
+    fn disconnect(&self) {
+        if let Ok(mut connection) = self.connection.try_lock() {
+            *connection = None;
+        }
+    }
+}
+
+/// The wait for an answer. If the budget drops it, the answer is late too.
+struct Watch<'a> {
+    shared: &'a Shared,
+    since: Instant,
+    is_answered: bool,
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if self.is_answered && self.since.elapsed() <= LATE {
+            self.shared.late.store(0, Ordering::Relaxed);
+        } else if self.shared.late.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_LATE {
+            self.shared.late.store(0, Ordering::Relaxed);
+            self.shared.disconnect();
+        }
+    }
+}
+
+/// Calls `act` for each text in a reply. A cluster's has one for each server.
+fn for_each_text(value: &Value, act: &mut impl FnMut(&str)) {
+    match value {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).into_iter().for_each(act),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => act(text),
+        Value::Array(values) => values.iter().for_each(|value| for_each_text(value, act)),
+        Value::Map(pairs) => pairs.iter().for_each(|(_, value)| for_each_text(value, act)),
+        _ => {}
+    }
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore")
+            .field("servers", &format_args!("{}", self.shared.source.kind()))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,136 @@
+//! Refused URLs, users and commands, and the secrets that no error contains.
+
+use reattempt_redis::{RedisStore, RedisStoreError};
+
+use crate::server::Server;
+use crate::support::{budget, logged, retries_alone, retry, returns};
+
+/// A password that no text may contain.
+const SECRET: &str = "xyzzy-plugh";
+
+fn with_secret(server: &Server) -> String {
+    format!("redis://default:{SECRET}@{}", server.address())
+}
+
+#[tokio::test]
+async fn wrong_password_leaves_processes_alone() {
+    let Some(server) = Server::on_port(&["--requirepass", "right"]).await else { return };
+    let (budget, log) = logged(&with_secret(&server));
+    retries_alone(&budget).await;
+    let log = log.lock().unwrap().clone();
+    assert!(log.contains("the server refused the user or the password"), "{log}");
+    assert!(!format!("{log}{budget:?}").contains(SECRET));
+
+    let right = crate::support::budget(&format!("redis://:right@{}", server.address()));
+    assert!(retry(&right).await);
+    assert_eq!(right.stats().granted, 1);
+
+    let (none, log) = logged(server.url());
+    retries_alone(&none).await;
+    assert!(log.lock().unwrap().contains("NOAUTH"), "{log:?}");
+}
+
+#[tokio::test]
+async fn read_only_server_leaves_processes_alone() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let (budget, log) = logged(server.url());
+    assert!(retry(&budget).await);
+    server.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    retries_alone(&budget).await;
+    assert!(log.lock().unwrap().contains("READONLY"), "{log:?}");
+    server.command(&["REPLICAOF", "NO", "ONE"]);
+    returns(&budget).await;
+}
+
+#[tokio::test]
+async fn missing_permission_leaves_alone() {
+    let Some(server) = Server::on_port(&[]).await else { return };
+    server.command(&[
+        "ACL",
+        "SETUSER",
+        "app",
+        "on",
+        &format!(">{SECRET}"),
+        "~*",
+        "+@all",
+        "-@scripting",
+    ]);
+    let (budget, log) = logged(&format!("redis://app:{SECRET}@{}", server.address()));
+    retries_alone(&budget).await;
+    let text = log.lock().unwrap().clone();
+    assert!(text.contains("NOPERM") && !text.contains(SECRET), "{text}");
+    let few = ["+eval", "+evalsha", "+get", "+set", "+time"];
+    let words: Vec<_> = ["ACL", "SETUSER", "app", "-@all"].into_iter().chain(few).collect();
+    server.command(&words);
+    returns(&budget).await;
+}
+
+/// Some servers repeat the commands that they refuse, with the password in it.
+#[tokio::test]
+async fn errors_contain_no_text_of_the_server() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://user:{SECRET}@{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut connection, _)) = listener.accept().await {
+            let mut buffer = [0; 1024];
+            while let Ok(read @ 1..) = connection.read(&mut buffer).await {
+                let text = format!("-{SECRET} unknown command, with args `{SECRET}`\r\n");
+                let commands = buffer[..read].iter().filter(|byte| **byte == b'*').count();
+                let _ = connection.write_all(text.repeat(commands).as_bytes()).await;
+            }
+        }
+    });
+    let (budget, log) = logged(&url);
+    retries_alone(&budget).await;
+    let log = log.lock().unwrap().clone();
+    assert!(log.contains("the store failed"), "{log}");
+    assert!(!log.contains(SECRET), "{log}");
+}
+
+#[test]
+fn invalid_url_is_refused_without_its_text() {
+    for url in ["", "redis", "http://h", "redis://", "redis://u:xyzzy-plugh@h:99999", "redis://h/x"]
+    {
+        let error = RedisStore::new(url).unwrap_err();
+        assert_eq!(error, RedisStoreError::InvalidUrl, "{url}");
+        assert!(!format!("{error} {error:?}").contains(SECRET));
+    }
+    assert_eq!(
+        RedisStoreError::InvalidUrl.to_string(),
+        "the URL of the store is invalid: it must be redis://, rediss://, valkey://, valkeys:// or unix://, with a host \
+         or a path"
+    );
+}
+
+#[test]
+fn debug_output_has_no_password() {
+    let store = RedisStore::new("redis://user:xyzzy-plugh@budget.internal").unwrap();
+    assert_eq!(format!("{store:?}"), "RedisStore { servers: one server, .. }");
+    let fleet = budget("redis://user:xyzzy-plugh@budget.internal");
+    assert!(!format!("{fleet:?}").contains(SECRET));
+}
+
+#[cfg(not(feature = "tls"))]
+#[test]
+fn tls_without_the_feature_is_refused() {
+    for url in ["rediss://h", "valkeys://h", "REDISS://h"] {
+        assert_eq!(RedisStore::new(url).unwrap_err(), RedisStoreError::TlsFeatureOff);
+    }
+    let text = RedisStoreError::TlsFeatureOff.to_string();
+    assert_eq!(
+        text,
+        "the URL of the store asks for TLS: it needs the feature `tls` of reattempt-redis"
+    );
+}
+
+/// No client of rustls can be made without a provider: it would panic.
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn tls_store_has_its_cryptography() {
+    let Some(server) = Server::on_port(&[]).await else { return };
+    let budget = budget(&format!("rediss://{}", server.address()));
+    retries_alone(&budget).await;
+    let stats = budget.stats();
+    assert!(stats.failed + stats.late > 0, "the server has no TLS: {stats:?}");
+}

@@ -1,0 +1,12 @@
+//! Tests on a real redis-server. Without the binary they are skipped, with a word.
+
+#![allow(missing_docs, reason = "tests")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+
+mod errors;
+mod network;
+mod script;
+mod server;
+mod servers;
+mod state;
+mod support;

@@ -1,0 +1,181 @@
+//! The way to a store: down, stalled, slow, deaf or lossy. Each retry is decided in time, by this process alone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use reattempt_redis::{FleetBudget, RedisStore};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
+
+use crate::server::Server;
+use crate::support::{budget, retries_alone, retry, returns};
+
+#[tokio::test]
+async fn killed_server_is_asked_again() {
+    let Some(mut server) = Server::start(&[]).await else { return };
+    let budget = budget(server.url());
+    assert!(retry(&budget).await);
+    server.kill();
+    retries_alone(&budget).await;
+    server.restart().await;
+    returns(&budget).await;
+}
+
+#[tokio::test]
+async fn process_starts_without_its_store() {
+    let Some(mut server) = Server::start(&[]).await else { return };
+    server.kill();
+    let budget = budget(server.url());
+    retries_alone(&budget).await;
+    server.restart().await;
+    returns(&budget).await;
+}
+
+#[tokio::test]
+async fn stopped_server_is_asked_again() {
+    let Some(server) = Server::on_port(&[]).await else { return };
+    let budget = budget(server.url());
+    assert!(retry(&budget).await);
+    server.signal("-STOP");
+    retries_alone(&budget).await;
+    assert!(budget.stats().late + budget.stats().failed > 0);
+    server.signal("-CONT");
+    returns(&budget).await;
+}
+
+#[tokio::test]
+async fn paused_clients_decide_alone() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let budget = budget(server.url());
+    assert!(retry(&budget).await);
+    server.command(&["CLIENT", "PAUSE", "1000", "ALL"]);
+    retries_alone(&budget).await;
+    assert!(budget.stats().late + budget.stats().failed > 0);
+    returns(&budget).await;
+}
+
+/// A proxy in front of a server. It delays replies, and swallows as many as it is told to.
+struct Proxy {
+    url: String,
+    delay: Arc<AtomicU64>,
+    swallows: Arc<AtomicU64>,
+    connections: Arc<AtomicU64>,
+}
+
+impl Proxy {
+    async fn start(server: &Server) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let proxy = Self {
+            url: format!("redis://{}", listener.local_addr().unwrap()),
+            delay: Arc::default(),
+            swallows: Arc::default(),
+            connections: Arc::default(),
+        };
+        let (address, connections) = (server.address(), Arc::clone(&proxy.connections));
+        let (delay, swallows) = (Arc::clone(&proxy.delay), Arc::clone(&proxy.swallows));
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                connections.fetch_add(1, Ordering::Relaxed);
+                let server = TcpStream::connect(&address).await.unwrap();
+                tokio::spawn(forward(client, server, Arc::clone(&delay), Arc::clone(&swallows)));
+            }
+        });
+        proxy
+    }
+}
+
+async fn forward(
+    client: TcpStream,
+    server: TcpStream,
+    delay: Arc<AtomicU64>,
+    swallows: Arc<AtomicU64>,
+) {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
+    let mut buffer = [0; 4096];
+    while let Ok(read @ 1..) = from_server.read(&mut buffer).await {
+        sleep(Duration::from_millis(delay.load(Ordering::Relaxed))).await;
+        let take = |left: u64| left.checked_sub(1);
+        if swallows.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+            continue;
+        }
+        if to_client.write_all(&buffer[..read]).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn slow_replies_leave_processes_alone() {
+    let Some(server) = Server::on_port(&[]).await else { return };
+    let proxy = Proxy::start(&server).await;
+    let budget = FleetBudget::new(RedisStore::new(&proxy.url).unwrap());
+    assert!(retry(&budget).await);
+    proxy.delay.store(200, Ordering::Relaxed);
+    retries_alone(&budget).await;
+    assert!(budget.stats().late > 0);
+    proxy.delay.store(0, Ordering::Relaxed);
+    returns(&budget).await;
+}
+
+/// F-7: the replies after a lost one are not taken for others'. The connection is replaced.
+#[tokio::test]
+async fn lost_reply_is_not_replaced_by_the_next() {
+    let Some(server) = Server::on_port(&[]).await else { return };
+    let proxy = Proxy::start(&server).await;
+    let budget = budget(&proxy.url);
+    assert!(retry(&budget).await);
+    proxy.swallows.store(1, Ordering::Relaxed);
+    let connections = proxy.connections.load(Ordering::Relaxed);
+    assert!(retry(&budget).await, "alone");
+    returns(&budget).await;
+    assert!(proxy.connections.load(Ordering::Relaxed) > connections);
+    let (granted, stats) = (budget.stats().granted, budget.stats());
+    assert!(retry(&budget).await);
+    assert_eq!(budget.stats().granted, granted + 1, "{stats:?}");
+}
+
+#[tokio::test]
+async fn deaf_server_leaves_processes_alone() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let budget = budget(&format!("redis://{}", listener.local_addr().unwrap()));
+    let accepts = tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((connection, _)) = listener.accept().await {
+            held.push(connection);
+        }
+    });
+    retries_alone(&budget).await;
+    assert_eq!(budget.stats().late + budget.stats().failed, 1);
+    accepts.abort();
+}
+
+#[tokio::test]
+async fn other_protocol_leaves_processes_alone() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let budget = budget(&format!("redis://{}", listener.local_addr().unwrap()));
+    tokio::spawn(async move {
+        while let Ok((mut connection, _)) = listener.accept().await {
+            let text = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
+            let _ = connection.write_all(text).await;
+        }
+    });
+    retries_alone(&budget).await;
+    assert!(budget.stats().failed > 0, "{budget:?}");
+}
+
+/// A process ends with questions open: nothing waits for them.
+#[test]
+fn process_stops_without_its_store() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let budget = budget(&format!("redis://{}", listener.local_addr().unwrap()));
+    let permit = runtime.block_on(async { crate::support::ask(&budget).unwrap() });
+    drop(runtime);
+    let waker = std::task::Waker::noop();
+    let answer = permit.poll_confirmed(&mut std::task::Context::from_waker(waker));
+    assert_eq!(answer, std::task::Poll::Ready(true));
+}

@@ -1,0 +1,98 @@
+//! Several servers: a cluster, and a server that sentinels name.
+
+#![cfg(all(feature = "cluster", feature = "sentinel"))]
+
+use std::time::Duration;
+
+use reattempt_redis::{BudgetStore, RedisStore, RedisStoreError};
+use tokio::time::{sleep, timeout};
+
+use crate::server::{Server, sentinel};
+use crate::support::{TOKEN, budget, patient, retries_alone, retry, returns};
+
+const BOUND: Duration = Duration::from_secs(30);
+
+const CLUSTER: [&str; 4] = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
+
+async fn is_up(server: &Server) {
+    let up = async {
+        while !server.text(&["CLUSTER", "INFO"]).unwrap().contains("cluster_state:ok") {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(BOUND, up).await.unwrap();
+}
+
+/// Two servers with half of the slots each.
+async fn cluster() -> Option<[Server; 2]> {
+    let servers = [Server::on_port(&CLUSTER).await?, Server::on_port(&CLUSTER).await?];
+    servers[0].command(&["CLUSTER", "ADDSLOTSRANGE", "0", "8191"]);
+    servers[1].command(&["CLUSTER", "ADDSLOTSRANGE", "8192", "16383"]);
+    let other = servers[1].address();
+    let (host, port) = other.split_once(':').unwrap();
+    servers[0].command(&["CLUSTER", "MEET", host, port]);
+    for server in &servers {
+        is_up(server).await;
+    }
+    Some(servers)
+}
+
+#[tokio::test]
+async fn cluster_has_buckets_on_each_server() {
+    let Some(servers) = cluster().await else { return };
+    let store = RedisStore::cluster(&[servers[0].url()]).unwrap();
+    for number in 0..20 {
+        let key = format!("reattempt:1:{number}");
+        let mut granted = 0;
+        while store.settle(&key, 0, TOKEN).await.unwrap() {
+            granted += 1;
+        }
+        assert!((10..=11).contains(&granted), "{key}: {granted}");
+    }
+    for server in &servers {
+        let keys: u64 = redis::from_redis_value(server.command(&["DBSIZE"])).unwrap();
+        assert!(keys > 0, "each has some");
+    }
+    assert_eq!(store.warnings().await.unwrap(), []);
+    // A client of one server does not follow to the other, and decides alone there.
+    let alone = RedisStore::new(servers[0].url()).unwrap();
+    let mut moved = 0;
+    for number in 0..20 {
+        let answer = alone.settle(&format!("reattempt:1:{number}"), 0, 0).await;
+        moved += u32::from(answer.is_err_and(|error| error.to_string().contains("MOVED")));
+    }
+    assert!((1..20).contains(&moved), "{moved}");
+}
+
+#[tokio::test]
+async fn cluster_that_is_down_leaves_alone() {
+    let Some(server) = Server::on_port(&CLUSTER).await else { return };
+    let budgets = [budget(server.url()), patient(RedisStore::cluster(&[server.url()]).unwrap())];
+    for budget in &budgets {
+        retries_alone(budget).await;
+    }
+    server.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    is_up(&server).await;
+    for budget in &budgets {
+        returns(budget).await;
+    }
+}
+
+#[tokio::test]
+async fn sentinel_names_the_server() {
+    let Some(server) = Server::on_port(&[]).await else { return };
+    let Some(sentinel) = sentinel(&server).await else { return };
+    let budget = patient(RedisStore::sentinel(&[sentinel.url()], "main").unwrap());
+    returns(&budget).await;
+    assert!(retry(&budget).await);
+    let other = patient(RedisStore::sentinel(&[sentinel.url()], "other").unwrap());
+    retries_alone(&other).await;
+}
+
+#[test]
+fn empty_list_of_urls_is_refused() {
+    assert_eq!(RedisStore::cluster(&[]).unwrap_err(), RedisStoreError::NoUrl);
+    assert_eq!(RedisStore::sentinel(&[], "main").unwrap_err(), RedisStoreError::NoUrl);
+    let text = "the list of the store's URLs is empty: it must have at least one";
+    assert_eq!(RedisStoreError::NoUrl.to_string(), text);
+}

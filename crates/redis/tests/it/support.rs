@@ -1,0 +1,89 @@
+//! Retries against a budget, in short forms.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use reattempt_core::{Budget, Failure, FailureKind, Permit};
+use reattempt_redis::{BudgetStore, FleetBudget, RedisStore};
+use tokio::time::{sleep, timeout};
+
+/// The longest time for which a test waits for anything.
+const BOUND: Duration = Duration::from_secs(20);
+
+pub(crate) const TOKEN: u64 = 1_000_000;
+
+/// The key of the destination `a`.
+pub(crate) const KEY: &str = "reattempt:1:a";
+
+/// A budget with the longest patience, so that a busy machine is not taken for a fault.
+pub(crate) fn budget(url: &str) -> FleetBudget {
+    patient(RedisStore::new(url).unwrap())
+}
+
+pub(crate) fn patient(store: RedisStore) -> FleetBudget {
+    FleetBudget::new(store).patience(Duration::from_secs(1))
+}
+
+/// Asks for a retry, which the local budget grants.
+pub(crate) fn ask(budget: &FleetBudget) -> Option<Permit> {
+    (0..5).for_each(|_| budget.local().on_success("a", 0));
+    budget.acquire_after_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO)
+}
+
+/// Asks, and waits for the answer as a driver does. The answer comes in time of its own accord.
+pub(crate) async fn retry(budget: &FleetBudget) -> bool {
+    let Some(permit) = ask(budget) else { return false };
+    let answer = std::future::poll_fn(|cx| permit.poll_confirmed(cx));
+    let confirmed = timeout(BOUND, answer).await.unwrap();
+    if confirmed {
+        drop(permit.spend());
+    }
+    confirmed
+}
+
+/// Retries during a fault: each is sent, and this process decides about it alone.
+pub(crate) async fn retries_alone(budget: &FleetBudget) {
+    let before = budget.stats();
+    for _ in 0..20 {
+        assert!(retry(budget).await, "{budget:?}");
+    }
+    let after = budget.stats();
+    assert_eq!(after.alone - before.alone, 20, "{after:?}");
+    assert_eq!(after.granted, before.granted, "{after:?}");
+}
+
+/// Retries until the store answers again.
+pub(crate) async fn returns(budget: &FleetBudget) {
+    let before = budget.stats().granted + budget.stats().refused;
+    let returned = async {
+        while budget.stats().granted + budget.stats().refused == before {
+            retry(budget).await;
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(BOUND, returned).await.unwrap();
+}
+
+/// Takes the tokens of the bucket of `a`. Returns how many there were.
+pub(crate) async fn empty(store: &RedisStore) -> u32 {
+    let mut taken = 0;
+    while store.settle(KEY, 0, TOKEN).await.unwrap() {
+        taken += 1;
+        assert!(taken < 1000);
+    }
+    taken
+}
+
+/// The texts of all events, to look for secrets in.
+pub(crate) fn logged(url: &str) -> (FleetBudget, Arc<Mutex<String>>) {
+    let log = Arc::new(Mutex::new(String::new()));
+    let texts = Arc::clone(&log);
+    let budget = budget(url).on_event(move |destination, event| {
+        let mut log = texts.lock().unwrap();
+        log.push_str(&format!("{destination} {event:?}\n"));
+        if let reattempt_redis::FleetEvent::Failed { error } = event {
+            log.push_str(&format!("{error}\n"));
+        }
+    });
+    (budget, log)
+}
