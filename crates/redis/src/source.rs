@@ -12,7 +12,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 /// Where the connections of a store come from.
 pub(crate) enum Source {
-    Single(Client),
+    Single(Box<Client>),
     #[cfg(feature = "cluster")]
     Cluster(Box<redis::cluster::ClusterClient>),
     #[cfg(feature = "sentinel")]
@@ -21,7 +21,8 @@ pub(crate) enum Source {
 
 impl Source {
     pub(crate) fn single(url: &str) -> Result<Self, RedisStoreError> {
-        Client::open(parse(url)?).map(Self::Single).map_err(|_| RedisStoreError::InvalidUrl)
+        let client = Client::open(parse(url)?).map_err(|_| RedisStoreError::InvalidUrl)?;
+        Ok(Self::Single(Box::new(client)))
     }
 
     #[cfg(feature = "cluster")]
@@ -30,7 +31,9 @@ impl Source {
         // A redirection is a retry of the client. With more, a lost connection would count twice.
         let client = redis::cluster::ClusterClientBuilder::new(nodes).retries(1);
         let client = client.connection_timeout(LONGEST).response_timeout(LONGEST).build();
-        client.map(|client| Self::Cluster(Box::new(client))).map_err(|_| RedisStoreError::InvalidUrl)
+        client
+            .map(|client| Self::Cluster(Box::new(client)))
+            .map_err(|_| RedisStoreError::InvalidUrl)
     }
 
     #[cfg(feature = "sentinel")]

@@ -16,9 +16,14 @@ struct Step {
     cost: u64,
 }
 
-/// Returns one of these ranges, and a number from it.
+/// Returns one of these.
+fn choose<T: Copy>(random: &mut Seeded, from: &[T]) -> T {
+    from[usize::try_from(random.next_u64() % from.len() as u64).unwrap()]
+}
+
+/// Returns a number from one of these ranges.
 fn pick(random: &mut Seeded, ranges: &[(u64, u64)]) -> u64 {
-    let (least, most) = ranges[(random.next_u64() % ranges.len() as u64) as usize];
+    let (least, most) = choose(random, ranges);
     least + random.next_u64() % (most - least + 1)
 }
 
@@ -29,7 +34,7 @@ fn first_text(random: &mut Seeded) -> Option<String> {
     let texts = ["", "rubbish", "1 2 3", "-1 1", "1e3 1", " 1 1", "1 1\n", "007 08", "1\0 1"];
     match random.next_u64() % 8 {
         0 => None,
-        1 => Some(texts[(random.next_u64() % texts.len() as u64) as usize].to_owned()),
+        1 => Some(choose(random, &texts).to_owned()),
         _ => Some(format!("{tokens} {at}")),
     }
 }

@@ -146,6 +146,7 @@ fn directory() -> PathBuf {
 }
 
 /// Starts a sentinel that watches `server` as `main`.
+#[cfg(feature = "sentinel")]
 pub(crate) async fn sentinel(server: &Server) -> Option<Server> {
     loop {
         let (directory, address) = (directory(), server.address());
