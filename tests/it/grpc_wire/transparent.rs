@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use reattempt::RetryBudget;
 use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer, Throttle, Throttling};
-use reattempt::hedge::{HedgeLayer, HedgePolicy, HedgeReport};
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::{Report, RetryBudget};
 use tokio::sync::Notify;
 use tonic::body::Body;
 use tower::{Layer, Service};
@@ -225,7 +225,7 @@ async fn hedged(
     let configured = ServiceBuilder::new().layer(layer).service(server.channel());
     let answer = EchoClient::new(configured).say(Text::new("hello")).await;
     let attempts = |answer: tonic::Response<Text>| {
-        let attempts = answer.extensions().get().map_or(1, HedgeReport::attempts);
+        let attempts = answer.extensions().get().map_or(1, |report: &Report| report.retries() + 1);
         assert_eq!(answer.into_inner(), Text::new("hello"));
         attempts
     };

@@ -10,6 +10,7 @@ pub(crate) mod errors;
 #[cfg(feature = "http")]
 pub(crate) mod finish;
 pub(crate) mod hook;
+pub(crate) mod log;
 pub(crate) mod method;
 pub(crate) mod observe;
 pub(crate) mod options;

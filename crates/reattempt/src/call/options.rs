@@ -49,7 +49,7 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
 /// | [`deadline`](Self::deadline) | yes | yes | yes | yes |
 /// | [`backoff`](Self::backoff) | yes | no | yes | no |
 /// | `on_status`, `classify` | yes | yes | no | yes |
-/// | [`report_to`](Self::report_to) | yes | no | yes | no |
+/// | [`report_to`](Self::report_to) | yes | yes | yes | no |
 ///
 /// The stock `tower::retry::RetryLayer` uses those of the retry layer, without `attempt_timeout`.
 ///

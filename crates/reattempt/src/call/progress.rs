@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::error::Error;
-use std::time::Duration;
 
 use reattempt_core::guard::Refused;
 use reattempt_core::{
@@ -14,6 +13,7 @@ use reattempt_core::{
 use tokio::time::Instant;
 
 use super::context::CallContext;
+use super::log::{CallLog, end_event};
 use super::schedule::{CallDelays, ChosenSchedule};
 use super::settings::Settings;
 use crate::call::clock;
@@ -22,26 +22,19 @@ use crate::call::observe::Event;
 use crate::call::options::CallOptions;
 use crate::call::protocol::Protocol;
 use crate::call::random::CallRandom;
-use crate::call::report::{AttemptOutcome, AttemptReport, Report};
+use crate::call::report::{AttemptOutcome, Report};
 
 /// A call of which an attempt has failed.
 pub(crate) struct Progress<D> {
     call: Call<CallDelays<D>>,
     started: Instant,
-    destination: Box<str>,
     random: CallRandom,
-    /// The attempts before the last: none if one has failed, as in most calls that are retried.
-    earlier: Vec<AttemptReport>,
-    last: Option<AttemptReport>,
-    omitted: u32,
+    log: CallLog,
     /// `true` if the end of the last attempt is among them.
     noted: bool,
     /// `true` if an attempt may have been processed.
     unproven: bool,
 }
-
-/// The most attempts that a report lists: a call without limits may go on for days.
-const MOST_REPORTED: usize = 64;
 
 /// An attempt that failed in a way a retry may mend, or that may be resent.
 pub(crate) struct FailedAttempt {
@@ -86,11 +79,8 @@ impl<D: Delays> Progress<D> {
         Self {
             call: Call::new(&ChosenSchedule::of(&settings.schedule, context)),
             started,
-            destination: destination.into(),
             random: context.random(settings),
-            earlier: Vec::new(),
-            last: None,
-            omitted: 0,
+            log: CallLog::new(destination.into()),
             noted: false,
             unproven: false,
         }
@@ -102,7 +92,7 @@ impl<D: Delays> Progress<D> {
     }
 
     pub(crate) fn destination(&self) -> &str {
-        &self.destination
+        self.log.destination()
     }
 
     /// Returns the moment after which this call waits for nothing, if there is one.
@@ -144,7 +134,7 @@ impl<D: Delays> Progress<D> {
             until_deadline: deadline.map(|deadline| deadline.saturating_duration_since(now)),
             ..reattempt_core::FailedAttempt::new(
                 attempt.classification,
-                &self.destination,
+                self.log.destination(),
                 clock::since_epoch(now),
             )
         };
@@ -161,31 +151,28 @@ impl<D: Delays> Progress<D> {
         }
         let (failure, error) = (attempt.failure, attempt.error);
         let outcome = AttemptOutcome::Failed { failure, error };
-        self.record(elapsed, (attempt.number, replaced), outcome);
-        self.notify_failure(settings);
+        self.log.record(elapsed, (attempt.number, replaced), outcome);
+        self.noted = true;
+        self.log.notify_failure(&settings.observer);
         match decision {
             Decision::Return(reason) => Err(reason),
             Decision::Retry { after } => {
-                if let Some(last) = &mut self.last {
-                    last.delay = Some(after);
-                }
+                self.log.set_delay(Some(after));
                 let due = (!after.is_zero()).then(|| clock::later(now, after));
                 let replaces = self.call.resends();
                 if replaces {
-                    self.notify(settings, &Event::WillRetry { attempt: attempt.number, after });
+                    self.log.notify(
+                        &settings.observer,
+                        &Event::WillRetry { attempt: attempt.number, after },
+                    );
                 }
                 Ok(Granted { now, due, replaces })
             }
             _ => {
-                self.notify(settings, &Event::WillReplace { attempt: attempt.number });
+                self.log
+                    .notify(&settings.observer, &Event::WillReplace { attempt: attempt.number });
                 Ok(Granted { now, due: None, replaces: true })
             }
-        }
-    }
-
-    fn notify<K: Protocol, T: Schedule, B>(&self, settings: &Settings<K, T, B>, event: &Event<'_>) {
-        if let Some(observer) = &settings.observer {
-            observer.on_event(&self.destination, event);
         }
     }
 
@@ -210,57 +197,19 @@ impl<D: Delays> Progress<D> {
         self.call.end()
     }
 
-    /// Records the end of an attempt.
-    fn record(
-        &mut self,
-        ended: Duration,
-        (number, replacement): (u32, bool),
-        outcome: AttemptOutcome,
-    ) {
-        let ended = AttemptReport { number, replacement, ended, outcome, delay: None };
-        if let Some(before) = self.last.replace(ended) {
-            if self.earlier.len() + 1 == MOST_REPORTED {
-                // The first and the last attempts say most.
-                self.earlier.remove(MOST_REPORTED / 2);
-                self.omitted = self.omitted.saturating_add(1);
-            }
-            // Most retries succeed.
-            if self.earlier.is_empty() {
-                self.earlier.reserve_exact(2);
-            }
-            self.earlier.push(before);
-        }
-        self.noted = true;
-    }
-
-    /// Notifies the observer of the attempt that was recorded last.
-    fn notify_failure<K: Protocol, T: Schedule, B>(&self, settings: &Settings<K, T, B>) {
-        if let Some(observer) = &settings.observer
-            && let Some(last) = &self.last
-        {
-            let event = Event::AttemptFailed { attempt: last.number, outcome: &last.outcome };
-            observer.on_event(&self.destination, &event);
-        }
-    }
-
     /// Notifies the observer that attempt `number` follows.
     pub(crate) fn notify_retry<K: Protocol, T: Schedule, B>(
         &self,
         settings: &Settings<K, T, B>,
         number: u32,
     ) {
-        if let Some(observer) = &settings.observer {
-            let after = self.call.last_delay().unwrap_or_default();
-            observer.on_event(&self.destination, &Event::WillRetry { attempt: number, after });
-        }
+        let after = self.call.last_delay().unwrap_or_default();
+        self.log.notify(&settings.observer, &Event::WillRetry { attempt: number, after });
     }
 
     /// Returns the failure of the last attempt.
     pub(crate) fn last_failure(&self) -> Option<Failure> {
-        match self.last.as_ref()?.outcome {
-            AttemptOutcome::Failed { failure, .. } => Some(failure),
-            _ => None,
-        }
+        self.log.last_failure()
     }
 
     /// Records the end of the call and notifies the observer. The end of an attempt that might have been
@@ -281,39 +230,20 @@ impl<D: Delays> Progress<D> {
                 }
             };
             let ended = Instant::now().saturating_duration_since(self.started);
-            self.record(ended, (number, self.call.resends()), outcome);
+            self.log.record(ended, (number, self.call.resends()), outcome);
             if stop != StopReason::Succeeded {
-                self.notify_failure(settings);
+                self.log.notify_failure(&settings.observer);
             }
         }
-        if let Some(observer) = &settings.observer {
-            let none = if stop == StopReason::NotReady { 0 } else { number };
-            let attempts = self.last.as_ref().map_or(none, |last| last.number);
-            let event = match stop {
-                StopReason::Succeeded => Event::Succeeded { attempts },
-                reason => Event::GaveUp { attempts, reason },
-            };
-            observer.on_event(&self.destination, &event);
-        }
+        let none = if stop == StopReason::NotReady { 0 } else { number };
+        let attempts = self.log.last().map_or(none, |last| last.number);
+        self.log.notify(&settings.observer, &end_event(attempts, stop));
     }
 
     /// Takes the report of the call, which has ended.
     pub(crate) fn report<K: Protocol>(&mut self, protocol: &K, stop: StopReason) -> Report {
-        // A delay that was chosen but never waited for belongs to no attempt.
-        if let Some(last) = &mut self.last
-            && stop == StopReason::BodyNotKept
-        {
-            last.delay = None;
-        }
-        let mut attempts = std::mem::take(&mut self.earlier);
-        attempts.extend(self.last.take());
-        Report {
-            attempts,
-            omitted: self.omitted,
-            stop,
-            code_names: K::CODE_NAMES,
-            body_limits: protocol.body_limits().filter(|_| stop == StopReason::BodyNotKept),
-        }
+        let last = self.log.last().map(|last| last.number);
+        self.log.take_report(protocol, (last.unwrap_or_default(), last), stop)
     }
 }
 

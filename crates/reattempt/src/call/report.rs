@@ -15,6 +15,10 @@ use reattempt_core::{Failure, Rounded, StopReason};
 pub struct Report {
     pub(crate) attempts: Vec<AttemptReport>,
     pub(crate) omitted: u32,
+    /// The number of attempts that were sent. A replacement is not counted.
+    pub(crate) sent: u32,
+    /// The number of the attempt that the outcome came from.
+    pub(crate) winner: Option<u32>,
     pub(crate) stop: StopReason,
     /// The names of the protocol's codes, by number.
     pub(crate) code_names: &'static [&'static str],
@@ -59,15 +63,20 @@ pub enum AttemptOutcome {
         /// The error with its causes, if there was no response. A text of more than 1 KiB is cut off.
         error: Option<Box<str>>,
     },
+    /// The attempt was under way when another one ended a hedged call, and was cancelled. The server may have processed
+    /// it.
+    Cancelled,
 }
 
 impl Report {
     /// Creates the report of a call without attempts.
     pub(crate) fn of_nothing(stop: StopReason) -> Self {
-        Self { attempts: Vec::new(), omitted: 0, stop, code_names: &[], body_limits: None }
+        let (attempts, sent, winner) = (Vec::new(), 0, None);
+        Self { attempts, omitted: 0, sent, winner, stop, code_names: &[], body_limits: None }
     }
 
-    /// Returns the report of a response; `None` if the first attempt succeeded or failed permanently.
+    /// Returns the report of a response; `None` if the first attempt succeeded or failed permanently, and no other was
+    /// sent.
     ///
     /// ```
     /// use reattempt::Report;
@@ -81,7 +90,8 @@ impl Report {
         response.extensions().get()
     }
 
-    /// Returns the attempts in order. If there were more than 64, these are the first 32 and the last 32.
+    /// Returns the attempts in the order in which they ended, and before the winner of a hedged call those that were
+    /// cancelled for it. If there were more than 64, these are the first 32 and the last 32.
     pub fn attempts(&self) -> &[AttemptReport] {
         &self.attempts
     }
@@ -91,9 +101,24 @@ impl Report {
         self.stop
     }
 
-    /// Returns the number of attempts after the first.
+    /// Returns the number of attempts after the first: retries, or hedges.
     pub fn retries(&self) -> u32 {
-        self.attempts.last().map_or(0, |last| last.number.saturating_sub(1))
+        self.sent.saturating_sub(1)
+    }
+
+    /// Returns the number, from 1, of the attempt that the call's outcome came from; `None` if no attempt had that
+    /// outcome. If all attempts failed, it is the one that ended last.
+    ///
+    /// ```
+    /// use reattempt::Report;
+    ///
+    /// /// Returns `true` if a hedge was faster than the first attempt.
+    /// fn was_won_by_hedge<B>(response: &http::Response<B>) -> bool {
+    ///     Report::of(response).and_then(Report::winner).is_some_and(|winner| winner > 1)
+    /// }
+    /// ```
+    pub fn winner(&self) -> Option<u32> {
+        self.winner
     }
 
     /// Returns the number of listed attempts that replaced one that was not processed. They are not retries.
@@ -148,6 +173,7 @@ impl AttemptOutcome {
         let name = |code: u16| code_names.get(usize::from(code));
         let error = match self {
             AttemptOutcome::Succeeded => return f.write_str("succeeded"),
+            AttemptOutcome::Cancelled => return f.write_str("cancelled"),
             AttemptOutcome::Failed { failure, error } => {
                 match failure.code().and_then(name) {
                     Some(name) => write!(f, "{} ({name})", failure.kind())?,

@@ -10,7 +10,6 @@ use reattempt_core::Budget;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_service::Service;
 
-use super::Extended;
 use super::call::{AnswerOf, Call, Hedging, Outcome, Over, OverOf};
 use crate::call::clock;
 use crate::error_mode::ErrorMode;
@@ -80,7 +79,6 @@ impl<S, Req, K, B, M> Future for ResponseFuture<S, Req, K, B, M>
 where
     K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt> + Clone,
-    S::Response: Extended,
     B: Budget,
     M: ErrorMode<S::Error>,
 {
@@ -92,12 +90,13 @@ where
         }
         let over = ready!(self.as_mut().poll_over(cx));
         let mut this = self.project();
+        let first = this.first.is_some();
         // The losers are gone before the winner is handed out.
         this.first.set(None);
         this.sleep.set(None);
         M::reset(this.limit.as_mut());
         let result = match this.call {
-            Some(call) => call.end(over, cx),
+            Some(call) => call.end(over, first, cx),
             None => match over.outcome {
                 Outcome::Of(_, Ok(response)) => Ok(K::answer(response, false)),
                 Outcome::Of(_, Err(error)) => unanswered::<K, _, _, M>(error, None),
@@ -114,7 +113,6 @@ impl<S, Req, K, B, M> ResponseFuture<S, Req, K, B, M>
 where
     K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt> + Clone,
-    S::Response: Extended,
     B: Budget,
     M: ErrorMode<S::Error>,
 {

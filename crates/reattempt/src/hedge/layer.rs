@@ -51,8 +51,8 @@ use crate::protocol::Protocol;
 /// use std::convert::Infallible;
 /// use std::time::Duration;
 /// use http::{Request, Response};
-/// use reattempt::ReplayBody;
-/// use reattempt::hedge::{HedgeLayer, HedgePolicy, HedgeReport};
+/// use reattempt::{ReplayBody, Report};
+/// use reattempt::hedge::{HedgeLayer, HedgePolicy};
 /// use reattempt::retry::AttemptNumber;
 /// use tower::{Layer, ServiceExt, service_fn};
 ///
@@ -70,8 +70,8 @@ use crate::protocol::Protocol;
 /// let client = HedgeLayer::new(policy).layer(server);
 /// let response = client.oneshot(Request::get("http://one.example/").body(String::new()).unwrap()).await?;
 ///
-/// let report = response.extensions().get::<HedgeReport>().unwrap();
-/// assert_eq!((report.attempts(), report.winner()), (2, 2));
+/// let report = Report::of(&response).unwrap();
+/// assert_eq!((report.retries(), report.winner()), (1, Some(2)));
 /// # Ok(())
 /// # }
 /// ```

@@ -5,31 +5,26 @@
 //! **The server may process a request several times at once.** So over HTTP only safe methods are hedged
 //! unless the caller allows others. A protocol that cannot distinguish safe methods hedges all.
 //!
-//! The caller gets the outcome of the winning attempt. Only a [`HedgeReport`] is added to it.
+//! The caller gets the outcome of the winning attempt. If several attempts were sent or one failed, the response has a
+//! [`Report`](crate::Report) in its extensions.
 //!
 //! | item | content |
 //! |---|---|
 //! | [`HedgeLayer`], [`Hedge`], [`ResponseFuture`] | the middleware |
 //! | [`HedgePolicy`] | every setting of it, with its default |
-//! | [`HedgeReport`] | the attempts of a hedged call, in the extensions of its response |
 
 mod call;
-mod extended;
 mod future;
 mod layer;
 mod policy;
-mod report;
 mod running;
 mod send;
 mod service;
 mod stopwatch;
 
-#[doc(hidden)]
-pub use extended::Extended;
 pub use future::ResponseFuture;
 #[doc(hidden)]
 pub use layer::HedgeLayer;
 pub use policy::HedgePolicy;
-pub use report::HedgeReport;
 pub use service::Hedge;
 pub(crate) use service::begin;

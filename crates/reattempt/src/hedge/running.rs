@@ -7,12 +7,14 @@ use std::time::Duration;
 use reattempt_core::{Failure, HedgePermits, Permit, Resent};
 use reattempt_replay::ReplayWatch;
 
+use crate::call::log::CallLog;
+use crate::call::report::AttemptOutcome;
 use crate::call::timed_out::RefusedResponse;
 
 /// The hedges in flight, the one that is being readied, and the last failure.
 pub(super) struct Running<S, A, F, R> {
-    /// The key of the budget.
-    pub(super) destination: Box<str>,
+    /// The attempts that have ended, and the key of the budget.
+    pub(super) log: CallLog,
     hedges: Vec<Hedged<F>>,
     /// The permits of the hedges.
     pub(super) permits: HedgePermits,
@@ -35,8 +37,8 @@ pub(super) struct Running<S, A, F, R> {
     pub(super) replacing: Vec<Replacing<S, R>>,
     /// The kinds of attempt that were replaced.
     pub(super) resent: Resent,
-    /// `true` if the first attempt was replaced.
-    pub(super) first_replaced: bool,
+    /// The numbers of the attempts that were replaced: at most one for each kind.
+    pub(super) replaced: Vec<u32>,
 }
 
 /// An attempt that the budget has granted, and that is not sent yet.
@@ -65,7 +67,7 @@ struct Hedged<F> {
 impl<S, A, F, R> Running<S, A, F, R> {
     pub(super) fn new(destination: Box<str>) -> Self {
         Self {
-            destination,
+            log: CallLog::new(destination),
             hedges: Vec::new(),
             permits: HedgePermits::default(),
             watches: Vec::new(),
@@ -77,13 +79,28 @@ impl<S, A, F, R> Running<S, A, F, R> {
             unannounced: None,
             replacing: Vec::new(),
             resent: Resent::default(),
-            first_replaced: false,
+            replaced: Vec::new(),
         }
     }
 
     /// Adds an attempt that has been sent.
     pub(super) fn push(&mut self, number: u32, attempt: F) {
         self.hedges.push(Hedged { number, attempt: Box::pin(attempt) });
+    }
+
+    /// Records the end of an attempt, so long after the start of the call.
+    pub(super) fn log_end(&mut self, number: u32, ended: Duration, outcome: AttemptOutcome) {
+        let replacement = self.replaced.contains(&number);
+        self.log.record(ended, (number, replacement), outcome);
+    }
+
+    /// Records that the attempts in flight are cancelled, the first among them if it is.
+    pub(super) fn log_cancelled(&mut self, first: bool, ended: Duration) {
+        let hedges = self.hedges.iter().map(|hedged| hedged.number);
+        for number in first.then_some(1).into_iter().chain(hedges) {
+            let replacement = self.replaced.contains(&number);
+            self.log.record(ended, (number, replacement), AttemptOutcome::Cancelled);
+        }
     }
 
     /// Returns `true` if an attempt in flight may yet be cut off from the request's body.

@@ -9,10 +9,11 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::call::{AnswerOf, Call, CallStart, timed_out};
-use super::{Extended, HedgePolicy, ResponseFuture};
+use super::{HedgePolicy, ResponseFuture};
 use crate::call::deadline::Deadline;
 use crate::call::observe::Event;
 use crate::call::options::CallOptions;
+use crate::call::report::Report;
 use crate::call::timed_out::TimeLimit;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Origin, Protocol, Replay};
@@ -69,7 +70,6 @@ impl<S, P> Hedge<S, P> {
 impl<S, Req, A, K, B, M> Service<Req> for Hedge<S, HedgePolicy<K, B, M>>
 where
     S: Service<A> + Clone,
-    S::Response: Extended,
     K: Replay<Req, Attempt = A> + Origin<A, Request = Req> + ClassifyOutcome<S::Response>,
     B: Budget,
     M: ErrorMode<S::Error>,
@@ -131,6 +131,9 @@ where
         // The readiness that was reserved for it is released.
         let spare = inner.clone();
         *inner = spare;
+        if let Some(slot) = opening.slot() {
+            slot.put(Report::of_nothing(StopReason::DeadlineExceeded));
+        }
         if let (Some(observer), true) = (&settings.observer, opening.hedges()) {
             let reason = StopReason::DeadlineExceeded;
             let event = Event::GaveUp { attempts: 0, reason };

@@ -176,8 +176,8 @@ impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
     /// use bytes::Bytes;
     /// use http::{Request, Response};
     /// use http_body_util::Full;
-    /// use reattempt::ReplayBody;
-    /// use reattempt::hedge::{HedgePolicy, HedgeReport};
+    /// use reattempt::{ReplayBody, Report};
+    /// use reattempt::hedge::HedgePolicy;
     /// use reattempt::retry::AttemptNumber;
     /// use reattempt::standard::StandardLayer;
     /// use tower::{Layer, service_fn};
@@ -196,7 +196,7 @@ impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
     /// let client = StandardLayer::http().hedge(policy)?.layer(server);
     /// let request = Request::get("http://one.example/").body(Full::<Bytes>::default())?;
     /// let response = client.send(request).await?;
-    /// assert_eq!(response.extensions().get::<HedgeReport>().unwrap().winner(), 2);
+    /// assert_eq!(Report::of(&response).and_then(Report::winner), Some(2));
     /// # Ok(())
     /// # }
     /// ```

@@ -9,7 +9,7 @@ use tower_service::Service;
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::error_mode::ErrorMode;
-use crate::hedge::{self, Extended, Hedge, HedgePolicy};
+use crate::hedge::{self, Hedge, HedgePolicy};
 use crate::policy::RetryPolicy;
 use crate::protocol::{ClassifyOutcome, Origin, Replay};
 use crate::retry;
@@ -97,7 +97,6 @@ where
 impl<S, Req, A, K, B, M> Service<Req> for Standard<Hedge<S, HedgePolicy<K, B, M>>>
 where
     S: Service<A> + Clone,
-    S::Response: Extended,
     K: Replay<Req, Attempt = A> + Origin<A, Request = Req>,
     K: ClassifyOutcome<S::Response>,
     B: Budget,

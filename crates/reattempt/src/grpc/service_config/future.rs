@@ -14,7 +14,7 @@ use tower_service::Service;
 use crate::error_mode::{Answered, ErrorMode};
 use crate::grpc::errors::Unanswered;
 use crate::grpc::{Grpc, GrpcBody};
-use crate::hedge::{Extended, ResponseFuture as HedgeFuture};
+use crate::hedge::ResponseFuture as HedgeFuture;
 use crate::protocol::{ClassifyOutcome, Replay};
 use crate::retry::ResponseFuture as RetryFuture;
 
@@ -81,7 +81,6 @@ where
     Grpc: Replay<Req> + ClassifyOutcome<Response<B>, Answer = Response<GrpcBody<B>>>,
     S: Service<<Grpc as Replay<Req>>::Attempt, Response = Response<B>> + Clone,
     B: Body,
-    Response<B>: Extended,
     Answered: ErrorMode<S::Error, Error = S::Error>,
 {
     type Output = Result<Response<GrpcBody<B>>, S::Error>;

@@ -15,7 +15,7 @@ use crate::call::method::MethodOverrides;
 use crate::call::options::CallOptions;
 use crate::error_mode::{Answered, ErrorMode};
 use crate::grpc::{Grpc, GrpcBody};
-use crate::hedge::{Extended, begin};
+use crate::hedge::begin;
 use crate::protocol::{Origin, ReadRequest, Replay};
 use crate::retry::Retry;
 use crate::shared::Shared as HedgeShared;
@@ -89,7 +89,6 @@ impl<S, Req, A, B> Service<Req> for Client<S>
 where
     S: Service<A, Response = Response<B>> + Clone,
     B: Body,
-    Response<B>: Extended,
     Grpc: Replay<Req, Attempt = A> + Origin<A, Request = Req>,
     Answered: ErrorMode<S::Error, Error = S::Error>,
 {

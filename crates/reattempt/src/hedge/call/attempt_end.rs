@@ -18,7 +18,6 @@ use crate::call::deadline::Deadline;
 use crate::call::errors::chain;
 use crate::call::report::AttemptOutcome;
 use crate::error_mode::ErrorMode;
-use crate::hedge::Extended;
 use crate::protocol::{ClassifyOutcome, Replay, Saved};
 
 /// The meaning of an attempt's outcome to the call.
@@ -33,7 +32,6 @@ impl<S, Req, K, B, M> Call<S, Req, K, B, M>
 where
     K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt> + Clone,
-    S::Response: Extended,
     B: Budget,
     M: ErrorMode<S::Error>,
 {
@@ -73,7 +71,7 @@ where
             }
         }
         if sorted.event != HedgeEvent::BodyLost && self.is_replaced(number, &result) {
-            self.notify_failure(number, &sorted, &result);
+            self.log_failure(number, &sorted, &result);
             if let Some(observer) = &self.shared.policy.settings.observer {
                 let event = Event::WillReplace { attempt: number };
                 self.with_destination(|destination| observer.on_event(destination, &event));
@@ -90,7 +88,7 @@ where
         }
         self.record_failure(number, &sorted, self.responded(&result));
         if !not_sent {
-            self.notify_failure(number, &sorted, &result);
+            self.log_failure(number, &sorted, &result);
         }
         let stop = match sorted.event.ends() {
             Some(stop) => Some(stop),
@@ -193,9 +191,8 @@ where
         self.running.as_mut().map(|running| running.permits.end(winner)).unwrap_or_default()
     }
 
-    /// Notifies the observer of a failed attempt.
-    fn notify_failure(&self, number: u32, sorted: &Sorted, result: &ResultOf<S, Req, K, M>) {
-        let Some(observer) = &self.shared.policy.settings.observer else { return };
+    /// Records a failed attempt, and notifies the observer of it.
+    fn log_failure(&mut self, number: u32, sorted: &Sorted, result: &ResultOf<S, Req, K, M>) {
         if sorted.event == HedgeEvent::Succeeded {
             return;
         }
@@ -207,8 +204,16 @@ where
             Some(failure) => AttemptOutcome::Failed { failure, error },
             None => AttemptOutcome::PermanentFailure { code, error },
         };
-        let event = Event::AttemptFailed { attempt: number, outcome: &outcome };
-        self.with_destination(|destination| observer.on_event(destination, &event));
+        if let Some(observer) = &self.shared.policy.settings.observer {
+            let event = Event::AttemptFailed { attempt: number, outcome: &outcome };
+            self.with_destination(|destination| observer.on_event(destination, &event));
+        }
+        // A call that its first attempt ends needs no log, unless its report is wanted.
+        let alone = self.running.is_none() && sorted.event.ends().is_some();
+        if !alone || self.options.as_ref().is_some_and(|options| options.slot().is_some()) {
+            let ended = self.elapsed();
+            self.running().log_end(number, ended, outcome);
+        }
     }
 
     /// Calls `f` with the destination, if the call may be hedged at all.
@@ -221,7 +226,7 @@ where
     /// Calls `f` with the destination, if it is known.
     pub(super) fn with_any_destination(&self, f: impl FnOnce(&str)) {
         match (&self.running, &self.kept) {
-            (Some(running), _) => f(&running.destination),
+            (Some(running), _) => f(running.log.destination()),
             (None, Some(kept)) => {
                 f(&self.shared.policy.settings.protocol.destination_of(kept.view()))
             }

@@ -1,6 +1,5 @@
 //! The end of the call: losers are cancelled, budget and observer are notified, the caller gets its response.
 
-use crate::call::observe::Event;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Context;
@@ -13,10 +12,12 @@ use super::{Call, ResultOf};
 use crate::call::deadline::Deadline;
 use crate::call::deadline::PASSED;
 use crate::call::finish::Finish;
+use crate::call::log::end_event;
+use crate::call::options::CallOptions;
+use crate::call::report::{AttemptOutcome, Report};
 use crate::call::timed_out::{RefusedResponse, TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
 use crate::hedge::policy::Settings;
-use crate::hedge::{Extended, HedgeReport};
 use crate::protocol::{ClassifyOutcome, Replay, Saved, unanswered};
 
 /// A call that is over.
@@ -47,7 +48,6 @@ impl<S, Req, K, B, M> Call<S, Req, K, B, M>
 where
     K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt> + Clone,
-    S::Response: Extended,
     B: Budget,
     M: ErrorMode<S::Error>,
 {
@@ -96,18 +96,20 @@ where
         Some(Over { outcome: Outcome::Made(made), stop })
     }
 
-    /// Ends the call: cancels the losers, settles with the budget and notifies the observer.
+    /// Ends the call: cancels the losers, settles with the budget, notifies the observer and makes the report.
+    /// `first` is `true` if the first attempt was under way.
     pub(in crate::hedge) fn end(
         &mut self,
         over: OverOf<S, Req, K, M>,
+        first: bool,
         cx: &mut Context<'_>,
     ) -> AnswerOf<S, Req, K, M> {
-        let Over { mut outcome, stop } = over;
+        let Over { outcome, stop } = over;
         let winner = match &outcome {
-            Outcome::Of(number, _) => *number,
-            _ => 0,
+            Outcome::Of(number, _) => Some(*number),
+            Outcome::Made(_) => None,
         };
-        let mut account = self.account(winner);
+        let mut account = self.account(winner.unwrap_or_default());
         let settings = &self.shared.policy.settings;
         let response = match &outcome {
             Outcome::Of(_, Ok(response)) => Some(response),
@@ -127,28 +129,22 @@ where
             self.with_any_destination(|destination| account.settle(end, destination, budget));
         }
         if let Some(observer) = &settings.observer {
-            let event = match stop {
-                StopReason::Succeeded => Event::Succeeded { attempts },
-                reason => Event::GaveUp { attempts, reason },
-            };
+            let event = end_event(attempts, stop);
             self.with_destination(|destination| observer.on_event(destination, &event));
         }
-        if attempts > 1
-            && let Outcome::Of(number, Ok(response)) = &mut outcome
-        {
-            response.extensions_mut().insert(HedgeReport { attempts, winner: *number });
-        }
+        let report = self.take_report((attempts, winner), stop, first);
+        let settings = &self.shared.policy.settings;
         // The losers first, so that they read nothing any more; then the reader that is not needed now.
         let running = self.running.take();
         let kept = self.kept.take();
-        let (destination, former) = match running {
-            Some(running) => (Some(running.destination), running.last),
+        let (log, former) = match running {
+            Some(running) => (Some(running.log), running.last),
             None => (None, None),
         };
         let finish = (open || stalls).then(|| Finish {
             client: Arc::<Settings<K, B>>::clone(settings),
-            destination: match (destination, kept) {
-                (Some(destination), _) => destination.into(),
+            destination: match (log, kept) {
+                (Some(log), _) => log.destination().to_owned(),
                 (None, Some(kept)) => settings.protocol.destination_of(kept.view()).into(),
                 (None, None) => String::new(),
             },
@@ -163,13 +159,45 @@ where
         });
         self.drain_refused(former, cx);
         match outcome {
-            Outcome::Of(_, Ok(response)) => Ok(match finish {
-                Some(finish) => K::watched(response, finish),
-                None => K::answer(response, false),
-            }),
-            Outcome::Of(_, Err(error)) => unanswered::<K, _, _, M>(error, None),
+            Outcome::Of(_, Ok(mut response)) => {
+                if let Some(report) = report {
+                    self.shared.policy.settings.protocol.attach(&mut response, report);
+                }
+                Ok(match finish {
+                    Some(finish) => K::watched(response, finish),
+                    None => K::answer(response, false),
+                })
+            }
+            Outcome::Of(_, Err(error)) => unanswered::<K, _, _, M>(error, report),
             Outcome::Made(made) => made,
         }
+    }
+
+    /// Puts the report into the caller's slot. Returns it for an outcome if an attempt has failed, or if there were
+    /// several.
+    fn take_report(
+        &mut self,
+        (sent, winner): (u32, Option<u32>),
+        stop: StopReason,
+        first: bool,
+    ) -> Option<Report> {
+        let slot = self.options.as_ref().and_then(CallOptions::slot).cloned();
+        if self.running.is_none() && slot.is_none() {
+            return None;
+        }
+        let (shared, ended) = (Arc::clone(&self.shared), self.elapsed());
+        let running = self.running();
+        let several = sent > 1 || running.log.last().is_some();
+        running.log_cancelled(first, ended);
+        if let (Some(number), StopReason::Succeeded) = (winner, stop) {
+            running.log_end(number, ended, AttemptOutcome::Succeeded);
+        }
+        let report =
+            running.log.take_report(&shared.policy.settings.protocol, (sent, winner), stop);
+        if let Some(slot) = slot {
+            slot.put(report.clone());
+        }
+        several.then_some(report)
     }
 
     /// Reads of a refused response what is there at once, so that its connection may be used again.

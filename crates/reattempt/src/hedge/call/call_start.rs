@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
+use crate::call::report::ReportSlot;
 use crate::hedge::policy::{HedgeDelay, Settings};
 use crate::hedge::stopwatch::Stopwatch;
 use crate::protocol::{Added, Replay};
@@ -92,6 +93,11 @@ impl CallStart {
         self.deadline.map(Deadline::instant)
     }
 
+    /// Returns the slot for the report of the call, if its caller has set one.
+    pub(in crate::hedge) fn slot(&self) -> Option<&ReportSlot> {
+        self.options.as_ref().and_then(CallOptions::slot)
+    }
+
     /// Returns `true` if the request is kept, to be sent again.
     pub(in crate::hedge) fn keeps(&self) -> bool {
         self.terms.limits.max_attempts > 1 || self.replaces
@@ -105,6 +111,9 @@ impl CallStart {
     /// Returns `true` if nothing depends on the call's outcome and nothing interrupts it. Then the outcome is
     /// passed on.
     pub(in crate::hedge) fn is_noop(&self, interrupts: bool) -> bool {
-        !self.keeps() && self.stopwatch.is_none() && !(interrupts && self.deadline.is_some())
+        !self.keeps()
+            && self.stopwatch.is_none()
+            && !(interrupts && self.deadline.is_some())
+            && self.slot().is_none()
     }
 }

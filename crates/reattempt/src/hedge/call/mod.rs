@@ -12,6 +12,7 @@ mod resend;
 use crate::call::observe::Event;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use reattempt_core::{
     Budget, Failure, FailureKind, HedgeCall, HedgeDecision, HedgeEvent, HedgeTerms, StopReason,
@@ -120,7 +121,7 @@ where
     pub(super) fn count(&mut self) {
         let shared = Arc::clone(&self.shared);
         let running = self.running();
-        let permit = shared.policy.settings.budget.on_start(&running.destination);
+        let permit = shared.policy.settings.budget.on_start(running.log.destination());
         running.permits.on_start(permit);
     }
 
@@ -174,6 +175,11 @@ where
             HedgeDecision::Return(reason) => Some(reason),
             _ => Some(StopReason::Permanent),
         }
+    }
+
+    /// Returns the time since the start of the call.
+    fn elapsed(&self) -> Duration {
+        self.started.map(|started| started.elapsed()).unwrap_or_default()
     }
 
     /// Returns the moment from which on no further attempt is sent.
@@ -251,9 +257,9 @@ where
     fn announce(&mut self) {
         let Some(running) = &mut self.running else { return };
         let announced = running.unannounced.take();
-        let observer = &self.shared.policy.settings.observer;
-        if let Some(((attempt, after), observer)) = announced.zip(observer.as_ref()) {
-            observer.on_event(&running.destination, &Event::WillRetry { attempt, after });
+        if let Some((attempt, after)) = announced {
+            let observer = &self.shared.policy.settings.observer;
+            running.log.notify(observer, &Event::WillRetry { attempt, after });
         }
     }
 
@@ -272,7 +278,7 @@ where
         // Without a failure the hedge is sent because no response has come yet.
         let failure = running.failure.unwrap_or(Failure::new(FailureKind::Timeout));
         let budget = &shared.policy.settings.budget;
-        let permit = budget.acquire(&running.destination, &failure, clock::since_epoch(now));
+        let permit = budget.acquire(running.log.destination(), &failure, clock::since_epoch(now));
         let permit = permit.ok_or(StopReason::BudgetExhausted)?;
         Ok(Readying { permit, service: None, attempt: None })
     }
@@ -295,7 +301,7 @@ where
         let next = kept.watch_next();
         let running = self.running();
         // A first attempt that was replaced has a watch already, or will have one.
-        if !running.first_replaced {
+        if !running.replaced.contains(&1) {
             running.watches.extend(first.map(|watch| (1, watch)));
         }
         running.watches.extend(next.map(|watch| (number, watch)));

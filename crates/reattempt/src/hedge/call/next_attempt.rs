@@ -9,14 +9,12 @@ use tower_service::Service;
 
 use super::{Call, Hedging, NotSent, Outcome, Over, OverOf};
 use crate::error_mode::ErrorMode;
-use crate::hedge::Extended;
 use crate::protocol::{ClassifyOutcome, Replay};
 
 impl<S, Req, K, B, M> Call<S, Req, K, B, M>
 where
     K: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<K::Attempt> + Clone,
-    S::Response: Extended,
     B: Budget,
     M: ErrorMode<S::Error>,
 {

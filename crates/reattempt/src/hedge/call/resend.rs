@@ -37,7 +37,6 @@ where
         if !running.resent.insert(undone) {
             return false;
         }
-        running.first_replaced |= number == 1;
         // The watch of the reader that is gone.
         running.watches.retain(|(of, _)| *of != number);
         true
@@ -47,7 +46,9 @@ where
     pub(in crate::hedge) fn replace(&mut self, number: u32, result: ResultOf<S, Req, K, M>) {
         self.start(Instant::now());
         let service = self.shared.spare();
-        self.running().replacing.push(Replacing { number, service, result });
+        let running = self.running();
+        running.replaced.push(number);
+        running.replacing.push(Replacing { number, service, result });
     }
 
     /// Sends the replacements whose services are ready. Returns the attempt that cannot be replaced after

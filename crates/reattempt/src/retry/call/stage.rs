@@ -195,8 +195,8 @@ where
         }
     }
 
-    /// Goes on from the wait: to the hook if there is one, or else to the service. Returns `None` if the hook is due and
-    /// the request is lost.
+    /// Goes on from the wait: to the hook if there is one, or else to the service. Returns `None` if the hook is due
+    /// and the request is lost.
     fn finish_wait(&mut self) -> Option<()> {
         let hook = self.shared.policy.settings.hook.clone();
         let retrying = self.retrying.as_mut()?.as_mut().project();
@@ -362,8 +362,8 @@ where
     }
 }
 
-/// Polls `work`, and a timer for the moment by which it must be done. A timer that runs already is polled first, so that
-/// nothing is sent too late. The moment is forgotten when it has passed: a call that has no other outcome waits on.
+/// Polls `work`, and a timer for the moment by which it must be done. A timer that runs already is polled first, so
+/// that nothing is sent too late. The moment is forgotten when it has passed: a call that has no other outcome waits on.
 fn poll_by<T>(
     mut sleep: Pin<&mut Option<Sleep>>,
     by: &mut Option<Instant>,

@@ -2,9 +2,9 @@
 
 use reattempt::fallback::{FallbackLayer, FellBack};
 use reattempt::guard::{Bulkhead, CircuitBreaker, Refused, Throttle};
-use reattempt::hedge::{HedgePolicy, HedgeReport};
+use reattempt::hedge::HedgePolicy;
 use reattempt::standard::{StandardHedgedClient, StandardLayer};
-use reattempt::{CallOptions, Deadline, RetryPolicy, TimedOut};
+use reattempt::{CallOptions, Deadline, Report, RetryPolicy, TimedOut};
 use tokio::time::Instant;
 use tower::Layer;
 
@@ -26,7 +26,7 @@ async fn hedge_is_sent_through_the_guards() {
     let (server, guard) = (slow_at_first(), Recorder::default());
     let layer = StandardLayer::http().hedge(hedges()).unwrap().guards(guard.clone());
     let response = layer.layer(server.clone()).send(get()).await.unwrap();
-    assert_eq!(response.extensions().get::<HedgeReport>().unwrap().winner(), 2);
+    assert_eq!(Report::of(&response).unwrap().winner().unwrap(), 2);
     assert_eq!(server.times(), [0, 100]);
     assert_eq!(guard.log(), ["admitted", "admitted", "Served", "abandoned"]);
 }

@@ -2,9 +2,7 @@
 
 use http::Request;
 use reattempt::error::{BoxedError, OwnError};
-use reattempt::hedge::{
-    Hedge, HedgeLayer, HedgePolicy, HedgeReport, ResponseFuture as HedgeFuture,
-};
+use reattempt::hedge::{Hedge, HedgeLayer, HedgePolicy, ResponseFuture as HedgeFuture};
 use reattempt::{Grpc, Http};
 use reattempt_control::RetryBudget;
 
@@ -18,7 +16,6 @@ fn what_users_hold_is_send_and_sync() {
     send_sync_unpin::<HedgeLayer>();
     send_sync_unpin::<HedgeLayer<HedgePolicy<Grpc>>>();
     send_sync_unpin::<HedgePolicy>();
-    send_sync_unpin::<HedgeReport>();
     send_sync_unpin::<Hedge<Server>>();
 }
 

@@ -5,9 +5,9 @@ use std::io;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty};
-use reattempt::Http;
 use reattempt::error::BoxedError;
-use reattempt::hedge::{Hedge, HedgeLayer, HedgePolicy, HedgeReport};
+use reattempt::hedge::{Hedge, HedgeLayer, HedgePolicy};
+use reattempt::{Http, Report};
 use reattempt_replay::{ReplayBody, ReplayError, ReplayLimits, ReplayMemory};
 use tokio::sync::mpsc;
 use tokio::time::advance;
@@ -137,7 +137,7 @@ async fn winner_streams_on_without_losers() {
     let (speak, response) = answer(200);
     second.1.send_response(response);
     let mut response = assert_ready_ok!(call.poll());
-    assert_eq!(response.extensions().get::<HedgeReport>().unwrap().winner(), 2);
+    assert_eq!(Report::of(&response).unwrap().winner().unwrap(), 2);
     drop(call);
     drop(first);
     advance(ms(10_000)).await;
@@ -168,7 +168,7 @@ async fn outgrown_body_is_sent_once_unhedged() {
     assert_pending!(task::spawn(handle.next_request()).poll());
     first.1.send_response(answer(200).1);
     let response = assert_ready_ok!(call.poll());
-    assert!(response.extensions().get::<HedgeReport>().is_none());
+    assert!(Report::of(&response).is_none());
 }
 
 // BUF-8, HG-12
@@ -195,7 +195,7 @@ async fn attempt_that_read_most_goes_on_alone() {
     assert_pending!(task::spawn(handle.next_request()).poll());
     first.1.send_response(answer(200).1);
     let response = assert_ready_ok!(call.poll());
-    assert_eq!(response.extensions().get::<HedgeReport>().unwrap().winner(), 1);
+    assert_eq!(Report::of(&response).unwrap().winner().unwrap(), 1);
 }
 
 // BUF-8
@@ -224,7 +224,7 @@ async fn error_in_poll_of_cut_is_no_outcome() {
     advance(ms(100)).await;
     let answer = assert_ready_ok!(call.poll());
     assert_eq!(answer.headers()["length"], "100");
-    assert_eq!(answer.extensions().get::<HedgeReport>().unwrap().winner(), 1);
+    assert_eq!(Report::of(&answer).unwrap().winner().unwrap(), 1);
 }
 
 // BUF-10, HG-12

@@ -2,8 +2,8 @@
 
 use http::Request;
 use http_body_util::BodyExt;
-use reattempt::hedge::{HedgeLayer, HedgePolicy, HedgeReport};
-use reattempt::{Deadline, Grpc, TimedOut};
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::{Deadline, Grpc, Report, TimedOut};
 use reattempt_core::{Failure, FailureKind, Verdict};
 use reattempt_grpc::{Code, CodeSet, MethodPolicy, ServiceConfig, Throttle, Throttling};
 use tonic::body::Body;
@@ -42,7 +42,7 @@ async fn hg_3_headers_that_are_not_the_end_win() {
     });
     let answer = run(policy(), &server).await;
     assert_eq!(status(&answer), None);
-    assert_eq!(answer.extensions().get::<HedgeReport>().unwrap().winner(), 2);
+    assert_eq!(Report::of(&answer).unwrap().winner().unwrap(), 2);
 }
 
 // HG-4

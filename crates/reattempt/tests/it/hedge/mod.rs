@@ -19,13 +19,14 @@ mod observing;
 mod quantile;
 mod readiness;
 mod releasing;
+mod reports;
 mod rules;
 mod safety;
 #[cfg(feature = "tonic")]
 mod uploads;
 
-use reattempt::RetryBudget;
-use reattempt::hedge::{HedgePolicy, HedgeReport};
+use reattempt::hedge::HedgePolicy;
+use reattempt::{Report, RetryBudget};
 
 use crate::calls::support;
 use support::{Answer, ms};
@@ -37,5 +38,6 @@ fn policy() -> HedgePolicy {
 
 /// Returns the number of attempts sent, and which one the answer came from; `None` where there was one.
 fn report(answer: &Answer) -> Option<(u32, u32)> {
-    answer.extensions().get::<HedgeReport>().map(|report| (report.attempts(), report.winner()))
+    let report = Report::of(answer).filter(|report| report.retries() > 0)?;
+    Some((report.retries() + 1, report.winner()?))
 }

@@ -2,8 +2,8 @@
 
 use http::Request;
 use reattempt::error::{BoxedError, TimeLimit};
-use reattempt::hedge::{Hedge, HedgeLayer, HedgePolicy, HedgeReport};
-use reattempt::{Http, RetryBudget, TimedOut};
+use reattempt::hedge::{Hedge, HedgeLayer, HedgePolicy};
+use reattempt::{Http, Report, RetryBudget, TimedOut};
 use tokio::time::advance;
 use tokio_test::{assert_pending, assert_ready, assert_ready_err, assert_ready_ok, task};
 use tower::{Layer, Service, ServiceExt};
@@ -79,7 +79,7 @@ async fn it_goes_as_soon_as_there_is_a_place() {
     let (_, second) = assert_ready!(task::spawn(handle.next_request()).poll()).unwrap();
     second.send_response(mocked(200));
     let answer = assert_ready_ok!(call.poll());
-    assert_eq!(answer.extensions().get::<HedgeReport>().unwrap().winner(), 2);
+    assert_eq!(Report::of(&answer).unwrap().winner().unwrap(), 2);
     drop(first);
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::{Reason, RecvStream};
 use http::{Request, Response};
-use reattempt::hedge::{HedgeLayer, HedgePolicy, HedgeReport};
+use reattempt::Report;
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt_replay::ReplayLimits;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc};
@@ -110,7 +111,7 @@ async fn upload(stalls: bool, chunk: usize) -> (Ended, String, u32) {
     assert_eq!(complete, 1);
     let cut_off = if first == Ended::Complete { second } else { first };
     let status = answer.headers()["grpc-status"].to_str().unwrap().to_owned();
-    (cut_off, status, answer.extensions().get::<HedgeReport>().unwrap().winner())
+    (cut_off, status, Report::of(&answer).unwrap().winner().unwrap())
 }
 
 // BUF-8

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full};
-use reattempt::Deadline;
-use reattempt::hedge::{HedgeLayer, HedgeReport};
+use reattempt::hedge::HedgeLayer;
+use reattempt::{Deadline, Report};
 use reattempt_core::{Budget, Failure, Permit};
 use reattempt_replay::{ReplayBody, ReplayLimits, ReplayMemory};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -126,7 +126,7 @@ async fn refused_response_frees_it_beside_another() {
     });
     let client = HedgeLayer::new(policy()).layer(Bulkhead::new(2, &server));
     let answer = client.oneshot(get()).await.unwrap();
-    assert_eq!(answer.extensions().get::<HedgeReport>().unwrap().winner(), 3);
+    assert_eq!(Report::of(&answer).unwrap().winner().unwrap(), 3);
     assert_eq!(server.times(), [0, 100, 100]);
 }
 

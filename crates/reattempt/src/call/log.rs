@@ -1,0 +1,126 @@
+//! The log of a call: its attempts as they end, for its observer and its report.
+//!
+//! Every call that is retried or hedged has one, made at its first failure or with its first hedge.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reattempt_core::{Failure, StopReason};
+
+use super::observe::{Event, Observer};
+use super::protocol::Protocol;
+use super::report::{AttemptOutcome, AttemptReport, Report};
+
+/// The observer of a policy, if one is set.
+pub(crate) type Observing = Option<Arc<dyn Observer>>;
+
+/// The most attempts that a report lists: a call without limits may go on for days.
+const MOST_REPORTED: usize = 64;
+
+/// The attempts of a call that have ended, and its destination: the key of the budget.
+pub(crate) struct CallLog {
+    destination: Box<str>,
+    /// The attempts before the last: none if one has failed, as in most calls that are retried.
+    earlier: Vec<AttemptReport>,
+    last: Option<AttemptReport>,
+    omitted: u32,
+}
+
+impl CallLog {
+    pub(crate) fn new(destination: Box<str>) -> Self {
+        Self { destination, earlier: Vec::new(), last: None, omitted: 0 }
+    }
+
+    pub(crate) fn destination(&self) -> &str {
+        &self.destination
+    }
+
+    /// Returns the attempt that ended last.
+    pub(crate) fn last(&self) -> Option<&AttemptReport> {
+        self.last.as_ref()
+    }
+
+    /// Returns the failure of the last attempt.
+    pub(crate) fn last_failure(&self) -> Option<Failure> {
+        match self.last.as_ref()?.outcome {
+            AttemptOutcome::Failed { failure, .. } => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// Sets the delay after the last attempt.
+    pub(crate) fn set_delay(&mut self, delay: Option<Duration>) {
+        if let Some(last) = &mut self.last {
+            last.delay = delay;
+        }
+    }
+
+    /// Records the end of an attempt, so long after the start of the call.
+    pub(crate) fn record(
+        &mut self,
+        ended: Duration,
+        (number, replacement): (u32, bool),
+        outcome: AttemptOutcome,
+    ) {
+        let ended = AttemptReport { number, replacement, ended, outcome, delay: None };
+        if let Some(before) = self.last.replace(ended) {
+            if self.earlier.len() + 1 == MOST_REPORTED {
+                // The first and the last attempts say most.
+                self.earlier.remove(MOST_REPORTED / 2);
+                self.omitted = self.omitted.saturating_add(1);
+            }
+            // Most retries succeed.
+            if self.earlier.is_empty() {
+                self.earlier.reserve_exact(2);
+            }
+            self.earlier.push(before);
+        }
+    }
+
+    /// Notifies the observer of an event.
+    pub(crate) fn notify(&self, observer: &Observing, event: &Event<'_>) {
+        if let Some(observer) = observer {
+            observer.on_event(&self.destination, event);
+        }
+    }
+
+    /// Notifies the observer of the failure that was recorded last.
+    pub(crate) fn notify_failure(&self, observer: &Observing) {
+        if let Some(last) = &self.last {
+            let event = Event::AttemptFailed { attempt: last.number, outcome: &last.outcome };
+            self.notify(observer, &event);
+        }
+    }
+
+    /// Takes the report of the call, which has ended after `sent` attempts with the outcome of the attempt `winner`.
+    pub(crate) fn take_report<K: Protocol>(
+        &mut self,
+        protocol: &K,
+        (sent, winner): (u32, Option<u32>),
+        stop: StopReason,
+    ) -> Report {
+        // A delay that was chosen but never waited for belongs to no attempt.
+        if stop == StopReason::BodyNotKept {
+            self.set_delay(None);
+        }
+        let mut attempts = std::mem::take(&mut self.earlier);
+        attempts.extend(self.last.take());
+        Report {
+            attempts,
+            omitted: self.omitted,
+            sent,
+            winner,
+            stop,
+            code_names: K::CODE_NAMES,
+            body_limits: protocol.body_limits().filter(|_| stop == StopReason::BodyNotKept),
+        }
+    }
+}
+
+/// Returns the event at the end of a call.
+pub(crate) fn end_event(attempts: u32, stop: StopReason) -> Event<'static> {
+    match stop {
+        StopReason::Succeeded => Event::Succeeded { attempts },
+        reason => Event::GaveUp { attempts, reason },
+    }
+}
