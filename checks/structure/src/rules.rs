@@ -126,6 +126,7 @@ pub(crate) const GRPC_ALLOWED: &[(&str, &str)] = &[
     ("crates/reattempt/src/lib.rs", "the features and the re-exports"),
     ("crates/reattempt/src/guide/mod.rs", "a page for each client, tonic's among them"),
     ("crates/reattempt/src/order.rs", "the page on the order of layers, gRPC's among them"),
+    ("crates/reattempt/src/protocol/origin.rs", "the compiler's message that names gRPC's layer"),
 ];
 
 /// The layers inside `reattempt`, from the ground up; no module imports one above it. Each module is listed.

@@ -10,7 +10,7 @@ use tower_layer::Layer;
 use super::shared::Shared;
 use super::{Backup, Failed, Fallback};
 use crate::call::observe::{self, Event, Observer};
-use crate::protocol::{Http, RequestProtocol};
+use crate::protocol::{Http, RequestProtocol, protocol_setters};
 
 /// A layer that replaces the outcome of a call that has failed for good.
 ///
@@ -87,12 +87,23 @@ impl<S> FallbackLayer<Backup<S>> {
     }
 }
 
+/// Settings of HTTP that fallbacks use.
+impl<F> FallbackLayer<F, Http> {
+    protocol_setters!(Http: reading, http, proving, repeating);
+}
+
 impl<F, K: RequestProtocol> FallbackLayer<F, K> {
     /// Creates a layer over a protocol with settings of its own, whose classification decides about failures. `source`
     /// is a function of the [`Failed`] outcome, or a [`Backup`].
     pub fn with(protocol: K, source: F) -> Self {
         let source = Arc::new(source);
         Self { shared: Shared { protocol, source, on_permanent: false, observer: None } }
+    }
+
+    /// Changes the settings of the protocol, such as its classification.
+    pub fn protocol(self, change: impl FnOnce(K) -> K) -> Self {
+        let protocol = change(self.shared.protocol);
+        Self { shared: Shared { protocol, ..self.shared } }
     }
 
     /// Sets whether permanent failures, such as a 404, are replaced too. Default `false`, because the caller has caused

@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
-use reattempt_core::Verdict;
+use reattempt_core::guard::Guard;
+use reattempt_core::{Schedule, Verdict};
 use reattempt_grpc::Code;
 
 use super::Grpc;
-use crate::protocol::{Http, message_setters};
+use crate::fallback::FallbackLayer;
+use crate::guard::GuardLayer;
+use crate::hedge::HedgePolicy;
+use crate::policy::RetryPolicy;
+use crate::protocol::{Http, forward_setters, message_setters, protocol_setters};
 
 impl Grpc {
     /// Creates the protocol with every default in the table of [`Grpc`].
@@ -73,4 +78,49 @@ impl Grpc {
     fn messages(&mut self) -> &mut Http {
         &mut self.http
     }
+}
+
+/// Makes the setters of gRPC alone. A holder has only those that have an effect in it.
+macro_rules! grpc_setters {
+    ($($group:ident),+) => { $(grpc_setters! { @$group })+ };
+    (@codes) => { forward_setters! { Grpc: on_code(code: Code, verdict: Verdict); } };
+    (@hints) => { forward_setters! { Grpc: retry_info(read: bool); } };
+    (@calls) => {
+        forward_setters! { Grpc: transparent_retries(replaced: bool); timeout(timeout: Duration); }
+    };
+}
+
+/// Settings of the protocol, which [`protocol`](RetryPolicy::protocol) and [`with`](RetryPolicy::with) change too.
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt::{RetryPolicy, Verdict};
+/// use reattempt::grpc::GrpcCode;
+///
+/// let policy = RetryPolicy::grpc()
+///     .on_code(GrpcCode::Aborted, Verdict::not_processed())
+///     .timeout(Duration::from_secs(2))
+///     .max_attempts(4);
+/// ```
+impl<D: Schedule + Clone, B: Clone, M> RetryPolicy<Grpc, D, B, M> {
+    protocol_setters!(Grpc: reading, sending, proving);
+    grpc_setters!(codes, hints, calls);
+}
+
+/// Settings of the protocol, which [`protocol`](HedgePolicy::protocol) and [`with`](HedgePolicy::with) change too.
+impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
+    protocol_setters!(Grpc: reading, sending, proving);
+    grpc_setters!(codes, hints, calls);
+}
+
+/// Settings of gRPC that guards use.
+impl<G: Guard, M> GuardLayer<G, Grpc, M> {
+    protocol_setters!(Grpc: reading);
+    grpc_setters!(codes, hints);
+}
+
+/// Settings of gRPC that fallbacks use.
+impl<F> FallbackLayer<F, Grpc> {
+    protocol_setters!(Grpc: reading, sending, proving);
+    grpc_setters!(codes);
 }

@@ -15,7 +15,7 @@ use super::shared::Shared;
 use crate::call::observe::{self, Event, Observer};
 use crate::call::settings::no_time_for_attempts;
 use crate::error_mode::BoxedError;
-use crate::protocol::{CloneRequest, Http, RequestProtocol};
+use crate::protocol::{CloneRequest, Http, RequestProtocol, protocol_setters};
 
 /// A layer by which a guard admits or refuses every attempt.
 ///
@@ -95,6 +95,21 @@ impl<G: Guard, C: Send + Sync + 'static> GuardLayer<G, CloneRequest<C>> {
     }
 }
 
+/// Settings of HTTP that guards use.
+///
+/// ```
+/// use http::StatusCode;
+/// use reattempt::Verdict;
+/// use reattempt::guard::{CircuitBreaker, GuardLayer};
+///
+/// // This service answers 500 to what it cannot parse.
+/// let layer = GuardLayer::http(CircuitBreaker::rate())
+///     .on_status(StatusCode::INTERNAL_SERVER_ERROR, Verdict::Success);
+/// ```
+impl<G: Guard, M> GuardLayer<G, Http, M> {
+    protocol_setters!(Http: reading, http);
+}
+
 /// Settings of every protocol.
 impl<G: Guard, K: RequestProtocol, M> GuardLayer<G, K, M> {
     fn shared(shared: Shared<G, K>) -> Self {
@@ -106,10 +121,19 @@ impl<G: Guard, K: RequestProtocol, M> GuardLayer<G, K, M> {
         Self::shared(Shared::new(protocol, guard))
     }
 
-    /// Returns the layer with the same settings over another protocol value.
-    pub(crate) fn with_protocol(mut self, protocol: K) -> Self {
-        self.shared.protocol = protocol;
-        self
+    /// Changes the settings of the protocol, such as its classification and the key of a destination.
+    ///
+    /// ```
+    /// use http::StatusCode;
+    /// use reattempt::Verdict;
+    /// use reattempt::guard::{CircuitBreaker, GuardLayer};
+    ///
+    /// let layer = GuardLayer::http(CircuitBreaker::rate())
+    ///     .protocol(|http| http.on_status(StatusCode::INTERNAL_SERVER_ERROR, Verdict::Success));
+    /// ```
+    pub fn protocol(self, change: impl FnOnce(K) -> K) -> Self {
+        let protocol = change(self.shared.protocol);
+        Self::shared(Shared { protocol, ..self.shared })
     }
 
     /// Returns the layer with the same settings around another guard.

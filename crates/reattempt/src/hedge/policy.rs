@@ -13,7 +13,7 @@ use crate::call::finish::Client;
 use crate::call::observe::{self, Event, Observer};
 use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
-use crate::protocol::{Http, Protocol};
+use crate::protocol::{Http, Protocol, protocol_setters};
 
 /// The most attempts that a policy allows unless its cap is set (CALL-8).
 const DEFAULT_CAP: u32 = 5;
@@ -309,8 +309,10 @@ where
     }
 }
 
-/// Settings of HTTP.
+/// Settings of HTTP. Those of [`Http`] that are absent here have no effect on hedging.
 impl<B: Clone, M> HedgePolicy<Http, B, M> {
+    protocol_setters!(Http: reading, http, sending);
+
     /// Sets whether PUT and DELETE are hedged as well. Default `false`: requests that are safe one after the other may
     /// still conflict side by side.
     ///

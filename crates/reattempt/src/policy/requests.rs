@@ -11,7 +11,7 @@ use reattempt_schedule_exponential::Exponential;
 use super::RetryPolicy;
 use crate::call::hook::AttemptContext;
 use crate::error_mode::BoxedError;
-use crate::protocol::{CloneRequest, Http, Protocol};
+use crate::protocol::{CloneRequest, Http, Protocol, protocol_setters};
 
 impl RetryPolicy {
     /// Creates the policy for HTTP requests, with every default in the table of [`RetryPolicy`]. [`Http`] decides by
@@ -20,6 +20,20 @@ impl RetryPolicy {
     pub fn http() -> Self {
         Self::with(Http::new())
     }
+}
+
+/// Settings of the protocol, which [`protocol`](RetryPolicy::protocol) and [`with`](RetryPolicy::with) change too.
+///
+/// ```
+/// use http::StatusCode;
+/// use reattempt::{RetryPolicy, Verdict};
+///
+/// let policy = RetryPolicy::http()
+///     .on_status(StatusCode::LOCKED, Verdict::not_processed())
+///     .max_attempts(4);
+/// ```
+impl<D: Schedule + Clone, B: Clone, M> RetryPolicy<Http, D, B, M> {
+    protocol_setters!(Http: reading, http, sending, proving, trusting, repeating);
 }
 
 /// [`RetryPolicy::http`].

@@ -41,7 +41,9 @@ mod errors;
 mod facts;
 pub(crate) mod failed;
 pub(crate) mod message;
+mod origin;
 pub(crate) mod proof;
+mod protocol_setters;
 mod setters;
 pub(crate) mod settings;
 pub(crate) mod witness;
@@ -61,6 +63,9 @@ pub(crate) use drain_body::DrainBody;
 pub(crate) use errors::{is_refused_here, not_sent, refusal_in, verdict_of_error};
 pub use facts::{ReadRequest, RequestProtocol};
 pub use message::SavedRequest;
+#[doc(hidden)]
+pub use origin::Origin;
+pub(crate) use protocol_setters::{forward_setters, protocol_setters};
 pub(crate) use setters::message_setters;
 pub(crate) use settings::Http;
 #[doc(hidden)]
@@ -76,7 +81,7 @@ impl sealed::Sealed for SavedReqwest {}
 /// A protocol that can send a request of type `Request` several times.
 #[diagnostic::on_unimplemented(
     message = "this retry policy cannot carry a request of type `{Request}`",
-    note = "`RetryPolicy::http()` carries `http::Request<B>` where `B: http_body::Body<Data = Bytes> + Send`, and `reqwest::Request` with the feature `reqwest`; a policy of another protocol carries the requests of that protocol; `RetryPolicy::cloned(…)` carries any `Clone` request"
+    note = "`RetryPolicy::http()` carries `http::Request<B>` where `B: http_body::Body<Data = Bytes> + Send`, and `reqwest::Request` of reqwest 0.13 with the feature `reqwest` of reattempt; a policy of another protocol carries the requests of that protocol; `RetryPolicy::cloned(…)` carries any `Clone` request"
 )]
 pub trait Replay<Request>: ReadRequest<Request> {
     /// The inner service's request type.
@@ -176,22 +181,10 @@ pub(crate) fn known(saved: Option<&impl Saved>) -> Option<RequestView<'_>> {
     saved?.view().known()
 }
 
-/// The inverse of [`Replay`]: the request type that becomes attempts of type `Attempt`.
-#[diagnostic::on_unimplemented(
-    message = "the inner client takes requests of type `{Attempt}`, and the attempts of this layer are of another",
-    note = "the body of an attempt is `reattempt::ReplayBody<B>`, so that it can be sent again",
-    note = "for a client of one body type, add a line below the layer: `.map_request(|attempt: Request<ReplayBody<_>>| attempt.map(Body::new))`"
-)]
-#[doc(hidden)]
-pub trait Origin<Attempt>: sealed::Sealed {
-    /// The caller's request type.
-    type Request;
-}
-
 /// A protocol that classifies outcomes with a response of type `Response`.
 #[diagnostic::on_unimplemented(
     message = "this retry policy cannot judge a response of type `{Response}`",
-    note = "`RetryPolicy::http()` judges `http::Response<B>` where `B: http_body::Body`"
+    note = "`RetryPolicy::http()` judges `http::Response<B>` where `B: http_body::Body`, and `reqwest::Response` of reqwest 0.13 with the feature `reqwest` of reattempt"
 )]
 pub trait ClassifyOutcome<Response>: Protocol {
     /// The future that reads a refused response to its end, so that its connection can be used again.

@@ -217,7 +217,7 @@ impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
     where
         Q: AttemptPolicy<Protocol = P::Protocol, Errors = P::Errors>,
     {
-        let guards = self.guards.with_protocol(policy.shared_protocol());
+        let guards = self.guards.protocol(|_| policy.shared_protocol());
         StandardLayer { policy, guards, times: self.times, outer: self.outer }.checked()
     }
 }

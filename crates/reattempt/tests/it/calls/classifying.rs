@@ -3,8 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http::StatusCode;
-use reattempt::classify::{Outcome, RequestView};
+use http::{Response, StatusCode};
+use reattempt::classify::{Hints, Outcome, RequestView};
+use reattempt::fallback::FallbackLayer;
+use reattempt::guard::{CircuitBreaker, GuardLayer};
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::operation::retry_blocking;
 use reattempt::{Http, RetryLayer, RetryPolicy, retry};
 use reattempt_core::{Classification, ServerHint, StopReason, Verdict};
@@ -296,4 +299,54 @@ async fn classifier_sees_generated_key() {
     let server = Server::statuses([503, 200]);
     RetryLayer::new(RetryPolicy::with(http)).layer(server).oneshot(post()).await.unwrap();
     assert_eq!(*keyed.lock().unwrap(), [true; 2]);
+}
+
+/// A setter of the protocol has the same effect in the chain of each type that holds the protocol.
+#[tokio::test(start_paused = true)]
+async fn setter_in_chain_changes_protocol() {
+    let locked = (StatusCode::LOCKED, Verdict::not_processed());
+    let retries = RetryPolicy::http().on_status(locked.0, locked.1).max_attempts(4);
+    let server = Server::statuses([423, 423, 423, 200]);
+    let response = RetryLayer::new(retries).layer(server.clone()).oneshot(post()).await.unwrap();
+    assert_eq!((response.status().as_u16(), server.count()), (200, 4));
+
+    let hedges = HedgePolicy::http().on_status(locked.0, locked.1).delay(ms(60_000));
+    let server = Server::statuses([423, 200]);
+    let response = HedgeLayer::new(hedges).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!((response.status().as_u16(), server.count()), (200, 2));
+
+    let replayed = || get().map(|body| ReplayBody::new(body, &ReplayLimits::default()));
+    let breaker = CircuitBreaker::counting();
+    let guard = GuardLayer::http(breaker.clone()).on_status(locked.0, locked.1);
+    let server = Server::statuses([423]);
+    guard.layer(server.clone()).oneshot(replayed()).await.unwrap();
+    assert_eq!(breaker.counts("one.example").total_failures, 1);
+
+    let fallback =
+        FallbackLayer::http(|_: &_| Some(Response::default())).on_status(locked.0, locked.1);
+    let server = Server::statuses([423]);
+    let response = fallback.layer(server.clone()).oneshot(replayed()).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+}
+
+/// The setters in the chain make the protocol that its own setters make.
+#[test]
+fn chain_makes_same_protocol() {
+    let own = Http::new()
+        .on_status(StatusCode::LOCKED, Verdict::Permanent)
+        .hints(Hints::none())
+        .replay(ReplayLimits::default().per_call(1))
+        .drain_limit(2)
+        .refused_stream_is_proof(false)
+        .generate_idempotency_keys(true)
+        .trust_idempotency_keys(false);
+    let chain = RetryPolicy::http()
+        .on_status(StatusCode::LOCKED, Verdict::Permanent)
+        .hints(Hints::none())
+        .replay(ReplayLimits::default().per_call(1))
+        .drain_limit(2)
+        .refused_stream_is_proof(false)
+        .generate_idempotency_keys(true)
+        .trust_idempotency_keys(false);
+    assert_eq!(format!("{chain:?}"), format!("{:?}", RetryPolicy::with(own)));
 }

@@ -1,0 +1,17 @@
+//! The inverse of a protocol's attempts, by which the compiler finds the type of requests.
+
+use super::sealed;
+
+/// The inverse of [`Replay`](super::Replay): the request type that becomes attempts of type `Attempt`.
+#[diagnostic::on_unimplemented(
+    message = "the inner client takes requests of type `{Attempt}`, and the attempts of this layer are of another",
+    note = "the body of an attempt is `reattempt::ReplayBody<B>`, so that it can be sent again",
+    note = "for a client of one body type, add a line below the layer: `.map_request(|attempt: Request<ReplayBody<_>>| attempt.map(Body::new))`",
+    note = "for a channel of tonic, use the layer of gRPC, such as `RetryLayer::grpc()`, with the feature `tonic` of reattempt",
+    note = "for `reqwest::Client`, use reqwest 0.13 and the feature `reqwest` of reattempt"
+)]
+#[doc(hidden)]
+pub trait Origin<Attempt>: sealed::Sealed {
+    /// The caller's request type.
+    type Request;
+}
