@@ -28,8 +28,8 @@ pub struct Answered;
 /// A mode that decides the error type of calls whose inner service fails with an `E`: [`OwnError`], [`BoxedError`] or
 /// [`Answered`]. Sealed.
 #[diagnostic::on_unimplemented(
-    message = "a retry policy that keeps the inner service's error type needs `{E}: std::error::Error`",
-    note = "for an inner service whose error is a `BoxError` (tower's Timeout, Buffer or LoadShed, kube's client), call `.boxed_errors()` on the policy"
+    message = "a policy or a layer that keeps the inner service's error type needs `{E}: std::error::Error`",
+    note = "for an inner service whose error is a `BoxError` (a `GuardLayer` of HTTP, tower's Timeout, Buffer or LoadShed, kube's client), call `.boxed_errors()` on the `RetryPolicy`, the `HedgePolicy` or the `GuardLayer` around it"
 )]
 pub trait ErrorMode<E>: sealed::Sealed {
     /// The caller's error type.

@@ -39,6 +39,21 @@
 //! limit below it, which then gives it the next place. So call `send`, or a clone that is dropped after the call: a
 //! refused handle that stays alive occupies the place that its own retry needs.
 //!
+//! # A layer that a setting turns off
+//!
+//! `option_layer(wanted.then(RetryLayer::http))` makes tower's `Either`, which has another type than the client with
+//! the layer. It has no method `send` (E0599), and its two sides take requests of different types. Keep the layer, and
+//! turn it off by [`never_retry`](crate::RetryPolicy::never_retry). A call is then one attempt, of which nothing is
+//! kept:
+//!
+//! ```
+//! use reattempt::{RetryLayer, RetryPolicy};
+//!
+//! # let wanted = false;
+//! let policy = RetryPolicy::http();
+//! let layer = RetryLayer::new(if wanted { policy } else { policy.never_retry() });
+//! ```
+//!
 //! # Clients with a boxed error
 //!
 //! tower's `Timeout`, `Buffer` and `LoadShed` inside the retry layer, and kube's client, fail with a `BoxError`: use

@@ -11,7 +11,7 @@ use crate::protocol::{Http, RequestProtocol};
 /// A protocol whose responses of type `R` can be replaced. Sealed.
 #[diagnostic::on_unimplemented(
     message = "this `FallbackLayer` cannot replace a response of type `{R}`",
-    note = "the response must be an `http::Response<B>` where `B: http_body::Body<Data = Bytes>`, or reqwest's with the feature `reqwest`"
+    note = "the response must be an `http::Response<B>` where `B: http_body::Body<Data = Bytes>`, or that of reqwest 0.13 with the feature `reqwest` of reattempt"
 )]
 pub trait Replaceable<R>: RequestProtocol {
     /// The body of a response.

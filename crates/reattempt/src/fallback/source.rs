@@ -106,7 +106,7 @@ impl<S> sealed::Sealed for Backup<S> {}
 /// whose bodies are not `Clone` keeps them while they stream.
 #[diagnostic::on_unimplemented(
     message = "this `FallbackLayer` cannot keep a request of type `{Request}` for a backup",
-    note = "over HTTP it must be an `http::Request<B>` where `B: Clone`, or reqwest's with the feature `reqwest`"
+    note = "over HTTP it must be an `http::Request<B>` where `B: Clone`, or that of reqwest 0.13 with the feature `reqwest` of reattempt"
 )]
 pub trait KeepRequest<Request>: Protocol {
     /// The form in which a request is kept.

@@ -45,7 +45,7 @@ pub enum OwnEnd {
 /// A protocol whose guards can follow responses of type `Response` to their ends. Sealed.
 #[diagnostic::on_unimplemented(
     message = "this `GuardLayer` cannot guard a service whose response is `{Response}` and whose error is `{E}`",
-    note = "the response must be an `http::Response<B>` where `B: http_body::Body`, or reqwest's with the feature `reqwest`; the error must be `Into<BoxError>`",
+    note = "the response must be an `http::Response<B>` where `B: http_body::Body`, or that of reqwest 0.13 with the feature `reqwest` of reattempt; the error must be `Into<BoxError>`",
     note = "where the protocol answers and the service's error is a `BoxError`, call `.boxed_errors()` on the layer"
 )]
 pub trait GuardOutcome<Response, E, M>: ClassifyOutcome<Response>

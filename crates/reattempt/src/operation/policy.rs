@@ -35,6 +35,10 @@ impl RetryPolicy<Operations> {
 
 /// A value that [`retry`](crate::retry()) accepts: a [`RetryPolicy::operations`], a reference to one, a [`Profile`], or
 /// any schedule.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no policy of operations",
+    note = "`RetryPolicy::http()` and the like are for the requests of a service; for an operation use `RetryPolicy::operations()`, a schedule or a profile"
+)]
 pub trait IntoOperationPolicy {
     /// The schedule of the delays.
     type Schedule: Schedule;
@@ -134,6 +138,7 @@ impl<S: Schedule> IntoOperationPolicy for Profile<S> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<D: Schedule> IntoOperationPolicy for D {
     type Schedule = D;
     type Budget = Unlimited;

@@ -167,7 +167,7 @@ fn attempt_terms<K: RequestProtocol + ?Sized>(
 /// A protocol that reads requests of type `Request`. Sealed.
 #[diagnostic::on_unimplemented(
     message = "this layer cannot read a request of type `{Request}`",
-    note = "a layer of HTTP reads `http::Request<B>`, and `reqwest::Request` with the feature `reqwest`; `GuardLayer::classified(…)` guards any request"
+    note = "a layer of HTTP reads `http::Request<B>`, and `reqwest::Request` of reqwest 0.13 with the feature `reqwest` of reattempt; `GuardLayer::classified(…)` guards any request"
 )]
 pub trait ReadRequest<Request>: RequestProtocol {
     /// Returns a view of the request.
