@@ -39,7 +39,8 @@ fn success_and_permanent_end_any_call() {
     }
 }
 
-/// With all reasons to stop at once, the first is given; with that one mended, the next; and so on.
+/// If several reasons to stop apply, the first in the order is returned. Once that one is removed, the next is
+/// returned.
 #[test]
 fn the_order_of_judgement() {
     let mut scene = Scene::new().with(|s| {
@@ -200,7 +201,7 @@ fn a_server_delay_is_cut_at_the_time_limits() {
     assert_eq!(least.outcome(), Ok(secs(10)));
 }
 
-/// Bounded before the draw: no delay is likelier than another.
+/// The range is bounded before the draw, so no delay is likelier than another.
 // trap 17
 #[test]
 fn trap_17_a_cut_server_delay_stays_spread() {
@@ -209,7 +210,7 @@ fn trap_17_a_cut_server_delay_stays_spread() {
     assert_eq!(middle.outcome(), Ok(secs(29)), "half of what is left of 30 s");
 }
 
-/// A delay that all calls share has a stop reason of its own; a server's figure has not.
+/// A shared delay has its own stop reason; a server's delay has not.
 #[test]
 fn shared_interval_past_elapsed_has_reason() {
     let shared = Scene::new().with(|s| {

@@ -211,7 +211,7 @@ fn pushback_of_centuries_is_as_good_as_none() {
     assert_eq!(run.at(1, forever), Err(StopReason::ElapsedExhausted));
 }
 
-/// Every sequence of up to seven events, under several rules: what must hold whatever happens.
+/// The invariants hold for every sequence of up to seven events, under several settings.
 #[test]
 fn whatever_happens() {
     let events = [

@@ -218,7 +218,7 @@ fn bad_randomisation_is_refused_by_name() {
     }
 }
 
-/// State shared by many calls works through every adapter, the erased type and the pointer included.
+/// Shared state works through every adapter, including the erased type and the pointer.
 // trap 10
 #[test]
 fn adapters_pass_admissions_and_outcomes() {
@@ -245,7 +245,7 @@ fn adapters_pass_admissions_and_outcomes() {
     assert_eq!(other.told.lock().unwrap()[2..], heard);
 }
 
-/// A delay that all calls share stays one through every combinator.
+/// A shared delay remains shared through every combinator.
 #[test]
 fn combinators_forward_that_delay_is_shared() {
     struct Shared;

@@ -309,7 +309,7 @@ fn erased_guard_keeps_what_it_overrides() {
     assert!(other.end(ticket, &End::judged(Health::Served, NOW), NOW).is_none());
 }
 
-/// A probe in any guard of a list makes the attempt one.
+/// If any guard in a list admits a probe, the attempt is a probe.
 #[test]
 fn probe_is_seen_through_every_wrapper() {
     let none = None::<Closed>;

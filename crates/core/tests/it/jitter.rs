@@ -31,7 +31,7 @@ fn symmetric_range_of_a_long_interval() {
     }
 }
 
-/// Seconds as a float would be a nanosecond off.
+/// With seconds as a float, the range would be off by a nanosecond.
 #[test]
 fn symmetric_range_is_exact_below_52_days() {
     let half = Jitter::symmetric(0.5).unwrap();
@@ -64,7 +64,7 @@ fn draw_from_the_widest_range() {
     assert_eq!(Always(1 << 63).between(low, Duration::MAX).as_secs(), 9 + (1 << 63) - 5);
 }
 
-/// The ends need more than 64 bits of nanoseconds, and the range does not.
+/// The ends of the range need more than 64 bits of nanoseconds, but its length does not.
 #[test]
 fn draw_from_a_late_range() {
     let low = Duration::from_secs(1 << 40);

@@ -117,7 +117,7 @@ fn spend_only_grants_and_records_nothing() {
     assert_eq!(bucket.log(), events);
 }
 
-/// SPEC §7: two budgets can be combined, and both must grant.
+/// Two budgets can be combined, and both must grant a retry.
 #[test]
 fn pair_needs_both_and_reports_to_both() {
     let log = Log::default();
@@ -142,7 +142,7 @@ fn pair_needs_both_and_reports_to_both() {
     assert_eq!(a.log(), events.concat());
 }
 
-/// Each issuer of a pair is given its own tokens, and the end of each retry, once.
+/// Each issuer in a pair gets back its own tokens, and is notified once of each retry's end.
 #[test]
 fn pair_permit_reaches_both_issuers() {
     let log = Log::default();
@@ -164,7 +164,7 @@ fn pair_permit_reaches_both_issuers() {
     assert_eq!(ends, expected);
 }
 
-/// Every failed attempt is recorded once by each of a pair, whichever refuses.
+/// Each budget in a pair records every failed attempt once, whichever of them refuses.
 #[test]
 fn pair_records_each_failure_once() {
     for (first, second) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
@@ -180,7 +180,7 @@ fn pair_records_each_failure_once() {
     }
 }
 
-/// A budget that does not tell them apart takes a permanent failure for a success.
+/// By default a budget records a permanent failure as a success.
 #[test]
 fn permanent_failure_counts_as_success() {
     #[derive(Default)]

@@ -119,7 +119,7 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
-    /// Whatever the bytes, nothing panics.
+    /// No bytes cause a panic.
     // RI-4
     #[test]
     fn ri_4_any_bytes_at_all(bytes in proptest::collection::vec(any_byte(), 0..200)) {

@@ -48,7 +48,7 @@ fn a_bare_io_error_is_judged_by_its_kind() {
     }
 }
 
-/// An error on an established connection has cost the connection, unless TLS refused a certificate.
+/// An error on an established connection means a lost connection, unless TLS refused a certificate.
 #[cfg(feature = "hyper")]
 #[test]
 fn io_error_on_connection_is_lost() {
@@ -66,7 +66,7 @@ fn io_error_on_connection_is_lost() {
     }
 }
 
-/// The texts of rustls, OpenSSL 1 and 3, and BoringSSL, with the verdicts on an established connection and in the
+/// The texts of rustls, OpenSSL 1 and 3, and BoringSSL have these verdicts, on an established connection and in the
 /// handshake.
 // trap 24
 #[cfg(feature = "hyper")]

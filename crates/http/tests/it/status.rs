@@ -112,8 +112,7 @@ fn every_code_has_outcome_of_its_class() {
     }
 }
 
-/// A 503 may be a proxy's, given after the origin has carried the request out; and a Retry-After
-/// beside it is the proxy's own invention.
+/// A proxy may send a 503 after the origin has processed the request, and may invent a Retry-After beside it.
 // trap 24
 #[test]
 fn status_503_is_no_proof_of_no_work() {

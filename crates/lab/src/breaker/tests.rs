@@ -51,7 +51,7 @@ fn rate_of_failures_decides() {
     assert!(bad.stretches[0].calls >= 20, "{bad:?}");
 }
 
-/// All breakers meet the same calls, and the seed decides about them.
+/// All breakers see the same calls, which depend on the seed.
 #[test]
 fn breakers_meet_the_same_calls() {
     let calls = |shown: &Shown| -> Vec<_> { shown.per_second.iter().map(|s| s.calls).collect() };

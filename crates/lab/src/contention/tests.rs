@@ -38,7 +38,7 @@ fn in_step_one_client_writes_in_each_round() {
     }
 }
 
-/// A client alone writes at its first try, with every schedule.
+/// A single client writes at its first try, with every schedule.
 #[test]
 fn single_client_never_retries() {
     for (name, course) in points(&contention(&[1], Duration::from_millis(2)), 3) {

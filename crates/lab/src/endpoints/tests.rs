@@ -20,7 +20,7 @@ fn success(arguments: &[&str]) -> Vec<f64> {
     figures(arguments, 1).iter().map(|figures| figures.success).collect()
 }
 
-/// No call is lost to a dead minority, at no more than one attempt in a thousand, and tower's rule loses most calls.
+/// A dead minority costs no calls, and at most one attempt in a thousand. tower's rule loses most calls.
 // E-6
 #[test]
 fn dead_minority_loses_no_call() {
@@ -33,8 +33,8 @@ fn dead_minority_loses_no_call() {
     }
 }
 
-/// With a dead majority, what the others can do is done within two points: 66.7, 90 and 60 % of an overload, and all
-/// with room to spare.
+/// With a dead majority, success is within two percentage points of the possible: 66.7, 90 and 60 % under overload, and
+/// 100 % with room to spare.
 // E-4, E-20
 #[test]
 fn dead_majority_leaves_what_is_possible() {
@@ -49,7 +49,7 @@ fn dead_majority_leaves_what_is_possible() {
     }
 }
 
-/// A dead, a half failing and a slow server beside two good ones cost no call and hardly any time.
+/// One dead, one half-failing and one slow server beside two good ones cost no calls and hardly any time.
 // E-7
 #[test]
 fn five_servers_of_all_kinds_lose_nothing() {
@@ -80,7 +80,8 @@ fn equal_failures_cost_no_success() {
     }
 }
 
-/// The second tier takes over. Above its capacity what it can do is done: retries do not drown it.
+/// The second tier takes over. Above its capacity it still serves what it can, because retries do not overload it
+/// further.
 #[test]
 fn second_tier_takes_over() {
     let spilled = &figures(&["ours", "--scenes", "tiers"], 1)[0];
@@ -90,7 +91,7 @@ fn second_tier_takes_over() {
     assert!((over.success - 1.0 / 1.3).abs() < 0.02, "{}", over.success);
 }
 
-/// All rules meet the same calls, and the seed decides about them.
+/// All rules see the same calls, which depend on the seed.
 #[test]
 fn all_rules_meet_the_same_calls() {
     let calls = |seed| -> Vec<Vec<u32>> {

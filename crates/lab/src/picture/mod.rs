@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(svg, draw::svg(&figure()).unwrap());
     }
 
-    /// One legend above all panels covers nothing; a second line begins where the first is full.
+    /// A single legend above all panels hides no data. A second line starts when the first is full.
     #[test]
     fn legend_names_each_series_once() {
         let mut figure = figure();

@@ -101,7 +101,7 @@ fn limits_and_budgets_as_they_are_written() {
     assert_eq!(policy.limits().max_attempts, 5);
 }
 
-/// A capacity alone is that of the profile's own kind of budget.
+/// A capacity without a kind applies to the profile's own kind of budget.
 #[test]
 fn a_capacity_alone_keeps_the_budgets_kind() {
     let budget = |word: &str| parse_word(word).unwrap().profile.budget.unwrap();

@@ -93,7 +93,7 @@ fn warnings_count_when_they_are_to() {
     assert_eq!(run_with(&["check", "-", "--strict"], SERVICE_CONFIG).0, 0);
 }
 
-/// Once for each entry, also if it names several methods.
+/// A setting is reported once for each entry, even if the entry names several methods.
 #[test]
 fn settings_without_effect_are_reported() {
     let config = SERVICE_CONFIG

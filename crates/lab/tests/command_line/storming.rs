@@ -60,7 +60,7 @@ fn policies_of_ones_own() {
     assert_ne!(row(&text, "standard:")[1..], row(&text, "standard ")[1..]);
 }
 
-/// Calls that guards refuse are counted apart, and only where there are guards.
+/// Calls refused by guards are counted separately, and only if there are guards.
 #[test]
 fn guards_follow_a_plus() {
     let words = ["unlimited", "unlimited+breaker:timeout=2s+bulkhead:limit=8", "none+vegas:most=9"];
@@ -221,7 +221,7 @@ fn what_cannot_be_is_refused() {
     }
 }
 
-/// Simulations at the bounds of the options end, and soon.
+/// Simulations with options at their bounds end soon.
 #[test]
 fn the_edges() {
     for arguments in [

@@ -50,7 +50,7 @@ fn one_frame_costs_one_allocation_if_shared() {
     assert_eq!(allocations_of(|| read(pin!(ReplayBody::passthrough(Full::new(data.clone()))))), 0);
 }
 
-/// Hosts that were seen once leave nothing behind.
+/// Hosts that were seen once leave no entry behind.
 // trap 40
 #[test]
 fn shares_of_idle_destinations_are_removed() {

@@ -45,7 +45,7 @@ fn short_frames_share_few_chunks() {
     assert_eq!(memory.used(), 0);
 }
 
-/// A frame that a slower reader was given has a place of its own, which is charged too.
+/// A frame given to a slower reader has its own entry, which is charged too.
 // trap 33
 #[test]
 fn taken_parts_of_chunk_charge_their_place() {
@@ -100,7 +100,7 @@ fn large_frames_share_the_callers_buffer() {
     assert_eq!(read_all(&mut kept), again);
 }
 
-/// The answer after the first frame is read ahead.
+/// The frame after the first one is prefetched.
 #[test]
 fn large_second_frame_shares_the_buffer() {
     for (second, shared) in [(&BYTES[..], true), (&BYTES[1..], false)] {
@@ -136,7 +136,7 @@ fn streamed_body_of_the_cap_is_kept() {
     }
 }
 
-/// Frames that were read ahead count at once.
+/// Prefetched frames are charged at once.
 #[test]
 fn second_frame_past_the_cap_ends_replay() {
     for (cap, replayable) in [(64, true), (63, false), (31, false)] {
@@ -167,7 +167,7 @@ fn sole_reader_keeps_and_prefetches_nothing() {
     assert_eq!(control.polls.load(std::sync::atomic::Ordering::SeqCst), 1);
 }
 
-/// A body whose end is known with its last frame is framed alike by the last reader.
+/// If a body's end is known with its last frame, the last reader keeps the same framing.
 #[test]
 fn last_reader_sees_the_end_with_its_frame() {
     let steps = vec![Step::Data(b"data"); 4];
@@ -204,7 +204,7 @@ fn limits_and_charges_show_their_values() {
     );
 }
 
-/// The bytes of a destination count while others come and go.
+/// A destination's bytes remain counted while other destinations come and go.
 // trap 40
 #[test]
 fn share_stays_full_while_others_come() {

@@ -173,7 +173,7 @@ fn reader_amid_kept_frames_is_cancelled() {
     assert_eq!(read_all(&mut clone(&kept)), expected(&steps));
 }
 
-/// One destination can hold five eighths of the bound, also if its bodies begin before destinations count.
+/// One destination can hold five eighths of the limit, even if its bodies start before destinations are counted.
 // trap 40
 #[test]
 fn share_of_destination_bounds_its_streams() {
@@ -217,7 +217,7 @@ fn share_comes_back_with_what_was_kept() {
     assert_eq!(memory.used(), 0);
 }
 
-/// Without destinations the whole bound is there for all.
+/// Without destinations, all bodies may use the whole limit.
 #[test]
 fn bound_without_destinations_is_used_full() {
     let memory = ReplayMemory::new(400);

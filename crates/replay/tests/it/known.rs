@@ -87,7 +87,7 @@ fn one_buffer_notes_its_polls_if_asked() {
 
 type Whole = ReplayBody<Full<Bytes>>;
 
-/// A client need not poll an empty body, but it asks for the length or the end before it sends the request.
+/// A client need not poll an empty body, but it reads the length or the end before it sends the request.
 // trap 48
 #[test]
 fn empty_body_notes_a_look_at_it_if_asked() {

@@ -66,8 +66,7 @@ fn one_hog_holds_five_eighths() {
     }
 }
 
-/// The first quarter counts for nobody. So each of N destinations that take in turn has 3/(4(N+1)), and as much is
-/// free.
+/// The first quarter is not counted. So each of N destinations that take turns has 3/(4(N+1)), and as much stays free.
 // trap 40
 #[test]
 fn hogs_in_turn_leave_an_equal_share() {
@@ -81,8 +80,8 @@ fn hogs_in_turn_leave_an_equal_share() {
     }
 }
 
-/// Hogs that take one after another leave half of what was free before each. As bodies are freed, the early ones
-/// shrink to the share of all.
+/// Each hog that takes after another one leaves half of the free memory. As bodies are freed, the early hogs shrink to
+/// an equal share.
 // trap 40
 #[test]
 fn shares_of_late_hogs_grow_with_turnover() {
@@ -102,7 +101,7 @@ fn shares_of_late_hogs_grow_with_turnover() {
     assert!(free.abs_diff(share) <= 2 * chunk, "{free} of {share}");
 }
 
-/// However many destinations hold all that they may, one that holds nothing keeps its body.
+/// However many destinations hold their maximum, a new one can keep its body.
 // trap 40
 #[test]
 fn newcomer_is_never_shut_out() {
@@ -121,7 +120,7 @@ fn newcomer_is_never_shut_out() {
     assert!(kept.is_replayable());
 }
 
-/// A body in memory obeys the rule: it is kept if as much is free beside it.
+/// An in-memory body obeys the rule: it is kept if as much memory stays free.
 // trap 40
 #[test]
 fn body_in_memory_takes_half_at_most() {
@@ -132,7 +131,7 @@ fn body_in_memory_takes_half_at_most() {
     }
 }
 
-/// A body of unknown length may pass the quarter if a body of the longest kept length would.
+/// A body of unknown length may exceed the quarter if a body of the longest kept length would.
 #[test]
 fn destination_is_asked_for_near_quarter() {
     let (memory, limits) = memory_of(4_000);
@@ -156,7 +155,7 @@ fn destination_is_asked_for_near_quarter() {
     assert_eq!(memory.used(), 1_000);
 }
 
-/// Names of any length count as themselves, and of none more than its hash is kept.
+/// Names of any length are distinct destinations, and only their hashes are kept.
 // trap 40
 #[test]
 fn long_names_are_destinations_of_their_own() {

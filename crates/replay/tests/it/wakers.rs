@@ -225,7 +225,7 @@ fn no_reader_is_woken_while_body_is_polled() {
     assert!(outside.wakes.load(Ordering::SeqCst) > 0);
 }
 
-/// Both have waited before. One is behind while the other waits again, then it catches up.
+/// Two readers have waited before. While one waits again, the other, which is behind, catches up and loses no wake.
 // trap 02
 #[test]
 fn catching_up_reader_loses_no_wake() {
@@ -256,7 +256,7 @@ fn catching_up_reader_loses_no_wake() {
     }
 }
 
-/// The next frame is for both, although one of them has not waited.
+/// Both readers get the next frame, although one of them has not waited.
 #[test]
 fn next_frame_is_for_one_that_caught_up() {
     let data = || Step::Data(b"one");

@@ -68,7 +68,7 @@ fn wrapped_full_is_kept_whole_past_the_cap() {
     }
 }
 
-/// The limit of one call stands for a body of more frames, and for one of unknown length.
+/// The per-call limit applies to a body with more frames, and to one of unknown length.
 #[test]
 fn part_of_a_body_past_the_cap_is_not_kept() {
     let script = |steps| Script::new(steps).0;

@@ -86,7 +86,7 @@ fn truncated_adds_half_a_second_on_average() {
     }
 }
 
-/// Where each draw falls in its own range, which the delay before decides.
+/// The draws are uniform within their ranges, which depend on the previous delay.
 #[test]
 fn decorrelated_is_even_up_to_three_times() -> Result<(), ConfigError> {
     let schedule = Exponential::decorrelated(ms(100)).max_delay(ms(2000));

@@ -66,7 +66,7 @@ fn aws_stripe_and_google() -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Chosen at run time, their types erased, they are one type.
+/// Type-erased profiles have one type, so they can be chosen at run time.
 #[test]
 fn all_of_them_fit_one_type() -> Result<(), ConfigError> {
     let profiles = [

@@ -75,7 +75,7 @@ fn in_ms((low, high): (u64, u64)) -> (Duration, Duration) {
     (ms(low), ms(high))
 }
 
-/// The table that the documentation of `cenkalti/backoff` prints for its defaults.
+/// The ranges are those in the documentation of `cenkalti/backoff`.
 #[test]
 fn the_nine_ranges_of_cenkalti() -> Result<(), ConfigError> {
     let schedule = Exponential::symmetric(ms(500), 0.5)?.factor(1.5)?.max_delay(secs(60));

@@ -195,7 +195,7 @@ fn it_crosses_threads() {
     crosses::<Reconnecting<SharedSchedule>>();
 }
 
-/// A delay that all calls share stays one, so that the stop reason names the interval.
+/// A shared delay remains shared, so that the stop reason names the interval.
 #[test]
 fn shared_delays_stay_shared() {
     let reconnecting = Reconnecting::new(reattempt_schedule_responsive::Responsive::new());

@@ -54,7 +54,7 @@ fn far_ahead_no_turn_overflows() {
     assert!(pace.turn_due(secs(1), usize::MAX) > secs(1_000_000));
 }
 
-/// A step down is a probe: refused, it is undone, and no more.
+/// A step down is a probe. If it is refused, it is undone, and the interval does not grow.
 #[test]
 fn a_refused_step_down_is_undone() {
     let pace = turns();
@@ -67,7 +67,7 @@ fn a_refused_step_down_is_undone() {
     assert_eq!(refuse(&pace, &mut Never), ms(400));
 }
 
-/// A call admitted before the step down was refused at the longer interval: that one was too short.
+/// If a call admitted before the step down is refused, the longer interval was already too short, so it grows.
 #[test]
 fn a_refusal_from_before_a_step_moves_up() {
     let pace = turns();
@@ -92,8 +92,8 @@ fn successes_from_before_move_do_not_count() {
     assert_eq!(pace.interval(), ms(200));
 }
 
-/// Refusals without a success between are one piece of news: successes halve the interval, down to one
-/// move up from where they began.
+/// Refusals without a success between them are one run. Successes then halve the interval, down to one move above the
+/// start of the run.
 #[test]
 fn after_a_run_of_refusals_successes_halve() {
     let pace = turns();
@@ -111,7 +111,7 @@ fn after_a_run_of_refusals_successes_halve() {
     assert_eq!(accept(&pace, &mut Never), ms(400));
 }
 
-/// An interval that delays no call is far from the service's own: it need not grow step by step.
+/// An interval that delays no call is far below the service's own, so it need not grow step by step.
 #[test]
 fn refusal_of_late_call_starts_from_its_gap() {
     // The interval is 100 ms. One call comes at 1 s, and the next after a longer pause.
@@ -133,7 +133,7 @@ fn refusal_of_late_call_starts_from_its_gap() {
     }
 }
 
-/// From a long outage it is back at once: eleven successes, where the schedule's rule takes some 700.
+/// After a long outage the pace recovers within eleven successes, where the schedule's rule takes some 700.
 #[test]
 fn after_an_outage_the_pace_is_back_soon() {
     let pace = turns();
@@ -159,7 +159,7 @@ fn turns_have_defaults_of_their_own() {
     assert_eq!(pace.delays().next_delay(&retry, &mut Never), Some(ms(500)));
 }
 
-/// However many threads ask, no two take one turn.
+/// However many threads ask, no two take the same turn.
 #[test]
 fn threads_never_share_a_turn() {
     let pace = turns();

@@ -113,7 +113,7 @@ fn two_callers_enter_one_behind_the_other() {
     assert_eq!(found, [(Err(FIRST), Err(SECOND)), (Err(SECOND), Err(FIRST))]);
 }
 
-/// The call behind a dropped one finds the turn of that one, or is woken to ask again.
+/// The call behind a dropped one finds the dropped call's turn, or is woken to ask again.
 #[test]
 fn dropped_place_passes_its_turn_on() {
     let found = outcomes(
@@ -141,7 +141,7 @@ fn two_dropped_places_leave_the_third() {
     assert_eq!(found, [(Err(FIRST), Err(FIRST))]);
 }
 
-/// A new call neither overtakes one that waits, nor takes the turn that it has taken.
+/// A new call neither overtakes a waiting call nor takes its turn.
 #[test]
 fn new_call_takes_no_waiting_calls_turn() {
     let found = outcomes(
@@ -153,7 +153,7 @@ fn new_call_takes_no_waiting_calls_turn() {
     assert_eq!(found, [(false, Ok(()))]);
 }
 
-/// A new call finds the turn of a call that leaves, or it finds that call in the queue.
+/// A new call finds either the turn of a leaving call, or that call in the queue.
 #[test]
 fn new_call_takes_a_dropped_calls_turn() {
     let found = outcomes(
@@ -165,7 +165,7 @@ fn new_call_takes_a_dropped_calls_turn() {
     assert_eq!(found, [(false, true), (true, false)]);
 }
 
-/// A turn that is given back goes to the call that waits, which finds it or is woken to ask again.
+/// A returned turn goes to the waiting call, which finds it or is woken to ask again.
 #[test]
 fn reserved_turn_given_back_passes_on() {
     let start = || {
@@ -187,7 +187,7 @@ fn reserved_turn_given_back_passes_on() {
     assert_eq!(found, [(Ok(()), false), (Err(SECOND), true)]);
 }
 
-/// A call that waits is admitted at the interval before a refusal, or asks again at the time after it.
+/// A waiting call is admitted at the interval before a refusal, or asks again at the later time.
 #[test]
 fn waiting_call_sees_refusal_or_is_first() {
     let found = outcomes(

@@ -86,7 +86,7 @@ fn two_late_takers_never_share_a_turn() {
     assert_eq!(found, [(Ok(()), Err(next), next), (Err(next), Ok(()), next)]);
 }
 
-/// Each of two callers that ask an interval apart takes a turn. The first finds none if it is that much slower.
+/// Two callers that ask one interval apart each take a turn. The first one gets none if it is slower by an interval.
 #[test]
 fn two_takers_are_an_interval_apart() {
     let found = outcomes(
@@ -161,7 +161,7 @@ fn refusal_after_no_interval_begins_anew() {
     assert_eq!(found, [[Ok(()), Ok(())], [Ok(()), waits], [waits, waits]]);
 }
 
-/// A refusal starts from the time between turns, as it was before the other caller's turn or after it.
+/// A refusal starts from the time between turns, either before or after the other caller's turn.
 #[test]
 fn refusal_starts_from_the_gap_of_a_turn() {
     let begin = || {
@@ -190,7 +190,7 @@ fn simultaneous_refusals_move_turns_once() {
     assert_eq!(found, [(ms(200), (2, 0))]);
 }
 
-/// Of two successes that end a run, one steps down. Before the end of a run none is lost.
+/// If two successes end a run, only one steps down. Before the end of a run, no success is lost.
 #[test]
 fn simultaneous_successes_step_down_once() {
     for threshold in [1, 2] {
@@ -217,7 +217,7 @@ fn refusal_against_step_down_moves_up_once() {
     assert_eq!(found, [(ms(100), (2, 1)), (ms(400), (3, 0)), (ms(400), (3, 1))]);
 }
 
-/// Of two refused calls that were sent after a step down, one undoes the step, and the other is old news.
+/// If two calls sent after a step down are refused, one undoes the step, and the other is ignored.
 #[test]
 fn two_refused_probes_undo_the_step_once() {
     let begin = || {
@@ -234,8 +234,8 @@ fn two_refused_probes_undo_the_step_once() {
     assert_eq!(found, [(ms(200), (3, 1))]);
 }
 
-/// A success that is recorded at the same time as a refusal is old, or is the first of the run after it. Of a run of
-/// two, one more success then ends it.
+/// A success recorded at the same time as a refusal is either ignored or the first in the next run. With a run length
+/// of two, one more success then ends the run.
 #[test]
 fn success_beside_refusal_may_count() {
     let begin = || {
@@ -256,7 +256,7 @@ fn success_beside_refusal_may_count() {
     assert_eq!(found, [(ms(100), (3, 2)), (ms(200), (3, 1))]);
 }
 
-/// A turn is given back, unless another caller has taken the next one. That one stays an interval after it.
+/// A turn is returned, unless another caller has taken the next one, which stays one interval later.
 #[test]
 fn turn_before_another_is_not_given_back() {
     let start = || {

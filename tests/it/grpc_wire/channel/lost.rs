@@ -95,7 +95,7 @@ async fn lost_connection_is_unavailable() {
     }
 }
 
-/// With tonic's feature `server` or without it, before the headers and in the answer.
+/// The status is the same with and without tonic's feature `server`, before the headers and in the response.
 // OUT-2, trap 29
 #[tokio::test]
 async fn out_2_lost_is_unavailable_everywhere() {
@@ -113,7 +113,7 @@ async fn out_2_lost_is_unavailable_everywhere() {
     }
 }
 
-/// A layer in a layer. A call without a server's answer is no refusal to the outer one, so a call that must not be
+/// For two nested layers, a call without a server's response is no refusal to the outer one. So a call that must not be
 /// processed twice is sent once.
 // OUT-2, trap 28
 #[tokio::test]

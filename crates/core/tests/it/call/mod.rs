@@ -106,7 +106,7 @@ fn each_end_is_reported_as_what_it_is() {
     assert_eq!(retried(CallEnd::Failed), ["on_retry_end 1 false"], "it earns nothing");
 }
 
-/// Each refusal that is not the budget's own is a failure that the budget records and takes nothing for.
+/// Each refusal other than the budget's own is recorded as a failure, and takes no token.
 #[test]
 fn refused_retry_is_recorded_as_a_failure() {
     let none = unrepeatable(terms());
@@ -176,7 +176,7 @@ fn delay_without_a_timer_ends_the_call() {
     assert_eq!(decision, Decision::Retry { after: Duration::ZERO });
 }
 
-/// TR-1, TR-2, TR-4: each kind is sent again once per call, whatever limits and budget hold.
+/// Each kind is resent once per call, whatever the limits and the budget (TR-1, TR-2, TR-4).
 #[test]
 fn unprocessed_is_resent_once_for_each_kind() {
     let bucket = Bucket::of(0);
@@ -220,7 +220,7 @@ fn unprocessed_is_not_resent_in_vain() {
     }
 }
 
-/// PB-5: after a pushback the backoff starts anew.
+/// After a pushback the backoff starts anew (PB-5).
 #[test]
 fn pushback_starts_the_schedule_anew() {
     let exactly = |delay| FailedAttempt {
@@ -263,7 +263,7 @@ fn schedule_is_given_failure_and_admission() {
     assert_eq!(schedule.0.load(Ordering::Relaxed), 2);
 }
 
-/// A success is its own end, whatever the driver takes it for.
+/// A success ends the call, whatever the driver reports.
 #[test]
 fn success_and_permanent_end_the_call() {
     for (verdict, reason) in
@@ -298,7 +298,7 @@ fn call_prints_where_it_stands() {
     assert_eq!(format!("{call:?}"), expected);
 }
 
-/// A delay equal to the server's is the schedule's own, so the text names the schedule's interval.
+/// If the shared delay equals the server's, the text names the schedule's interval.
 #[test]
 fn shared_delay_equal_to_the_hint_is_named() {
     struct Shared;
@@ -326,7 +326,7 @@ fn shared_delay_equal_to_the_hint_is_named() {
     }
 }
 
-/// Proof that the last hop processed nothing proves nothing about the hops before it.
+/// The last hop's proof says nothing about the hops before it.
 #[test]
 fn failure_after_a_hop_is_named() {
     let hop = FAILURE.after_hop();

@@ -164,7 +164,7 @@ fn revoked_retry_returns_its_permit() {
     assert_eq!(bucket.tokens(), 10);
 }
 
-/// The permit of a call is held to its end, by an account of one attempt as by one of hedges.
+/// A call's permit is held until the call ends, both without and with hedges.
 #[test]
 fn account_holds_the_permit_of_its_call() {
     let budget = Arc::new(Returned::default());

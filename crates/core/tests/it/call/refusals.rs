@@ -20,7 +20,7 @@ fn full(wait: Duration) -> FailedAttempt<'static> {
     FailedAttempt { refused: Some(refused), ..failed() }
 }
 
-/// An open breaker's callers come back together, so they wait less than those of a limit.
+/// Callers of an open breaker come back together, so they wait less than callers of a limit.
 // G-7
 #[test]
 fn refused_attempt_waits_if_that_fits() {

@@ -191,7 +191,7 @@ fn error_shows_start_of_value_on_one_line() {
     assert_eq!(errors(&text), [format!("[\"{shown}…] must not be given twice")]);
 }
 
-/// A document chooses how many errors it has, but not how long their text is.
+/// A document determines the number of its errors, but not the length of their text.
 #[test]
 fn text_of_many_errors_is_short() {
     let entry = r#"[{"service": "a.B"}]"#;

@@ -141,7 +141,7 @@ async fn dispatch_task_that_died_is_lost() {
     assert!(!is_callers_own(&error), "{error:?}");
 }
 
-/// A body that panics takes its connection's task with it.
+/// A panic in a body ends the connection's task.
 // trap 24
 #[tokio::test]
 async fn dispatch_task_panicked_is_permanent() {
@@ -157,8 +157,8 @@ async fn dispatch_task_panicked_is_permanent() {
     assert!(is_callers_own(&error), "{error:?}");
 }
 
-/// Errors that no type or predicate names are known by these texts of these versions. Where a new
-/// version fails here, read its source before the version is changed here.
+/// Errors without a type or predicate are recognised by these texts of these versions. If a new version fails here,
+/// read its source before changing the version.
 #[tokio::test]
 async fn texts_are_those_of_these_versions() {
     let lock = include_str!("../../../../../Cargo.lock");

@@ -76,7 +76,7 @@ async fn request_not_taken_by_dead_connection() {
     assert_not_dispatched(&error);
 }
 
-/// The connection is closed while it lies idle, and its end is seen with the request in the queue.
+/// The connection is closed while idle, and the close is noticed when the request is already queued.
 #[tokio::test]
 async fn request_meets_connection_closed_idle() {
     let (client, server) = tokio::io::duplex(64);
@@ -124,7 +124,7 @@ async fn uri_without_a_host() {
 
 const GREETING: &[u8] = b"220 mail.example ESMTP\r\n\r\n";
 
-/// It may be the server's, after it has acted.
+/// Such a response may come from the server after it has processed the request.
 // trap 24
 #[tokio::test]
 async fn answer_that_is_not_http_is_lost() {
@@ -139,7 +139,7 @@ async fn answer_that_is_not_http_is_lost() {
     }
 }
 
-/// A response head that is longer than the client reads.
+/// A response head beyond the client's limit counts as a lost connection.
 // trap 24
 #[tokio::test]
 async fn answer_that_is_too_long_is_lost() {
@@ -153,8 +153,8 @@ async fn answer_that_is_too_long_is_lost() {
     assert_verdict(http1_client().request(get(&uri)).await, LOST);
 }
 
-/// The server talks first, as those of other protocols do. If the client reads that before it has a
-/// request, none was sent; if not, it is an answer that is not HTTP.
+/// The server sends data first, as in other protocols. If the client reads it before it has a request, no request was
+/// sent; otherwise the data is a response that is not HTTP.
 // trap 45
 #[tokio::test]
 async fn greeting_that_is_not_http_is_a_failure() {

@@ -153,7 +153,7 @@ async fn request_not_taken_by_dead_connection() {
     assert_not_dispatched(&error);
 }
 
-/// hyper reports it as a stream that was reset: by the user of h2, which is hyper itself.
+/// hyper reports this failure as a stream reset by the user of h2, which is hyper itself.
 #[tokio::test]
 async fn the_callers_own_body_fails() {
     let server = serve(async |mut connection| {

@@ -71,7 +71,7 @@ async fn refused_certificate_stays_refused() {
     assert_verdict(client().request(get(&uri)).await, Verdict::Permanent);
 }
 
-/// TLS 1.3 refuses the client's certificate when the client has sent its request.
+/// In TLS 1.3 the client's certificate is refused after the client has sent its request.
 // trap 24
 #[tokio::test]
 async fn client_without_certificate_is_refused() {
@@ -133,7 +133,7 @@ async fn broken_tls_record_is_a_lost_connection() {
     }
 }
 
-/// By RFC 8446 §6.2 an internal_error (80) has nothing to do with the peer.
+/// According to RFC 8446 §6.2, an internal_error (80) is unrelated to the peer.
 // trap 24
 #[tokio::test]
 async fn alert_in_handshake_by_its_meaning() {

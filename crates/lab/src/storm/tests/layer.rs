@@ -281,7 +281,7 @@ async fn refusals_through_layers_are_as_simulated() {
     }
 }
 
-/// Many parallel calls of a client share one bucket.
+/// Many parallel calls of one client share a bucket, as in the simulation.
 #[tokio::test(start_paused = true)]
 async fn busy_clients_are_as_simulated() {
     for name in ["ours", "gRPC throttle", "AWS quota"] {
@@ -289,7 +289,7 @@ async fn busy_clients_are_as_simulated() {
     }
 }
 
-/// Guards around every attempt, inside the retries.
+/// Guards around every attempt, inside the retries, behave as in the simulation.
 #[tokio::test(start_paused = true)]
 async fn guarded_clients_are_as_simulated() {
     for (fault, word) in [
@@ -307,7 +307,7 @@ async fn guarded_clients_are_as_simulated() {
     }
 }
 
-/// Attempt timeouts shorter than those of other policies, and calls that end by their time limit.
+/// Short attempt timeouts, and calls that end at their time limit, behave as in the simulation.
 #[tokio::test(start_paused = true)]
 async fn time_limits_are_as_simulated() {
     let word = "standard:max_attempts=9,max_elapsed=1500ms,attempt_timeout=300ms,budget=none";

@@ -89,7 +89,7 @@ impl Watch for Trace {
     }
 }
 
-/// Attempts of a call follow each other, each is sent after the chosen delay, and a call ends once.
+/// A call's attempts follow each other, each after the chosen delay, and the call ends once.
 #[test]
 fn call_ends_once_and_its_attempts_end() {
     for fault in [Fault::Stall, Fault::Slow(20), Fault::Refuse(0.7)] {
