@@ -93,7 +93,7 @@ pub enum ServerHint {
 }
 
 impl ServerHint {
-    /// Combines a classifier's hint with the hint in the server's headers.
+    /// Combines a classifier's hint with the one in the server's headers.
     ///
     /// A [`Stop`](Self::Stop) from either side wins. Otherwise the classifier's hint replaces the server's, unless it
     /// is [`None`](Self::None).

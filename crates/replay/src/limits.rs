@@ -186,7 +186,7 @@ impl ReplayLimits {
         usize::try_from(length).map_or(true, |length| length > self.per_call)
     }
 
-    /// Takes `bytes` of the memory.
+    /// Takes `bytes` from the memory.
     #[inline]
     pub(super) fn take(&self, bytes: usize) -> Option<ReplayMemory> {
         self.memory.take(bytes).then(|| self.memory.clone())

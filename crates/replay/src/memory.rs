@@ -242,7 +242,7 @@ pub(super) fn least_charge(length: usize) -> usize {
 /// The memory allowance of one body, and what it has taken. Dropping it releases everything taken.
 pub(super) struct Allowance {
     per_call: usize,
-    /// The bytes that the limit of one call still allows.
+    /// The number of bytes that the per-call limit still allows.
     left: usize,
     memory: ReplayMemory,
 }

@@ -18,7 +18,7 @@ pub(super) type PolledFrom<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
 /// The bytes that one reader has returned, and its end.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Progress {
-    /// Bytes of data returned so far.
+    /// The number of data bytes returned so far.
     pub(super) read: u64,
     pub(super) end: End,
 }

@@ -58,8 +58,8 @@ impl Growth {
     }
 }
 
-/// Rounds a number from 0 to [`EXACT`]. Above `EXACT`, floats are whole numbers whose bits count up by one. Reading the
-/// bits costs a fraction of a saturating cast.
+/// Rounds a number from 0 to [`EXACT`]. Adding `EXACT` leaves the rounded number in the low bits of the float, and
+/// reading these bits is much cheaper than a saturating cast.
 #[inline]
 fn to_nearest(number: f64) -> u64 {
     (number + EXACT).to_bits() - EXACT.to_bits()

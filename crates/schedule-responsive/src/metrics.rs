@@ -10,14 +10,14 @@ use core::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ResponsiveMetrics {
-    /// The calls sent. A retry layer counts attempts.
+    /// The number of calls sent. Behind a retry layer, attempts are counted.
     pub invocations: u64,
-    /// The upward moves of the interval, including those limited by `max`.
+    /// The number of upward moves of the interval, including those limited by `max`.
     pub times_up: u64,
-    /// The downward moves, including those to zero.
+    /// The number of downward moves, including those to zero.
     pub times_down: u64,
-    /// The delays. With turns, a delay is counted at its end, and cancelled ones are not counted. As a schedule, a
-    /// delay is counted when it is returned, even if a limit or the budget then refuses the retry.
+    /// The number of delays. With turns, a delay is counted at its end, and cancelled ones are not counted. As a
+    /// schedule, a delay is counted when it is returned, even if a limit or the budget then refuses the retry.
     pub times_slept: u64,
     /// The sum of those delays. It saturates at 584 years.
     pub total_slept: Duration,

@@ -1,5 +1,5 @@
-//! Helpers for the tests of the decision: a scene in which a retry would be made, and doubles. Each test changes the
-//! scene. The doubles record the questions, draws and tokens of the decision.
+//! Helpers for the decision's tests: a scene that leads to a retry, and test doubles. Each test changes one part of the
+//! scene. The doubles record the decision's calls, random draws and tokens.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -28,11 +28,11 @@ pub(crate) struct Scene {
     pub(crate) failed: Failed<'static>,
     /// The schedule's delay.
     pub(crate) scheduled: Option<Duration>,
-    /// `true` if that is an interval that all calls share.
+    /// `true` if that delay is an interval shared by all calls.
     pub(crate) shared: bool,
-    /// Every random number drawn.
+    /// The random number that every draw returns.
     pub(crate) draw: u64,
-    /// Shared by clones of the scene.
+    /// The budget, shared by clones of the scene.
     pub(crate) bucket: Bucket,
 }
 
@@ -40,14 +40,14 @@ pub(crate) struct Scene {
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) decision: Result<(Duration, Permit), StopReason>,
-    /// The retries whose delays the schedule was asked for.
+    /// The retries for which the schedule was asked for a delay.
     pub(crate) asked: Vec<NextRetry>,
-    /// The number of random numbers drawn, of which the schedule draws none.
+    /// The number of random draws. The schedule draws none.
     pub(crate) drawn: u32,
 }
 
 impl Scene {
-    /// Three attempts within 30 s, a schedule with a delay of 1 s, ten tokens.
+    /// Creates a scene with three attempts within 30 s, a schedule with a delay of 1 s, and ten tokens.
     pub(crate) fn new() -> Self {
         let failed = Failed {
             classification: Classification::new(Verdict::Transient(FAILURE)),
@@ -73,13 +73,13 @@ impl Scene {
         }
     }
 
-    /// This scene, changed.
+    /// Returns this scene after a change.
     pub(crate) fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
     }
 
-    /// This scene, with a server that asks for this delay.
+    /// Returns this scene with a server that asks for this delay.
     pub(crate) fn asking(self, delay: Duration) -> Self {
         self.with(|scene| scene.failed.classification.hint = ServerHint::After(delay))
     }
@@ -91,7 +91,7 @@ impl Scene {
         Seen { decision, asked: delays.asked, drawn: random.drawn }
     }
 
-    /// The delay before the retry, whose token is kept, or why there is none.
+    /// Returns the delay before the retry, or the reason for none. The retry's token is not returned.
     pub(crate) fn outcome(&self) -> Result<Duration, StopReason> {
         let (after, permit) = self.decide().decision?;
         drop(permit.spend());
@@ -99,8 +99,8 @@ impl Scene {
     }
 }
 
-/// One scene for each reason against a retry (a limit, a property of the request, the server), in the order of the
-/// decision. Everything else favours a retry.
+/// Returns one scene for each reason against a retry (a limit, a property of the request, the server), in the order of
+/// the decision. Everything else favours a retry.
 pub(crate) fn refusals() -> Vec<(StopReason, Scene)> {
     let scene = |change: fn(&mut Scene)| Scene::new().with(change);
     vec![
@@ -116,7 +116,7 @@ pub(crate) fn refusals() -> Vec<(StopReason, Scene)> {
     ]
 }
 
-/// A schedule whose delays are all equal.
+/// A schedule with equal delays.
 struct Says {
     delay: Option<Duration>,
     shared: bool,
@@ -134,7 +134,7 @@ impl Delays for Says {
     }
 }
 
-/// Draws the same number again and again, and counts.
+/// A random source that returns the same number for every draw, and counts the draws.
 struct Counted {
     number: u64,
     drawn: u32,

@@ -1,4 +1,4 @@
-//! The decision as a table: each reason to stop, their order, and the delay of what goes on.
+//! Tests of the decision as a table: each reason to stop, their order, and the delays of retries.
 
 use core::time::Duration;
 use std::borrow::ToOwned;

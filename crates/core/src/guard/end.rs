@@ -43,7 +43,7 @@ impl End {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Quota {
-    /// Calls until the reset.
+    /// The number of calls left until the reset.
     pub remaining: u32,
     /// The time until there is a new quota.
     pub reset: Duration,

@@ -14,7 +14,7 @@ use crate::Warning;
 /// A guard of any type, made by [`erase`]. A clone shares its state.
 pub type SharedGuard = Arc<dyn Guard<Ticket = SharedTicket>>;
 
-/// The ticket of a [`SharedGuard`]: that of the guard inside, in a box.
+/// The ticket of a [`SharedGuard`]: a box with the inner guard's ticket.
 pub struct SharedTicket(Box<dyn Any + Send + Sync>);
 
 /// Erases a guard's type, for guards that are listed in a file, for instance.

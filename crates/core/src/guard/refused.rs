@@ -8,7 +8,7 @@ use crate::Rounded;
 /// A refusal by a guard: nothing was sent, and the server has not failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
-    /// Nanoseconds; the maximum stands for "unknown".
+    /// The wait in nanoseconds. The maximum value stands for "unknown".
     wait: u64,
     guard: GuardKind,
     reason: Reason,

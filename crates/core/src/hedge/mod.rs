@@ -55,7 +55,7 @@ pub enum HedgeEvent {
     BodyLost,
     /// A further attempt was sent.
     Sent,
-    /// No further attempt can be sent, for this reason.
+    /// No further attempt can be sent; the reason is given.
     Stopped(StopReason),
     /// Time has passed, and nothing else has happened.
     TimePassed,

@@ -1,4 +1,4 @@
-//! The decision alone: every event in every state, and the rules as tables.
+//! Tests of the hedging decision alone: every event in every state, and the rules as tables.
 
 use reattempt_testing::ms;
 
@@ -11,7 +11,7 @@ fn terms(max_attempts: u32) -> HedgeTerms {
     HedgeTerms::new(limits, DELAY)
 }
 
-/// Always draws the longest.
+/// A random source that always draws the longest delay.
 struct Longest;
 
 impl Random for Longest {
@@ -31,8 +31,8 @@ impl Run {
         Self { terms, call: HedgeCall::new(&terms) }
     }
 
-    /// Takes the event, so many milliseconds after the beginning. Returns when the next attempt goes, or why
-    /// the call is over.
+    /// Applies the event at `time`, in milliseconds from the start. Returns the time of the next attempt, or the reason
+    /// for the end of the call.
     fn at(&mut self, time: u64, event: HedgeEvent) -> Result<Option<u128>, StopReason> {
         match self.call.next(&self.terms, event, ms(time), &mut Longest) {
             HedgeDecision::Continue { next } => Ok(next.map(|due| due.as_millis())),

@@ -149,7 +149,7 @@ enum Place {
 #[cfg_attr(not(feature = "hyper"), expect(dead_code, reason = "only a client's error tells"))]
 #[derive(Debug)]
 enum Sign {
-    /// None.
+    /// No evidence.
     None,
     /// A verdict that holds whatever the inner errors are.
     Proof(Verdict),

@@ -1,11 +1,11 @@
-//! Tests of error chains that need no server: io errors alone and inside one another.
+//! Tests of error chains without a server: single and nested io errors.
 
 use std::fmt;
 use std::io::ErrorKind;
 
 use super::*;
 
-/// A link that says nothing.
+/// An error in the chain without any information.
 #[derive(Debug)]
 struct Wrapper(std::io::Error);
 

@@ -117,7 +117,7 @@ impl Frames {
     }
 
     /// Returns the frame at `position` and moves its reader past it; `None` at the end. If no other reader needs the
-    /// frame, its charge is given back.
+    /// frame, its charge is released.
     pub(super) fn advance(&mut self, position: u64, allowance: &mut Allowance) -> Option<Saved> {
         let front = position == self.start;
         if matches!(self.entry(position)?.kept, Saved::Filling) {

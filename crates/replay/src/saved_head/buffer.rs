@@ -70,7 +70,7 @@ impl AsRef<[u8]> for Own {
     }
 }
 
-/// Makes the buffer the spare one of this thread. The buffer held headers, so it is cleared.
+/// Keeps the buffer as this thread's spare one. It is cleared, because it contained headers.
 impl Drop for Own {
     #[inline]
     fn drop(&mut self) {

@@ -1,4 +1,4 @@
-//! Tests of the saved head: it is restored as it was.
+//! Tests of the saved head: a restored head equals the original.
 
 use super::*;
 

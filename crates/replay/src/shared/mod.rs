@@ -56,10 +56,10 @@ struct State<B> {
     prefetched_charge: usize,
     frames: Frames,
     allowance: Allowance,
-    /// Data frames below this length are copied.
+    /// The length below which data frames are copied.
     copied_below: usize,
     whole: Whole,
-    /// The readers that can continue, and those among them that have polled for fresh frames.
+    /// The number of readers that can continue, and the number of those that have polled for fresh frames.
     readers: usize,
     fresh_pollers: usize,
     next_id: ReaderId,

@@ -24,7 +24,7 @@ const FIRST: ReaderId = 0;
 pub(crate) struct Keeping {
     /// The frames that were read before the first reader existed.
     pub(crate) prefetched: Prefetched,
-    /// Data frames below this length are copied.
+    /// The length below which data frames are copied.
     pub(crate) copied_below: usize,
     pub(crate) whole: Whole,
 }
