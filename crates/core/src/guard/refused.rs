@@ -50,7 +50,7 @@ pub enum Reason {
     Full,
     /// The rate is exceeded.
     RateExceeded,
-    /// The wait passed, or would pass, the deadline or the longest wait allowed.
+    /// The wait was too long: it passed, or would pass, the deadline or the guard's own limit.
     WaitTooLong,
     /// The request is for more than the guard ever grants at once.
     TooLarge,

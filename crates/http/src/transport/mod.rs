@@ -153,7 +153,7 @@ enum Sign {
     None,
     /// A verdict that holds whatever the inner errors are.
     Proof(Verdict),
-    /// The request was not processed, whatever the inner errors are; with the kind of failure.
+    /// Proof that the request was not processed, whatever the inner errors are, and the kind of failure.
     Undone(Undone, FailureKind),
     /// A verdict, unless the inner errors have one.
     Presumption(Verdict),

@@ -8,7 +8,7 @@ use crate::error::{BoxError, ReplayError};
 use crate::memory::{LEAST_CHARGE, least_charge};
 use crate::progress::source_error;
 
-/// A kept frame, or the error in its place. It is no larger than the data alone.
+/// A kept frame, or an error instead of one. The type is no larger than `Bytes`.
 #[derive(Clone)]
 pub(crate) enum Saved {
     Data(Bytes),

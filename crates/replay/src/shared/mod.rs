@@ -196,8 +196,8 @@ impl<B> State<B> {
         }
     }
 
-    /// Remembers the waker of the only reader that has polled for fresh frames. The source holds the same
-    /// waker; a second reader replaces it there, and then wakes both.
+    /// Stores the waker of the only reader that has polled for fresh frames. The source has the same waker. Once a
+    /// second reader polls, the source gets a waker that wakes both.
     fn register_alone(&mut self, reader: ReaderId, waker: &Waker, afterwards: &mut Afterwards) {
         if self.lone.as_ref().is_some_and(|(id, known)| *id == reader && known.will_wake(waker)) {
             return;

@@ -123,7 +123,7 @@ impl<B> Reader<B> {
         self.watch_id(FIRST)
     }
 
-    /// Watches the reader with this id, if it can continue wherever this one can.
+    /// Creates a watch on the reader with this id. That reader must be able to continue whenever this one can.
     fn watch_id(&self, id: ReaderId) -> ReplayWatch {
         let mut state = self.shared.lock();
         if state.refusal(id, self.place.position).is_none() {
