@@ -123,7 +123,8 @@ impl<B> Reader<B> {
         self.watch_id(FIRST)
     }
 
-    /// Creates a watch on the reader with this id. That reader must be able to continue whenever this one can.
+    /// Creates a watch on the reader with this id. It is ready at once if that reader could not continue from this
+    /// one's position.
     fn watch_id(&self, id: ReaderId) -> ReplayWatch {
         let mut state = self.shared.lock();
         if state.refusal(id, self.place.position).is_none() {
