@@ -46,9 +46,9 @@ pub(crate) struct Endpoints {
 
 const HELP: &str =
     "Each server has 4 workers of 20 ms (200 requests a second) and a queue of 64. One client calls at
-random times, with the default retries and the default budget. The rivals use the same retries, and
-choose the server of each attempt without a look at those before it. In the scenes `mixed` and
-`tiers` the load is a share of the capacity of two servers. The table has the calls that begin
+random times, with the default retries and the default budget. The other rules use the same retries,
+and pick the server of each attempt independently of earlier attempts. In the scenes `mixed` and
+`tiers` the load is a fraction of the capacity of two servers. The table has the calls that start
 during the fault.";
 
 #[derive(Debug, Serialize)]

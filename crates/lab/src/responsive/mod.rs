@@ -29,32 +29,31 @@ use workers::{Call, Workers};
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Responsive {
-    /// The service that is called
+    /// The service to call
     #[arg(long, value_enum, default_value_t = Kind::Gate)]
     service: Kind,
-    /// The number of calls [default: 300; table and window: as many as the time allows]
+    /// Number of calls [default: 300; table and window: as many as the time allows]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CALLS)))]
     calls: Option<u32>,
-    /// Gate only: the gap between calls; a call after a longer gap is accepted [default: 60ms]
+    /// Gate only: required gap between calls; a call after a longer gap is accepted [default: 60ms]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     gap: Option<Duration>,
-    /// Gate only: the number of calls that are refused at first, after any gap [default: 15]
+    /// Gate only: number of initial calls that are refused, whatever the gap [default: 15]
     #[arg(long, value_name = "NUMBER")]
     closed: Option<u32>,
-    /// Table and window only: the capacity in calls a second; a table begins with it [default: 50]
+    /// Table and window only: capacity in calls per second; for a table, the initial one [default: 50]
     #[arg(long, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     capacity: Option<u32>,
-    /// Table only: the largest capacity in calls a second [default: 400]
+    /// Table only: maximum capacity in calls per second [default: 400]
     #[arg(long, value_name = "NUMBER",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     largest: Option<u32>,
-    /// Table only: the time between changes of the capacity. It rises by a fifth after any refusal,
-    /// and falls by a fifth if less than half was used [default: 15s]
+    /// Table only: time between changes of the capacity. It rises by a fifth after any refusal, and falls by a fifth if
+    /// less than half of it was used [default: 15s]
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     adapts: Option<Duration>,
-    /// The number of workers, each with its own pace unless --shared or --turns is given [default: 1;
-    /// table and window: 4]
+    /// Number of workers, each with its own pace unless --shared or --turns is given [default: 1; table and window: 4]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     workers: Option<u32>,
     /// One pace for all workers
