@@ -14,6 +14,9 @@ pub trait Courier: Send + Sync + 'static {
     /// Returns `true` if a message can be carried from here.
     fn is_ready(&self) -> bool;
 
+    /// Returns the seed of the jitter.
+    fn seed(&self) -> u64;
+
     /// Carries a message. A message that is dropped was not answered.
     fn carry(&self, message: Message);
 }

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -52,7 +51,7 @@ impl Member {
             tally: Tally::default(),
             destinations: Mutex::default(),
             failing_until: Mutex::new(None),
-            random: AtomicU64::new(RandomState::new().hash_one(0)),
+            random: AtomicU64::new(courier.seed()),
             courier,
         }
     }

@@ -1,5 +1,6 @@
 //! The courier of a program: a tokio task for each message.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,10 @@ impl Courier for TaskCourier {
 
     fn is_ready(&self) -> bool {
         Handle::try_current().is_ok()
+    }
+
+    fn seed(&self) -> u64 {
+        RandomState::new().hash_one(0)
     }
 
     fn carry(&self, message: Message) {

@@ -94,6 +94,10 @@ impl Courier for ByHand {
         true
     }
 
+    fn seed(&self) -> u64 {
+        1
+    }
+
     fn carry(&self, message: Message) {
         self.0.lock().unwrap().messages.push_back(message);
     }

@@ -4,6 +4,7 @@
 //! random streams are those of a client with a retry layer of its own, whose policy has the
 //! client's seed.
 
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use reattempt::guard::Refused;
@@ -116,6 +117,11 @@ impl Retrying {
             // Only transports produce the other decisions.
             _ => Ok(Duration::ZERO),
         }
+    }
+
+    /// Polls for the confirmation of a budget that asks elsewhere.
+    pub(super) fn poll_confirmed(&mut self) -> Poll<Result<(), StopReason>> {
+        self.call.poll_confirmed(&mut Context::from_waker(Waker::noop()))
     }
 
     /// Records that the retry is sent.

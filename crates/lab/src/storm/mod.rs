@@ -8,6 +8,7 @@ mod budgets;
 mod client;
 mod curves;
 mod figure;
+mod fleet;
 mod frontier;
 mod parallel;
 mod policy;
@@ -37,9 +38,9 @@ use policy::{Choice, Policy};
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true, after_long_help = policy::HELP)]
 pub(crate) struct Storm {
-    /// Policies to compare: none, naive, unlimited, ours, for-rate, grpc-throttle, aws-quota, ratio, and policies as
-    /// for `lab plan`, such as standard:budget.capacity=2; guards follow a plus, such as ours+breaker [default: the
-    /// first eight]
+    /// Policies to compare: none, naive, unlimited, ours, for-rate, grpc-throttle, aws-quota, ratio, fleet, and
+    /// policies as for `lab plan`, such as standard:budget.capacity=2; guards follow a plus, such as ours+breaker
+    /// [default: the first eight]
     #[arg(value_name = "POLICY", value_parser = policy::parse)]
     policies: Vec<Choice>,
     /// A TOML file with a table for each policy; `guards` is a list of words
@@ -95,6 +96,28 @@ pub(crate) struct Storm {
     /// One-way message delay
     #[arg(long, default_value = "1ms", value_name = "TIME", value_parser = length)]
     network: Duration,
+    #[command(flatten)]
+    store: StoreOptions,
+}
+
+/// The store of the policy `fleet`.
+#[derive(Debug, Args)]
+struct StoreOptions {
+    /// With `fleet`: the time from a question to the store's answer
+    #[arg(long, default_value = "2ms", value_name = "TIME", value_parser = length)]
+    store_round_trip: Duration,
+    /// With `fleet`: the longest time for which an outcome is held for the answer
+    #[arg(long, default_value = "50ms", value_name = "TIME", value_parser = length)]
+    patience: Duration,
+    /// With `fleet`: the start of an outage of the store
+    #[arg(long, default_value = "65s", value_name = "TIME", value_parser = length)]
+    store_down_at: Duration,
+    /// With `fleet`: the duration of that outage
+    #[arg(long, value_name = "TIME", value_parser = length)]
+    store_outage: Option<Duration>,
+    /// With `fleet`: the store has lost its data when it returns
+    #[arg(long, requires = "store_outage")]
+    store_loses_data: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -141,7 +164,9 @@ impl Storm {
         if policies.is_empty() {
             policies = Policy::all(self.rate)?;
         }
-        let storms: Vec<_> = policies.into_iter().map(|policy| (scene.clone(), policy)).collect();
+        let store = self.store_settings();
+        let storms = policies.into_iter().map(|policy| (scene.clone(), policy.with_store(&store)));
+        let storms: Vec<_> = storms.collect();
         let curves = parallel::run(&storms);
         let (before, after) = self.spans(&scene);
         let courses: Vec<_> = storms

@@ -16,6 +16,7 @@ use reattempt::schedule::{Constant, Exponential, Schedule, SharedSchedule};
 use reattempt::{RetryBudget, profile};
 use reattempt_grpc::{Throttle, Throttling};
 
+use super::fleet::StoreSettings;
 use super::tick::ticks;
 use crate::error::LabError;
 use crate::policy::{self as written, GuardWord, Policy as Written};
@@ -43,6 +44,8 @@ enum Kind {
     Unlimited,
     Bucket(RetryBudget),
     Throttle(Throttling),
+    /// A budget that all clients share.
+    Fleet(StoreSettings),
 }
 
 /// A policy on the command line, with its guards.
@@ -69,6 +72,7 @@ pub(super) enum Which {
     GrpcThrottle,
     AwsQuota,
     Ratio,
+    Fleet,
 }
 
 pub(super) const HELP: &str = "Policies:
@@ -80,6 +84,7 @@ pub(super) const HELP: &str = "Policies:
   grpc-throttle  gRPC's delays and throttle
   aws-quota      the delays and the quota of AWS's clients
   ratio          ours, with a budget of a tenth of the successes
+  fleet          ours, with a budget that all clients share through a store
   and profiles and schedules as for `lab plan`, with changed values, such as
   stripe, standard:budget.capacity=2, exponential:base=50ms,jitter=equal,budget=none
 
@@ -146,7 +151,8 @@ pub(super) fn chosen(
 impl Policy {
     /// Returns all policies of a storm, for clients that make `rate` calls a second.
     pub(super) fn all(rate: f64) -> Result<Vec<Self>, ConfigError> {
-        Which::value_variants().iter().map(|which| Self::known(*which, rate)).collect()
+        let own = Which::value_variants().iter().filter(|which| !matches!(which, Which::Fleet));
+        own.map(|which| Self::known(*which, rate)).collect()
     }
 
     fn known(which: Which, rate: f64) -> Result<Self, ConfigError> {
@@ -171,6 +177,7 @@ impl Policy {
             Which::Ratio => {
                 Self::new("ours, ratio", standard(), Kind::Bucket(RetryBudget::percent(10)))
             }
+            Which::Fleet => Self::new("fleet", standard(), Kind::Fleet(StoreSettings::default())),
             Which::GrpcThrottle => {
                 let schedule = Exponential::symmetric(Duration::from_millis(100), 0.2)?;
                 let profile = Profile::new(schedule.max_delay(Duration::from_secs(5))).shared();
@@ -238,10 +245,26 @@ impl Policy {
         Ok(Self { timeout: attempt_timeout.map(ticks), ..Self::new(name, profile.clone(), budget) })
     }
 
-    /// Creates a full budget for one client.
+    /// Returns the store of the budget, if all clients share one.
+    pub(super) fn store(&self) -> Option<&StoreSettings> {
+        match &self.budget {
+            Kind::Fleet(store) => Some(store),
+            _ => None,
+        }
+    }
+
+    /// Sets the store of the budget, if all clients share one.
+    pub(super) fn with_store(mut self, settings: &StoreSettings) -> Self {
+        if let Kind::Fleet(store) = &mut self.budget {
+            *store = settings.clone();
+        }
+        self
+    }
+
+    /// Creates a full budget for one client. One that clients share is the simulation's.
     pub(super) fn budget_of_client(&self) -> ClientBudget {
         match &self.budget {
-            Kind::Unlimited => Arc::new(Unlimited),
+            Kind::Unlimited | Kind::Fleet(_) => Arc::new(Unlimited),
             // All calls go to one server, so one bucket is enough. A setter creates separate state.
             Kind::Bucket(budget) => Arc::new(budget.clone().shared()),
             Kind::Throttle(throttling) => Arc::new(Throttle::from(*throttling)),

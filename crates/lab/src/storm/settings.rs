@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::curves::SECOND;
+use super::fleet::StoreSettings;
 use super::server::{Fault, ServerSettings};
 use super::simulation::Scene;
 use super::tick::ticks;
@@ -57,6 +58,20 @@ impl Storm {
             drop_every: self.drop_every.map(ticks),
             seed,
         })
+    }
+
+    /// Returns the store of a budget that all clients share.
+    pub(super) fn store_settings(&self) -> StoreSettings {
+        let options = &self.store;
+        let start = ticks(options.store_down_at);
+        let down = start..start.saturating_add(options.store_outage.map_or(0, ticks));
+        StoreSettings {
+            // A message takes at least one tick, one way.
+            round_trip: ticks(options.store_round_trip).max(2),
+            patience: options.patience,
+            down,
+            loses_data: options.store_loses_data,
+        }
     }
 
     fn check(&self) -> Result<(), LabError> {

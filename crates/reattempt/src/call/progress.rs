@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::task::{Context, Poll};
 
 use reattempt_core::guard::Refused;
 use reattempt_core::{
@@ -185,6 +186,17 @@ impl<D: Delays> Progress<D> {
     /// Returns `true` if the attempt that was granted last replaces the one before it.
     pub(crate) fn replaces(&self) -> bool {
         self.call.resends()
+    }
+
+    /// Polls for the budget's confirmation of the retry that was granted.
+    ///
+    /// An error is the reason why the call ends with the outcome of its last attempt.
+    pub(crate) fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
+        let confirmed = self.call.poll_confirmed(cx);
+        if let Poll::Ready(Err(_)) = confirmed {
+            self.log.set_delay(None);
+        }
+        confirmed
     }
 
     /// Takes a granted retry back, because its request is lost.

@@ -42,8 +42,13 @@ where
         tries.takes_time();
         loop {
             tries.attempt();
-            match tries.settle(operation()) {
+            let retry = match tries.settle(operation()) {
                 ControlFlow::Break(result) => return result,
+                ControlFlow::Continue(retry) => retry,
+            };
+            // A thread does not wait for a confirmation: a budget that asks elsewhere is debited.
+            match tries.resume(retry, Ok(())) {
+                ControlFlow::Break(error) => return Err(error),
                 ControlFlow::Continue(None) => {}
                 ControlFlow::Continue(Some(due)) => {
                     sleep(due.saturating_duration_since(Instant::now()));

@@ -3,6 +3,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use reattempt_core::{Account, Budget, CallEnd, Permit, Schedule, SentAt, StopReason};
 use tokio::time::Instant;
@@ -90,12 +91,21 @@ impl<D: Schedule, B> CallState<D, B> {
         B: Budget,
     {
         let Self { settings, context, progress, .. } = self;
-        let next = attempt.number.saturating_add(1);
         let progress = progress
             .get_or_insert_with(|| Progress::new(settings, context, started, DESTINATION.into()));
-        let granted = progress.failed(settings, context, attempt)?;
-        progress.notify_retry(settings, next);
-        Ok(granted)
+        progress.failed(settings, context, attempt)
+    }
+
+    /// Polls for the budget's confirmation of the retry that was granted.
+    pub(super) fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
+        self.progress.as_mut().map_or(Poll::Ready(Ok(())), |progress| progress.poll_confirmed(cx))
+    }
+
+    /// Notifies the observer that attempt `number` follows.
+    pub(super) fn notify_retry(&self, number: u32) {
+        if let Some(progress) = &self.progress {
+            progress.notify_retry(&self.settings, number);
+        }
     }
 
     /// Records that the call ends with an error. Returns its report.

@@ -10,7 +10,7 @@ use pin_project_lite::pin_project;
 use reattempt_core::{Budget, Classification, Schedule};
 use tokio::time::{Sleep, sleep_until};
 
-use super::tries::Tries;
+use super::tries::{GrantedRetry, Tries};
 use super::{RetryError, Retrying};
 use tokio::task::coop::poll_proceed;
 
@@ -22,15 +22,24 @@ pin_project! {
     /// # Cancel safety
     /// Dropping it drops the attempt under way or the wait, and returns an unspent token to the budget.
     #[must_use = "futures do nothing unless polled"]
-    pub struct RetryingFuture<F, Fut, D: Schedule, B, J, N> {
+    pub struct RetryingFuture<F, Fut, D, B, J, N>
+    where
+        Fut: Future,
+        D: Schedule,
+    {
         // None once it has ended.
         running: Option<Running<F, D, B, J, N>>,
         #[pin]
         attempt: Option<Fut>,
         // Boxed: few operations ever wait.
         sleep: Option<Pin<Box<Sleep>>>,
+        // A retry that a budget has yet to confirm. Boxed: few budgets ask elsewhere.
+        confirming: Option<Box<HeldOf<Fut>>>,
     }
 }
+
+/// The result of the last attempt, held until its retry is confirmed.
+type HeldOf<Fut> = GrantedRetry<<Fut as Future>::Output>;
 
 /// The operation, and the course of its attempts.
 struct Running<F, D: Schedule, B, J, N> {
@@ -52,7 +61,8 @@ where
 
     fn into_future(self) -> Self::IntoFuture {
         let (operation, tries) = self.begin(false);
-        RetryingFuture { running: Some(Running { operation, tries }), attempt: None, sleep: None }
+        let running = Some(Running { operation, tries });
+        RetryingFuture { running, attempt: None, sleep: None, confirming: None }
     }
 }
 
@@ -71,26 +81,53 @@ where
         let mut this = self.project();
         loop {
             let Some(Running { operation, tries }) = this.running else { return Poll::Pending };
-            if let Some(sleep) = this.sleep {
-                ready!(sleep.as_mut().poll(cx));
-                *this.sleep = None;
-            }
-            if this.attempt.is_none() {
-                // An operation that always fails at once must not keep others from their turn.
-                if tries.number() > 0 {
-                    ready!(poll_proceed(cx)).made_progress();
+            let next = if this.confirming.is_some() {
+                let confirmed = ready!(tries.poll_confirmed(cx));
+                let Some(held) = this.confirming.take() else { return Poll::Pending };
+                match held.error {
+                    Err(error) => {
+                        let retry = GrantedRetry { error, granted: held.granted };
+                        tries.resume(retry, confirmed).map_break(Err)
+                    }
+                    // Only an error is held.
+                    Ok(value) => ControlFlow::Break(Ok(value)),
                 }
-                tries.attempt();
-                this.attempt.set(Some(operation()));
-            }
-            let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
-            let Poll::Ready(result) = attempt.poll(cx) else {
-                tries.takes_time();
-                return Poll::Pending;
+            } else {
+                if let Some(sleep) = this.sleep {
+                    ready!(sleep.as_mut().poll(cx));
+                    *this.sleep = None;
+                }
+                if this.attempt.is_none() {
+                    // An operation that always fails at once must not keep others from their turn.
+                    if tries.number() > 0 {
+                        ready!(poll_proceed(cx)).made_progress();
+                    }
+                    tries.attempt();
+                    this.attempt.set(Some(operation()));
+                }
+                let Some(attempt) = this.attempt.as_mut().as_pin_mut() else {
+                    return Poll::Pending;
+                };
+                let Poll::Ready(result) = attempt.poll(cx) else {
+                    tries.takes_time();
+                    return Poll::Pending;
+                };
+                // Dropped before anything else happens, because the next attempt may need what it holds.
+                this.attempt.set(None);
+                match tries.settle(result) {
+                    ControlFlow::Break(result) => ControlFlow::Break(result),
+                    ControlFlow::Continue(retry) => match tries.poll_confirmed(cx) {
+                        Poll::Ready(confirmed) => tries.resume(retry, confirmed).map_break(Err),
+                        Poll::Pending => {
+                            let GrantedRetry { error, granted } = retry;
+                            let held = GrantedRetry { error: Err(error), granted };
+                            *this.confirming = Some(Box::new(held));
+                            return Poll::Pending;
+                        }
+                    },
+                }
             };
-            // Dropped before anything else happens, because the next attempt may need what it holds.
-            this.attempt.set(None);
-            match tries.settle(result) {
+            match next {
                 ControlFlow::Break(result) => {
                     *this.running = None;
                     return Poll::Ready(result);
@@ -103,7 +140,11 @@ where
     }
 }
 
-impl<F, Fut, D: Schedule, B, J, N> fmt::Debug for RetryingFuture<F, Fut, D, B, J, N> {
+impl<F, Fut, D, B, J, N> fmt::Debug for RetryingFuture<F, Fut, D, B, J, N>
+where
+    Fut: Future,
+    D: Schedule,
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryingFuture")
             .field("attempt", &self.running.as_ref().map(|running| running.tries.number()))

@@ -3,6 +3,7 @@
 //! Input: the result of each attempt. Output: the result of the call, or the moment at which the next attempt is due.
 
 use std::ops::ControlFlow;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use reattempt_core::{Budget, Classification, Schedule, SentAt, StopReason};
@@ -12,7 +13,7 @@ use super::RetryError;
 use super::call_state::{CallState, DESTINATION};
 use super::policy::Policy;
 use crate::call::options::CallOptions;
-use crate::call::progress::FailedAttempt;
+use crate::call::progress::{FailedAttempt, Granted};
 use crate::call::random::CallRandom;
 use crate::call::report::Report;
 
@@ -31,6 +32,12 @@ pub(super) struct Tries<D: Schedule, B, J, N> {
     number: u32,
     /// `true` if a wait blocks the thread.
     blocking: bool,
+}
+
+/// A failed attempt whose retry the budget of this process has granted.
+pub(super) struct GrantedRetry<E> {
+    pub(super) error: E,
+    pub(super) granted: Granted,
 }
 
 enum Course<D: Schedule, B> {
@@ -87,17 +94,15 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         }
     }
 
-    /// Records the end of an attempt. Returns the result of the call, or the moment at which the next attempt is due:
-    /// `None` for at once.
+    /// Records the end of an attempt. Returns the result of the call, or the retry that was granted.
     #[inline]
     pub(super) fn settle<T, E>(
         &mut self,
         result: Result<T, E>,
-    ) -> ControlFlow<Result<T, RetryError<E>>, Option<Instant>>
+    ) -> ControlFlow<Result<T, RetryError<E>>, GrantedRetry<E>>
     where
         B: Budget,
         J: Fn(&E) -> Classification,
-        N: FnMut(&E, Duration),
     {
         match result {
             Ok(value) => {
@@ -106,18 +111,17 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
             }
             Err(error) => match self.fail(error) {
                 ControlFlow::Break(error) => ControlFlow::Break(Err(error)),
-                ControlFlow::Continue(due) => ControlFlow::Continue(due),
+                ControlFlow::Continue(retry) => ControlFlow::Continue(retry),
             },
         }
     }
 
-    /// Records a failed attempt. Returns the error of the call, or the moment at which the next attempt is due.
+    /// Records a failed attempt. Returns the error of the call, or the retry that was granted.
     #[inline(never)]
-    fn fail<E>(&mut self, error: E) -> ControlFlow<RetryError<E>, Option<Instant>>
+    fn fail<E>(&mut self, error: E) -> ControlFlow<RetryError<E>, GrantedRetry<E>>
     where
         B: Budget,
         J: Fn(&E) -> Classification,
-        N: FnMut(&E, Duration),
     {
         let now = Instant::now();
         let started = *self.started.get_or_insert(now);
@@ -143,18 +147,50 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
                     error: None,
                 };
                 match call.failed(started, attempt) {
-                    Ok(granted) => {
-                        let wait =
-                            granted.due.map(|due| due.saturating_duration_since(granted.now));
-                        (self.notify)(&error, wait.unwrap_or_default());
-                        return ControlFlow::Continue(granted.due);
-                    }
+                    Ok(granted) => return ControlFlow::Continue(GrantedRetry { error, granted }),
                     Err(stop) => stop,
                 }
             }
         };
         let report = call.give_up(number, stop, started);
         ControlFlow::Break(RetryError::new(error, report, started.elapsed()))
+    }
+
+    /// Polls for the budget's confirmation of the retry that was granted.
+    pub(super) fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
+        match &mut self.course {
+            Some(Course::Full(call)) => call.poll_confirmed(cx),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Goes on after the budget's confirmation. Returns the error of the call, or the moment at which the retry is due:
+    /// `None` for at once.
+    pub(super) fn resume<E>(
+        &mut self,
+        retry: GrantedRetry<E>,
+        confirmed: Result<(), StopReason>,
+    ) -> ControlFlow<RetryError<E>, Option<Instant>>
+    where
+        N: FnMut(&E, Duration),
+    {
+        let GrantedRetry { error, granted } = retry;
+        let number = self.number;
+        if let Err(stop) = confirmed {
+            let started = self.started.unwrap_or(granted.now);
+            let report = match self.call() {
+                Some(call) => call.give_up(number, stop, started),
+                None => Report::of_nothing(stop),
+            };
+            let elapsed = granted.now.saturating_duration_since(started);
+            return ControlFlow::Break(RetryError::new(error, report, elapsed));
+        }
+        if let Some(Course::Full(call)) = &self.course {
+            call.notify_retry(number.saturating_add(1));
+        }
+        let wait = granted.due.map(|due| due.saturating_duration_since(granted.now));
+        (self.notify)(&error, wait.unwrap_or_default());
+        ControlFlow::Continue(granted.due)
     }
 
     /// Records that the call ends with a value.

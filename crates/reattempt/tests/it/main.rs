@@ -9,6 +9,7 @@
 )]
 
 mod calls;
+mod confirming;
 mod fallback;
 #[cfg(feature = "tonic")]
 mod grpc;

@@ -2,6 +2,7 @@
 
 mod budgets;
 mod faults;
+mod fleet;
 mod layer;
 
 use std::collections::HashMap;

@@ -11,7 +11,7 @@ mod resend;
 
 use crate::call::observe::Event;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use reattempt_core::{
@@ -213,7 +213,7 @@ where
     /// Readies a service and sends the next attempt.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), NotSent<S::Error>>> {
         let now = Instant::now();
-        let mut readying = match self.grant(now) {
+        let mut readying = match ready!(self.poll_grant(now, cx)) {
             Ok(readying) => readying,
             Err(reason) => return Poll::Ready(Err(NotSent(reason, None))),
         };
@@ -281,6 +281,23 @@ where
         let permit = budget.acquire(running.log.destination(), &failure, clock::since_epoch(now));
         let permit = permit.ok_or(StopReason::BudgetExhausted)?;
         Ok(Readying { permit, service: None, attempt: None })
+    }
+
+    /// Returns the next attempt with its permit, once the budget has confirmed it.
+    fn poll_grant(
+        &mut self,
+        now: Instant,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<ReadyingOf<S, Req, K>, StopReason>> {
+        let granted = self.grant(now)?;
+        match granted.permit.poll_confirmed(cx) {
+            Poll::Ready(true) => Poll::Ready(Ok(granted)),
+            Poll::Ready(false) => Poll::Ready(Err(StopReason::BudgetExhausted)),
+            Poll::Pending => {
+                self.running().readying = Some(granted);
+                Poll::Pending
+            }
+        }
     }
 
     /// Returns the number of the next attempt.

@@ -1,7 +1,7 @@
 //! The next attempt: sent when it is due, or the end of the call if there can be none.
 
 use std::ops::ControlFlow;
-use std::task::Context;
+use std::task::{Context, Poll, ready};
 
 use reattempt_core::{Budget, HedgeEvent, StopReason};
 use tokio::time::Instant;
@@ -77,8 +77,11 @@ where
         let waits = running.readying.is_some();
         if self.in_flight() == 0 {
             // From here on only the next attempt can end the call, so it is made first.
-            if let Some(stop) = self.bind() {
-                return self.last(stop);
+            match self.bind(cx) {
+                Poll::Ready(None) => {}
+                Poll::Ready(Some(stop)) => return self.last(stop),
+                // The budget may yet refuse it: this is the outcome.
+                Poll::Pending => return None,
             }
         } else if !waits && running.may_be_cut_off() {
             // BUF-8: should those in flight be cut off, this is the outcome.
@@ -91,8 +94,8 @@ where
     }
 
     /// Makes the next attempt, which waits for its time or its service. Returns why there is none.
-    fn bind(&mut self) -> Option<StopReason> {
-        let granted = self.grant(Instant::now()).and_then(|mut readying| {
+    fn bind(&mut self, cx: &mut Context<'_>) -> Poll<Option<StopReason>> {
+        let granted = ready!(self.poll_grant(Instant::now(), cx)).and_then(|mut readying| {
             if readying.attempt.is_none() {
                 readying.attempt = self.prepare();
             }
@@ -101,12 +104,12 @@ where
                 None => Err(StopReason::BodyNotKept),
             }
         });
-        match granted {
+        Poll::Ready(match granted {
             Ok(readying) => {
                 self.running().readying = Some(readying);
                 None
             }
             Err(reason) => self.decide(HedgeEvent::Stopped(reason)),
-        }
+        })
     }
 }

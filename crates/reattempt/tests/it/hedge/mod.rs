@@ -7,6 +7,7 @@ mod budget;
 mod cancelling;
 mod classifying;
 mod composing;
+mod confirming;
 #[cfg(feature = "tonic")]
 mod connection;
 mod deadlines;

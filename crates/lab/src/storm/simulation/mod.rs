@@ -4,6 +4,9 @@
 //! a millisecond. A message takes at least one tick, so an event cannot affect another place within
 //! its tick. Events of one tick are processed in the order of clients and calls.
 
+mod confirming;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -14,6 +17,7 @@ use reattempt::{StopReason, Verdict};
 use reattempt_core::CallEnd;
 
 use super::client::{Arrivals, Client, DESTINATION, Retrying};
+use super::fleet::{Fleet, StoreEvent};
 use super::policy::Policy;
 use super::server::{Arrival, Server, ServerSettings};
 use super::tick::{ticks, time};
@@ -86,6 +90,8 @@ const LOSSES: u64 = 1 << 40;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     FaultOver,
+    /// An event of a message to the fleet's store; its number is the slot.
+    Store(StoreEvent),
     Done,
     Arrives,
     /// An answer, which is processed before a timeout of the same tick.
@@ -116,6 +122,8 @@ struct Call {
     waits: bool,
     started: u64,
     retrying: Option<Box<Retrying>>,
+    /// The attempt that has ended, while its retry is not confirmed, and the tick at which that is due.
+    confirming: Option<Box<(Ended, u64)>>,
     /// The tick of sending, and the tickets of the guards, for an attempt that guards admitted.
     admitted: Option<Box<(u64, Tickets)>>,
 }
@@ -130,6 +138,8 @@ pub(super) struct Simulation<'a, W> {
     clients: Vec<Client>,
     calls: Vec<Call>,
     free: Vec<u32>,
+    /// The store of the budget that clients share, if the policy has one.
+    fleet: Option<Fleet>,
 }
 
 impl<'a, W: Watch> Simulation<'a, W> {
@@ -137,9 +147,13 @@ impl<'a, W: Watch> Simulation<'a, W> {
         let (mut queue, mut clients) = (EventQueue::new(), Vec::new());
         let no_client = Event { slot: 0, client: 0, call: 0, attempt: 0, kind: Kind::FaultOver };
         queue.after(scene.server.faulty.end, no_client);
+        let fleet = policy.store().map(Fleet::new);
         for number in 0..scene.clients {
             let arrivals = Arrivals::new(scene.seed, number.into(), scene.rate);
             let mut client = Client::new(policy, arrivals);
+            if let Some(fleet) = &fleet {
+                client.budget = Arc::new(fleet.budget_of_client(client.seed));
+            }
             let first = client.next_call();
             if first < scene.duration {
                 // After the events of calls in flight, as where one task polls them all.
@@ -159,7 +173,8 @@ impl<'a, W: Watch> Simulation<'a, W> {
             clients.push(client);
         }
         let server = Server::new(scene.server.clone(), server_random(scene));
-        Self { scene, policy, watch, queue, server, clients, calls: Vec::new(), free: Vec::new() }
+        let (calls, free) = (Vec::new(), Vec::new());
+        Self { scene, policy, watch, queue, server, clients, calls, free, fleet }
     }
 
     /// Runs to the end of the scene, or until every call has ended.
@@ -176,8 +191,12 @@ impl<'a, W: Watch> Simulation<'a, W> {
 
     fn happens(&mut self, event: Event) {
         let now = self.queue.now();
+        if let Some(fleet) = &self.fleet {
+            fleet.set_now(now);
+        }
         match event.kind {
             Kind::FaultOver => self.work(),
+            Kind::Store(of_store) => self.store_event(event, of_store),
             Kind::Done => {
                 self.server.done();
                 self.queue.after(self.scene.network, Event { kind: Kind::Answer, ..event });
@@ -251,6 +270,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
             waits: false,
             started: now,
             retrying: None,
+            confirming: None,
             admitted: None,
         };
         let slot = match self.free.pop() {
@@ -320,6 +340,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
     fn end_attempt(&mut self, slot: usize, event: Event, ending: Result<Verdict, Refused>) {
         let now = self.queue.now();
         let (call, client) = (&mut self.calls[slot], &self.clients[event.client as usize]);
+        let started = call.started;
         let failure = ending.ok().and_then(|verdict| verdict.failure().copied());
         let attempt = call.retrying.as_ref().map_or(1, |retrying| retrying.attempt());
         let then = if ending == Ok(Verdict::Success) {
@@ -332,9 +353,27 @@ impl<'a, W: Watch> Simulation<'a, W> {
             });
             retrying.failed(self.policy, &client.budget, ending, (call.started, now))
         };
-        let (at, started, call, client) = (now, call.started, event.call, event.client);
-        self.watch.ended(&Ended { at, client, call, attempt, started, failure, then });
-        match then {
+        let (at, call, client) = (now, event.call, event.client);
+        let ended = Ended { at, client, call, attempt, started, failure, then };
+        // The questions and reports of the budget, which the decision has made.
+        self.post((event.slot, client, call, event.attempt.saturating_add(1)));
+        if let Ok(after) = then
+            && self.fleet.is_some()
+        {
+            let due = now + ticks(after);
+            self.calls[slot].confirming = Some(Box::new((ended, due)));
+            self.calls[slot].waits = true;
+            self.calls[slot].attempt = event.attempt.saturating_add(1);
+            self.confirm(slot, event);
+        } else {
+            self.follow(slot, event, &ended);
+        }
+    }
+
+    /// Does what follows an attempt.
+    fn follow(&mut self, slot: usize, event: Event, ended: &Ended) {
+        self.watch.ended(ended);
+        match ended.then {
             Ok(after) => self.retry(slot, event, after),
             Err(_) => {
                 self.calls[slot].attempt = 0;
