@@ -1,6 +1,8 @@
 //! The end of a call, as its budget sees it.
 
-use crate::{Budget, PaidRetry, Permit, ServerHint};
+use core::time::Duration;
+
+use crate::{Budget, Failure, PaidRetry, Permit, ServerHint};
 
 /// The end of a call, as its budget sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,10 +14,18 @@ pub enum CallEnd {
     Permanent(ServerHint),
     /// The call ended with an error or a retryable failure, or it was dropped. It earns nothing.
     Failed,
+    /// A response that had begun ended in a retryable failure, too late for a retry.
+    FailedLate {
+        /// The failure.
+        failure: Failure,
+        /// The monotonic time at which it ended.
+        now: Duration,
+    },
 }
 
 /// The payments that a call reports to its budget when it ends: the retry under way and the number of paid retries.
 ///
+/// A call under a budget that counts calls has one from its [start](Self::start), any other from its first failure.
 /// A gRPC call ends after its response has begun, so this value may outlive the call's state. If it is dropped, it
 /// reports only that the retry under way has ended. A call without retries has the default value.
 #[derive(Debug, Default)]
@@ -31,9 +41,16 @@ impl Account {
         Self { call: Permit::default(), last, retries }
     }
 
-    /// Sets the permit that the budget issued when the call started. It is dropped when the call ends.
-    pub fn on_start(&mut self, permit: Permit) {
-        self.call = permit;
+    /// Records the start of a call with a budget that [counts calls](Budget::counts_calls). Its permit is dropped with
+    /// the account.
+    pub fn start<B: Budget + ?Sized>(destination: &str, budget: &B) -> Self {
+        Self { call: budget.on_start(destination), ..Self::default() }
+    }
+
+    /// Adds the start of the call, which is in an account of its own.
+    #[must_use]
+    pub fn started_by(self, start: Self) -> Self {
+        Self { call: start.call, ..self }
     }
 
     /// Records that the retry under way has failed, before the next one is paid.
@@ -71,7 +88,18 @@ impl Account {
                 budget.on_permanent_failure(destination, hint, retries);
             }
             CallEnd::Failed => drop(last),
+            CallEnd::FailedLate { failure, now } => {
+                budget.on_failure(destination, &failure, now);
+                drop(last);
+            }
         }
         drop(call);
+    }
+
+    /// Reports the success of a call that has paid for nothing and was not counted. It does what
+    /// [`settle`](Self::settle) does for the default account, at less cost.
+    #[inline]
+    pub fn settle_unpaid<B: Budget + ?Sized>(destination: &str, budget: &B) {
+        budget.on_success(destination, 0);
     }
 }

@@ -1,9 +1,10 @@
 //! The permits of the hedges of one call.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 use core::{fmt, mem};
 
-use crate::{Account, PaidRetry, Permit};
+use crate::{Account, Budget, Failure, FailureKind, PaidRetry, Permit, StopReason};
 
 /// The permits of a call's hedges, until the call ends.
 ///
@@ -11,7 +12,7 @@ use crate::{Account, PaidRetry, Permit};
 /// dropped, the permits of the hedges in flight are spent, because they were sent.
 #[derive(Default)]
 pub struct HedgePermits {
-    call: Permit,
+    call: Account,
     in_flight: Vec<(u32, Permit)>,
     /// The paid hedge that ended last.
     last: Option<(u32, PaidRetry)>,
@@ -19,9 +20,35 @@ pub struct HedgePermits {
 }
 
 impl HedgePermits {
-    /// Sets the permit that a budget issued when the call started.
-    pub fn on_start(&mut self, permit: Permit) {
-        self.call = permit;
+    /// Records the start of the call with a budget that [counts calls](Budget::counts_calls).
+    pub fn start<B: Budget + ?Sized>(&mut self, destination: &str, budget: &B) {
+        self.call = Account::start(destination, budget);
+    }
+
+    /// Asks the budget for a hedge. `failure` is the one that it follows; without one it is sent because no response has
+    /// come yet.
+    ///
+    /// # Errors
+    /// Returns the reason for which there is no hedge if the budget refuses it.
+    pub fn grant<B: Budget + ?Sized>(
+        &self,
+        failure: Option<Failure>,
+        destination: &str,
+        now: Duration,
+        budget: &B,
+    ) -> Result<Permit, StopReason> {
+        let failure = failure.unwrap_or(Failure::new(FailureKind::Timeout));
+        budget.acquire(destination, &failure, now).ok_or(StopReason::BudgetExhausted)
+    }
+
+    /// Records a failed attempt with the budget. [`grant`](Self::grant) decides about the hedge after it.
+    pub fn on_failure<B: Budget + ?Sized>(
+        failure: &Failure,
+        destination: &str,
+        now: Duration,
+        budget: &B,
+    ) {
+        budget.on_failure(destination, failure, now);
     }
 
     /// Records that a hedge is being sent, as attempt `number`.
@@ -51,9 +78,8 @@ impl HedgePermits {
     pub fn end(&mut self, winner: u32) -> Account {
         let last = self.last.take().filter(|(number, _)| *number == winner);
         let retries = mem::take(&mut self.retries).saturating_add(self.spend_in_flight());
-        let mut account = Account::new(last.map(|(_, paid)| paid).unwrap_or_default(), retries);
-        account.on_start(mem::take(&mut self.call));
-        account
+        let account = Account::new(last.map(|(_, paid)| paid).unwrap_or_default(), retries);
+        account.started_by(mem::take(&mut self.call))
     }
 
     /// Spends the permits of the hedges in flight. Returns their number.

@@ -82,10 +82,8 @@ impl Finish {
         let (budget, destination) = (self.client.budget(), self.destination.as_str());
         let end = match self.client.classify_trailers(trailers, self.options.as_ref()) {
             Verdict::Transient(failure) | Verdict::NotProcessed(failure) => {
-                if self.retryable {
-                    budget.on_failure(destination, &failure, clock::since_epoch(Instant::now()));
-                }
-                CallEnd::Failed
+                let now = clock::since_epoch(Instant::now());
+                if self.retryable { CallEnd::FailedLate { failure, now } } else { CallEnd::Failed }
             }
             _ if !responded => CallEnd::Failed,
             Verdict::Success => CallEnd::Succeeded,

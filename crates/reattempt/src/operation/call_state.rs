@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use reattempt_core::{Account, Budget, CallEnd, Permit, Schedule, SentAt, StopReason};
+use reattempt_core::{Account, Budget, CallEnd, Schedule, SentAt, StopReason};
 use tokio::time::Instant;
 
 use super::Operations;
@@ -25,8 +25,8 @@ pub(super) struct CallState<D: Schedule, B> {
     settings: Held<D, B>,
     context: CallContext,
     progress: Option<Progress<D::Delays>>,
-    /// The permit of the call itself, from a budget that counts calls.
-    counted: Permit,
+    /// The start of the call, for a budget that counts calls.
+    counted: Account,
 }
 
 /// The settings of a call: those of a policy, or its own around a schedule alone.
@@ -64,7 +64,7 @@ impl<D: Schedule, B> CallState<D, B> {
             context.options.as_ref().and_then(CallOptions::get_repeatable).unwrap_or(true);
         // The wait between attempts is the thread's, and needs no runtime.
         context.blocking = blocking;
-        Box::new(Self { settings, context, progress: None, counted: Permit::free() })
+        Box::new(Self { settings, context, progress: None, counted: Account::default() })
     }
 
     /// Records that an attempt begins, and with the first one the call.
@@ -73,7 +73,7 @@ impl<D: Schedule, B> CallState<D, B> {
         B: Budget,
     {
         if number == 1 && self.settings.counts_calls {
-            self.counted = self.settings.budget.on_start(DESTINATION);
+            self.counted = Account::start(DESTINATION, &self.settings.budget);
         }
         if let Some(progress) = &mut self.progress {
             progress.on_send();

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use reattempt_core::{Budget, Classification, Schedule, SentAt, StopReason};
+use reattempt_core::{Account, Budget, Classification, Schedule, SentAt, StopReason};
 use tokio::time::Instant;
 
 use super::RetryError;
@@ -203,8 +203,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
             Some(Course::Plain(policy)) if !policy.is_observed() => {
                 let mut random = CallRandom::unseeded(None);
                 policy.schedule().on_success(self.sent_at, &mut random);
-                // An `Account` with nothing paid reports the same, at a third more for the whole call.
-                policy.budget().on_success(DESTINATION, 0);
+                Account::settle_unpaid(DESTINATION, policy.budget());
             }
             _ => self.succeed_in_full(),
         }

@@ -14,7 +14,7 @@ use http::Request;
 use http_body::Body;
 use pin_project_lite::pin_project;
 use reattempt_control::RetryBudget;
-use reattempt_core::{Budget, CallEnd, Permit, Schedule, SentAt, ServerHint, StopReason, Verdict};
+use reattempt_core::{Account, Budget, CallEnd, Schedule, SentAt, ServerHint, StopReason, Verdict};
 use reattempt_replay::ReplayBody;
 use reattempt_schedule_exponential::Exponential;
 use sync_wrapper::SyncWrapper;
@@ -111,13 +111,13 @@ struct StockCall<D> {
     /// Threads share a policy, so it must be `Sync`; the delays of a schedule need not be.
     progress: SyncWrapper<Option<Box<Progress<D>>>>,
     sent_at: SentAt,
-    /// The permit of the call itself, from a budget that counts calls. A clone takes it, because the stock
+    /// The start of the call, for a budget that counts calls. A clone takes it, because the stock
     /// middleware clones the policy for the call that has just begun.
-    counted: Mutex<Permit>,
+    counted: Mutex<Account>,
 }
 
 impl<D> StockCall<D> {
-    fn take_counted(&self) -> Permit {
+    fn take_counted(&self) -> Account {
         std::mem::take(&mut *self.counted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -186,7 +186,7 @@ where
                 self.call = StockCall { context: Some(context), ..StockCall::default() };
                 if settings.counts_calls {
                     let destination = settings.protocol.destination_of(request.view());
-                    self.call.counted = Mutex::new(settings.budget.on_start(&destination));
+                    self.call.counted = Mutex::new(Account::start(&destination, &settings.budget));
                 }
                 if !keeps {
                     return None;
@@ -310,8 +310,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
             }
             _ => CallEnd::Failed,
         };
-        let mut account = account.unwrap_or_default();
-        account.on_start(call.take_counted());
+        let account = account.unwrap_or_default().started_by(call.take_counted());
         account.settle(end, destination, &settings.budget);
         let mut progress = call.progress.get_mut().take();
         let last = match &*result {

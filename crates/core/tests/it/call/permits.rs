@@ -90,16 +90,14 @@ impl InFlight {
         (self.0.calls.load(Ordering::Relaxed), self.0.retries.load(Ordering::Relaxed))
     }
 
-    fn begin(&self) -> (Call<Seconds>, Permit) {
-        (Call::new(&Counting), self.on_start("x"))
+    fn begin(&self) -> (Call<Seconds>, Account) {
+        (Call::new(&Counting), Account::start("x", self))
     }
 }
 
-/// Ends a call. Its account holds the permit from now on.
-fn end((mut call, permit): (Call<Seconds>, Permit)) -> Account {
-    let mut account = call.end();
-    account.on_start(permit);
-    account
+/// Ends a call. Its account holds the permit of its start from now on.
+fn end((mut call, start): (Call<Seconds>, Account)) -> Account {
+    call.end().started_by(start)
 }
 
 #[test]
@@ -145,7 +143,8 @@ fn proxy_budget_works_in_a_pair() {
     let pair = (in_flight.clone(), bucket.clone());
     assert!(pair.counts_calls());
     let terms = Terms::new(limits(9));
-    let mut calls: Vec<_> = (0..2).map(|_| (Call::new(&Counting), pair.on_start("x"))).collect();
+    let mut calls: Vec<_> =
+        (0..2).map(|_| (Call::new(&Counting), Account::start("x", &pair))).collect();
     assert_eq!(decide(&mut calls[0].0, &terms, &failed(), &pair), AGAIN);
     let refused = decide(&mut calls[1].0, &terms, &failed(), &pair);
     assert_eq!(refused, Decision::Return(StopReason::BudgetExhausted), "no token is left");
@@ -167,33 +166,16 @@ fn revoked_retry_returns_its_permit() {
 /// A call's permit is held until the call ends, both without and with hedges.
 #[test]
 fn account_holds_the_permit_of_its_call() {
-    let budget = Arc::new(Returned::default());
-    let mut account = Account::default();
-    account.on_start(Permit::new(budget.clone(), 1));
-    assert_eq!(budget.count(), 0);
+    let budget = InFlight::default();
+    let account = Account::start("x", &budget);
+    assert_eq!(budget.counts(), (1, 0));
     drop(account);
-    assert_eq!(budget.count(), 1);
+    assert_eq!(budget.counts(), (0, 0));
 
     let mut hedges = reattempt_core::HedgePermits::default();
-    hedges.on_start(Permit::new(budget.clone(), 1));
+    hedges.start("x", &budget);
     let account = hedges.end(1);
-    assert_eq!(budget.count(), 1);
+    assert_eq!(budget.counts(), (1, 0));
     drop(account);
-    assert_eq!(budget.count(), 2);
-}
-
-/// Returned the permits that were returned.
-#[derive(Default)]
-struct Returned(AtomicU32);
-
-impl Returned {
-    fn count(&self) -> u32 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-impl PermitIssuer for Returned {
-    fn give_back(&self, cost: u32) {
-        self.0.fetch_add(cost, Ordering::Relaxed);
-    }
+    assert_eq!(budget.counts(), (0, 0));
 }

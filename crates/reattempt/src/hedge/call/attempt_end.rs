@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::task::Context;
 
-use reattempt_core::{Account, Budget, CallEnd, Failure, HedgeEvent, ServerHint};
+use reattempt_core::{Account, Budget, CallEnd, Failure, HedgeEvent, HedgePermits, ServerHint};
 use reattempt_replay::ReplayError;
 use tokio::time::Instant;
 use tower_service::Service;
@@ -177,7 +177,9 @@ where
         let budget = &self.shared.policy.settings.budget;
         if let Some(failure) = sorted.failure {
             let now = clock::since_epoch(Instant::now());
-            self.with_destination(|destination| budget.on_failure(destination, &failure, now));
+            self.with_destination(|destination| {
+                HedgePermits::on_failure(&failure, destination, now, budget);
+            });
         } else if answered && fatal && (sorted.stop || !budget.is_full()) {
             let hint = if sorted.stop { ServerHint::Stop } else { ServerHint::None };
             let end = CallEnd::Permanent(hint);

@@ -14,9 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use reattempt_core::{
-    Budget, Failure, FailureKind, HedgeCall, HedgeDecision, HedgeEvent, HedgeTerms, StopReason,
-};
+use reattempt_core::{Budget, HedgeCall, HedgeDecision, HedgeEvent, HedgeTerms, StopReason};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -121,8 +119,7 @@ where
     pub(super) fn count(&mut self) {
         let shared = Arc::clone(&self.shared);
         let running = self.running();
-        let permit = shared.policy.settings.budget.on_start(running.log.destination());
-        running.permits.on_start(permit);
+        running.permits.start(running.log.destination(), &shared.policy.settings.budget);
     }
 
     /// Starts the call's time, because the first attempt is not ready at once. A call that is ready at once
@@ -275,11 +272,9 @@ where
         }
         let shared = Arc::clone(&self.shared);
         let running = self.running();
-        // Without a failure the hedge is sent because no response has come yet.
-        let failure = running.failure.unwrap_or(Failure::new(FailureKind::Timeout));
+        let (destination, now) = (running.log.destination(), clock::since_epoch(now));
         let budget = &shared.policy.settings.budget;
-        let permit = budget.acquire(running.log.destination(), &failure, clock::since_epoch(now));
-        let permit = permit.ok_or(StopReason::BudgetExhausted)?;
+        let permit = running.permits.grant(running.failure, destination, now, budget)?;
         Ok(Readying { permit, service: None, attempt: None })
     }
 

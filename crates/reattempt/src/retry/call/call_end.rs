@@ -188,18 +188,15 @@ where
         let Some(retrying) = &mut self.retrying else { return Account::default() };
         let retrying = retrying.as_mut().project();
         let progress = retrying.progress.as_mut();
-        let mut account = progress.map(Progress::account).unwrap_or_default();
-        if let Some(permit) = retrying.counted.take() {
-            account.on_start(permit);
-        }
-        account
+        let account = progress.map(Progress::account).unwrap_or_default();
+        account.started_by(std::mem::take(retrying.counted))
     }
 
     /// Records the beginning of the call with a budget that counts calls.
     #[cold]
     pub(in crate::retry) fn count(&mut self) {
-        let permit = self.shared.policy.settings.budget.on_start(&self.destination());
-        self.retrying.get_or_insert_with(Retrying::new).as_mut().count(permit);
+        let start = Account::start(&self.destination(), &self.shared.policy.settings.budget);
+        self.retrying.get_or_insert_with(Retrying::new).as_mut().count(start);
     }
 
     /// Reports the end of the call. Returns the report for the response.

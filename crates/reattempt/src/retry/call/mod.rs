@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use pin_project_lite::pin_project;
-use reattempt_core::{Budget, Permit, Schedule, SentAt};
+use reattempt_core::{Account, Budget, Schedule, SentAt};
 use tokio::time::{Instant, Sleep};
 use tower_service::Service;
 
@@ -79,8 +79,8 @@ pin_project! {
         last_error: Option<E>,
         // The head of the response that was refused last, for a hook or an error.
         refused: Option<RefusedResponse>,
-        // The permit of the call itself, from a budget that counts calls.
-        counted: Option<Permit>,
+        // The start of the call, for a budget that counts calls.
+        counted: Account,
         // The moment by which hook and service must be ready for the next attempt, if there is a limit.
         ready_by: Option<Instant>,
         // The timer of whatever stage is waited for.
@@ -115,16 +115,16 @@ impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
             progress: None,
             last_error: None,
             refused: None,
-            counted: None,
+            counted: Account::default(),
             ready_by,
             sleep: None,
             stage,
         })
     }
 
-    /// Holds the permit of the call to its end.
-    pub(in crate::retry) fn count(self: Pin<&mut Self>, permit: Permit) {
-        *self.project().counted = Some(permit);
+    /// Holds the start of the call to its end.
+    pub(in crate::retry) fn count(self: Pin<&mut Self>, start: Account) {
+        *self.project().counted = start;
     }
 }
 
