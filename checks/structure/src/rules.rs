@@ -132,7 +132,7 @@ pub(crate) const GRPC_ALLOWED: &[(&str, &str)] = &[
 /// The layers inside `reattempt`, from the ground up; no module imports one above it. Each module is listed.
 pub(crate) const LAYERS: &[&[&str]] = &[
     &["call"],
-    &["error_mode", "send", "shared"],
+    &["accessors", "error_mode", "send", "shared"],
     &["protocol", "reqwest_ext"],
     &["policy"],
     &["retry", "hedge", "guard", "operation"],

@@ -111,6 +111,8 @@
     )
 )]
 
+#[cfg(feature = "http")]
+mod accessors;
 mod call;
 #[cfg(feature = "http")]
 mod error_mode;

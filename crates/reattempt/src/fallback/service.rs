@@ -10,6 +10,7 @@ use tower_service::Service;
 use super::future::{ResponseFuture, Waiting};
 use super::shared::Shared;
 use super::{Replaceable, Source};
+use crate::accessors::inner_accessors;
 use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
 use crate::guard::GuardOutcome;
@@ -29,15 +30,7 @@ impl<S, F, K> Fallback<S, F, K> {
         Self { inner, shared }
     }
 
-    /// Returns the inner service.
-    pub fn get_ref(&self) -> &S {
-        &self.inner
-    }
-
-    /// Returns the inner service.
-    pub fn into_inner(self) -> S {
-        self.inner
-    }
+    inner_accessors!(S, inner);
 
     /// Sends one request, by a clone of this handle; see [`Retry::send`](crate::Retry::send).
     ///

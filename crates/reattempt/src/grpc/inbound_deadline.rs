@@ -9,6 +9,7 @@ use http::Request;
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::accessors::inner_accessors;
 use crate::call::deadline::Deadline;
 
 /// A layer for servers that reads the `grpc-timeout` of each inbound request and puts the [`Deadline`] into its
@@ -64,6 +65,10 @@ impl<S> Layer<S> for InboundDeadlineLayer {
 #[derive(Debug, Clone)]
 pub struct InboundDeadline<S> {
     inner: S,
+}
+
+impl<S> InboundDeadline<S> {
+    inner_accessors!(S, inner);
 }
 
 impl<S, B> Service<Request<B>> for InboundDeadline<S>

@@ -20,6 +20,7 @@ use tokio::time::{Sleep, sleep};
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::accessors::inner_accessors;
 use crate::call::clock;
 
 /// A layer that reads the first frame of each gRPC response. If that frame is trailers, it adds them to the head.
@@ -102,6 +103,10 @@ impl<S> Layer<S> for PeekTrailersLayer {
 pub struct PeekTrailers<S> {
     inner: S,
     layer: PeekTrailersLayer,
+}
+
+impl<S> PeekTrailers<S> {
+    inner_accessors!(S, inner);
 }
 
 impl<S, Request, B> Service<Request> for PeekTrailers<S>

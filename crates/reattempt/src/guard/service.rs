@@ -13,6 +13,7 @@ use super::future::{ResponseFuture, Waiting};
 use super::pass::Pass;
 use super::protocol::{GuardOutcome, OwnEnd};
 use super::shared::{Shared, now};
+use crate::accessors::inner_accessors;
 use crate::call::clock;
 use crate::call::observe::Event;
 use crate::call::request_terms::Impatient;
@@ -28,7 +29,7 @@ use crate::send::{Sending, send};
 ///
 /// A wait needs a tokio runtime with its time driver on. Without a runtime no call waits.
 pub struct Guarded<S, G, K = Http, M = BoxedError> {
-    inner: S,
+    pub(crate) inner: S,
     shared: Arc<Shared<G, K>>,
     mode: PhantomData<fn() -> M>,
 }
@@ -43,20 +44,7 @@ impl<S, G, K, M> Guarded<S, G, K, M> {
         &self.shared.guard
     }
 
-    /// Returns the inner service.
-    pub fn get_ref(&self) -> &S {
-        &self.inner
-    }
-
-    /// Returns the inner service, to ready it.
-    pub(crate) fn get_mut(&mut self) -> &mut S {
-        &mut self.inner
-    }
-
-    /// Returns the inner service.
-    pub fn into_inner(self) -> S {
-        self.inner
-    }
+    inner_accessors!(S, inner);
 
     /// Sends one request, by a clone of this handle; see [`Retry::send`](crate::Retry::send).
     ///

@@ -10,6 +10,7 @@ use tower_service::Service;
 
 use super::call::{AnswerOf, Call, CallStart, timed_out};
 use super::{HedgePolicy, ResponseFuture};
+use crate::accessors::inner_accessors;
 use crate::call::deadline::Deadline;
 use crate::call::observe::Event;
 use crate::call::options::CallOptions;
@@ -51,15 +52,7 @@ impl<S: Clone, P: Clone> Hedge<S, P> {
 }
 
 impl<S, P> Hedge<S, P> {
-    /// Returns the inner service.
-    pub fn get_ref(&self) -> &S {
-        &self.inner
-    }
-
-    /// Returns the inner service.
-    pub fn into_inner(self) -> S {
-        self.inner
-    }
+    inner_accessors!(S, inner);
 
     /// Returns the policy, to read its budget and its delay.
     pub fn policy(&self) -> &P {

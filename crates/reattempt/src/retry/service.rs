@@ -10,6 +10,7 @@ use tower_service::Service;
 
 use super::ResponseFuture;
 use super::call::{Call, CallStart, Retrying};
+use crate::accessors::inner_accessors;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
@@ -53,15 +54,7 @@ impl<S, P> Retry<S, P> {
         &self.shared.policy
     }
 
-    /// Returns the inner service.
-    pub fn get_ref(&self) -> &S {
-        &self.inner
-    }
-
-    /// Returns the inner service.
-    pub fn into_inner(self) -> S {
-        self.inner
-    }
+    inner_accessors!(S, inner);
 }
 
 impl<S, Req, A, K, D, B, M> Service<Req> for Retry<S, RetryPolicy<K, D, B, M>>

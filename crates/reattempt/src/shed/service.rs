@@ -9,6 +9,7 @@ use reattempt_core::guard::Guard;
 use tower_service::Service;
 
 use super::{Gauge, ResponseFuture, ShedProtocol};
+use crate::accessors::inner_accessors;
 use crate::error_mode::{BoxedError, ErrorMode};
 use crate::guard::Guarded;
 use crate::protocol::{Http, ReadRequest};
@@ -17,6 +18,10 @@ use crate::protocol::{Http, ReadRequest};
 pub struct Shed<S, G, K = Http, M = BoxedError> {
     pub(super) guarded: Guarded<S, G, K, M>,
     pub(super) gauge: Arc<Gauge>,
+}
+
+impl<S, G, K, M> Shed<S, G, K, M> {
+    inner_accessors!(S, guarded.inner);
 }
 
 impl<S, A, G, K, M> Service<Request<A>> for Shed<S, G, K, M>

@@ -6,6 +6,7 @@ use std::time::Duration;
 use reattempt_core::{Budget, Schedule};
 use tower_service::Service;
 
+use crate::accessors::inner_accessors;
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::error_mode::ErrorMode;
@@ -30,10 +31,7 @@ impl<R> Standard<R> {
         Self { client, total_time }
     }
 
-    /// Returns the retried or hedged client.
-    pub fn get_ref(&self) -> &R {
-        &self.client
-    }
+    inner_accessors!(R, client);
 
     /// Sends one request through a clone of this handle; see [`Retry::send`](crate::Retry::send).
     ///

@@ -13,6 +13,7 @@ use tower_service::Service;
 
 use super::span::Span;
 use super::{GrpcMetrics, MeasuredBody};
+use crate::accessors::inner_accessors;
 use crate::error_mode::{ErrorMode, OwnError};
 use crate::grpc::errors::code_of_error;
 
@@ -54,15 +55,7 @@ pub struct Measured<S, M = OwnError> {
 }
 
 impl<S, M> Measured<S, M> {
-    /// Returns the inner service.
-    pub fn get_ref(&self) -> &S {
-        &self.inner
-    }
-
-    /// Returns the inner service.
-    pub fn into_inner(self) -> S {
-        self.inner
-    }
+    inner_accessors!(S, inner);
 }
 
 impl<S, M, B> Service<Request<Body>> for Measured<S, M>

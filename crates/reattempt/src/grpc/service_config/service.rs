@@ -11,6 +11,7 @@ use tower_service::Service;
 
 use super::future::ResponseFuture;
 use super::{Hedges, Retries};
+use crate::accessors::inner_accessors;
 use crate::call::method::MethodOverrides;
 use crate::call::options::CallOptions;
 use crate::error_mode::{Answered, ErrorMode};
@@ -74,15 +75,7 @@ impl<S> Client<S> {
         &self.shared.handle
     }
 
-    /// Returns the inner service.
-    pub fn get_ref(&self) -> &S {
-        self.retry.get_ref()
-    }
-
-    /// Returns the inner service.
-    pub fn into_inner(self) -> S {
-        self.retry.into_inner()
-    }
+    inner_accessors!(S, retry.inner);
 }
 
 impl<S, Req, A, B> Service<Req> for Client<S>
