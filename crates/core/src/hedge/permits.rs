@@ -25,8 +25,8 @@ impl HedgePermits {
         self.call = Account::start(destination, budget);
     }
 
-    /// Asks the budget for a hedge. `failure` is the one that it follows; without one it is sent because no response has
-    /// come yet.
+    /// Asks the budget for a hedge. `failure` is the one that it follows; without one it is sent because no response
+    /// has come yet.
     ///
     /// # Errors
     /// Returns the reason for which there is no hedge if the budget refuses it.

@@ -97,7 +97,7 @@ impl<D: Delays> Progress<D> {
     }
 
     /// Returns the moment after which this call waits for nothing, if there is one.
-    pub(crate) fn end<K: Protocol, T: Schedule, B>(
+    pub(crate) fn time_limit<K: Protocol, T: Schedule, B>(
         &self,
         settings: &Settings<K, T, B>,
         context: &CallContext,

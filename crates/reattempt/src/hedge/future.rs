@@ -96,7 +96,7 @@ where
         this.sleep.set(None);
         M::reset(this.limit.as_mut());
         let result = match this.call {
-            Some(call) => call.end(over, first, cx),
+            Some(call) => call.end_call(over, first, cx),
             None => match over.outcome {
                 Outcome::Of(_, Ok(response)) => Ok(K::answer(response, false)),
                 Outcome::Of(_, Err(error)) => unanswered::<K, _, _, M>(error, None),

@@ -132,7 +132,7 @@ where
                 }
                 match call.settle(&result, interrupted) {
                     ControlFlow::Break(stop) => {
-                        return Poll::Ready(call.end(result, stop));
+                        return Poll::Ready(call.end_call(result, stop));
                     }
                     ControlFlow::Continue((classification, failure)) => {
                         let settled = call.failed(result, classification, failure);

@@ -98,7 +98,7 @@ where
 
     /// Ends the call: cancels the losers, settles with the budget, notifies the observer and makes the report.
     /// `first` is `true` if the first attempt was under way.
-    pub(in crate::hedge) fn end(
+    pub(in crate::hedge) fn end_call(
         &mut self,
         over: OverOf<S, Req, K, M>,
         first: bool,

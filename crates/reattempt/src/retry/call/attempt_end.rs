@@ -90,7 +90,7 @@ where
         }
         let (interrupt, stop) = (M::interrupt()?, StopReason::DeadlineExceeded);
         match self.timed_out(interrupt, TimeLimit::Deadline, since, Instant::now()) {
-            Some(error) => Some(self.end(Err(error), stop)),
+            Some(error) => Some(self.end_call(Err(error), stop)),
             None => self.end_late(PASSED, stop),
         }
     }
@@ -178,7 +178,7 @@ where
                 return answer;
             }
         }
-        self.end(result, stop)
+        self.end_call(result, stop)
     }
 
     /// Decides if a retry follows. From then on nothing but its attempt uses the saved request.

@@ -23,7 +23,7 @@ where
 {
     /// Ends the call with an outcome of the service. Returns the caller's result.
     #[inline(always)]
-    pub(in crate::retry) fn end(
+    pub(in crate::retry) fn end_call(
         &mut self,
         mut result: Result<S::Response, M::Error>,
         stop: StopReason,

@@ -90,7 +90,7 @@ where
             }
         }
         let progress = retrying.progress.as_ref();
-        let end = progress.and_then(|progress| progress.end(settings, &self.context));
+        let end = progress.and_then(|progress| progress.time_limit(settings, &self.context));
         let mut stage = retrying.stage;
         let (due, sent) = (granted.due, stage.as_mut().take_sent());
         *retrying.ready_by = end;
@@ -182,7 +182,7 @@ where
                         },
                         Ok(Err(error)) => {
                             let last = self.last_error().unwrap_or_else(|| M::own(error));
-                            Some(self.end(Err(last), StopReason::NotReady))
+                            Some(self.end_call(Err(last), StopReason::NotReady))
                         }
                         Err(Late) => self.time_up(),
                     }
@@ -303,7 +303,7 @@ where
             self.end_late(&text, stop)
         } else {
             let error = self.late_error(TimeLimit::Deadline, now);
-            error.map(|error| self.end(Err(error), stop))
+            error.map(|error| self.end_call(Err(error), stop))
         };
         if ended.is_none() {
             self.number = number;
@@ -326,7 +326,7 @@ where
             return Some(ended);
         }
         if let Some(error) = self.late_error(limit, now) {
-            return Some(self.end(Err(error), StopReason::NotReady));
+            return Some(self.end_call(Err(error), StopReason::NotReady));
         }
         if M::ANSWERS
             && limit == TimeLimit::Elapsed
@@ -355,7 +355,7 @@ where
     fn lost(&mut self) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
         let stop = StopReason::BodyNotKept;
         let ended = match self.late_error(TimeLimit::Elapsed, Instant::now()) {
-            Some(error) => Some(self.end(Err(error), stop)),
+            Some(error) => Some(self.end_call(Err(error), stop)),
             None => self.end_late("the saved request is lost", stop),
         };
         ended.map_or(Poll::Pending, |ended| Poll::Ready(ControlFlow::Break(ended)))
@@ -363,7 +363,7 @@ where
 }
 
 /// Polls `work`, and a timer for the moment by which it must be done. A timer that runs already is polled first, so
-/// that nothing is sent too late. The moment is forgotten when it has passed: a call that has no other outcome waits on.
+/// that nothing is sent too late. The moment is forgotten when it has passed: a call without another outcome waits on.
 fn poll_by<T>(
     mut sleep: Pin<&mut Option<Sleep>>,
     by: &mut Option<Instant>,
