@@ -13,7 +13,9 @@ use http::{Request, StatusCode};
 use http_body_util::Empty;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use reattempt::guard::{self, BreakerState, CircuitBreaker, GuardLayer, Refused};
+use reattempt::guard::handle::BreakerState;
+use reattempt::guard::handle::CircuitBreakerExt;
+use reattempt::guard::{self, CircuitBreaker, GuardLayer, Refused};
 use reattempt::{RetryLayer, RetryPolicy};
 use tokio::net::TcpListener;
 use tower::{BoxError, ServiceBuilder};
@@ -26,7 +28,7 @@ async fn main() -> Result<(), BoxError> {
     // Open for half a second, so that the example ends soon; the default is 10 s.
     let breaker = CircuitBreaker::rate()
         .consecutive_failures(5)
-        .timeout(Duration::from_millis(500))
+        .open_time(Duration::from_millis(500))
         .on_state_change(|change| {
             println!("  {}: {} -> {}", change.destination, change.from, change.to)
         });
@@ -54,7 +56,7 @@ async fn main() -> Result<(), BoxError> {
     // The breaker opened after five failures in a row, and nothing was sent since.
     assert_eq!(seen.load(Ordering::Relaxed), 5);
     assert!(refusals >= 3);
-    assert_eq!(breaker.state(&server.to_string(), guard::now()), BreakerState::Open);
+    assert_eq!(breaker.state(&server.to_string()), BreakerState::Open);
 
     // The first probe fails, then the server is well.
     let mut response = client.send(get()?).await;

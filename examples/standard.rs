@@ -11,6 +11,7 @@ use http::{Request, StatusCode};
 use http_body_util::Empty;
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
+use reattempt::guard::handle::CircuitBreakerExt;
 use reattempt::guard::{self, Bulkhead, CircuitBreaker, Refused};
 use reattempt::standard::{StandardClient, StandardLayer};
 use reattempt::{ReplayBody, Report, RetryPolicy};
@@ -55,7 +56,7 @@ async fn main() -> Result<(), BoxError> {
     }
     let error = client.send(get("well")?).await.err().ok_or("the breaker is open")?;
     assert!(error.is::<Refused>());
-    println!("the breaker is {}", breaker.state(&server.to_string(), guard::now()));
+    println!("the breaker is {}", breaker.state(&server.to_string()));
     Ok(())
 }
 

@@ -18,7 +18,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use reattempt::error::Answered;
 use reattempt::fallback::{FallbackLayer, FellBack};
-use reattempt::guard::{self, Bulkhead, GuardLayer, Guarded, GuardedBody, Refused};
+use reattempt::guard::handle::UsageExt;
+use reattempt::guard::{Bulkhead, GuardLayer, Guarded, GuardedBody, Refused};
 use reattempt::shed::ShedLayer;
 use reattempt::{Grpc, RetryLayer, RetryPolicy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -72,7 +73,7 @@ impl Server {
     }
 
     fn in_flight(&self) -> u32 {
-        self.bulkhead.usage(&self.address.to_string(), guard::now()).in_flight
+        self.bulkhead.usage(&self.address.to_string()).in_flight
     }
 }
 
@@ -142,7 +143,7 @@ async fn hyper_upgrade_holds_no_place() {
     let response = client.send(request.body(Empty::new()).unwrap()).await.unwrap();
     assert_eq!(response.status(), StatusCode::SWITCHING_PROTOCOLS);
     let mut stream = TokioIo::new(hyper::upgrade::on(response).await.unwrap());
-    assert_eq!(bulkhead.usage(&address.to_string(), guard::now()).in_flight, 0);
+    assert_eq!(bulkhead.usage(&address.to_string()).in_flight, 0);
     stream.write_all(b"line").await.unwrap();
     let mut line = [0; 4];
     timeout(Duration::from_secs(20), stream.read_exact(&mut line)).await.unwrap().unwrap();
@@ -174,7 +175,7 @@ async fn tonic_place_ends_with_the_stream() {
     let guarded: Guarded<Channel, Bulkhead, Grpc, Answered> =
         GuardLayer::grpc(bulkhead.clone()).layer(channel);
     let mut client = HealthClient::new(guarded);
-    let in_flight = || bulkhead.usage("", guard::now()).in_flight;
+    let in_flight = || bulkhead.usage("").in_flight;
 
     let mut stream = client.watch(HealthCheckRequest::default()).await.unwrap().into_inner();
     assert!(stream.message().await.unwrap().is_some());

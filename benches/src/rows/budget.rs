@@ -45,13 +45,13 @@ pub(super) const ROWS: &[Row] = &[
                     black_box(DESTINATION);
                 })
             }),
-            above("ours-full", "bare-named", || credits(full().shared(), false)),
+            above("ours-full", "bare-named", || credits(full().shared(true), false)),
             above("ours-half-full", "bare-named", || {
-                credits(half_full(tiny_ratio().shared()), false)
+                credits(half_full(tiny_ratio().shared(true)), false)
             }),
             above("ours-full-asked", "bare", || credits(full(), true)),
             above("ours-half-full-asked", "bare-named", || {
-                credits(half_full(tiny_ratio().shared()), true)
+                credits(half_full(tiny_ratio().shared(true)), true)
             }),
             above("ours-cautious-half-full", "bare-named", || credits(half_full_cautious(), false)),
             above("ours-half-full-keyed", "bare-named", || credits(half_full(tiny_ratio()), true)),
@@ -86,10 +86,10 @@ pub(super) const ROWS: &[Row] = &[
                     black_box(DESTINATION);
                 })
             }),
-            above("ours", "bare-named", || takes(ratio().shared(), false)),
+            above("ours", "bare-named", || takes(ratio().shared(true), false)),
             // With the success between two failures, without which the third is the last that is granted.
             above("ours-cautious-and-credit", "bare-named", || {
-                let budget = full().shared();
+                let budget = full().shared(true);
                 repeat(move || {
                     drop(retry(black_box(&budget)).expect("a success came before it"));
                     budget.on_success(black_box(DESTINATION), 0);
@@ -147,7 +147,9 @@ pub(super) const ROWS: &[Row] = &[
         contenders: &[
             alone("ours-full", || on_two_threads(full(), credit)),
             alone("ours-cautious-half-full", || on_two_threads(half_full_cautious(), credit)),
-            alone("ours-half-full", || on_two_threads(half_full(tiny_ratio().shared()), credit)),
+            alone("ours-half-full", || {
+                on_two_threads(half_full(tiny_ratio().shared(true)), credit)
+            }),
             alone("ours-64-destinations", || on_two_threads(one_of_64_not_full(), credit)),
             alone("tower", || on_two_threads(TpsBudget::default(), TpsBudget::deposit)),
             alone("tower-bucket", || on_two_threads(Bucket::default(), Bucket::deposit)),
@@ -172,7 +174,7 @@ fn ratio() -> RetryBudget {
 
 /// Creates a budget without doubt, and with so few tokens that no measurement fills it.
 fn half_full_cautious() -> RetryBudget {
-    let budget = RetryBudget::cautious().capacity(1000.0).unwrap().shared();
+    let budget = RetryBudget::cautious().capacity(1000.0).unwrap().shared(true);
     for _ in 0..1200 {
         drop(retry(&budget).expect("a success came before it").spend());
         budget.on_success(DESTINATION, 0);
@@ -191,7 +193,7 @@ fn tiny_ratio() -> RetryBudget {
 
 /// Creates a budget with tokens for more retries than a measurement makes.
 fn plenty() -> RetryBudget {
-    RetryBudget::rate(1_000_000.0, 10_000_000.0).unwrap().shared()
+    RetryBudget::rate(1_000_000.0, 10_000_000.0).unwrap().shared(true)
 }
 
 /// Spends half of the tokens of [`DESTINATION`].

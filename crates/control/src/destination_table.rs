@@ -36,7 +36,6 @@ use arc_swap::ArcSwap;
 #[cfg(not(loom))]
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
-use reattempt_core::ConfigError;
 
 use crate::sync::{Mutex, MutexGuard, Ordering};
 
@@ -59,12 +58,9 @@ const PART: usize = 16;
 /// The references to an idle entry: those of the ring and of its part.
 const IDLE: usize = 2;
 
-/// Returns the bound of a table if it is a legal one.
-pub(crate) fn checked_destinations(most: usize) -> Result<usize, ConfigError> {
-    if (1..=MOST_DESTINATIONS).contains(&most) {
-        return Ok(most);
-    }
-    Err(ConfigError::new("max_destinations", most, "a number from 1 to 65536"))
+/// Returns the legal bound of a table that is next to `most`.
+pub(crate) fn clamped_destinations(most: usize) -> usize {
+    most.clamp(1, MOST_DESTINATIONS)
 }
 
 /// A value that a table can hold for a destination.

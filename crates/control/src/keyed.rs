@@ -57,6 +57,17 @@ pub(crate) enum Hold<E> {
     Nothing,
 }
 
+/// The answer to a newcomer for which the table has no place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PastBound {
+    /// It has no entry.
+    Nothing,
+    /// It uses the entry that all such destinations share.
+    Shared,
+    /// It enters all the same, for a state that the user sets.
+    Enters,
+}
+
 /// The slot of the entry that all destinations share, or those for which there is no place.
 const SHARED: usize = 0;
 /// The slot of the first destination.
@@ -139,11 +150,6 @@ impl<E: Entry> Keyed<E> {
         Some(Found::Kept(Kept { entry: &place.entry, slot: SHARED }))
     }
 
-    /// Returns `true` if a ticket holds the entry of destinations for which there was no place.
-    pub(crate) fn has_no_place(&self, hold: &Hold<E>) -> bool {
-        self.by_destination && matches!(hold, Hold::Kept(SHARED))
-    }
-
     /// Returns the slots of the next destinations: a power of two, or none.
     #[inline]
     fn next_slots(&self) -> &[OnceLock<Place<E>>] {
@@ -162,55 +168,30 @@ impl<E: Entry> Keyed<E> {
 
     /// Uses the entry of `destination`. `act` returns `None` if the entry was retired; a kept one never is.
     ///
-    /// `None`: there is no place for the destination.
+    /// `None`: there is no place for the destination, and `past_bound` has no answer to that.
     #[inline(always)]
     pub(crate) fn with<R>(
         &self,
         destination: &str,
         now: Duration,
+        past_bound: PastBound,
         create: impl Fn(&Arc<str>) -> E,
         act: impl Fn(&Found<'_, E>) -> Option<R>,
     ) -> Option<R> {
         match self.at_hand(destination) {
             Some(kept) => act(&Found::Kept(kept)),
-            None => self.look_up_apart(destination, now, false, create, act),
+            None => self.look_up(destination, now, past_bound, create, act),
         }
-    }
-
-    /// Uses the entry of `destination` for a state that the user sets. There is always a place for it.
-    pub(crate) fn set<R>(
-        &self,
-        destination: &str,
-        now: Duration,
-        create: impl Fn(&Arc<str>) -> E,
-        act: impl Fn(&Found<'_, E>) -> Option<R>,
-    ) -> Option<R> {
-        match self.at_hand(destination) {
-            Some(kept) => act(&Found::Kept(kept)),
-            None => self.look_up_apart(destination, now, true, create, act),
-        }
-    }
-
-    // Not inlined, so that the code for an entry at hand stays small.
-    #[inline(never)]
-    fn look_up_apart<R>(
-        &self,
-        destination: &str,
-        now: Duration,
-        past_bound: bool,
-        create: impl Fn(&Arc<str>) -> E,
-        act: impl Fn(&Found<'_, E>) -> Option<R>,
-    ) -> Option<R> {
-        self.look_up(destination, now, past_bound, create, act)
     }
 
     /// Uses the entry of `destination` in another slot or in the table.
-    #[inline(always)]
-    pub(crate) fn look_up<R>(
+    // Not inlined, so that the code for an entry at hand stays small.
+    #[inline(never)]
+    fn look_up<R>(
         &self,
         destination: &str,
         now: Duration,
-        past_bound: bool,
+        past_bound: PastBound,
         create: impl Fn(&Arc<str>) -> E,
         act: impl Fn(&Found<'_, E>) -> Option<R>,
     ) -> Option<R> {
@@ -228,7 +209,7 @@ impl<E: Entry> Keyed<E> {
         hash: u64,
         destination: &str,
         now: Duration,
-        past_bound: bool,
+        past_bound: PastBound,
         create: impl Fn(&Arc<str>) -> E,
         act: impl Fn(&Found<'_, E>) -> Option<R>,
     ) -> Option<R> {
@@ -237,7 +218,12 @@ impl<E: Entry> Keyed<E> {
         if let Some(done) = found.and_then(|found| act(&found)) {
             return Some(done);
         }
-        act(&self.enter(hash, destination, now, past_bound, &create)?)
+        let enters = matches!(past_bound, PastBound::Enters);
+        match self.enter(hash, destination, now, enters, &create) {
+            Some(found) => act(&found),
+            None if matches!(past_bound, PastBound::Shared) => act(&self.shared()?),
+            None => None,
+        }
     }
 
     /// Finds `destination` a place behind the lock.

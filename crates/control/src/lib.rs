@@ -50,6 +50,7 @@ mod endpoints;
 mod guard;
 mod keyed;
 mod latencies;
+mod millionths;
 mod sync;
 
 pub use bounded_name::bounded_name;

@@ -19,9 +19,9 @@ fn a_known_destination_costs_no_allocation() {
     let failure = Failure::new(FailureKind::Server);
     for budget in [
         RetryBudget::percent(10),
-        RetryBudget::percent(10).shared(),
+        RetryBudget::percent(10).shared(true),
         RetryBudget::cautious(),
-        RetryBudget::cautious().shared(),
+        RetryBudget::cautious().shared(true),
         RetryBudget::aws_quota().capacity(10.0).unwrap(),
     ] {
         let acquire = |now| budget.acquire("api:443", &failure, now);
@@ -58,7 +58,10 @@ fn long_names_take_no_memory() {
             budget.on_failure(&host, &failure, now);
             budget.on_success(&host, 0);
         }
-        assert!(limit.allow(&host, now) && !limit.allow(&host, now), "it has a state of its own");
+        assert!(
+            limit.allow_at(&host, now) && !limit.allow_at(&host, now),
+            "it has a state of its own"
+        );
     }
     assert!(bytes_in_use() - before < 1 << 20, "{}", bytes_in_use() - before);
     assert!(budget.destinations().iter().all(|(name, _)| name.len() == 33));

@@ -4,7 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reattempt::guard::{Admit, Arrival, BodyEnd, End, Guard, Refused};
+use reattempt::guard::Refused;
+use reattempt::guard::contract::{Admit, Arrival, BodyEnd, End, Guard};
 
 use crate::policy::{GuardKind, GuardWord};
 
@@ -28,13 +29,13 @@ impl Guards {
 /// Returns a guard of one state. A setter makes a state of its own.
 fn of_word(word: &GuardWord, seed: u64) -> Arc<dyn AnyGuard> {
     match word.kind.clone() {
-        GuardKind::Breaker(breaker) => Arc::new(breaker.shared().seed(seed)),
-        GuardKind::RateLimit(limit) => Arc::new(limit.shared()),
-        GuardKind::Bulkhead(bulkhead) => Arc::new(bulkhead.shared()),
-        GuardKind::Aimd(limit) => Arc::new(limit.shared()),
-        GuardKind::Vegas(limit) => Arc::new(limit.shared()),
-        GuardKind::Gradient2(limit) => Arc::new(limit.shared()),
-        GuardKind::Throttle(throttle) => Arc::new(throttle.shared().seed(seed)),
+        GuardKind::Breaker(breaker) => Arc::new(breaker.shared(true).seed(seed)),
+        GuardKind::RateLimit(limit) => Arc::new(limit.shared(true)),
+        GuardKind::Bulkhead(bulkhead) => Arc::new(bulkhead.shared(true)),
+        GuardKind::Aimd(limit) => Arc::new(limit.shared(true)),
+        GuardKind::Vegas(limit) => Arc::new(limit.shared(true)),
+        GuardKind::Gradient2(limit) => Arc::new(limit.shared(true)),
+        GuardKind::Throttle(throttle) => Arc::new(throttle.shared(true).seed(seed)),
     }
 }
 

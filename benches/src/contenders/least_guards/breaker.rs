@@ -4,7 +4,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use reattempt::guard::{Admit, Arrival, End, Guard, GuardKind, Health, Reason, Refused};
+use reattempt::guard::contract::{Admit, Arrival, End, Guard, GuardKind, Health};
+use reattempt::guard::{Reason, Refused};
 
 use super::{SECOND, lock, nanos};
 
@@ -162,7 +163,7 @@ impl Guard for LeastBreaker {
                 Err(seen) => word = seen,
             }
         }
-        let refused = |reason| Refused::new(GuardKind::CircuitBreaker, reason);
+        let refused = |reason| Refused::new(GuardKind::CIRCUIT_BREAKER, reason);
         let wait = self.gate.load(Ordering::Acquire).saturating_sub(now);
         if wait > 0 {
             return Admit::Refused(refused(Reason::Open).after(Duration::from_nanos(wait)));

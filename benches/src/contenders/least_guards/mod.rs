@@ -9,7 +9,8 @@ mod places;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reattempt::guard::{Admit, Arrival, End, Guard, GuardKind, Health, Reason, Refused};
+use reattempt::guard::contract::{Admit, Arrival, End, Guard, GuardKind, Health};
+use reattempt::guard::{Reason, Refused};
 
 pub(crate) use breaker::LeastBreaker;
 pub(crate) use places::{LeastAdaptive, LeastBulkhead};
@@ -157,7 +158,7 @@ impl Guard for LeastThrottle {
         requests.bucket(age).0 += 1;
         if is_refused {
             requests.refuse(age);
-            return Admit::Refused(Refused::new(GuardKind::Throttle, Reason::Shed));
+            return Admit::Refused(Refused::new(GuardKind::THROTTLE, Reason::Shed));
         }
         Admit::Admitted(age)
     }

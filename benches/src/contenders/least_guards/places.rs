@@ -4,7 +4,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use reattempt::guard::{Admit, Arrival, End, Guard, GuardKind, Health, Reason, Refused};
+use reattempt::guard::contract::{Admit, Arrival, End, Guard, GuardKind, Health};
+use reattempt::guard::{Reason, Refused};
 
 use super::{SECOND, lock, nanos};
 
@@ -46,7 +47,7 @@ impl Guard for LeastBulkhead {
     fn admit(&self, _: &Arrival<'_>) -> Admit<()> {
         match self.take() {
             Some(_) => Admit::Admitted(()),
-            None => Admit::Refused(Refused::new(GuardKind::Bulkhead, Reason::Full)),
+            None => Admit::Refused(Refused::new(GuardKind::BULKHEAD, Reason::Full)),
         }
     }
 
@@ -144,7 +145,7 @@ impl Guard for LeastAdaptive {
     fn admit(&self, _: &Arrival<'_>) -> Admit<u32> {
         match self.places.take() {
             Some(in_flight) => Admit::Admitted(in_flight),
-            None => Admit::Refused(Refused::new(GuardKind::AdaptiveLimit, Reason::Full)),
+            None => Admit::Refused(Refused::new(GuardKind::ADAPTIVE_LIMIT, Reason::Full)),
         }
     }
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use reattempt::Deadline;
+use reattempt::guard::contract::{Admit, Arrival, BodyEnd, End, Guard, Health};
 use reattempt::guard::{
-    AdaptiveLimit, Admit, Arrival, BodyEnd, Bulkhead, CircuitBreaker, End, Guard, GuardLayer,
-    Health, Limit, RateLimit, Throttle,
+    AdaptiveLimit, Bulkhead, CircuitBreaker, GuardLayer, Limit, RateLimit, Throttle,
 };
 use reattempt::standard::StandardLayer;
 use tokio::runtime::{Builder, Runtime};
@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         counted: true,
         timed: false,
         contenders: &[
-            alone("bare", || allows(limit().shared())),
+            alone("bare", || allows(limit().shared(true))),
             above("ours", "bare", || allows(limit())),
             above("ours-among-64", "bare", allows_by_turns),
         ],
@@ -56,8 +56,8 @@ pub(super) const ROWS: &[Row] = &[
         timed: false,
         contenders: &[
             alone("bare", bare),
-            above("ours", "bare", || served(CircuitBreaker::rate().shared())),
-            above("ours-counting", "bare", || served(CircuitBreaker::counting().shared())),
+            above("ours", "bare", || served(CircuitBreaker::rate().shared(true))),
+            above("ours-counting", "bare", || served(CircuitBreaker::counting().shared(true))),
             above("least", "bare", || served(LeastBreaker::new())),
             #[cfg(feature = "peers")]
             above("recloser", "bare", || peers::by_recloser(peers::recloser())),
@@ -89,8 +89,8 @@ pub(super) const ROWS: &[Row] = &[
         timed: false,
         contenders: &[
             alone("bare", bare),
-            above("ours", "bare", || allows(limit().shared())),
-            above("ours-guard", "bare", || served(limit().shared())),
+            above("ours", "bare", || allows(limit().shared(true))),
+            above("ours-guard", "bare", || served(limit().shared(true))),
             above("least", "bare", least_limit),
             #[cfg(feature = "peers")]
             above("governor", "bare", peers::by_governor),
@@ -104,8 +104,10 @@ pub(super) const ROWS: &[Row] = &[
         timed: false,
         contenders: &[
             alone("bare", bare),
-            above("ours", "bare", || served(Bulkhead::default().shared().release_at_head())),
-            above("ours-to-the-end", "bare", || served(Bulkhead::default().shared())),
+            above("ours", "bare", || {
+                served(Bulkhead::default().shared(true).release_at_head(true))
+            }),
+            above("ours-to-the-end", "bare", || served(Bulkhead::default().shared(true))),
             above("least", "bare", || served(LeastBulkhead::new(64))),
         ],
     },
@@ -117,7 +119,9 @@ pub(super) const ROWS: &[Row] = &[
         timed: false,
         contenders: &[
             alone("bare", bare),
-            above("ours", "bare", || served(AdaptiveLimit::vegas().shared().release_at_head())),
+            above("ours", "bare", || {
+                served(AdaptiveLimit::vegas().shared(true).release_at_head(true))
+            }),
             above("least", "bare", || served(LeastAdaptive::new())),
         ],
     },
@@ -129,7 +133,7 @@ pub(super) const ROWS: &[Row] = &[
         timed: false,
         contenders: &[
             alone("bare", bare),
-            above("ours", "bare", || served(Throttle::new().shared())),
+            above("ours", "bare", || served(Throttle::new().shared(true))),
             above("least", "bare", || served(LeastThrottle::new())),
         ],
     },
@@ -222,9 +226,9 @@ pub(super) const ROWS: &[Row] = &[
         counted: false,
         timed: true,
         contenders: &[
-            alone("ours", || peers::on_two_threads(CircuitBreaker::rate().shared(), serve)),
+            alone("ours", || peers::on_two_threads(CircuitBreaker::rate().shared(true), serve)),
             alone("ours-counting", || {
-                peers::on_two_threads(CircuitBreaker::counting().shared(), serve)
+                peers::on_two_threads(CircuitBreaker::counting().shared(true), serve)
             }),
             alone("recloser", || peers::on_two_threads(peers::recloser(), peers::call_recloser)),
             alone("failsafe", || peers::on_two_threads(peers::failsafe(), peers::call_failsafe)),
@@ -244,9 +248,9 @@ fn limit() -> RateLimit {
 }
 
 fn open() -> CircuitBreaker {
-    let breaker = CircuitBreaker::rate().consecutive_failures(5).shared();
-    breaker.isolate(DESTINATION, NOW);
-    breaker.close(DESTINATION, NOW);
+    let breaker = CircuitBreaker::rate().consecutive_failures(5).shared(true);
+    breaker.isolate_at(DESTINATION, NOW);
+    breaker.close_at(DESTINATION, NOW);
     opened(breaker, 5)
 }
 
@@ -272,7 +276,7 @@ fn bare() -> Work {
 }
 
 fn allows(limit: RateLimit) -> Work {
-    repeat(move || assert!(limit.allow(black_box(DESTINATION), NOW)))
+    repeat(move || assert!(limit.allow_at(black_box(DESTINATION), NOW)))
 }
 
 fn least_limit() -> Work {
@@ -287,14 +291,14 @@ fn allows_by_turns() -> Work {
     let limits: Vec<RateLimit> = iter::repeat_with(limit).take(TABLES).collect();
     for limit in &limits {
         for name in &names {
-            limit.allow(name, NOW);
+            limit.allow_at(name, NOW);
         }
     }
     let mut turn = 0;
     Box::new(move |operations| {
         for _ in 0..operations {
             let (limit, name) = (&limits[turn / NAMES % TABLES], &names[turn % NAMES]);
-            assert!(limit.allow(black_box(name), NOW));
+            assert!(limit.allow_at(black_box(name), NOW));
             turn += 1;
         }
     })

@@ -17,7 +17,7 @@ use failsafe::failure_policy::{
 use failsafe::{Config, StateMachine};
 use governor::{Quota, RateLimiter};
 use http::{Request, Response};
-use reattempt::guard::{Admit, Arrival, End, Guard, Health};
+use reattempt::guard::contract::{Admit, Arrival, End, Guard, Health};
 use recloser::Recloser;
 use seatbelt::breaker::Breaker;
 use seatbelt::{RecoveryInfo, ResilienceContext};

@@ -19,7 +19,7 @@ use super::destination_bucket::DestinationBucket;
 use super::not_full::{NotFull, Slot};
 use super::store::{Balance, Store};
 use crate::bounded_name::bounded_name;
-use crate::keyed::{Found, Keyed};
+use crate::keyed::{Found, Keyed, PastBound};
 use crate::sync::{AtomicU64, Ordering};
 
 /// The least time in seconds between two searches for buckets that time has filled up.
@@ -50,8 +50,7 @@ impl<B: DestinationBucket> Store for Destinations<B> {
             Take::Refused => Some(None),
             Take::Retired => None,
         };
-        let recorded = self.buckets.with(destination, now, create, record);
-        recorded.unwrap_or_else(|| record(&self.buckets.shared()?).flatten())
+        self.buckets.with(destination, now, PastBound::Shared, create, record).flatten()
     }
 
     /// Credits the bucket of `destination`. A destination without a bucket of its own uses the shared one.

@@ -280,23 +280,20 @@ impl RetryBudget {
         self.state.settings.min_per_second(per_second).map(Self::build)
     }
 
-    /// Uses one bucket for all destinations. Returns a new budget with a full bucket.
+    /// Uses one bucket for all destinations if `on`. Returns a new budget with full buckets. Default: a bucket for each.
     ///
     /// Only for clients of a single service, because one bad host spends the tokens of all. A later
     /// [`max_destinations`](Self::max_destinations) undoes it.
     #[must_use = "the setting is in the budget that is returned"]
-    pub fn shared(self) -> Self {
-        Self::build(self.state.settings.shared())
+    pub fn shared(self, on: bool) -> Self {
+        Self::build(self.state.settings.shared(on))
     }
 
     /// Uses a bucket for each destination, and at most this many. Returns a new budget with full buckets. Default 1024,
-    /// which take some hundred kilobytes.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error unless `most` is from 1 to 65536.
-    pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
-        self.state.settings.max_destinations(most).map(Self::build)
+    /// which take some hundred kilobytes. The number is clamped to 1 to 65536.
+    #[must_use = "the setting is in the budget that is returned"]
+    pub fn max_destinations(self, most: usize) -> Self {
+        Self::build(self.state.settings.max_destinations(most))
     }
 
     /// Returns the tokens of `destination` after its last retry or success; infinite for an unlimited budget.

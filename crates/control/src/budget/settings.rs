@@ -8,7 +8,7 @@ use reattempt_core::{ConfigError, Recommended, Warning};
 
 use super::bucket::{MOST_TOKENS, Rule, TOKEN};
 use super::cautious::{self, Caution};
-use crate::destination_table::{DEFAULT_DESTINATIONS, checked_destinations};
+use crate::destination_table::{DEFAULT_DESTINATIONS, clamped_destinations};
 
 /// The share of the normal traffic that may be retried, in the budgets that are made for a traffic.
 const RATIO: f64 = 0.1;
@@ -168,12 +168,13 @@ impl Settings {
         Err(ConfigError::new("min_per_second", per_second, unset))
     }
 
-    pub(crate) fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
-        Ok(Self { max_destinations: Some(checked_destinations(most)?), ..self })
+    pub(crate) fn max_destinations(self, most: usize) -> Self {
+        Self { max_destinations: Some(clamped_destinations(most)), ..self }
     }
 
-    pub(crate) fn shared(self) -> Self {
-        Self { max_destinations: None, ..self }
+    pub(crate) fn shared(self, on: bool) -> Self {
+        let most = self.max_destinations.unwrap_or(DEFAULT_DESTINATIONS);
+        Self { max_destinations: (!on).then_some(most), ..self }
     }
 }
 

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Refused, Resume};
-use reattempt_core::{ConfigError, Warning};
+use reattempt_core::Warning;
+use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Refused, Resume};
 
 use super::line::Patience;
+use super::per_destination::{PerDestination, State, guard};
 use super::places::{Pass, Places, Rule, Usage};
-use crate::destination_table::{DEFAULT_DESTINATIONS, Entry, checked_destinations};
-use crate::keyed::{Hold, Keyed};
+use crate::destination_table::Entry;
 
 /// A limit on calls in flight for each destination.
 ///
@@ -36,7 +35,7 @@ use crate::keyed::{Hold, Keyed};
 ///   place goes on.
 /// - If the [table](Self::max_destinations) is full, a destination without a call in flight leaves for a newcomer, and
 ///   nothing is lost. If each that is looked at has one, calls to the newcomer are admitted without a limit.
-/// - A body that is not read holds its place. [`usage`](Self::usage) has the number of bodies that have not ended and
+/// - A body that is not read holds its place. [`usage_at`](Self::usage_at) has the number of bodies that have not ended and
 ///   the age of the oldest.
 ///
 /// ```
@@ -55,99 +54,38 @@ use crate::keyed::{Hold, Keyed};
 /// ```
 #[derive(Clone)]
 #[must_use = "a setter returns a new bulkhead"]
-pub struct Bulkhead {
-    rules: Arc<ArcSwap<Rules>>,
-    places: Arc<Keyed<Places>>,
-}
+pub struct Bulkhead(PerDestination<Places>);
 
-#[derive(Debug, Clone, Copy)]
-struct Rules {
-    rule: Rule,
-    max_destinations: Option<usize>,
-}
-
-/// The proof that a bulkhead admitted a call or has it in line.
-pub struct BulkheadTicket {
-    places: Hold<Places>,
-    pass: Pass,
+guard! {
+    Bulkhead, BulkheadTicket, Places,
+    memory: "0.5 MB",
+    replaced: "Calls beyond a lower limit finish; a higher one admits calls that wait.",
 }
 
 /// A setter returns a new bulkhead, whose state is its own.
 impl Bulkhead {
     /// Creates a bulkhead of this many places, in which no call waits.
     pub fn new(limit: u32) -> Self {
-        let kind = GuardKind::Bulkhead;
-        let rule = Rule { limit, patience: Patience::NONE, hold: true, kind };
-        Self::build(Rules { rule, max_destinations: Some(DEFAULT_DESTINATIONS) })
+        let kind = GuardKind::BULKHEAD;
+        Self(PerDestination::new(Rule { limit, patience: Patience::NONE, hold: true, kind }))
     }
 
     /// Sets how many calls may wait for one destination, and for how long. Default: none, because before a slow
     /// server a line only delays the refusal.
     pub fn queue(self, calls: usize, time: Duration) -> Self {
-        self.set(|rules| rules.rule.patience = Patience { calls, time })
+        Self(self.0.changed(|rule| rule.patience = Patience { calls, time }))
     }
 
-    /// Frees the place at the response head. Default: at the end of the body.
+    /// Frees the place at the response head if `on`. Default: at the end of the body.
     ///
     /// The head of a gRPC response does not end its call, so such a place is held until the trailers.
-    pub fn release_at_head(self) -> Self {
-        self.set(|rules| rules.rule.hold = false)
-    }
-
-    /// Sets the most destinations with places of their own. Default: 1024, which take 0.5 MB.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error unless `most` is a number from 1 to 65536.
-    pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
-        let most = checked_destinations(most)?;
-        Ok(self.set(|rules| rules.max_destinations = Some(most)))
-    }
-
-    /// Keeps one set of places for all destinations. Use it for a bound on the whole client.
-    pub fn shared(self) -> Self {
-        self.set(|rules| rules.max_destinations = None)
+    pub fn release_at_head(self, on: bool) -> Self {
+        Self(self.0.changed(|rule| rule.hold = !on))
     }
 
     /// Returns the use of the places for `destination` at `now`.
-    pub fn usage(&self, destination: &str, now: Duration) -> Usage {
-        match self.places.get(destination) {
-            Some(places) => places.usage(now),
-            None => Places::new(&self.rules.load().rule).usage(now),
-        }
-    }
-
-    /// Adopts the settings of another bulkhead, except `max_destinations`, and keeps the state.
-    ///
-    /// Calls beyond a lower limit finish; a higher one admits calls that wait.
-    pub fn replace_settings(&self, with: &Self) {
-        let max_destinations = self.rules.load().max_destinations;
-        let rules = Arc::new(Rules { max_destinations, ..**with.rules.load() });
-        let replace = || self.rules.store(Arc::clone(&rules));
-        self.places.adopt(replace, |places| {
-            places.adopt(&rules.rule);
-            places.set_limit(rules.rule.limit);
-        });
-        // Outside the table's lock, because calls that wait are woken.
-        self.places.all().iter().for_each(|places| places.fill());
-    }
-
-    /// Returns a warning if no call can pass: a limit of 0.
-    pub fn validate(&self) -> Vec<Warning> {
-        let limit = self.rules.load().rule.limit;
-        let none = (limit == 0).then(|| Warning::new("limit", limit, "at least 1, usually 64"));
-        none.into_iter().collect()
-    }
-
-    fn set(&self, change: impl FnOnce(&mut Rules)) -> Self {
-        let mut rules = **self.rules.load();
-        change(&mut rules);
-        Self::build(rules)
-    }
-
-    fn build(rules: Rules) -> Self {
-        let places = Keyed::new(rules.max_destinations, Places::new(&rules.rule));
-        Self { rules: Arc::new(ArcSwap::from_pointee(rules)), places: Arc::new(places) }
+    pub fn usage_at(&self, destination: &str, now: Duration) -> Usage {
+        self.0.read(destination, |places| places.usage(now))
     }
 }
 
@@ -165,74 +103,65 @@ impl Entry for Places {
     }
 }
 
-impl Guard for Bulkhead {
-    type Ticket = BulkheadTicket;
+impl State for Places {
+    type Settings = Rule;
+    type Note = Pass;
+    type Shown = Usage;
 
-    #[inline(always)]
-    fn admit(&self, arrival: &Arrival<'_>) -> Admit<BulkheadTicket> {
-        let create = |_: &Arc<str>| Places::new(&self.rules.load().rule);
-        let admitted = self.places.with(arrival.destination, arrival.now, create, |places| {
-            let admitted = places.admit(arrival)?;
-            Some(admitted.map(|pass| BulkheadTicket { places: places.hold(), pass }))
-        });
-        admitted.unwrap_or_else(|| {
-            let pass = Pass::Held { in_flight: 0 };
-            Admit::Admitted(BulkheadTicket { places: Hold::Nothing, pass })
-        })
+    const UNCOUNTED: Pass = Pass::Held { in_flight: 0 };
+    const LISTED: &'static str = "in_use";
+
+    fn new(rule: &Rule, _: &Arc<str>) -> Self {
+        Self::new(rule)
     }
 
     #[inline(always)]
-    fn end(&self, ticket: BulkheadTicket, end: &End, now: Duration) -> Option<BulkheadTicket> {
-        let pass = self.places.held(&ticket.places)?.end(ticket.pass, end, now)?;
-        Some(BulkheadTicket { pass, ..ticket })
+    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
+        self.admit(arrival)
+    }
+
+    #[inline(always)]
+    fn record_end(&self, pass: Pass, end: &End, now: Duration) -> Option<Pass> {
+        self.end_call(pass, end, now)
     }
 
     /// The moment of the head is noted if the place is held past it.
-    #[inline]
-    fn times_success(&self, ticket: &BulkheadTicket) -> bool {
-        self.places.held(&ticket.places).is_some_and(Places::holds)
+    const TIMES_SUCCESS: Option<bool> = None;
+
+    #[inline(always)]
+    fn times_success(&self, _: &Pass) -> bool {
+        self.holds()
     }
 
-    fn resume(&self, ticket: &mut BulkheadTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        let Some(places) = self.places.held(&ticket.places) else { return Resume::Admitted };
-        places.resume(&mut ticket.pass, arrival, waker)
+    fn resume(&self, pass: &mut Pass, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        self.resume(pass, arrival, waker)
     }
 
-    /// The place is kept.
-    fn renew(&self, ticket: BulkheadTicket, _: &Arrival<'_>) -> Result<BulkheadTicket, Refused> {
-        Ok(ticket)
+    fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        self.would_admit(arrival)
     }
 
-    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
-        match self.places.get(arrival.destination) {
-            Some(places) => places.check(arrival),
-            None => Places::new(&self.rules.load().rule).check(arrival),
-        }
+    fn adopt(&self, rule: &Rule) {
+        self.adopt(rule);
+        self.set_limit(rule.limit);
     }
 
-    fn validate(&self) -> Vec<Warning> {
-        Self::validate(self)
+    fn wake_waiting(&self) {
+        self.fill();
     }
-}
 
-/// The settings, and the destinations with calls in flight. Ages of bodies are in [`Bulkhead::usage`].
-impl fmt::Debug for Bulkhead {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rules = self.rules.load();
-        let (in_use, more) = self.places.listed(Places::in_use);
-        f.debug_struct("Bulkhead")
-            .field("limit", &rules.rule.limit)
-            .field("queue", &rules.rule.patience)
-            .field("hold", &rules.rule.hold)
-            .field("destinations", &self.places.len())
-            .field("in_use", &in_use)
-            .field("more", &more)
-            .finish_non_exhaustive()
+    fn validate(rule: &Rule) -> Vec<Warning> {
+        let limit = rule.limit;
+        let none = (limit == 0).then(|| Warning::new("limit", limit, "at least 1, usually 64"));
+        none.into_iter().collect()
     }
-}
 
-impl fmt::Debug for BulkheadTicket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BulkheadTicket").field("pass", &self.pass).finish_non_exhaustive()
+    fn show_settings(rule: &Rule, f: &mut fmt::DebugStruct<'_, '_>) {
+        f.field("limit", &rule.limit).field("queue", &rule.patience).field("hold", &rule.hold);
+    }
+
+    /// The destinations with calls in flight. Ages of bodies are in [`Bulkhead::usage_at`].
+    fn shown(&self) -> Option<Usage> {
+        self.in_use()
     }
 }

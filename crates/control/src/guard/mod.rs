@@ -6,6 +6,7 @@ mod breaker;
 mod bulkhead;
 mod heads;
 mod line;
+mod per_destination;
 mod places;
 mod rate_limit;
 mod send_rate;

@@ -198,7 +198,7 @@ impl Places {
 
     /// Ends a call. Returns what is held until the response body ends.
     #[inline]
-    pub(crate) fn end(&self, pass: Pass, end: &End, now: Duration) -> Option<Pass> {
+    pub(crate) fn end_call(&self, pass: Pass, end: &End, now: Duration) -> Option<Pass> {
         let holds = || matches!(end, End::Judged { .. }) && self.holds();
         match pass {
             Pass::Held { .. } if !holds() => {
@@ -344,7 +344,7 @@ impl Places {
     }
 
     /// Returns the decision that [`admit`](Self::admit) would make.
-    pub(crate) fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+    pub(crate) fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         let word = self.word.load(Ordering::Relaxed);
         if word < u64::from(self.limit()) || word & RETIRED != 0 {
             return Ok(());

@@ -45,7 +45,7 @@ pub struct Advice {
 /// let now = Duration::from_millis(500);
 /// load.ended(now);
 /// // One call ended in half a second, and two were refused: in a second, two more will have ended.
-/// let full = Refused::new(GuardKind::Bulkhead, Reason::Full);
+/// let full = Refused::new(GuardKind::BULKHEAD, Reason::Full);
 /// load.advise(&full, now, &mut Lowest);
 /// assert_eq!(load.advise(&full, now, &mut Lowest).after, Duration::from_secs(1));
 /// ```

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use reattempt_core::ConfigError;
 
+use crate::millionths::{MILLION, millionths};
+
 /// Buckets in each power of two, and how many of its bits tell them apart.
 const STEPS: usize = 16;
 const STEP_BITS: u32 = 4;
@@ -23,13 +25,12 @@ const WEIGHT: u32 = 256;
 /// The samples from one estimate of the quantile to the next.
 const EVERY: u32 = 16;
 /// The fewest samples of an estimate, and the fewest of them that lie beyond the quantile.
-const LEAST_SAMPLES: u32 = 100;
-const LEAST_BEYOND: u32 = 10;
+const LEAST_SAMPLES: u64 = 100;
+const LEAST_BEYOND: u64 = 10;
 /// The length of a window, as a multiple of the warm-up.
 const WINDOW: u32 = 10;
 /// No quantile yet.
 const UNKNOWN: u64 = u64::MAX;
-const MILLION: u32 = 1_000_000;
 
 /// A running quantile of latencies, shared by all calls of a client.
 ///
@@ -50,7 +51,7 @@ const MILLION: u32 = 1_000_000;
 /// ```
 pub struct Latencies {
     /// The share of latencies below the quantile, in millionths.
-    below: u32,
+    below: u64,
     /// The samples before there is a quantile.
     warm_up: u32,
     /// In microseconds.
@@ -76,7 +77,7 @@ impl Latencies {
         if !(0.5..=0.9999).contains(&quantile) {
             return Err(ConfigError::new("delay_quantile", quantile, "from 0.5 to 0.9999"));
         }
-        Ok(Self::of_millionths(millionths(quantile)))
+        Ok(Self::of_millionths(millionths(quantile, 0.5, 0.9999)))
     }
 
     /// Creates the running 95th percentile: one call in twenty takes longer.
@@ -84,9 +85,10 @@ impl Latencies {
         Self::of_millionths(950_000)
     }
 
-    fn of_millionths(below: u32) -> Self {
+    fn of_millionths(below: u64) -> Self {
         let beyond = MILLION - below;
         let warm_up = (LEAST_BEYOND * MILLION).div_ceil(beyond).max(LEAST_SAMPLES);
+        let warm_up = u32::try_from(warm_up).unwrap_or(u32::MAX);
         let weights = vec![0; BUCKETS].into_boxed_slice();
         Self {
             below,
@@ -137,9 +139,9 @@ impl Latencies {
 
 impl Histogram {
     /// Returns the upper end of the bucket in which the quantile lies, in microseconds.
-    fn quantile(&self, below: u32) -> u64 {
+    fn quantile(&self, below: u64) -> u64 {
         let total: u64 = self.weights.iter().map(|weight| u64::from(*weight)).sum();
-        let rank = (total * u64::from(below)).div_ceil(u64::from(MILLION));
+        let rank = (total * below).div_ceil(MILLION);
         let mut passed = 0;
         for (bucket, weight) in self.weights.iter().enumerate() {
             passed += u64::from(*weight);
@@ -166,16 +168,6 @@ fn upper_end(bucket: usize) -> u64 {
     let power = (bucket / STEPS).saturating_sub(1);
     let step = u64::try_from(bucket - power * STEPS).unwrap_or(0);
     (step + 1) << power
-}
-
-/// Converts a share from 0.5 to 0.9999 to millionths.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "it was found to lie in between"
-)]
-fn millionths(share: f64) -> u32 {
-    (share * f64::from(MILLION)).round() as u32
 }
 
 impl fmt::Debug for Latencies {

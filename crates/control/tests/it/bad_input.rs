@@ -14,8 +14,8 @@ use super::guards::{HOST, NOW, SECOND, admit, at, reason, wait};
 // G-20
 #[test]
 fn many_destinations_stay_bounded() {
-    let breaker = CircuitBreaker::rate().consecutive_failures(5).max_destinations(64).unwrap();
-    let limit = RateLimit::new(Limit::per_second(1), u32::MAX).max_destinations(64).unwrap();
+    let breaker = CircuitBreaker::rate().consecutive_failures(5).max_destinations(64);
+    let limit = RateLimit::new(Limit::per_second(1), u32::MAX).max_destinations(64);
     let both = (breaker.clone(), limit.clone());
     let mut host = String::new();
     for number in 0..100_000_u64 {
@@ -47,10 +47,10 @@ fn many_destinations_have_own_states() {
         })
         .collect();
     for (number, (host, ticket)) in tickets.into_iter().enumerate() {
-        let next = hosts.get(number + 1).map(|next| bulkhead.usage(next, NOW).in_flight);
+        let next = hosts.get(number + 1).map(|next| bulkhead.usage_at(next, NOW).in_flight);
         assert!(matches!(bulkhead.admit(&Arrival::new(host, NOW)), Admit::Refused(_)));
         bulkhead.end(ticket, &End::Unsent, NOW);
-        assert_eq!(bulkhead.usage(host, NOW).in_flight, 0, "{host}");
+        assert_eq!(bulkhead.usage_at(host, NOW).in_flight, 0, "{host}");
         assert!(next.is_none_or(|in_flight| in_flight == 1), "the place after {host}");
     }
     assert!(format!("{bulkhead:?}").contains("destinations: 200"));
@@ -64,14 +64,14 @@ fn predicates_may_use_the_breaker() {
     let (excluding, judging) = (Arc::clone(&slot), Arc::clone(&slot));
     let breaker = CircuitBreaker::rate()
         .consecutive_failures(5)
-        .is_excluded(move |_| excluding.get().unwrap().counts(HOST).requests == 0)
-        .is_successful(move |_| judging.get().unwrap().counts(HOST).total_successes == 0);
+        .is_excluded(move |_| excluding.get().unwrap().counts_at(HOST, NOW).requests == 0)
+        .is_successful(move |_| judging.get().unwrap().counts_at(HOST, NOW).total_successes == 0);
     slot.set(breaker.clone()).unwrap();
     for _ in 0..2 {
         let ticket = admit(&breaker, NOW).unwrap();
         breaker.end(ticket, &End::judged(Health::Served, SECOND), NOW);
     }
-    let counts = breaker.counts(HOST);
+    let counts = breaker.counts_at(HOST, NOW);
     assert_eq!((counts.total_successes, counts.total_failures), (1, 1));
 }
 
@@ -82,7 +82,7 @@ fn a_waker_may_use_the_bulkhead() {
     struct Asking(Bulkhead);
     impl Wake for Asking {
         fn wake(self: Arc<Self>) {
-            assert_eq!(self.0.usage(HOST, NOW).in_flight, 1);
+            assert_eq!(self.0.usage_at(HOST, NOW).in_flight, 1);
             assert_eq!(reason(admit(&self.0, NOW)), Reason::Full);
         }
     }
@@ -110,7 +110,7 @@ fn bulkhead_time_goes_back_or_stands() {
         assert_eq!(waiting.poll(now), super::guards::waits_until(at(1000)));
     }
     let held = bulkhead.end(held, &End::judged(Health::Served, SECOND), NOW).unwrap();
-    let usage = bulkhead.usage(HOST, NOW - SECOND);
+    let usage = bulkhead.usage_at(HOST, NOW - SECOND);
     assert_eq!(usage.oldest_past_head.map(|age| age.is_zero()), Some(true));
     assert!(bulkhead.end(held, &End::Over(BodyEnd::Dropped), NOW - SECOND).is_none());
     drop(waiting.admitted(NOW - SECOND));

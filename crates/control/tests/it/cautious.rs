@@ -35,7 +35,7 @@ fn names(budget: &RetryBudget) -> Vec<String> {
 
 #[test]
 fn an_outage_is_sent_three_retries() {
-    for budget in [RetryBudget::cautious(), RetryBudget::cautious().shared()] {
+    for budget in [RetryBudget::cautious(), RetryBudget::cautious().shared(true)] {
         assert_eq!(outage(&budget, "a", 1000, START), 3);
         assert_eq!((budget.balance("a"), budget.refusals()), (7.0, 997));
         // Of a thousand failures 128 are counted: 63 successes leave a doubt of 2.
@@ -93,7 +93,7 @@ fn one_bad_destination_closes_itself_alone() {
 /// Successes refilled the tokens, but not yet the trust: time must still be able to.
 #[test]
 fn doubt_with_all_tokens_ends_in_quiet() {
-    let budget = RetryBudget::cautious().max_destinations(1).unwrap();
+    let budget = RetryBudget::cautious().max_destinations(1);
     outage(&budget, "a", 1000, START);
     succeed(&budget, "a", 20);
     assert_eq!((budget.balance("a"), budget.is_full()), (10.0, false));
@@ -109,7 +109,7 @@ fn doubt_with_all_tokens_ends_in_quiet() {
 // trap 15, trap 52
 #[test]
 fn a_dead_host_leaves_its_place() {
-    let budget = RetryBudget::cautious().max_destinations(1).unwrap();
+    let budget = RetryBudget::cautious().max_destinations(1);
     budget.on_failure("dead", &SERVER, START);
     assert_eq!((names(&budget), budget.is_full()), (vec!["dead".to_owned()], false));
     let under_way = retry(&budget, "dead", START).unwrap().spend();
@@ -202,7 +202,7 @@ fn partial_failures_keep_the_bucket_open() {
 
 #[test]
 fn two_hundred_threads_keep_both_bounds() {
-    for budget in [RetryBudget::cautious(), RetryBudget::cautious().shared()] {
+    for budget in [RetryBudget::cautious(), RetryBudget::cautious().shared(true)] {
         let (start, destination) = (Barrier::new(200), "a");
         let (sent, earned): (u32, u32) = thread::scope(|scope| {
             let work = |thread: u32| {
@@ -324,7 +324,7 @@ proptest! {
     #[test]
     fn the_rule_and_both_bounds_hold(shared in any::<bool>(), steps in steps()) {
         let budget = RetryBudget::cautious();
-        let budget = if shared { budget.shared() } else { budget };
+        let budget = if shared { budget.shared(true) } else { budget };
         let (mut model, mut now, mut refusals) = (Model::NEW, 0, 0);
         let (mut held, mut sent) = (Vec::<(u32, Permit)>::new(), Vec::<PaidRetry>::new());
         for step in steps {

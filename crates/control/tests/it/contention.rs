@@ -88,7 +88,7 @@ fn under_way(budget: &RetryBudget, destination: &str) -> Vec<PaidRetry> {
 fn every_token_is_accounted_for() {
     let build = || RetryBudget::ratio(0.3).unwrap().capacity(20_000.0).unwrap();
     let build = || build().min_per_second(7.7).unwrap();
-    for (budget, destinations) in [(build().shared(), 1), (build(), 1), (build(), 5)] {
+    for (budget, destinations) in [(build().shared(true), 1), (build(), 1), (build(), 5)] {
         // The capacity is more than all that comes in, so that nothing is cut off at it.
         for destination in 0..destinations {
             assert_eq!(drain(&budget, &format!("host-{destination}"), Duration::ZERO), 20_000);
@@ -105,7 +105,7 @@ fn every_token_is_accounted_for() {
 
 #[test]
 fn a_full_bucket_is_never_more_than_full() {
-    for build in [|| RetryBudget::percent(10), || RetryBudget::percent(10).shared()] {
+    for build in [|| RetryBudget::percent(10), || RetryBudget::percent(10).shared(true)] {
         let budget = build();
         let total = &run(&budget, 1)[0];
         let end = Duration::from_secs(10);
@@ -126,7 +126,7 @@ fn short_lived_buckets_make_no_tokens() {
     // under way stays, so at most three tokens exist: two places and the others'.
     let budget =
         RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap();
-    let budget = budget.max_destinations(2).unwrap();
+    let budget = budget.max_destinations(2);
     let start = Barrier::new(100);
     let sent: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> = (0..100)
@@ -158,7 +158,7 @@ fn take_racing_bucket_end_makes_no_token() {
     for _ in 0..2000 {
         let budget =
             RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap();
-        let budget = budget.max_destinations(1).unwrap();
+        let budget = budget.max_destinations(1);
         drop(budget.acquire("old", &FAILURE, Duration::ZERO));
         let start = Barrier::new(2);
         let sent: Vec<_> = thread::scope(|scope| {

@@ -10,7 +10,7 @@ const FAILURE: Failure = Failure::new(FailureKind::Server);
 /// So many tokens for each destination, and a tenth for a success.
 fn budget(tokens: f64, destinations: usize) -> RetryBudget {
     let budget = RetryBudget::ratio(0.1).unwrap().capacity(tokens).unwrap();
-    budget.min_per_second(0.0).unwrap().max_destinations(destinations).unwrap()
+    budget.min_per_second(0.0).unwrap().max_destinations(destinations)
 }
 
 fn spend(budget: &RetryBudget, destination: &str) -> PaidRetry {
@@ -34,7 +34,7 @@ fn destination_back_in_table_is_credited() {
 
 #[test]
 fn destination_back_in_table_gets_paid_back() {
-    let quota = RetryBudget::aws_quota().capacity(10.0).unwrap().max_destinations(1).unwrap();
+    let quota = RetryBudget::aws_quota().capacity(10.0).unwrap().max_destinations(1);
     for name in ["a", "b", "a", "b"] {
         let retry = spend(&quota, name);
         assert_eq!(quota.destinations(), [(name.into(), 5.0)]);
@@ -60,7 +60,7 @@ fn thousand_destinations_credited_apart() {
 #[test]
 fn shared_budget_is_not_keyed() {
     assert!(RetryBudget::default().is_keyed());
-    assert!(!RetryBudget::default().shared().is_keyed());
+    assert!(!RetryBudget::default().shared(true).is_keyed());
     assert!(!RetryBudget::unlimited().is_keyed());
 }
 
@@ -68,7 +68,7 @@ fn shared_budget_is_not_keyed() {
 #[test]
 fn bucket_filled_by_time_leaves_uncounted() {
     let budget = RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap();
-    let budget = budget.min_per_second(1.0).unwrap().max_destinations(1).unwrap();
+    let budget = budget.min_per_second(1.0).unwrap().max_destinations(1);
     drop(spend(&budget, "a"));
     drop(budget.acquire("b", &FAILURE, Duration::from_secs(2)).unwrap());
     assert_eq!((budget.destinations(), budget.is_full()), (vec![("b".into(), 1.0)], true));
@@ -89,7 +89,7 @@ fn free_place_is_a_full_bucket() {
 /// A bucket with doubt stays. A destination that comes back has a bucket of its own again.
 #[test]
 fn only_full_cautious_buckets_leave() {
-    let budget = RetryBudget::cautious().max_destinations(2).unwrap();
+    let budget = RetryBudget::cautious().max_destinations(2);
     let fail = |name: &str| budget.on_failure(name, &FAILURE, Duration::ZERO);
     let names = || budget.destinations().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
     ["bad", "good"].into_iter().for_each(fail);

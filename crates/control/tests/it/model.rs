@@ -143,7 +143,7 @@ fn tokens(millionths: u64) -> f64 {
 #[test]
 fn bucket_counts_after_two_million_refills() {
     // More than the count of refills beside the balance can hold.
-    let budget = RetryBudget::rate(1.0, 1.0).unwrap().shared();
+    let budget = RetryBudget::rate(1.0, 1.0).unwrap().shared(true);
     let failure = Failure::new(FailureKind::Network);
     for second in 1..=2_100_000 {
         let now = Duration::from_secs(second);
@@ -165,7 +165,7 @@ proptest! {
         let budget = RetryBudget::ratio(tokens(ratio)).unwrap();
         let budget = budget.capacity(tokens(capacity)).unwrap();
         let budget = budget.min_per_second(tokens(refill)).unwrap();
-        let budget = if shared { budget.shared() } else { budget };
+        let budget = if shared { budget.shared(true) } else { budget };
         let mut model = Model {
             capacity: capacity.into(),
             ratio: ratio.into(),
@@ -220,7 +220,7 @@ proptest! {
         ends in proptest::collection::vec(0..10_000_000_u64, 1..50),
     ) {
         // Capacity for all of it; every step takes what there is.
-        let rate = RetryBudget::rate(tokens(refill), 10_000_000.0).unwrap().shared();
+        let rate = RetryBudget::rate(tokens(refill), 10_000_000.0).unwrap().shared(true);
         let failure = Failure::new(FailureKind::Network);
         let mut model = Model {
             capacity: 10_000_000 * TOKEN,

@@ -85,11 +85,11 @@ fn followed_quotas_of_others_block_nobody() {
             let quota = Some(Quota::new(0, 3000 * SECOND));
             let (health, hint, after) = (Health::Served, ServerHint::None, Duration::ZERO);
             assert!(limit.end(ticket, &End::Judged { health, hint, quota, after }, NOW).is_none());
-            limit.follow(&host, 0, 3000 * SECOND, NOW);
+            limit.follow_at(&host, 0, 3000 * SECOND, NOW);
         }
-        assert!(!limit.allow("1.attacker.example", NOW), "it is followed");
+        assert!(!limit.allow_at("1.attacker.example", NOW), "it is followed");
         for now in [NOW, at(2000)] {
-            let refused = (0..100).filter(|host| !limit.allow(&format!("{host}.example"), now));
+            let refused = (0..100).filter(|host| !limit.allow_at(&format!("{host}.example"), now));
             assert_eq!(refused.count(), 0, "{own:?}");
         }
     }
@@ -99,12 +99,12 @@ fn followed_quotas_of_others_block_nobody() {
 // trap 52
 #[test]
 fn forgotten_quota_mints_no_token() {
-    let limit = RateLimit::new(Limit::per_second(1), 5).no_queue().max_destinations(1).unwrap();
-    assert!((0..5).all(|_| limit.allow(HOST, NOW)));
-    limit.follow(HOST, 0, 100 * SECOND, NOW);
-    assert!(limit.allow("b", at(4999)) && limit.tokens(HOST, at(4999)) < 1.0, "b shares");
-    assert!(limit.allow("b", at(5000)));
-    assert_eq!(limit.tokens(HOST, at(5000)), 5.0, "it has left");
+    let limit = RateLimit::new(Limit::per_second(1), 5).no_queue().max_destinations(1);
+    assert!((0..5).all(|_| limit.allow_at(HOST, NOW)));
+    limit.follow_at(HOST, 0, 100 * SECOND, NOW);
+    assert!(limit.allow_at("b", at(4999)) && limit.tokens_at(HOST, at(4999)) < 1.0, "b shares");
+    assert!(limit.allow_at("b", at(5000)));
+    assert_eq!(limit.tokens_at(HOST, at(5000)), 5.0, "it has left");
 }
 
 /// A client whose budget has met the hosts of an attacker retries calls to others.
@@ -138,34 +138,34 @@ fn crowd_out(guard: &impl Guard) {
 // G-20, trap 52
 #[test]
 fn entry_with_a_call_in_flight_stays() {
-    let breaker = CircuitBreaker::rate().max_destinations(4).unwrap();
+    let breaker = CircuitBreaker::rate().max_destinations(4);
     let ticket = admit_to(&breaker, HOST, NOW).unwrap();
     crowd_out(&breaker);
     end(&breaker, ticket, Health::Failed, NOW);
-    assert_eq!(breaker.counts(HOST).total_failures, 1);
+    assert_eq!(breaker.counts_at(HOST, Duration::ZERO).total_failures, 1);
     crowd_out(&breaker);
-    assert_eq!(breaker.counts(HOST).total_failures, 0, "it has left");
+    assert_eq!(breaker.counts_at(HOST, Duration::ZERO).total_failures, 0, "it has left");
 
-    let bulkhead = Bulkhead::new(1).max_destinations(4).unwrap();
+    let bulkhead = Bulkhead::new(1).max_destinations(4);
     let ticket = admit_to(&bulkhead, HOST, NOW).unwrap();
     let held = bulkhead.end(ticket, &End::judged(Health::Served, SECOND), NOW).unwrap();
     crowd_out(&bulkhead);
     assert!(admit_to(&bulkhead, HOST, NOW).is_none(), "its body is not over");
     end(&bulkhead, held, Health::Served, NOW);
 
-    let adaptive = AdaptiveLimit::aimd().max_destinations(4).unwrap();
+    let adaptive = AdaptiveLimit::aimd().max_destinations(4);
     let _held = admit_to(&adaptive, HOST, NOW).unwrap();
     crowd_out(&adaptive);
-    assert_eq!(adaptive.usage(HOST, NOW).in_flight, 1);
+    assert_eq!(adaptive.usage_at(HOST, NOW).in_flight, 1);
 
-    let throttle = Throttle::new().max_destinations(4).unwrap();
+    let throttle = Throttle::new().max_destinations(4);
     let ticket = admit_to(&throttle, HOST, NOW).unwrap();
     crowd_out(&throttle);
     end(&throttle, ticket, Health::Overloaded, NOW);
-    assert_eq!(throttle.counts(HOST, NOW).accepts, 0);
-    assert_eq!(throttle.counts(HOST, NOW).requests, 1);
+    assert_eq!(throttle.counts_at(HOST, NOW).accepts, 0);
+    assert_eq!(throttle.counts_at(HOST, NOW).requests, 1);
 
-    let rate = SendRate::new().max_destinations(4).unwrap();
+    let rate = SendRate::new().max_destinations(4);
     let ticket = admit_to(&rate, HOST, NOW).unwrap();
     end(&rate, admit_to(&rate, HOST, NOW).unwrap(), Health::Overloaded, NOW);
     crowd_out(&rate);
@@ -195,7 +195,7 @@ fn open_breaker_in_use_is_not_forgotten() {
     }
     assert_eq!(*changes.lock().unwrap(), [(HOST.to_owned(), BreakerState::Open)]);
     call_all(&breaker, "last.example", 2000, Health::Failed);
-    assert_eq!(breaker.state(HOST, NOW), BreakerState::Closed);
+    assert_eq!(breaker.state_at(HOST, NOW), BreakerState::Closed);
     let last = changes.lock().unwrap().last().cloned();
     assert_eq!(last, Some((HOST.to_owned(), BreakerState::Closed)));
 }
@@ -203,20 +203,20 @@ fn open_breaker_in_use_is_not_forgotten() {
 /// A state that the user sets finds a place beside any calls, and does not leave.
 #[test]
 fn state_that_the_user_sets_stays() {
-    let breaker = CircuitBreaker::rate().max_destinations(2).unwrap();
+    let breaker = CircuitBreaker::rate().max_destinations(2);
     let _held = ["a", "b"].map(|host| admit_to(&breaker, host, NOW).unwrap());
-    breaker.isolate(HOST, NOW);
+    breaker.isolate_at(HOST, NOW);
     crowd_out(&breaker);
     assert!(admit_to(&breaker, HOST, NOW).is_none());
-    breaker.close(HOST, NOW);
+    breaker.close_at(HOST, NOW);
     crowd_out(&breaker);
     assert!(admit_to(&breaker, HOST, NOW).is_some());
 
-    let limit = RateLimit::new(Limit::per_second(1), 1).no_queue().max_destinations(1).unwrap();
-    assert!(limit.allow("a", NOW) && limit.allow("b", NOW) && !limit.allow("c", NOW));
-    limit.set_burst(HOST, 0, NOW);
-    assert!(!limit.allow(HOST, NOW));
-    assert!(limit.allow("c", at(2000)) && limit.allow("d", at(4000)));
+    let limit = RateLimit::new(Limit::per_second(1), 1).no_queue().max_destinations(1);
+    assert!(limit.allow_at("a", NOW) && limit.allow_at("b", NOW) && !limit.allow_at("c", NOW));
+    limit.set_burst_at(HOST, 0, NOW);
+    assert!(!limit.allow_at(HOST, NOW));
+    assert!(limit.allow_at("c", at(2000)) && limit.allow_at("d", at(4000)));
     assert_eq!((limit.burst(HOST), limit.burst("a")), (0, 1));
 }
 
@@ -232,7 +232,7 @@ proptest! {
     // G-20, trap 52
     #[test]
     fn bulkhead_in_a_full_table_as_by_a_model(steps in prop::collection::vec((0..12_usize, 0..3_usize), 1..200)) {
-        let bulkhead = Bulkhead::new(CALLS).max_destinations(PLACES).unwrap();
+        let bulkhead = Bulkhead::new(CALLS).max_destinations(PLACES);
         let names: Vec<_> = (0..12).map(|host| format!("{host}.example")).collect();
         let (mut counts, mut calls) = (BTreeMap::<usize, u32>::new(), Vec::<Call>::new());
         for (host, step) in steps {
@@ -259,7 +259,7 @@ proptest! {
                 }
             }
             for (host, name) in names.iter().enumerate() {
-                let in_flight = bulkhead.usage(name, NOW).in_flight;
+                let in_flight = bulkhead.usage_at(name, NOW).in_flight;
                 prop_assert_eq!(in_flight, counts.get(&host).copied().unwrap_or(0));
             }
         }

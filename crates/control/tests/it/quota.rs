@@ -39,7 +39,7 @@ fn quota_pays_100_retries_or_50_timeouts() {
         (FailureKind::Timeout, 50),
     ];
     for (kind, retries) in kinds {
-        for quota in [RetryBudget::aws_quota(), RetryBudget::aws_quota().shared()] {
+        for quota in [RetryBudget::aws_quota(), RetryBudget::aws_quota().shared(true)] {
             assert_eq!((quota.balance("a"), quota.is_full()), (500.0, true));
             assert_eq!(drain(&quota, "a", &Failure::new(kind)), retries, "{kind}");
             assert_eq!((quota.balance("a"), quota.refusals()), (0.0, 1));
@@ -61,7 +61,7 @@ fn too_dear_retry_is_refused_and_takes_none() {
 
 #[test]
 fn success_returns_payment_or_gives_one() {
-    for quota in [RetryBudget::aws_quota(), RetryBudget::aws_quota().shared()] {
+    for quota in [RetryBudget::aws_quota(), RetryBudget::aws_quota().shared(true)] {
         let [first, dear, last] =
             [BUSY, TIMEOUT, BUSY].map(|failure| acquire(&quota, &failure).unwrap().spend());
         assert_eq!([&first, &dear, &last].map(PaidRetry::cost), [5, 10, 5]);
@@ -170,7 +170,7 @@ fn dropped_unspent_permit_returns_all() {
 // trap 13
 #[test]
 fn two_hundred_threads_do_not_overdraw() {
-    for quota in [RetryBudget::aws_quota(), RetryBudget::aws_quota().shared()] {
+    for quota in [RetryBudget::aws_quota(), RetryBudget::aws_quota().shared(true)] {
         let start = Barrier::new(200);
         let paid: u32 = thread::scope(|scope| {
             let threads: Vec<_> = (0..200)
@@ -197,7 +197,7 @@ fn two_hundred_threads_do_not_overdraw() {
 fn contention_accounts_for_every_token() {
     // As much as is paid comes back, so the capacity is never reached and nothing is cut off at it.
     let build = || RetryBudget::aws_quota().capacity(100_000.0).unwrap();
-    for quota in [build(), build().shared()] {
+    for quota in [build(), build().shared(true)] {
         drain(&quota, "a", &BUSY);
         for _ in 0..20_000 {
             quota.on_success("a", 0);
@@ -260,7 +260,7 @@ fn total_outage_adds_next_to_no_load() {
 // trap 15
 #[test]
 fn destinations_have_quotas_of_their_own() {
-    let quota = RetryBudget::aws_quota().max_destinations(1).unwrap();
+    let quota = RetryBudget::aws_quota().max_destinations(1);
     let _under_way = quota.acquire_after_failure("bad", &BUSY, START).unwrap().spend();
     assert_eq!(drain(&quota, "bad", &BUSY), 99);
     for name in 0..100 {
@@ -311,7 +311,7 @@ proptest! {
         let names = ["a", "b"];
         let quota = RetryBudget::quota(retry, after_timeout).unwrap();
         let quota = quota.capacity(capacity.into()).unwrap();
-        let quota = if shared { quota.shared() } else { quota };
+        let quota = if shared { quota.shared(true) } else { quota };
         let bucket = |name: usize| if shared { 0 } else { name };
         let mut model = HashMap::from([(0, capacity), (1, capacity)]);
         let mut held: Vec<(usize, u32, Permit)> = Vec::new();

@@ -9,7 +9,7 @@ use reattempt_core::guard::{GuardKind, Reason, Refused};
 use crate::guards::SECOND;
 
 const START: Duration = Duration::from_secs(100);
-const FULL: Refused = Refused::new(GuardKind::Bulkhead, Reason::Full);
+const FULL: Refused = Refused::new(GuardKind::BULKHEAD, Reason::Full);
 
 /// Draws the same bits each time.
 struct Bits(u64);

@@ -56,7 +56,7 @@ fn only_the_unlimited_budget_is_a_noop() {
 /// A cautious bucket that has given way to another is full again.
 #[test]
 fn full_cautious_bucket_has_no_entry() {
-    let budget = RetryBudget::cautious().max_destinations(1).unwrap();
+    let budget = RetryBudget::cautious().max_destinations(1);
     let failure = Failure::new(FailureKind::Server);
     assert!(budget.is_full());
     let paid = budget.acquire_after_failure("a", &failure, NOW).unwrap().spend();
@@ -78,11 +78,11 @@ fn rates_and_reservations_are_shown() {
     assert!(Limit::per_second(2) != Limit::INFINITE);
     let text = format!("{limit:?}");
     assert!(text.starts_with("RateLimit { limit: 2/s, burst: 3, queue:"), "{text}");
-    assert!(limit.allow(HOST, NOW));
+    assert!(limit.allow_at(HOST, NOW));
     assert!(format!("{limit:?}").contains("destinations: 1, held: [], more: 0"), "{limit:?}");
-    limit.follow(HOST, 0, SECOND, NOW);
+    limit.follow_at(HOST, 0, SECOND, NOW);
     assert!(format!("{limit:?}").contains("held: [(\"https://a.example\""), "{limit:?}");
-    let text = format!("{:?}", limit.reserve(OTHER, NOW));
+    let text = format!("{:?}", limit.reserve_at(OTHER, NOW));
     assert_eq!(text, "Reservation { ok: true, at: Some(1000s) }");
 }
 
@@ -96,16 +96,18 @@ fn send_rate_has_the_queue_that_was_set() {
 }
 
 #[test]
-fn equal_bounds_are_legal() {
-    assert!(AdaptiveLimit::aimd().bounds(3, 3).is_ok());
-    assert!(AdaptiveLimit::aimd().bounds(4, 3).is_err());
+fn impossible_bounds_are_moved() {
+    let shown = |least, most| format!("{:?}", AdaptiveLimit::aimd().bounds(least, most));
+    assert!(shown(3, 3).contains("bounds: Bounds { least: 3, most: 3 }"), "{}", shown(3, 3));
+    assert_eq!(shown(4, 3), shown(4, 4));
+    assert_eq!((shown(0, 9), shown(0, 0)), (shown(1, 9), shown(1, 1)));
 }
 
 #[test]
 fn unusual_guard_settings_are_warned_of() {
     let warnings = |breaker: CircuitBreaker| Guard::validate(&breaker).len();
     assert_eq!(warnings(CircuitBreaker::rate()), 0);
-    assert_eq!(warnings(CircuitBreaker::rate().failure_ratio(0.01).unwrap()), 1);
+    assert_eq!(warnings(CircuitBreaker::rate().failure_ratio(0.01)), 1);
     for (per_second, burst, number) in [(2, 4, 0), (2, 1, 1), (4, 1, 1), (1, 3, 0)] {
         let limit = RateLimit::new(Limit::per_second(per_second), burst);
         assert_eq!(limit.validate().len(), number, "{per_second}/s, burst {burst}");
@@ -148,24 +150,24 @@ fn bulkhead_lists_destinations_in_use() {
 // G-19
 #[test]
 fn replaced_settings_leave_the_destinations() {
-    let bulkhead = Bulkhead::new(9).shared();
+    let bulkhead = Bulkhead::new(9).shared(true);
     bulkhead.replace_settings(&Bulkhead::new(1));
     let bulkhead = bulkhead.queue(0, SECOND);
     let _held = admit(&bulkhead, NOW).unwrap();
     assert!(admit_to(&bulkhead, OTHER, NOW).is_none(), "still one for all");
 
-    let limit = RateLimit::new(Limit::per_second(1), 9).shared();
+    let limit = RateLimit::new(Limit::per_second(1), 9).shared(true);
     limit.replace_settings(&RateLimit::new(Limit::per_second(1), 1));
     let limit = limit.no_queue();
-    assert!(limit.allow(HOST, NOW) && !limit.allow(OTHER, NOW));
+    assert!(limit.allow_at(HOST, NOW) && !limit.allow_at(OTHER, NOW));
 
-    let throttle = Throttle::new().shared();
+    let throttle = Throttle::new().shared(true);
     throttle.replace_settings(&Throttle::new());
     let throttle = throttle.seed(1);
     admit(&throttle, NOW).unwrap();
-    assert_eq!(throttle.counts(OTHER, NOW).requests, 1);
+    assert_eq!(throttle.counts_at(OTHER, NOW).requests, 1);
 
-    let rate = SendRate::new().shared();
+    let rate = SendRate::new().shared(true);
     rate.replace_settings(&SendRate::new());
     let rate = rate.no_queue();
     lower(&rate, HOST);
@@ -194,14 +196,14 @@ fn send_rate_adopts_a_queue_and_keeps_rate() {
     wait(&rate, at(1000)).cancel(at(1000));
     rate.replace_settings(&SendRate::new().no_queue());
     assert_eq!(rate.limit(HOST), before);
-    assert_eq!(reason(rate.check(&Arrival::new(HOST, at(1000)))), Reason::RateExceeded);
+    assert_eq!(reason(rate.would_admit(&Arrival::new(HOST, at(1000)))), Reason::RateExceeded);
 }
 
 /// An idle destination gives its place to a newcomer, which then shares with none.
 // G-20
 #[test]
 fn idle_destinations_leave_their_places() {
-    let bulkhead = Bulkhead::new(1).max_destinations(2).unwrap();
+    let bulkhead = Bulkhead::new(1).max_destinations(2);
     for host in ["a", "b"] {
         let ticket = admit_to(&bulkhead, host, NOW).unwrap();
         bulkhead.end(ticket, &End::Unsent, NOW);
@@ -211,18 +213,20 @@ fn idle_destinations_leave_their_places() {
         admit_to(&bulkhead, "d", at(4000)).is_some() && admit_to(&bulkhead, "c", NOW).is_none()
     );
 
-    let limit = RateLimit::new(Limit::per_second(1), 1).max_destinations(2).unwrap();
-    assert!(["a", "b"].iter().all(|host| limit.allow(host, NOW)));
+    let limit = RateLimit::new(Limit::per_second(1), 1).max_destinations(2);
+    assert!(["a", "b"].iter().all(|host| limit.allow_at(host, NOW)));
     assert!(
-        limit.allow("c", at(2000)) && limit.allow("d", at(2000)) && !limit.allow("c", at(2000))
+        limit.allow_at("c", at(2000))
+            && limit.allow_at("d", at(2000))
+            && !limit.allow_at("c", at(2000))
     );
 
-    let throttle = Throttle::new().window(SECOND).max_destinations(2).unwrap();
+    let throttle = Throttle::new().window(SECOND).max_destinations(2);
     for host in ["a", "b"] {
         admit_to(&throttle, host, NOW).unwrap();
     }
     admit_to(&throttle, "c", at(5000)).unwrap();
-    let requests = |host| throttle.counts(host, at(5000)).requests;
+    let requests = |host| throttle.counts_at(host, at(5000)).requests;
     assert_eq!((requests("c"), requests("d")), (1, 0), "d would share, if c did");
 }
 
@@ -230,32 +234,32 @@ fn idle_destinations_leave_their_places() {
 // G-20, trap 52
 #[test]
 fn call_past_the_bound_has_no_state() {
-    let bulkhead = Bulkhead::new(1).max_destinations(1).unwrap();
+    let bulkhead = Bulkhead::new(1).max_destinations(1);
     let held = ["a", "b", "b"].map(|host| admit_to(&bulkhead, host, NOW).unwrap());
-    let in_flight = ["a", "b"].map(|host| bulkhead.usage(host, NOW).in_flight);
+    let in_flight = ["a", "b"].map(|host| bulkhead.usage_at(host, NOW).in_flight);
     assert_eq!(in_flight, [1, 0]);
     held.into_iter().for_each(|ticket| drop(bulkhead.end(ticket, &End::Unsent, NOW)));
     let _held = admit_to(&bulkhead, "b", NOW).unwrap();
-    assert_eq!(bulkhead.usage("b", NOW).in_flight, 1, "there is a place again");
+    assert_eq!(bulkhead.usage_at("b", NOW).in_flight, 1, "there is a place again");
 }
 
 #[test]
 fn shared_bulkhead_has_one_limit() {
-    let bulkhead = Bulkhead::new(1).shared();
+    let bulkhead = Bulkhead::new(1).shared(true);
     let _held = admit(&bulkhead, NOW).unwrap();
     assert!(admit_to(&bulkhead, OTHER, NOW).is_none());
-    assert_eq!(bulkhead.usage(OTHER, NOW).in_flight, 1);
+    assert_eq!(bulkhead.usage_at(OTHER, NOW).in_flight, 1);
 }
 
 #[test]
 fn full_adaptive_limit_is_seen_beforehand() {
     let limit = AdaptiveLimit::aimd().initial(1);
     let arrival = Arrival::new(HOST, NOW);
-    assert!(limit.check(&arrival).is_ok());
+    assert!(limit.would_admit(&arrival).is_ok());
     let ticket = admit(&limit, NOW).unwrap();
-    assert_eq!(reason(limit.check(&arrival)), Reason::Full);
+    assert_eq!(reason(limit.would_admit(&arrival)), Reason::Full);
     limit.end(ticket, &End::Unsent, NOW);
-    assert!(limit.check(&arrival).is_ok());
+    assert!(limit.would_admit(&arrival).is_ok());
 }
 
 /// The quota that a response states is followed.
@@ -267,7 +271,7 @@ fn judged_response_lowers_the_rate() {
     let quota = Some(Quota::new(0, SECOND * 2));
     let end = End::Judged { health: Health::Served, hint: ServerHint::None, quota, after: SECOND };
     assert!(limit.end(ticket, &end, NOW).is_none());
-    assert!(!limit.allow(HOST, at(2000)) && limit.allow(HOST, at(2100)));
+    assert!(!limit.allow_at(HOST, at(2000)) && limit.allow_at(HOST, at(2100)));
 }
 
 /// More calls read their bodies than are noted without the lock.
@@ -287,7 +291,7 @@ fn many_unread_bodies_are_counted_apart() {
             .collect();
         // The oldest first, so that the next is the oldest each time.
         for (ticket, left) in held.into_iter().zip((1..=100_u32).rev()) {
-            let usage = bulkhead.usage(HOST, begin(200));
+            let usage = bulkhead.usage_at(HOST, begin(200));
             let call = u64::from(100 - left);
             let age = begin(200) - begin(call);
             assert_eq!((usage.past_head, usage.in_flight), (left as usize, left));
@@ -295,7 +299,7 @@ fn many_unread_bodies_are_counted_apart() {
             let over = End::Over(reattempt_core::guard::BodyEnd::Complete);
             assert!(bulkhead.end(ticket, &over, begin(200)).is_none());
         }
-        assert_eq!(bulkhead.usage(HOST, NOW).past_head, 0);
+        assert_eq!(bulkhead.usage_at(HOST, NOW).past_head, 0);
     }
 }
 
@@ -314,7 +318,7 @@ fn waiting_call_is_woken_by_its_last_waker() {
 
 #[test]
 fn doubt_without_a_place_is_listed() {
-    let budget = RetryBudget::cautious().max_destinations(1).unwrap();
+    let budget = RetryBudget::cautious().max_destinations(1);
     let failure = Failure::new(FailureKind::Server);
     let _under_way = budget.acquire_after_failure("a", &failure, NOW).unwrap().spend();
     budget.on_failure("b", &failure, NOW);
@@ -329,7 +333,7 @@ fn success_is_timed_if_its_moment_counts() {
         guard.times_success(&admit(guard, NOW).unwrap())
     }
     assert!(times(&Bulkhead::new(1)), "the head of a response whose body is unread");
-    assert!(!times(&Bulkhead::new(1).release_at_head()));
+    assert!(!times(&Bulkhead::new(1).release_at_head(true)));
     assert!(!times(&RateLimit::new(Limit::per_second(1), 1)));
     assert!(!times(&Throttle::new().seed(1)));
     assert!(times(&AdaptiveLimit::aimd()) && times(&SendRate::new()));
@@ -338,7 +342,7 @@ fn success_is_timed_if_its_moment_counts() {
 #[test]
 fn only_held_and_shedding_are_listed() {
     let limit = RateLimit::new(Limit::per_second(1), 1);
-    assert!(limit.allow(HOST, NOW));
+    assert!(limit.allow_at(HOST, NOW));
     let waiting = wait(&limit, NOW);
     assert!(format!("{limit:?}").contains(r#"held: [("https://a.example""#), "{limit:?}");
     waiting.cancel(NOW);

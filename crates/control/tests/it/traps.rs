@@ -35,7 +35,7 @@ fn without_trickle(ratio: f64, capacity: f64) -> RetryBudget {
 // trap 10
 #[test]
 fn clones_share_one_bucket_builds_do_not() {
-    for budget in [without_trickle(0.1, 3.0), without_trickle(0.1, 3.0).shared()] {
+    for budget in [without_trickle(0.1, 3.0), without_trickle(0.1, 3.0).shared(true)] {
         let clone = budget.clone();
         drop(acquire(&budget, "a", START).unwrap().spend());
         drop(acquire(&clone, "a", START).unwrap().spend());
@@ -55,7 +55,7 @@ fn clones_share_one_bucket_builds_do_not() {
 // trap 10
 #[test]
 fn setter_leaves_clones_unchanged() {
-    let first = without_trickle(0.1, 3.0).shared();
+    let first = without_trickle(0.1, 3.0).shared(true);
     let clone = first.clone();
     assert_eq!(drain(&first, "a", START, 2), 2);
     let second = first.capacity(5.0).unwrap();
@@ -67,7 +67,7 @@ fn setter_leaves_clones_unchanged() {
 // trap 11
 #[test]
 fn dropped_unspent_permit_returns_token() {
-    for budget in [without_trickle(0.1, 1.0), without_trickle(0.1, 1.0).shared()] {
+    for budget in [without_trickle(0.1, 1.0), without_trickle(0.1, 1.0).shared(true)] {
         for _ in 0..5 {
             let permit = acquire(&budget, "a", START).unwrap();
             assert!(acquire(&budget, "a", START).is_none(), "the only token is out");
@@ -99,7 +99,7 @@ fn full_bucket_takes_no_returned_token() {
 // trap 13
 #[test]
 fn two_hundred_threads_do_not_overdraw() {
-    for budget in [without_trickle(0.1, 1000.0), without_trickle(0.1, 1000.0).shared()] {
+    for budget in [without_trickle(0.1, 1000.0), without_trickle(0.1, 1000.0).shared(true)] {
         let start = Barrier::new(200);
         let sent: u32 = thread::scope(|scope| {
             let threads: Vec<_> = (0..200)
@@ -176,7 +176,7 @@ fn total_outage_adds_next_to_no_load() {
 // trap 15, trap 52
 #[test]
 fn bucket_of_retry_under_way_is_not_dropped() {
-    let budget = without_trickle(0.1, 2.0).max_destinations(2).unwrap();
+    let budget = without_trickle(0.1, 2.0).max_destinations(2);
     let _under_way = ["a", "b"].map(|name| acquire(&budget, name, START).unwrap().spend());
     drain(&budget, "a", START, 1);
     let sent = (0..100).map(|name| drain(&budget, &format!("newcomer {name}"), START, 1));
@@ -189,7 +189,7 @@ fn bucket_of_retry_under_way_is_not_dropped() {
 // trap 15
 #[test]
 fn full_bucket_makes_room_for_newcomer() {
-    let budget = RetryBudget::percent(10).max_destinations(2).unwrap();
+    let budget = RetryBudget::percent(10).max_destinations(2);
     drain(&budget, "a", START, 1);
     drain(&budget, "b", START, 10);
     // After a hundred seconds the trickle has filled the one and not the other.
@@ -203,7 +203,7 @@ fn full_bucket_makes_room_for_newcomer() {
 // trap 15
 #[test]
 fn permit_past_its_bucket_makes_no_token() {
-    let budget = RetryBudget::percent(10).max_destinations(1).unwrap();
+    let budget = RetryBudget::percent(10).max_destinations(1);
     let permits: Vec<_> = (0..10).map(|_| acquire(&budget, "a", START).unwrap()).collect();
     // A thousand seconds later time has filled the bucket. It stays, because of the permits.
     let later = Duration::from_secs(1000);
@@ -284,7 +284,7 @@ fn success_is_credited_beside_any_others() {
 #[test]
 fn placeless_success_is_credited_to_all() {
     for name in 0..16 {
-        let budget = without_trickle(0.5, 2.0).max_destinations(1).unwrap();
+        let budget = without_trickle(0.5, 2.0).max_destinations(1);
         let _under_way = acquire(&budget, "first", START).unwrap().spend();
         drain(&budget, "second", START, 1);
         let other = format!("host-{name}");
@@ -319,7 +319,7 @@ fn unused_destination_lets_budget_be_full() {
     assert_eq!(drain(&budget, "once", Duration::from_secs(30), 100), 10);
 
     // Nor does the bucket of those who have no place.
-    let budget = a_token_in_ten_seconds().max_destinations(1).unwrap();
+    let budget = a_token_in_ten_seconds().max_destinations(1);
     let _under_way = acquire(&budget, "busy", START).unwrap().spend();
     drain(&budget, "busy", START, 1);
     drain(&budget, "once", START, 1);

@@ -39,7 +39,6 @@ const LATER: Duration = Duration::from_secs(3);
 
 struct Scene {
     circuit: Circuit,
-    changes: Changes,
     rules: Arc<Rules>,
     told: Arc<Mutex<Vec<(BreakerState, BreakerState)>>>,
 }
@@ -55,14 +54,14 @@ fn scene_of(interval: Duration) -> Arc<Scene> {
     let notes = Arc::clone(&told);
     let rules = Rules {
         name: "".into(),
-        max_requests: 1,
+        probes: 1,
         interval,
         bucket_period: Duration::ZERO,
         last_calls: 0,
         probe_ratio: 0,
         lease: NOW,
-        timeout: NOW,
-        max_timeout: NOW,
+        open_time: NOW,
+        max_open_time: NOW,
         spread: 0,
         seed: 0,
         trip: Trip::Counts(Arc::new(|counts| counts.total_failures > 0)),
@@ -72,34 +71,37 @@ fn scene_of(interval: Duration) -> Arc<Scene> {
         on_state_change: Some(Arc::new(move |change| {
             notes.lock().unwrap().push((change.from, change.to));
         })),
-        max_destinations: None,
+        changes: Arc::default(),
     };
     let rules = Arc::new(rules);
     let circuit = Circuit::new("a".into(), Arc::clone(&rules));
-    Arc::new(Scene { circuit, changes: Changes::default(), rules, told })
+    Arc::new(Scene { circuit, rules, told })
 }
 
 impl Scene {
     fn admit(&self, now: Duration) -> Option<Pass> {
-        let admitted = self.circuit.admit(&self.changes, now, None);
+        let admitted = self.circuit.admit(now, None);
         self.notify();
         admitted.and_then(Result::ok)
     }
 
-    fn end(&self, pass: Pass, outcome: Outcome, now: Duration) {
+    fn end_call(&self, pass: Pass, outcome: Outcome, now: Duration) {
         let ending = Ending { outcome, asked: Duration::ZERO, now };
         let trip = |counts: &counts::Counts| counts.total_failures > 0;
-        self.circuit.end(&self.changes, pass, ending, trip);
+        self.circuit.end_call(pass, ending, trip);
         self.notify();
     }
 
     fn notify(&self) {
-        self.rules.on_state_change.iter().for_each(|callback| self.changes.deliver(callback));
+        self.rules
+            .on_state_change
+            .iter()
+            .for_each(|callback| self.circuit.changes().deliver(callback));
     }
 
     fn open(&self) {
         let pass = self.admit(NOW).unwrap();
-        self.end(pass, Outcome::Failure, NOW);
+        self.end_call(pass, Outcome::Failure, NOW);
         assert!(self.admit(NOW).is_none());
     }
 }
@@ -127,10 +129,10 @@ fn two_failures_open_it_once() {
         let (one, two) = (scene.admit(NOW).unwrap(), scene.admit(NOW).unwrap());
         let other = Arc::clone(&scene);
         let other = thread::spawn(move || {
-            other.end(two, Outcome::Failure, NOW);
+            other.end_call(two, Outcome::Failure, NOW);
             assert!(other.admit(NOW).is_none());
         });
-        scene.end(one, Outcome::Failure, NOW);
+        scene.end_call(one, Outcome::Failure, NOW);
         assert!(scene.admit(NOW).is_none());
         other.join().unwrap();
         assert_eq!(*scene.told.lock().unwrap(), [(Closed, Open)]);
@@ -145,8 +147,8 @@ fn closing_beside_a_failure_has_one_order() {
         let scene = scene();
         let pass = scene.admit(NOW).unwrap();
         let other = Arc::clone(&scene);
-        let other = thread::spawn(move || other.end(pass, Outcome::Failure, NOW));
-        scene.circuit.with(&scene.changes, |rules, machine| machine.force(rules, Closed, NOW));
+        let other = thread::spawn(move || other.end_call(pass, Outcome::Failure, NOW));
+        scene.circuit.with(|rules, machine| machine.force(rules, Closed, NOW));
         scene.notify();
         other.join().unwrap();
         assert!(scene.admit(NOW).is_some(), "either the failure came first, or it is too old");
@@ -165,11 +167,11 @@ fn a_step_loses_no_call() {
         let other = thread::spawn(move || {
             use_stripe(1);
             let pass = other.admit(NOW).unwrap();
-            other.end(pass, Outcome::Success, NOW);
+            other.end_call(pass, Outcome::Success, NOW);
         });
-        scene.end(first, Outcome::Excluded, NOW);
+        scene.end_call(first, Outcome::Excluded, NOW);
         other.join().unwrap();
-        let counts = scene.circuit.with(&scene.changes, |_, machine| *machine.window.counts());
+        let counts = scene.circuit.with(|_, machine| *machine.window.counts());
         let judged = (counts.total_successes, counts.total_exclusions);
         assert_eq!((counts.requests, judged), (2, (1, 1)));
     });
@@ -185,12 +187,12 @@ fn a_success_counts_in_its_own_window() {
         let other = Arc::clone(&scene);
         let other = thread::spawn(move || {
             use_stripe(1);
-            other.end(late, Outcome::Success, NOW);
+            other.end_call(late, Outcome::Success, NOW);
         });
         let next = scene.admit(LATER).unwrap();
         other.join().unwrap();
-        scene.end(next, Outcome::Success, LATER);
-        let counts = scene.circuit.with(&scene.changes, |_, machine| *machine.window.counts());
+        scene.end_call(next, Outcome::Success, LATER);
+        let counts = scene.circuit.with(|_, machine| *machine.window.counts());
         assert_eq!((counts.requests, counts.total_successes), (1, 1));
     });
 }
@@ -206,13 +208,13 @@ fn no_call_passes_an_isolated_breaker() {
             use_stripe(1);
             other.admit(NOW).is_some()
         });
-        scene.circuit.with(&scene.changes, |rules, machine| {
+        scene.circuit.with(|rules, machine| {
             machine.force(rules, BreakerState::ForcedOpen, NOW);
         });
         assert!(scene.admit(NOW).is_none());
         other.join().unwrap();
-        scene.end(first, Outcome::Success, NOW);
-        let counts = scene.circuit.with(&scene.changes, |_, machine| *machine.window.counts());
+        scene.end_call(first, Outcome::Success, NOW);
+        let counts = scene.circuit.with(|_, machine| *machine.window.counts());
         assert_eq!((counts.requests, counts.total_successes), (0, 0));
     });
 }
@@ -223,9 +225,8 @@ fn a_call_is_admitted_or_finds_it_retired() {
     loom::model(|| {
         let scene = scene();
         let other = Arc::clone(&scene);
-        let other =
-            thread::spawn(move || other.circuit.retire(&other.changes, NOW, false, &|| true));
-        let admitted = scene.circuit.admit(&scene.changes, NOW, None).is_some();
+        let other = thread::spawn(move || other.circuit.retire(NOW, false, &|| true));
+        let admitted = scene.circuit.admit(NOW, None).is_some();
         assert_ne!(admitted, other.join().unwrap());
     });
 }
@@ -236,12 +237,12 @@ fn a_forgotten_state_is_retired() {
     loom::model(|| {
         let scene = scene();
         let failed = scene.admit(NOW).unwrap();
-        scene.end(failed, Outcome::Failure, NOW);
+        scene.end_call(failed, Outcome::Failure, NOW);
         // The call comes in right after the first look at the references.
         let looks = std::cell::Cell::new(0);
         let is_idle = || looks.replace(looks.get() + 1) == 0;
-        let retired = scene.circuit.retire(&scene.changes, NOW, true, &is_idle);
-        let state = scene.circuit.with(&scene.changes, |_, machine| machine.state);
+        let retired = scene.circuit.retire(NOW, true, &is_idle);
+        let state = scene.circuit.with(|_, machine| machine.state);
         assert_eq!((retired, state), (true, Closed));
     });
 }
@@ -255,14 +256,14 @@ fn a_pass_belongs_to_its_tally() {
         let first = scene.admit(NOW).unwrap();
         let other = Arc::clone(&scene);
         let other = thread::spawn(move || {
-            other.circuit.with(&other.changes, |rules, machine| machine.force(rules, Closed, NOW));
+            other.circuit.with(|rules, machine| machine.force(rules, Closed, NOW));
         });
         let pass = scene.admit(NOW).unwrap();
         other.join().unwrap();
         let now = |_: &Rules, machine: &mut machine::Machine| (machine.epoch, machine.generation);
-        let (epoch, generation) = scene.circuit.with(&scene.changes, now);
+        let (epoch, generation) = scene.circuit.with(now);
         assert_eq!(pass.generation == generation, pass.tag == tally::tag_of(epoch));
-        scene.end(first, Outcome::Success, NOW);
+        scene.end_call(first, Outcome::Success, NOW);
     });
 }
 

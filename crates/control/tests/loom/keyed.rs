@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use keyed::{Hold, Keyed};
+use keyed::{Hold, Keyed, PastBound};
 use loom::thread;
 
 use crate::destination_table::Entry;
@@ -38,7 +38,9 @@ impl Entries {
     /// Returns the number of the entry of a destination, which has a slot.
     fn number(&self, destination: &str) -> usize {
         let create = |_: &Arc<str>| Numbered(self.1.fetch_add(1, Ordering::Relaxed));
-        let hold = self.0.with(destination, NOW, create, |found| Some((found.0, found.hold())));
+        let hold = self.0.with(destination, NOW, PastBound::Nothing, create, |found| {
+            Some((found.0, found.hold()))
+        });
         let (number, hold) = hold.unwrap();
         assert!(matches!(hold, Hold::Kept(_)), "{destination}");
         assert_eq!(self.0.held(&hold).unwrap().0, number);

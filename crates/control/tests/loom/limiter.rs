@@ -28,8 +28,8 @@ const LATER: Duration = Duration::from_secs(2);
 /// A token a second, and one at once.
 fn limiter() -> Arc<Limiter> {
     let patience = Patience { calls: 9, time: Duration::from_secs(9) };
-    let (limit, kind) = (Limit::per_second(1), GuardKind::RateLimit);
-    Arc::new(Limiter::new(Rule { limit, burst: TOKEN, patience, kind }))
+    let (limit, kind) = (Limit::per_second(1), GuardKind::RATE_LIMIT);
+    Arc::new(Limiter::new(Rule { limit, burst: TOKEN, patience, following: None, kind }))
 }
 
 fn waiting(limiter: &Limiter) -> Pass {

@@ -32,7 +32,7 @@ fn holding(limit: u32) -> Arc<Places> {
 
 fn places_with(limit: u32, hold: bool) -> Arc<Places> {
     let patience = Patience { calls: 9, time: NOW };
-    Arc::new(Places::new(&Rule { limit, patience, hold, kind: GuardKind::Bulkhead }))
+    Arc::new(Places::new(&Rule { limit, patience, hold, kind: GuardKind::BULKHEAD }))
 }
 
 fn admit(places: &Places) -> Option<Admit<Pass>> {
@@ -58,18 +58,18 @@ fn is_admitted(places: &Places, pass: &mut Pass) -> bool {
 }
 
 fn end(places: &Places, pass: Pass) {
-    assert!(places.end(pass, &End::Unsent, NOW).is_none());
+    assert!(places.end_call(pass, &End::Unsent, NOW).is_none());
 }
 
 /// The head of the response arrives. Returns what is held until the body ends.
 fn head(places: &Places, pass: Pass) -> Option<Pass> {
-    places.end(pass, &End::judged(Health::Served, NOW), NOW)
+    places.end_call(pass, &End::judged(Health::Served, NOW), NOW)
 }
 
 /// The body ends, if the place is held so long.
 fn body(places: &Places, pass: Option<Pass>) {
     let over = End::Over(BodyEnd::Dropped);
-    assert!(pass.and_then(|pass| places.end(pass, &over, NOW)).is_none());
+    assert!(pass.and_then(|pass| places.end_call(pass, &over, NOW)).is_none());
 }
 
 fn is_unused(places: &Places) -> bool {
@@ -233,7 +233,7 @@ fn release_at_head_frees_a_held_place_once() {
         let other = Arc::clone(&places);
         let other = thread::spawn(move || {
             let patience = Patience { calls: 9, time: NOW };
-            let kind = GuardKind::Bulkhead;
+            let kind = GuardKind::BULKHEAD;
             other.adopt(&Rule { limit: 1, patience, hold: false, kind });
         });
         let past_head = head(&places, pass);

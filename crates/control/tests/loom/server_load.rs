@@ -28,7 +28,7 @@ impl Random for Lowest {
 
 /// Refuses a call, and returns the delay in its advice.
 fn refuse(load: &ServerLoad, now: Duration) -> Duration {
-    let full = Refused::new(GuardKind::Bulkhead, Reason::Full);
+    let full = Refused::new(GuardKind::BULKHEAD, Reason::Full);
     load.advise(&full, now, &mut Lowest).after
 }
 

@@ -50,7 +50,7 @@ impl<D: Delays> Call<D> {
         let again = attempts > 1 && self.refusals <= attempts && failed.replayable;
         let most = longest_wait(&terms.limits, failed.elapsed, failed.until_deadline);
         let longest = match refused.guard() {
-            GuardKind::CircuitBreaker => LONGEST_WAIT_OPEN,
+            GuardKind::CIRCUIT_BREAKER => LONGEST_WAIT_OPEN,
             _ => LONGEST_WAIT,
         };
         let wait = if failed.elsewhere { Some(Duration::ZERO) } else { refused.wait() };

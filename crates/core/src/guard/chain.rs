@@ -132,9 +132,9 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
         Ok(PairTicket { first: first.take(), second, first_waits })
     }
 
-    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
-        self.0.check(arrival)?;
-        self.1.check(arrival)
+    fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        self.0.would_admit(arrival)?;
+        self.1.would_admit(arrival)
     }
 
     fn validate(&self) -> Vec<Warning> {
@@ -211,8 +211,8 @@ impl<G: Guard> Guard for Option<G> {
         }
     }
 
-    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
-        self.as_ref().map_or(Ok(()), |guard| guard.check(arrival))
+    fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        self.as_ref().map_or(Ok(()), |guard| guard.would_admit(arrival))
     }
 
     fn validate(&self) -> Vec<Warning> {

@@ -37,7 +37,7 @@ pub struct SharedTicket(Box<dyn Any + Send + Sync>);
 /// # impl Guard for Maintenance {
 /// #     type Ticket = ();
 /// #     fn admit(&self, _: &Arrival<'_>) -> Admit<()> {
-/// #         Admit::Refused(Refused::new(GuardKind::Custom, Reason::Isolated))
+/// #         Admit::Refused(Refused::new(GuardKind::UNNAMED, Reason::Isolated))
 /// #     }
 /// #     fn end(&self, _: (), _: &End, _: Duration) -> Option<()> { None }
 /// # }
@@ -90,12 +90,12 @@ impl<G: Guard> Guard for Erased<G> {
     fn renew(&self, ticket: SharedTicket, arrival: &Arrival<'_>) -> Result<SharedTicket, Refused> {
         match ticket.0.downcast::<G::Ticket>() {
             Ok(own) => self.0.renew(*own, arrival).map(SharedTicket::new),
-            Err(_) => Err(Refused::new(GuardKind::Custom, Reason::Full)),
+            Err(_) => Err(Refused::new(GuardKind::UNNAMED, Reason::Full)),
         }
     }
 
-    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
-        self.0.check(arrival)
+    fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        self.0.would_admit(arrival)
     }
 
     fn validate(&self) -> Vec<Warning> {

@@ -10,7 +10,7 @@
 //! | it has waited for another guard | [`Guard::renew`] |
 //! | a part of its response has come, and the end is to follow | [`Guard::is_probe`] |
 //! | it has ended, or is not sent | [`Guard::end`], after [`Guard::times_success`] if it was served |
-//! | it is only planned | [`Guard::check`] |
+//! | it is only planned | [`Guard::would_admit`] |
 //!
 //! A guard of your own needs `admit` and `end`:
 //!
@@ -26,7 +26,7 @@
 //!     type Ticket = ();
 //!     fn admit(&self, _: &Arrival<'_>) -> Admit<()> {
 //!         match self.0.load(Ordering::Relaxed) {
-//!             true => Admit::Refused(Refused::new(GuardKind::Custom, Reason::Isolated)),
+//!             true => Admit::Refused(Refused::new(GuardKind::named(&"maintenance window"), Reason::Isolated)),
 //!             false => Admit::Admitted(()),
 //!         }
 //!     }
@@ -146,7 +146,7 @@ pub trait Guard: Send + Sync + 'static {
             Admit::Refused(refused) => Err(refused),
             Admit::Waiting(ticket) => {
                 drop(self.end(ticket, &End::Unsent, arrival.now));
-                Err(Refused::new(GuardKind::Custom, Reason::Full))
+                Err(Refused::new(GuardKind::UNNAMED, Reason::Full))
             }
         }
     }
@@ -156,7 +156,7 @@ pub trait Guard: Send + Sync + 'static {
     /// # Errors
     ///
     /// Returns the refusal that an attempt would receive now.
-    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+    fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         let _ = arrival;
         Ok(())
     }
@@ -195,8 +195,8 @@ impl<G: Guard + ?Sized> Guard for Arc<G> {
         (**self).renew(ticket, arrival)
     }
 
-    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
-        (**self).check(arrival)
+    fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        (**self).would_admit(arrival)
     }
 
     fn validate(&self) -> Vec<Warning> {

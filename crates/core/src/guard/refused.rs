@@ -8,32 +8,53 @@ use crate::Rounded;
 /// A refusal by a guard: nothing was sent, and the server has not failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
-    /// The wait in nanoseconds. The maximum value stands for "unknown".
-    wait: u64,
     guard: GuardKind,
-    reason: Reason,
+    /// The nanoseconds of the wait, and in the low [`REASON_BITS`] the reason.
+    wait_and_reason: u64,
 }
 
-/// The kind of guard that refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum GuardKind {
+/// The kind of guard that refused, by its name.
+///
+/// ```
+/// use reattempt_core::guard::{GuardKind, Reason, Refused};
+///
+/// const MAINTENANCE: GuardKind = GuardKind::named(&"maintenance window");
+/// let refused = Refused::new(MAINTENANCE, Reason::Isolated);
+/// assert_eq!(refused.to_string(), "not sent: the maintenance window is isolated");
+/// assert_eq!(refused.guard(), MAINTENANCE);
+/// ```
+// A thin pointer, so that a refusal is 16 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct GuardKind(&'static &'static str);
+
+impl GuardKind {
     /// A circuit breaker.
-    CircuitBreaker,
+    pub const CIRCUIT_BREAKER: Self = Self::named(&"circuit breaker");
     /// A rate limit.
-    RateLimit,
+    pub const RATE_LIMIT: Self = Self::named(&"rate limit");
     /// A bulkhead.
-    Bulkhead,
+    pub const BULKHEAD: Self = Self::named(&"bulkhead");
     /// An adaptive limit on calls in flight.
-    AdaptiveLimit,
+    pub const ADAPTIVE_LIMIT: Self = Self::named(&"adaptive limit");
     /// A throttle, which refuses some calls while the server refuses many.
-    Throttle,
+    pub const THROTTLE: Self = Self::named(&"throttle");
     /// A send rate that adapts to the server.
-    SendRate,
+    pub const SEND_RATE: Self = Self::named(&"send rate");
     /// An interval between calls that adapts to the server.
-    Pace,
-    /// A custom guard.
-    Custom,
+    pub const PACE: Self = Self::named(&"pace");
+    /// A guard without a name of its own.
+    pub const UNNAMED: Self = Self::named(&"guard");
+
+    /// Creates the kind of a guard of your own. The name is a few words in lower case: it stands in error texts, and
+    /// with `_` or `-` between its words in metrics and gRPC metadata.
+    pub const fn named(name: &'static &'static str) -> Self {
+        Self(name)
+    }
+
+    /// Returns the name.
+    pub const fn name(self) -> &'static str {
+        self.0
+    }
 }
 
 /// The reason for a refusal.
@@ -58,18 +79,41 @@ pub enum Reason {
     Shed,
 }
 
+/// The low bits of a refusal that are its reason.
+const REASON_BITS: u32 = 8;
+
+const REASONS: [Reason; 8] = [
+    Reason::Open,
+    Reason::TooManyRequests,
+    Reason::Isolated,
+    Reason::Full,
+    Reason::RateExceeded,
+    Reason::WaitTooLong,
+    Reason::TooLarge,
+    Reason::Shed,
+];
+
 impl Refused {
-    const UNKNOWN: u64 = u64::MAX;
+    const UNKNOWN: u64 = u64::MAX >> REASON_BITS;
 
     /// Creates a refusal without a known wait.
     pub const fn new(guard: GuardKind, reason: Reason) -> Self {
-        Self { wait: Self::UNKNOWN, guard, reason }
+        Self { guard, wait_and_reason: Self::UNKNOWN << REASON_BITS | reason as u64 }
     }
 
-    /// Sets the wait after which the guard may admit the attempt. A wait of more than 584 years counts as unknown.
+    /// Sets the wait after which the guard may admit the attempt. A wait of more than two years counts as unknown.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
-        Self { wait: u64::try_from(wait.as_nanos()).unwrap_or(Self::UNKNOWN), ..self }
+        self.after_nanos(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Sets the time after which the guard may admit, in nanoseconds, for a guard that counts them.
+    #[inline]
+    #[must_use]
+    pub const fn after_nanos(self, wait: u64) -> Self {
+        let wait = if wait < Self::UNKNOWN { wait } else { Self::UNKNOWN };
+        let reason = self.wait_and_reason & !(u64::MAX << REASON_BITS);
+        Self { wait_and_reason: wait << REASON_BITS | reason, ..self }
     }
 
     /// Returns the kind of guard that refused.
@@ -79,12 +123,13 @@ impl Refused {
 
     /// Returns the reason.
     pub const fn reason(&self) -> Reason {
-        self.reason
+        let [number, ..] = self.wait_and_reason.to_le_bytes();
+        REASONS[number as usize % REASONS.len()]
     }
 
     /// Returns the wait after which the guard may admit the attempt, if it is known.
     pub const fn wait(&self) -> Option<Duration> {
-        match self.wait {
+        match self.wait_and_reason >> REASON_BITS {
             Self::UNKNOWN => None,
             nanos => Some(Duration::from_nanos(nanos)),
         }
@@ -95,7 +140,7 @@ impl fmt::Debug for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Refused")
             .field("guard", &self.guard)
-            .field("reason", &self.reason)
+            .field("reason", &self.reason())
             .field("wait", &self.wait())
             .finish()
     }
@@ -103,16 +148,13 @@ impl fmt::Debug for Refused {
 
 impl fmt::Display for GuardKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::CircuitBreaker => "circuit breaker",
-            Self::RateLimit => "rate limit",
-            Self::Bulkhead => "bulkhead",
-            Self::AdaptiveLimit => "adaptive limit",
-            Self::Throttle => "throttle",
-            Self::SendRate => "send rate",
-            Self::Pace => "pace",
-            Self::Custom => "guard",
-        })
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Debug for GuardKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -133,7 +175,7 @@ impl fmt::Display for Reason {
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not sent: the {} {}", self.guard, self.reason)?;
+        write!(f, "not sent: the {} {}", self.guard, self.reason())?;
         match self.wait() {
             Some(wait) => write!(f, " (try again in {})", Rounded(wait)),
             None => Ok(()),

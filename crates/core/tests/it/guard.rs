@@ -10,8 +10,8 @@ use reattempt_core::guard::{
 };
 
 const NOW: Duration = Duration::from_secs(1);
-const FULL: Refused = Refused::new(GuardKind::Bulkhead, Reason::Full);
-const OPEN: Refused = Refused::new(GuardKind::CircuitBreaker, Reason::Open);
+const FULL: Refused = Refused::new(GuardKind::BULKHEAD, Reason::Full);
+const OPEN: Refused = Refused::new(GuardKind::CIRCUIT_BREAKER, Reason::Open);
 
 type Log = Arc<Mutex<Vec<String>>>;
 
@@ -169,7 +169,7 @@ fn renewing_a_pair_releases_all_of_it() {
     let pair = (first, second);
     let Admit::Admitted(ticket) = pair.admit(&arrival()) else { panic!("not admitted") };
     let refused = pair.renew(ticket, &arrival()).unwrap_err();
-    assert_eq!(refused, Refused::new(GuardKind::Custom, Reason::Full));
+    assert_eq!(refused, Refused::new(GuardKind::UNNAMED, Reason::Full));
     assert_eq!(
         noted(&log)[2..],
         [
@@ -186,7 +186,7 @@ fn renewing_a_pair_releases_all_of_it() {
 #[test]
 fn absent_guard_admits_everything() {
     let none: Option<Scripted> = None;
-    assert!(none.check(&arrival()).is_ok());
+    assert!(none.would_admit(&arrival()).is_ok());
     let Admit::Admitted(ticket) = none.admit(&arrival()) else { panic!("not admitted") };
     assert!(none.end(ticket, &End::Unsent, NOW).is_none());
 }
@@ -201,8 +201,8 @@ fn refusal_is_small_and_has_a_text() {
     let exact = OPEN.after(Duration::from_nanos(1_234_567_891)).to_string();
     assert_eq!(exact, "not sent: the circuit breaker is open (try again in 1.23s)");
     assert_eq!(OPEN.after(Duration::MAX).wait(), None);
-    assert_eq!(format!("{OPEN:?}"), "Refused { guard: CircuitBreaker, reason: Open, wait: None }");
-    let shed = Refused::new(GuardKind::Throttle, Reason::Shed);
+    assert_eq!(format!("{OPEN:?}"), "Refused { guard: circuit breaker, reason: Open, wait: None }");
+    let shed = Refused::new(GuardKind::THROTTLE, Reason::Shed);
     assert_eq!(shed.to_string(), "not sent: the throttle sheds part of the calls");
 }
 
@@ -217,12 +217,12 @@ fn shared_guard_is_asked_in_advance() {
         fn end(&self, (): (), _: &End, _: Duration) -> Option<()> {
             None
         }
-        fn check(&self, _: &Arrival<'_>) -> Result<(), Refused> {
+        fn would_admit(&self, _: &Arrival<'_>) -> Result<(), Refused> {
             Err(OPEN)
         }
     }
-    assert_eq!(Arc::new(Shut).check(&arrival()), Err(OPEN));
-    assert_eq!(Some(Shut).check(&arrival()), Err(OPEN));
+    assert_eq!(Arc::new(Shut).would_admit(&arrival()), Err(OPEN));
+    assert_eq!(Some(Shut).would_admit(&arrival()), Err(OPEN));
 }
 
 #[test]
@@ -236,11 +236,11 @@ fn pair_refuses_in_advance_as_either_does() {
         fn end(&self, (): (), _: &End, _: Duration) -> Option<()> {
             None
         }
-        fn check(&self, _: &Arrival<'_>) -> Result<(), Refused> {
+        fn would_admit(&self, _: &Arrival<'_>) -> Result<(), Refused> {
             self.0
         }
     }
-    let check = |first, second| (Says(first), Says(second)).check(&arrival());
+    let check = |first, second| (Says(first), Says(second)).would_admit(&arrival());
     assert_eq!(check(Ok(()), Ok(())), Ok(()));
     assert_eq!(check(Err(OPEN), Err(FULL)), Err(OPEN));
     assert_eq!(check(Ok(()), Err(FULL)), Err(FULL));
@@ -292,7 +292,7 @@ impl Guard for Closed {
         true
     }
 
-    fn check(&self, _: &Arrival<'_>) -> Result<(), Refused> {
+    fn would_admit(&self, _: &Arrival<'_>) -> Result<(), Refused> {
         Err(OPEN)
     }
 }
@@ -303,7 +303,7 @@ fn erased_guard_keeps_what_it_overrides() {
     let Admit::Admitted(ticket) = guard.admit(&arrival()) else { panic!("not admitted") };
     assert!(!guard.times_success(&ticket));
     assert!(guard.is_probe(&ticket) && !other.is_probe(&ticket));
-    assert_eq!(guard.check(&arrival()), Err(OPEN));
+    assert_eq!(guard.would_admit(&arrival()), Err(OPEN));
     // The ticket is not the other guard's: it ends nothing there.
     assert!(other.times_success(&ticket));
     assert!(other.end(ticket, &End::judged(Health::Served, NOW), NOW).is_none());

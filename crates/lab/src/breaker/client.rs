@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use reattempt::guard::{Admit, Arrival, BreakerTicket, CircuitBreaker, End, Guard, Health};
+use reattempt::guard::CircuitBreaker;
+use reattempt::guard::contract::{Admit, Arrival, BreakerTicket, End, Guard, Health};
 use reattempt::schedule::CallRandom;
 use serde::Serialize;
 
@@ -112,7 +113,7 @@ struct Log {
 impl Log {
     /// Begins a stretch if the state has changed.
     fn enter(&mut self, breaker: &CircuitBreaker, now: Duration) {
-        let (state, from) = (breaker.state(SERVER, now).to_string(), now.as_secs_f64());
+        let (state, from) = (breaker.state_at(SERVER, now).to_string(), now.as_secs_f64());
         let stretches = &mut self.course.stretches;
         if stretches.last().is_some_and(|last| last.state == state) {
             return;

@@ -28,8 +28,8 @@ const MOST_CALLS: f64 = 20e6;
 #[derive(Debug, Args)]
 #[command(after_long_help = HELP)]
 pub(crate) struct Breaker {
-    /// Breakers to compare: breaker or counting, with optional settings, such as breaker:timeout=5s [default: breaker
-    /// and counting]
+    /// Breakers to compare: breaker or counting, with optional settings, such as breaker:open_time=5s [default:
+    /// breaker and counting]
     #[arg(value_name = "BREAKER", value_parser = parse)]
     breakers: Vec<GuardWord>,
     /// The script: times, each with the failure rate from then on. By default the fault does not last for a multiple of
@@ -50,11 +50,11 @@ pub(crate) struct Breaker {
 
 const HELP: &str = "Breakers:
   breaker   by a rate of failures: failure_ratio, min_calls, consecutive_failures, interval,
-            bucket_period, last_calls, timeout, max_timeout, spread, max_requests,
+            bucket_period, last_calls, open_time, max_open_time, spread, probes,
             probe_failure_ratio, slow_after
-  counting  as sony/gobreaker: consecutive_failures, interval, bucket_period, timeout,
-            max_requests
-  such as breaker:failure_ratio=0.3,consecutive_failures=0 or counting:timeout=10s";
+  counting  as sony/gobreaker: consecutive_failures, interval, bucket_period, open_time,
+            probes
+  such as breaker:failure_ratio=0.3,consecutive_failures=0 or counting:open_time=10s";
 
 /// One step of the script.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -132,7 +132,7 @@ impl Breaker {
 
     fn client(&self, breaker: CircuitBreaker, seed: u64) -> Client<'_> {
         Client {
-            breaker: breaker.shared().seed(seed),
+            breaker: breaker.shared(true).seed(seed),
             errors: &self.errors,
             rate: self.rate,
             latency: self.latency,

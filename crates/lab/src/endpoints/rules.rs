@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use reattempt::guard::{End, Health};
+use reattempt::guard::contract::{End, Health};
 use reattempt::schedule::{CallRandom, Random};
 use reattempt_control::{EndpointSet, EndpointTicket, Trail};
 

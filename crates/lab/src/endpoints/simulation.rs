@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use reattempt::guard::Health;
+use reattempt::guard::contract::Health;
 use reattempt::profile;
 use reattempt::schedule::{CallRandom, Delays, SharedSchedule};
 use reattempt::{RetryBudget, Verdict};
@@ -141,7 +141,7 @@ pub(super) fn simulate(world: World, which: Which, progress: &mut Progress) -> C
         sent: 0,
         schedule: standard.schedule,
         terms: Terms::new(limits),
-        budget: RetryBudget::default().shared(),
+        budget: RetryBudget::default().shared(true),
         random,
         work,
         course: Course { by_server, ..Course::default() },

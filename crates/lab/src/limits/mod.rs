@@ -182,8 +182,8 @@ fn seconds_of(kind: &GuardKind, world: World<'_>, progress: &mut Progress) -> Ve
         ($guard:expr) => {
             simulation::simulate(
                 world,
-                &$guard.clone().shared(),
-                |guard, now| guard.usage("", now).limit,
+                &$guard.clone().shared(true),
+                |guard, now| guard.usage_at("", now).limit,
                 progress,
             )
         };

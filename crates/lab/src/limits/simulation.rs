@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use reattempt::guard::{Admit, Arrival, BodyEnd, End, Guard, Health};
+use reattempt::guard::contract::{Admit, Arrival, BodyEnd, End, Guard, Health};
 use reattempt::schedule::CallRandom;
 
 use super::scene::Phase;

@@ -141,6 +141,17 @@ impl<'a, 'i> Fields<'a, 'i> {
         Some(self.note(key, number))
     }
 
+    /// Takes a number, and reports it unless it is legal. The library would clamp it.
+    pub(super) fn number_within(
+        &mut self,
+        key: &'static str,
+        wanted: &str,
+        is_legal: impl Fn(f64) -> bool,
+    ) -> Option<f64> {
+        let number = self.number(key)?;
+        if is_legal(number) { Some(number) } else { self.refuse(key, wanted, &number) }
+    }
+
     /// Takes a whole number, or "none" for no limit.
     pub(super) fn count(&mut self, key: &'static str) -> Option<Limit<u32>> {
         let value = self.take(key)?.get_ref();

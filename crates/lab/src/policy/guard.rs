@@ -1,11 +1,11 @@
-//! A guard in a word, such as `breaker`, `breaker:timeout=5s,consecutive_failures=0` or `bulkhead:limit=8`.
+//! A guard in a word, such as `breaker`, `breaker:open_time=5s,consecutive_failures=0` or `bulkhead:limit=8`.
 //!
 //! The words are rewritten as a table, as policies are. The fields have the names of the library's setters.
 
 use reattempt::error::Warning;
+use reattempt::guard::contract::LimitRule;
 use reattempt::guard::{
-    self, AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, Gradient2, LimitRule, RateLimit, Throttle,
-    Vegas,
+    self, AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, Gradient2, RateLimit, Throttle, Vegas,
 };
 use toml::de::{DeTable, DeValue};
 
@@ -74,7 +74,7 @@ impl GuardWord {
 /// Returns the guard of this kind; `None` if a problem was reported.
 fn of_kind(kind: &str, fields: &mut Fields<'_, '_>) -> Option<Kind> {
     Some(match kind {
-        "breaker" => Kind::Breaker(breaker(fields)?),
+        "breaker" => Kind::Breaker(breaker(fields)),
         "counting" => Kind::Breaker(counting(fields)),
         "rate-limit" => Kind::RateLimit(rate_limit(fields)?),
         "bulkhead" => Kind::Bulkhead(Bulkhead::new(count(fields, "limit").unwrap_or(64))),
@@ -83,35 +83,35 @@ fn of_kind(kind: &str, fields: &mut Fields<'_, '_>) -> Option<Kind> {
                 Some(factor) => fields.accepted(Aimd::new().backoff(factor))?,
                 None => Aimd::new(),
             };
-            Kind::Aimd(limit(AdaptiveLimit::new(rule), fields)?)
+            Kind::Aimd(limit(AdaptiveLimit::new(rule), fields))
         }
-        "vegas" => Kind::Vegas(limit(AdaptiveLimit::vegas(), fields)?),
-        "gradient2" => Kind::Gradient2(limit(AdaptiveLimit::gradient2(), fields)?),
-        _ => Kind::Throttle(throttle(fields)?),
+        "vegas" => Kind::Vegas(limit(AdaptiveLimit::vegas(), fields)),
+        "gradient2" => Kind::Gradient2(limit(AdaptiveLimit::gradient2(), fields)),
+        _ => Kind::Throttle(throttle(fields)),
     })
 }
 
-fn breaker(fields: &mut Fields<'_, '_>) -> Option<CircuitBreaker> {
+fn breaker(fields: &mut Fields<'_, '_>) -> CircuitBreaker {
     let breaker = CircuitBreaker::rate();
-    let breaker = match fields.number("failure_ratio") {
-        Some(ratio) => fields.accepted(breaker.failure_ratio(ratio))?,
-        None => breaker,
-    };
-    let breaker = match count(fields, "min_calls") {
-        Some(calls) => fields.accepted(breaker.min_calls(calls))?,
-        None => breaker,
-    };
-    let breaker = match fields.number("probe_failure_ratio") {
-        Some(ratio) => fields.accepted(breaker.probe_failure_ratio(ratio))?,
-        None => breaker,
-    };
+    let is_ratio = |ratio: f64| (0.0..=1.0).contains(&ratio);
+    let wanted = "a number above 0 and at most 1";
+    let ratio =
+        fields.number_within("failure_ratio", wanted, |ratio| is_ratio(ratio) && ratio > 0.0);
+    let breaker = with(breaker, ratio, CircuitBreaker::failure_ratio);
+    let calls = count(fields, "min_calls");
+    if calls == Some(0) {
+        fields.problem("min_calls", "must be at least 1, but it is 0");
+    }
+    let breaker = with(breaker, calls, CircuitBreaker::min_calls);
+    let ratio = fields.number_within("probe_failure_ratio", "a number from 0 to 1", is_ratio);
+    let breaker = with(breaker, ratio, CircuitBreaker::probe_failure_ratio);
     let consecutive = count(fields, "consecutive_failures");
     let breaker = with(breaker, consecutive, CircuitBreaker::consecutive_failures);
     let breaker = with(breaker, count(fields, "last_calls"), CircuitBreaker::last_calls);
-    let breaker = with(breaker, fields.duration("max_timeout"), CircuitBreaker::max_timeout);
+    let breaker = with(breaker, fields.duration("max_open_time"), CircuitBreaker::max_open_time);
     let breaker = with(breaker, count(fields, "spread"), CircuitBreaker::spread);
     let breaker = with(breaker, fields.duration("slow_after"), CircuitBreaker::slow_after);
-    Some(timed(breaker, fields))
+    timed(breaker, fields)
 }
 
 fn counting(fields: &mut Fields<'_, '_>) -> CircuitBreaker {
@@ -126,8 +126,8 @@ fn counting(fields: &mut Fields<'_, '_>) -> CircuitBreaker {
 fn timed(breaker: CircuitBreaker, fields: &mut Fields<'_, '_>) -> CircuitBreaker {
     let breaker = with(breaker, fields.duration("interval"), CircuitBreaker::interval);
     let breaker = with(breaker, fields.duration("bucket_period"), CircuitBreaker::bucket_period);
-    let breaker = with(breaker, fields.duration("timeout"), CircuitBreaker::timeout);
-    with(breaker, count(fields, "max_requests"), CircuitBreaker::max_requests)
+    let breaker = with(breaker, fields.duration("open_time"), CircuitBreaker::open_time);
+    with(breaker, count(fields, "probes"), CircuitBreaker::probes)
 }
 
 /// Two calls for each second unless the word states another rate, and a second's calls as the burst.
@@ -139,26 +139,23 @@ fn rate_limit(fields: &mut Fields<'_, '_>) -> Option<RateLimit> {
     Some(RateLimit::new(limit, burst))
 }
 
-fn limit<R: LimitRule>(
-    limit: AdaptiveLimit<R>,
-    fields: &mut Fields<'_, '_>,
-) -> Option<AdaptiveLimit<R>> {
+fn limit<R: LimitRule>(limit: AdaptiveLimit<R>, fields: &mut Fields<'_, '_>) -> AdaptiveLimit<R> {
     let (least, most) = (count(fields, "least").unwrap_or(1), count(fields, "most").unwrap_or(200));
-    let limit = fields.accepted(limit.bounds(least, most))?;
-    Some(with(limit, count(fields, "initial"), AdaptiveLimit::initial))
+    if least == 0 || least > most {
+        let wanted = "at least 1 and at most the highest limit";
+        fields.problem("least", format!("must be {wanted}, but it is {least}"));
+    }
+    with(limit.bounds(least, most), count(fields, "initial"), AdaptiveLimit::initial)
 }
 
-fn throttle(fields: &mut Fields<'_, '_>) -> Option<Throttle> {
-    let throttle = Throttle::new();
-    let throttle = match fields.number("multiplier") {
-        Some(k) => fields.accepted(throttle.multiplier(k))?,
-        None => throttle,
-    };
-    let throttle = match fields.number("max_probability") {
-        Some(most) => fields.accepted(throttle.max_probability(most))?,
-        None => throttle,
-    };
-    Some(with(throttle, fields.duration("window"), Throttle::window))
+fn throttle(fields: &mut Fields<'_, '_>) -> Throttle {
+    let k = |k: f64| (1.0..=100.0).contains(&k);
+    let k = fields.number_within("multiplier", "from 1 to 100", k);
+    let most = |most: f64| (0.0..=1.0).contains(&most);
+    let most = fields.number_within("max_probability", "from 0 to 1", most);
+    let throttle = with(Throttle::new(), k, Throttle::multiplier);
+    let throttle = with(throttle, most, Throttle::max_probability);
+    with(throttle, fields.duration("window"), Throttle::window)
 }
 
 fn with<G, V>(guard: G, value: Option<V>, set: impl FnOnce(G, V) -> G) -> G {

@@ -89,13 +89,13 @@ pub(super) const HELP: &str = "Policies:
   stripe, standard:budget.capacity=2, exponential:base=50ms,jitter=equal,budget=none
 
 Guards of each client follow a plus, such as ours+breaker, none+vegas:most=50 or
-standard:budget.ratio=0.2+breaker:timeout=5s+bulkhead:limit=8. They decide about every attempt, in
+standard:budget.ratio=0.2+breaker:open_time=5s+bulkhead:limit=8. They decide about every attempt, in
 that order:
   breaker        a circuit breaker by a rate of failures: failure_ratio, min_calls,
-                 consecutive_failures, interval, bucket_period, timeout, max_timeout, spread,
-                 last_calls, max_requests, probe_failure_ratio, slow_after
-  counting       as sony/gobreaker: consecutive_failures, interval, bucket_period, timeout,
-                 max_requests
+                 consecutive_failures, interval, bucket_period, open_time, max_open_time, spread,
+                 last_calls, probes, probe_failure_ratio, slow_after
+  counting       as sony/gobreaker: consecutive_failures, interval, bucket_period, open_time,
+                 probes
   rate-limit     a bucket of tokens, without a queue: rate (for each second), burst
   bulkhead       a limit on calls in flight: limit
   aimd, vegas, gradient2
@@ -103,7 +103,7 @@ that order:
   throttle       refuses part of the calls while the server refuses many: multiplier,
                  max_probability, window
 An attempt that a guard refuses is not sent and is counted apart. Its call is lost, unless the guard
-has a known wait that the retries allow. In a file: guards = [\"breaker:timeout=5s\", \"bulkhead\"]";
+has a known wait that the retries allow. In a file: guards = [\"breaker:open_time=5s\", \"bulkhead\"]";
 
 /// Parses a policy in a word, with its guards.
 pub(super) fn parse(text: &str) -> Result<Choice, String> {
@@ -266,7 +266,7 @@ impl Policy {
         match &self.budget {
             Kind::Unlimited | Kind::Fleet(_) => Arc::new(Unlimited),
             // All calls go to one server, so one bucket is enough. A setter creates separate state.
-            Kind::Bucket(budget) => Arc::new(budget.clone().shared()),
+            Kind::Bucket(budget) => Arc::new(budget.clone().shared(true)),
             Kind::Throttle(throttling) => Arc::new(Throttle::from(*throttling)),
         }
     }

@@ -217,7 +217,7 @@ base = \"1m\"
 
 [never]
 max_attempts = 1
-guards = [\"breaker:timeout=1s\", \"bulkhead:limit=8\"]
+guards = [\"breaker:open_time=1s\", \"bulkhead:limit=8\"]
 ";
     std::fs::write(&file, text).unwrap();
     let (code, text, errors) = run(&["check", file.to_str().unwrap()]);
@@ -229,7 +229,7 @@ guards = [\"breaker:timeout=1s\", \"bulkhead:limit=8\"]
 {file}:6: warning: orders.budget.ratio is 0.8 (recommended: 0.01 to 0.5, usually 0.1)
 {file}:10: warning: hopeless.base is 60 s (recommended: 10 ms to 1 s, usually 100 ms)
 {file}: warning: hopeless never retries: the next delay would pass the limit on elapsed time
-{file}: warning: never.guards has \"breaker:timeout=1s\": `timeout` is 1s (recommended: 10 s to 2 min, usually 30 s)
+{file}: warning: never.guards has \"breaker:open_time=1s\": `open_time` is 1s (recommended: 10 s to 2 min, usually 30 s)
 
 orders
   Retried at most 3 times (4 attempts), after 0 s to 2 ms, 0 s to 4 ms, 0 s to 8 ms.
@@ -243,7 +243,7 @@ hopeless
   Nothing is retried.
 
 never
-  Each attempt must be admitted by breaker:timeout=1s and bulkhead:limit=8.
+  Each attempt must be admitted by breaker:open_time=1s and bulkhead:limit=8.
   Nothing is retried.
 "
     );

@@ -19,10 +19,10 @@ fn states_of_a_breaker_over_time() {
     for text in ["open", "half-open", "calls refused", "share of those sent that fails"] {
         assert!(svg.contains(text), "{text}");
     }
-    let (_, json, _) = run(&[&script[..], &["counting:timeout=5s", "--json"]].concat());
+    let (_, json, _) = run(&[&script[..], &["counting:open_time=5s", "--json"]].concat());
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     let breaker = &document["breakers"][0];
-    assert_eq!(breaker["breaker"], "counting:timeout=5s");
+    assert_eq!(breaker["breaker"], "counting:open_time=5s");
     assert_eq!(breaker["stretches"][1]["state"], "open");
     assert_eq!(breaker["per_second"].as_array().unwrap().len(), 180);
 }
@@ -38,7 +38,7 @@ fn breakers_that_cannot_be() {
         ),
         ("breaker breaker:min_calls=0", "min_calls must be at least 1, but it is 0"),
         ("breaker counting:failure_ratio=0.3", "failure_ratio is not known here"),
-        ("breaker breaker:timeout=5", "timeout must be a duration"),
+        ("breaker breaker:open_time=5", "open_time must be a duration"),
         ("breaker --errors 1min=0.5,30s=0", "error: --errors must be in the order of time"),
         ("breaker --errors 1min", "must be a time and a share"),
         ("breaker --rate 1000000", "error: more than 20 million calls"),

@@ -63,7 +63,8 @@ fn policies_of_ones_own() {
 /// Calls refused by guards are counted separately, and only if there are guards.
 #[test]
 fn guards_follow_a_plus() {
-    let words = ["unlimited", "unlimited+breaker:timeout=2s+bulkhead:limit=8", "none+vegas:most=9"];
+    let words =
+        ["unlimited", "unlimited+breaker:open_time=2s+bulkhead:limit=8", "none+vegas:most=9"];
     let (code, text, errors) = small(&[&words[..], &["--rate", "10"]].concat());
     assert_eq!((code, &*errors), (0, ""));
     assert!(text.contains("lost calls  refused calls  attempts/call"), "{text}");
@@ -75,7 +76,8 @@ fn guards_follow_a_plus() {
         row(&text, "no retry + vegas")[4..],
         "{errors}"
     );
-    for policy in ["ours, no budget + breaker:timeout=2s + bulkhead:limit=8 ", "no retry + vegas"] {
+    for policy in ["ours, no budget + breaker:open_time=2s + bulkhead:limit=8 ", "no retry + vegas"]
+    {
         assert!(text.contains(policy), "{text}");
     }
     let of_plain = small(&["ours", "--rate", "10"]).1;

@@ -22,7 +22,7 @@ use crate::call::options::CallOptions;
 use crate::call::report::Report;
 use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::error_mode::BoxedError;
-use crate::guard::GuardOutcome;
+use crate::guard::contract::GuardOutcome;
 use crate::protocol::is_refused_here;
 use crate::protocol::witness::Testimony;
 

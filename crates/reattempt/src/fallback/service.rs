@@ -13,7 +13,7 @@ use super::{Replaceable, Source};
 use crate::accessors::inner_accessors;
 use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
-use crate::guard::GuardOutcome;
+use crate::guard::contract::GuardOutcome;
 use crate::protocol::witness::Testimony;
 use crate::protocol::{Http, ReadRequest};
 use crate::send::send;

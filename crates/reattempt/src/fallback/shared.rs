@@ -10,7 +10,7 @@ use tower::BoxError;
 use crate::call::observe::Observer;
 use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
-use crate::guard::GuardOutcome;
+use crate::guard::contract::GuardOutcome;
 
 /// The part that clones and the calls under way share.
 pub(crate) struct Shared<F, K> {

@@ -15,9 +15,8 @@ use super::errors::{self, Unanswered};
 use crate::call::deadline::PASSED;
 use crate::call::options::CallOptions;
 use crate::error_mode::ErrorMode;
-use crate::guard::{
-    GuardLayer, GuardOutcome, GuardedBody, JudgeBody, Judged, OwnEnd, Pass, of_classification,
-};
+use crate::guard::contract::GuardOutcome;
+use crate::guard::{GuardLayer, GuardedBody, JudgeBody, Judged, OwnEnd, Pass, of_classification};
 use crate::policy::RetryPolicy;
 use crate::protocol::{ClassifyOutcome, Protocol, SavedRequest};
 use crate::standard::{StandardGuards, StandardLayer};
@@ -123,27 +122,24 @@ const UNAVAILABLE: &[u16] = &[Code::DeadlineExceeded.number(), Code::Unavailable
 pub(super) const REFUSED_BY: http::HeaderName = http::HeaderName::from_static("reattempt-refused");
 
 fn refused_answer<B>(refused: Refused) -> Response<GrpcBody<B>> {
-    let (code, mark) = match (refused.guard(), refused.reason()) {
-        // A refusal because of the server's state is UNAVAILABLE.
-        (GuardKind::CircuitBreaker | GuardKind::Throttle | GuardKind::Custom, reason)
-            if reason != Reason::WaitTooLong =>
-        {
-            (Code::Unavailable, Unanswered::REFUSED)
-        }
-        _ => (Code::ResourceExhausted, Unanswered::TURNED_AWAY),
+    let is_own_limit = matches!(
+        refused.guard(),
+        GuardKind::RATE_LIMIT
+            | GuardKind::BULKHEAD
+            | GuardKind::ADAPTIVE_LIMIT
+            | GuardKind::SEND_RATE
+            | GuardKind::PACE
+    );
+    // A refusal because of the server's state is UNAVAILABLE.
+    let (code, mark) = if is_own_limit || refused.reason() == Reason::WaitTooLong {
+        (Code::ResourceExhausted, Unanswered::TURNED_AWAY)
+    } else {
+        (Code::Unavailable, Unanswered::REFUSED)
     };
     let mut answer = GrpcBody::answering(code, &refused.to_string(), mark);
-    let name = match refused.guard() {
-        GuardKind::CircuitBreaker => "circuit-breaker",
-        GuardKind::RateLimit => "rate-limit",
-        GuardKind::Bulkhead => "bulkhead",
-        GuardKind::AdaptiveLimit => "adaptive-limit",
-        GuardKind::Throttle => "throttle",
-        GuardKind::SendRate => "send-rate",
-        GuardKind::Pace => "pace",
-        _ => "guard",
-    };
-    answer.headers_mut().insert(REFUSED_BY, http::HeaderValue::from_static(name));
+    let name = http::HeaderValue::try_from(refused.guard().name().replace(' ', "-"));
+    let name = name.unwrap_or(http::HeaderValue::from_static("guard"));
+    answer.headers_mut().insert(REFUSED_BY, name);
     answer.extensions_mut().insert(refused);
     answer
 }

@@ -13,7 +13,8 @@ use super::Grpc;
 use super::facts::PREVIOUS_ATTEMPTS;
 use super::guard::REFUSED_BY;
 use crate::error_mode::Answered;
-use crate::guard::{GuardLayer, GuardOutcome};
+use crate::guard::GuardLayer;
+use crate::guard::contract::GuardOutcome;
 use crate::shed::{Gauge, ShedLayer, ShedProtocol, number};
 
 impl<G: Guard> ShedLayer<G, Grpc, Answered> {

@@ -13,10 +13,10 @@ use reattempt_core::guard::{BodyEnd, Guard, GuardKind, Reason, Refused, Resume};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_service::Service;
 
+use super::handle::now;
 use super::health::Judged;
 use super::pass::Pass;
 use super::protocol::{GuardOutcome, OwnEnd};
-use super::shared::now;
 use crate::call::clock;
 use crate::call::cut_off::cut_off;
 use crate::call::observe::Event;
@@ -120,7 +120,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
             };
             if self.sleep.is_none() && !clock::has_timer() {
                 // The call was made in a runtime, and is polled outside of any: nothing would end its wait.
-                let refused = Refused::new(GuardKind::Custom, Reason::WaitTooLong);
+                let refused = Refused::new(GuardKind::UNNAMED, Reason::WaitTooLong);
                 return Poll::Ready(Err(OwnEnd::Refused(refused)));
             }
             ready!(self.poll_sleep(until, now, cx));

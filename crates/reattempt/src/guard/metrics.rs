@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use opentelemetry::metrics::{Counter, Meter, MeterProvider};
 use opentelemetry::{InstrumentationScope, KeyValue};
-use reattempt_core::guard::{GuardKind, Reason, Refused};
+use reattempt_core::guard::{Reason, Refused};
 
-use super::{Limit, StateChange, ThrottleCounts, Usage};
+use super::Limit;
+use super::handle::{StateChange, ThrottleCounts, Usage};
 use crate::call::observe::{Event, Observer};
 
 /// The metrics of guards, as OpenTelemetry instruments.
@@ -56,7 +57,7 @@ use crate::call::observe::{Event, Observer};
 /// let breaker = CircuitBreaker::rate().on_state_change(metrics.state_changes());
 /// let bulkhead = Bulkhead::new(64);
 /// let read = bulkhead.clone();
-/// metrics.places("stock", move || read.usage("stock.example", guard::now()));
+/// metrics.places("stock", move || read.usage_at("stock.example", guard::handle::now()));
 /// let layer = GuardLayer::http((breaker, bulkhead)).observe_with(metrics);
 /// ```
 #[derive(Clone)]
@@ -238,16 +239,7 @@ impl Observer for GuardMetrics {
 }
 
 fn labels_of(refused: &Refused) -> Vec<KeyValue> {
-    let guard = match refused.guard() {
-        GuardKind::CircuitBreaker => "circuit_breaker",
-        GuardKind::RateLimit => "rate_limit",
-        GuardKind::Bulkhead => "bulkhead",
-        GuardKind::AdaptiveLimit => "adaptive_limit",
-        GuardKind::Throttle => "throttle",
-        GuardKind::SendRate => "send_rate",
-        GuardKind::Pace => "pace",
-        _ => "custom",
-    };
+    let guard = refused.guard().name().replace(' ', "_");
     let reason = match refused.reason() {
         Reason::Open => "open",
         Reason::TooManyRequests => "too_many_requests",

@@ -1,6 +1,6 @@
 //! Admission control for every attempt: circuit breakers and other guards, as one layer.
 //!
-//! A retry budget limits retries. A [`Guard`] decides about every attempt, the first included: a breaker refuses calls
+//! A retry budget limits retries. A guard decides about every attempt, the first included: a breaker refuses calls
 //! to a server that is down, a limit holds calls back. [`GuardLayer`] runs any guard around any client. Put it
 //! **inside** a retry layer, so that the guard decides about each attempt.
 //!
@@ -39,7 +39,7 @@
 //! second refuses, the first is notified that nothing was sent. After a wait a breaker decides again, so that a queued
 //! call is not sent to a server that has failed meanwhile. The limits keep the place, token or turn that they gave.
 //!
-//! [`erase`] gives guards one type, [`SharedGuard`], for lists that are known at run time only.
+//! [`erase`](contract::erase) gives guards one type, for lists that are known at run time only.
 //!
 //! # Refusals
 //!
@@ -69,7 +69,7 @@
 //!
 //! The protocol's own classification decides, the same as for retries.
 //!
-//! | outcome | [`Health`] |
+//! | outcome | [`Health`](contract::Health) |
 //! |---|---|
 //! | success, a 4xx that is not named below, 501, 505 | served |
 //! | 425, a 5xx that is not named below, a lost connection, a refused certificate, an unknown error | failed |
@@ -86,14 +86,15 @@
 //! does not count 429:
 //!
 //! ```
-//! use reattempt::guard::{CircuitBreaker, Health};
+//! use reattempt::guard::CircuitBreaker;
+//! use reattempt::guard::contract::Health;
 //!
 //! let neutral = |health| matches!(health, Health::Overloaded | Health::Ignored);
 //! let breaker = CircuitBreaker::rate().is_excluded(neutral);
 //! ```
 //!
 //! An HTTP response is judged at its head, and a call that ends with trailers at its trailers. A call that is dropped
-//! before that is [abandoned](End::Abandoned), and says nothing about the server. It is a timeout if its deadline has
+//! before that is [abandoned](contract::End::Abandoned), and says nothing about the server. It is a timeout if its deadline has
 //! passed, or if an attempt timeout of a retry or guard layer further out dropped it. tower's `Timeout` outside of the
 //! guards looks like a caller that hangs up: put it inside, or use
 //! [`attempt_timeout`](GuardLayer::attempt_timeout).
@@ -129,51 +130,18 @@
 //!
 //! # Observation
 //!
-//! `CircuitBreaker::counts`, `Bulkhead::usage` and the like read a guard. Observers of the layer are notified of
+//! The traits of [`handle`] read a guard. Observers of the layer are notified of
 //! attempts that wait or are refused, and `CircuitBreaker::on_state_change` of state changes. `TracingObserver` writes
 //! both to `tracing`. `metrics::GuardMetrics`, behind the feature `opentelemetry`, measures them.
 //!
 //! # A guard of your own
 //!
-//! The contract [`Guard`] needs no runtime. Two methods make a guard:
-//!
-//! ```
-//! use std::sync::atomic::{AtomicUsize, Ordering};
-//! use std::time::Duration;
-//!
-//! use reattempt::guard::{Admit, Arrival, BodyEnd, End, Guard, GuardKind, GuardLayer, Reason, Refused};
-//!
-//! /// A bound on the responses that are not read to their ends.
-//! struct Unread {
-//!     most: usize,
-//!     open: AtomicUsize,
-//! }
-//!
-//! impl Guard for Unread {
-//!     type Ticket = ();
-//!
-//!     fn admit(&self, _: &Arrival<'_>) -> Admit<()> {
-//!         let more = |open| (open < self.most).then_some(open + 1);
-//!         match self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
-//!             Ok(_) => Admit::Admitted(()),
-//!             Err(_) => Admit::Refused(Refused::new(GuardKind::Custom, Reason::Full)),
-//!         }
-//!     }
-//!
-//!     fn end(&self, ticket: (), end: &End, _: Duration) -> Option<()> {
-//!         if let End::Judged { .. } = end {
-//!             return Some(ticket); // held until the body ends
-//!         }
-//!         self.open.fetch_sub(1, Ordering::Relaxed);
-//!         None
-//!     }
-//! }
-//!
-//! let layer = GuardLayer::http(Unread { most: 64, open: AtomicUsize::new(0) });
-//! ```
+//! [`contract`] has what its author needs. [`handle`] reads and controls a guard that a client uses.
 
 mod body;
+pub mod contract;
 mod future;
+pub mod handle;
 mod health;
 mod layer;
 #[cfg(feature = "opentelemetry")]
@@ -192,29 +160,20 @@ pub(crate) use self::reqwest::with_url;
 pub use body::GuardedBody;
 #[doc(hidden)]
 pub use body::JudgeBody;
-pub use future::ResponseFuture;
 #[doc(hidden)]
 pub use health::Judged;
 pub(crate) use health::of_classification;
 pub use layer::GuardLayer;
-pub use pace::{Pace, PaceTicket};
+pub use pace::Pace;
 #[doc(hidden)]
 pub use pass::Pass;
-pub use protocol::GuardOutcome;
 #[doc(hidden)]
 pub use protocol::OwnEnd;
 pub use reattempt_control::{
-    AdaptiveLimit, AdaptiveTicket, Aimd, BreakerState, BreakerTicket, Bulkhead, BulkheadTicket,
-    CircuitBreaker, Counts, Gradient2, Limit, LimitRule, LimitWindow, RateLimit, RateTicket,
-    Reservation, SendRate, SendTicket, StateChange, Throttle, ThrottleCounts, ThrottleTicket,
-    Usage, Vegas,
+    AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, Gradient2, Limit, RateLimit, SendRate, Throttle,
+    Vegas,
 };
-pub use reattempt_core::guard::{
-    Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, PairTicket, Quota, Reason, Refused,
-    Resume, SharedGuard, SharedTicket, erase,
-};
+pub use reattempt_core::guard::{Reason, Refused};
 pub use service::Guarded;
-pub use shared::now;
-pub use wait::wait_for_tokens;
 
 pub use crate::send::Sending;

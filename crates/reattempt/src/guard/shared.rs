@@ -1,4 +1,4 @@
-//! The part of a guarded client that its clones share, and its clock.
+//! The part of a guarded client that its clones share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,19 +7,6 @@ use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refus
 
 use crate::call::clock;
 use crate::call::observe::{Event, Observer};
-
-/// Returns the present moment on the clock of [`GuardLayer`](super::GuardLayer), for the methods of guards that take
-/// one.
-///
-/// ```
-/// use reattempt::guard::{self, BreakerState, CircuitBreaker};
-///
-/// let breaker = CircuitBreaker::rate();
-/// assert_eq!(breaker.state("one.example", guard::now()), BreakerState::Closed);
-/// ```
-pub fn now() -> Duration {
-    clock::since_epoch(tokio::time::Instant::now())
-}
 
 /// The part of a guarded client that its clones and the calls under way share.
 pub(super) struct Shared<G, K> {
@@ -53,7 +40,7 @@ impl<G: Guard, K> Shared<G, K> {
                 match self.guard.admit(&arrival.impatient()) {
                     Admit::Waiting(ticket) => {
                         drop(self.guard.end(ticket, &End::Unsent, arrival.now));
-                        Admit::Refused(Refused::new(GuardKind::Custom, Reason::Full))
+                        Admit::Refused(Refused::new(GuardKind::UNNAMED, Reason::Full))
                     }
                     decided => decided,
                 }

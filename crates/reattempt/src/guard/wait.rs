@@ -5,7 +5,7 @@ use std::time::Duration;
 use reattempt_control::{RateLimit, Reservation};
 use reattempt_core::guard::{GuardKind, Reason, Refused};
 
-use super::shared::now;
+use super::handle::now;
 
 /// Waits until `n` tokens of `destination` may be used, but at most for `longest`.
 ///
@@ -16,7 +16,8 @@ use super::shared::now;
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), reattempt::guard::Refused> {
 /// use std::time::Duration;
-/// use reattempt::guard::{Limit, RateLimit, wait_for_tokens};
+/// use reattempt::guard::{Limit, RateLimit};
+/// use reattempt::guard::handle::wait_for_tokens;
 ///
 /// let limit = RateLimit::new(Limit::per_second(100), 50);
 /// wait_for_tokens(&limit, "queue.example", 50, Duration::MAX).await?; // at once: the burst
@@ -45,13 +46,13 @@ pub async fn wait_for_tokens(
     longest: Duration,
 ) -> Result<(), Refused> {
     let start = now();
-    let reservation = limit.reserve_until(destination, n, start, start.saturating_add(longest));
+    let reservation = limit.reserve_until_at(destination, n, start, start.saturating_add(longest));
     if !reservation.ok() {
         let too_large = n > limit.burst(destination);
         let reason = if too_large { Reason::TooLarge } else { Reason::WaitTooLong };
-        return Err(Refused::new(GuardKind::RateLimit, reason));
+        return Err(Refused::new(GuardKind::RATE_LIMIT, reason));
     }
-    let delay = reservation.delay(start);
+    let delay = reservation.delay_at(start);
     if !delay.is_zero() {
         let mut unused = Unused(Some(reservation));
         tokio::time::sleep(delay).await;
@@ -66,7 +67,7 @@ struct Unused(Option<Reservation>);
 impl Drop for Unused {
     fn drop(&mut self) {
         if let Some(reservation) = &mut self.0 {
-            reservation.cancel(now());
+            reservation.cancel_at(now());
         }
     }
 }

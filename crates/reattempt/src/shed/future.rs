@@ -25,7 +25,7 @@ pin_project! {
         G: Guard,
     {
         #[pin]
-        pub(super) call: guard::ResponseFuture<S, Request<A>, F, G, K, M>,
+        pub(super) call: guard::contract::ResponseFuture<S, Request<A>, F, G, K, M>,
         pub(super) gauge: Arc<Gauge>,
     }
 }

@@ -6,7 +6,7 @@ use reattempt_control::{Advice, ServerLoad};
 use reattempt_core::guard::Refused;
 
 use crate::call::random::CallRandom;
-use crate::guard::now;
+use crate::guard::handle::now;
 
 /// The counts of the calls to one server in the last two seconds.
 pub struct Gauge(ServerLoad);

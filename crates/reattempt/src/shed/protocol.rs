@@ -10,7 +10,8 @@ use reattempt_core::guard::{Guard, GuardKind, Refused};
 use super::Gauge;
 use crate::error_mode::{BoxedError, ErrorMode};
 use crate::fallback::FallbackBody;
-use crate::guard::{GuardOutcome, GuardedBody};
+use crate::guard::GuardedBody;
+use crate::guard::contract::GuardOutcome;
 use crate::protocol::Http;
 
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
@@ -73,7 +74,7 @@ where
             return Ok(response);
         };
         *response.status_mut() = match refused.guard() {
-            GuardKind::RateLimit => StatusCode::TOO_MANY_REQUESTS,
+            GuardKind::RATE_LIMIT => StatusCode::TOO_MANY_REQUESTS,
             _ => StatusCode::SERVICE_UNAVAILABLE,
         };
         let advice = gauge.advise(refused);

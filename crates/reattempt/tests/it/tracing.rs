@@ -81,8 +81,8 @@ fn breaker_that_opens_warns() {
         .seed(1)
         .with_name("stock")
         .on_state_change(TracingObserver::on_state_change);
-    breaker.isolate("one.example", Duration::ZERO);
-    breaker.close("one.example", Duration::ZERO);
+    breaker.isolate_at("one.example", Duration::ZERO);
+    breaker.close_at("one.example", Duration::ZERO);
     assert_eq!(
         log.lines(),
         [

@@ -54,7 +54,7 @@ fn retry_policy_lists_unusual_settings() {
 
 #[test]
 fn standard_stack_lists_those_of_its_parts() {
-    let breaker = CircuitBreaker::rate().failure_ratio(0.9).unwrap();
+    let breaker = CircuitBreaker::rate().failure_ratio(0.9);
     let limit = Arc::new(Some(RateLimit::new(Limit::per_second(10), 100)));
     let stack = StandardLayer::http()
         .total_time(2 * 3600 * SECOND)
@@ -144,9 +144,8 @@ fn guards_list_unusual_settings() {
     let breaker = CircuitBreaker::rate()
         .consecutive_failures(5)
         .failure_ratio(0.2)
-        .unwrap()
         .interval(SECOND * 20)
-        .timeout(SECOND * 5);
+        .open_time(SECOND * 5);
     let expected = [
         "`failure_ratio` is 0.2 (recommended: 0.3 to 0.7, usually 0.5)",
         "`interval` is 20s (recommended: 30 s to 5 min, usually 60 s)",

@@ -16,12 +16,11 @@ use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Guard, Health, Refused, Resume};
+use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Health, Refused, Resume};
 
+use super::per_destination::{PerDestination, State, guard};
 use super::places::{Pass, Places, Usage};
 use crate::destination_table::Entry;
-use crate::keyed::{Hold, Keyed};
 use crate::sync::{Mutex, MutexGuard};
 use rule::is_in_use;
 use settings::{Bounds, Rules};
@@ -66,16 +65,20 @@ pub use window::LimitWindow;
 /// # use reattempt_control::AdaptiveLimit;
 ///
 /// let limit = AdaptiveLimit::vegas();
-/// assert_eq!(limit.usage("a.example", Duration::from_secs(100)).limit, 20);
+/// assert_eq!(limit.usage_at("a.example", Duration::from_secs(100)).limit, 20);
 /// ```
+#[derive(Clone)]
 #[must_use = "a setter returns a new limit"]
-pub struct AdaptiveLimit<R> {
-    rules: Arc<ArcSwap<Rules<R>>>,
-    tenants: Arc<Keyed<Tenant<R>>>,
+pub struct AdaptiveLimit<R: LimitRule>(PerDestination<MovingPlaces<R>>);
+
+guard! {
+    AdaptiveLimit<R: LimitRule>, AdaptiveTicket, MovingPlaces<R>,
+    memory: "1.7 MB",
+    replaced: "Limits stay, and rules with their states. A limit out of bounds moves when its window closes.",
 }
 
-/// The state of a destination.
-struct Tenant<R> {
+/// The places of a destination, with the window and the rule that move their limit.
+struct MovingPlaces<R> {
     places: Places,
     window: Window,
     moving: Mutex<Moving<R>>,
@@ -90,23 +93,7 @@ struct Moving<R> {
     windows: u64,
 }
 
-/// The proof that an adaptive limit admitted a call or has it in line.
-pub struct AdaptiveTicket<R> {
-    tenant: Hold<Tenant<R>>,
-    pass: Pass,
-}
-
-impl<R: LimitRule> Tenant<R> {
-    fn new(rules: &Rules<R>) -> Self {
-        let limit = f64::from(rules.places.limit);
-        let moving = Moving { rule: rules.rule.clone(), limit, bounds: rules.bounds, windows: 0 };
-        Self {
-            places: Places::new(&rules.places),
-            window: Window::new(),
-            moving: Mutex::new(moving),
-        }
-    }
-
+impl<R: LimitRule> MovingPlaces<R> {
     #[inline]
     fn record(&self, pass: Pass, end: &End, now: Duration) {
         let (Pass::Held { in_flight }, End::Judged { health, after, .. }) = (pass, end) else {
@@ -156,11 +143,6 @@ impl<R: LimitRule> Tenant<R> {
         self.places.fill();
     }
 
-    fn adopt(&self, rules: &Rules<R>) {
-        self.places.adopt(&rules.places);
-        self.lock().bounds = rules.bounds;
-    }
-
     fn lock(&self) -> MutexGuard<'_, Moving<R>> {
         self.moving.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -176,7 +158,7 @@ struct Unwinding<'a> {
 impl Drop for Unwinding<'_> {
     #[cold]
     fn drop(&mut self) {
-        self.places.end(self.pass, &End::Over(BodyEnd::Dropped), self.now);
+        self.places.end_call(self.pass, &End::Over(BodyEnd::Dropped), self.now);
     }
 }
 
@@ -192,99 +174,75 @@ fn whole(limit: f64) -> u32 {
 
 impl<R: LimitRule> AdaptiveLimit<R> {
     /// Returns the limit of `destination` and its use at `now`.
-    pub fn usage(&self, destination: &str, now: Duration) -> Usage {
-        match self.tenants.get(destination) {
-            Some(tenant) => tenant.places.usage(now),
-            None => Tenant::new(&self.rules.load()).places.usage(now),
-        }
-    }
-
-    /// Adopts the bounds, the queue and [`release_at_head`](Self::release_at_head) of another limit.
-    ///
-    /// Limits, and rules with their states, stay. A limit outside new bounds is clamped when its window closes.
-    pub fn replace_settings(&self, with: &Self) {
-        let (own, with) = (self.rules.load_full(), with.rules.load_full());
-        let rules = Arc::new(Rules {
-            rule: own.rule.clone(),
-            max_destinations: own.max_destinations,
-            ..Rules::clone(&with)
-        });
-        let replace = || self.rules.store(Arc::clone(&rules));
-        self.tenants.adopt(replace, |tenant| tenant.adopt(&rules));
+    pub fn usage_at(&self, destination: &str, now: Duration) -> Usage {
+        self.0.read(destination, |state| state.places.usage(now))
     }
 }
 
-impl<R: LimitRule> Entry for Tenant<R> {
+impl<R: LimitRule> Entry for MovingPlaces<R> {
     /// The limit that was found is lost.
     fn retire(&self, _: Duration, forgets: bool, _: &dyn Fn() -> bool) -> bool {
         (forgets || self.window.is_new()) && self.places.retire()
     }
 }
 
-impl<R: LimitRule> Guard for AdaptiveLimit<R> {
-    type Ticket = AdaptiveTicket<R>;
+impl<R: LimitRule> State for MovingPlaces<R> {
+    type Settings = Rules<R>;
+    type Note = Pass;
+    type Shown = Usage;
 
-    #[inline(always)]
-    fn admit(&self, arrival: &Arrival<'_>) -> Admit<AdaptiveTicket<R>> {
-        let create = |_: &Arc<str>| Tenant::new(&self.rules.load());
-        let admitted = self.tenants.with(arrival.destination, arrival.now, create, |tenant| {
-            let admitted = tenant.places.admit(arrival)?;
-            Some(admitted.map(|pass| AdaptiveTicket { tenant: tenant.hold(), pass }))
-        });
-        admitted.unwrap_or_else(|| {
-            let pass = Pass::Held { in_flight: 0 };
-            Admit::Admitted(AdaptiveTicket { tenant: Hold::Nothing, pass })
-        })
-    }
+    const UNCOUNTED: Pass = Pass::Held { in_flight: 0 };
+    const LISTED: &'static str = "in_use";
 
-    #[inline(always)]
-    fn end(
-        &self,
-        ticket: AdaptiveTicket<R>,
-        end: &End,
-        now: Duration,
-    ) -> Option<AdaptiveTicket<R>> {
-        let tenant = self.tenants.held(&ticket.tenant)?;
-        tenant.record(ticket.pass, end, now);
-        let pass = tenant.places.end(ticket.pass, end, now)?;
-        Some(AdaptiveTicket { pass, ..ticket })
-    }
-
-    fn resume(
-        &self,
-        ticket: &mut AdaptiveTicket<R>,
-        arrival: &Arrival<'_>,
-        waker: &Waker,
-    ) -> Resume {
-        let Some(tenant) = self.tenants.held(&ticket.tenant) else { return Resume::Admitted };
-        tenant.places.resume(&mut ticket.pass, arrival, waker)
-    }
-
-    /// The place is kept.
-    fn renew(
-        &self,
-        ticket: AdaptiveTicket<R>,
-        _: &Arrival<'_>,
-    ) -> Result<AdaptiveTicket<R>, Refused> {
-        Ok(ticket)
-    }
-
-    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
-        match self.tenants.get(arrival.destination) {
-            Some(tenant) => tenant.places.check(arrival),
-            None => Tenant::new(&self.rules.load()).places.check(arrival),
+    fn new(rules: &Rules<R>, _: &Arc<str>) -> Self {
+        let limit = f64::from(rules.places.limit);
+        let moving = Moving { rule: rules.rule.clone(), limit, bounds: rules.bounds, windows: 0 };
+        Self {
+            places: Places::new(&rules.places),
+            window: Window::new(),
+            moving: Mutex::new(moving),
         }
     }
-}
 
-impl<R> Clone for AdaptiveLimit<R> {
-    fn clone(&self) -> Self {
-        Self { rules: Arc::clone(&self.rules), tenants: Arc::clone(&self.tenants) }
+    #[inline(always)]
+    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
+        self.places.admit(arrival)
     }
-}
 
-impl<R> fmt::Debug for AdaptiveTicket<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AdaptiveTicket").field("pass", &self.pass).finish_non_exhaustive()
+    #[inline(always)]
+    fn record_end(&self, pass: Pass, end: &End, now: Duration) -> Option<Pass> {
+        self.record(pass, end, now);
+        self.places.end_call(pass, end, now)
+    }
+
+    const TIMES_SUCCESS: Option<bool> = Some(true);
+
+    fn resume(&self, pass: &mut Pass, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        self.places.resume(pass, arrival, waker)
+    }
+
+    fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        self.places.would_admit(arrival)
+    }
+
+    /// The rule stays, with its state.
+    fn merged(own: &Rules<R>, other: &Rules<R>) -> Rules<R> {
+        Rules { rule: own.rule.clone(), ..other.clone() }
+    }
+
+    fn adopt(&self, rules: &Rules<R>) {
+        self.places.adopt(&rules.places);
+        self.lock().bounds = rules.bounds;
+    }
+
+    fn show_settings(rules: &Rules<R>, f: &mut fmt::DebugStruct<'_, '_>) {
+        f.field("initial", &rules.places.limit)
+            .field("bounds", &rules.bounds)
+            .field("queue", &rules.places.patience);
+    }
+
+    /// The destinations with calls in flight.
+    fn shown(&self) -> Option<Usage> {
+        self.places.in_use()
     }
 }

@@ -1,18 +1,13 @@
-//! The constructors and setters of an adaptive limit, and its `Debug`.
+//! The constructors and setters of an adaptive limit.
 
-use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use reattempt_core::ConfigError;
 use reattempt_core::guard::GuardKind;
 
-use super::{AdaptiveLimit, Aimd, Gradient2, LimitRule, Tenant, Vegas};
-use crate::destination_table::{DEFAULT_DESTINATIONS, checked_destinations};
+use super::{AdaptiveLimit, Aimd, Gradient2, LimitRule, Vegas};
 use crate::guard::line::Patience;
+use crate::guard::per_destination::PerDestination;
 use crate::guard::places::Rule;
-use crate::keyed::Keyed;
 
 #[derive(Debug, Clone)]
 pub(super) struct Rules<R> {
@@ -20,7 +15,6 @@ pub(super) struct Rules<R> {
     /// Its limit is the initial one.
     pub(super) places: Rule,
     pub(super) bounds: Bounds,
-    pub(super) max_destinations: Option<usize>,
 }
 
 /// The lowest and the highest limit.
@@ -61,30 +55,23 @@ impl AdaptiveLimit<Gradient2> {
 impl<R: LimitRule> AdaptiveLimit<R> {
     /// Creates a limit that moves by `rule`.
     pub fn new(rule: R) -> Self {
-        let (kind, patience) = (GuardKind::AdaptiveLimit, Patience::NONE);
-        Self::build(Rules {
+        let (kind, patience) = (GuardKind::ADAPTIVE_LIMIT, Patience::NONE);
+        Self(PerDestination::new(Rules {
             rule,
             places: Rule { limit: 20, patience, hold: true, kind },
             bounds: Bounds { least: 1, most: 200 },
-            max_destinations: Some(DEFAULT_DESTINATIONS),
-        })
+        }))
     }
 
     /// Sets the lowest and the highest limit; the initial one is moved between them. Default: 1 and 200, because a
     /// client rarely needs more.
     ///
-    /// # Errors
-    ///
-    /// Returns an error if `least` is 0 or above `most`. At a limit of 0 there would be no sample to raise it again.
-    pub fn bounds(self, least: u32, most: u32) -> Result<Self, ConfigError> {
-        if least == 0 || least > most {
-            return Err(ConfigError::new(
-                "least",
-                least,
-                "at least 1 and at most the highest limit",
-            ));
-        }
-        Ok(self.set(|rules| {
+    /// A `least` of 0 means 1: at a limit of 0 there would be no sample to raise it again. A `most` below `least` means
+    /// `least`.
+    pub fn bounds(self, least: u32, most: u32) -> Self {
+        let least = least.max(1);
+        let most = most.max(least);
+        Self(self.0.changed(|rules| {
             rules.bounds = Bounds { least, most };
             rules.places.limit = rules.places.limit.clamp(least, most);
         }))
@@ -92,60 +79,20 @@ impl<R: LimitRule> AdaptiveLimit<R> {
 
     /// Sets the limit to begin with, within the bounds. Default: 20.
     pub fn initial(self, limit: u32) -> Self {
-        self.set(|rules| rules.places.limit = limit.clamp(rules.bounds.least, rules.bounds.most))
+        Self(self.0.changed(|rules| {
+            rules.places.limit = limit.clamp(rules.bounds.least, rules.bounds.most);
+        }))
     }
 
     /// Sets how many calls may wait for one destination, and for how long. Default: none.
     pub fn queue(self, calls: usize, time: Duration) -> Self {
-        self.set(|rules| rules.places.patience = Patience { calls, time })
+        Self(self.0.changed(|rules| rules.places.patience = Patience { calls, time }))
     }
 
-    /// Frees the place at the response head. Default: at the end of the body.
+    /// Frees the place at the response head if `on`. Default: at the end of the body.
     ///
     /// The head of a gRPC response does not end its call, so such a place is held until the trailers.
-    pub fn release_at_head(self) -> Self {
-        self.set(|rules| rules.places.hold = false)
-    }
-
-    /// Sets the most destinations with a limit of their own. Default: 1024, which take 1.7 MB.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error unless `most` is a number from 1 to 65536.
-    pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
-        let most = checked_destinations(most)?;
-        Ok(self.set(|rules| rules.max_destinations = Some(most)))
-    }
-
-    /// Keeps one limit for all destinations. Use it for a client of one server.
-    pub fn shared(self) -> Self {
-        self.set(|rules| rules.max_destinations = None)
-    }
-
-    fn set(&self, change: impl FnOnce(&mut Rules<R>)) -> Self {
-        let mut rules = Rules::clone(&self.rules.load());
-        change(&mut rules);
-        Self::build(rules)
-    }
-
-    fn build(rules: Rules<R>) -> Self {
-        let tenants = Keyed::new(rules.max_destinations, Tenant::new(&rules));
-        Self { rules: Arc::new(ArcSwap::from_pointee(rules)), tenants: Arc::new(tenants) }
-    }
-}
-
-/// The settings, and the destinations with calls in flight.
-impl<R: LimitRule> fmt::Debug for AdaptiveLimit<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rules = self.rules.load();
-        let (in_use, more) = self.tenants.listed(|tenant| tenant.places.in_use());
-        f.debug_struct("AdaptiveLimit")
-            .field("initial", &rules.places.limit)
-            .field("bounds", &rules.bounds)
-            .field("queue", &rules.places.patience)
-            .field("destinations", &self.tenants.len())
-            .field("in_use", &in_use)
-            .field("more", &more)
-            .finish_non_exhaustive()
+    pub fn release_at_head(self, on: bool) -> Self {
+        Self(self.0.changed(|rules| rules.places.hold = !on))
     }
 }

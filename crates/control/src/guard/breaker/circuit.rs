@@ -13,7 +13,7 @@ use super::counts::{Counts, Outcome};
 use super::machine::{Ending, Machine};
 use super::rules::Rules;
 use super::tally::{Pass, Tally};
-use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// The gate of a breaker that is forced open.
 const FORCED: u64 = u64::MAX;
@@ -23,6 +23,7 @@ pub(crate) struct Circuit {
     tally: Tally,
     /// The nanosecond until which calls are refused; 0 if the machine has to be asked.
     gate: AtomicU64,
+    changes: Arc<Changes>,
     state: Mutex<State>,
 }
 
@@ -33,9 +34,9 @@ struct State {
 
 impl Circuit {
     pub(crate) fn new(destination: Arc<str>, rules: Arc<Rules>) -> Self {
-        let machine = Machine::new(&rules);
+        let (machine, changes) = (Machine::new(&rules), Arc::clone(&rules.changes));
         let state = Mutex::new(State { machine, rules });
-        Self { destination, tally: Tally::new(), gate: AtomicU64::new(0), state }
+        Self { destination, tally: Tally::new(), gate: AtomicU64::new(0), changes, state }
     }
 
     /// Admits a call without the lock, if the circuit is closed and has nothing else to do.
@@ -48,7 +49,6 @@ impl Circuit {
     #[inline]
     pub(crate) fn admit(
         &self,
-        changes: &Changes,
         now: Duration,
         timeout: Option<Duration>,
     ) -> Option<Result<Pass, Refused>> {
@@ -58,23 +58,21 @@ impl Circuit {
         if let Some(refused) = self.refusal(now) {
             return Some(Err(refused));
         }
-        self.with(changes, |rules, machine| {
-            (!machine.retired).then(|| machine.admit(rules, now, timeout))
-        })
+        self.with(|rules, machine| (!machine.retired).then(|| machine.admit(rules, now, timeout)))
     }
 
     /// Returns the decision about a call, and takes nothing.
-    pub(crate) fn check(&self, changes: &Changes, now: Duration) -> Result<(), Refused> {
+    pub(crate) fn would_admit(&self, now: Duration) -> Result<(), Refused> {
         if let Some(refused) = self.refusal(now) {
             return Err(refused);
         }
-        self.with(changes, |rules, machine| {
+        self.with(|rules, machine| {
             machine.advance(rules, now);
-            machine.check(rules)
+            machine.would_admit(rules)
         })
     }
 
-    /// Records a success. Returns `false` if [`end`](Self::end) must.
+    /// Records a success. Returns `false` if [`end_call`](Self::end_call) must.
     #[inline]
     pub(crate) fn succeed(&self, pass: &Pass, now: Duration) -> bool {
         self.tally.succeed(pass, now)
@@ -87,9 +85,8 @@ impl Circuit {
     }
 
     /// Records the end of a call. The user's trip rule is asked between two steps, without the lock.
-    pub(crate) fn end(
+    pub(crate) fn end_call(
         &self,
-        changes: &Changes,
         pass: Pass,
         ending: Ending,
         ready_to_trip: impl FnOnce(&Counts) -> bool,
@@ -97,20 +94,16 @@ impl Circuit {
         if ending.outcome == Outcome::Success && self.succeed(&pass, ending.now) {
             return;
         }
-        let counts = self.with(changes, |rules, machine| machine.end(rules, pass, ending));
+        let counts = self.with(|rules, machine| machine.end_call(rules, pass, ending));
         if counts.is_some_and(|counts| ready_to_trip(&counts)) {
-            self.with(changes, |rules, machine| machine.trip(rules, pass.generation, ending.asked));
+            self.with(|rules, machine| machine.trip(rules, pass.generation, ending.asked));
         }
     }
 
     /// Runs one step of the machine, sets the gate, and queues the changes in their order.
     #[inline(never)]
-    pub(crate) fn with<R>(
-        &self,
-        changes: &Changes,
-        step: impl FnOnce(&Rules, &mut Machine) -> R,
-    ) -> R {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn with<R>(&self, step: impl FnOnce(&Rules, &mut Machine) -> R) -> R {
+        let mut state = self.lock();
         let State { machine, rules } = &mut *state;
         self.take_tally(machine);
         let result = step(rules, machine);
@@ -120,7 +113,7 @@ impl Circuit {
                 if rules.on_state_change.is_some() {
                     let (name, destination) =
                         (Arc::clone(&rules.name), Arc::clone(&self.destination));
-                    changes.push(StateChange { name, destination, from, to });
+                    self.changes.push(StateChange { name, destination, from, to });
                 }
             }
         }
@@ -137,7 +130,7 @@ impl Circuit {
     /// Adopts new settings. Returns the former ones, whose destructors may be the user's.
     #[must_use]
     pub(crate) fn adopt(&self, rules: Arc<Rules>) -> Arc<Rules> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         let State { machine, rules: own } = &mut *state;
         self.take_tally(machine);
         machine.adopt(own, &rules);
@@ -146,16 +139,25 @@ impl Circuit {
         former
     }
 
+    /// Returns the changes that wait for the callback.
+    #[inline]
+    pub(crate) fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
+    /// Returns the present settings.
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.lock().rules)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Retires the circuit if it is in its initial state at `now`. Any other state that the user has not forced may be
     /// forgotten, which closes the circuit. Returns `true` if it was retired.
-    pub(crate) fn retire(
-        &self,
-        changes: &Changes,
-        now: Duration,
-        forgets: bool,
-        is_idle: &dyn Fn() -> bool,
-    ) -> bool {
-        self.with(changes, |rules, machine| {
+    pub(crate) fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
+        self.with(|rules, machine| {
             machine.advance(rules, now);
             // Asked once: a call that comes in between would find its state forgotten.
             if is_idle() {
@@ -175,12 +177,12 @@ impl Circuit {
         if gate == 0 {
             return None;
         }
-        let refused = |reason| Refused::new(GuardKind::CircuitBreaker, reason);
+        let refused = |reason| Refused::new(GuardKind::CIRCUIT_BREAKER, reason);
         if gate == FORCED {
             return Some(refused(Reason::Isolated));
         }
         let wait = gate.checked_sub(nanos(now)).filter(|wait| *wait > 0)?;
-        Some(refused(Reason::Open).after(Duration::from_nanos(wait)))
+        Some(refused(Reason::Open).after_nanos(wait))
     }
 }
 

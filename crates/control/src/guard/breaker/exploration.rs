@@ -35,7 +35,7 @@ struct Node {
 
 /// A lease of a second: a probe under way may outlive it.
 fn rules(breaker: &CircuitBreaker) -> Rules {
-    Rules { lease: SECOND, ..Rules::clone(&breaker.shared.rules.load()) }
+    Rules { lease: SECOND, ..Rules::clone(&breaker.0.settings()) }
 }
 
 fn events(node: &Node) -> Vec<Event> {
@@ -81,7 +81,7 @@ fn fingerprint(node: &Node) -> String {
 
 fn end(machine: &mut Machine, rules: &Rules, pass: Pass, outcome: Outcome) {
     let ending = Ending { outcome, asked: Duration::ZERO, now: machine.now };
-    let counts = machine.end(rules, pass, ending);
+    let counts = machine.end_call(rules, pass, ending);
     if let (Some(counts), Trip::Counts(ready_to_trip)) = (counts, &rules.trip)
         && ready_to_trip(&counts)
     {
@@ -128,7 +128,7 @@ fn verify(before: &Node, after: &Node, event: Event, rules: &Rules) {
     assert!(counts.consecutive_successes <= counts.total_successes, "{counts:?}: {path:?}");
     assert!(counts.consecutive_failures <= counts.total_failures, "{counts:?}: {path:?}");
     if machine.state == HalfOpen {
-        assert!(machine.probes.len() <= rules.max_requests as usize, "G-2: {path:?}");
+        assert!(machine.probes.len() <= rules.probes as usize, "G-2: {path:?}");
     }
     if let Event::End(place, _) = event {
         let pass = before.passes[place];
@@ -139,7 +139,7 @@ fn verify(before: &Node, after: &Node, event: Event, rules: &Rules) {
     }
     // G-1: whatever is under way and never ends, a call is admitted once the open time and the leases are over.
     let mut later = machine.clone();
-    let wait = rules.max_timeout.max(rules.timeout);
+    let wait = rules.max_open_time.max(rules.open_time);
     later.advance(rules, machine.now + wait);
     let admitted = later.admit(rules, machine.now + wait * 2, None);
     match machine.state {
@@ -168,7 +168,7 @@ fn verify_recovery(node: &Node, rules: &Rules) {
     for _ in 0..12 {
         let now = machine.now + SECOND;
         while let Some((pass, _)) = under_way.pop_front_if(|(_, due)| *due <= now) {
-            machine.end(rules, pass, Ending { outcome: Success, asked: Duration::ZERO, now });
+            machine.end_call(rules, pass, Ending { outcome: Success, asked: Duration::ZERO, now });
         }
         let admitted = machine.admit(rules, now, None);
         under_way.extend(admitted.map(|pass| (pass, now + SECOND * 3)));
@@ -206,8 +206,8 @@ fn explore(breaker: &CircuitBreaker, depth: usize) -> (usize, HashSet<BreakerSta
 #[test]
 fn rate_form_keeps_its_rules() {
     let breaker = CircuitBreaker::rate().interval(SECOND * 4).bucket_period(SECOND * 2);
-    let breaker = breaker.timeout(SECOND).max_timeout(SECOND * 2).spread(0).max_requests(2);
-    let (seen, states) = explore(&breaker.min_calls(2).unwrap().consecutive_failures(2), 11);
+    let breaker = breaker.open_time(SECOND).max_open_time(SECOND * 2).spread(0).probes(2);
+    let (seen, states) = explore(&breaker.min_calls(2).consecutive_failures(2), 11);
     assert_eq!(states.len(), 4);
     assert!(seen > 3_000, "{seen} states");
 }
@@ -216,16 +216,16 @@ fn rate_form_keeps_its_rules() {
 // G-1, G-2, G-4, trap 51
 #[test]
 fn last_calls_keep_the_rules() {
-    let breaker = CircuitBreaker::rate().last_calls(3).timeout(SECOND).max_timeout(SECOND * 2);
-    let breaker = breaker.spread(0).max_requests(2).probe_failure_ratio(0.6).unwrap();
-    let (seen, states) = explore(&breaker.min_calls(2).unwrap(), 11);
+    let breaker = CircuitBreaker::rate().last_calls(3).open_time(SECOND).max_open_time(SECOND * 2);
+    let breaker = breaker.spread(0).probes(2).probe_failure_ratio(0.6);
+    let (seen, states) = explore(&breaker.min_calls(2), 11);
     assert_eq!(states.len(), 4);
     assert!(seen > 1_000, "{seen} states");
 }
 
 #[test]
 fn counting_form_keeps_its_rules() {
-    let breaker = CircuitBreaker::counting().interval(SECOND * 2).timeout(SECOND).max_requests(2);
+    let breaker = CircuitBreaker::counting().interval(SECOND * 2).open_time(SECOND).probes(2);
     let breaker = breaker.ready_to_trip(|counts| counts.consecutive_failures >= 2);
     let (seen, states) = explore(&breaker, 11);
     assert_eq!(states.len(), 4);

@@ -124,21 +124,19 @@ impl Machine {
                 let age = u64::try_from(age).unwrap_or(u64::MAX);
                 self.epoch += u64::from(age != self.window.age());
                 self.window.grow(age);
-                let turn = nanos(period).saturating_mul(age.saturating_add(1));
-                self.quiet_until = nanos(self.start).saturating_add(turn);
+                let bucket_end = nanos(period).saturating_mul(age.saturating_add(1));
+                self.quiet_until = nanos(self.start).saturating_add(bucket_end);
             }
         }
     }
 
     /// Returns the refusal that a call would receive now, after [`advance`](Self::advance).
-    pub(crate) fn check(&self, rules: &Rules) -> Result<(), Refused> {
-        let refused = |reason| Refused::new(GuardKind::CircuitBreaker, reason);
+    pub(crate) fn would_admit(&self, rules: &Rules) -> Result<(), Refused> {
+        let refused = |reason| Refused::new(GuardKind::CIRCUIT_BREAKER, reason);
         match self.state {
             BreakerState::Closed => Ok(()),
             // With none under way one more is admitted, also if settings with fewer places were adopted.
-            BreakerState::HalfOpen
-                if self.probes.is_empty() || self.places() < rules.max_requests =>
-            {
+            BreakerState::HalfOpen if self.probes.is_empty() || self.places() < rules.probes => {
                 Ok(())
             }
             BreakerState::HalfOpen => Err(refused(Reason::TooManyRequests)),
@@ -164,7 +162,7 @@ impl Machine {
         timeout: Option<Duration>,
     ) -> Result<Pass, Refused> {
         self.advance(rules, now);
-        self.check(rules)?;
+        self.would_admit(rules)?;
         let half_open = self.state == BreakerState::HalfOpen;
         if half_open || rules.last_calls == 0 {
             self.window.request();
@@ -183,7 +181,7 @@ impl Machine {
     /// Records the end of a call.
     ///
     /// Returns the counts that the user's trip rule must judge, without a lock, before [`trip`](Self::trip).
-    pub(crate) fn end(&mut self, rules: &Rules, pass: Pass, ending: Ending) -> Option<Counts> {
+    pub(crate) fn end_call(&mut self, rules: &Rules, pass: Pass, ending: Ending) -> Option<Counts> {
         let Ending { outcome, asked, now } = ending;
         self.advance(rules, now);
         if pass.generation != self.generation {
@@ -225,11 +223,11 @@ impl Machine {
         let counts = self.window.counts();
         let (failures, judged) = (counts.total_failures, judged(counts));
         if let Outcome::Failure | Outcome::Overload = outcome
-            && share(failures, rules.max_requests) >= rules.probe_ratio
+            && share(failures, rules.probes) >= rules.probe_ratio
         {
             self.reopened = self.reopened.saturating_add(1);
             self.open(rules, asked);
-        } else if judged >= rules.max_requests {
+        } else if judged >= rules.probes {
             self.reopened = 0;
             self.change(BreakerState::Closed, None);
             self.advance_window(rules, false);
@@ -257,7 +255,7 @@ impl Machine {
     }
 
     fn open(&mut self, rules: &Rules, asked: Duration) {
-        let open = rules.open_time(self.reopened, self.generation, asked);
+        let open = rules.next_open_time(self.reopened, self.generation, asked);
         self.change(BreakerState::Open, Some(self.now.saturating_add(open)));
     }
 

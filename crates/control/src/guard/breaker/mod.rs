@@ -23,19 +23,19 @@ mod tally;
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
+use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Refused};
-use reattempt_core::{ServerHint, Warning};
+use reattempt_core::guard::{Admit, Arrival, End, Health, Refused, Resume};
+use reattempt_core::{Recommended, ServerHint, Warning};
 
+use super::per_destination::{PerDestination, State, guard};
 use crate::destination_table::Entry;
-use crate::keyed::{Found, Hold, Keyed};
-use changes::Changes;
 use circuit::Circuit;
 use machine::{Ending, Machine};
-use rules::{Rules, Trip};
+use rules::{Rate, Rules, Trip};
+use settings::{MIN_CALLS, ratio_of};
 use tally::{NO_TAG, Pass};
 
 pub use changes::{BreakerState, StateChange};
@@ -84,12 +84,12 @@ use counts::Outcome;
 ///   probe that is abandoned, excluded or unsent frees its place. So does one whose callback or predicate panics.
 /// - A run of consecutive failures goes on from one window to the next.
 /// - If the server asks for a longer delay with the failure that opens the breaker, the open time is that delay, up
-///   to [`max_timeout`](Self::max_timeout), and under the rate rule up to 30 s in any case.
+///   to [`max_open_time`](Self::max_open_time), and under the rate rule up to 30 s in any case.
 /// - Time does not go back: an earlier moment counts as the latest one seen.
 /// - At most [`max_destinations`](Self::max_destinations) have a breaker of their own. If the table is full, a breaker
 ///   without a call in flight leaves for a newcomer: one that is closed and has an empty window first, otherwise the
 ///   one that was used least recently. Its state is lost, and an open one is reported as closed. One that is
-///   [isolated](Self::isolate) stays. If none may leave, calls to the newcomer are admitted without a breaker.
+///   [isolated](Self::isolate_at) stays. If none may leave, calls to the newcomer are admitted without a breaker.
 ///
 /// ```
 /// use std::time::Duration;
@@ -103,198 +103,77 @@ use counts::Outcome;
 ///         breaker.end(ticket, &End::judged(Health::Failed, Duration::ZERO), now);
 ///     }
 /// }
-/// assert_eq!(breaker.state("a.example", now), BreakerState::Open);
-/// assert_eq!(breaker.state("b.example", now), BreakerState::Closed);
+/// assert_eq!(breaker.state_at("a.example", now), BreakerState::Open);
+/// assert_eq!(breaker.state_at("b.example", now), BreakerState::Closed);
 /// ```
 #[derive(Clone)]
 #[must_use = "a setter returns a new breaker"]
-pub struct CircuitBreaker {
-    shared: Arc<Shared>,
-    circuits: Arc<Keyed<Tenant>>,
-}
+pub struct CircuitBreaker(PerDestination<Circuit>);
 
-/// The parts of a breaker that all its destinations share.
-struct Shared {
-    rules: ArcSwap<Rules>,
-    changes: Changes,
-}
-
-/// A destination's circuit in the table.
-struct Tenant {
-    circuit: Circuit,
-    shared: Arc<Shared>,
-}
-
-/// The proof that a breaker admitted a call.
-pub struct BreakerTicket {
-    tenant: Hold<Tenant>,
-    pass: Pass,
+guard! {
+    CircuitBreaker, BreakerTicket, Circuit,
+    memory: "1.6 MB, and in the counting form 1.3 MB. Four counts with cache lines of their own are a third of that",
+    replaced: "Open times that have begun keep their end. Counts are cleared if the window has other buckets.",
 }
 
 impl CircuitBreaker {
-    fn build(rules: Rules) -> Self {
-        let most = rules.max_destinations;
-        let rules = Arc::new(rules);
-        let circuit = Circuit::new("".into(), Arc::clone(&rules));
-        let shared = Arc::new(Shared { rules: ArcSwap::new(rules), changes: Changes::default() });
-        let others = Tenant { circuit, shared: Arc::clone(&shared) };
-        Self { shared, circuits: Arc::new(Keyed::new(most, others)) }
-    }
-
     /// Returns the name, which state changes carry.
     pub fn name(&self) -> Arc<str> {
-        Arc::clone(&self.shared.rules.load().name)
+        Arc::clone(&self.0.settings().name)
     }
 
     /// Returns the time over which the closed state counts; zero if its counts are never cleared.
     pub fn window(&self) -> Duration {
-        self.shared.rules.load().interval
+        self.0.settings().interval
     }
 
     /// Returns the state for `destination` at `now`.
-    pub fn state(&self, destination: &str, now: Duration) -> BreakerState {
-        let state = self.circuits.get(destination).map(|tenant| {
-            tenant.step(|rules, machine| {
-                machine.advance(rules, now);
-                machine.state
-            })
-        });
-        self.shared.notify();
-        state.unwrap_or_default()
+    pub fn state_at(&self, destination: &str, now: Duration) -> BreakerState {
+        self.step(destination, now, |machine| machine.state)
     }
 
-    /// Returns the counts for `destination`, as the last call left them.
-    pub fn counts(&self, destination: &str) -> Counts {
-        let tenant = self.circuits.get(destination);
-        tenant.map(|tenant| tenant.step(|_, machine| *machine.window.counts())).unwrap_or_default()
+    /// Returns the counts for `destination` at `now`.
+    pub fn counts_at(&self, destination: &str, now: Duration) -> Counts {
+        self.step(destination, now, |machine| *machine.window.counts())
     }
 
-    /// Refuses all calls to `destination` until [`close`](Self::close).
-    pub fn isolate(&self, destination: &str, now: Duration) {
+    /// Returns the time from `now` until a probe may be sent to `destination`; `None` unless the breaker is open.
+    pub fn open_time_left_at(&self, destination: &str, now: Duration) -> Option<Duration> {
+        self.step(destination, now, |machine| {
+            let expiry = machine.expiry.filter(|_| machine.state == BreakerState::Open);
+            expiry.map(|expiry| expiry.saturating_sub(now))
+        })
+    }
+
+    /// Refuses all calls to `destination` until it is [closed](Self::close_at).
+    pub fn isolate_at(&self, destination: &str, now: Duration) {
         self.force(destination, BreakerState::ForcedOpen, now);
     }
 
     /// Closes the breaker for `destination`, and clears its counts. The results of calls under way do not count.
-    pub fn close(&self, destination: &str, now: Duration) {
+    pub fn close_at(&self, destination: &str, now: Duration) {
         self.force(destination, BreakerState::Closed, now);
     }
 
-    /// Adopts the settings of another breaker, except `max_destinations`, and keeps the state.
-    ///
-    /// Open times that have begun keep their end. Counts are cleared if the window has other buckets.
-    pub fn replace_settings(&self, with: &Self) {
-        // Kept to the end: the destructors of closures are the user's.
-        let former = self.shared.rules.load_full();
-        let rules = Rules::clone(&with.shared.rules.load());
-        let rules = Arc::new(Rules { max_destinations: former.max_destinations, ..rules });
-        let replace = || self.shared.rules.store(Arc::clone(&rules));
-        self.circuits.adopt(replace, |tenant| drop(tenant.circuit.adopt(Arc::clone(&rules))));
+    fn step<R>(&self, destination: &str, now: Duration, read: impl FnOnce(&Machine) -> R) -> R {
+        self.0.read(destination, |circuit| {
+            let read = circuit.with(|rules, machine| {
+                machine.advance(rules, now);
+                read(machine)
+            });
+            circuit.notify();
+            read
+        })
     }
 
     fn force(&self, destination: &str, state: BreakerState, now: Duration) {
-        let force = |tenant: &Found<'_, Tenant>| {
-            tenant
-                .step(|rules, machine| (!machine.retired).then(|| machine.force(rules, state, now)))
-        };
-        self.circuits.set(destination, now, self.create(), force);
-        self.shared.notify();
-    }
-
-    fn create(&self) -> impl Fn(&Arc<str>) -> Tenant {
-        |name| Tenant {
-            circuit: Circuit::new(Arc::clone(name), self.shared.rules.load_full()),
-            shared: Arc::clone(&self.shared),
-        }
-    }
-}
-
-impl CircuitBreaker {
-    /// Slow path of [`admit`](Guard::admit): every case that an entry at hand does not cover.
-    #[inline(never)]
-    fn decide(
-        &self,
-        destination: &str,
-        now: Duration,
-        timeout: Option<Duration>,
-    ) -> Admit<BreakerTicket> {
-        let admitted = self.circuits.with(destination, now, self.create(), |tenant| {
-            let pass = tenant.circuit.admit(&self.shared.changes, now, timeout)?;
-            Some(pass.map(|pass| BreakerTicket { tenant: tenant.hold(), pass }))
+        self.0.set(destination, now, |circuit| {
+            let forced = circuit.with(|rules, machine| {
+                (!machine.retired).then(|| machine.force(rules, state, now))
+            });
+            circuit.notify();
+            forced
         });
-        match admitted {
-            Some(Ok(ticket)) => {
-                self.ask(&ticket, Outcome::Unsent, now, || self.shared.notify());
-                Admit::Admitted(ticket)
-            }
-            Some(Err(refused)) => {
-                self.shared.notify();
-                Admit::Refused(refused)
-            }
-            None => {
-                let pass = Pass { generation: 0, age: 0, probe: 0, tag: 0 };
-                Admit::Admitted(BreakerTicket { tenant: Hold::Nothing, pass })
-            }
-        }
-    }
-
-    /// Calls functions of the user's. If one of them panics, the call ends with that outcome, which frees a probe's
-    /// place.
-    fn ask<R>(
-        &self,
-        ticket: &BreakerTicket,
-        outcome: Outcome,
-        now: Duration,
-        ask: impl FnOnce() -> R,
-    ) -> R {
-        let ending = Ending { outcome, asked: Duration::ZERO, now };
-        let unwinding = Unwinding { breaker: self, ticket, ending };
-        let answer = ask();
-        mem::forget(unwinding);
-        answer
-    }
-
-    /// Records the end of a call that the tally has not taken as a success.
-    #[inline(never)]
-    fn record(&self, ticket: &BreakerTicket, end: &End, now: Duration) {
-        let rules = self.shared.rules.load_full();
-        // A second panic would abort the process, so a call that unwinds asks no function of the user's.
-        let outcome = match end {
-            End::Judged { .. } if thread::panicking() => Outcome::Abandoned,
-            _ => self.ask(ticket, Outcome::Abandoned, now, || rules.outcome(end)),
-        };
-        let asked = match end {
-            End::Judged { hint, .. } => asked_delay(*hint),
-            _ => Duration::ZERO,
-        };
-        let ready_to_trip = |counts: &Counts| match &rules.trip {
-            Trip::Counts(ready_to_trip) => ready_to_trip(counts),
-            Trip::Rate(_) => false,
-        };
-        let Some(tenant) = self.circuits.held(&ticket.tenant) else { return };
-        tenant.circuit.end(
-            &self.shared.changes,
-            ticket.pass,
-            Ending { outcome, asked, now },
-            ready_to_trip,
-        );
-        self.shared.notify();
-    }
-}
-
-/// The call of a ticket while functions of the user's run. It ends if one of them panics.
-struct Unwinding<'a> {
-    breaker: &'a CircuitBreaker,
-    ticket: &'a BreakerTicket,
-    ending: Ending,
-}
-
-impl Drop for Unwinding<'_> {
-    #[cold]
-    fn drop(&mut self) {
-        let (breaker, ticket) = (self.breaker, self.ticket);
-        let Some(tenant) = breaker.circuits.held(&ticket.tenant) else { return };
-        // A change of the state is delivered by the next call, because the callback may be what panics.
-        tenant.circuit.end(&breaker.shared.changes, ticket.pass, self.ending, |_| false);
     }
 }
 
@@ -304,82 +183,195 @@ impl Default for CircuitBreaker {
     }
 }
 
-impl Shared {
+impl Entry for Circuit {
+    /// The state is lost, unless the user has forced it.
+    fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
+        self.retire(now, forgets, is_idle)
+    }
+}
+
+impl State for Circuit {
+    type Settings = Arc<Rules>;
+    type Note = Pass;
+    type Shown = BreakerState;
+
+    const UNCOUNTED: Pass = Pass { generation: 0, age: 0, probe: 0, tag: 0 };
+    const DECIDES_AGAIN: bool = true;
+    const LISTED: &'static str = "not_closed";
+
+    fn new(rules: &Arc<Rules>, destination: &Arc<str>) -> Self {
+        Self::new(Arc::clone(destination), Arc::clone(rules))
+    }
+
+    const TIMES_SUCCESS: Option<bool> = None;
+
+    #[inline(always)]
+    fn admit_at_once<T>(
+        &self,
+        arrival: &Arrival<'_>,
+        ticket: impl Fn(Pass) -> T,
+    ) -> Option<Admit<T>> {
+        if let Some(pass) = self.admit_closed(arrival.now) {
+            return Some(Admit::Admitted(ticket(pass)));
+        }
+        self.refusal(arrival.now).map(Admit::Refused)
+    }
+
+    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
+        self.decide(arrival.now, arrival.timeout)
+    }
+
+    #[inline(always)]
+    fn record_end(&self, pass: Pass, end: &End, now: Duration) -> Option<Pass> {
+        let served = matches!(end, End::Judged { health: Health::Served, .. });
+        if !(served && self.succeed(&pass, now)) {
+            self.record(pass, end, now);
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn times_success(&self, pass: &Pass) -> bool {
+        !self.takes_success(pass)
+    }
+
+    fn is_probe(pass: &Pass) -> bool {
+        pass.tag == NO_TAG
+    }
+
+    fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        let decision = self.would_admit(arrival.now);
+        self.notify();
+        decision
+    }
+
+    /// Changes stay in the queue of their breaker.
+    fn merged(own: &Arc<Rules>, other: &Arc<Rules>) -> Arc<Rules> {
+        Arc::new(Rules { changes: Arc::clone(&own.changes), ..Rules::clone(other) })
+    }
+
+    fn adopt(&self, rules: &Arc<Rules>) {
+        drop(self.adopt(Arc::clone(rules)));
+    }
+
+    /// The open time and, in the rate form, the share of failures and the window. A `min_calls` above the default of
+    /// `consecutive_failures` has no effect, because that opens the breaker before.
+    fn validate(rules: &Arc<Rules>) -> Vec<Warning> {
+        let consecutive = Rate::default().consecutive;
+        let (ratio, calls, window) = match rules.trip {
+            Trip::Counts(_) => (None, None, None),
+            Trip::Rate(rate) => (
+                Recommended::FAILURE_RATIO.number("failure_ratio", ratio_of(rate.ratio)),
+                (rate.calls > consecutive && rate.consecutive == consecutive)
+                    .then(|| Warning::new("min_calls", rate.calls, MIN_CALLS)),
+                Recommended::WINDOW
+                    .time("interval", rules.interval)
+                    .filter(|_| rules.last_calls == 0),
+            ),
+        };
+        let open = Recommended::OPEN_TIME.time("open_time", rules.open_time);
+        [ratio, calls, window, open].into_iter().flatten().collect()
+    }
+
+    fn show_settings(rules: &Arc<Rules>, f: &mut fmt::DebugStruct<'_, '_>) {
+        f.field("name", &rules.name)
+            .field("trip", &rules.trip)
+            .field("probes", &rules.probes)
+            .field("interval", &rules.interval)
+            .field("last_calls", &rules.last_calls)
+            .field("open_time", &rules.open_time);
+    }
+
+    /// The destinations that are not closed, as the last call left them.
+    fn shown(&self) -> Option<BreakerState> {
+        let state = self.with(|_, machine| machine.state);
+        (state != BreakerState::Closed).then_some(state)
+    }
+}
+
+impl Circuit {
+    /// Slow path of `admit`: every case that a closed tally and an open gate do not cover.
+    #[inline(never)]
+    fn decide(&self, now: Duration, timeout: Option<Duration>) -> Option<Admit<Pass>> {
+        let decision = self.admit(now, timeout)?;
+        Some(match decision {
+            Ok(pass) => {
+                self.ask_user(pass, Outcome::Unsent, now, || self.notify());
+                Admit::Admitted(pass)
+            }
+            Err(refused) => {
+                self.notify();
+                Admit::Refused(refused)
+            }
+        })
+    }
+
+    /// Calls functions of the user's. If one of them panics, the call ends with that outcome, which frees a probe's
+    /// place.
+    fn ask_user<R>(
+        &self,
+        pass: Pass,
+        outcome: Outcome,
+        now: Duration,
+        ask: impl FnOnce() -> R,
+    ) -> R {
+        let ending = Ending { outcome, asked: Duration::ZERO, now };
+        let unwinding = Unwinding { circuit: self, pass, ending };
+        let answer = ask();
+        mem::forget(unwinding);
+        answer
+    }
+
+    /// Records the end of a call that the tally has not taken as a success.
+    #[inline(never)]
+    fn record(&self, pass: Pass, end: &End, now: Duration) {
+        let rules = self.rules();
+        // A second panic would abort the process, so a call that unwinds asks no function of the user's.
+        let outcome = match end {
+            End::Judged { .. } if thread::panicking() => Outcome::Abandoned,
+            _ => self.ask_user(pass, Outcome::Abandoned, now, || rules.outcome(end)),
+        };
+        let asked = match end {
+            End::Judged { hint, .. } => asked_delay(*hint),
+            _ => Duration::ZERO,
+        };
+        let ready_to_trip = |counts: &Counts| match &rules.trip {
+            Trip::Counts(ready_to_trip) => ready_to_trip(counts),
+            Trip::Rate(_) => false,
+        };
+        self.end_call(pass, Ending { outcome, asked, now }, ready_to_trip);
+        self.notify();
+    }
+
     /// Delivers the changes that wait. While the thread unwinds they wait for the next call: a second panic would abort
     /// the process.
     #[inline]
     fn notify(&self) {
-        if self.changes.any() && !thread::panicking() {
+        if self.changes().any() && !thread::panicking() {
             self.deliver();
         }
     }
 
     #[cold]
     fn deliver(&self) {
-        if let Some(callback) = &self.rules.load().on_state_change {
-            self.changes.deliver(callback);
+        if let Some(callback) = &self.rules().on_state_change {
+            self.changes().deliver(callback);
         }
     }
 }
 
-impl Tenant {
-    fn step<R>(&self, step: impl FnOnce(&Rules, &mut Machine) -> R) -> R {
-        self.circuit.with(&self.shared.changes, step)
-    }
+/// A call while functions of the user's run. It ends if one of them panics.
+struct Unwinding<'a> {
+    circuit: &'a Circuit,
+    pass: Pass,
+    ending: Ending,
 }
 
-impl Entry for Tenant {
-    /// The state is lost, unless the user has forced it.
-    fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
-        self.circuit.retire(&self.shared.changes, now, forgets, is_idle)
-    }
-}
-
-impl Guard for CircuitBreaker {
-    type Ticket = BreakerTicket;
-
-    #[inline(always)]
-    fn admit(&self, arrival: &Arrival<'_>) -> Admit<BreakerTicket> {
-        if let Some(tenant) = self.circuits.at_hand(arrival.destination) {
-            if let Some(pass) = tenant.circuit.admit_closed(arrival.now) {
-                return Admit::Admitted(BreakerTicket { tenant: tenant.hold(), pass });
-            }
-            if let Some(refused) = tenant.circuit.refusal(arrival.now) {
-                return Admit::Refused(refused);
-            }
-        }
-        self.decide(arrival.destination, arrival.now, arrival.timeout)
-    }
-
-    #[inline(always)]
-    fn end(&self, ticket: BreakerTicket, end: &End, now: Duration) -> Option<BreakerTicket> {
-        let served = matches!(end, End::Judged { health: Health::Served, .. });
-        let succeeds = |tenant: &Tenant| tenant.circuit.succeed(&ticket.pass, now);
-        if !(served && self.circuits.held(&ticket.tenant).is_some_and(succeeds)) {
-            self.record(&ticket, end, now);
-        }
-        None
-    }
-
-    #[inline(always)]
-    fn times_success(&self, ticket: &BreakerTicket) -> bool {
-        let takes = |tenant: &Tenant| tenant.circuit.takes_success(&ticket.pass);
-        !self.circuits.held(&ticket.tenant).is_some_and(takes)
-    }
-
-    fn is_probe(&self, ticket: &BreakerTicket) -> bool {
-        ticket.pass.tag == NO_TAG
-    }
-
-    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
-        let Some(tenant) = self.circuits.get(arrival.destination) else { return Ok(()) };
-        let checked = tenant.circuit.check(&self.shared.changes, arrival.now);
-        self.shared.notify();
-        checked
-    }
-
-    fn validate(&self) -> Vec<Warning> {
-        Self::validate(self)
+impl Drop for Unwinding<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        // A change of the state is delivered by the next call, because the callback may be what panics.
+        self.circuit.end_call(self.pass, self.ending, |_| false);
     }
 }
 
@@ -387,13 +379,5 @@ fn asked_delay(hint: ServerHint) -> Duration {
     match hint {
         ServerHint::After(delay) | ServerHint::AtLeast(delay) | ServerHint::Exactly(delay) => delay,
         _ => Duration::ZERO,
-    }
-}
-
-impl fmt::Debug for BreakerTicket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BreakerTicket")
-            .field("generation", &self.pass.generation)
-            .finish_non_exhaustive()
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reattempt_core::guard::{End, Health};
 
-use super::changes::Callback;
+use super::changes::{Callback, Changes};
 use super::counts::{Counts, Outcome};
 
 /// The buckets of a window: more would cost memory for each destination and add no precision.
@@ -16,7 +16,7 @@ const MOST_BUCKETS: u32 = 1000;
 const LONGEST_ASKED: Duration = Duration::from_secs(30);
 
 /// The open time where none is set.
-const UNSET_TIMEOUT: Duration = Duration::from_secs(60);
+const UNSET_OPEN_TIME: Duration = Duration::from_secs(60);
 
 pub(crate) type Predicate<T> = Arc<dyn Fn(T) -> bool + Send + Sync>;
 type ReadyToTrip = Arc<dyn Fn(&Counts) -> bool + Send + Sync>;
@@ -24,7 +24,7 @@ type ReadyToTrip = Arc<dyn Fn(&Counts) -> bool + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Rules {
     pub(crate) name: Arc<str>,
-    pub(crate) max_requests: u32,
+    pub(crate) probes: u32,
     /// The share of failed probes that opens the breaker again, in millionths. Zero: the first one does.
     pub(crate) probe_ratio: u64,
     /// The time for which a probe holds its place, unless it may take longer.
@@ -36,8 +36,8 @@ pub(crate) struct Rules {
     /// The calls of a window that is not one of time; its interval is zero. Zero: a window of time.
     pub(crate) last_calls: u32,
     /// Zero: 60 s, as in gobreaker.
-    pub(crate) timeout: Duration,
-    pub(crate) max_timeout: Duration,
+    pub(crate) open_time: Duration,
+    pub(crate) max_open_time: Duration,
     /// The open time varies by that many percent in either direction.
     pub(crate) spread: u32,
     pub(crate) seed: u64,
@@ -46,7 +46,8 @@ pub(crate) struct Rules {
     pub(crate) is_successful: Option<Predicate<Health>>,
     pub(crate) is_excluded: Option<Predicate<Health>>,
     pub(crate) on_state_change: Option<Callback>,
-    pub(crate) max_destinations: Option<usize>,
+    /// The changes that wait for the callback, those of all destinations of one breaker.
+    pub(crate) changes: Arc<Changes>,
 }
 
 /// The rule by which a closed breaker opens, asked after each failure.
@@ -153,13 +154,13 @@ impl Rules {
     }
 
     /// Returns the time to stay open after `reopened` failed probes in a row, for the opening with that number.
-    pub(crate) fn open_time(&self, reopened: u32, number: u64, asked: Duration) -> Duration {
-        let timeout = if self.timeout.is_zero() { UNSET_TIMEOUT } else { self.timeout };
-        let most = self.max_timeout.max(timeout);
-        let doubled = timeout.saturating_mul(2_u32.saturating_pow(reopened)).min(most);
+    pub(crate) fn next_open_time(&self, reopened: u32, number: u64, asked: Duration) -> Duration {
+        let open_time = if self.open_time.is_zero() { UNSET_OPEN_TIME } else { self.open_time };
+        let most = self.max_open_time.max(open_time);
+        let doubled = open_time.saturating_mul(2_u32.saturating_pow(reopened)).min(most);
         let range = u64::from(self.spread) * 2000;
-        let draw = if range == 0 { 0 } else { mixed(self.seed ^ number) % (range + 1) };
-        let part = 100_000 - range / 2 + draw;
+        let shift = if range == 0 { 0 } else { mixed(self.seed ^ number) % (range + 1) };
+        let part = 100_000 - range / 2 + shift;
         let varied = doubled.as_nanos() * u128::from(part) / 100_000;
         let varied = Duration::from_nanos(u64::try_from(varied).unwrap_or(u64::MAX));
         let open = if range == 0 { doubled } else { varied };

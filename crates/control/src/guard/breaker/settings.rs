@@ -1,43 +1,39 @@
-//! The constructors and setters of a circuit breaker, and its `Debug`.
+//! The constructors and setters of a circuit breaker.
 
 use std::collections::hash_map::RandomState;
-use std::fmt;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::guard::Health;
-use reattempt_core::{ConfigError, Recommended, Warning};
 
 use super::rules::{Rate, Rules, Trip};
-use super::{BreakerState, CircuitBreaker, Counts, StateChange};
-use crate::destination_table::{DEFAULT_DESTINATIONS, checked_destinations};
-
-/// The most destinations that `Debug` lists.
-const LISTED: usize = 16;
+use super::{CircuitBreaker, Counts, StateChange};
+use crate::guard::per_destination::PerDestination;
+use crate::millionths::millionths;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// The values of `min_calls` beside the default of the other rule.
-const MIN_CALLS: &str = "at most 20, unless `consecutive_failures` is set too";
+pub(super) const MIN_CALLS: &str = "at most 20, unless `consecutive_failures` is set too";
 
 /// A setter returns a new breaker, whose state is its own.
 impl CircuitBreaker {
     /// Creates the default breaker, which opens at a rate of failures.
     pub fn rate() -> Self {
-        Self::build(Rules {
+        Self(PerDestination::new(Arc::new(Rules {
             interval: MINUTE,
             bucket_period: MINUTE / 10,
-            timeout: MINUTE / 6,
+            open_time: MINUTE / 6,
             spread: 10,
             trip: Trip::Rate(Rate::default()),
             ..rules()
-        })
+        })))
     }
 
     /// Creates a breaker with the rules and defaults of sony/gobreaker.
     pub fn counting() -> Self {
-        Self::build(rules())
+        Self(PerDestination::new(Arc::new(rules())))
     }
 
     /// Sets the name, which state changes carry. Default: empty.
@@ -46,11 +42,12 @@ impl CircuitBreaker {
     }
 
     /// Sets the most probes in the half-open state, and the successes that close it. 0 means 1, the default.
-    pub fn max_requests(self, most: u32) -> Self {
-        self.set(|rules| rules.max_requests = most.max(1))
+    #[doc(alias("max_requests", "permittedNumberOfCallsInHalfOpenState"))]
+    pub fn probes(self, most: u32) -> Self {
+        self.set(|rules| rules.probes = most.max(1))
     }
 
-    /// Sets the share of the [`max_requests`](Self::max_requests) probes that may fail before the breaker opens again.
+    /// Sets the share of the [`probes`](Self::probes) probes that may fail before the breaker opens again.
     ///
     /// Below that share it closes once all of them have ended. Default: 0, so the first failed probe opens it. In
     /// resilience4j the share is that of the `failureRateThreshold`.
@@ -58,18 +55,12 @@ impl CircuitBreaker {
     /// ```
     /// # use reattempt_control::CircuitBreaker;
     /// // Closes if at most four of ten probes fail.
-    /// let breaker = CircuitBreaker::rate().max_requests(10).probe_failure_ratio(0.5)?;
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// let breaker = CircuitBreaker::rate().probes(10).probe_failure_ratio(0.5);
     /// ```
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `ratio` is a number from 0 to 1.
-    pub fn probe_failure_ratio(self, ratio: f64) -> Result<Self, ConfigError> {
-        if !(0.0..=1.0).contains(&ratio) {
-            return Err(ConfigError::new("probe_failure_ratio", ratio, "a number from 0 to 1"));
-        }
-        Ok(self.set(|rules| rules.probe_ratio = millionths(ratio)))
+    /// The share is clamped to 0 to 1, and not a number counts as 0.
+    pub fn probe_failure_ratio(self, ratio: f64) -> Self {
+        self.set(|rules| rules.probe_ratio = millionths(ratio, 0.0, 1.0))
     }
 
     /// Sets the time over which the closed state counts. With zero the counts are never cleared.
@@ -102,16 +93,17 @@ impl CircuitBreaker {
     ///
     /// Default: 10 s, the shortest time recommended; for the counting form 60 s. The server is well again for half of
     /// that time, on average, before a call reaches it.
-    pub fn timeout(self, timeout: Duration) -> Self {
-        self.set(|rules| rules.timeout = timeout)
+    #[doc(alias("timeout", "waitDurationInOpenState"))]
+    pub fn open_time(self, time: Duration) -> Self {
+        self.set(|rules| rules.open_time = time)
     }
 
     /// Sets the longest open time: open times double after each failed probe up to it. A value below
-    /// [`timeout`](Self::timeout) has no effect, which is the default.
+    /// [`open_time`](Self::open_time) has no effect, which is the default.
     ///
     /// Doubling saves a server that is down a few probes, and keeps callers from one that is well again.
-    pub fn max_timeout(self, most: Duration) -> Self {
-        self.set(|rules| rules.max_timeout = most)
+    pub fn max_open_time(self, most: Duration) -> Self {
+        self.set(|rules| rules.max_open_time = most)
     }
 
     /// Sets by how many percent the open time varies in either direction, 50 at most. Default: 10; for the counting
@@ -133,34 +125,21 @@ impl CircuitBreaker {
     ///
     /// ```
     /// # use reattempt_control::CircuitBreaker;
-    /// let breaker = CircuitBreaker::rate().failure_ratio(0.3)?.min_calls(50)?.consecutive_failures(10);
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// let breaker = CircuitBreaker::rate().failure_ratio(0.3).min_calls(50).consecutive_failures(10);
     /// ```
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `ratio` is above 0 and at most 1.
-    pub fn failure_ratio(self, ratio: f64) -> Result<Self, ConfigError> {
-        if !(ratio > 0.0 && ratio <= 1.0) {
-            return Err(ConfigError::new("failure_ratio", ratio, "a number above 0 and at most 1"));
-        }
-        Ok(self.set_rate(|rate| rate.ratio = millionths(ratio).max(1)))
+    /// The share is clamped to one millionth to 1, and not a number counts as one millionth.
+    pub fn failure_ratio(self, ratio: f64) -> Self {
+        self.set_rate(|rate| rate.ratio = millionths(ratio, 1e-6, 1.0))
     }
 
     /// Sets the calls that must have ended in the window before the [`failure_ratio`](Self::failure_ratio) counts.
     ///
-    /// Default: 20. With 1, a single failure would open the breaker. Also a part of the rate rule.
+    /// Default: 20. With 1, a single failure would open the breaker. 0 means 1. Also a part of the rate rule.
     ///
     /// [`consecutive_failures`](Self::consecutive_failures) may open it at fewer calls: set that too.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error for 0: the first failure would open the breaker.
-    pub fn min_calls(self, calls: u32) -> Result<Self, ConfigError> {
-        if calls == 0 {
-            return Err(ConfigError::new("min_calls", calls, "at least 1"));
-        }
-        Ok(self.set_rate(|rate| rate.calls = calls))
+    pub fn min_calls(self, calls: u32) -> Self {
+        self.set_rate(|rate| rate.calls = calls.max(1))
     }
 
     /// Sets the failures in a row at which the breaker opens, however few the calls are. 0: never.
@@ -200,22 +179,6 @@ impl CircuitBreaker {
         self.set(|rules| rules.on_state_change = Some(Arc::new(notify)))
     }
 
-    /// Sets the most destinations with a breaker of their own. Default: 1024, which take 1.6 MB; in the counting form
-    /// 1.3 MB. Four counts with cache lines of their own are a third of that.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error unless `most` is a number from 1 to 65536.
-    pub fn max_destinations(self, most: usize) -> Result<Self, ConfigError> {
-        let most = checked_destinations(most)?;
-        Ok(self.set(|rules| rules.max_destinations = Some(most)))
-    }
-
-    /// Keeps one state for all destinations. Use it for a client of one server.
-    pub fn shared(self) -> Self {
-        self.set(|rules| rules.max_destinations = None)
-    }
-
     fn set_rate(&self, change: impl FnOnce(&mut Rate)) -> Self {
         self.set(|rules| {
             let mut rate = match rules.trip {
@@ -227,46 +190,17 @@ impl CircuitBreaker {
         })
     }
 
-    /// Returns a warning for each setting outside its recommended range: the open time and, in the rate form, the
-    /// share of failures and the window. It also warns of a `min_calls` above the default of `consecutive_failures`,
-    /// which opens the breaker before.
-    pub fn validate(&self) -> Vec<Warning> {
-        let rules = self.shared.rules.load();
-        let consecutive = Rate::default().consecutive;
-        let (ratio, calls, window) = match rules.trip {
-            Trip::Counts(_) => (None, None, None),
-            Trip::Rate(rate) => (
-                Recommended::FAILURE_RATIO.number("failure_ratio", ratio_of(rate.ratio)),
-                (rate.calls > consecutive && rate.consecutive == consecutive)
-                    .then(|| Warning::new("min_calls", rate.calls, MIN_CALLS)),
-                Recommended::WINDOW
-                    .time("interval", rules.interval)
-                    .filter(|_| rules.last_calls == 0),
-            ),
-        };
-        let open = Recommended::OPEN_TIME.time("timeout", rules.timeout);
-        [ratio, calls, window, open].into_iter().flatten().collect()
-    }
-
     fn set(&self, change: impl FnOnce(&mut Rules)) -> Self {
-        let mut rules = Rules::clone(&self.shared.rules.load());
-        change(&mut rules);
-        Self::build(rules)
+        Self(self.0.changed(|rules| {
+            let rules = Arc::make_mut(rules);
+            rules.changes = Arc::default();
+            change(rules);
+        }))
     }
-}
-
-/// Returns a share, from 0 to 1, in millionths.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the share is from 0 to 1"
-)]
-fn millionths(share: f64) -> u64 {
-    (share * 1e6).round() as u64
 }
 
 /// Returns the share of so many millionths, at most a million.
-fn ratio_of(millionths: u64) -> f64 {
+pub(super) fn ratio_of(millionths: u64) -> f64 {
     f64::from(u32::try_from(millionths).unwrap_or(u32::MAX)) / 1e6
 }
 
@@ -274,14 +208,14 @@ fn ratio_of(millionths: u64) -> f64 {
 fn rules() -> Rules {
     Rules {
         name: "".into(),
-        max_requests: 1,
+        probes: 1,
         interval: Duration::ZERO,
         bucket_period: Duration::ZERO,
         last_calls: 0,
         probe_ratio: 0,
         lease: MINUTE / 2,
-        timeout: MINUTE,
-        max_timeout: Duration::ZERO,
+        open_time: MINUTE,
+        max_open_time: Duration::ZERO,
         spread: 0,
         seed: RandomState::new().hash_one(0),
         trip: Trip::Counts(Arc::new(|counts| counts.consecutive_failures > 5)),
@@ -289,37 +223,6 @@ fn rules() -> Rules {
         is_successful: None,
         is_excluded: None,
         on_state_change: None,
-        max_destinations: Some(DEFAULT_DESTINATIONS),
-    }
-}
-
-/// The settings, and the destinations that are not closed, as the last call left them.
-impl fmt::Debug for CircuitBreaker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rules = self.shared.rules.load();
-        let mut not_closed: Vec<_> = self
-            .circuits
-            .all()
-            .iter()
-            .filter_map(|tenant| {
-                let state = tenant.step(|_, machine| machine.state);
-                (state != BreakerState::Closed)
-                    .then(|| (Arc::clone(&tenant.circuit.destination), state))
-            })
-            .collect();
-        not_closed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        let more = not_closed.len().saturating_sub(LISTED);
-        not_closed.truncate(LISTED);
-        f.debug_struct("CircuitBreaker")
-            .field("name", &rules.name)
-            .field("trip", &rules.trip)
-            .field("max_requests", &rules.max_requests)
-            .field("interval", &rules.interval)
-            .field("last_calls", &rules.last_calls)
-            .field("timeout", &rules.timeout)
-            .field("destinations", &self.circuits.len())
-            .field("not_closed", &not_closed)
-            .field("more", &more)
-            .finish_non_exhaustive()
+        changes: Arc::default(),
     }
 }

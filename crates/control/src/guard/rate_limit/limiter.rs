@@ -9,7 +9,7 @@ use std::sync::PoisonError;
 use std::task::Waker;
 use std::time::Duration;
 
-use reattempt_core::guard::{Admit, Arrival, GuardKind, Reason, Refused, Resume};
+use reattempt_core::guard::{Admit, Arrival, GuardKind, Quota, Reason, Refused, Resume};
 
 use super::super::line::{Line, Patience, Turn, Wakers};
 use super::super::time::nanos;
@@ -24,7 +24,21 @@ pub(crate) struct Rule {
     /// Millionths.
     pub(crate) burst: u64,
     pub(crate) patience: Patience,
+    /// Absent if no quota of a server is followed.
+    pub(crate) following: Option<Following>,
     pub(crate) kind: GuardKind,
+}
+
+/// The bounds on the quota of a server that is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Following {
+    pub(crate) longest_reset: Duration,
+    pub(crate) trial_interval: Duration,
+}
+
+impl Following {
+    pub(crate) const DEFAULT: Self =
+        Self { longest_reset: Duration::from_secs(3600), trial_interval: Duration::from_secs(60) };
 }
 
 pub(crate) struct Limiter(Mutex<State>);
@@ -34,6 +48,7 @@ struct State {
     line: Line,
     /// The position behind the token of each call in line, in order.
     slots: VecDeque<u64>,
+    following: Option<Following>,
     kind: GuardKind,
     /// `true` if the rate or the burst was set for this destination alone.
     own: bool,
@@ -85,6 +100,7 @@ impl Limiter {
             tokens: Tokens::new(rule.limit, rule.burst),
             line: Line::new(rule.patience),
             slots: VecDeque::new(),
+            following: rule.following,
             kind: rule.kind,
             own: false,
             retired: false,
@@ -133,7 +149,7 @@ impl Limiter {
     }
 
     /// Returns the decision that [`admit`](Self::admit) would make.
-    pub(crate) fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+    pub(crate) fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         let mut state = self.lock();
         let now = state.advance(arrival.now);
         let latest = state.latest(arrival).max(now);
@@ -223,10 +239,26 @@ impl Limiter {
         Some(state.line.first())
     }
 
+    /// Follows the quota of a server. Returns the wakers of the line. `None`: the limiter has left the table, or follows
+    /// none.
+    // Not inlined, because few responses state a quota.
+    #[inline(never)]
+    pub(crate) fn follow(&self, quota: Quota, now: Duration) -> Option<Wakers> {
+        let mut state = self.lock();
+        let Following { longest_reset, trial_interval } = state.following?;
+        let until = nanos(quota.reset.min(longest_reset)).saturating_add(state.advance(now));
+        if state.retired {
+            return None;
+        }
+        state.tokens.follow(u64::from(quota.remaining) * TOKEN, until, trial_interval);
+        Some(state.line.first())
+    }
+
     /// Adopts new settings. A rate or burst of its own stays.
     pub(crate) fn adopt(&self, rule: &Rule) {
         let mut state = self.lock();
         state.line.set_patience(rule.patience);
+        state.following = state.following.and(rule.following);
         if !state.own {
             state.tokens.set(rule.limit, rule.burst);
         }

@@ -19,18 +19,13 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use reattempt_core::Warning;
-use reattempt_core::guard::{
-    Admit, Arrival, End, Guard, GuardKind, Quota, Reason, Refused, Resume,
-};
+use reattempt_core::guard::{Admit, Arrival, End, Quota, Refused, Resume};
+use reattempt_core::{Recommended, Warning};
 
 use super::line::Wakers;
-use super::time::nanos;
+use super::per_destination::{PerDestination, State, guard};
 use crate::destination_table::Entry;
-use crate::keyed::{Found, Hold, Keyed};
-use limiter::{Forgets, Limiter, Look, Pass};
-use settings::Rules;
+use limiter::{Forgets, Limiter, Look, Pass, Rule};
 use tokens::Booking;
 
 pub use limit::Limit;
@@ -58,7 +53,7 @@ pub use reservation::Reservation;
 /// |---|---|
 /// | wait, the default | waits for at most 30 s in a line of at most 1024 ([`queue`](Self::queue)) |
 /// | refuse ([`no_queue`](Self::no_queue)) | is refused, with the time until there is a token |
-/// | [`follow`](Self::follow) the server's rate limit fields | waits or is refused, at a lower rate |
+/// | [`follow`](Self::follow_at) the server's rate limit fields | waits or is refused, at a lower rate |
 ///
 /// - A call whose wait would pass its deadline is refused at once. With a burst of 0 every call is refused.
 /// - Waiting calls go in the order in which they came. A waiting call that is not polled blocks no other.
@@ -77,61 +72,59 @@ pub use reservation::Reservation;
 ///
 /// let limit = RateLimit::new(Limit::per_second(10), 2);
 /// let now = Duration::from_secs(100);
-/// assert!(limit.allow("a.example", now) && limit.allow("a.example", now));
-/// assert!(!limit.allow("a.example", now));
-/// assert!(limit.allow("b.example", now), "another destination");
-/// let reservation = limit.reserve("a.example", now);
-/// assert_eq!(reservation.delay(now), Duration::from_millis(100));
+/// assert!(limit.allow_at("a.example", now) && limit.allow_at("a.example", now));
+/// assert!(!limit.allow_at("a.example", now));
+/// assert!(limit.allow_at("b.example", now), "another destination");
+/// let reservation = limit.reserve_at("a.example", now);
+/// assert_eq!(reservation.delay_at(now), Duration::from_millis(100));
 /// ```
 #[derive(Clone)]
 #[must_use = "a setter returns a new limit"]
-pub struct RateLimit {
-    rules: Arc<ArcSwap<Rules>>,
-    limiters: Arc<Keyed<Limiter>>,
-}
+pub struct RateLimit(PerDestination<Limiter>);
 
-/// The proof that a rate limit admitted a call or has it in line.
-pub struct RateTicket {
-    limiter: Hold<Limiter>,
-    pass: Pass,
+guard! {
+    RateLimit, RateTicket, Limiter,
+    memory: "0.3 MB",
+    replaced: "A destination whose own rate or burst was set keeps both. For the others, the time since the last \
+               call is credited at the new rate.",
 }
 
 impl RateLimit {
     /// Takes a token. Returns `false` if there is none.
     #[inline]
-    pub fn allow(&self, destination: &str, now: Duration) -> bool {
-        self.allow_n(destination, 1, now)
+    pub fn allow_at(&self, destination: &str, now: Duration) -> bool {
+        self.allow_n_at(destination, 1, now)
     }
 
     /// Takes `n` tokens. Returns `false`, and takes none, if there are fewer.
     #[inline]
-    pub fn allow_n(&self, destination: &str, n: u32, now: Duration) -> bool {
-        let allowed = self.with(destination, now, |limiter| limiter.allow(cost(n), now));
+    pub fn allow_n_at(&self, destination: &str, n: u32, now: Duration) -> bool {
+        let allowed = self.0.with(destination, now, |limiter| limiter.allow(cost(n), now));
         allowed.unwrap_or(false)
     }
 
     /// Takes a token, ahead of time if there is none. The caller must wait for the reservation's delay.
-    pub fn reserve(&self, destination: &str, now: Duration) -> Reservation {
-        self.reserve_n(destination, 1, now)
+    pub fn reserve_at(&self, destination: &str, now: Duration) -> Reservation {
+        self.reserve_n_at(destination, 1, now)
     }
 
     /// Takes `n` tokens, ahead of time if there are fewer.
-    pub fn reserve_n(&self, destination: &str, n: u32, now: Duration) -> Reservation {
-        self.reserve_until(destination, n, now, Duration::MAX)
+    pub fn reserve_n_at(&self, destination: &str, n: u32, now: Duration) -> Reservation {
+        self.reserve_until_at(destination, n, now, Duration::MAX)
     }
 
     /// Takes `n` tokens if they will be there by `latest`: the part of x/time/rate's `WaitN` before its wait.
     ///
     /// Sleep for the reservation's delay, and cancel it if the sleep is dropped. `reattempt::guard::wait_for_tokens`
     /// and a guard layer do both.
-    pub fn reserve_until(
+    pub fn reserve_until_at(
         &self,
         destination: &str,
         n: u32,
         now: Duration,
         latest: Duration,
     ) -> Reservation {
-        let granted = self.with(destination, now, |limiter| {
+        let granted = self.0.with(destination, now, |limiter| {
             let booked = limiter.reserve(cost(n), now, latest)?;
             Some(booked.ok().map(|booking: Booking| (Arc::clone(limiter.entry()), booking)))
         });
@@ -140,7 +133,7 @@ impl RateLimit {
 
     /// Returns the tokens that `destination` has at `now`; below 0 if some were taken ahead of time.
     #[allow(clippy::cast_precision_loss, reason = "the tokens as a float are an approximation")]
-    pub fn tokens(&self, destination: &str, now: Duration) -> f64 {
+    pub fn tokens_at(&self, destination: &str, now: Duration) -> f64 {
         self.look(destination, Some(now)).balance as f64 / TOKEN as f64
     }
 
@@ -160,13 +153,13 @@ impl RateLimit {
     }
 
     /// Sets the rate of `destination` from `now` on. [`replace_settings`](Self::replace_settings) no longer changes it.
-    pub fn set_limit(&self, destination: &str, limit: Limit, now: Duration) {
+    pub fn set_limit_at(&self, destination: &str, limit: Limit, now: Duration) {
         self.change(destination, now, |tokens| tokens.set(limit, tokens.burst));
     }
 
     /// Sets the burst of `destination` from `now` on. [`replace_settings`](Self::replace_settings) no longer changes
     /// it.
-    pub fn set_burst(&self, destination: &str, burst: u32, now: Duration) {
+    pub fn set_burst_at(&self, destination: &str, burst: u32, now: Duration) {
         self.change(destination, now, |tokens| tokens.set(tokens.limit, cost(burst)));
     }
 
@@ -180,88 +173,19 @@ impl RateLimit {
     /// With none or few remaining, one trial call passes in each [`trial_interval`](Self::trial_interval).
     ///
     /// A reset of zero restores the destination's own rate. Resets are cut to [`longest_reset`](Self::longest_reset).
-    pub fn follow(&self, destination: &str, remaining: u32, reset: Duration, now: Duration) {
+    pub fn follow_at(&self, destination: &str, remaining: u32, reset: Duration, now: Duration) {
         let quota = Quota::new(remaining, reset);
-        let follow = |limiter: &Found<'_, Limiter>| self.follow_at(limiter, quota, now);
-        let first = self.limiters.with(destination, now, self.create(), follow);
+        let first = self.0.with(destination, now, |limiter| limiter.follow(quota, now));
         first.into_iter().for_each(Wakers::wake);
     }
 
-    /// Follows a quota at one destination. Returns the wakers of the line.
-    fn follow_at(&self, limiter: &Limiter, quota: Quota, now: Duration) -> Option<Wakers> {
-        let (reset, trial) = {
-            let rules = self.rules.load();
-            (quota.reset.min(rules.longest_reset), rules.trial_interval)
-        };
-        limiter.change(now, false, |tokens| {
-            let until = tokens.now().saturating_add(nanos(reset));
-            tokens.follow(cost(quota.remaining), until, trial);
-        })
-    }
-
-    /// Follows a quota at one destination. Not inlined, because few responses state one.
-    ///
-    /// A limiter that has left the table is not missed: the next response states the quota again.
-    #[inline(never)]
-    fn follow_and_wake(&self, limiter: &Limiter, quota: Quota, now: Duration) {
-        let wakers = self.follow_at(limiter, quota, now);
-        wakers.into_iter().for_each(Wakers::wake);
-    }
-
-    /// Adopts the settings of another limit, except `max_destinations`, and keeps the state.
-    ///
-    /// A destination whose own rate or burst was set keeps both. For the others, the time since the last call is
-    /// credited at the new rate.
-    pub fn replace_settings(&self, with: &Self) {
-        let max_destinations = self.rules.load().max_destinations;
-        let rules = Arc::new(Rules { max_destinations, ..**with.rules.load() });
-        let replace = || self.rules.store(Arc::clone(&rules));
-        self.limiters.adopt(replace, |limiter| limiter.adopt(&rules.rule));
-        // Outside the table's lock: a waker may use the limit.
-        self.limiters.all().iter().for_each(|limiter| limiter.wake_first());
-    }
-
     fn change(&self, destination: &str, now: Duration, change: impl Fn(&mut tokens::Tokens)) {
-        let change = |limiter: &Found<'_, Limiter>| limiter.change(now, true, &change);
-        let first = self.limiters.set(destination, now, self.create(), change);
+        let first = self.0.set(destination, now, |limiter| limiter.change(now, true, &change));
         first.into_iter().for_each(Wakers::wake);
     }
 
     fn look(&self, destination: &str, now: Option<Duration>) -> Look {
-        match self.limiters.get(destination) {
-            Some(limiter) => limiter.look(now),
-            None => Limiter::new(self.rules.load().rule).look(now),
-        }
-    }
-
-    fn create(&self) -> impl Fn(&Arc<str>) -> Limiter {
-        |_| Limiter::new(self.rules.load().rule)
-    }
-
-    /// Uses the limiter of `destination`, or else the one that destinations without a place share.
-    #[inline(always)]
-    fn with<R>(
-        &self,
-        destination: &str,
-        now: Duration,
-        act: impl Fn(&Found<'_, Limiter>) -> Option<R>,
-    ) -> Option<R> {
-        match self.limiters.at_hand(destination) {
-            Some(kept) => act(&Found::Kept(kept)),
-            None => self.look_up(destination, now, act),
-        }
-    }
-
-    // Out of line, so that the code for a limiter at hand stays small.
-    #[inline(never)]
-    fn look_up<R>(
-        &self,
-        destination: &str,
-        now: Duration,
-        act: impl Fn(&Found<'_, Limiter>) -> Option<R>,
-    ) -> Option<R> {
-        let own = self.limiters.look_up(destination, now, false, self.create(), &act);
-        own.or_else(|| act(&self.limiters.shared()?))
+        self.0.read(destination, |limiter| limiter.look(now))
     }
 }
 
@@ -278,63 +202,84 @@ impl Entry for Limiter {
     }
 }
 
-impl Guard for RateLimit {
-    type Ticket = RateTicket;
+impl State for Limiter {
+    type Settings = Rule;
+    type Note = Pass;
+    type Shown = Look;
 
-    #[inline(always)]
-    fn admit(&self, arrival: &Arrival<'_>) -> Admit<RateTicket> {
-        let admitted = self.with(arrival.destination, arrival.now, |limiter| {
-            let admitted = limiter.admit(arrival)?;
-            Some(admitted.map(|pass| RateTicket { limiter: limiter.hold(), pass }))
-        });
-        // The shared limiter is never retired, so there is always an answer.
-        admitted.unwrap_or(Admit::Refused(Refused::new(GuardKind::RateLimit, Reason::Full)))
+    const UNCOUNTED: Pass = Pass::UNCOUNTED;
+    const OTHERS_SHARE: bool = true;
+    const LISTED: &'static str = "held";
+
+    fn new(rule: &Rule, _: &Arc<str>) -> Self {
+        Self::new(*rule)
     }
 
-    fn end(&self, ticket: RateTicket, end: &End, now: Duration) -> Option<RateTicket> {
-        let limiter = self.limiters.held(&ticket.limiter)?;
+    /// The quota of one server is none for others, so none is followed.
+    fn for_others(rule: &Rule) -> Self {
+        Self::new(Rule { following: None, ..*rule })
+    }
+
+    #[inline(always)]
+    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
+        self.admit(arrival)
+    }
+
+    fn record_end(&self, pass: Pass, end: &End, now: Duration) -> Option<Pass> {
         match *end {
-            End::Unsent => limiter.unsent(&ticket.pass, now),
-            // The quota of one server is none for others.
-            End::Judged { quota: Some(quota), .. }
-                if !self.limiters.has_no_place(&ticket.limiter) =>
-            {
-                self.follow_and_wake(limiter, quota, now);
+            End::Unsent => self.unsent(&pass, now),
+            // A limiter that has left the table is not missed: the next response states the quota again.
+            End::Judged { quota: Some(quota), .. } => {
+                self.follow(quota, now).into_iter().for_each(Wakers::wake);
             }
             _ => {}
         }
         None
     }
 
-    #[inline]
-    fn times_success(&self, _: &RateTicket) -> bool {
-        false
+    fn resume(&self, pass: &mut Pass, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        self.resume(pass, arrival, waker)
     }
 
-    fn resume(&self, ticket: &mut RateTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        let Some(limiter) = self.limiters.held(&ticket.limiter) else { return Resume::Admitted };
-        limiter.resume(&mut ticket.pass, arrival, waker)
+    fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        self.would_admit(arrival)
     }
 
-    /// The token is kept.
-    fn renew(&self, ticket: RateTicket, _: &Arrival<'_>) -> Result<RateTicket, Refused> {
-        Ok(ticket)
+    fn adopt(&self, rule: &Rule) {
+        self.adopt(rule);
     }
 
-    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
-        match self.limiters.get(arrival.destination) {
-            Some(limiter) => limiter.check(arrival),
-            None => Limiter::new(self.rules.load().rule).check(arrival),
-        }
+    fn wake_waiting(&self) {
+        self.wake_first();
     }
 
-    fn validate(&self) -> Vec<Warning> {
-        Self::validate(self)
+    /// A burst is unusual for the rate, or no call can pass. A burst of at least one call is usual for rates below one
+    /// call a second.
+    fn validate(rule: &Rule) -> Vec<Warning> {
+        let Rule { limit, burst, .. } = *rule;
+        let per_second = limit.tokens_per_second();
+        let calls = f64::from(u32::try_from(burst / TOKEN).unwrap_or(u32::MAX));
+        let warning = if limit.is_infinite() {
+            None
+        } else if limit == Limit::ZERO {
+            Some(Warning::new("limit", format_args!("{limit:?}"), "above 0"))
+        } else if per_second >= 1.0 {
+            Recommended::burst("burst", calls, per_second)
+        } else {
+            (burst == 0).then(|| Warning::new("burst", 0, "at least 1"))
+        };
+        warning.into_iter().collect()
     }
-}
 
-impl fmt::Debug for RateTicket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RateTicket").field("pass", &self.pass).finish_non_exhaustive()
+    fn show_settings(rule: &Rule, f: &mut fmt::DebugStruct<'_, '_>) {
+        f.field("limit", &rule.limit)
+            .field("burst", &(rule.burst / TOKEN))
+            .field("queue", &rule.patience);
+    }
+
+    /// The destinations that calls wait for or whose server holds the rate down.
+    fn shown(&self) -> Option<Look> {
+        let look = self.look(None);
+        (look.waiting > 0 || look.follows).then_some(look)
     }
 }

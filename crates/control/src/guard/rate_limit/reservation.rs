@@ -9,7 +9,7 @@ use super::tokens::Booking;
 
 /// Tokens taken ahead of time, as `Reservation` of x/time/rate.
 ///
-/// Its moment stays if the rate or the burst changes. Dropping it returns no tokens; [`cancel`](Self::cancel) does.
+/// Its moment stays if the rate or the burst changes. Dropping it returns no tokens; [`cancel`](Self::cancel_at) does.
 #[must_use = "a reservation has taken tokens, whether or not they are used"]
 pub struct Reservation {
     /// There if the tokens were granted.
@@ -24,7 +24,7 @@ impl Reservation {
     }
 
     /// Returns the time from `now` until the tokens may be used; [`Duration::MAX`] if they were not granted.
-    pub fn delay(&self, now: Duration) -> Duration {
+    pub fn delay_at(&self, now: Duration) -> Duration {
         match &self.granted {
             Some((_, booking)) => Duration::from_nanos(booking.at).saturating_sub(now),
             None => Duration::MAX,
@@ -34,7 +34,7 @@ impl Reservation {
     /// Gives back the tokens, except as many as later reservations have borrowed.
     ///
     /// It has no effect after the reservation's moment, or if called again.
-    pub fn cancel(&mut self, now: Duration) {
+    pub fn cancel_at(&mut self, now: Duration) {
         if let Some((limiter, booking)) = &mut self.granted {
             limiter.cancel(booking, now);
             booking.cost = 0;

@@ -10,18 +10,16 @@ use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Refused, Resume};
+use reattempt_core::guard::{Admit, Arrival, End, Health, Refused, Resume};
 
 use super::line::Wakers;
-use super::rate_limit::limiter::{Forgets, Limiter, Pass};
+use super::per_destination::{PerDestination, State, guard};
+use super::rate_limit::limiter::{Forgets, Limiter, Look, Pass, Rule};
 use super::rate_limit::{Limit, TOKEN};
 use super::time::nanos;
 use crate::destination_table::Entry;
-use crate::keyed::{Hold, Keyed};
 use crate::sync::Mutex;
 use cubic::{Cubic, News};
-use settings::Rules;
 
 /// A rate of calls for each destination that follows its refusals, by the rule of AWS's adaptive retry mode.
 ///
@@ -73,28 +71,21 @@ use settings::Rules;
 /// ```
 #[derive(Clone)]
 #[must_use = "a setter returns a new rate"]
-pub struct SendRate {
-    rules: Arc<ArcSwap<Rules>>,
-    tenants: Arc<Keyed<Tenant>>,
+pub struct SendRate(PerDestination<MovingLimiter>);
+
+guard! {
+    SendRate, SendTicket, MovingLimiter,
+    memory: "0.4 MB",
+    replaced: "The rates stay.",
 }
 
-/// The state of a destination. The cubic's lock is taken before the limiter's.
-struct Tenant {
+/// The tokens of a destination, and the cubic that moves their rate. The cubic's lock is taken before the limiter's.
+struct MovingLimiter {
     limiter: Limiter,
     cubic: Mutex<Cubic>,
 }
 
-/// The proof that a send rate admitted a call or has it in line.
-pub struct SendTicket {
-    tenant: Hold<Tenant>,
-    pass: Pass,
-}
-
-impl Tenant {
-    fn new(rules: &Rules) -> Self {
-        Self { limiter: Limiter::new(rules.rule), cubic: Mutex::default() }
-    }
-
+impl MovingLimiter {
     fn record(&self, news: News, sent: Duration, now: Duration) {
         let first = {
             let mut cubic = self.cubic.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,25 +104,16 @@ const SECOND: Duration = Duration::from_secs(1);
 impl SendRate {
     /// Returns the rate of `destination`; infinite before its first refusal.
     pub fn limit(&self, destination: &str) -> Limit {
-        let tenant = self.tenants.get(destination);
-        tenant.map_or(Limit::INFINITE, |tenant| tenant.limiter.look(None).limit)
+        self.0.read(destination, |state| state.limiter.look(None).limit)
     }
 
     /// Returns the number of calls that wait for `destination`.
     pub fn waiting(&self, destination: &str) -> usize {
-        self.tenants.get(destination).map_or(0, |tenant| tenant.limiter.look(None).waiting)
-    }
-
-    /// Adopts the queue of another rate and keeps the state.
-    pub fn replace_settings(&self, with: &Self) {
-        let max_destinations = self.rules.load().max_destinations;
-        let rules = Arc::new(Rules { max_destinations, ..**with.rules.load() });
-        let replace = || self.rules.store(Arc::clone(&rules));
-        self.tenants.adopt(replace, |tenant| tenant.limiter.adopt(&rules.rule));
+        self.0.read(destination, |state| state.limiter.look(None).waiting)
     }
 }
 
-impl Entry for Tenant {
+impl Entry for MovingLimiter {
     /// The rate that was found is lost.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         let forgets = if forgets { Forgets::Rate } else { Forgets::Nothing };
@@ -139,23 +121,24 @@ impl Entry for Tenant {
     }
 }
 
-impl Guard for SendRate {
-    type Ticket = SendTicket;
+impl State for MovingLimiter {
+    type Settings = Rule;
+    type Note = Pass;
+    type Shown = Look;
 
-    #[inline]
-    fn admit(&self, arrival: &Arrival<'_>) -> Admit<SendTicket> {
-        let create = |_: &Arc<str>| Tenant::new(&self.rules.load());
-        let admitted = self.tenants.with(arrival.destination, arrival.now, create, |tenant| {
-            let admitted = tenant.limiter.admit(arrival)?;
-            Some(admitted.map(|pass| SendTicket { tenant: tenant.hold(), pass }))
-        });
-        admitted.unwrap_or_else(|| {
-            Admit::Admitted(SendTicket { tenant: Hold::Nothing, pass: Pass::UNCOUNTED })
-        })
+    const UNCOUNTED: Pass = Pass::UNCOUNTED;
+    const LISTED: &'static str = "limited";
+
+    fn new(rule: &Rule, _: &Arc<str>) -> Self {
+        Self { limiter: Limiter::new(*rule), cubic: Mutex::default() }
     }
 
-    fn end(&self, ticket: SendTicket, end: &End, now: Duration) -> Option<SendTicket> {
-        let tenant = self.tenants.held(&ticket.tenant)?;
+    #[inline(always)]
+    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
+        self.limiter.admit(arrival)
+    }
+
+    fn record_end(&self, pass: Pass, end: &End, now: Duration) -> Option<Pass> {
         match *end {
             End::Judged { health, after, .. } => {
                 let news = match health {
@@ -163,32 +146,35 @@ impl Guard for SendRate {
                     Health::Served => News::Served,
                     _ => News::None,
                 };
-                tenant.record(news, now.saturating_sub(after), now);
+                self.record(news, now.saturating_sub(after), now);
             }
-            End::Unsent => tenant.limiter.unsent(&ticket.pass, now),
+            End::Unsent => self.limiter.unsent(&pass, now),
             _ => {}
         }
         None
     }
 
-    fn resume(&self, ticket: &mut SendTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        let Some(tenant) = self.tenants.held(&ticket.tenant) else { return Resume::Admitted };
-        tenant.limiter.resume(&mut ticket.pass, arrival, waker)
+    const TIMES_SUCCESS: Option<bool> = Some(true);
+
+    fn resume(&self, pass: &mut Pass, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        self.limiter.resume(pass, arrival, waker)
     }
 
-    /// The token is kept.
-    fn renew(&self, ticket: SendTicket, _: &Arrival<'_>) -> Result<SendTicket, Refused> {
-        Ok(ticket)
+    fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        self.limiter.would_admit(arrival)
     }
 
-    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
-        let tenant = self.tenants.get(arrival.destination);
-        tenant.map_or(Ok(()), |tenant| tenant.limiter.check(arrival))
+    fn adopt(&self, rule: &Rule) {
+        self.limiter.adopt(rule);
     }
-}
 
-impl fmt::Debug for SendTicket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SendTicket").field("pass", &self.pass).finish_non_exhaustive()
+    fn show_settings(rule: &Rule, f: &mut fmt::DebugStruct<'_, '_>) {
+        f.field("queue", &rule.patience);
+    }
+
+    /// The destinations that are limited.
+    fn shown(&self) -> Option<Look> {
+        let look = self.limiter.look(None);
+        (!look.limit.is_infinite()).then_some(look)
     }
 }

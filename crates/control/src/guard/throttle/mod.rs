@@ -7,15 +7,16 @@ mod window;
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Health, Reason, Refused};
+use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Health, Reason, Refused, Resume};
 
+use super::per_destination::{PerDestination, State, guard};
 use crate::destination_table::Entry;
-use crate::keyed::{Hold, Keyed};
+use crate::millionths::MILLION;
 use crate::sync::{Mutex, MutexGuard};
-use settings::{MILLION, Rule, Rules};
+use settings::{Rule, Rules};
 use window::{Requests, Window};
 
 /// An adaptive throttle for each destination: the more the server refuses, the less is sent.
@@ -55,19 +56,22 @@ use window::{Requests, Window};
 ///         throttle.end(ticket, &End::judged(Health::Overloaded, Duration::ZERO), now);
 ///     }
 /// }
-/// assert!(throttle.counts("a.example", now).probability > 0.8);
+/// assert!(throttle.counts_at("a.example", now).probability > 0.8);
 /// ```
 #[derive(Clone)]
 #[must_use = "a setter returns a new throttle"]
-pub struct Throttle {
-    rules: Arc<ArcSwap<Rules>>,
-    tenants: Arc<Keyed<Tenant>>,
+pub struct Throttle(PerDestination<Tally>);
+
+guard! {
+    Throttle, ThrottleTicket, Tally,
+    memory: "0.4 MB",
+    replaced: "The counts are cleared if the window has another length.",
 }
 
-/// The state of a destination.
-struct Tenant(Mutex<State>);
+/// The counts of one destination, as threads share them.
+struct Tally(Mutex<Counted>);
 
-struct State {
+struct Counted {
     window: Window,
     rule: Rule,
     /// The state of a generator (xorshift), never 0.
@@ -87,14 +91,7 @@ pub struct ThrottleCounts {
     pub probability: f64,
 }
 
-/// The proof that a throttle admitted a call.
-pub struct ThrottleTicket {
-    tenant: Hold<Tenant>,
-    /// The age of the bucket that counts the call.
-    age: u64,
-}
-
-impl State {
+impl Counted {
     /// Returns the requests beyond K times the accepts, in millionths; 0 while the throttle is inactive.
     #[inline]
     fn excess(&self) -> u64 {
@@ -113,12 +110,12 @@ impl State {
     fn probability(&self) -> u64 {
         let excess = u128::from(self.excess()) << 32;
         let requests = (u128::from(self.window.total().all) + 1) * u128::from(MILLION);
-        let most = (u64::from(self.rule.max_probability) << 32) / MILLION;
+        let most = (self.rule.max_probability << 32) / MILLION;
         u64::try_from(excess / requests).unwrap_or(u64::MAX).min(most)
     }
 
     #[cold]
-    fn draws_refusal(&mut self) -> bool {
+    fn refuses_by_chance(&mut self) -> bool {
         let probability = self.probability();
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -126,33 +123,31 @@ impl State {
         self.random >> 32 < probability
     }
 
-    /// Counts a call. Returns the age of its bucket, unless it is refused. `None`: the state has left the table.
+    /// Counts a call. `None`: the state has left the table.
     #[inline]
-    fn admit(&mut self, now: Duration) -> Option<Option<u64>> {
+    fn admit(&mut self, now: Duration) -> Option<Admit<BucketAge>> {
         if self.retired {
             return None;
         }
         self.window.advance(now);
-        let is_refused = self.excess() > 0 && self.draws_refusal();
+        let is_refused = self.excess() > 0 && self.refuses_by_chance();
         let age = self.window.request();
         if is_refused {
             self.window.refuse(age);
+            return Some(Admit::Refused(REFUSED));
         }
-        Some((!is_refused).then_some(age))
+        Some(Admit::Admitted(BucketAge(age)))
     }
 }
 
-const REFUSED: Refused = Refused::new(GuardKind::Throttle, Reason::Shed);
+const REFUSED: Refused = Refused::new(GuardKind::THROTTLE, Reason::Shed);
 
-impl Tenant {
-    fn new(rules: &Rules, seed: u64) -> Self {
-        let window = Window::new(rules.window);
-        // Neighbouring seeds begin far apart.
-        let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        Self(Mutex::new(State { window, rule: rules.rule, random, retired: false }))
-    }
+/// The age of the bucket that counts a call.
+#[derive(Debug, Clone, Copy)]
+struct BucketAge(u64);
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl Tally {
+    fn lock(&self) -> MutexGuard<'_, Counted> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -160,91 +155,75 @@ impl Tenant {
 impl Throttle {
     /// Returns the counts for `destination` at `now`.
     #[allow(clippy::cast_precision_loss, reason = "the probability has 32 bits")]
-    pub fn counts(&self, destination: &str, now: Duration) -> ThrottleCounts {
-        let Some(tenant) = self.tenants.get(destination) else { return ThrottleCounts::default() };
-        let mut state = tenant.lock();
-        state.window.advance(now);
-        let total = state.window.total();
-        let probability = state.probability() as f64 / (1_u64 << 32) as f64;
-        ThrottleCounts { requests: total.all, accepts: total.accepts(), probability }
-    }
-
-    /// Adopts the settings of another throttle, except `max_destinations`, and keeps the counts.
-    ///
-    /// The counts are cleared if the window has another length.
-    pub fn replace_settings(&self, with: &Self) {
-        let own = self.rules.load_full();
-        let max_destinations = own.max_destinations;
-        let rules = Arc::new(Rules { max_destinations, ..**with.rules.load() });
-        let adopt = |tenant: &Arc<Tenant>| {
-            let mut state = tenant.lock();
-            state.rule = rules.rule;
-            if rules.window != own.window {
-                state.window = Window::new(rules.window);
-            }
-        };
-        self.tenants.adopt(|| self.rules.store(Arc::clone(&rules)), adopt);
+    pub fn counts_at(&self, destination: &str, now: Duration) -> ThrottleCounts {
+        self.0.read(destination, |tally| {
+            let mut counted = tally.lock();
+            counted.window.advance(now);
+            let total = counted.window.total();
+            let probability = counted.probability() as f64 / (1_u64 << 32) as f64;
+            ThrottleCounts { requests: total.all, accepts: total.accepts(), probability }
+        })
     }
 }
 
-impl Entry for Tenant {
+impl Entry for Tally {
     /// The counts are lost.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
-        let mut state = self.lock();
-        state.window.advance(now);
-        let is_new = state.window.total() == Requests::default();
-        state.retired = (forgets || is_new) && is_idle();
-        state.retired
+        let mut counted = self.lock();
+        counted.window.advance(now);
+        let is_new = counted.window.total() == Requests::default();
+        counted.retired = (forgets || is_new) && is_idle();
+        counted.retired
     }
 }
 
-impl Guard for Throttle {
-    type Ticket = ThrottleTicket;
+impl State for Tally {
+    type Settings = Rules;
+    type Note = BucketAge;
+    type Shown = Requests;
 
-    #[inline(always)]
-    fn admit(&self, arrival: &Arrival<'_>) -> Admit<ThrottleTicket> {
-        let create = |name: &Arc<str>| {
-            let rules = self.rules.load();
-            Tenant::new(&rules, rules.seed_for(name))
-        };
-        let admitted = self.tenants.with(arrival.destination, arrival.now, create, |tenant| {
-            let admitted = tenant.lock().admit(arrival.now)?;
-            Some(admitted.map(|age| ThrottleTicket { tenant: tenant.hold(), age }))
-        });
-        match admitted {
-            Some(Some(ticket)) => Admit::Admitted(ticket),
-            Some(None) => Admit::Refused(REFUSED),
-            None => Admit::Admitted(ThrottleTicket { tenant: Hold::Nothing, age: 0 }),
-        }
+    const UNCOUNTED: BucketAge = BucketAge(0);
+    const LISTED: &'static str = "shedding";
+
+    fn new(rules: &Rules, destination: &Arc<str>) -> Self {
+        let window = Window::new(rules.window);
+        // Neighbouring seeds begin far apart.
+        let random = rules.seed_for(destination).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        Self(Mutex::new(Counted { window, rule: rules.rule, random, retired: false }))
     }
 
     #[inline(always)]
-    fn end(&self, ticket: ThrottleTicket, end: &End, now: Duration) -> Option<ThrottleTicket> {
+    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<BucketAge>> {
+        self.lock().admit(arrival.now)
+    }
+
+    #[inline(always)]
+    fn record_end(&self, age: BucketAge, end: &End, now: Duration) -> Option<BucketAge> {
         let record = match end {
             End::Judged { health: Health::Overloaded | Health::Unavailable, .. } => Window::refuse,
             End::Unsent => Window::take_back,
             // An accept was counted at the arrival.
             _ => return None,
         };
-        let mut state = self.tenants.held(&ticket.tenant)?.lock();
-        state.window.advance(now);
-        record(&mut state.window, ticket.age);
+        let mut counted = self.lock();
+        counted.window.advance(now);
+        record(&mut counted.window, age.0);
         None
     }
 
-    #[inline]
-    fn times_success(&self, _: &ThrottleTicket) -> bool {
-        false
+    fn adopt(&self, rules: &Rules) {
+        let mut counted = self.lock();
+        counted.rule = rules.rule;
+        counted.window.adopt(rules.window);
     }
 
-    /// The call is counted, and need not draw again.
-    fn renew(&self, ticket: ThrottleTicket, _: &Arrival<'_>) -> Result<ThrottleTicket, Refused> {
-        Ok(ticket)
+    fn show_settings(rules: &Rules, f: &mut fmt::DebugStruct<'_, '_>) {
+        f.field("rule", &rules.rule).field("window", &rules.window);
     }
-}
 
-impl fmt::Debug for ThrottleTicket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ThrottleTicket").field("age", &self.age).finish_non_exhaustive()
+    /// The destinations of which part is refused, as the last call left them.
+    fn shown(&self) -> Option<Requests> {
+        let counted = self.lock();
+        (counted.excess() > 0).then(|| counted.window.total())
     }
 }

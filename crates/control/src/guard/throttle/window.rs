@@ -51,17 +51,25 @@ impl Window {
         }
     }
 
+    /// Adopts another length, with which the counts are cleared.
+    pub(super) fn adopt(&mut self, length: Duration) {
+        let new = Self::new(length);
+        if new.period != self.period {
+            *self = new;
+        }
+    }
+
     /// Moves the window on. Time does not go back.
     #[inline]
     pub(super) fn advance(&mut self, now: Duration) {
         self.now = self.now.max(nanos(now));
         if self.now >= self.end {
-            self.turn();
+            self.begin_bucket();
         }
     }
 
     #[cold]
-    fn turn(&mut self) {
+    fn begin_bucket(&mut self) {
         let age = self.now / self.period;
         self.end = age.saturating_add(1).saturating_mul(self.period);
         if age - self.age >= LENGTH {

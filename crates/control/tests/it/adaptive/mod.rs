@@ -11,7 +11,7 @@ use reattempt_core::guard::{End, Guard, Health};
 use crate::guards::{HOST, NOW, admit};
 
 fn limit_of<R: LimitRule>(limit: &AdaptiveLimit<R>) -> u32 {
-    limit.usage(HOST, NOW).limit
+    limit.usage_at(HOST, NOW).limit
 }
 
 /// A server with that many places for calls, each of which takes a time.

@@ -24,32 +24,30 @@ fn numbers(counts: Counts) -> [u32; 6] {
 }
 
 fn counted(breaker: &CircuitBreaker) -> [u32; 6] {
-    numbers(breaker.counts(HOST))
+    numbers(breaker.counts_at(HOST, Duration::ZERO))
 }
 
 /// Opens at 60 % failures of at least 3 calls; three probes; 90 s open.
 fn custom() -> CircuitBreaker {
-    CircuitBreaker::counting()
-        .max_requests(3)
-        .interval(SECOND * 30)
-        .timeout(SECOND * 90)
-        .ready_to_trip(|counts| {
+    CircuitBreaker::counting().probes(3).interval(SECOND * 30).open_time(SECOND * 90).ready_to_trip(
+        |counts| {
             let calls = counts.valid_requests();
             calls >= 3 && counts.total_failures * 10 >= calls * 6
-        })
+        },
+    )
 }
 
 #[test]
 fn defaults_trip_after_six_in_a_row() {
     let breaker = CircuitBreaker::counting();
     calls(&breaker, 5, Failed, NOW);
-    assert_eq!((breaker.state(HOST, NOW), counted(&breaker)), (Closed, [5, 0, 5, 0, 0, 5]));
+    assert_eq!((breaker.state_at(HOST, NOW), counted(&breaker)), (Closed, [5, 0, 5, 0, 0, 5]));
     calls(&breaker, 1, Served, NOW);
     assert_eq!(counted(&breaker), [6, 1, 5, 0, 1, 0]);
     calls(&breaker, 5, Failed, NOW);
-    assert_eq!(breaker.state(HOST, NOW), Closed);
+    assert_eq!(breaker.state_at(HOST, NOW), Closed);
     calls(&breaker, 1, Failed, NOW);
-    assert_eq!((breaker.state(HOST, NOW), counted(&breaker)), (Open, [0; 6]));
+    assert_eq!((breaker.state_at(HOST, NOW), counted(&breaker)), (Open, [0; 6]));
 }
 
 // gobreaker is still open at the very end of its timeout. Here a call is admitted then, so that a retry that waits for
@@ -61,8 +59,8 @@ fn open_ends_after_sixty_seconds_by_default() {
     let refused = call(&breaker, Served, NOW + SECOND).unwrap_err();
     assert_eq!((refused.reason(), refused.wait()), (Reason::Open, Some(SECOND * 59)));
     assert_eq!(counted(&breaker), [0; 6], "a refused call is not counted");
-    assert_eq!(breaker.state(HOST, NOW + SECOND * 60 - Duration::from_millis(1)), Open);
-    assert_eq!(breaker.state(HOST, NOW + SECOND * 60), HalfOpen);
+    assert_eq!(breaker.state_at(HOST, NOW + SECOND * 60 - Duration::from_millis(1)), Open);
+    assert_eq!(breaker.state_at(HOST, NOW + SECOND * 60), HalfOpen);
 }
 
 #[test]
@@ -70,9 +68,9 @@ fn one_failed_probe_opens_it_again() {
     let breaker = CircuitBreaker::counting();
     calls(&breaker, 6, Failed, NOW);
     calls(&breaker, 1, Failed, NOW + SECOND * 60);
-    assert_eq!(breaker.state(HOST, NOW + SECOND * 119), Open, "60 s again: it does not grow");
+    assert_eq!(breaker.state_at(HOST, NOW + SECOND * 119), Open, "60 s again: it does not grow");
     calls(&breaker, 1, Served, NOW + SECOND * 120);
-    assert_eq!((breaker.state(HOST, NOW + SECOND * 120), counted(&breaker)), (Closed, [0; 6]));
+    assert_eq!((breaker.state_at(HOST, NOW + SECOND * 120), counted(&breaker)), (Closed, [0; 6]));
 }
 
 #[test]
@@ -81,36 +79,36 @@ fn max_requests_successes_close_it() {
     calls(&breaker, 3, Failed, NOW);
     let later = NOW + SECOND * 90;
     calls(&breaker, 2, Served, later);
-    assert_eq!((breaker.state(HOST, later), counted(&breaker)), (HalfOpen, [2, 2, 0, 0, 2, 0]));
+    assert_eq!((breaker.state_at(HOST, later), counted(&breaker)), (HalfOpen, [2, 2, 0, 0, 2, 0]));
     let probe = admit(&breaker, later).unwrap();
     assert_eq!(counted(&breaker), [3, 2, 0, 0, 2, 0]);
     assert_eq!(call(&breaker, Served, later).unwrap_err().reason(), Reason::TooManyRequests);
     end(&breaker, probe, Served, later);
-    assert_eq!((breaker.state(HOST, later), counted(&breaker)), (Closed, [0; 6]));
+    assert_eq!((breaker.state_at(HOST, later), counted(&breaker)), (Closed, [0; 6]));
     assert_eq!(*noted.lock().unwrap(), [(Closed, Open), (Open, HalfOpen), (HalfOpen, Closed)]);
 }
 
 #[test]
 fn max_requests_of_zero_is_one() {
-    let breaker = CircuitBreaker::counting().max_requests(0).timeout(Duration::ZERO);
+    let breaker = CircuitBreaker::counting().probes(0).open_time(Duration::ZERO);
     calls(&breaker, 6, Failed, NOW);
     let probe = admit(&breaker, NOW + SECOND * 60).unwrap();
     assert!(admit(&breaker, NOW + SECOND * 60).is_err());
     end(&breaker, probe, Served, NOW + SECOND * 60);
-    assert_eq!(breaker.state(HOST, NOW + SECOND * 60), Closed);
+    assert_eq!(breaker.state_at(HOST, NOW + SECOND * 60), Closed);
 }
 
 #[test]
 fn excluded_calls_are_neutral_in_each_state() {
     let breaker = custom();
     calls(&breaker, 9, Ignored, NOW);
-    assert_eq!((breaker.state(HOST, NOW), counted(&breaker)), (Closed, [9, 0, 0, 9, 0, 0]));
+    assert_eq!((breaker.state_at(HOST, NOW), counted(&breaker)), (Closed, [9, 0, 0, 9, 0, 0]));
     calls(&breaker, 3, Failed, NOW);
     let later = NOW + SECOND * 90;
     calls(&breaker, 4, Ignored, later);
-    assert_eq!((breaker.state(HOST, later), counted(&breaker)), (HalfOpen, [4, 0, 0, 4, 0, 0]));
+    assert_eq!((breaker.state_at(HOST, later), counted(&breaker)), (HalfOpen, [4, 0, 0, 4, 0, 0]));
     calls(&breaker, 3, Served, later);
-    assert_eq!(breaker.state(HOST, later), Closed);
+    assert_eq!(breaker.state_at(HOST, later), Closed);
 }
 
 #[test]
@@ -210,7 +208,7 @@ fn thousand_buckets_are_as_long_as_set() {
     let breaker = breaker.ready_to_trip(|counts| counts.total_failures > 1);
     calls(&breaker, 1, Failed, NOW);
     calls(&breaker, 1, Failed, NOW + SECOND);
-    assert_eq!(breaker.state(HOST, NOW + SECOND), Closed, "the first has gone");
+    assert_eq!(breaker.state_at(HOST, NOW + SECOND), Closed, "the first has gone");
 }
 
 #[test]
@@ -238,7 +236,7 @@ fn success_of_former_buckets_is_gone() {
 #[test]
 fn window_slides_after_a_closing() {
     let breaker = rolling();
-    breaker.close(HOST, NOW);
+    breaker.close_at(HOST, NOW);
     calls(&breaker, 1, Served, NOW);
     calls(&breaker, 1, Served, NOW + SECOND * 60);
     assert_eq!(counted(&breaker), [1, 1, 0, 0, 1, 0]);
@@ -250,12 +248,12 @@ fn rule_that_closes_the_breaker_opens_none() {
     let slot: Arc<OnceLock<CircuitBreaker>> = Arc::default();
     let own = Arc::clone(&slot);
     let breaker = CircuitBreaker::counting().ready_to_trip(move |_| {
-        own.get().unwrap().close(HOST, NOW);
+        own.get().unwrap().close_at(HOST, NOW);
         true
     });
     slot.set(breaker.clone()).unwrap();
     calls(&breaker, 1, Failed, NOW);
-    assert_eq!(breaker.state(HOST, NOW), Closed);
+    assert_eq!(breaker.state_at(HOST, NOW), Closed);
 }
 
 /// Callers hang up for reasons of their own.
@@ -266,7 +264,7 @@ fn rule_is_not_asked_about_abandoned_calls() {
         let abandoned = End::Abandoned { after: SECOND };
         breaker.end(admit(&breaker, NOW).unwrap(), &abandoned, NOW);
     }
-    assert_eq!((breaker.state(HOST, NOW), counted(&breaker)), (Closed, [100, 0, 0, 100, 0, 0]));
+    assert_eq!((breaker.state_at(HOST, NOW), counted(&breaker)), (Closed, [100, 0, 0, 100, 0, 0]));
 }
 
 #[test]

@@ -16,15 +16,15 @@ use crate::guards::{HOST, NOW, SECOND, admit, at, reason, wait};
 #[test]
 fn time_that_goes_back_mints_nothing() {
     let limit = ten(1);
-    assert!(limit.allow(HOST, NOW));
+    assert!(limit.allow_at(HOST, NOW));
     for _ in 0..3 {
-        assert!(!limit.allow(HOST, Duration::ZERO));
-        assert!(!limit.allow(HOST, NOW));
-        assert!(!limit.allow(HOST, at(99)));
+        assert!(!limit.allow_at(HOST, Duration::ZERO));
+        assert!(!limit.allow_at(HOST, NOW));
+        assert!(!limit.allow_at(HOST, at(99)));
     }
-    assert!(limit.allow(HOST, at(100)));
-    assert!(!limit.allow(HOST, at(100)), "time stands still");
-    assert_eq!(limit.reserve(HOST, Duration::ZERO).delay(at(100)), SECOND / 10);
+    assert!(limit.allow_at(HOST, at(100)));
+    assert!(!limit.allow_at(HOST, at(100)), "time stands still");
+    assert_eq!(limit.reserve_at(HOST, Duration::ZERO).delay_at(at(100)), SECOND / 10);
 }
 
 /// No window of a second has more than the burst and what a second adds.
@@ -35,7 +35,7 @@ fn no_double_burst_at_a_windows_edge() {
     let mut allowed = Vec::new();
     // An idle start, then as many as possible around the edge of each second.
     for millis in 900..5000 {
-        while limit.allow(HOST, at(millis)) {
+        while limit.allow_at(HOST, at(millis)) {
             allowed.push(millis);
         }
     }
@@ -52,12 +52,12 @@ fn no_double_burst_at_a_windows_edge() {
 #[test]
 fn clones_share_and_destinations_do_not() {
     let limit = ten(1);
-    assert!(limit.clone().allow(HOST, NOW));
-    assert!(!limit.clone().allow(HOST, NOW));
-    assert!(limit.allow("https://other.example", NOW));
-    let shared = ten(1).shared();
-    assert!(shared.allow(HOST, NOW));
-    assert!(!shared.allow("https://other.example", NOW), "by choice");
+    assert!(limit.clone().allow_at(HOST, NOW));
+    assert!(!limit.clone().allow_at(HOST, NOW));
+    assert!(limit.allow_at("https://other.example", NOW));
+    let shared = ten(1).shared(true);
+    assert!(shared.allow_at(HOST, NOW));
+    assert!(!shared.allow_at("https://other.example", NOW), "by choice");
 }
 
 /// New settings, the same tokens.
@@ -65,16 +65,16 @@ fn clones_share_and_destinations_do_not() {
 #[test]
 fn state_survives_replaced_settings() {
     let limit = ten(3);
-    assert!(limit.allow_n(HOST, 2, NOW) && limit.allow("b", NOW));
-    limit.set_limit("b", Limit::per_second(7), NOW);
+    assert!(limit.allow_n_at(HOST, 2, NOW) && limit.allow_at("b", NOW));
+    limit.set_limit_at("b", Limit::per_second(7), NOW);
     limit.replace_settings(&RateLimit::new(Limit::per_second(1), 2).no_queue());
-    assert_eq!(limit.tokens(HOST, NOW), 1.0);
-    assert_eq!(limit.tokens(HOST, NOW + SECOND / 2), 1.5);
+    assert_eq!(limit.tokens_at(HOST, NOW), 1.0);
+    assert_eq!(limit.tokens_at(HOST, NOW + SECOND / 2), 1.5);
     assert_eq!(limit.limit("b"), Limit::per_second(7), "its own");
-    assert_eq!(limit.tokens("newcomer", NOW), 2.0);
+    assert_eq!(limit.tokens_at("newcomer", NOW), 2.0);
     admit(&limit, NOW).unwrap();
     let arrival = Arrival::new(HOST, NOW);
-    assert_eq!(reason(limit.check(&arrival)), Reason::RateExceeded, "no queue");
+    assert_eq!(reason(limit.would_admit(&arrival)), Reason::RateExceeded, "no queue");
 }
 
 /// A rate that is set for a destination is its own, even if all others have the same so far.
@@ -82,8 +82,8 @@ fn state_survives_replaced_settings() {
 #[test]
 fn rate_set_to_the_common_one_is_its_own() {
     let limit = ten(1);
-    limit.set_limit(HOST, Limit::per_second(10), NOW);
-    limit.follow("b", 0, SECOND, NOW);
+    limit.set_limit_at(HOST, Limit::per_second(10), NOW);
+    limit.follow_at("b", 0, SECOND, NOW);
     limit.replace_settings(&RateLimit::new(Limit::per_second(20), 1));
     assert_eq!(limit.limit(HOST), Limit::per_second(10));
     assert_eq!(limit.limit("b"), Limit::per_second(20), "following sets no rate");
@@ -93,17 +93,18 @@ fn rate_set_to_the_common_one_is_its_own() {
 // G-20
 #[test]
 fn destinations_stay_within_the_bound() {
-    let limit = ten(1).max_destinations(8).unwrap();
-    assert!(limit.allow(HOST, NOW));
+    let limit = ten(1).max_destinations(8);
+    assert!(limit.allow_at(HOST, NOW));
     let allowed = (0..100_000_u32)
         .filter(|number| {
-            limit.allow(&format!("host-{number}"), NOW + Duration::from_nanos(u64::from(*number)))
+            limit
+                .allow_at(&format!("host-{number}"), NOW + Duration::from_nanos(u64::from(*number)))
         })
         .count();
     assert_eq!(allowed, 7 + 1, "the others share one");
     assert!(format!("{limit:?}").contains("destinations: 8"));
-    assert!(!limit.allow(HOST, at(99)));
-    assert!(limit.allow("newcomer", at(2000)), "full ones have left");
+    assert!(!limit.allow_at(HOST, at(99)));
+    assert!(limit.allow_at("newcomer", at(2000)), "full ones have left");
 }
 
 /// A waker that uses the limit at once.
@@ -114,13 +115,13 @@ fn a_waker_may_use_the_limit() {
     impl Wake for Asking {
         fn wake(self: Arc<Self>) {
             let limit = self.0.get().unwrap();
-            self.1.lock().unwrap().push(limit.tokens(HOST, NOW));
-            assert!(!limit.allow(HOST, NOW));
-            assert!(limit.allow("https://newcomer.example", NOW));
+            self.1.lock().unwrap().push(limit.tokens_at(HOST, NOW));
+            assert!(!limit.allow_at(HOST, NOW));
+            assert!(limit.allow_at("https://newcomer.example", NOW));
         }
     }
     let limit = ten(9);
-    limit.set_burst(HOST, 1, NOW);
+    limit.set_burst_at(HOST, 1, NOW);
     let asking = Arc::new(Asking(OnceLock::from(limit.clone()), Mutex::default()));
     admit(&limit, NOW).unwrap();
     let first = wait(&limit, NOW);
@@ -132,7 +133,7 @@ fn a_waker_may_use_the_limit() {
     first.cancel(NOW);
     assert_eq!(*asking.1.lock().unwrap(), [-1.0]);
     limit.resume(&mut ticket, &Arrival::new(HOST, NOW), &waker);
-    limit.set_burst(HOST, 2, NOW);
+    limit.set_burst_at(HOST, 2, NOW);
     limit.resume(&mut ticket, &Arrival::new(HOST, NOW), &waker);
     limit.replace_settings(&ten(9));
     assert_eq!(asking.1.lock().unwrap().len(), 3);
@@ -147,23 +148,20 @@ fn rates_outside_their_range() {
     assert!(Limit::of(f64::INFINITY).unwrap().is_infinite());
     assert_eq!(Limit::of(0.0).unwrap(), Limit::ZERO);
     assert_eq!(Limit::of(1e-6).unwrap(), Limit::every(SECOND * 1_000_000));
-    for most in [0, 65_537] {
-        assert_eq!(ten(1).max_destinations(most).unwrap_err().field(), "max_destinations");
-    }
     assert_eq!(reason(admit(&ten(0), NOW)), Reason::TooLarge);
 }
 
 #[test]
 fn extreme_rates_and_times() {
     let ages = RateLimit::new(Limit::every(Duration::MAX), u32::MAX);
-    assert!(ages.allow_n(HOST, u32::MAX, NOW));
-    assert!(!ages.allow(HOST, Duration::MAX));
+    assert!(ages.allow_n_at(HOST, u32::MAX, NOW));
+    assert!(!ages.allow_at(HOST, Duration::MAX));
     let fast = RateLimit::new(Limit::per_second(u32::MAX), u32::MAX);
-    assert!(fast.allow_n(HOST, u32::MAX, NOW));
-    assert!(fast.allow_n(HOST, u32::MAX, Duration::MAX));
+    assert!(fast.allow_n_at(HOST, u32::MAX, NOW));
+    assert!(fast.allow_n_at(HOST, u32::MAX, Duration::MAX));
     let slow = RateLimit::new(Limit::per_second(1), u32::MAX);
-    assert!(slow.allow_n(HOST, u32::MAX, NOW));
-    let granted = (0..10_000).filter(|_| slow.reserve_n(HOST, u32::MAX, NOW).ok()).count();
+    assert!(slow.allow_n_at(HOST, u32::MAX, NOW));
+    let granted = (0..10_000).filter(|_| slow.reserve_n_at(HOST, u32::MAX, NOW).ok()).count();
     assert_eq!(granted, 4, "then the moment is beyond 584 years");
     let patient = ten(1).queue(usize::MAX, Duration::MAX);
     admit(&patient, NOW).unwrap();

@@ -10,13 +10,15 @@ use crate::guards::{HOST, NOW, SECOND, admit, at, wait, waits_until};
 
 /// The calls that are allowed up to that second, asking each 10 ms.
 fn calls(limit: &RateLimit, seconds: std::ops::Range<u64>) -> usize {
-    (seconds.start * 100..seconds.end * 100).filter(|step| limit.allow(HOST, at(step * 10))).count()
+    (seconds.start * 100..seconds.end * 100)
+        .filter(|step| limit.allow_at(HOST, at(step * 10)))
+        .count()
 }
 
 #[test]
 fn what_is_left_lasts_until_the_reset() {
     let limit = ten(5);
-    limit.follow(HOST, 6, SECOND * 10, NOW);
+    limit.follow_at(HOST, 6, SECOND * 10, NOW);
     assert_eq!(calls(&limit, 0..5), 3, "one at once, the others spread");
     assert_eq!(calls(&limit, 5..10), 2);
     assert_eq!(calls(&limit, 10..11), 1 + 9, "the last one, and then the own rate");
@@ -25,7 +27,7 @@ fn what_is_left_lasts_until_the_reset() {
 #[test]
 fn nothing_left_stops_until_the_reset() {
     let limit = ten(5);
-    limit.follow(HOST, 0, SECOND * 2, NOW);
+    limit.follow_at(HOST, 0, SECOND * 2, NOW);
     let mut waiting = wait(&limit, NOW);
     assert_eq!(waiting.poll(NOW), waits_until(at(2100)));
     assert_eq!(waiting.poll(at(2099)), waits_until(at(2100)));
@@ -35,27 +37,27 @@ fn nothing_left_stops_until_the_reset() {
 #[test]
 fn plenty_left_changes_nothing() {
     let limit = ten(5);
-    limit.follow(HOST, 25, SECOND * 2, NOW);
-    assert_eq!(limit.tokens(HOST, NOW), 5.0);
-    limit.follow(HOST, 24, SECOND * 2, NOW);
-    assert_eq!(limit.tokens(HOST, NOW), 1.0);
+    limit.follow_at(HOST, 25, SECOND * 2, NOW);
+    assert_eq!(limit.tokens_at(HOST, NOW), 5.0);
+    limit.follow_at(HOST, 24, SECOND * 2, NOW);
+    assert_eq!(limit.tokens_at(HOST, NOW), 1.0);
 }
 
 #[test]
 fn the_latest_answer_holds() {
     let limit = ten(5);
-    limit.follow(HOST, 0, SECOND * 10, NOW);
+    limit.follow_at(HOST, 0, SECOND * 10, NOW);
     assert!(admit(&limit, at(1)).is_err());
-    limit.follow(HOST, 1000, SECOND * 10, at(100));
+    limit.follow_at(HOST, 1000, SECOND * 10, at(100));
     assert!(admit(&limit, at(200)).is_ok());
-    limit.follow(HOST, 0, Duration::ZERO, at(300));
+    limit.follow_at(HOST, 0, Duration::ZERO, at(300));
     assert!(admit(&limit, at(300)).is_ok(), "a reset that has passed");
 }
 
 #[test]
 fn an_infinite_rate_follows_too() {
     let limit = RateLimit::new(Limit::INFINITE, 0);
-    limit.follow(HOST, 11, SECOND * 10, NOW);
+    limit.follow_at(HOST, 11, SECOND * 10, NOW);
     assert_eq!(calls(&limit, 0..10), 11 - 1, "the last one comes with the reset");
     assert_eq!(calls(&limit, 10..11), 100);
 }
@@ -65,12 +67,12 @@ fn an_infinite_rate_follows_too() {
 #[test]
 fn a_reset_in_decades_is_cut_short() {
     let limit = ten(5).trial_interval(Duration::MAX);
-    limit.follow(HOST, 0, SECOND * 1_700_000_000, NOW);
-    assert!(!limit.allow(HOST, NOW + SECOND * 3600));
-    assert!(limit.allow(HOST, NOW + SECOND * 3601));
+    limit.follow_at(HOST, 0, SECOND * 1_700_000_000, NOW);
+    assert!(!limit.allow_at(HOST, NOW + SECOND * 3600));
+    assert!(limit.allow_at(HOST, NOW + SECOND * 3601));
     let patient = ten(5).longest_reset(Duration::MAX).trial_interval(Duration::MAX);
-    patient.follow(HOST, 0, Duration::MAX, NOW);
-    assert!(!patient.allow(HOST, NOW + SECOND * 3_000_000_000));
+    patient.follow_at(HOST, 0, Duration::MAX, NOW);
+    assert!(!patient.allow_at(HOST, NOW + SECOND * 3_000_000_000));
     assert!(format!("{patient:?}").contains("follows: true"));
 }
 
@@ -78,8 +80,8 @@ fn a_reset_in_decades_is_cut_short() {
 #[test]
 fn reservations_pass_the_reset() {
     let limit = ten(5);
-    limit.follow(HOST, 3, SECOND * 10, NOW);
-    let delays = [0; 5].map(|_| limit.reserve(HOST, NOW).delay(NOW).as_millis());
+    limit.follow_at(HOST, 3, SECOND * 10, NOW);
+    let delays = [0; 5].map(|_| limit.reserve_at(HOST, NOW).delay_at(NOW).as_millis());
     assert_eq!(delays, [0, 5_000, 10_000, 10_100, 10_200]);
 }
 
@@ -88,22 +90,22 @@ fn reservations_pass_the_reset() {
 fn trial_calls_pass_while_nothing_is_left() {
     let hour = SECOND * 3600;
     let limit = ten(5);
-    limit.follow(HOST, 0, hour, NOW);
+    limit.follow_at(HOST, 0, hour, NOW);
     assert_eq!([0..60, 60..120, 120..180].map(|seconds| calls(&limit, seconds)), [0, 1, 1]);
-    limit.follow(HOST, 0, hour, at(180_000));
+    limit.follow_at(HOST, 0, hour, at(180_000));
     assert_eq!([180..240, 240..300].map(|seconds| calls(&limit, seconds)), [0, 1]);
     let often = ten(5).trial_interval(SECOND * 10);
-    often.follow(HOST, 3, hour, NOW);
+    often.follow_at(HOST, 3, hour, NOW);
     assert_eq!(calls(&often, 0..31), 1 + 3, "so do few calls left");
     let never = ten(5).trial_interval(Duration::MAX);
-    never.follow(HOST, 0, hour, NOW);
-    assert!(!never.allow(HOST, NOW + hour) && never.allow(HOST, NOW + hour + SECOND));
+    never.follow_at(HOST, 0, hour, NOW);
+    assert!(!never.allow_at(HOST, NOW + hour) && never.allow_at(HOST, NOW + hour + SECOND));
     let slow = RateLimit::new(Limit::every(SECOND * 600), 1);
-    slow.follow(HOST, 0, hour, NOW);
-    assert!(!slow.allow(HOST, NOW + SECOND * 599), "the rate is never raised");
-    assert!(slow.allow(HOST, NOW + SECOND * 600));
+    slow.follow_at(HOST, 0, hour, NOW);
+    assert!(!slow.allow_at(HOST, NOW + SECOND * 599), "the rate is never raised");
+    assert!(slow.allow_at(HOST, NOW + SECOND * 600));
     let unlimited = ten(5).trial_interval(Duration::ZERO);
-    unlimited.follow(HOST, 0, hour, NOW);
+    unlimited.follow_at(HOST, 0, hour, NOW);
     assert_eq!(calls(&unlimited, 0..1), 9, "its own rate");
 }
 
@@ -111,12 +113,12 @@ fn trial_calls_pass_while_nothing_is_left() {
 #[test]
 fn lower_rate_ends_the_following() {
     let limit = RateLimit::new(Limit::per_second(10), 1).no_queue();
-    assert!(limit.allow(HOST, NOW));
-    limit.follow(HOST, 18_000, SECOND * 3600, NOW);
-    limit.set_limit(HOST, Limit::per_second(8), NOW);
+    assert!(limit.allow_at(HOST, NOW));
+    limit.follow_at(HOST, 18_000, SECOND * 3600, NOW);
+    limit.set_limit_at(HOST, Limit::per_second(8), NOW);
     let sent =
-        |from: u64| (1..=100).filter(|step| limit.allow(HOST, at(from + 100 * step))).count();
+        |from: u64| (1..=100).filter(|step| limit.allow_at(HOST, at(from + 100 * step))).count();
     assert_eq!(sent(0), 50, "the quota");
-    limit.set_limit(HOST, Limit::per_second(1), at(10_000));
+    limit.set_limit_at(HOST, Limit::per_second(1), at(10_000));
     assert_eq!(sent(10_000), 10);
 }

@@ -37,9 +37,9 @@ fn newcomers_do_not_overtake() {
     let limit = ten(1);
     admit(&limit, NOW).unwrap();
     let first = wait(&limit, NOW);
-    assert!(!limit.allow(HOST, at(100)));
+    assert!(!limit.allow_at(HOST, at(100)));
     let refused = admit(&limit, at(100)).unwrap_err();
-    assert_eq!((refused.guard(), refused.wait()), (GuardKind::RateLimit, Some(SECOND / 10)));
+    assert_eq!((refused.guard(), refused.wait()), (GuardKind::RATE_LIMIT, Some(SECOND / 10)));
     first.admitted(at(100));
 }
 
@@ -58,8 +58,8 @@ fn a_dropped_call_returns_its_token() {
     assert_eq!(third.poll(NOW), waits_until(at(200)));
     third.cancel(NOW);
     second.cancel(NOW);
-    assert_eq!(limit.tokens(HOST, NOW), 0.0);
-    assert!(limit.allow(HOST, at(100)));
+    assert_eq!(limit.tokens_at(HOST, NOW), 0.0);
+    assert!(limit.allow_at(HOST, at(100)));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn those_before_a_dropped_call_stay() {
     assert_eq!(first.poll(at(99)), waits_until(at(100)));
     first.admitted(at(100));
     third.admitted(at(200));
-    assert_eq!(limit.tokens(HOST, at(200)), 0.0);
+    assert_eq!(limit.tokens_at(HOST, at(200)), 0.0);
 }
 
 #[test]
@@ -81,10 +81,10 @@ fn an_unsent_call_returns_its_token() {
     let limit = ten(2);
     let ticket = admit(&limit, NOW).unwrap();
     assert!(limit.end(ticket, &End::Unsent, NOW).is_none());
-    assert_eq!(limit.tokens(HOST, NOW), 2.0);
+    assert_eq!(limit.tokens_at(HOST, NOW), 2.0);
     let ticket = admit(&limit, NOW).unwrap();
     assert!(limit.end(ticket, &End::Abandoned { after: SECOND }, NOW).is_none());
-    assert_eq!(limit.tokens(HOST, NOW), 1.0, "a call that was sent does not");
+    assert_eq!(limit.tokens_at(HOST, NOW), 1.0, "a call that was sent does not");
     let ticket = admit(&limit, NOW).unwrap();
     let mut waiting = wait(&limit, NOW);
     assert_eq!(waiting.poll(NOW), waits_until(at(100)));
@@ -101,12 +101,12 @@ fn deadlines_are_looked_at_before_the_wait() {
     admit(&limit, NOW).unwrap();
     let refused = wait_until(&limit, NOW, Some(at(100))).err().unwrap();
     assert_eq!((refused.reason(), refused.wait()), (Reason::WaitTooLong, Some(SECOND / 10)));
-    assert_eq!(limit.tokens(HOST, NOW), 0.0);
+    assert_eq!(limit.tokens_at(HOST, NOW), 0.0);
     let mut waiting = wait_until(&limit, NOW, Some(at(101))).unwrap();
-    limit.set_limit(HOST, Limit::per_second(1), NOW);
+    limit.set_limit_at(HOST, Limit::per_second(1), NOW);
     let Resume::Refused(refused) = waiting.poll(NOW) else { panic!("it cannot be in time") };
     assert_eq!((refused.reason(), refused.wait()), (Reason::WaitTooLong, Some(SECOND)));
-    assert_eq!((limit.tokens(HOST, NOW), limit.waiting(HOST)), (0.0, 0));
+    assert_eq!((limit.tokens_at(HOST, NOW), limit.waiting(HOST)), (0.0, 0));
 }
 
 #[test]
@@ -115,10 +115,10 @@ fn the_line_is_bounded() {
     admit(&limit, NOW).unwrap();
     let waiting = [wait(&limit, NOW), wait(&limit, NOW)];
     assert_eq!(reason(wait_until(&limit, NOW, None)), Reason::Full);
-    assert!(limit.check(&Arrival::new(HOST, NOW)).is_err());
+    assert!(limit.would_admit(&Arrival::new(HOST, NOW)).is_err());
     assert_eq!(limit.waiting(HOST), 2);
     waiting.into_iter().for_each(|one| one.cancel(NOW));
-    assert!(limit.check(&Arrival::new(HOST, NOW)).is_ok(), "it may wait");
+    assert!(limit.would_admit(&Arrival::new(HOST, NOW)).is_ok(), "it may wait");
     let slow = RateLimit::new(Limit::per_second(1), 1).queue(9, SECOND);
     admit(&slow, NOW).unwrap();
     let first = wait(&slow, NOW);
@@ -133,7 +133,7 @@ fn refusing_mode_never_waits() {
     let refused = wait_until(&limit, at(40), None).err().unwrap();
     assert_eq!(refused.reason(), Reason::RateExceeded);
     assert_eq!(refused.wait(), Some(SECOND * 6 / 100));
-    assert_eq!(limit.check(&Arrival::new(HOST, at(40))), Err(refused));
+    assert_eq!(limit.would_admit(&Arrival::new(HOST, at(40))), Err(refused));
 }
 
 #[test]
@@ -142,10 +142,10 @@ fn a_faster_rate_moves_the_line() {
     admit(&limit, NOW).unwrap();
     let mut first = wait(&limit, NOW);
     assert_eq!(first.poll(NOW), waits_until(at(1000)));
-    limit.set_limit(HOST, Limit::per_second(10), at(10));
+    limit.set_limit_at(HOST, Limit::per_second(10), at(10));
     assert_eq!(first.waker.woken(), 1);
     assert_eq!(first.poll(at(10)), waits_until(at(109)));
-    limit.set_limit(HOST, Limit::INFINITE, at(10));
+    limit.set_limit_at(HOST, Limit::INFINITE, at(10));
     first.admitted(at(10));
 }
 
@@ -156,10 +156,10 @@ fn tokens_behind_the_line_are_given_once() {
     let limit = ten(1);
     admit(&limit, NOW).unwrap();
     let waiting = [(); 10].map(|()| wait(&limit, NOW));
-    let reserved = [(); 10].map(|()| limit.reserve(HOST, NOW));
-    assert_eq!(reserved[0].delay(NOW), SECOND * 11 / 10);
+    let reserved = [(); 10].map(|()| limit.reserve_at(HOST, NOW));
+    assert_eq!(reserved[0].delay_at(NOW), SECOND * 11 / 10);
     waiting.into_iter().for_each(|one| one.cancel(NOW));
-    assert_eq!(limit.reserve(HOST, NOW).delay(NOW), SECOND * 21 / 10);
+    assert_eq!(limit.reserve_at(HOST, NOW).delay_at(NOW), SECOND * 21 / 10);
 }
 
 /// A reservation keeps its moment, and the calls on both sides of it move up.
@@ -168,30 +168,30 @@ fn calls_move_up_past_a_reservation() {
     let limit = ten(1);
     admit(&limit, NOW).unwrap();
     let first = wait(&limit, NOW);
-    let reserved = limit.reserve(HOST, NOW);
+    let reserved = limit.reserve_at(HOST, NOW);
     let mut second = wait(&limit, NOW);
     assert_eq!(second.poll(NOW), waits_until(at(300)));
     first.cancel(NOW);
     assert_eq!(second.waker.woken(), 1);
     assert_eq!(second.poll(NOW), waits_until(at(100)));
-    assert_eq!(reserved.delay(NOW), SECOND * 2 / 10);
-    assert_eq!(limit.reserve(HOST, NOW).delay(NOW), SECOND * 3 / 10, "its place is free");
+    assert_eq!(reserved.delay_at(NOW), SECOND * 2 / 10);
+    assert_eq!(limit.reserve_at(HOST, NOW).delay_at(NOW), SECOND * 3 / 10, "its place is free");
 }
 
 /// A cancelled reservation between calls in line: those behind it move up, those before it stay.
 #[test]
 fn calls_move_up_when_one_is_cancelled() {
     let limit = ten(3);
-    assert!(limit.allow_n(HOST, 3, NOW));
+    assert!(limit.allow_n_at(HOST, 3, NOW));
     let mut first = wait(&limit, NOW);
-    let mut reserved = limit.reserve_n(HOST, 3, NOW);
+    let mut reserved = limit.reserve_n_at(HOST, 3, NOW);
     let mut second = wait(&limit, NOW);
-    let last = limit.reserve(HOST, NOW);
+    let last = limit.reserve_at(HOST, NOW);
     assert_eq!(second.poll(NOW), waits_until(at(500)));
-    reserved.cancel(NOW);
+    reserved.cancel_at(NOW);
     assert_eq!(first.poll(NOW), waits_until(at(100)));
     assert_eq!(second.poll(NOW), waits_until(at(300)), "the last one has built upon one token");
-    assert_eq!((last.delay(NOW), limit.tokens(HOST, NOW)), (SECOND * 6 / 10, -4.0));
+    assert_eq!((last.delay_at(NOW), limit.tokens_at(HOST, NOW)), (SECOND * 6 / 10, -4.0));
 }
 
 /// The bucket was full after the call was admitted, so its token would have been lost.
@@ -202,15 +202,15 @@ fn unsent_call_returns_what_had_room() {
     let unsent = admit(&limit, NOW).unwrap();
     admit(&limit, at(100)).unwrap();
     assert!(limit.end(unsent, &End::Unsent, at(100)).is_none());
-    assert_eq!(limit.tokens(HOST, at(100)), 0.0);
+    assert_eq!(limit.tokens_at(HOST, at(100)), 0.0);
     let unsent = admit(&limit, at(200)).unwrap();
     assert!(limit.end(unsent, &End::Unsent, at(240)).is_none());
-    assert_eq!(limit.tokens(HOST, at(240)), 1.0, "the burst");
+    assert_eq!(limit.tokens_at(HOST, at(240)), 1.0, "the burst");
     let unsent = admit(&limit, at(240)).unwrap();
-    let reserved = limit.reserve(HOST, at(240));
+    let reserved = limit.reserve_at(HOST, at(240));
     assert!(limit.end(unsent, &End::Unsent, at(260)).is_none());
-    assert_eq!(limit.tokens(HOST, at(260)), -0.8, "a reservation has built upon it");
-    assert_eq!(reserved.delay(at(240)), SECOND / 10);
+    assert_eq!(limit.tokens_at(HOST, at(260)), -0.8, "a reservation has built upon it");
+    assert_eq!(reserved.delay_at(at(240)), SECOND / 10);
 }
 
 /// The burst is smaller than it was when the call was admitted.
@@ -218,11 +218,11 @@ fn unsent_call_returns_what_had_room() {
 fn unsent_call_finds_a_smaller_burst() {
     let limit = ten(10);
     let unsent = admit(&limit, NOW).unwrap();
-    assert!(limit.allow_n(HOST, 9, NOW));
-    limit.set_burst(HOST, 1, NOW);
-    assert!(limit.allow(HOST, at(100)));
+    assert!(limit.allow_n_at(HOST, 9, NOW));
+    limit.set_burst_at(HOST, 1, NOW);
+    assert!(limit.allow_at(HOST, at(100)));
     assert!(limit.end(unsent, &End::Unsent, at(100)).is_none());
-    assert_eq!(limit.tokens(HOST, at(100)), 0.0);
+    assert_eq!(limit.tokens_at(HOST, at(100)), 0.0);
 }
 
 /// A call that leaves when its token is there returns it.
@@ -233,10 +233,10 @@ fn call_that_leaves_when_due_returns_it() {
     let (first, mut second) = (wait(&limit, NOW), wait(&limit, NOW));
     first.cancel(at(100));
     assert_eq!(second.poll(at(100)), Resume::Admitted);
-    assert_eq!(limit.tokens(HOST, at(100)), 0.0);
+    assert_eq!(limit.tokens_at(HOST, at(100)), 0.0);
     let third = wait(&limit, at(100));
     third.cancel(at(240));
-    assert_eq!(limit.tokens(HOST, at(240)), 1.0, "the burst");
+    assert_eq!(limit.tokens_at(HOST, at(240)), 1.0, "the burst");
 }
 
 #[test]
@@ -245,5 +245,5 @@ fn long_line_is_left_from_any_place() {
     admit(&limit, NOW).unwrap();
     let waiting: Vec<_> = (0..60_000).map(|_| wait(&limit, NOW)).collect();
     waiting.into_iter().for_each(|one| one.cancel(NOW));
-    assert_eq!((limit.tokens(HOST, NOW), limit.waiting(HOST)), (0.0, 0));
+    assert_eq!((limit.tokens_at(HOST, NOW), limit.waiting(HOST)), (0.0, 0));
 }

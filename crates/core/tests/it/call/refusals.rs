@@ -9,14 +9,14 @@ use super::{AGAIN, Counting, SECOND, decide, failed, limits, terms};
 use crate::support::{Bucket, FAILURE};
 
 fn refused(wait: impl Into<Option<Duration>>) -> FailedAttempt<'static> {
-    let refused = Refused::new(GuardKind::CircuitBreaker, Reason::Open);
+    let refused = Refused::new(GuardKind::CIRCUIT_BREAKER, Reason::Open);
     let refused = wait.into().map_or(refused, |wait| refused.after(wait));
     FailedAttempt { refused: Some(refused), ..failed() }
 }
 
 /// A refusal of a limit.
 fn full(wait: Duration) -> FailedAttempt<'static> {
-    let refused = Refused::new(GuardKind::RateLimit, Reason::Full).after(wait);
+    let refused = Refused::new(GuardKind::RATE_LIMIT, Reason::Full).after(wait);
     FailedAttempt { refused: Some(refused), ..failed() }
 }
 

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use http::StatusCode;
 use reattempt::classify::verdict_of_status;
-use reattempt::guard::{self, Admit, End, Guard, Health, Refused};
+use reattempt::guard::contract::{Admit, End, Guard, Health};
+use reattempt::guard::{self, Refused};
 use reattempt::schedule::{CallRandom, Failure, FailureKind};
 use reattempt::{StopReason, Verdict};
 use reattempt_core::CallEnd;
@@ -292,7 +293,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
         let (now, slot) = (self.queue.now(), attempt.slot as usize);
         let guards = &self.clients[attempt.client as usize].guards;
         if !guards.is_empty() {
-            match guards.admit(&guard::Arrival::new(DESTINATION, time(now))) {
+            match guards.admit(&guard::contract::Arrival::new(DESTINATION, time(now))) {
                 Admit::Admitted(tickets) | Admit::Waiting(tickets) => {
                     self.calls[slot].admitted = Some(Box::new((now, tickets)));
                 }

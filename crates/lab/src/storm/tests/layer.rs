@@ -293,8 +293,8 @@ async fn busy_clients_are_as_simulated() {
 #[tokio::test(start_paused = true)]
 async fn guarded_clients_are_as_simulated() {
     for (fault, word) in [
-        (Fault::Stall, "ours+breaker:timeout=1s"),
-        (Fault::Stall, "unlimited+counting:timeout=2s+bulkhead:limit=20"),
+        (Fault::Stall, "ours+breaker:open_time=1s"),
+        (Fault::Stall, "unlimited+counting:open_time=2s+bulkhead:limit=20"),
         (Fault::Slow(20), "unlimited+vegas"),
         (Fault::Slow(20), "unlimited+gradient2"),
     ] {

@@ -5,7 +5,7 @@ use reattempt_core::{Rounded, StopReason};
 
 use crate::call::observe::{Event, Observer};
 #[cfg(feature = "http")]
-use crate::guard::{BreakerState, StateChange};
+use crate::guard::handle::{BreakerState, StateChange};
 
 /// An observer that writes each event to `tracing` under the target `reattempt`.
 ///

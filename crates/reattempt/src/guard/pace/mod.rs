@@ -121,7 +121,7 @@ use crate::call::random::{CallRandom, Seed};
 ///
 /// let interval = Responsive::new();
 /// let builder = ServiceBuilder::new()
-///     .layer(GuardLayer::http(Pace::new(interval.clone()).waits_only()))
+///     .layer(GuardLayer::http(Pace::new(interval.clone()).waits_only(true)))
 ///     .layer(RetryLayer::new(RetryPolicy::http().backoff(interval)));
 /// ```
 ///
@@ -200,10 +200,12 @@ impl Pace {
         Self { responsive: interval, records: true, seed: None, queue }
     }
 
-    /// Makes the guard wait before each call and record no outcome. Use it outside of a retry layer whose schedule is
-    /// the same interval: that records the attempts and their outcomes.
-    pub fn waits_only(self) -> Self {
-        Self { records: false, ..self }
+    /// Makes the guard wait before each call and record no outcome if `on`. Default: it records them.
+    ///
+    /// Use it outside of a retry layer whose schedule is the same interval: that records the attempts and their
+    /// outcomes.
+    pub fn waits_only(self, on: bool) -> Self {
+        Self { records: !on, ..self }
     }
 
     /// Sets how many calls may wait for their turns, and for how long. Default: 1024 for 30 s. At 5,000 calls a second
@@ -340,10 +342,10 @@ impl Guard for Pace {
         })
     }
 
-    fn check(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+    fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         match self.responsive.interval().is_zero() {
             true => Ok(()),
-            false => self.queue.check(&self.responsive, arrival),
+            false => self.queue.would_admit(&self.responsive, arrival),
         }
     }
 }

@@ -69,7 +69,11 @@ impl Queue {
     }
 
     /// Returns the refusal that [`admit`](Self::admit) would return.
-    pub(super) fn check(&self, pace: &Responsive, arrival: &Arrival<'_>) -> Result<(), Refused> {
+    pub(super) fn would_admit(
+        &self,
+        pace: &Responsive,
+        arrival: &Arrival<'_>,
+    ) -> Result<(), Refused> {
         let line = self.lock();
         if line.is_empty() && pace.turn_due(arrival.now, 0) <= arrival.now {
             return Ok(());
@@ -142,7 +146,7 @@ fn too_late(due: Duration, give_up: Duration, arrival: &Arrival<'_>) -> Option<R
 }
 
 fn refused(reason: Reason, due: Duration, arrival: &Arrival<'_>) -> Refused {
-    Refused::new(GuardKind::Pace, reason).after(due.saturating_sub(arrival.now))
+    Refused::new(GuardKind::PACE, reason).after(due.saturating_sub(arrival.now))
 }
 
 impl fmt::Debug for Queue {

@@ -1,7 +1,8 @@
 //! Options that a rule of the policy chooses by the request.
 
 use reattempt::classify::RequestView;
-use reattempt::guard::{GuardKind, GuardLayer, Pace, Reason, Refused};
+use reattempt::guard::contract::GuardKind;
+use reattempt::guard::{GuardLayer, Pace, Reason, Refused};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::{CallOptions, Deadline, Http, RetryBudget, RetryLayer, RetryPolicy};
 use reattempt_core::{SharedSchedule, StopReason};
@@ -131,7 +132,7 @@ async fn pace_keeps_deadline_of_rule() {
     client.clone().oneshot(http::Request::new(String::new())).await.unwrap();
     let error = client.oneshot(http::Request::new(String::new())).await.unwrap_err();
     let refused = error.downcast_ref::<Refused>().unwrap();
-    assert_eq!((refused.guard(), refused.reason()), (GuardKind::Pace, Reason::WaitTooLong));
+    assert_eq!((refused.guard(), refused.reason()), (GuardKind::PACE, Reason::WaitTooLong));
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,8 @@ use http::Request;
 use http_body_util::Full;
 use reattempt::Http;
 use reattempt::error::BoxedError;
-use reattempt::guard::{CircuitBreaker, GuardLayer, Guarded, GuardedBody, Refused, ResponseFuture};
+use reattempt::guard::contract::ResponseFuture;
+use reattempt::guard::{CircuitBreaker, GuardLayer, Guarded, GuardedBody, Refused};
 use tower::Service;
 
 use crate::calls::support::{AnswerBody, Server};

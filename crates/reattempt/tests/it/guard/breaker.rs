@@ -2,9 +2,10 @@
 
 use std::io::ErrorKind;
 
-use reattempt::guard::{
-    self, BreakerState, CircuitBreaker, GuardLayer, Guarded, Health, Reason, Refused,
-};
+use reattempt::guard::contract::Health;
+use reattempt::guard::handle::BreakerState;
+use reattempt::guard::handle::CircuitBreakerExt;
+use reattempt::guard::{CircuitBreaker, GuardLayer, Guarded, Reason, Refused};
 use reattempt::{CallOptions, Http, Verdict};
 use tower::{BoxError, Layer, ServiceBuilder, ServiceExt};
 
@@ -44,7 +45,7 @@ async fn breaker_opens_for_one_destination() {
     for _ in 0..5 {
         client.send(attempt(ONE)).await.unwrap();
     }
-    assert_eq!(client.guard().state("one.example", guard::now()), BreakerState::Open);
+    assert_eq!(client.guard().state("one.example"), BreakerState::Open);
     assert_eq!(client.send(attempt(TWO)).await.unwrap().status(), 500);
     assert!(client.send(attempt(ONE)).await.is_err());
 }
@@ -65,7 +66,7 @@ async fn abandoned_probe_frees_its_place() {
     let probe = tokio::time::timeout(ms(10), client.send(attempt(ONE))).await;
     assert!(probe.is_err(), "the probe hangs");
     assert_eq!(client.send(attempt(ONE)).await.unwrap().status(), 200);
-    assert_eq!(client.guard().state("one.example", guard::now()), BreakerState::Closed);
+    assert_eq!(client.guard().state("one.example"), BreakerState::Closed);
 }
 
 // G-24, trap 55
@@ -143,12 +144,12 @@ async fn hang_ups_open_no_breaker() {
         let call = client.send(attempt(ONE));
         assert!(tokio::time::timeout(ms(10), call).await.is_err());
     }
-    assert_eq!(client.guard().state("one.example", guard::now()), BreakerState::Closed);
+    assert_eq!(client.guard().state("one.example"), BreakerState::Closed);
     for _ in 0..5 {
         let call = client.send(attempt(ONE).with(reattempt::Deadline::after(ms(10))));
         assert!(tokio::time::timeout(ms(10), call).await.is_err());
     }
-    assert_eq!(client.guard().state("one.example", guard::now()), BreakerState::Open);
+    assert_eq!(client.guard().state("one.example"), BreakerState::Open);
 }
 
 /// A probe keeps its place for the time that the layer gives an attempt.
@@ -167,7 +168,7 @@ async fn attempt_timeout_is_a_probes_lease() {
     let refused = refusal(&client.send(attempt(ONE)).await.unwrap_err());
     assert_eq!(refused.reason(), Reason::TooManyRequests);
     assert!(probe.await.unwrap().is_err(), "timed out");
-    assert_eq!(client.guard().state("one.example", guard::now()), BreakerState::Open);
+    assert_eq!(client.guard().state("one.example"), BreakerState::Open);
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,7 +214,7 @@ async fn attempt_timeout_inside_opens_the_breaker() {
 #[tokio::test(start_paused = true)]
 async fn refusal_further_in_is_unsent_outside() {
     let (outer, inner) = (Recorder::default(), CircuitBreaker::rate().consecutive_failures(5));
-    inner.isolate("one.example", guard::now());
+    inner.isolate("one.example");
     let client = ServiceBuilder::new()
         .layer(GuardLayer::classified(judge_all, outer.clone()))
         .layer(GuardLayer::http(inner))

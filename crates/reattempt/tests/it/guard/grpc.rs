@@ -2,7 +2,8 @@
 
 use http::Request;
 use http_body_util::BodyExt;
-use reattempt::guard::{Bulkhead, CircuitBreaker, GuardKind, GuardLayer, Reason, Refused};
+use reattempt::guard::contract::GuardKind;
+use reattempt::guard::{Bulkhead, CircuitBreaker, GuardLayer, Reason, Refused};
 use reattempt_grpc::Code;
 use tonic::body::Body;
 use tower::Layer;
@@ -152,13 +153,13 @@ async fn open_breaker_answers_unavailable() {
     assert_eq!(response.headers()["grpc-status"], "14");
     assert_eq!(response.headers()["reattempt-refused"], "circuit-breaker");
     let refused = response.extensions().get::<Refused>().unwrap();
-    assert_eq!((refused.guard(), refused.reason()), (GuardKind::CircuitBreaker, Reason::Open));
+    assert_eq!((refused.guard(), refused.reason()), (GuardKind::CIRCUIT_BREAKER, Reason::Open));
     assert_eq!(server.count(), 5);
 }
 
 #[tokio::test(start_paused = true)]
 async fn own_limit_answers_resource_exhausted() {
-    for kind in [GuardKind::RateLimit, GuardKind::Bulkhead] {
+    for kind in [GuardKind::RATE_LIMIT, GuardKind::BULKHEAD] {
         let recorder = Recorder::default();
         recorder.refuse(Refused::new(kind, Reason::Full));
         let client = GuardLayer::grpc(recorder).layer(Server::at_once(|_| ends_with(Code::Ok)));
@@ -212,7 +213,7 @@ async fn client_answer(recorder: &Recorder) -> http::Response<impl http_body::Bo
 #[tokio::test(start_paused = true)]
 async fn refused_answer_is_unsent_outside() {
     let (outer, inner) = (Recorder::default(), Recorder::default());
-    inner.refuse(Refused::new(GuardKind::RateLimit, Reason::RateExceeded));
+    inner.refuse(Refused::new(GuardKind::RATE_LIMIT, Reason::RateExceeded));
     let layers = tower::ServiceBuilder::new()
         .layer(GuardLayer::grpc(outer.clone()))
         .layer(GuardLayer::grpc(inner));

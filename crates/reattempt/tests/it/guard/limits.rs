@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use reattempt::classify::Hints;
+use reattempt::guard::handle::{RateLimitExt, ThrottleExt, UsageExt};
 use reattempt::guard::{
     self, AdaptiveLimit, Bulkhead, GuardLayer, Limit, RateLimit, Reason, Refused, SendRate,
     Throttle,
@@ -47,7 +48,7 @@ type Fields = Vec<(&'static str, String)>;
 fn stating(fields: impl Fn(u32, u64) -> Fields + Send + Sync + 'static) -> Server {
     let used = Mutex::new((0, 0));
     Server::by(move |_, _| {
-        let now = guard::now();
+        let now = guard::handle::now();
         let (window, reset) = (now.as_secs() / 10, 10 - now.as_secs() % 10);
         let mut used = used.lock().unwrap();
         if used.0 != window {
@@ -67,9 +68,9 @@ async fn in_a_minute(server: Server, hints: Hints) -> (usize, usize) {
     let limit = RateLimit::new(Limit::per_second(100), 10);
     let http = Http::new().hints(hints);
     let client = GuardLayer::with(http, limit.clone()).layer(server.clone());
-    let end = guard::now() + Duration::from_secs(60);
+    let end = guard::handle::now() + Duration::from_secs(60);
     let mut served = 0;
-    while guard::now() < end {
+    while guard::handle::now() < end {
         let response = client.send(attempt(ONE)).await.unwrap();
         served += usize::from(response.status() == 200);
     }
@@ -122,7 +123,7 @@ async fn bulkhead_hands_on_the_place_of_a_body() {
     let dropped = tokio::spawn(client.send(attempt(ONE)));
     let second = tokio::spawn(client.send(attempt(ONE)));
     tokio::time::sleep(ms(300)).await;
-    let usage = bulkhead.usage(HOST, guard::now());
+    let usage = bulkhead.usage(HOST);
     assert_eq!((usage.in_flight, usage.waiting, usage.past_head), (1, 2, 1));
     assert_eq!(usage.oldest_past_head, Some(ms(300)));
     // The place goes to the call that is dropped before it is polled again, and from there to the next.
@@ -134,7 +135,7 @@ async fn bulkhead_hands_on_the_place_of_a_body() {
     assert_eq!(reason(&too_long), Reason::WaitTooLong);
     assert_eq!(too_long.to_string(), "not sent: the bulkhead makes the call wait too long");
     second.into_body().collect().await.unwrap();
-    let usage = bulkhead.usage(HOST, guard::now());
+    let usage = bulkhead.usage(HOST);
     assert_eq!((usage.in_flight, usage.waiting), (0, 0));
 }
 
@@ -148,10 +149,10 @@ async fn guards_in_a_pair_release_each_other() {
     let held = client.send(attempt(ONE)).await.unwrap();
     let error = client.send(attempt(ONE)).await.unwrap_err();
     assert_eq!(reason(&error), Reason::WaitTooLong);
-    assert_eq!(limit.tokens(HOST, guard::now()), 2.0);
+    assert_eq!(limit.tokens(HOST), 2.0);
     drop(held);
     client.send(attempt(ONE)).await.unwrap();
-    assert_eq!(limit.tokens(HOST, guard::now()), 1.0);
+    assert_eq!(limit.tokens(HOST), 1.0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,11 +167,11 @@ async fn overload_moves_the_limits_that_adapt() {
         tokio::time::sleep(ms(10)).await;
     }
     assert!(sent < 100, "{sent}");
-    let counts = throttle.counts(HOST, guard::now());
+    let counts = throttle.counts(HOST);
     assert!(counts.requests >= sent && counts.accepts == 0, "calls not sent are taken back");
     let seen = SendRate::new();
     let client = GuardLayer::http(seen.clone()).layer(server);
     client.send(attempt(ONE)).await.unwrap();
     assert!(!seen.limit(HOST).is_infinite());
-    assert!(limit.usage(HOST, guard::now()).in_flight == 0);
+    assert!(limit.usage(HOST).in_flight == 0);
 }

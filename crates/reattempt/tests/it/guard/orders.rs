@@ -12,7 +12,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use http_body_util::BodyExt;
 use reattempt::fallback::FellBack;
-use reattempt::guard::{self, BreakerState};
+use reattempt::guard::handle::BreakerState;
+use reattempt::guard::handle::{CircuitBreakerExt, UsageExt};
 use tokio::time::{Instant, sleep, timeout};
 use tower::{BoxError, ServiceExt};
 
@@ -103,7 +104,7 @@ impl Stack {
     /// Asserts that no layer holds anything for calls that have ended.
     fn assert_idle(&self) {
         let Parts { breaker, rate, places, pace } = &self.parts;
-        let usage = places.usage(HOST, guard::now());
+        let usage = places.usage(HOST);
         assert_eq!((usage.in_flight, usage.waiting), (0, 0), "bulkhead: {}", self.name);
         assert_eq!(rate.waiting(HOST), 0, "rate limit: {}", self.name);
         assert_eq!(pace.waiting(), 0, "pace: {}", self.name);
@@ -178,7 +179,7 @@ impl Stack {
     }
 
     async fn open_breaker(&self) {
-        let state = || self.parts.breaker.state(HOST, guard::now());
+        let state = || self.parts.breaker.state(HOST);
         let script: [Action; 6] = [fails; 6];
         for _ in 0..5 {
             if state() == BreakerState::Closed {

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use http::{Request, Response};
 use reattempt::fallback::{Failed, FallbackLayer};
-use reattempt::guard::{Bulkhead, CircuitBreaker, Guard, GuardLayer, Limit, Pace, RateLimit};
+use reattempt::guard::contract::Guard;
+use reattempt::guard::{Bulkhead, CircuitBreaker, GuardLayer, Limit, Pace, RateLimit};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::{ReplayBody, RetryBudget, RetryLayer};
 use reattempt_schedule_responsive::Responsive;
@@ -128,11 +129,11 @@ pub(super) struct Stack {
 
 impl Stack {
     pub(super) fn new(rows: Vec<Row>, (guards, guarded): (&str, Guarding)) -> Self {
-        let breaker = CircuitBreaker::rate().min_calls(1_000).unwrap().consecutive_failures(5);
+        let breaker = CircuitBreaker::rate().min_calls(1_000).consecutive_failures(5);
         // Short enough that the turn of a hedge, which may not wait, is due after 50 ms.
         let interval = Responsive::new().initial(ms(10)).unwrap().randomisation(0.0).unwrap();
         let parts = Parts {
-            breaker: breaker.timeout(ms(10_000)).spread(0).seed(1),
+            breaker: breaker.open_time(ms(10_000)).spread(0).seed(1),
             rate: RateLimit::new(Limit::per_second(100), 1),
             places: Bulkhead::new(2).queue(16, ms(1_000)),
             pace: Pace::new(interval).seed(1),

@@ -37,7 +37,7 @@ async fn attempt_timeouts_open_the_breaker() {
     assert_eq!(recorder.log()[..2], ["admitted", "Unavailable"]);
 
     // Open for longer than a call may take.
-    let breaker = CircuitBreaker::rate().consecutive_failures(5).timeout(ms(60_000)).seed(1);
+    let breaker = CircuitBreaker::rate().consecutive_failures(5).open_time(ms(60_000)).seed(1);
     let layer = stack().limits(breaker, Bulkhead::new(64)).unwrap();
     let client = layer.layer(server.clone());
     for _ in 0..2 {

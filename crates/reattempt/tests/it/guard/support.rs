@@ -6,7 +6,8 @@ use std::task::Waker;
 use std::time::Duration;
 
 use http::Request;
-use reattempt::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused, Resume};
+use reattempt::guard::contract::{Admit, Arrival, End, Guard, GuardKind, Resume};
+use reattempt::guard::{Reason, Refused};
 use reattempt_replay::ReplayBody;
 
 use crate::calls::support::{Body, request};
@@ -79,7 +80,7 @@ impl Recorder {
 }
 
 pub(crate) fn refused() -> Refused {
-    Refused::new(GuardKind::Custom, Reason::Full)
+    Refused::new(GuardKind::UNNAMED, Reason::Full)
 }
 
 impl Guard for Recorder {

@@ -12,7 +12,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use reattempt::Verdict;
-use reattempt::guard::{self, GuardLayer, Limit, RateLimit, Reservation, wait_for_tokens};
+use reattempt::guard::handle::RateLimitExt;
+use reattempt::guard::handle::{Reservation, wait_for_tokens};
+use reattempt::guard::{self, GuardLayer, Limit, RateLimit};
 use reattempt_core::Random;
 use reattempt_testing::Seeded;
 use tokio::task::JoinHandle;
@@ -125,7 +127,7 @@ impl Scene {
     fn new(seed: u64) -> Self {
         let mut random = Seeded::new(seed);
         let (rate, burst) = (pick(&mut random, &RATES), pick(&mut random, &BURSTS));
-        let limit = RateLimit::new(per_second(rate), burst).shared();
+        let limit = RateLimit::new(per_second(rate), burst).shared(true);
         let (level, rate, at) = (f64::from(burst), f64::from(rate), Instant::now());
         let bucket = Bucket { level, rate, burst: level, at, changes: 0, is_wrong: false };
         let bucket = Arc::new(Mutex::new(bucket));
@@ -134,7 +136,7 @@ impl Scene {
     }
 
     fn tokens(&self) -> f64 {
-        self.limit.tokens(HOST, guard::now())
+        self.limit.tokens(HOST)
     }
 
     /// Creates a call. It is decided about at once, and sent when the future is polled.
@@ -191,7 +193,7 @@ impl Scene {
 
     fn allow(&mut self) {
         let tokens = self.amount();
-        if self.limit.allow_n(HOST, tokens, guard::now()) {
+        if self.limit.allow_n_at(HOST, tokens, guard::handle::now()) {
             self.bucket.lock().unwrap().send(tokens);
         }
     }
@@ -209,11 +211,11 @@ impl Scene {
 
     fn reserve(&mut self) {
         let tokens = self.amount();
-        let reservation = self.limit.reserve_n(HOST, tokens, guard::now());
+        let reservation = self.limit.reserve_n_at(HOST, tokens, guard::handle::now());
         if !reservation.ok() {
             return;
         }
-        let delay = reservation.delay(guard::now());
+        let delay = reservation.delay_at(guard::handle::now());
         let (bucket, until) = (Arc::clone(&self.bucket), Instant::now() + delay);
         let changes = bucket.lock().unwrap().changes;
         let usage = tokio::spawn(async move {
@@ -234,7 +236,7 @@ impl Scene {
         let built_upon: u32 = later.map(|one| one.tokens).sum();
         let before = self.tokens();
         cancelled.usage.abort();
-        cancelled.reservation.cancel(guard::now());
+        cancelled.reservation.cancel_at(guard::handle::now());
         let returned = self.tokens() - before;
         let most = cancelled.tokens.saturating_sub(built_upon);
         assert!((-1e-9..=f64::from(most) + 1e-9).contains(&returned), "{returned} of {most}");
@@ -242,8 +244,8 @@ impl Scene {
 
     fn reserve_and_cancel(&mut self) {
         let (tokens, before) = (self.amount(), self.tokens());
-        let mut reservation = self.limit.reserve_n(HOST, tokens, guard::now());
-        reservation.cancel(guard::now());
+        let mut reservation = self.limit.reserve_n_at(HOST, tokens, guard::handle::now());
+        reservation.cancel_at(guard::handle::now());
         assert_eq!(self.tokens(), before, "nothing is built upon it");
     }
 
@@ -271,13 +273,13 @@ impl Scene {
             1 => pick(&mut self.random, &BURSTS),
             _ => return,
         };
-        let now = guard::now();
+        let now = guard::handle::now();
         let mut bucket = self.bucket.lock().unwrap();
         if RATES.contains(&value) && !BURSTS.contains(&value) {
-            self.limit.set_limit(HOST, per_second(value), now);
+            self.limit.set_limit_at(HOST, per_second(value), now);
             bucket.change(|bucket| bucket.rate = f64::from(value));
         } else {
-            self.limit.set_burst(HOST, value, now);
+            self.limit.set_burst_at(HOST, value, now);
             bucket.change(|bucket| bucket.burst = f64::from(value));
         }
     }
@@ -295,7 +297,7 @@ impl Scene {
         sleep(Duration::from_secs(1000)).await;
         assert_eq!(self.limit.waiting(HOST), 0);
         let burst = f64::from(self.limit.burst(HOST));
-        assert_eq!(self.limit.tokens(HOST, guard::now()), burst);
+        assert_eq!(self.limit.tokens(HOST), burst);
         assert!(!self.bucket.lock().unwrap().is_wrong, "more was sent than the limit allows");
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use reattempt::guard::{self, Limit, RateLimit, Reason, Refused, wait_for_tokens};
+use reattempt::guard::handle::RateLimitExt;
+use reattempt::guard::handle::wait_for_tokens;
+use reattempt::guard::{Limit, RateLimit, Reason, Refused};
 use tokio::time::{Instant, timeout};
 
 use crate::calls::support::ms;
@@ -26,7 +28,7 @@ async fn tokens_are_waited_for_in_turn() {
     for wait in waits {
         wait.await.unwrap();
     }
-    assert_eq!(limit.tokens(QUEUE, guard::now()), 0.0);
+    assert_eq!(limit.tokens(QUEUE), 0.0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -40,7 +42,7 @@ async fn wait_that_cannot_end_takes_no_tokens() {
     assert_eq!(refused(5, Duration::ZERO).await, Ok(()));
     assert_eq!(refused(2, ms(199)).await, Err(Reason::WaitTooLong));
     assert_eq!(refused(2, ms(200)).await, Ok(()));
-    limit.set_limit(QUEUE, Limit::per_second(0), guard::now());
+    limit.set_limit(QUEUE, Limit::per_second(0));
     assert_eq!(refused(1, Duration::MAX).await, Err(Reason::WaitTooLong), "they never come");
 }
 
@@ -51,5 +53,5 @@ async fn dropped_wait_gives_its_tokens_back() {
     let wait = wait_for_tokens(&limit, QUEUE, 5, Duration::MAX);
     assert!(timeout(ms(100), wait).await.is_err());
     // A tenth of a second has added one token, and the five are back.
-    assert_eq!(limit.tokens(QUEUE, guard::now()), 1.0);
+    assert_eq!(limit.tokens(QUEUE), 1.0);
 }

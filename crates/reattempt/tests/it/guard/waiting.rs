@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Empty;
 use reattempt::Deadline;
+use reattempt::guard::handle::CircuitBreakerExt;
 use reattempt::guard::{self, CircuitBreaker, GuardLayer, Reason, Refused};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -78,7 +79,7 @@ async fn queued_call_meets_a_breaker_opened_since() {
     let client = GuardLayer::http((breaker.clone(), queue.clone())).layer(server.clone());
     let call = tokio::spawn(client.send(attempt(ONE)));
     tokio::time::sleep(ms(100)).await;
-    breaker.isolate("one.example", guard::now());
+    breaker.isolate("one.example");
     queue.release();
     let error = call.await.unwrap().unwrap_err();
     assert_eq!(error.downcast_ref::<Refused>().unwrap().reason(), Reason::Isolated);
@@ -87,7 +88,7 @@ async fn queued_call_meets_a_breaker_opened_since() {
 
 #[tokio::test(start_paused = true)]
 async fn deadline_ends_a_wait_without_an_end() {
-    for until in [None, Some(guard::now()), Some(guard::now() + ms(60_000))] {
+    for until in [None, Some(guard::handle::now()), Some(guard::handle::now() + ms(60_000))] {
         let recorder = Recorder::queueing();
         if let Some(until) = until {
             recorder.until(until);
@@ -124,7 +125,7 @@ async fn call_that_waited_is_not_sent_too_late() {
 #[tokio::test(start_paused = true)]
 async fn guard_refuses_at_the_end_of_a_wait() {
     let recorder = Recorder::queueing();
-    recorder.until(guard::now() + ms(200));
+    recorder.until(guard::handle::now() + ms(200));
     let log = Log::default();
     let layer = GuardLayer::http(recorder.clone()).observe_with(log.clone());
     let call = tokio::spawn(layer.layer(Server::statuses([200])).send(attempt(ONE)));

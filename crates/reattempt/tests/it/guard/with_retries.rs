@@ -2,7 +2,8 @@
 
 use std::error::Error;
 
-use reattempt::guard::{CircuitBreaker, GuardKind, GuardLayer, Reason, Refused};
+use reattempt::guard::contract::GuardKind;
+use reattempt::guard::{CircuitBreaker, GuardLayer, Reason, Refused};
 use reattempt::{CallOptions, Deadline, Http, RetryLayer, RetryPolicy, Verdict};
 use reattempt_schedule_fixed::Constant;
 use tokio::time::Instant;
@@ -13,7 +14,7 @@ use crate::calls::support::{Body, Log, Server, With, get, ms, policy, tokens};
 
 /// Opens after five failures in a row, for a second.
 fn breaker() -> CircuitBreaker {
-    CircuitBreaker::rate().consecutive_failures(5).timeout(ms(1_000)).spread(0)
+    CircuitBreaker::rate().consecutive_failures(5).open_time(ms(1_000)).spread(0)
 }
 
 fn after(wait: u64) -> Refused {
@@ -25,7 +26,7 @@ fn is_refusal(error: &BoxError) -> bool {
     std::iter::successors(Some(error), |&error| error.source()).any(|error| error.is::<Refused>())
 }
 
-fn client<G: reattempt::guard::Guard>(
+fn client<G: reattempt::guard::contract::Guard>(
     policy: RetryPolicy<Http, Constant>,
     guard: G,
     server: &Server,
@@ -157,7 +158,7 @@ async fn no_classifier_sees_a_refusal() {
 #[tokio::test(start_paused = true)]
 async fn guard_outside_counts_no_refusal_inside() {
     let (outer, inner) = (Recorder::default(), Recorder::default());
-    inner.refuse(Refused::new(GuardKind::RateLimit, Reason::RateExceeded));
+    inner.refuse(Refused::new(GuardKind::RATE_LIMIT, Reason::RateExceeded));
     let client = ServiceBuilder::new()
         .layer(GuardLayer::http(outer.clone()))
         .layer(RetryLayer::new(policy().boxed_errors()))

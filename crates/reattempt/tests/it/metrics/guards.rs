@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use reattempt::guard::contract::{Admit, Arrival, End, Guard, GuardKind, Health};
+use reattempt::guard::handle::ThrottleCounts;
 use reattempt::guard::metrics::GuardMetrics;
 use reattempt::guard::{
-    self, Admit, Arrival, Bulkhead, CircuitBreaker, End, Guard, GuardKind, GuardLayer, Health,
-    Limit, RateLimit, Reason, Refused, SendRate, Throttle, ThrottleCounts,
+    self, Bulkhead, CircuitBreaker, GuardLayer, Limit, RateLimit, Reason, Refused, SendRate,
+    Throttle,
 };
 use reattempt::observe::{Event, Observer};
 use tower::Layer;
@@ -78,8 +80,8 @@ async fn places_are_read_when_collected() {
     let reader = Reader::new();
     let metrics = GuardMetrics::new(&reader.provider);
     let bulkhead = Bulkhead::new(3).queue(2, Duration::from_secs(30));
-    let (read, start) = (bulkhead.clone(), guard::now());
-    metrics.places("stock", move || read.usage("one.example", start + Duration::from_secs(7)));
+    let (read, start) = (bulkhead.clone(), guard::handle::now());
+    metrics.places("stock", move || read.usage_at("one.example", start + Duration::from_secs(7)));
     let admit = || match bulkhead.admit(&Arrival::new("one.example", start)) {
         Admit::Admitted(ticket) | Admit::Waiting(ticket) => ticket,
         Admit::Refused(refused) => panic!("{refused}"),
@@ -106,19 +108,19 @@ fn rates_are_read_when_collected() {
     let (limit, rate) = (RateLimit::new(Limit::per_second(10), 5), SendRate::new());
     let throttle = Throttle::new().seed(1);
     let reads = limit.clone();
-    metrics.tokens("stock", move || reads.tokens("one.example", start));
+    metrics.tokens("stock", move || reads.tokens_at("one.example", start));
     let reads = limit.clone();
     metrics.rate("stock", move || reads.limit("one.example"));
     let reads = rate.clone();
     metrics.rate("send", move || reads.limit("one.example"));
     let reads = throttle.clone();
-    metrics.throttling("stock", move || reads.counts("one.example", start));
+    metrics.throttling("stock", move || reads.counts_at("one.example", start));
     let read = |name| reader.of_guard(name);
     assert_eq!(read("tokens"), [line("name=stock", 5)]);
     assert_eq!(read("rate"), [line("name=stock", 10)]);
     assert_eq!(read("refusal_probability"), [line("name=stock", 0)]);
 
-    assert!(limit.allow_n("one.example", 2, start));
+    assert!(limit.allow_n_at("one.example", 2, start));
     let overloaded = End::judged(Health::Overloaded, Duration::ZERO);
     for _ in 0..100 {
         let arrival = Arrival::new("one.example", start);
@@ -143,18 +145,18 @@ async fn every_guard_and_reason_has_a_label() {
     let client =
         layer.observe_with(GuardMetrics::new(&reader.provider)).layer(Server::statuses([200]));
     let refusals = [
-        (GuardKind::CircuitBreaker, Reason::Open, "guard=circuit_breaker reason=open"),
-        (GuardKind::RateLimit, Reason::RateExceeded, "guard=rate_limit reason=rate_exceeded"),
-        (GuardKind::Bulkhead, Reason::Full, "guard=bulkhead reason=full"),
+        (GuardKind::CIRCUIT_BREAKER, Reason::Open, "guard=circuit_breaker reason=open"),
+        (GuardKind::RATE_LIMIT, Reason::RateExceeded, "guard=rate_limit reason=rate_exceeded"),
+        (GuardKind::BULKHEAD, Reason::Full, "guard=bulkhead reason=full"),
         (
-            GuardKind::AdaptiveLimit,
+            GuardKind::ADAPTIVE_LIMIT,
             Reason::WaitTooLong,
             "guard=adaptive_limit reason=wait_too_long",
         ),
-        (GuardKind::Throttle, Reason::Shed, "guard=throttle reason=shed"),
-        (GuardKind::SendRate, Reason::TooLarge, "guard=send_rate reason=too_large"),
-        (GuardKind::Custom, Reason::Isolated, "guard=custom reason=isolated"),
-        (GuardKind::Custom, Reason::TooManyRequests, "guard=custom reason=too_many_requests"),
+        (GuardKind::THROTTLE, Reason::Shed, "guard=throttle reason=shed"),
+        (GuardKind::SEND_RATE, Reason::TooLarge, "guard=send_rate reason=too_large"),
+        (GuardKind::named(&"own guard"), Reason::Isolated, "guard=own_guard reason=isolated"),
+        (GuardKind::UNNAMED, Reason::TooManyRequests, "guard=guard reason=too_many_requests"),
     ];
     for (guard, reason, _) in refusals {
         recorder.refuse(Refused::new(guard, reason));
@@ -179,7 +181,7 @@ fn every_state_has_a_label() {
     let at = Duration::from_secs;
     (0..5).for_each(|_| call(Health::Failed, at(100)));
     call(Health::Served, at(130));
-    breaker.isolate("one.example", at(130));
+    breaker.isolate_at("one.example", at(130));
     let changes =
         ["closed to=forced open", "closed to=open", "half-open to=closed", "open to=half-open"];
     let expected = changes.map(|change| {
@@ -204,14 +206,14 @@ fn instruments_of_guards_have_their_units() {
     metrics.on_event("", &Event::Waiting);
     metrics.on_event("", &Event::Refused { refused: &refused() });
     let breaker = CircuitBreaker::rate().seed(1).on_state_change(metrics.state_changes());
-    breaker.isolate("one.example", Duration::ZERO);
+    breaker.isolate_at("one.example", Duration::ZERO);
     let bulkhead = Bulkhead::new(1);
     let Admit::Admitted(ticket) = bulkhead.admit(&Arrival::new("", Duration::ZERO)) else {
         panic!("there is a place")
     };
     let held = bulkhead.end(ticket, &End::judged(Health::Served, Duration::ZERO), Duration::ZERO);
     assert!(held.is_some());
-    metrics.places("", move || bulkhead.usage("", Duration::ZERO));
+    metrics.places("", move || bulkhead.usage_at("", Duration::ZERO));
     metrics.tokens("", || 1.0);
     metrics.rate("", || Limit::per_second(1));
     metrics.throttling("", ThrottleCounts::default);

@@ -3,7 +3,9 @@
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
 
-use reattempt::guard::{CircuitBreaker, GuardKind, GuardLayer, Pace, Refused, now};
+use reattempt::guard::contract::GuardKind;
+use reattempt::guard::handle::CircuitBreakerExt;
+use reattempt::guard::{CircuitBreaker, GuardLayer, Pace, Refused};
 use tower::{Layer, Service, ServiceExt};
 
 use super::support::{Server, answer, begin, call, ms, pace};
@@ -71,11 +73,11 @@ async fn call_not_sent_gives_its_turn_back() {
     tokio::time::advance(ms(100)).await;
     let before = client.guard().0.responsive().metrics();
 
-    breaker.isolate("one.example", now());
+    breaker.isolate("one.example");
     let error = call(&mut client).await.unwrap_err();
-    assert_eq!(error.downcast_ref::<Refused>().unwrap().guard(), GuardKind::CircuitBreaker);
+    assert_eq!(error.downcast_ref::<Refused>().unwrap().guard(), GuardKind::CIRCUIT_BREAKER);
     assert_eq!(client.guard().0.responsive().metrics(), before, "it was not sent");
-    breaker.close("one.example", now());
+    breaker.close("one.example");
     call(&mut client).await.unwrap();
     assert_eq!(server.arrivals(), [0, 100, 200].map(ms), "its turn was there again");
 }

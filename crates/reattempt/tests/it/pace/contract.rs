@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-use reattempt::guard::{
-    Admit, Arrival, End, Guard, GuardKind, Health, Limit, Pace, PaceTicket, Reason, Refused, Resume,
+use reattempt::guard::contract::{
+    Admit, Arrival, End, Guard, GuardKind, Health, PaceTicket, Resume,
 };
+use reattempt::guard::{Limit, Pace, Reason, Refused};
 
 use super::support::{ms, pace, secs};
 
@@ -150,7 +151,7 @@ fn check_agrees_with_admit_without_interval() {
     let first = admitted(&pace, TURN);
     let _in_line = waiting(&pace, TURN);
     pace.end(first, &End::judged(Health::Served, Duration::ZERO), TURN);
-    assert_eq!(pace.check(&at(TURN).impatient()), Ok(()));
+    assert_eq!(pace.would_admit(&at(TURN).impatient()), Ok(()));
     assert!(matches!(pace.admit(&at(TURN).impatient()), Admit::Admitted(_)));
 }
 
@@ -172,7 +173,7 @@ fn waiting_call_that_ends_leaves_the_line() {
 fn refusals_name_reason_and_wait() {
     let pace = paced(2);
     let (rate, late) = (Reason::RateExceeded, Reason::WaitTooLong);
-    let refusal = |reason, wait| Refused::new(GuardKind::Pace, reason).after(wait);
+    let refusal = |reason, wait| Refused::new(GuardKind::PACE, reason).after(wait);
     let one = pace.clone().queue(1, secs(30));
     let _in_line = waiting(&one, NOW);
     let late_at = |latest| at(NOW).latest(latest);
@@ -184,16 +185,16 @@ fn refusals_name_reason_and_wait() {
         (&one, at(NOW), refusal(Reason::Full, ms(200))),
     ] {
         assert_eq!(refused(pace, &arrival), expected);
-        assert_eq!(pace.check(&arrival), Err(expected));
+        assert_eq!(pace.would_admit(&arrival), Err(expected));
     }
     let _in_time = waiting(&pace.clone().queue(9, ms(100)), NOW);
-    assert_eq!(pace.check(&late_at(TURN + Duration::from_nanos(1))), Ok(()));
-    assert_eq!(pace.check(&at(TURN).impatient()), Ok(()));
+    assert_eq!(pace.would_admit(&late_at(TURN + Duration::from_nanos(1))), Ok(()));
+    assert_eq!(pace.would_admit(&at(TURN).impatient()), Ok(()));
 }
 
 #[test]
 fn waits_only_records_nothing() {
-    let pace = paced(2).waits_only();
+    let pace = paced(2).waits_only(true);
     let before = (pace.responsive().metrics(), pace.responsive().interval());
     let ends = [End::judged(Health::Overloaded, Duration::ZERO), End::Unsent];
     for (end, now) in ends.into_iter().zip([TURN, TURN + ms(100)]) {

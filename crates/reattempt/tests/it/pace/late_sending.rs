@@ -5,7 +5,8 @@ use std::convert::Infallible;
 
 use futures_util::future::join_all;
 use http::Request;
-use reattempt::guard::{Bulkhead, Guard, GuardLayer, Pace};
+use reattempt::guard::contract::Guard;
+use reattempt::guard::{Bulkhead, GuardLayer, Pace};
 use reattempt_schedule_responsive::Responsive;
 use tower::limit::ConcurrencyLimit;
 use tower::{Layer, ServiceExt, service_fn};

@@ -3,7 +3,8 @@
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
 
-use reattempt::guard::{GuardKind, GuardLayer, Guarded, Pace, Reason, Refused};
+use reattempt::guard::contract::GuardKind;
+use reattempt::guard::{GuardLayer, Guarded, Pace, Reason, Refused};
 use tower::BoxError;
 use tower::{Layer, Service};
 
@@ -44,7 +45,7 @@ fn call_is_refused_if_nothing_can_wait() {
     for _ in 0..3 {
         let error = call(&mut client).unwrap_err();
         let refused: &Refused = error.downcast_ref().unwrap();
-        assert_eq!((refused.guard(), refused.reason()), (GuardKind::Pace, Reason::RateExceeded));
+        assert_eq!((refused.guard(), refused.reason()), (GuardKind::PACE, Reason::RateExceeded));
         assert!(refused.wait().is_some_and(|wait| wait <= secs(20)), "{refused}");
     }
     assert_eq!((pace.metrics().invocations, pace.metrics().times_slept), (1, 0));

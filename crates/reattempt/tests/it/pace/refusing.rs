@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Empty;
-use reattempt::guard::{GuardKind, GuardLayer, Pace, Reason, Refused};
+use reattempt::guard::contract::GuardKind;
+use reattempt::guard::{GuardLayer, Pace, Reason, Refused};
 use reattempt::{CallOptions, Deadline, Report, RetryLayer, RetryPolicy};
 use reattempt_control::RetryBudget;
 use reattempt_schedule_fixed::Constant;
@@ -125,7 +126,7 @@ async fn grpc_is_answered_by_the_layer() {
     assert_eq!(full.headers()["grpc-status"], "8");
     assert_eq!(full.headers()["reattempt-refused"], "pace");
     let mark: &Refused = full.extensions().get().unwrap();
-    assert_eq!((mark.guard(), mark.reason()), (GuardKind::Pace, Reason::RateExceeded));
+    assert_eq!((mark.guard(), mark.reason()), (GuardKind::PACE, Reason::RateExceeded));
 
     let client =
         GuardLayer::grpc(Pace::new(client.guard().responsive().clone())).layer(server.watch());

@@ -54,7 +54,7 @@ async fn shared_pace_counts_each_outcome_once() {
     let pace = pace().threshold(3).unwrap();
     let mut client = checked(
         ServiceBuilder::new()
-            .layer(GuardLayer::http(Pace::new(pace.clone()).waits_only()))
+            .layer(GuardLayer::http(Pace::new(pace.clone()).waits_only(true)))
             .layer(RetryLayer::new(policy().backoff(pace.clone())))
             .service(server.watch()),
     );

@@ -8,9 +8,11 @@ use bytes::Bytes;
 use http::Response;
 use reattempt::budget::{Budget, Permit, PermitIssuer};
 use reattempt::fallback::{Backup, Failed, FallbackLayer};
+use reattempt::guard::contract::{SharedGuard, erase};
+use reattempt::guard::handle::CircuitBreakerExt;
 use reattempt::guard::{
     self, AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, GuardLayer, Limit, Pace, RateLimit,
-    SendRate, SharedGuard, Throttle, erase,
+    SendRate, Throttle,
 };
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::schedule::Failure;
@@ -165,7 +167,11 @@ fn spare(_: &Failed) -> Option<Response<Bytes>> {
     Some(Response::new(Bytes::from_static(b"spare")))
 }
 
-fn guarded<G: guard::Guard>(guard: G, attempt_timeout: Option<u64>, client: Client) -> Client {
+fn guarded<G: guard::contract::Guard>(
+    guard: G,
+    attempt_timeout: Option<u64>,
+    client: Client,
+) -> Client {
     let layer = GuardLayer::http(guard);
     let layer = match attempt_timeout {
         Some(time) => layer.attempt_timeout(ms(time)),
@@ -220,7 +226,7 @@ impl Part {
         match kind {
             Kind::Breaker => {
                 let breaker = CircuitBreaker::rate().consecutive_failures(2).spread(0).seed(seed);
-                Self::Breaker(breaker.timeout(ms(300)).max_timeout(ms(1_000)))
+                Self::Breaker(breaker.open_time(ms(300)).max_open_time(ms(1_000)))
             }
             Kind::Rate => Self::Rate(rate()),
             Kind::RateNoQueue => Self::Rate(rate().no_queue()),
@@ -248,8 +254,8 @@ impl Part {
 
     /// Returns what the guard still counts of calls that have ended.
     fn leak(&self) -> Option<String> {
-        let used = |usage: guard::Usage| (usage.in_flight, usage.waiting) != (0, 0);
-        let now = guard::now();
+        let used = |usage: guard::handle::Usage| (usage.in_flight, usage.waiting) != (0, 0);
+        let now = guard::handle::now();
         HOSTS.iter().find_map(|host| match self {
             Self::Breaker(breaker) => {
                 let counts = breaker.counts(host);
@@ -259,10 +265,10 @@ impl Part {
             }
             Self::Rate(rate) => (rate.waiting(host) > 0).then(|| format!("rate limit, {host}")),
             Self::Places(places) => {
-                used(places.usage(host, now)).then(|| format!("bulkhead, {host}"))
+                used(places.usage_at(host, now)).then(|| format!("bulkhead, {host}"))
             }
             Self::Adaptive(limit) => {
-                used(limit.usage(host, now)).then(|| format!("adaptive limit, {host}"))
+                used(limit.usage_at(host, now)).then(|| format!("adaptive limit, {host}"))
             }
             Self::Throttle(_) => None,
             Self::Send(rate) => (rate.waiting(host) > 0).then(|| format!("send rate, {host}")),

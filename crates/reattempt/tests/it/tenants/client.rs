@@ -1,8 +1,8 @@
 //! The client that both owners share.
 
+use reattempt::guard::contract::{Guard, SharedGuard, erase};
 use reattempt::guard::{
-    AdaptiveLimit, Bulkhead, CircuitBreaker, Guard, GuardLayer, Limit, RateLimit, SendRate,
-    SharedGuard, Throttle, erase,
+    AdaptiveLimit, Bulkhead, CircuitBreaker, GuardLayer, Limit, RateLimit, SendRate, Throttle,
 };
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::{Http, RetryBudget, RetryLayer, RetryPolicy};
@@ -47,12 +47,12 @@ fn guard(guarding: Guarding, table: Option<usize>) -> SharedGuard {
     macro_rules! sized {
         ($guard:expr) => {
             match table {
-                Some(places) => $guard.max_destinations(places).unwrap(),
+                Some(places) => $guard.max_destinations(places),
                 None => $guard,
             }
         };
     }
-    let breaker = || sized!(CircuitBreaker::rate().timeout(secs(3)).spread(0).seed(1));
+    let breaker = || sized!(CircuitBreaker::rate().open_time(secs(3)).spread(0).seed(1));
     let quota = || sized!(RateLimit::new(Limit::INFINITE, 0));
     let bulkhead = || sized!(Bulkhead::new(8));
     match guarding {

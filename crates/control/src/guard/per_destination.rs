@@ -1,0 +1,407 @@
+//! The shell of every guard in this crate: settings, a state for each destination, and tickets.
+//!
+//! A guard is one `impl State`: the state of one destination, shared by threads. [`PerDestination`] finds the state of
+//! a call, and the macro [`guard!`](crate::guard::per_destination::guard) gives the guard its public type.
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use reattempt_core::Warning;
+use reattempt_core::guard::{Admit, Arrival, End, Refused, Resume};
+
+use crate::destination_table::{DEFAULT_DESTINATIONS, Entry, clamped_destinations};
+use crate::keyed::{Found, Hold, Keyed, PastBound};
+
+/// The state of one destination, which decides about the calls to it.
+pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
+    type Settings: Clone + Send + Sync + 'static;
+
+    /// The note in the ticket of a call.
+    type Note: fmt::Debug + Copy + Send + Sync + 'static;
+
+    /// A state as `Debug` lists it.
+    type Shown: fmt::Debug;
+
+    /// The note of a call that is admitted without a state.
+    const UNCOUNTED: Self::Note;
+
+    /// Destinations for which there is no place share one state. Otherwise their calls are admitted without one.
+    const OTHERS_SHARE: bool = false;
+
+    /// A call that has waited for another guard needs a new decision. Otherwise it keeps what it was given.
+    const DECIDES_AGAIN: bool = false;
+
+    /// The name of the states that `Debug` lists.
+    const LISTED: &'static str;
+
+    /// Creates the state of a newcomer.
+    fn new(settings: &Self::Settings, destination: &Arc<str>) -> Self;
+
+    /// Creates the state that destinations without a place share.
+    fn for_others(settings: &Self::Settings) -> Self {
+        Self::new(settings, &"".into())
+    }
+
+    /// Decides about a call by the state at hand, if that takes no lock or no long way. Default: always.
+    #[inline(always)]
+    fn admit_at_once<T>(
+        &self,
+        arrival: &Arrival<'_>,
+        ticket: impl Fn(Self::Note) -> T,
+    ) -> Option<Admit<T>> {
+        self.admit(arrival).map(|admitted| admitted.map(ticket))
+    }
+
+    /// Decides about a call. `None`: the state has left the table.
+    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Self::Note>>;
+
+    /// Records the end of a call. Returns what is held until the response body ends.
+    fn record_end(&self, note: Self::Note, end: &End, now: Duration) -> Option<Self::Note>;
+
+    /// `false`: the end of a call that was served needs no time. `None`: the state of the call decides.
+    const TIMES_SUCCESS: Option<bool> = Some(false);
+
+    fn times_success(&self, note: &Self::Note) -> bool {
+        let _ = note;
+        true
+    }
+
+    /// Returns `true` if the call only has to show that the server works again.
+    fn is_probe(note: &Self::Note) -> bool {
+        let _ = note;
+        false
+    }
+
+    /// Decides about a call that waits.
+    fn resume(&self, note: &mut Self::Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        let _ = (note, arrival, waker);
+        Resume::Admitted
+    }
+
+    /// Returns the decision that `admit` would make, and takes nothing.
+    fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        let _ = arrival;
+        Ok(())
+    }
+
+    /// Returns the settings of a guard that adopts those of another.
+    fn merged(own: &Self::Settings, other: &Self::Settings) -> Self::Settings {
+        let _ = own;
+        other.clone()
+    }
+
+    /// Adopts new settings. The table's lock is held.
+    fn adopt(&self, settings: &Self::Settings);
+
+    /// Wakes calls that new settings let go earlier. No lock is held.
+    fn wake_waiting(&self) {}
+
+    fn validate(settings: &Self::Settings) -> Vec<Warning> {
+        let _ = settings;
+        Vec::new()
+    }
+
+    /// Adds the settings to the guard's `Debug` output.
+    fn show_settings(settings: &Self::Settings, f: &mut fmt::DebugStruct<'_, '_>);
+
+    /// Returns what `Debug` lists, unless there is nothing unusual.
+    fn shown(&self) -> Option<Self::Shown>;
+}
+
+/// The states and the settings of a guard. Clones share them.
+pub(crate) struct PerDestination<S: State>(Arc<Shared<S>>);
+
+struct Shared<S: State> {
+    settings: ArcSwap<S::Settings>,
+    states: Keyed<S>,
+    /// `None`: one state for all.
+    max_destinations: Option<usize>,
+}
+
+/// The proof that a guard admitted a call or has it in line.
+pub(crate) struct Ticket<S: State> {
+    state: Hold<S>,
+    note: S::Note,
+}
+
+impl<S: State> PerDestination<S> {
+    pub(crate) fn new(settings: S::Settings) -> Self {
+        Self::bounded(settings, Some(DEFAULT_DESTINATIONS))
+    }
+
+    fn bounded(settings: S::Settings, max_destinations: Option<usize>) -> Self {
+        let others = match max_destinations {
+            Some(_) => S::for_others(&settings),
+            None => S::new(&settings, &"".into()),
+        };
+        let states = Keyed::new(max_destinations, others);
+        Self(Arc::new(Shared {
+            settings: ArcSwap::from_pointee(settings),
+            states,
+            max_destinations,
+        }))
+    }
+
+    /// Returns the same guard with changed settings and a state of its own.
+    pub(crate) fn changed(&self, change: impl FnOnce(&mut S::Settings)) -> Self {
+        let mut settings = S::Settings::clone(&self.settings());
+        change(&mut settings);
+        Self::bounded(settings, self.0.max_destinations)
+    }
+
+    pub(crate) fn max_destinations(&self, most: usize) -> Self {
+        Self::bounded(S::Settings::clone(&self.settings()), Some(clamped_destinations(most)))
+    }
+
+    pub(crate) fn shared(&self, on: bool) -> Self {
+        let most = self.0.max_destinations.unwrap_or(DEFAULT_DESTINATIONS);
+        Self::bounded(S::Settings::clone(&self.settings()), (!on).then_some(most))
+    }
+
+    pub(crate) fn settings(&self) -> Arc<S::Settings> {
+        self.0.settings.load_full()
+    }
+
+    pub(crate) fn replace_settings(&self, with: &Self) {
+        // Kept to the end: destructors of settings may be the user's.
+        let former = self.settings();
+        let settings = Arc::new(S::merged(&former, &with.settings()));
+        let replace = || self.0.settings.store(Arc::clone(&settings));
+        self.0.states.adopt(replace, |state| state.adopt(&settings));
+        self.0.states.all().iter().for_each(|state| state.wake_waiting());
+    }
+
+    pub(crate) fn validate(&self) -> Vec<Warning> {
+        S::validate(&self.settings())
+    }
+
+    /// Uses the state of `destination`. `act` returns `None` if the state has left the table.
+    #[inline(always)]
+    pub(crate) fn with<R>(
+        &self,
+        destination: &str,
+        now: Duration,
+        act: impl Fn(&Found<'_, S>) -> Option<R>,
+    ) -> Option<R> {
+        let past_bound = if S::OTHERS_SHARE { PastBound::Shared } else { PastBound::Nothing };
+        self.0.states.with(destination, now, past_bound, self.create(), act)
+    }
+
+    /// Uses the state of `destination` for a change by the user. There is always a place for it.
+    pub(crate) fn set<R>(
+        &self,
+        destination: &str,
+        now: Duration,
+        act: impl Fn(&S) -> Option<R>,
+    ) -> Option<R> {
+        let act = |state: &Found<'_, S>| act(state);
+        self.0.states.with(destination, now, PastBound::Enters, self.create(), act)
+    }
+
+    /// Reads the state of `destination`, or that of a newcomer.
+    pub(crate) fn read<R>(&self, destination: &str, read: impl FnOnce(&S) -> R) -> R {
+        match self.0.states.get(destination) {
+            Some(state) => read(&state),
+            None => read(&S::new(&self.settings(), &destination.into())),
+        }
+    }
+
+    fn create(&self) -> impl Fn(&Arc<str>) -> S {
+        |destination| S::new(&self.0.settings.load(), destination)
+    }
+
+    #[inline(always)]
+    pub(crate) fn admit<T>(
+        &self,
+        arrival: &Arrival<'_>,
+        wrap: impl Fn(Ticket<S>) -> T,
+    ) -> Admit<T> {
+        if let Some(state) = self.0.states.at_hand(arrival.destination)
+            && let Some(admitted) =
+                state.admit_at_once(arrival, |note| wrap(Ticket { state: state.hold(), note }))
+        {
+            return admitted;
+        }
+        self.admit_apart(arrival, wrap)
+    }
+
+    // Not inlined, so that the code for a state at hand stays small.
+    #[inline(never)]
+    fn admit_apart<T>(&self, arrival: &Arrival<'_>, wrap: impl Fn(Ticket<S>) -> T) -> Admit<T> {
+        let admitted = self.with(arrival.destination, arrival.now, |state| {
+            let admitted = state.admit(arrival)?;
+            Some(admitted.map(|note| wrap(Ticket { state: state.hold(), note })))
+        });
+        admitted.unwrap_or_else(|| {
+            Admit::Admitted(wrap(Ticket { state: Hold::Nothing, note: S::UNCOUNTED }))
+        })
+    }
+
+    #[inline(always)]
+    pub(crate) fn end(&self, ticket: Ticket<S>, end: &End, now: Duration) -> Option<Ticket<S>> {
+        let note = self.0.states.held(&ticket.state)?.record_end(ticket.note, end, now)?;
+        Some(Ticket { note, ..ticket })
+    }
+
+    #[inline(always)]
+    pub(crate) fn times_success(&self, ticket: &Ticket<S>) -> bool {
+        let ask =
+            || self.0.states.held(&ticket.state).map(|state| state.times_success(&ticket.note));
+        S::TIMES_SUCCESS.or_else(ask).unwrap_or(true)
+    }
+
+    pub(crate) fn resume(
+        &self,
+        ticket: &mut Ticket<S>,
+        arrival: &Arrival<'_>,
+        waker: &Waker,
+    ) -> Resume {
+        let state = self.0.states.held(&ticket.state);
+        state.map_or(Resume::Admitted, |state| state.resume(&mut ticket.note, arrival, waker))
+    }
+
+    /// Decides again about a call that has waited for another guard.
+    pub(crate) fn renew(
+        &self,
+        ticket: Ticket<S>,
+        arrival: &Arrival<'_>,
+    ) -> Result<Ticket<S>, Refused> {
+        if !S::DECIDES_AGAIN {
+            return Ok(ticket);
+        }
+        drop(self.end(ticket, &End::Unsent, arrival.now));
+        match self.admit(&arrival.impatient(), |ticket| ticket) {
+            Admit::Admitted(ticket) | Admit::Waiting(ticket) => Ok(ticket),
+            Admit::Refused(refused) => Err(refused),
+        }
+    }
+
+    pub(crate) fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+        self.read(arrival.destination, |state| state.would_admit(arrival))
+    }
+
+    pub(crate) fn show(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = f.debug_struct(name);
+        S::show_settings(&self.settings(), &mut f);
+        let (listed, more) = self.0.states.listed(S::shown);
+        f.field("destinations", &self.0.states.len())
+            .field(S::LISTED, &listed)
+            .field("more", &more)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: State> Ticket<S> {
+    pub(crate) fn is_probe(&self) -> bool {
+        S::is_probe(&self.note)
+    }
+
+    pub(crate) fn show(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(name).field("note", &self.note).finish_non_exhaustive()
+    }
+}
+
+impl<S: State> Clone for PerDestination<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+/// Gives a guard its setters that all guards have, `impl Guard`, `Debug`, and the type of its tickets.
+///
+/// The guard is a struct around [`PerDestination`]. `memory` is that of 1024 destinations, and `replaced`
+/// completes the docs of `replace_settings`.
+macro_rules! guard {
+    (
+        $guard:ident $(<$rule:ident: $bound:ident>)?, $ticket:ident, $state:ty,
+        memory: $memory:literal, replaced: $replaced:literal $(,)?
+    ) => {
+        #[doc = concat!("The proof that a [`", stringify!($guard), "`] admitted a call or has it in line.")]
+        pub struct $ticket $(<$rule: $bound>)? ($crate::guard::per_destination::Ticket<$state>);
+
+        impl $(<$rule: $bound>)? $guard $(<$rule>)? {
+            /// Sets the most destinations with a state of their own. Default: 1024.
+            ///
+            #[doc = concat!("So many take ", $memory, ". The number is clamped to 1 to 65536.")]
+            pub fn max_destinations(self, most: usize) -> Self {
+                Self(self.0.max_destinations(most))
+            }
+
+            /// Keeps one state for all destinations if `on`. Default: a state for each.
+            ///
+            /// Use it for a client of one server, or for a bound on the whole client. A later
+            /// [`max_destinations`](Self::max_destinations) undoes it.
+            pub fn shared(self, on: bool) -> Self {
+                Self(self.0.shared(on))
+            }
+
+            /// Adopts the settings of another guard, except `max_destinations` and `shared`, and keeps the state.
+            ///
+            #[doc = $replaced]
+            pub fn replace_settings(&self, with: &Self) {
+                self.0.replace_settings(&with.0);
+            }
+
+            /// Returns a warning for each setting outside of its recommended range.
+            pub fn validate(&self) -> Vec<reattempt_core::Warning> {
+                self.0.validate()
+            }
+        }
+
+        impl $(<$rule: $bound>)? reattempt_core::guard::Guard for $guard $(<$rule>)? {
+            type Ticket = $ticket $(<$rule>)?;
+
+            #[inline(always)]
+            fn admit(&self, arrival: &Arrival<'_>) -> Admit<Self::Ticket> {
+                self.0.admit(arrival, $ticket)
+            }
+
+            #[inline(always)]
+            fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket> {
+                self.0.end(ticket.0, end, now).map($ticket)
+            }
+
+            #[inline(always)]
+            fn times_success(&self, ticket: &Self::Ticket) -> bool {
+                self.0.times_success(&ticket.0)
+            }
+
+            fn is_probe(&self, ticket: &Self::Ticket) -> bool {
+                ticket.0.is_probe()
+            }
+
+            fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+                self.0.resume(&mut ticket.0, arrival, waker)
+            }
+
+            fn renew(&self, ticket: Self::Ticket, arrival: &Arrival<'_>) -> Result<Self::Ticket, Refused> {
+                self.0.renew(ticket.0, arrival).map($ticket)
+            }
+
+            fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+                self.0.would_admit(arrival)
+            }
+
+            fn validate(&self) -> Vec<reattempt_core::Warning> {
+                self.0.validate()
+            }
+        }
+
+        impl $(<$rule: $bound>)? std::fmt::Debug for $guard $(<$rule>)? {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.show(stringify!($guard), f)
+            }
+        }
+
+        impl $(<$rule: $bound>)? std::fmt::Debug for $ticket $(<$rule>)? {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.show(stringify!($ticket), f)
+            }
+        }
+    };
+}
+
+pub(crate) use guard;

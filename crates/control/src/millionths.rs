@@ -1,0 +1,17 @@
+//! Shares and factors in whole millionths.
+
+pub(crate) const MILLION: u64 = 1_000_000;
+
+/// Converts a number to millionths, moved to the next one of the range. Not a number counts as `least`.
+///
+/// The range lies within 0 and ten million.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "the range is within 0 and ten million"
+)]
+pub(crate) fn millionths(number: f64, least: f64, most: f64) -> u64 {
+    let number = if number > least { number.min(most) } else { least };
+    (number * MILLION as f64).round() as u64
+}

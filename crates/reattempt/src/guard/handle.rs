@@ -1,0 +1,189 @@
+//! Guards read and controlled at the present moment: the states, counts and tokens of each destination.
+//!
+//! Clones of a guard share its state, so the clone that a program keeps is a handle to the guard in the layer. The
+//! traits of this module read the clock of [`GuardLayer`](super::GuardLayer). In `reattempt-control` the same methods
+//! take the moment as an argument, and their names end with `_at`.
+//!
+//! ```
+//! use reattempt::guard::CircuitBreaker;
+//! use reattempt::guard::handle::{BreakerState, CircuitBreakerExt};
+//!
+//! let breaker = CircuitBreaker::rate();
+//! assert_eq!(breaker.state("https://one.example"), BreakerState::Closed);
+//! breaker.isolate("https://one.example");
+//! assert_eq!(breaker.state("https://one.example"), BreakerState::ForcedOpen);
+//! ```
+
+use std::time::Duration;
+
+use reattempt_control::{
+    AdaptiveLimit, Bulkhead, CircuitBreaker, Limit, LimitRule, RateLimit, Throttle,
+};
+pub use reattempt_control::{
+    BreakerState, Counts, Reservation, StateChange, ThrottleCounts, Usage,
+};
+
+pub use super::wait::wait_for_tokens;
+use crate::call::clock;
+
+/// Returns the present moment on the clock of [`GuardLayer`](super::GuardLayer), for the methods of guards that take
+/// one.
+///
+/// ```
+/// use reattempt::guard::handle::{self, BreakerState};
+/// use reattempt::guard::CircuitBreaker;
+///
+/// let breaker = CircuitBreaker::rate();
+/// assert_eq!(breaker.state_at("one.example", handle::now()), BreakerState::Closed);
+/// ```
+pub fn now() -> Duration {
+    clock::since_epoch(tokio::time::Instant::now())
+}
+
+mod sealed {
+    #[expect(unnameable_types, reason = "no other type implements it")]
+    pub trait Sealed {}
+}
+use sealed::Sealed;
+
+impl Sealed for CircuitBreaker {}
+impl Sealed for RateLimit {}
+impl Sealed for Throttle {}
+impl Sealed for Bulkhead {}
+impl<R: LimitRule> Sealed for AdaptiveLimit<R> {}
+
+/// A circuit breaker that is read and controlled now.
+pub trait CircuitBreakerExt: Sealed {
+    /// Returns the state for `destination`.
+    fn state(&self, destination: &str) -> BreakerState;
+
+    /// Returns the counts of the window for `destination`.
+    fn counts(&self, destination: &str) -> Counts;
+
+    /// Returns the time until a probe may be sent to `destination`; `None` unless the breaker is open.
+    fn open_time_left(&self, destination: &str) -> Option<Duration>;
+
+    /// Refuses all calls to `destination` until it is [closed](Self::close).
+    fn isolate(&self, destination: &str);
+
+    /// Closes the breaker for `destination`, and clears its counts. The results of calls under way do not count.
+    fn close(&self, destination: &str);
+}
+
+impl CircuitBreakerExt for CircuitBreaker {
+    fn state(&self, destination: &str) -> BreakerState {
+        self.state_at(destination, now())
+    }
+
+    fn counts(&self, destination: &str) -> Counts {
+        self.counts_at(destination, now())
+    }
+
+    fn open_time_left(&self, destination: &str) -> Option<Duration> {
+        self.open_time_left_at(destination, now())
+    }
+
+    fn isolate(&self, destination: &str) {
+        self.isolate_at(destination, now());
+    }
+
+    fn close(&self, destination: &str) {
+        self.close_at(destination, now());
+    }
+}
+
+/// A bulkhead or an adaptive limit that is read now.
+pub trait UsageExt: Sealed {
+    /// Returns the limit of `destination` and its use.
+    ///
+    /// ```
+    /// use reattempt::guard::Bulkhead;
+    /// use reattempt::guard::handle::UsageExt;
+    ///
+    /// assert_eq!(Bulkhead::new(8).usage("https://one.example").limit, 8);
+    /// ```
+    fn usage(&self, destination: &str) -> Usage;
+}
+
+impl UsageExt for Bulkhead {
+    fn usage(&self, destination: &str) -> Usage {
+        self.usage_at(destination, now())
+    }
+}
+
+impl<R: LimitRule> UsageExt for AdaptiveLimit<R> {
+    fn usage(&self, destination: &str) -> Usage {
+        self.usage_at(destination, now())
+    }
+}
+
+/// A throttle that is read now.
+pub trait ThrottleExt: Sealed {
+    /// Returns the counts for `destination`, and the probability of a refusal.
+    ///
+    /// ```
+    /// use reattempt::guard::Throttle;
+    /// use reattempt::guard::handle::ThrottleExt;
+    ///
+    /// assert_eq!(Throttle::new().counts("https://one.example").probability, 0.0);
+    /// ```
+    fn counts(&self, destination: &str) -> ThrottleCounts;
+}
+
+impl ThrottleExt for Throttle {
+    fn counts(&self, destination: &str) -> ThrottleCounts {
+        self.counts_at(destination, now())
+    }
+}
+
+/// A rate limit whose tokens are read, taken and changed now.
+///
+/// ```
+/// use reattempt::guard::handle::RateLimitExt;
+/// use reattempt::guard::{Limit, RateLimit};
+///
+/// let limit = RateLimit::new(Limit::ZERO, 2);
+/// assert!(limit.allow("https://one.example", 2));
+/// assert!(!limit.allow("https://one.example", 1));
+/// assert_eq!(limit.tokens("https://one.example"), 0.0);
+/// ```
+pub trait RateLimitExt: Sealed {
+    /// Takes `n` tokens. Returns `false`, and takes none, if there are fewer.
+    ///
+    /// [`wait_for_tokens`] waits for them.
+    fn allow(&self, destination: &str, n: u32) -> bool;
+
+    /// Returns the tokens of `destination`; below 0 if some were taken ahead of time.
+    fn tokens(&self, destination: &str) -> f64;
+
+    /// Sets the rate of `destination` from now on.
+    fn set_limit(&self, destination: &str, limit: Limit);
+
+    /// Sets the burst of `destination` from now on.
+    fn set_burst(&self, destination: &str, burst: u32);
+
+    /// Follows the quota that a server has stated: `remaining` calls until `reset` from now.
+    fn follow(&self, destination: &str, remaining: u32, reset: Duration);
+}
+
+impl RateLimitExt for RateLimit {
+    fn allow(&self, destination: &str, n: u32) -> bool {
+        self.allow_n_at(destination, n, now())
+    }
+
+    fn tokens(&self, destination: &str) -> f64 {
+        self.tokens_at(destination, now())
+    }
+
+    fn set_limit(&self, destination: &str, limit: Limit) {
+        self.set_limit_at(destination, limit, now());
+    }
+
+    fn set_burst(&self, destination: &str, burst: u32) {
+        self.set_burst_at(destination, burst, now());
+    }
+
+    fn follow(&self, destination: &str, remaining: u32, reset: Duration) {
+        self.follow_at(destination, remaining, reset, now());
+    }
+}
