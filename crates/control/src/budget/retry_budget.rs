@@ -280,7 +280,8 @@ impl RetryBudget {
         self.state.settings.min_per_second(per_second).map(Self::build)
     }
 
-    /// Uses one bucket for all destinations if `on`. Returns a new budget with full buckets. Default: a bucket for each.
+    /// Uses one bucket for all destinations if `on`. Returns a new budget with full buckets. Default: a bucket for
+    /// each.
     ///
     /// Only for clients of a single service, because one bad host spends the tokens of all. A later
     /// [`max_destinations`](Self::max_destinations) undoes it.

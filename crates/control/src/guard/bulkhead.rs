@@ -8,8 +8,9 @@ use std::time::Duration;
 use reattempt_core::Warning;
 use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Refused, Resume};
 
+use super::guard_type::guard;
 use super::line::Patience;
-use super::per_destination::{PerDestination, State, guard};
+use super::per_destination::{PerDestination, State};
 use super::places::{Pass, Places, Rule, Usage};
 use crate::destination_table::Entry;
 
@@ -35,7 +36,8 @@ use crate::destination_table::Entry;
 ///   place goes on.
 /// - If the [table](Self::max_destinations) is full, a destination without a call in flight leaves for a newcomer, and
 ///   nothing is lost. If each that is looked at has one, calls to the newcomer are admitted without a limit.
-/// - A body that is not read holds its place. [`usage_at`](Self::usage_at) has the number of bodies that have not ended and
+/// - A body that is not read holds its place. [`usage_at`](Self::usage_at) has the number of bodies that have not
+///   ended and
 ///   the age of the oldest.
 ///
 /// ```

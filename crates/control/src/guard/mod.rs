@@ -4,6 +4,7 @@
 mod adaptive;
 mod breaker;
 mod bulkhead;
+mod guard_type;
 mod heads;
 mod line;
 mod per_destination;

@@ -13,10 +13,10 @@ use reattempt_core::guard::{BodyEnd, Guard, GuardKind, Reason, Refused, Resume};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_service::Service;
 
-use super::handle::now;
 use super::health::Judged;
 use super::pass::Pass;
 use super::protocol::{GuardOutcome, OwnEnd};
+use super::shared::now;
 use crate::call::clock;
 use crate::call::cut_off::cut_off;
 use crate::call::observe::Event;

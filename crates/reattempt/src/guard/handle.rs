@@ -23,22 +23,8 @@ pub use reattempt_control::{
     BreakerState, Counts, Reservation, StateChange, ThrottleCounts, Usage,
 };
 
+pub use super::shared::now;
 pub use super::wait::wait_for_tokens;
-use crate::call::clock;
-
-/// Returns the present moment on the clock of [`GuardLayer`](super::GuardLayer), for the methods of guards that take
-/// one.
-///
-/// ```
-/// use reattempt::guard::handle::{self, BreakerState};
-/// use reattempt::guard::CircuitBreaker;
-///
-/// let breaker = CircuitBreaker::rate();
-/// assert_eq!(breaker.state_at("one.example", handle::now()), BreakerState::Closed);
-/// ```
-pub fn now() -> Duration {
-    clock::since_epoch(tokio::time::Instant::now())
-}
 
 mod sealed {
     #[expect(unnameable_types, reason = "no other type implements it")]

@@ -94,7 +94,8 @@
 //! ```
 //!
 //! An HTTP response is judged at its head, and a call that ends with trailers at its trailers. A call that is dropped
-//! before that is [abandoned](contract::End::Abandoned), and says nothing about the server. It is a timeout if its deadline has
+//! before that is [abandoned](contract::End::Abandoned), and says nothing about the server. It is a timeout if its
+//! deadline has
 //! passed, or if an attempt timeout of a retry or guard layer further out dropped it. tower's `Timeout` outside of the
 //! guards looks like a caller that hangs up: put it inside, or use
 //! [`attempt_timeout`](GuardLayer::attempt_timeout).

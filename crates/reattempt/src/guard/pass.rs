@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use reattempt_core::guard::{Arrival, BodyEnd, End, Guard, Refused, Resume};
 
-use super::handle::now;
 use super::health::Judged;
-use super::shared::Shared;
+use super::shared::{Shared, now};
 use crate::call::cut_off::is_cut_off;
 use crate::call::options::CallOptions;
 

@@ -10,10 +10,9 @@ use reattempt_core::guard::{Admit, Arrival, Guard};
 use tower_service::Service;
 
 use super::future::{ResponseFuture, Waiting};
-use super::handle::now;
 use super::pass::Pass;
 use super::protocol::{GuardOutcome, OwnEnd};
-use super::shared::Shared;
+use super::shared::{Shared, now};
 use crate::accessors::inner_accessors;
 use crate::call::clock;
 use crate::call::observe::Event;

@@ -8,6 +8,20 @@ use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refus
 use crate::call::clock;
 use crate::call::observe::{Event, Observer};
 
+/// Returns the present moment on the clock of [`GuardLayer`](super::GuardLayer), for the methods of guards that take
+/// one.
+///
+/// ```
+/// use reattempt::guard::handle::{self, BreakerState};
+/// use reattempt::guard::CircuitBreaker;
+///
+/// let breaker = CircuitBreaker::rate();
+/// assert_eq!(breaker.state_at("one.example", handle::now()), BreakerState::Closed);
+/// ```
+pub fn now() -> Duration {
+    clock::since_epoch(tokio::time::Instant::now())
+}
+
 /// The part of a guarded client that its clones and the calls under way share.
 pub(super) struct Shared<G, K> {
     pub(super) guard: Arc<G>,

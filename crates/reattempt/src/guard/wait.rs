@@ -5,7 +5,7 @@ use std::time::Duration;
 use reattempt_control::{RateLimit, Reservation};
 use reattempt_core::guard::{GuardKind, Reason, Refused};
 
-use super::handle::now;
+use super::shared::now;
 
 /// Waits until `n` tokens of `destination` may be used, but at most for `longest`.
 ///

@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Health, Refused, Resume};
 
-use super::per_destination::{PerDestination, State, guard};
+use super::guard_type::guard;
+use super::per_destination::{PerDestination, State};
 use super::places::{Pass, Places, Usage};
 use crate::destination_table::Entry;
 use crate::sync::{Mutex, MutexGuard};

@@ -30,7 +30,8 @@ use std::time::Duration;
 use reattempt_core::guard::{Admit, Arrival, End, Health, Refused, Resume};
 use reattempt_core::{Recommended, ServerHint, Warning};
 
-use super::per_destination::{PerDestination, State, guard};
+use super::guard_type::guard;
+use super::per_destination::{PerDestination, State};
 use crate::destination_table::Entry;
 use circuit::Circuit;
 use machine::{Ending, Machine};

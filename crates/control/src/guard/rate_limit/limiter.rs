@@ -239,7 +239,8 @@ impl Limiter {
         Some(state.line.first())
     }
 
-    /// Follows the quota of a server. Returns the wakers of the line. `None`: the limiter has left the table, or follows
+    /// Follows the quota of a server. Returns the wakers of the line. `None`: the limiter has left the table, or
+    /// follows
     /// none.
     // Not inlined, because few responses state a quota.
     #[inline(never)]

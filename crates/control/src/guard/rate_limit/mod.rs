@@ -22,8 +22,9 @@ use std::time::Duration;
 use reattempt_core::guard::{Admit, Arrival, End, Quota, Refused, Resume};
 use reattempt_core::{Recommended, Warning};
 
+use super::guard_type::guard;
 use super::line::Wakers;
-use super::per_destination::{PerDestination, State, guard};
+use super::per_destination::{PerDestination, State};
 use crate::destination_table::Entry;
 use limiter::{Forgets, Limiter, Look, Pass, Rule};
 use tokens::Booking;
@@ -241,16 +242,16 @@ impl State for Limiter {
         self.resume(pass, arrival, waker)
     }
 
+    fn wake_waiting(&self) {
+        self.wake_first();
+    }
+
     fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         self.would_admit(arrival)
     }
 
     fn adopt(&self, rule: &Rule) {
         self.adopt(rule);
-    }
-
-    fn wake_waiting(&self) {
-        self.wake_first();
     }
 
     /// A burst is unusual for the rate, or no call can pass. A burst of at least one call is usual for rates below one

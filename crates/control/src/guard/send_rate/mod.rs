@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, End, Health, Refused, Resume};
 
+use super::guard_type::guard;
 use super::line::Wakers;
-use super::per_destination::{PerDestination, State, guard};
+use super::per_destination::{PerDestination, State};
 use super::rate_limit::limiter::{Forgets, Limiter, Look, Pass, Rule};
 use super::rate_limit::{Limit, TOKEN};
 use super::time::nanos;

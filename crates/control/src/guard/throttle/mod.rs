@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Health, Reason, Refused, Resume};
 
-use super::per_destination::{PerDestination, State, guard};
+use super::guard_type::guard;
+use super::per_destination::{PerDestination, State};
 use crate::destination_table::Entry;
 use crate::millionths::MILLION;
 use crate::sync::{Mutex, MutexGuard};

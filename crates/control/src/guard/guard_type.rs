@@ -1,0 +1,97 @@
+//! The public type of a guard around the shell that all guards share.
+
+/// Gives a guard its setters that all guards have, `impl Guard`, `Debug`, and the type of its tickets.
+///
+/// The guard is a struct around `PerDestination`. `memory` is that of 1024 destinations, and `replaced`
+/// completes the docs of `replace_settings`.
+macro_rules! guard {
+    (
+        $guard:ident $(<$rule:ident: $bound:ident>)?, $ticket:ident, $state:ty,
+        memory: $memory:literal, replaced: $replaced:literal $(,)?
+    ) => {
+        #[doc = concat!("The proof that a [`", stringify!($guard), "`] admitted a call or has it in line.")]
+        pub struct $ticket $(<$rule: $bound>)? ($crate::guard::per_destination::Ticket<$state>);
+
+        impl $(<$rule: $bound>)? $guard $(<$rule>)? {
+            /// Sets the most destinations with a state of their own. Default: 1024.
+            ///
+            #[doc = concat!("So many take ", $memory, ". The number is clamped to 1 to 65536.")]
+            pub fn max_destinations(self, most: usize) -> Self {
+                Self(self.0.max_destinations(most))
+            }
+
+            /// Keeps one state for all destinations if `on`. Default: a state for each.
+            ///
+            /// Use it for a client of one server, or for a bound on the whole client. A later
+            /// [`max_destinations`](Self::max_destinations) undoes it.
+            pub fn shared(self, on: bool) -> Self {
+                Self(self.0.shared(on))
+            }
+
+            /// Adopts the settings of another guard, except `max_destinations` and `shared`, and keeps the state.
+            ///
+            #[doc = $replaced]
+            pub fn replace_settings(&self, with: &Self) {
+                self.0.replace_settings(&with.0);
+            }
+
+            /// Returns a warning for each setting outside of its recommended range.
+            pub fn validate(&self) -> Vec<reattempt_core::Warning> {
+                self.0.validate()
+            }
+        }
+
+        impl $(<$rule: $bound>)? reattempt_core::guard::Guard for $guard $(<$rule>)? {
+            type Ticket = $ticket $(<$rule>)?;
+
+            #[inline(always)]
+            fn admit(&self, arrival: &Arrival<'_>) -> Admit<Self::Ticket> {
+                self.0.admit(arrival, $ticket)
+            }
+
+            #[inline(always)]
+            fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket> {
+                self.0.end(ticket.0, end, now).map($ticket)
+            }
+
+            #[inline(always)]
+            fn times_success(&self, ticket: &Self::Ticket) -> bool {
+                self.0.times_success(&ticket.0)
+            }
+
+            fn is_probe(&self, ticket: &Self::Ticket) -> bool {
+                ticket.0.is_probe()
+            }
+
+            fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+                self.0.resume(&mut ticket.0, arrival, waker)
+            }
+
+            fn renew(&self, ticket: Self::Ticket, arrival: &Arrival<'_>) -> Result<Self::Ticket, Refused> {
+                self.0.renew(ticket.0, arrival).map($ticket)
+            }
+
+            fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
+                self.0.would_admit(arrival)
+            }
+
+            fn validate(&self) -> Vec<reattempt_core::Warning> {
+                self.0.validate()
+            }
+        }
+
+        impl $(<$rule: $bound>)? std::fmt::Debug for $guard $(<$rule>)? {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.show(stringify!($guard), f)
+            }
+        }
+
+        impl $(<$rule: $bound>)? std::fmt::Debug for $ticket $(<$rule>)? {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.show(stringify!($ticket), f)
+            }
+        }
+    };
+}
+
+pub(crate) use guard;
