@@ -15,6 +15,7 @@ mod inbound_deadline;
 mod not_processed;
 mod proxy;
 mod reqwest;
+mod reqwest_middleware;
 mod storms;
 mod support;
 mod tonic;

@@ -177,6 +177,11 @@ impl CallOptions {
         self.set(|settings| settings.slot = Some(slot))
     }
 
+    /// Returns the slot that [`report_to`](Self::report_to) has set.
+    pub fn report_slot(&self) -> Option<&ReportSlot> {
+        self.slot()
+    }
+
     fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(Arc::make_mut(self.own.get_or_insert_default()));
         self

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | [`hyper`] | hyper-util's legacy client | hyper 1, hyper-util 0.1 |
 //! | `reqwest`, behind its feature | `reqwest::Client` | reqwest 0.13 |
-//! | `reqwest_middleware`, behind the feature `reqwest` | a `ClientWithMiddleware` | reqwest-middleware 0.5 |
+//! | `reqwest_middleware`, behind the feature `reqwest` | a `ClientWithMiddleware`, by a crate of its own | reqwest-middleware 0.5 |
 //! | `tonic`, behind its feature | a tonic `Channel` under a generated client, boxed too | tonic 0.14 |
 //! | [`axum`] | the outbound calls of an axum service | axum 0.8 |
 //! | [`boxed`] | clients that are boxed, take one body type, or fail with a `BoxError` | tower 0.5 |

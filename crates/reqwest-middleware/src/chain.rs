@@ -1,0 +1,177 @@
+//! The rest of a chain as a service, which the layers wrap.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use http::Extensions;
+use reattempt::CallOptions;
+use reattempt::Retry;
+use reattempt::fallback::Fallback;
+use reattempt::guard::{GuardProtocol, Guarded};
+use reattempt::hedge::Hedge;
+use reattempt::standard::Standard;
+use reqwest::{Request, Response};
+use reqwest_middleware::Next;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::error::{BoxError, ChainError};
+
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The middlewares below and the client, as a service of one call.
+///
+/// Each attempt has a copy of the call's extensions.
+#[derive(Clone)]
+pub struct ChainService<'a> {
+    pub(crate) next: Next<'a>,
+    pub(crate) extensions: Extensions,
+    pub(crate) last: LastExtensions,
+}
+
+/// The extensions of the attempt that ended last.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LastExtensions(Arc<Mutex<Option<Extensions>>>);
+
+impl LastExtensions {
+    fn set(&self, extensions: Extensions) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(extensions);
+    }
+
+    pub(crate) fn take(&self) -> Option<Extensions> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl<'a> Service<Request> for ChainService<'a> {
+    type Response = Response;
+    type Error = ChainError;
+    type Future = BoxFuture<'a, Result<Response, ChainError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ChainError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, attempt: Request) -> Self::Future {
+        let Self { next, mut extensions, last } = self.clone();
+        Box::pin(async move {
+            let outcome = next.run(attempt, &mut extensions).await;
+            last.set(extensions);
+            outcome.map_err(ChainError::from)
+        })
+    }
+}
+
+impl fmt::Debug for ChainService<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChainService").finish_non_exhaustive()
+    }
+}
+
+/// A client to which the options of one call can be given. Sealed.
+///
+/// The outermost layer of a stack makes it: a retry layer, a hedge layer or the standard stack. A guard or a fallback
+/// that stands alone has no options. One that is outside of retries goes into a middleware of its own, before theirs.
+#[diagnostic::on_unimplemented(
+    message = "the outermost layer of a `ReattemptMiddleware` must retry or hedge",
+    note = "put a guard, a fallback or another layer that is outside of the retries into a middleware of its own"
+)]
+pub trait WithOptions: sealed::Sealed {
+    #[doc(hidden)]
+    fn with_options_of_call(self, options: CallOptions) -> Self;
+}
+
+impl<S: Clone, P: Clone> WithOptions for Retry<S, P> {
+    fn with_options_of_call(self, options: CallOptions) -> Self {
+        self.with_options(options)
+    }
+}
+
+impl<S: Clone, P: Clone> WithOptions for Hedge<S, P> {
+    fn with_options_of_call(self, options: CallOptions) -> Self {
+        self.with_options(options)
+    }
+}
+
+impl<S: Clone, P: Clone> WithOptions for Standard<Retry<S, P>> {
+    fn with_options_of_call(self, options: CallOptions) -> Self {
+        self.with_options(options)
+    }
+}
+
+impl<S: Clone, P: Clone> WithOptions for Standard<Hedge<S, P>> {
+    fn with_options_of_call(self, options: CallOptions) -> Self {
+        self.with_options(options)
+    }
+}
+
+/// A middleware below finds the options in the extensions.
+impl<G, K: GuardProtocol, M> WithOptions for Guarded<ChainService<'_>, G, K, M> {
+    fn with_options_of_call(self, _: CallOptions) -> Self {
+        self
+    }
+}
+
+/// A middleware below finds the options in the extensions.
+impl<F, K> WithOptions for Fallback<ChainService<'_>, F, K> {
+    fn with_options_of_call(self, _: CallOptions) -> Self {
+        self
+    }
+}
+
+/// A layer, or a stack of layers, around the rest of a chain. Implemented for every layer whose services are clients
+/// [with options](WithOptions).
+pub trait ChainLayer<'a> {
+    #[doc(hidden)]
+    fn send(
+        &self,
+        chain: ChainService<'a>,
+        request: Request,
+        options: CallOptions,
+    ) -> BoxFuture<'a, Result<Response, BoxError>>;
+}
+
+impl<'a, L> ChainLayer<'a> for L
+where
+    L: Layer<ChainService<'a>>,
+    L::Service: WithOptions + Service<Request, Response = Response> + Send + 'a,
+    <L::Service as Service<Request>>::Error: Into<BoxError>,
+    <L::Service as Service<Request>>::Future: Send,
+{
+    fn send(
+        &self,
+        chain: ChainService<'a>,
+        request: Request,
+        options: CallOptions,
+    ) -> BoxFuture<'a, Result<Response, BoxError>> {
+        send(self.layer(chain).with_options_of_call(options), request)
+    }
+}
+
+/// Sends the request by a client that is this call's own. A function of its own, because the compiler cannot prove
+/// `Send` for a future that names the lifetime of the chain.
+fn send<'a, S>(mut client: S, request: Request) -> BoxFuture<'a, Result<Response, BoxError>>
+where
+    S: Service<Request, Response = Response, Error: Into<BoxError>, Future: Send> + Send + 'a,
+{
+    Box::pin(async move {
+        poll_fn(|cx| client.poll_ready(cx)).await.map_err(Into::into)?;
+        client.call(request).await.map_err(Into::into)
+    })
+}
+
+mod sealed {
+    use super::{Fallback, GuardProtocol, Guarded, Hedge, Retry, Standard};
+
+    #[expect(unnameable_types, reason = "no other crate implements `WithOptions`")]
+    pub trait Sealed {}
+
+    impl<S, P> Sealed for Retry<S, P> {}
+    impl<S, P> Sealed for Hedge<S, P> {}
+    impl<R> Sealed for Standard<R> {}
+    impl<S, G, K: GuardProtocol, M> Sealed for Guarded<S, G, K, M> {}
+    impl<S, F, K> Sealed for Fallback<S, F, K> {}
+}

@@ -1,0 +1,138 @@
+//! The error of a call, with its report.
+
+use std::error::Error;
+use std::fmt;
+
+use reattempt::Report;
+use reqwest_middleware::Error as MiddlewareError;
+
+/// tower's `BoxError`.
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
+
+/// The error of a call that a [`ReattemptMiddleware`](crate::ReattemptMiddleware) has sent.
+///
+/// It is the content of [`reqwest_middleware::Error::Middleware`]. Its source is the error of the last attempt: a
+/// `reqwest::Error`, or that of a middleware below. If a limit ended the call, the source is the limit's error, such as
+/// [`TimedOut`](reattempt::TimedOut) or [`Refused`](reattempt::guard::Refused).
+///
+/// ```
+/// use reattempt_reqwest_middleware::CallError;
+///
+/// fn describe(error: &reqwest_middleware::Error) -> String {
+///     match CallError::of(error) {
+///         Some(call) if call.reqwest().is_some_and(reqwest::Error::is_connect) => "no connection".to_owned(),
+///         Some(call) => call.report().map_or_else(|| call.to_string(), ToString::to_string),
+///         None => error.to_string(), // a middleware before it
+///     }
+/// }
+/// ```
+pub struct CallError {
+    cause: Cause,
+    report: Option<Report>,
+}
+
+/// The cause of a call's failure.
+enum Cause {
+    Attempt(ChainError),
+    /// A limit or a guard of the layers.
+    Layer(BoxError),
+}
+
+impl CallError {
+    pub(crate) fn new(error: BoxError, report: Option<Report>) -> Self {
+        let cause = match error.downcast() {
+            Ok(error) => Cause::Attempt(*error),
+            Err(error) => Cause::Layer(error),
+        };
+        Self { cause, report }
+    }
+
+    /// Returns the error of the call, `None` if another middleware failed.
+    pub fn of(error: &MiddlewareError) -> Option<&Self> {
+        match error {
+            MiddlewareError::Middleware(error) => error.downcast_ref(),
+            MiddlewareError::Reqwest(_) => None,
+        }
+    }
+
+    /// Returns the report: each attempt, and the reason for which the call ended.
+    ///
+    /// Returns `None` if the call's options have a slot for it, or if no layer of the stack makes reports.
+    pub fn report(&self) -> Option<&Report> {
+        self.report.as_ref()
+    }
+
+    /// Returns the error of the client; `None` if the last attempt failed for another reason.
+    pub fn reqwest(&self) -> Option<&reqwest::Error> {
+        std::iter::successors(self.source(), |&error| error.source())
+            .find_map(|error| error.downcast_ref())
+    }
+}
+
+/// Without the report.
+impl fmt::Debug for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let source: &dyn fmt::Debug = match &self.cause {
+            Cause::Attempt(ChainError(error)) => error,
+            Cause::Layer(error) => error,
+        };
+        f.debug_struct("CallError").field("source", source).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.report {
+            Some(report) => write!(
+                f,
+                "the call failed after {} retries: {}",
+                report.retries(),
+                report.stop_reason()
+            ),
+            None => f.write_str("the call failed"),
+        }
+    }
+}
+
+impl Error for CallError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.cause {
+            Cause::Attempt(error) => error.source(),
+            Cause::Layer(error) => Some(&**error),
+        }
+    }
+}
+
+impl From<CallError> for MiddlewareError {
+    fn from(error: CallError) -> Self {
+        MiddlewareError::middleware(error)
+    }
+}
+
+/// The error of one attempt, as the layers see it. Its text and its source are the client's error, or that of a
+/// middleware below.
+///
+/// The error of a chain has no such source, so the layers would not recognise a connection that failed.
+#[derive(Debug)]
+pub struct ChainError(MiddlewareError);
+
+impl From<MiddlewareError> for ChainError {
+    fn from(error: MiddlewareError) -> Self {
+        ChainError(error)
+    }
+}
+
+impl fmt::Display for ChainError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for ChainError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.0 {
+            MiddlewareError::Reqwest(error) => Some(error),
+            MiddlewareError::Middleware(error) => Some(&**error),
+        }
+    }
+}

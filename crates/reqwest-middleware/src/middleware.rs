@@ -1,0 +1,94 @@
+//! The middleware.
+
+use http::Extensions;
+use reattempt::report::ReportSlot;
+use reattempt::{CallOptions, RetryPolicy};
+use reqwest::{Request, Response};
+use reqwest_middleware::{Middleware, Next, Result};
+
+use crate::chain::{ChainLayer, ChainService, LastExtensions};
+use crate::error::CallError;
+
+/// A middleware that sends each request through layers of `reattempt`.
+///
+/// The middlewares after it run once for each attempt, and those before it once for each call.
+///
+/// ```
+/// use reattempt::RetryPolicy;
+/// use reattempt_reqwest_middleware::ReattemptMiddleware;
+/// use reqwest_middleware::ClientBuilder;
+///
+/// # fn main() -> Result<(), reqwest::Error> {
+/// // reqwest's own retries would multiply those of the layer.
+/// let http = reqwest::Client::builder().retry(reqwest::retry::never()).build()?;
+/// let client = ClientBuilder::new(http)
+///     .with(ReattemptMiddleware::new(RetryPolicy::http().max_attempts(4)))
+///     .build();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct ReattemptMiddleware<L = RetryPolicy> {
+    layer: L,
+}
+
+impl ReattemptMiddleware {
+    /// Creates a middleware that retries with every default of [`RetryPolicy::http`].
+    pub fn http() -> Self {
+        Self::new(RetryPolicy::http())
+    }
+}
+
+impl<L> ReattemptMiddleware<L> {
+    /// Creates a middleware of a layer, or of a stack of layers.
+    ///
+    /// The outermost layer retries or hedges; or the layer is a guard or a fallback alone. All calls share the state of
+    /// the layers: budgets, guards, running latencies. Stacks with guards need policies with boxed errors, as
+    /// everywhere.
+    ///
+    /// ```
+    /// use reattempt::RetryPolicy;
+    /// use reattempt::guard::{CircuitBreaker, GuardLayer};
+    /// use reattempt_reqwest_middleware::ReattemptMiddleware;
+    /// use tower::ServiceBuilder;
+    ///
+    /// let stack = ServiceBuilder::new()
+    ///     .layer(RetryPolicy::http().boxed_errors())
+    ///     .layer(GuardLayer::http(CircuitBreaker::rate()));
+    /// let middleware = ReattemptMiddleware::new(stack.into_inner());
+    /// # let _ = reqwest_middleware::ClientBuilder::new(reqwest::Client::new()).with(middleware);
+    /// ```
+    pub fn new(layer: L) -> Self
+    where
+        L: for<'a> ChainLayer<'a>,
+    {
+        Self { layer }
+    }
+}
+
+#[async_trait::async_trait]
+impl<L> Middleware for ReattemptMiddleware<L>
+where
+    L: for<'a> ChainLayer<'a> + Send + Sync + 'static,
+{
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response> {
+        let own = extensions.get::<CallOptions>().cloned().unwrap_or_default();
+        let slot = own.report_slot().is_none().then(ReportSlot::default);
+        let options = match &slot {
+            Some(slot) => own.report_to(slot),
+            None => own,
+        };
+        let last = LastExtensions::default();
+        let chain = ChainService { next, extensions: extensions.clone(), last: last.clone() };
+        let outcome = self.layer.send(chain, request, options).await;
+        if let Some(changed) = last.take() {
+            *extensions = changed;
+        }
+        outcome.map_err(|error| CallError::new(error, slot.and_then(|slot| slot.take())).into())
+    }
+}
