@@ -15,7 +15,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use reattempt::guard::handle::BreakerState;
 use reattempt::guard::handle::CircuitBreakerExt;
-use reattempt::guard::{self, CircuitBreaker, GuardLayer, Refused};
+use reattempt::guard::{CircuitBreaker, GuardLayer, Refused};
 use reattempt::{RetryLayer, RetryPolicy};
 use tokio::net::TcpListener;
 use tower::{BoxError, ServiceBuilder};

@@ -12,7 +12,7 @@ use http_body_util::Empty;
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use reattempt::guard::handle::CircuitBreakerExt;
-use reattempt::guard::{self, Bulkhead, CircuitBreaker, Refused};
+use reattempt::guard::{Bulkhead, CircuitBreaker, Refused};
 use reattempt::standard::{StandardClient, StandardLayer};
 use reattempt::{ReplayBody, Report, RetryPolicy};
 use tokio::net::TcpListener;

@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use reattempt::grpc::Grpc;
 use reattempt::observe::Event;
 use reattempt::report::{AttemptOutcome, ReportSlot};
 use reattempt::schedule::{Constant, FailureKind};
-use reattempt::{CallOptions, Grpc, Report, Retry, RetryLayer, RetryPolicy, StopReason};
+use reattempt::{CallOptions, Report, Retry, RetryLayer, RetryPolicy, StopReason};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use h2::Reason;
 use http::Response;
-use reattempt::{Grpc, RetryPolicy};
+use reattempt::RetryPolicy;
+use reattempt::grpc::Grpc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;

@@ -164,8 +164,6 @@ pub use call::options::CallOptions;
 pub use call::report::Report;
 #[cfg(feature = "http")]
 pub use call::timed_out::TimedOut;
-#[cfg(feature = "grpc")]
-pub use grpc::protocol::Grpc;
 pub use operation::retrying::retry;
 pub use policy::RetryPolicy;
 #[cfg(feature = "http")]

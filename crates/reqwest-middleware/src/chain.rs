@@ -10,8 +10,9 @@ use http::Extensions;
 use reattempt::CallOptions;
 use reattempt::Retry;
 use reattempt::fallback::Fallback;
-use reattempt::guard::{GuardProtocol, Guarded};
+use reattempt::guard::Guarded;
 use reattempt::hedge::Hedge;
+use reattempt::protocol::RequestProtocol;
 use reattempt::standard::Standard;
 use reqwest::{Request, Response};
 use reqwest_middleware::Next;
@@ -109,7 +110,7 @@ impl<S: Clone, P: Clone> WithOptions for Standard<Hedge<S, P>> {
 }
 
 /// A middleware below finds the options in the extensions.
-impl<G, K: GuardProtocol, M> WithOptions for Guarded<ChainService<'_>, G, K, M> {
+impl<G, K: RequestProtocol, M> WithOptions for Guarded<ChainService<'_>, G, K, M> {
     fn with_options_of_call(self, _: CallOptions) -> Self {
         self
     }
@@ -164,7 +165,7 @@ where
 }
 
 mod sealed {
-    use super::{Fallback, GuardProtocol, Guarded, Hedge, Retry, Standard};
+    use super::{Fallback, Guarded, Hedge, RequestProtocol, Retry, Standard};
 
     #[expect(unnameable_types, reason = "no other crate implements `WithOptions`")]
     pub trait Sealed {}
@@ -172,6 +173,6 @@ mod sealed {
     impl<S, P> Sealed for Retry<S, P> {}
     impl<S, P> Sealed for Hedge<S, P> {}
     impl<R> Sealed for Standard<R> {}
-    impl<S, G, K: GuardProtocol, M> Sealed for Guarded<S, G, K, M> {}
+    impl<S, G, K: RequestProtocol, M> Sealed for Guarded<S, G, K, M> {}
     impl<S, F, K> Sealed for Fallback<S, F, K> {}
 }

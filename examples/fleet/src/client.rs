@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rand::RngExt;
 use reattempt::budget::Unlimited;
+use reattempt::classify::Classification;
 use reattempt::operation::Operations;
 use reattempt::schedule::{Exponential, Failure, FailureKind};
 use reattempt::{RetryBudget, RetryPolicy, Verdict, retry};
@@ -108,8 +109,9 @@ where
             *attempts += 1;
             attempt(&server)
         };
-        let timed_out =
-            |_: &io::Error| Verdict::Transient(Failure::new(FailureKind::Timeout)).into();
+        let timed_out = |_: &io::Error| {
+            Classification::from(Verdict::Transient(Failure::new(FailureKind::Timeout)))
+        };
         let lost = u32::from(retry(policy.clone(), call).classify(timed_out).await.is_err());
         counts.calls += 1;
         counts.lost += lost;

@@ -1,7 +1,8 @@
 //! gRPC: codes, trailers, pushback and service configs, for the same retry, hedge and guard layers.
 //!
 //! [`RetryLayer::grpc`](crate::RetryLayer::grpc) and [`RetryPolicy::grpc`](crate::RetryPolicy::grpc) retry gRPC
-//! over any HTTP/2 client. [`Grpc`] holds what is retried and read.
+//! over any HTTP/2 client. [`Grpc`] holds what is retried and read. It is not at the root of the crate, because tonic
+//! has types of that name: write `grpc::Grpc` beside them. Its setters stand in the chains of the policies too.
 //!
 //! | item | content |
 //! |---|---|
@@ -36,5 +37,5 @@ pub mod peek_trailers;
 pub mod service_config;
 
 pub use body::GrpcBody;
-pub(crate) use protocol::Grpc;
+pub use protocol::Grpc;
 pub use reattempt_grpc::Code as GrpcCode;

@@ -24,7 +24,8 @@ impl Grpc {
     /// Gives one gRPC code a verdict of its own, in place of the table's.
     ///
     /// ```
-    /// use reattempt::{Grpc, RetryPolicy, Verdict};
+    /// use reattempt::grpc::Grpc;
+    /// use reattempt::{RetryPolicy, Verdict};
     /// use reattempt::grpc::GrpcCode;
     /// use reattempt::schedule::{Failure, FailureKind};
     ///

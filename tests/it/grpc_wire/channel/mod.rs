@@ -11,12 +11,13 @@ use h2::Reason;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full};
 use reattempt::budget::Budget;
+use reattempt::grpc::Grpc;
 use reattempt::grpc::service_config::{Throttle, Throttling};
 use reattempt::grpc::{GrpcBody, GrpcCode as Code};
 use reattempt::observe::Event;
 use reattempt::report::ReportSlot;
 use reattempt::schedule::{Constant, List};
-use reattempt::{CallOptions, Grpc, Report, RetryLayer, RetryPolicy, StopReason};
+use reattempt::{CallOptions, Report, RetryLayer, RetryPolicy, StopReason};
 use tonic::body::Body;
 use tower::{Layer, ServiceExt};
 

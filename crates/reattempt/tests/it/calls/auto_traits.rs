@@ -9,13 +9,12 @@ use http::{Request, Response};
 use http_body_util::{Empty, Full};
 use reattempt::body::DrainBody;
 use reattempt::error::{BoxedError, OwnError, RefusedResponse, TimeLimit};
+use reattempt::grpc::Grpc;
 use reattempt::observe::Event;
 use reattempt::protocol::{CloneRequest, NestedMarker, RetrySafety, SavedRequest};
 use reattempt::report::{AttemptOutcome, AttemptReport, ReportSlot};
 use reattempt::retry::{AttemptContext, AttemptNumber, ResponseFuture as RetryFuture, StockDelay};
-use reattempt::{
-    CallOptions, Deadline, Grpc, Http, Report, Retry, RetryLayer, RetryPolicy, TimedOut,
-};
+use reattempt::{CallOptions, Deadline, Http, Report, Retry, RetryLayer, RetryPolicy, TimedOut};
 use reattempt_control::RetryBudget;
 use reattempt_replay::ReplayBody;
 use reattempt_schedule_exponential::Exponential;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::{Response, StatusCode};
 use reattempt::classify::{Hints, Outcome, RequestView};
 use reattempt::fallback::FallbackLayer;
+use reattempt::guard::handle::CircuitBreakerExt;
 use reattempt::guard::{CircuitBreaker, GuardLayer};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::operation::retry_blocking;

@@ -85,7 +85,11 @@ async fn every_attempt_is_sent_by_fresh_pick() {
 /// Returns how often a server is called that always answers so, and why the call ends.
 async fn end_of(
     answer: impl Fn() -> Answer + Send + Sync + 'static,
-    policy: reattempt::RetryPolicy<reattempt::Grpc, reattempt_schedule_fixed::Constant, Throttle>,
+    policy: reattempt::RetryPolicy<
+        reattempt::grpc::Grpc,
+        reattempt_schedule_fixed::Constant,
+        Throttle,
+    >,
     request: Request<Body>,
 ) -> (usize, StopReason) {
     let server = Server::at_once(move |_| answer());

@@ -1,9 +1,10 @@
 //! Hedged calls to their very end: what their winner's status means to the throttle, and how long its
 //! answer may take.
 
+use reattempt::CallOptions;
+use reattempt::grpc::Grpc;
 use reattempt::grpc::service_config::ServiceConfigLayer;
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
-use reattempt::{CallOptions, Grpc};
 use reattempt_grpc::{Code, ServiceConfig, Throttle};
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt};

@@ -160,7 +160,7 @@ fn asks_for(milliseconds: &str) -> Answer {
 }
 
 async fn waits(
-    policy: RetryPolicy<reattempt::Grpc, reattempt_schedule_fixed::Constant>,
+    policy: RetryPolicy<reattempt::grpc::Grpc, reattempt_schedule_fixed::Constant>,
     answer: impl Fn() -> Answer + Send + Sync + 'static,
 ) -> Vec<u128> {
     let server = Server::at_once(move |number| match number {

@@ -45,7 +45,8 @@ fn reqwest_client_can_be_guarded() {
 #[test]
 fn tonic_channel_can_be_guarded() {
     use reattempt::error::Answered;
-    use reattempt::{Grpc, Retry, RetryPolicy};
+    use reattempt::grpc::Grpc;
+    use reattempt::{Retry, RetryPolicy};
     use tonic::body::Body;
     use tonic::transport::Channel;
 

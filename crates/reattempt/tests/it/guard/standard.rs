@@ -187,7 +187,7 @@ fn standard_clients_have_types_to_store() {
     service::<http::Request<crate::calls::support::Body>, StandardClient<Server>>();
     let _: StandardClient<Server> = StandardLayer::http().layer(Server::statuses([200]));
     #[cfg(feature = "tonic")]
-    let _: StandardClient<Server, reattempt::Grpc> =
+    let _: StandardClient<Server, reattempt::grpc::Grpc> =
         StandardLayer::grpc().layer(Server::statuses([200]));
 }
 

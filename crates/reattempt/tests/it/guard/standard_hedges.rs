@@ -185,7 +185,7 @@ async fn grpc_stack_hedges_in_its_own_types() {
     };
     let policy = || HedgePolicy::grpc().delay(ms(100));
     let layer = StandardLayer::grpc().hedge(policy()).unwrap();
-    let client: StandardHedgedClient<Server, reattempt::Grpc> = layer.layer(Server::by(late));
+    let client: StandardHedgedClient<Server, reattempt::grpc::Grpc> = layer.layer(Server::by(late));
     let began = Instant::now();
     assert!(client.send(request()).await.unwrap().headers().get("grpc-status").is_none());
     assert_eq!(began.elapsed(), ms(300));

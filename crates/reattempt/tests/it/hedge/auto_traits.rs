@@ -1,9 +1,10 @@
 //! Which public types can be sent to another thread, and shared with it.
 
 use http::Request;
+use reattempt::Http;
 use reattempt::error::{BoxedError, OwnError};
+use reattempt::grpc::Grpc;
 use reattempt::hedge::{Hedge, HedgeLayer, HedgePolicy, ResponseFuture as HedgeFuture};
-use reattempt::{Grpc, Http};
 use reattempt_control::RetryBudget;
 
 use crate::hedge::support::{Body, Server};

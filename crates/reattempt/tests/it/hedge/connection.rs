@@ -10,7 +10,7 @@ use bytes::Bytes;
 use h2::Reason;
 use http::{Request, Response};
 use http_body_util::Full;
-use reattempt::Grpc;
+use reattempt::grpc::Grpc;
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt_replay::{ReplayLimits, ReplayMemory};
 use tokio::net::{TcpListener, TcpStream};

@@ -2,8 +2,9 @@
 
 use http::Request;
 use http_body_util::BodyExt;
+use reattempt::grpc::Grpc;
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
-use reattempt::{Deadline, Grpc, Report, TimedOut};
+use reattempt::{Deadline, Report, TimedOut};
 use reattempt_core::{Failure, FailureKind, Verdict};
 use reattempt_grpc::{Code, CodeSet, MethodPolicy, ServiceConfig, Throttle, Throttling};
 use tonic::body::Body;

@@ -18,7 +18,7 @@ use crate::metrics::support::{
 };
 
 /// A layer that makes one attempt of each call.
-fn one_attempt() -> RetryLayer<RetryPolicy<reattempt::Grpc>> {
+fn one_attempt() -> RetryLayer<RetryPolicy<reattempt::grpc::Grpc>> {
     RetryLayer::new(
         RetryPolicy::grpc().max_attempts(1).protocol(|grpc| grpc.transparent_retries(false)),
     )

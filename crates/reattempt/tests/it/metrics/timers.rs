@@ -196,7 +196,7 @@ fn at_the_deadline(text: &str) -> String {
     text.replace("249ms", "250ms").replace("219ms", "220ms").replace("189ms", "190ms")
 }
 
-fn plain() -> reattempt::RetryPolicy<reattempt::Grpc, reattempt_schedule_fixed::Constant> {
+fn plain() -> reattempt::RetryPolicy<reattempt::grpc::Grpc, reattempt_schedule_fixed::Constant> {
     policy(1)
 }
 

@@ -6,11 +6,12 @@ use std::future::Ready;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Empty;
+use reattempt::Http;
 use reattempt::error::{Answered, BoxedError};
+use reattempt::grpc::Grpc;
 use reattempt::guard::contract::ResponseFuture as GuardFuture;
 use reattempt::guard::{GuardLayer, Guarded, Pace};
 use reattempt::protocol::CloneRequest;
-use reattempt::{Grpc, Http};
 use tower::Service;
 
 fn send<T: Send>() {}
