@@ -10,6 +10,8 @@
 //! | [`ReplayCharge`] | the memory that one body has reserved |
 //! | [`ReplayError`] | the error of a body that could not be sent again |
 //! | [`DrainBody`] | the drain of a refused response, which keeps its connection usable |
+//! | [`Watched`], [`Watch`] | a body whose frames a guard or a measurement watches |
 
 pub use crate::protocol::drain_body::DrainBody;
+pub use crate::protocol::watched::{Watch, Watched};
 pub use reattempt_replay::{ReplayCharge, ReplayError, ReplayLimits, ReplayMemory};

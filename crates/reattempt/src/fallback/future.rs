@@ -102,7 +102,7 @@ where
             let Some(unprocessed) = waiting.shared.fails(outcome, waiting.options.as_ref()) else {
                 return Poll::Ready(result.map(|response| {
                     let (head, body) = K::split(response);
-                    K::sent(head, body)
+                    K::from_service(head, body)
                 }));
             };
             let proof = unprocessed && waiting.is_proof(outcome.err());
@@ -121,7 +121,7 @@ where
                 Replacement::Made(response) => {
                     let (mut head, data) = response.into_parts();
                     waiting.mark(&mut head.extensions, failed, true);
-                    return Poll::Ready(Ok(K::made(head, data)));
+                    return Poll::Ready(Ok(K::from_memory(head, data)));
                 }
                 Replacement::Sent(backup) => {
                     let began = Instant::now();
@@ -148,7 +148,7 @@ where
                 let helps = waiting.shared.fails(Ok(&response), waiting.options.as_ref()).is_none();
                 let (mut head, body) = K::split(response);
                 waiting.mark(&mut head.extensions, failed, helps);
-                Ok(K::sent(head, body))
+                Ok(K::from_service(head, body))
             }
             Err(source) => Err(BackupFailed { failed, source }.into()),
         })
@@ -202,8 +202,8 @@ where
     K: Replaceable<R>,
 {
     match (failed.0, body) {
-        (Ok(head), Some(body)) => Ok(K::sent(head, body)),
-        (Ok(head), None) => Ok(K::made(head, Bytes::new())),
+        (Ok(head), Some(body)) => Ok(K::from_service(head, body)),
+        (Ok(head), None) => Ok(K::from_memory(head, Bytes::new())),
         (Err(error), _) => Err(error),
     }
 }

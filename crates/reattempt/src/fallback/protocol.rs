@@ -25,11 +25,11 @@ pub trait Replaceable<R>: RequestProtocol {
 
     /// Returns a service's response.
     #[doc(hidden)]
-    fn sent(head: Parts, body: Self::Body) -> Self::Replaced;
+    fn from_service(head: Parts, body: Self::Body) -> Self::Replaced;
 
     /// Returns a response in memory.
     #[doc(hidden)]
-    fn made(head: Parts, data: Bytes) -> Self::Replaced;
+    fn from_memory(head: Parts, data: Bytes) -> Self::Replaced;
 }
 
 impl<B: Body<Data = Bytes>> Replaceable<Response<B>> for Http {
@@ -40,11 +40,11 @@ impl<B: Body<Data = Bytes>> Replaceable<Response<B>> for Http {
         response.into_parts()
     }
 
-    fn sent(head: Parts, body: B) -> Self::Replaced {
+    fn from_service(head: Parts, body: B) -> Self::Replaced {
         Response::from_parts(head, FallbackBody::of_service(body))
     }
 
-    fn made(head: Parts, data: Bytes) -> Self::Replaced {
+    fn from_memory(head: Parts, data: Bytes) -> Self::Replaced {
         Response::from_parts(head, FallbackBody::in_memory(data, None))
     }
 }

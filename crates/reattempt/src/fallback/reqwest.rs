@@ -17,11 +17,11 @@ impl Replaceable<Response> for Http {
         with_url(response).into_parts()
     }
 
-    fn sent(head: Parts, body: Body) -> Response {
+    fn from_service(head: Parts, body: Body) -> Response {
         http::Response::from_parts(head, body).into()
     }
 
-    fn made(head: Parts, data: Bytes) -> Response {
+    fn from_memory(head: Parts, data: Bytes) -> Response {
         http::Response::from_parts(head, data).into()
     }
 }
@@ -29,12 +29,12 @@ impl Replaceable<Response> for Http {
 impl KeepRequest<Request> for Http {
     type Kept = Request;
 
-    fn keep(&self, request: Request) -> (Request, Option<Request>) {
+    fn keep_copy(&self, request: Request) -> (Request, Option<Request>) {
         let kept = request.try_clone();
         (request, kept)
     }
 
-    fn again(kept: Request, _: Option<Deadline>) -> Option<Request> {
+    fn take_copy(kept: Request, _: Option<Deadline>) -> Option<Request> {
         Some(kept)
     }
 }

@@ -15,7 +15,7 @@ use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
 use crate::guard::contract::GuardOutcome;
 use crate::protocol::witness::Testimony;
-use crate::protocol::{Http, ReadRequest};
+use crate::protocol::{Http, ReadRequest, attempt_terms};
 use crate::send::send;
 
 /// A client whose failed calls are replaced, made by [`FallbackLayer`](super::FallbackLayer).
@@ -75,13 +75,17 @@ where
     fn call(&mut self, request: Req) -> Self::Future {
         let shared = Arc::clone(&self.shared);
         let (protocol, view) = (&shared.protocol, K::view(&request));
-        let (deadline, options) = protocol.attempt_terms(view);
+        let (deadline, options) = attempt_terms(protocol, view);
         let observed = shared.observer.is_some();
         let destination = observed.then(|| protocol.destination_of(view).into());
         let options = options.map(|options| *options);
         let permitted = options.as_ref().and_then(CallOptions::get_repeatable);
-        let repeatable = permitted.unwrap_or_else(|| protocol.is_idempotent(view));
-        let (mut request, kept) = shared.source.keep(protocol, request);
+        // A key is no permission: a server recognises only its own.
+        let repeatable = permitted.unwrap_or_else(|| {
+            let safety = protocol.retry_safety(view);
+            safety.repeatable && !safety.keyed
+        });
+        let (mut request, kept) = shared.source.keep_part(protocol, request);
         let kept = Some(kept);
         let proves = F::SENDS && !repeatable;
         let testimony = proves.then(|| witness_of(protocol, &mut request)).flatten();

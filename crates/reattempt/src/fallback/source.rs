@@ -24,7 +24,7 @@ pub trait Source<K, Request, R>: sealed::Sealed {
 
     /// Returns the request that is sent, and the part of it that a replacement needs.
     #[doc(hidden)]
-    fn keep(&self, protocol: &K, request: Request) -> (Request, Self::Kept);
+    fn keep_part(&self, protocol: &K, request: Request) -> (Request, Self::Kept);
 
     /// Returns the replacement. `sendable` is `true` if the request may be sent to another server.
     #[doc(hidden)]
@@ -72,7 +72,7 @@ where
 
     const SENDS: bool = false;
 
-    fn keep(&self, _: &K, request: Request) -> (Request, ()) {
+    fn keep_part(&self, _: &K, request: Request) -> (Request, ()) {
         (request, ())
     }
 
@@ -114,24 +114,24 @@ pub trait KeepRequest<Request>: Protocol {
 
     /// Returns the request that is sent, and the form in which it is kept, if it has one.
     #[doc(hidden)]
-    fn keep(&self, request: Request) -> (Request, Option<Self::Kept>);
+    fn keep_copy(&self, request: Request) -> (Request, Option<Self::Kept>);
 
     /// Returns the request for the backup, unless it was not kept to its end. A field of the deadline has the time that
     /// is left.
     #[doc(hidden)]
-    fn again(kept: Self::Kept, deadline: Option<Deadline>) -> Option<Request>;
+    fn take_copy(kept: Self::Kept, deadline: Option<Deadline>) -> Option<Request>;
 }
 
 impl<B: Clone> KeepRequest<http::Request<B>> for Http {
     type Kept = http::Request<B>;
 
-    fn keep(&self, request: http::Request<B>) -> (http::Request<B>, Option<Self::Kept>) {
+    fn keep_copy(&self, request: http::Request<B>) -> (http::Request<B>, Option<Self::Kept>) {
         let kept = request.clone();
         witness::attend(request.extensions(), 1, false);
         (request, Some(kept))
     }
 
-    fn again(kept: Self::Kept, _: Option<Deadline>) -> Option<http::Request<B>> {
+    fn take_copy(kept: Self::Kept, _: Option<Deadline>) -> Option<http::Request<B>> {
         Some(kept)
     }
 }
@@ -148,8 +148,8 @@ where
 
     const SENDS: bool = true;
 
-    fn keep(&self, protocol: &K, request: Request) -> (Request, Option<K::Kept>) {
-        protocol.keep(request)
+    fn keep_part(&self, protocol: &K, request: Request) -> (Request, Option<K::Kept>) {
+        protocol.keep_copy(request)
     }
 
     fn replace(
@@ -160,7 +160,8 @@ where
         deadline: Option<Deadline>,
     ) -> Replacement<R> {
         let in_time = deadline.is_none_or(|deadline| !deadline.remaining().is_zero());
-        let again = kept.filter(|_| sendable && in_time).and_then(|kept| K::again(kept, deadline));
+        let again =
+            kept.filter(|_| sendable && in_time).and_then(|kept| K::take_copy(kept, deadline));
         let Some(request) = again else { return Replacement::None };
         let call = send(self.0.clone(), request);
         Replacement::Sent(Box::pin(async { call.await.map_err(Into::into) }))

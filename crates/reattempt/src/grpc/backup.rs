@@ -56,7 +56,7 @@ impl KeepRequest<Request<Body>> for Grpc {
 
     /// Inlined, so that a client without a backup shares no part of this: its own would not be inlined any more.
     #[inline]
-    fn keep(&self, request: Request<Body>) -> (Request<Body>, Option<SavedRequest<Body>>) {
+    fn keep_copy(&self, request: Request<Body>) -> (Request<Body>, Option<SavedRequest<Body>>) {
         let (head, body) = request.into_parts();
         let limits = self.http.limits_of(&head, &body);
         let mut kept = None;
@@ -66,7 +66,7 @@ impl KeepRequest<Request<Body>> for Grpc {
     }
 
     #[inline]
-    fn again(kept: SavedRequest<Body>, deadline: Option<Deadline>) -> Option<Request<Body>> {
+    fn take_copy(kept: SavedRequest<Body>, deadline: Option<Deadline>) -> Option<Request<Body>> {
         if !kept.at_hand() {
             return None;
         }

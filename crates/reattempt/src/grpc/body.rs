@@ -143,7 +143,7 @@ where
             // With its body the stream is cancelled.
             this.inner.set(None);
             if let Some(finish) = this.finish.take() {
-                finish.late();
+                finish.end_late();
             }
             return Poll::Ready(Some(Ok(Frame::trailers(late_trailers()))));
         }
@@ -152,7 +152,7 @@ where
                 if let Some(trailers) = frame.trailers_mut() {
                     remove_unreadable_details(trailers);
                     if let Some(finish) = this.finish.take() {
-                        finish.ended(trailers);
+                        finish.end_with_trailers(trailers);
                     }
                 }
                 Poll::Ready(Some(Ok(frame)))
@@ -160,14 +160,14 @@ where
             Some(Err(error)) => {
                 let error = error.into();
                 if let Some(finish) = this.finish.take() {
-                    finish.failed(&*error);
+                    finish.end_with_error(&*error);
                 }
                 Poll::Ready(Some(Err(explained(error))))
             }
             None => {
                 if let Some(finish) = this.finish.take() {
                     // Rule ST-3: without any status it is UNKNOWN.
-                    finish.ended(&HeaderMap::new());
+                    finish.end_with_trailers(&HeaderMap::new());
                 }
                 Poll::Ready(None)
             }

@@ -1,7 +1,6 @@
 //! The facts of a gRPC request.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use http::{Extensions, HeaderMap, HeaderName, Request};
 
@@ -11,7 +10,9 @@ use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::call::request_view::RequestView;
 use crate::error_mode::Answered;
-use crate::protocol::{NestedMarker, ReadRequest, RequestProtocol, RetrySafety};
+use crate::protocol::{
+    NestedMarker, ReadRequest, RequestProtocol, RequestTerms, RetrySafety, terms_of,
+};
 
 /// The number of the attempts before one.
 pub(super) const PREVIOUS_ATTEMPTS: HeaderName =
@@ -54,12 +55,15 @@ impl RequestProtocol for Grpc {
         request.headers().and_then(Deadline::from_headers)
     }
 
-    fn time_limit(&self) -> Option<Duration> {
-        self.timeout
-    }
-
-    fn has_own_fields(&self, request: RequestView<'_>) -> bool {
-        request.contains(&PREVIOUS_ATTEMPTS)
+    /// The deadline is the earliest of the caller's, the request's and the policy's (DL-1).
+    fn terms(&self, request: RequestView<'_>) -> RequestTerms {
+        let own = terms_of(self, request);
+        let configured = self.timeout.map(Deadline::after);
+        RequestTerms {
+            deadline: own.deadline.into_iter().chain(configured).min(),
+            strip: request.contains(&PREVIOUS_ATTEMPTS),
+            ..own
+        }
     }
 
     /// Only the caller knows the methods that may be repeated.

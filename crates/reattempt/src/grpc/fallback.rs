@@ -42,11 +42,11 @@ impl<B: Body<Data = Bytes>> Replaceable<Response<B>> for Grpc {
         response.into_parts()
     }
 
-    fn sent(head: Parts, body: B) -> Self::Replaced {
+    fn from_service(head: Parts, body: B) -> Self::Replaced {
         Response::from_parts(head, FallbackBody::of_service(body))
     }
 
-    fn made(mut head: Parts, message: Bytes) -> Self::Replaced {
+    fn from_memory(mut head: Parts, message: Bytes) -> Self::Replaced {
         head.headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/grpc"));
         let body = match head.headers.contains_key(GRPC_STATUS) {
             true => FallbackBody::default(),

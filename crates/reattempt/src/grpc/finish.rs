@@ -10,7 +10,7 @@ use crate::call::finish::Finish;
 
 impl Finish {
     /// Records that the deadline has ended the response. No server has sent a status, so the budget records nothing.
-    pub(super) fn late(self) {
+    pub(super) fn end_late(self) {
         if self.settled {
             return;
         }
@@ -19,7 +19,7 @@ impl Finish {
 
     /// Records that the response has ended with these trailers.
     #[inline]
-    pub(super) fn ended(self, trailers: &HeaderMap) {
+    pub(super) fn end_with_trailers(self, trailers: &HeaderMap) {
         if self.settled {
             return;
         }
@@ -34,7 +34,7 @@ impl Finish {
     }
 
     /// Records that the response has broken off with this error.
-    pub(super) fn failed(self, error: &(dyn Error + 'static)) {
+    pub(super) fn end_with_error(self, error: &(dyn Error + 'static)) {
         if self.settled {
             return;
         }

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use http::{HeaderMap, Response, StatusCode};
-use http_body::Body;
+use http_body::{Body, Frame};
 use reattempt_core::guard::{Guard, GuardKind, Health, Reason, Refused};
 use reattempt_core::{Classification, Rounded};
 use reattempt_grpc::{Code, code_of_head};
@@ -16,8 +16,12 @@ use crate::call::deadline::PASSED;
 use crate::call::options::CallOptions;
 use crate::error_mode::ErrorMode;
 use crate::guard::contract::GuardOutcome;
-use crate::guard::{GuardLayer, GuardedBody, JudgeBody, Judged, OwnEnd, Pass, of_classification};
+use crate::guard::{
+    GuardLayer, GuardedBody, Judged, OwnEnd, Pass, guarded_body, is_open, of_classification,
+    watch_pass,
+};
 use crate::policy::RetryPolicy;
+use crate::protocol::watched::Watch;
 use crate::protocol::{ClassifyOutcome, Protocol, SavedRequest};
 use crate::standard::{StandardGuards, StandardLayer};
 
@@ -89,7 +93,7 @@ where
             }
             OwnEnd::Refused(refused) => refused_answer(refused),
         };
-        Ok(answer.map(|body| GuardedBody::new(body, None)))
+        Ok(answer.map(|body| guarded_body(body, None)))
     }
 
     fn guarded<G: Guard>(
@@ -97,22 +101,45 @@ where
         open: bool,
         pass: Option<Pass<G, Self>>,
     ) -> Self::Guarded<G> {
-        Self::answer(response, open).map(|body| GuardedBody::new(body, pass))
+        Self::answer(response, open).map(|body| guarded_body(body, pass))
     }
 }
 
-impl JudgeBody<BoxError> for Grpc {
-    fn of_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Judged {
-        let verdict = self.classify_trailers(trailers, options);
-        let classification = verdict.with_hint(self.hint(trailers));
-        of_classification(&classification, UNAVAILABLE, Ok(|| of_head(StatusCode::OK, trailers)))
+impl<B: Body, G: Guard> Watch<GrpcBody<B>> for Option<Pass<G, Grpc>>
+where
+    B::Error: Into<BoxError>,
+{
+    type Error = BoxError;
+
+    fn error(error: BoxError) -> BoxError {
+        error
     }
 
-    fn of_broken_body(&self, error: &BoxError, options: Option<&CallOptions>) -> Judged {
-        let method = options.and_then(CallOptions::method);
-        let classification = errors::classify_error(&**error, method);
-        of_classification(&classification, UNAVAILABLE, Err::<fn() -> Health, _>(&**error))
+    fn read_frame(
+        &mut self,
+        frame: Option<Result<&Frame<B::Data>, &BoxError>>,
+        is_over: impl FnOnce() -> bool,
+    ) {
+        watch_pass(self, frame, is_over, of_trailers, of_broken_body);
     }
+
+    fn is_open(&self) -> bool {
+        is_open(self)
+    }
+}
+
+/// Returns the health of a call whose response has ended with these trailers.
+fn of_trailers(grpc: &Grpc, trailers: &HeaderMap, options: Option<&CallOptions>) -> Judged {
+    let verdict = grpc.classify_trailers(trailers, options);
+    let classification = verdict.with_hint(grpc.hint(trailers));
+    of_classification(&classification, UNAVAILABLE, Ok(|| of_head(StatusCode::OK, trailers)))
+}
+
+/// Returns the health of a call whose response body failed.
+fn of_broken_body(_: &Grpc, error: &BoxError, options: Option<&CallOptions>) -> Judged {
+    let method = options.and_then(CallOptions::method);
+    let classification = errors::classify_error(&**error, method);
+    of_classification(&classification, UNAVAILABLE, Err::<fn() -> Health, _>(&**error))
 }
 
 /// The codes of a server that does not take the work, or does not finish it in time.

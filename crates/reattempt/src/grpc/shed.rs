@@ -63,7 +63,7 @@ where
     fn shed<G: Guard>(result: Result<Self::Shed<G>, E>, gauge: &Gauge) -> Result<Self::Shed<G>, E> {
         let mut response = result?;
         let Some(refused) = response.extensions().get::<Refused>().copied() else {
-            gauge.ended();
+            gauge.record_end();
             return Ok(response);
         };
         let advice = gauge.advise(&refused);

@@ -159,8 +159,7 @@ mod wait;
 #[cfg(feature = "reqwest")]
 pub(crate) use self::reqwest::with_url;
 pub use body::GuardedBody;
-#[doc(hidden)]
-pub use body::JudgeBody;
+pub(crate) use body::{guarded_body, is_open, watch_pass};
 #[doc(hidden)]
 pub use health::Judged;
 pub(crate) use health::of_classification;

@@ -9,7 +9,7 @@ use reattempt_core::Classification;
 use reattempt_core::guard::{BodyEnd, Guard, Health, Refused};
 use tower::BoxError;
 
-use super::body::GuardedBody;
+use super::body::{GuardedBody, guarded_body};
 use super::health::{self, Judged, UNAVAILABLE_STATUSES, of_classification};
 use super::pass::Pass;
 use crate::call::options::CallOptions;
@@ -134,7 +134,7 @@ where
         _: bool,
         pass: Option<Pass<G, Self>>,
     ) -> Self::Guarded<G> {
-        response.map(|body| GuardedBody::new(body, pass))
+        response.map(|body| guarded_body(body, pass))
     }
 }
 

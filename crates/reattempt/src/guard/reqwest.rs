@@ -8,7 +8,7 @@ use reattempt_core::guard::Guard;
 use reqwest::{Body, Response, ResponseBuilderExt};
 use tower::BoxError;
 
-use super::body::GuardedBody;
+use super::body::guarded_body;
 use super::health::{self, Judged, UNAVAILABLE_STATUSES, of_classification};
 use super::pass::Pass;
 use super::protocol::{GuardOutcome, OwnEnd, boxed};
@@ -48,7 +48,7 @@ impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
     ) -> Self::Guarded<G> {
         let Some(pass) = pass else { return response };
         let (head, body) = with_url(response).into_parts();
-        let body = Body::wrap(GuardedBody::new(body, Some(pass)));
+        let body = Body::wrap(guarded_body(body, Some(pass)));
         http::Response::from_parts(head, body).into()
     }
 }

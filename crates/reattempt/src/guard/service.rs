@@ -19,7 +19,7 @@ use crate::call::observe::Event;
 use crate::call::request_terms::Impatient;
 use crate::error_mode::{BoxedError, ErrorMode};
 use crate::protocol::witness::Testimony;
-use crate::protocol::{Http, ReadRequest};
+use crate::protocol::{Http, ReadRequest, attempt_terms};
 use crate::send::{Sending, send};
 
 /// A client whose attempts a guard admits or refuses, made by [`GuardLayer`](super::GuardLayer).
@@ -83,7 +83,7 @@ where
     fn call(&mut self, request: Req) -> Self::Future {
         let shared = &self.shared;
         let view = K::view(&request);
-        let (deadline, options) = shared.protocol.attempt_terms(view);
+        let (deadline, options) = attempt_terms(&shared.protocol, view);
         let destination = shared.protocol.destination_of(view);
         let mut arrival = Arrival::new(&destination, now());
         arrival.latest = deadline.map(|deadline| clock::since_epoch(deadline.instant()));

@@ -1,7 +1,6 @@
 //! The facts of a request, each answered once, from a view of its head.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use http::header::UPGRADE;
 use http::{Extensions, Method, Request};
@@ -58,17 +57,10 @@ pub trait RequestProtocol: Protocol {
         carried
     }
 
-    /// Returns the most time for a call.
+    /// Returns the terms of a new call.
     #[doc(hidden)]
-    fn time_limit(&self) -> Option<Duration> {
-        None
-    }
-
-    /// Returns `true` if a new request has fields that its protocol sets itself.
-    #[doc(hidden)]
-    fn has_own_fields(&self, request: RequestView<'_>) -> bool {
-        let _ = request;
-        false
+    fn terms(&self, request: RequestView<'_>) -> RequestTerms {
+        terms_of(self, request)
     }
 
     /// Returns `true` if a new request that is kept is to be given an idempotency key.
@@ -78,7 +70,7 @@ pub trait RequestProtocol: Protocol {
         false
     }
 
-    /// Returns whether a saved request may be retried, and repeated. Called after the first failure.
+    /// Returns whether a request may be retried, and repeated.
     #[doc(hidden)]
     fn retry_safety(&self, request: RequestView<'_>) -> RetrySafety;
 
@@ -86,13 +78,6 @@ pub trait RequestProtocol: Protocol {
     #[doc(hidden)]
     fn may_hedge(&self, request: RequestView<'_>, idempotent: bool) -> bool {
         let _ = (request, idempotent);
-        false
-    }
-
-    /// Returns `true` if two servers may process the request. A key is no permission: a server recognises only its own.
-    #[doc(hidden)]
-    fn is_idempotent(&self, request: RequestView<'_>) -> bool {
-        let _ = request;
         false
     }
 
@@ -115,40 +100,40 @@ pub trait RequestProtocol: Protocol {
         let _ = request;
         "".into()
     }
+}
 
-    /// Returns the terms of a new call.
-    #[doc(hidden)]
-    fn terms(&self, request: RequestView<'_>) -> RequestTerms {
-        let carried = request.extension().copied();
-        let existing_deadline = self.existing_deadline(request, carried);
-        let configured = self.time_limit().map(Deadline::after);
-        RequestTerms {
-            options: request.extension().cloned(),
-            of_rule: self.options_by_rule(request),
-            deadline: [carried, existing_deadline, configured].into_iter().flatten().min(),
-            existing_deadline,
-            outer: request.extension().cloned(),
-            strip: self.has_own_fields(request),
-        }
+/// Returns the terms that a request has itself.
+pub(crate) fn terms_of<K: RequestProtocol + ?Sized>(
+    protocol: &K,
+    request: RequestView<'_>,
+) -> RequestTerms {
+    let carried = request.extension().copied();
+    let existing_deadline = protocol.existing_deadline(request, carried);
+    RequestTerms {
+        options: request.extension().cloned(),
+        of_rule: protocol.options_by_rule(request),
+        deadline: carried.into_iter().chain(existing_deadline).min(),
+        existing_deadline,
+        outer: request.extension().cloned(),
+        strip: false,
     }
+}
 
-    /// Returns the deadline and the options of an attempt, for layers that send no further one. The options are boxed,
-    /// because few calls have any and each future moves them.
-    #[doc(hidden)]
-    #[inline]
-    fn attempt_terms(
-        &self,
-        request: RequestView<'_>,
-    ) -> (Option<Deadline>, Option<Box<CallOptions>>) {
-        match self.is_plain() && self.has_no_terms(request) {
-            true => (None, None),
-            false => attempt_terms(self, request),
-        }
+/// Returns the deadline and the options of an attempt, for layers that send no further one. The options are boxed,
+/// because few calls have any and each future moves them.
+#[inline]
+pub(crate) fn attempt_terms<K: RequestProtocol>(
+    protocol: &K,
+    request: RequestView<'_>,
+) -> (Option<Deadline>, Option<Box<CallOptions>>) {
+    match protocol.is_plain() && protocol.has_no_terms(request) {
+        true => (None, None),
+        false => attempt_terms_of(protocol, request),
     }
 }
 
 #[inline(never)]
-fn attempt_terms<K: RequestProtocol + ?Sized>(
+fn attempt_terms_of<K: RequestProtocol>(
     protocol: &K,
     request: RequestView<'_>,
 ) -> (Option<Deadline>, Option<Box<CallOptions>>) {
@@ -259,10 +244,6 @@ impl RequestProtocol for Http {
         request.has_method(allowed) && !request.contains(&UPGRADE)
     }
 
-    fn is_idempotent(&self, request: RequestView<'_>) -> bool {
-        request.has_method(Method::is_idempotent)
-    }
-
     /// A connection that failed may be one to the target of a redirect, after the first server has done the work.
     fn errors_prove(&self) -> bool {
         self.redirects == Some(false)
@@ -364,7 +345,7 @@ mod tests {
                     let RetrySafety { may_retry, repeatable, keyed } = http.retry_safety(view);
                     let hedged = (http.may_hedge(view, false), http.may_hedge(view, true));
                     let destination = http.destination_of(view).into_owned();
-                    (may_retry, repeatable, keyed, hedged, http.is_idempotent(view), destination)
+                    (may_retry, repeatable, keyed, hedged, destination)
                 };
                 assert_eq!(facts(new), facts(saved), "{method} {uri} {headers:?}");
             }

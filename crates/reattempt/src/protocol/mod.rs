@@ -46,6 +46,7 @@ pub(crate) mod proof;
 mod protocol_setters;
 mod setters;
 pub(crate) mod settings;
+pub(crate) mod watched;
 pub(crate) mod witness;
 
 #[cfg(feature = "reqwest")]
@@ -62,6 +63,7 @@ pub use cloned::{CloneRequest, SavedClone};
 pub(crate) use drain_body::DrainBody;
 pub(crate) use errors::{is_refused_here, not_sent, refusal_in, verdict_of_error};
 pub use facts::{ReadRequest, RequestProtocol};
+pub(crate) use facts::{attempt_terms, terms_of};
 pub use message::SavedRequest;
 #[doc(hidden)]
 pub use origin::Origin;

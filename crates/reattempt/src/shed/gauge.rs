@@ -16,11 +16,11 @@ impl Gauge {
         Self(ServerLoad::new(now()))
     }
 
-    pub(super) fn arrived(&self, retry: bool) {
+    pub(super) fn record_arrival(&self, retry: bool) {
         self.0.arrived(retry, now());
     }
 
-    pub(crate) fn ended(&self) {
+    pub(crate) fn record_end(&self) {
         self.0.ended(now());
     }
 

@@ -62,7 +62,7 @@ where
     ) -> Result<Self::Shed<G>, Infallible> {
         let error = match result {
             Ok(response) => {
-                gauge.ended();
+                gauge.record_end();
                 return Ok(response.map(FallbackBody::of_service));
             }
             Err(error) => error,

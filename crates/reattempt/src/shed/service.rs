@@ -40,7 +40,7 @@ where
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        self.gauge.arrived(K::is_retry(request.headers()));
+        self.gauge.record_arrival(K::is_retry(request.headers()));
         ResponseFuture { call: self.guarded.call(request), gauge: Arc::clone(&self.gauge) }
     }
 }

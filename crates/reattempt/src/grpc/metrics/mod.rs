@@ -6,9 +6,9 @@
 
 mod body;
 mod call;
-mod counted;
 mod instruments;
 mod messages;
+mod sent;
 mod service;
 mod span;
 
@@ -22,7 +22,7 @@ use tower_layer::Stack;
 use crate::error_mode::{BoxedError, OwnError};
 use instruments::Instruments;
 
-pub use body::MeasuredBody;
+pub use body::{MeasuredBody, MeasuredEnd};
 pub(crate) use call::mark;
 pub use instruments::RetryMetric;
 pub use service::{GrpcMetricsLayer, Measured, ResponseFuture};

@@ -12,10 +12,11 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::span::Span;
-use super::{GrpcMetrics, MeasuredBody};
+use super::{GrpcMetrics, MeasuredBody, MeasuredEnd};
 use crate::accessors::inner_accessors;
 use crate::error_mode::{ErrorMode, OwnError};
 use crate::grpc::errors::code_of_error;
+use crate::protocol::watched::Watched;
 
 /// A layer that measures calls, or attempts. [`GrpcMetrics::around`] makes one of each.
 pub struct GrpcMetricsLayer<M = OwnError> {
@@ -116,9 +117,12 @@ where
         if let Some(code) = code
             && let Some(span) = span.take()
         {
-            span.end(code);
+            span.end_with(code);
         }
-        Poll::Ready(result.map(|response| response.map(|body| MeasuredBody::new(body, span))))
+        Poll::Ready(
+            result
+                .map(|response| response.map(|inner| Watched { inner, watch: MeasuredEnd(span) })),
+        )
     }
 }
 

@@ -12,12 +12,13 @@ use tokio::time::Instant;
 use tonic::body::Body;
 
 use super::call::Call;
-use super::counted::Counted;
 use super::instruments::Instruments;
 use super::messages::Messages;
+use super::sent::Sent;
 use crate::call::clock;
 use crate::call::deadline::Deadline;
 use crate::protocol::AttemptKind;
+use crate::protocol::watched::Watched;
 
 /// A call or an attempt that has begun.
 pub(super) struct Span {
@@ -56,7 +57,8 @@ impl Span {
         let own = extensions.get::<Deadline>().copied();
         let deadline = own.into_iter().chain(call.deadline).min();
         let sent = Arc::<AtomicU64>::default();
-        let attempt = attempt.map(|body| Body::new(Counted::new(body, Arc::clone(&sent))));
+        let attempt = attempt
+            .map(|body| Body::new(Watched { inner: body, watch: Sent::new(Arc::clone(&sent)) }));
         let of = Of::Attempt { sent, received: Messages::default() };
         (Self { call, started, deadline, of, code: None }, attempt)
     }
@@ -69,7 +71,7 @@ impl Span {
     }
 
     /// Records the code at the end.
-    pub(super) fn end(mut self, code: Code) {
+    pub(super) fn end_with(mut self, code: Code) {
         self.code = Some(code);
     }
 }
