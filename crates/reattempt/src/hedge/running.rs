@@ -33,6 +33,8 @@ pub(super) struct Running<S, A, F, R> {
     pub(super) failure: Option<Failure>,
     /// The hedge that was sent last, with the time since the attempt before, until the observer is notified of it.
     pub(super) unannounced: Option<(u32, Duration)>,
+    /// The attempt that a timer below, or the server, has ended at the call's deadline.
+    pub(super) overdue: Option<u32>,
     /// The attempts whose replacements are not sent yet.
     pub(super) replacing: Vec<Replacing<S, R>>,
     /// The kinds of attempt that were replaced.
@@ -77,6 +79,7 @@ impl<S, A, F, R> Running<S, A, F, R> {
             alone: false,
             failure: None,
             unannounced: None,
+            overdue: None,
             replacing: Vec::new(),
             resent: Resent::default(),
             replaced: Vec::new(),
@@ -94,12 +97,15 @@ impl<S, A, F, R> Running<S, A, F, R> {
         self.log.record(ended, (number, replacement), outcome);
     }
 
-    /// Records that the attempts in flight are cancelled, the first among them if it is.
+    /// Records that the attempts in flight are cancelled, the first among them if it is. An overdue attempt is one of
+    /// them: the report is the same, whichever timer is first (TN-4).
     pub(super) fn log_cancelled(&mut self, first: bool, ended: Duration) {
         let hedges = self.hedges.iter().map(|hedged| hedged.number);
-        for number in first.then_some(1).into_iter().chain(hedges) {
-            let replacement = self.replaced.contains(&number);
-            self.log.record(ended, (number, replacement), AttemptOutcome::Cancelled);
+        let others = first.then_some(1).into_iter().chain(self.overdue);
+        let mut numbers: Vec<_> = others.chain(hedges).collect();
+        numbers.sort_unstable();
+        for number in numbers {
+            self.log_end(number, ended, AttemptOutcome::Cancelled);
         }
     }
 

@@ -50,6 +50,7 @@ where
         {
             let since = self.started.unwrap_or_else(Instant::now);
             if let Some(over) = self.interrupted(interrupt, since) {
+                self.running().overdue = Some(number);
                 return ControlFlow::Break(over);
             }
         }
