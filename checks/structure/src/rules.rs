@@ -136,6 +136,7 @@ pub(crate) const LAYERS: &[&[&str]] = &[
     &["protocol", "reqwest_ext"],
     &["policy"],
     &["retry", "hedge", "guard", "operation"],
+    &["endpoints"],
     &[
         "body", "budget", "classify", "error", "guide", "observe", "order", "profile", "report",
         "schedule", "fallback", "shed", "standard",

@@ -81,6 +81,7 @@
 //! | retries, guards and time limits in one layer | [`standard`] |
 //! | circuit breakers, rate limits and other limits for every attempt | [`guard`] |
 //! | load shedding in front of a server | [`shed`] |
+//! | several servers that take each other's requests | [`endpoints`] |
 //! | slow calls sent once more | [`hedge`] |
 //! | a response in place of a call that has failed for good | [`fallback`] |
 //! | all calls slowed to the rate that a server accepts | [`guard::Pace`] |
@@ -128,6 +129,8 @@ mod shared;
 pub mod body;
 pub mod budget;
 pub mod classify;
+#[cfg(feature = "http")]
+pub mod endpoints;
 pub mod error;
 #[cfg(feature = "http")]
 pub mod fallback;

@@ -15,11 +15,12 @@
 //! | 7 | **the retry layer** | |
 //! | 8 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), beside the retry layer or in its place | a retry follows only after all hedged attempts have failed, and a backoff does not count as a slow call |
 //! | 9 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they decide about every attempt. A refusal ends the call, unless the guard knows a wait of at most 5 s (a breaker 1 s) and the call has time for it. A hedge does not wait; if it is refused, the attempts in flight continue. Outside the retry layer, guards would decide about calls |
-//! | 10 | `Buffer` | its clones share one worker; its error is a `BoxError` ([below](#clients-with-a-boxed-error)) |
-//! | 11 | a limit on the attempts that reach the server (`RateLimit`, `ConcurrencyLimit`) | it counts retries too |
-//! | 12 | authentication, signatures, a trace of each attempt | renewed for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
-//! | 13 | a timeout for each attempt | inside guards, so that a breaker counts the timeout. tower's `Timeout` outside them looks like a caller that hangs up, and the breaker never opens. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
-//! | 14 | load balancing, reconnecting | every attempt gets a fresh pick |
+//! | 10 | several servers ([`EndpointsLayer`](crate::endpoints::EndpointsLayer), [`Balanced`](crate::endpoints::Balanced)) | each attempt gets a pick, and a retry or a hedge another endpoint than those that its call has tried. A guard outside has one state for the service, a guard inside one for each endpoint. A `Buffer` outside would hide what a call has tried |
+//! | 11 | `Buffer` | its clones share one worker; its error is a `BoxError` ([below](#clients-with-a-boxed-error)) |
+//! | 12 | a limit on the attempts that reach the server (`RateLimit`, `ConcurrencyLimit`) | it counts retries too |
+//! | 13 | authentication, signatures, a trace of each attempt | renewed for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
+//! | 14 | a timeout for each attempt | inside guards, so that a breaker counts the timeout. tower's `Timeout` outside them looks like a caller that hangs up, and the breaker never opens. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
+//! | 15 | other load balancing, reconnecting | every attempt gets a fresh pick |
 //! | innermost | the client | |
 //!
 //! A concurrency limit outside the retry layer holds its permit while a call waits for its retry. Inside, the permit is

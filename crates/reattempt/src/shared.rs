@@ -2,7 +2,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use reattempt_control::Trail;
 use tower_service::Service;
+
+use crate::call::frame::{Frame, Sending, Tried};
 
 /// The part of a client that its clones and the calls under way share.
 pub(crate) struct Shared<S, P> {
@@ -38,9 +41,22 @@ impl<S: Clone, P> Shared<S, P> {
     }
 }
 
-/// Sends an attempt by a service that is ready. Every attempt of a retried or hedged call is sent here.
+/// Sends the first attempt of a call by a service that is ready. Returns the frame of the attempt too.
 // Moving a request costs more than all else on the way of a call that succeeds at once.
 #[inline(always)]
-pub(crate) fn send_attempt<S: Service<A>, A>(service: &mut S, attempt: A) -> S::Future {
-    service.call(attempt)
+pub(crate) fn send_first<S: Service<A>, A>(service: &mut S, attempt: A) -> (S::Future, Frame) {
+    let frame = Sending::first();
+    let sent = service.call(attempt);
+    (sent, frame.close())
+}
+
+/// Sends a later attempt to an endpoint that the call has not tried, if there is one. Returns the endpoint too.
+pub(crate) fn send_next<S: Service<A>, A>(
+    service: &mut S,
+    attempt: A,
+    trail: Trail,
+) -> (S::Future, Tried) {
+    let frame = Sending::next(trail);
+    let sent = service.call(attempt);
+    (sent, frame.close())
 }

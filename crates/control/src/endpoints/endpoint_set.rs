@@ -195,16 +195,28 @@ impl<T> EndpointSet<T> {
         mut make: impl FnMut(&str) -> T,
         now: Duration,
     ) -> Option<Box<[EndpointEvent]>> {
+        self.replace(endpoints, |_| false, |name| Some(make(name)), now)
+    }
+
+    /// Does as [`update`](Self::update), with a new endpoint in place of each known one for which `is_new` returns
+    /// `true`. A name for which `make` has no service is left out.
+    pub fn replace<N: Into<Arc<str>>>(
+        &self,
+        endpoints: impl IntoIterator<Item = (usize, N)>,
+        is_new: impl Fn(&str) -> bool,
+        mut make: impl FnMut(&str) -> Option<T>,
+        now: Duration,
+    ) -> Option<Box<[EndpointEvent]>> {
         let wanted = self.chosen(endpoints.into_iter().map(|(tier, name)| (tier, name.into())));
         let updating = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
         let known: HashSet<_> = self.lock().places.iter().map(|place| name_of(place)).collect();
         let at = millis(now);
         let mut new: HashMap<_, _> = wanted
             .iter()
-            .filter(|(_, name)| !known.contains(name))
-            .map(|(tier, name)| {
-                let endpoint = Endpoint::new(Arc::clone(name), make(name));
-                (Arc::clone(name), Place::new(*tier, Member::new(endpoint)))
+            .filter(|(_, name)| !known.contains(name) || is_new(name))
+            .filter_map(|(tier, name)| {
+                let endpoint = Endpoint::new(Arc::clone(name), make(name)?);
+                Some((Arc::clone(name), Place::new(*tier, Member::new(endpoint))))
             })
             .collect();
         let mut gone = Vec::new();
@@ -212,7 +224,7 @@ impl<T> EndpointSet<T> {
             let mut old = HashMap::new();
             old.extend(ejections.places.drain(..).map(|place| (name_of(&place), place)));
             ejections.places.extend(wanted.iter().filter_map(|(tier, name)| {
-                let mut place = old.remove(name).or_else(|| new.remove(name))?;
+                let mut place = new.remove(name).or_else(|| old.remove(name))?;
                 place.tier = *tier;
                 Some(place)
             }));

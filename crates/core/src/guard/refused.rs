@@ -42,6 +42,8 @@ impl GuardKind {
     pub const SEND_RATE: Self = Self::named(&"send rate");
     /// An interval between calls that adapts to the server.
     pub const PACE: Self = Self::named(&"pace");
+    /// A set of endpoints.
+    pub const ENDPOINTS: Self = Self::named(&"set of endpoints");
     /// A guard without a name of its own.
     pub const UNNAMED: Self = Self::named(&"guard");
 
@@ -77,12 +79,14 @@ pub enum Reason {
     TooLarge,
     /// The server refuses so many calls that the throttle drops a part of them.
     Shed,
+    /// There is no endpoint to send to.
+    Empty,
 }
 
 /// The low bits of a refusal that are its reason.
 const REASON_BITS: u32 = 8;
 
-const REASONS: [Reason; 8] = [
+const REASONS: [Reason; 9] = [
     Reason::Open,
     Reason::TooManyRequests,
     Reason::Isolated,
@@ -91,6 +95,7 @@ const REASONS: [Reason; 8] = [
     Reason::WaitTooLong,
     Reason::TooLarge,
     Reason::Shed,
+    Reason::Empty,
 ];
 
 impl Refused {
@@ -169,6 +174,7 @@ impl fmt::Display for Reason {
             Self::WaitTooLong => "makes the call wait too long",
             Self::TooLarge => "never grants as much at once",
             Self::Shed => "sheds part of the calls",
+            Self::Empty => "is empty",
         })
     }
 }

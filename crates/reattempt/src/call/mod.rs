@@ -9,6 +9,8 @@ pub(crate) mod deadline;
 pub(crate) mod errors;
 #[cfg(feature = "http")]
 pub(crate) mod finish;
+#[cfg(feature = "http")]
+pub(crate) mod frame;
 pub(crate) mod hook;
 pub(crate) mod log;
 pub(crate) mod method;

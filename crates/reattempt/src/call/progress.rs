@@ -49,6 +49,8 @@ pub(crate) struct FailedAttempt {
     pub(crate) undone: Option<Undone>,
     pub(crate) source_failed: bool,
     pub(crate) at_hand: bool,
+    /// `true` if no server has answered, and another endpoint is left.
+    pub(crate) elsewhere: bool,
     pub(crate) sent_at: SentAt,
     pub(crate) error: Option<Box<str>>,
 }
@@ -129,6 +131,7 @@ impl<D: Delays> Progress<D> {
             undone: attempt.undone,
             source_failed: attempt.source_failed,
             replayable: attempt.at_hand,
+            elsewhere: attempt.elsewhere,
             sent_at: attempt.sent_at,
             can_wait: if context.blocking { || true } else { clock::has_timer },
             elapsed,

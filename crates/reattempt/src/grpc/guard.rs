@@ -158,7 +158,8 @@ fn refused_answer<B>(refused: Refused) -> Response<GrpcBody<B>> {
             | GuardKind::PACE
     );
     // A refusal because of the server's state is UNAVAILABLE.
-    let (code, mark) = if is_own_limit || refused.reason() == Reason::WaitTooLong {
+    let waits = refused.guard() != GuardKind::ENDPOINTS && refused.reason() == Reason::WaitTooLong;
+    let (code, mark) = if is_own_limit || waits {
         (Code::ResourceExhausted, Unanswered::TURNED_AWAY)
     } else {
         (Code::Unavailable, Unanswered::REFUSED)

@@ -19,6 +19,7 @@ mod body;
 #[cfg(feature = "tonic")]
 mod channel;
 mod deadline;
+mod endpoints;
 mod errors;
 mod facts;
 mod fallback;

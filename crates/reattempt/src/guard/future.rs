@@ -19,6 +19,7 @@ use super::protocol::{GuardOutcome, OwnEnd};
 use super::shared::now;
 use crate::call::clock;
 use crate::call::cut_off::cut_off;
+use crate::call::frame::{self, Deferred};
 use crate::call::observe::Event;
 use crate::error_mode::ErrorMode;
 use crate::protocol::witness::Testimony;
@@ -74,6 +75,7 @@ pub(super) struct Waiting<S, Req, G: Guard, K> {
     service: S,
     request: Req,
     testimony: Option<Testimony>,
+    frame: Option<Deferred>,
     sleep: Option<Pin<Box<Sleep>>>,
     wait: Wait,
 }
@@ -97,8 +99,8 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
         request: Req,
         testimony: Option<Testimony>,
     ) -> Self {
-        let (sleep, wait) = (None, Wait::Guard);
-        Self { pass, destination, began, latest, service, request, testimony, sleep, wait }
+        let (frame, sleep, wait) = (frame::defer(), None, Wait::Guard);
+        Self { pass, destination, began, latest, service, request, testimony, frame, sleep, wait }
     }
 
     /// Ready when the guard has decided.
@@ -203,7 +205,7 @@ where
 
     /// Creates the future of a call that is not sent.
     #[cold]
-    pub(super) fn not_sent(reason: OwnEnd) -> Self {
+    pub(crate) fn not_sent(reason: OwnEnd) -> Self {
         Self::of(State::OwnEnd { reason })
     }
 
@@ -215,8 +217,13 @@ where
 
     /// Creates the future of a call that was admitted at once.
     #[inline]
-    pub(super) fn sent(pass: Pass<G, K>, attempt: F) -> Self {
+    pub(crate) fn sent(pass: Pass<G, K>, attempt: F) -> Self {
         Self::of(State::Sent { pass: Some(pass), attempt, timer: None })
+    }
+
+    /// Creates the future of a call that no guard decides about.
+    pub(crate) fn passing(attempt: F) -> Self {
+        Self::of(State::Sent { pass: None, attempt, timer: None })
     }
 }
 
@@ -242,11 +249,12 @@ where
                     let Some(waiting) = place else { return Poll::Pending };
                     let ready = ready!(waiting.poll_ready(cx));
                     let Some(waiting) = place.take() else { return Poll::Pending };
-                    let Waiting { pass, destination, mut service, request, testimony, .. } =
-                        *waiting;
+                    let Waiting {
+                        pass, destination, mut service, request, testimony, frame, ..
+                    } = *waiting;
                     match ready {
                         Ok(()) => {
-                            let attempt = service.call(request);
+                            let attempt = frame::late(frame.as_ref(), || service.call(request));
                             this.state.set(State::Sent { pass: Some(pass), attempt, timer: None });
                         }
                         Err(Failed::Service(error)) => {

@@ -175,5 +175,6 @@ pub use reattempt_control::{
 };
 pub use reattempt_core::guard::{Reason, Refused};
 pub use service::Guarded;
+pub(crate) use shared::Shared;
 
 pub use crate::send::Sending;

@@ -41,7 +41,7 @@ enum Phase {
 
 impl<G: Guard, K> Pass<G, K> {
     #[inline]
-    pub(super) fn new(
+    pub(crate) fn new(
         shared: Arc<Shared<G, K>>,
         ticket: G::Ticket,
         arrival: &Arrival<'_>,

@@ -23,19 +23,23 @@ pub fn now() -> Duration {
 }
 
 /// The part of a guarded client that its clones and the calls under way share.
-pub(super) struct Shared<G, K> {
-    pub(super) guard: Arc<G>,
-    pub(super) protocol: K,
+pub(crate) struct Shared<G, K> {
+    pub(crate) guard: Arc<G>,
+    pub(crate) protocol: K,
     pub(super) observer: Option<Arc<dyn Observer>>,
-    pub(super) attempt_timeout: Option<Duration>,
+    pub(crate) attempt_timeout: Option<Duration>,
     /// `true` if the layer stands before a server. The deadlines are those of its callers then.
     pub(super) serves: bool,
 }
 
 impl<G, K> Shared<G, K> {
     pub(super) fn new(protocol: K, guard: G) -> Self {
+        Self::of(protocol, Arc::new(guard))
+    }
+
+    pub(crate) fn of(protocol: K, guard: Arc<G>) -> Self {
         let (observer, attempt_timeout) = (None, None);
-        Self { guard: Arc::new(guard), protocol, observer, attempt_timeout, serves: false }
+        Self { guard, protocol, observer, attempt_timeout, serves: false }
     }
 
     pub(super) fn notify(&self, destination: &str, event: &Event<'_>) {

@@ -13,6 +13,7 @@
 //! | [`boxed`] | clients that are boxed, take one body type, or fail with a `BoxError` | tower 0.5 |
 //! | [`generic`] | functions over any client | tower 0.5 |
 //! | [`own_client`] | a client of your own type: a service, or a struct with methods | tower 0.5 |
+//! | [`servers`] | several servers behind one client | tower 0.5, tonic 0.14 |
 //! | [`logs`] | reports, observers, counters and instruments | tracing 0.1, opentelemetry 0.33 |
 //! | [`testing`] | tests of retries and guards under a paused clock; settings that turn retries off | tokio 1 |
 
@@ -41,6 +42,9 @@ pub mod reqwest {}
 #[cfg(feature = "reqwest")]
 #[doc = include_str!("reqwest_middleware.md")]
 pub mod reqwest_middleware {}
+
+#[doc = include_str!("servers.md")]
+pub mod servers {}
 
 #[doc = include_str!("testing.md")]
 pub mod testing {}

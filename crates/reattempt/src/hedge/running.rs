@@ -4,9 +4,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use reattempt_control::Trail;
 use reattempt_core::{Failure, HedgePermits, Permit, Resent};
 use reattempt_replay::ReplayWatch;
 
+use crate::call::frame::Tried;
 use crate::call::log::CallLog;
 use crate::call::report::AttemptOutcome;
 use crate::call::timed_out::RefusedResponse;
@@ -16,6 +18,8 @@ pub(super) struct Running<S, A, F, R> {
     /// The attempts that have ended, and the key of the budget.
     pub(super) log: CallLog,
     hedges: Vec<Hedged<F>>,
+    /// The endpoints of all attempts after the first.
+    tried: Vec<Tried>,
     /// The permits of the hedges.
     pub(super) permits: HedgePermits,
     /// The watches of the attempts that may be cut off from the request's body, by their numbers.
@@ -71,6 +75,7 @@ impl<S, A, F, R> Running<S, A, F, R> {
         Self {
             log: CallLog::new(destination),
             hedges: Vec::new(),
+            tried: Vec::new(),
             permits: HedgePermits::default(),
             watches: Vec::new(),
             readying: None,
@@ -86,8 +91,18 @@ impl<S, A, F, R> Running<S, A, F, R> {
         }
     }
 
+    /// Returns the endpoints that the call has tried, with those of the attempts in flight.
+    pub(super) fn trail(&self, first: &Tried) -> Trail {
+        let mut trail = Trail::new();
+        for tried in [first].into_iter().chain(&self.tried) {
+            tried.follow(&mut trail);
+        }
+        trail
+    }
+
     /// Adds an attempt that has been sent.
-    pub(super) fn push(&mut self, number: u32, attempt: F) {
+    pub(super) fn push(&mut self, number: u32, (attempt, tried): (F, Tried)) {
+        self.tried.extend(tried.known());
         self.hedges.push(Hedged { number, attempt: Box::pin(attempt) });
     }
 

@@ -18,7 +18,7 @@ use crate::call::report::Report;
 use crate::call::timed_out::TimeLimit;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Origin, Protocol, Replay};
-use crate::shared::{Shared, send_attempt};
+use crate::shared::{Shared, send_first};
 
 /// A client whose calls are hedged, made by [`HedgeLayer`](crate::hedge::HedgeLayer).
 ///
@@ -118,7 +118,7 @@ where
         !opening.keeps() && settings.protocol.credits_every_call() && !settings.budget.is_full();
     if !earns && !counts && opening.is_noop(M::INTERRUPTS || M::ANSWERS) {
         let attempt = settings.protocol.pass(request, opening.added());
-        return ResponseFuture::passing(send_attempt(inner, attempt));
+        return ResponseFuture::passing(inner.call(attempt));
     }
     if let Some(late) = too_late::<S, Req, K, M>(&settings.protocol, &opening) {
         // The readiness that was reserved for it is released.
@@ -147,7 +147,9 @@ where
     if counts {
         call.count();
     }
-    ResponseFuture::new(call, send_attempt(inner, attempt))
+    let (attempt, first) = send_first(inner, attempt);
+    call.on_first(first);
+    ResponseFuture::new(call, attempt)
 }
 
 /// Returns the end of a call that is not sent because its deadline has passed (DL-3). Returns `None` if there is time

@@ -143,6 +143,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
                     undone: None,
                     source_failed: false,
                     at_hand: true,
+                    elsewhere: false,
                     sent_at,
                     error: None,
                 };

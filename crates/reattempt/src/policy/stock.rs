@@ -247,6 +247,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                     undone: None,
                     source_failed: result.is_err() && request.body().source_failed(),
                     at_hand: at_hand(request.body()),
+                    elsewhere: false,
                     sent_at: call.sent_at,
                     error: result.as_ref().err().map(|error| chain(error)),
                 };

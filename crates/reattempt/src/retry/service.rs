@@ -13,12 +13,13 @@ use super::call::{Call, CallStart, Retrying};
 use crate::accessors::inner_accessors;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
+use crate::call::frame::Frame;
 use crate::call::options::CallOptions;
 use crate::call::settings::Settings;
 use crate::error_mode::ErrorMode;
 use crate::policy::RetryPolicy;
 use crate::protocol::{Added, ClassifyOutcome, Origin, Protocol, Replay};
-use crate::shared::{Shared, send_attempt};
+use crate::shared::{Shared, send_first};
 
 /// A client whose calls are retried, made by [`RetryLayer`](crate::RetryLayer).
 ///
@@ -84,15 +85,14 @@ where
         let protocol = &settings.protocol;
         match Plan::of::<K, Req, D, B, M, S::Error>(settings, self.options.as_ref(), &request) {
             Plan::Pass => {
-                let attempt =
-                    send_attempt(&mut self.inner, protocol.pass(request, Added::default()));
+                let attempt = self.inner.call(protocol.pass(request, Added::default()));
                 ResponseFuture::new(Some(attempt), None)
             }
             Plan::Plain => {
                 let mut kept = None;
                 let attempt = protocol.keep(request, Added::default(), &mut kept);
                 let sent_at = settings.schedule.on_send();
-                let attempt = Some(send_attempt(&mut self.inner, attempt));
+                let (attempt, first) = send_first(&mut self.inner, attempt);
                 let shared = Arc::clone(&self.shared);
                 let call = Call {
                     shared,
@@ -102,10 +102,11 @@ where
                     context: CallContext::default(),
                     number: 1,
                     sent_at,
+                    first,
                     marker: None,
-                    retrying: None,
+                    retrying: Retrying::of_late(first),
                 };
-                ResponseFuture::new(attempt, Some(call))
+                ResponseFuture::new(Some(attempt), Some(call))
             }
             Plan::Full => self.call_in_full(None, request),
         }
@@ -198,7 +199,7 @@ where
         let mut start = CallStart::new(settings, self.options.as_ref(), deadline, &request);
         let cut_short = M::INTERRUPTS || (M::ANSWERS && start.context.deadline.is_some());
         if !cut_short && !start.keeps && start.is_noop(settings) {
-            let attempt = send_attempt(&mut self.inner, protocol.pass(request, start.added()));
+            let attempt = self.inner.call(protocol.pass(request, start.added()));
             return ResponseFuture::new(Some(attempt), None);
         }
         let (mut kept, mut target) = (None, None);
@@ -212,7 +213,7 @@ where
             protocol.pass(request, start.added())
         };
         let shared = Arc::clone(&self.shared);
-        let (sent_at, attempt, retrying) = if late || settings.hook.is_some() {
+        let (sent_at, (attempt, first), retrying) = if late || settings.hook.is_some() {
             // What the readied instance has reserved is released: a hook may need it, and a call that is too
             // late is not sent (DL-3).
             self.inner = self.inner.clone();
@@ -220,13 +221,17 @@ where
                 start.context.started = Some(Instant::now());
             }
             let retrying = Retrying::of_first(protocol.split(attempt), start.context.deadline);
-            (SentAt::default(), None, Some(retrying))
+            (SentAt::default(), (None, Frame::None), Some(retrying))
         } else {
             let sent_at = start.context.on_send(&settings.schedule);
-            let attempt = send_attempt(&mut self.inner, attempt);
+            let (attempt, first) = send_first(&mut self.inner, attempt);
             let clones = settings.clone_per_call && start.keeps;
-            let retrying = clones.then(|| Retrying::sent_by(self.inner.clone()));
-            (sent_at, Some(attempt), retrying)
+            let mut retrying = Retrying::of_late(first);
+            if clones {
+                let retrying = retrying.get_or_insert_with(Retrying::new).as_mut();
+                retrying.sent_by(self.inner.clone());
+            }
+            (sent_at, (Some(attempt), first), retrying)
         };
         let mut call = Call {
             shared,
@@ -236,6 +241,7 @@ where
             context: start.context,
             number: 1,
             sent_at,
+            first,
             marker: start.marker,
             retrying,
         };

@@ -17,7 +17,7 @@ use reattempt::{RetryLayer, RetryPolicy};
 use tower::{Layer, Service};
 
 /// Answers at once, and allocates nothing.
-struct Server;
+pub(super) struct Server;
 
 impl Clone for Server {
     fn clone(&self) -> Self {
@@ -27,7 +27,7 @@ impl Clone for Server {
 }
 
 thread_local! {
-    static MAY_CLONE: Cell<bool> = const { Cell::new(false) };
+    pub(super) static MAY_CLONE: Cell<bool> = const { Cell::new(false) };
 }
 
 impl<B> Service<Request<B>> for Server {
@@ -50,7 +50,9 @@ fn allocations(guard: impl Guard) -> usize {
 }
 
 /// Returns the allocations of a call to a destination that the client has called before.
-fn allocations_of_call<C: Service<Request<Full<Bytes>>, Error: Debug>>(mut client: C) -> usize {
+pub(super) fn allocations_of_call<C: Service<Request<Full<Bytes>>, Error: Debug>>(
+    mut client: C,
+) -> usize {
     let mut cx = Context::from_waker(Waker::noop());
     let mut allocated = 0;
     for _ in 0..3 {

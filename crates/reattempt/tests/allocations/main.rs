@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, its helpers too"
 )]
 
+mod endpoints;
 mod guard;
 mod hedge;
 mod operation;

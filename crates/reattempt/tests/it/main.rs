@@ -10,6 +10,7 @@
 
 mod calls;
 mod confirming;
+mod endpoints;
 mod fallback;
 #[cfg(feature = "tonic")]
 mod grpc;

@@ -23,11 +23,12 @@ use super::running::{Readying, Running};
 use super::stopwatch::Stopwatch;
 use crate::call::clock;
 use crate::call::deadline::Deadline;
+use crate::call::frame::{Frame, Tried};
 use crate::call::options::CallOptions;
 use crate::call::random::CallRandom;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
-use crate::shared::{Shared, send_attempt};
+use crate::shared::{Shared, send_next};
 
 pub(super) use call_end::{AnswerOf, Outcome, Over, OverOf, timed_out};
 pub(super) use call_start::CallStart;
@@ -53,6 +54,8 @@ where
     upcoming: Option<Instant>,
     /// The moment at which the last attempt was sent.
     sent: Option<Instant>,
+    /// The endpoint of the first attempt.
+    first: Tried,
     running: Option<Box<RunningOf<S, Req, K, M>>>,
 }
 
@@ -110,8 +113,14 @@ where
             started: None,
             upcoming: None,
             sent: None,
+            first: Tried::default(),
             running: target.map(|destination| Box::new(Running::new(destination))),
         }
+    }
+
+    /// Records the endpoint of the first attempt.
+    pub(super) fn on_first(&mut self, frame: Frame) {
+        self.first = frame.into();
     }
 
     /// Records the beginning of the call with a budget that counts calls.
@@ -240,11 +249,13 @@ where
         let number = self.next_number();
         let alone = self.in_flight() == 0;
         let after = self.sent.replace(now).map(|sent| now.saturating_duration_since(sent));
+        let first = self.first.clone();
         let running = self.running();
         running.failure = None;
         running.alone = alone;
         running.permits.on_send(number, readying.permit);
-        running.push(number, send_attempt(&mut service, attempt));
+        let trail = running.trail(&first);
+        running.push(number, send_next(&mut service, attempt, trail));
         running.unannounced = Some((number, after.unwrap_or_default()));
         Poll::Ready(Ok(()))
     }

@@ -10,7 +10,7 @@ use super::{Call, ResultOf};
 use crate::error_mode::ErrorMode;
 use crate::hedge::running::Replacing;
 use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
-use crate::shared::send_attempt;
+use crate::shared::send_next;
 
 impl<S, Req, K, B, M> Call<S, Req, K, B, M>
 where
@@ -95,7 +95,8 @@ where
                 None => return Some((number, result)),
                 Some(attempt) => {
                     running.watches.extend(watch.map(|watch| (number, watch)));
-                    running.push(number, send_attempt(&mut service, attempt));
+                    let trail = running.trail(&self.first);
+                    running.push(number, send_next(&mut service, attempt, trail));
                 }
             }
         }

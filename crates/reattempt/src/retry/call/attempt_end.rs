@@ -1,5 +1,6 @@
 //! The end of an attempt: its outcome is classified, and either ends the call or is followed by a retry.
 
+use std::mem;
 use std::ops::ControlFlow;
 
 use reattempt_core::{Budget, Classification, Failure, FailureKind, Schedule, StopReason, Verdict};
@@ -10,6 +11,7 @@ use super::{Call, Onwards, Retrying, destination};
 use crate::call::clock;
 use crate::call::deadline::PASSED;
 use crate::call::errors::chain;
+use crate::call::frame::{Frame, Tried};
 use crate::call::options::CallOptions;
 use crate::call::progress::Progress;
 use crate::call::progress::{FailedAttempt, Granted};
@@ -205,6 +207,7 @@ where
             undone: error.and_then(|error| policy.settings.protocol.undone(error)),
             source_failed: error.is_some() && self.kept.as_ref().is_some_and(Saved::source_failed),
             at_hand: self.kept.as_ref().is_some_and(Saved::at_hand),
+            elsewhere: false,
             sent_at: self.sent_at,
             error: error.map(chain),
         };
@@ -217,6 +220,12 @@ where
             attempt.refused = None;
         }
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
+        // The first attempt's endpoint is in the call.
+        let tried = match mem::take(&mut self.first) {
+            Frame::Picked(pick) => Tried::At(pick),
+            _ => mem::take(retrying.tried),
+        };
+        attempt.elsewhere = tried.follow(retrying.trail) && !responded;
         let progress = retrying.progress.get_or_insert_with(|| {
             let protocol = &policy.settings.protocol;
             let destination = destination(protocol, self.kept.as_ref(), self.target.as_deref());

@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use pin_project_lite::pin_project;
+use reattempt_control::Trail;
 use reattempt_core::{Account, Budget, Schedule, SentAt};
 use tokio::time::{Instant, Sleep};
 use tower_service::Service;
@@ -20,6 +21,7 @@ use tower_service::Service;
 use self::stage::Stage;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
+use crate::call::frame::{Frame, Tried};
 use crate::call::options::CallOptions;
 use crate::call::progress::Progress;
 use crate::call::settings::Settings;
@@ -47,6 +49,8 @@ where
     /// The number of the attempt under way, from 1.
     pub(in crate::retry) number: u32,
     pub(in crate::retry) sent_at: SentAt,
+    /// The frame of the first attempt.
+    pub(in crate::retry) first: Frame,
     /// The marker that this layer leaves in the request for inner ones.
     pub(in crate::retry) marker: Option<NestedMarker>,
     pub(in crate::retry) retrying: Option<BoxedRetrying<S, Req, K, D, M>>,
@@ -81,6 +85,10 @@ pin_project! {
         refused: Option<RefusedResponse>,
         // The start of the call, for a budget that counts calls.
         counted: Account,
+        // The endpoint of the attempt under way, if it is a retry or one that is sent late.
+        tried: Tried,
+        // The endpoints of the attempts that have failed.
+        trail: Trail,
         // The moment by which hook and service must be ready for the next attempt, if there is a limit.
         ready_by: Option<Instant>,
         // The timer of whatever stage is waited for.
@@ -96,9 +104,19 @@ impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
         Self::at(Stage::Sent { service: None }, None)
     }
 
-    /// Creates the state with the instance that is to send the first retry.
-    pub(in crate::retry) fn sent_by(service: S) -> Pin<Box<Self>> {
-        Self::at(Stage::Sent { service: Some(service) }, None)
+    /// Creates the state of a first attempt whose endpoint is known later.
+    #[inline]
+    pub(in crate::retry) fn of_late(first: Frame) -> Option<Pin<Box<Self>>> {
+        first.is_late().then(|| {
+            let mut retrying = Self::new();
+            *retrying.as_mut().project().tried = first.into();
+            retrying
+        })
+    }
+
+    /// Records the instance that is to send the first retry.
+    pub(in crate::retry) fn sent_by(self: Pin<&mut Self>, service: S) {
+        self.project().stage.set(Stage::Sent { service: Some(service) });
     }
 
     /// Creates the state with a first attempt that is not sent yet: a hook is to see it, or it is too late.
@@ -116,6 +134,8 @@ impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
             last_error: None,
             refused: None,
             counted: Account::default(),
+            tried: Tried::default(),
+            trail: Trail::new(),
             ready_by,
             sleep: None,
             stage,

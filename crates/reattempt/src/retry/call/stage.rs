@@ -19,7 +19,7 @@ use crate::call::progress::{Granted, Progress};
 use crate::call::timed_out::TimeLimit;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AttemptKind, ClassifyOutcome, NextAttempt, Replay};
-use crate::shared::send_attempt;
+use crate::shared::send_next;
 
 /// A hook at work on a head.
 type HookFuture<H> = Pin<Box<dyn Future<Output = Box<H>> + Send>>;
@@ -253,7 +253,8 @@ where
         let StageView::Readying { service, .. } = retrying.stage.as_mut().project() else {
             return None;
         };
-        let sent = send_attempt(service, attempt);
+        let (sent, tried) = send_next(service, attempt, *retrying.trail);
+        *retrying.tried = tried;
         // Only a clone is kept: an instance that was shed is still queued below (trap 50).
         let service = Some(service.clone());
         retrying.stage.set(Stage::Sent { service });

@@ -1,7 +1,7 @@
 //! `reqwest::Client` under the retry layer: redirects that hide what was carried out, the memory of
 //! kept bodies, and the name of a destination.
 
-mod server;
+pub(crate) mod server;
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};

@@ -8,15 +8,15 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
 /// A server that answers one request on each connection, by a script whose last answer it repeats.
-pub(super) struct Server {
-    pub(super) address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
     /// The method and path of each request that came.
     seen: Arc<Mutex<Vec<String>>>,
     task: JoinHandle<()>,
 }
 
 impl Server {
-    pub(super) async fn start(script: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) async fn start(script: impl IntoIterator<Item = String>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let script: Vec<_> = script.into_iter().collect();
@@ -38,11 +38,11 @@ impl Server {
         Self { address, seen, task }
     }
 
-    pub(super) fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    pub(super) fn seen(&self) -> Vec<String> {
+    pub(crate) fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }
 }
@@ -86,16 +86,16 @@ async fn write(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn answer(status: &str) -> String {
+pub(crate) fn answer(status: &str) -> String {
     format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
 }
 
-pub(super) fn see_other(location: &str) -> String {
+pub(crate) fn see_other(location: &str) -> String {
     answer(&format!("303 See Other\r\nlocation: {location}"))
 }
 
 /// An address where nobody listens, for as long as the socket lives, which keeps the port.
-pub(super) fn nobody() -> (TcpSocket, String) {
+pub(crate) fn nobody() -> (TcpSocket, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}/done", socket.local_addr().unwrap());

@@ -1,0 +1,126 @@
+//! A client made of a client for each endpoint.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use reattempt_core::Warning;
+use reattempt_core::guard::Guard;
+use tower_service::Service;
+
+use super::Endpoints;
+use super::future::ResponseFuture;
+use super::guard::EndpointGuard;
+use super::handle::EndpointsHandle;
+use super::on_demand::send_to_client;
+use super::source::Source;
+use crate::error_mode::{BoxedError, ErrorMode};
+use crate::guard::Shared;
+use crate::guard::contract::GuardOutcome;
+use crate::protocol::Http;
+use crate::protocol::{ReadRequest, RequestProtocol};
+use crate::send::{Sending, send};
+
+/// A client over several servers, with a client `C` for each. [`Endpoints`] makes it.
+///
+/// It is always ready. A call picks an endpoint, readies a clone of its client and sends. An idle handle of it holds no
+/// connection and no permit of any client. An error of readiness is an outcome like any other.
+///
+/// Clones share the endpoints. The request is passed on as it is, so `Host`, the name in TLS and `:authority` are those
+/// that each client is made for.
+pub struct Balanced<C, K = Http, M = BoxedError> {
+    shared: Arc<Shared<EndpointGuard<C>, K>>,
+    mode: PhantomData<fn() -> M>,
+}
+
+impl<S: Source> Endpoints<S> {
+    /// Makes a client for HTTP with every default of [`Http`]. The requests are `http::Request`, or reqwest's.
+    pub fn http(self) -> Balanced<S::Client> {
+        self.with(Http::new())
+    }
+
+    /// Makes a client over a protocol with settings of its own, such as its classification.
+    pub fn with<K: RequestProtocol>(self, protocol: K) -> Balanced<S::Client, K, K::Errors> {
+        let guard = Arc::new(EndpointGuard::new(self.settings));
+        self.source.begin(&guard);
+        Balanced::of(Shared::of(protocol, guard))
+    }
+}
+
+impl<C, K, M> Balanced<C, K, M> {
+    fn of(mut shared: Shared<EndpointGuard<C>, K>) -> Self {
+        shared.attempt_timeout = shared.guard.settings.attempt_timeout;
+        Self { shared: Arc::new(shared), mode: PhantomData }
+    }
+
+    /// Returns a handle to the endpoints.
+    pub fn endpoints(&self) -> EndpointsHandle<C> {
+        EndpointsHandle::new(&self.shared.guard)
+    }
+
+    /// Changes the error to tower's `BoxError`. A protocol that has a response for a refusal needs this if the error of
+    /// the client is a `BoxError`.
+    pub fn boxed_errors(self) -> Balanced<C, K, BoxedError> {
+        Balanced { shared: self.shared, mode: PhantomData }
+    }
+}
+
+impl<C: Send + Sync + 'static, K, M> Balanced<C, K, M> {
+    /// Returns a warning for each unusual setting, and for more than 100 endpoints without a subset.
+    pub fn validate(&self) -> Vec<Warning> {
+        self.shared.guard.validate()
+    }
+
+    /// Sends one request by a clone of this handle; see [`Retry::send`](crate::Retry::send).
+    ///
+    /// # Errors
+    /// Returns the error of the call.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the call.
+    pub fn send<Req>(&self, request: Req) -> Sending<Self, Req, <Self as Service<Req>>::Future>
+    where
+        Self: Service<Req>,
+    {
+        send(self.clone(), request)
+    }
+}
+
+impl<C, Req, K, M> Service<Req> for Balanced<C, K, M>
+where
+    C: Service<Req> + Clone + Send + Sync + 'static,
+    K: ReadRequest<Req> + GuardOutcome<C::Response, C::Error, M>,
+    M: ErrorMode<C::Error>,
+{
+    type Response = K::Guarded<EndpointGuard<C>>;
+    type Error = M::Error;
+    type Future = ResponseFuture<C, Req, C::Future, K, M>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), M::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline]
+    fn call(&mut self, request: Req) -> Self::Future {
+        if self.shared.guard.discovery.is_awaited() {
+            return ResponseFuture::waiting(Arc::clone(&self.shared), request);
+        }
+        ResponseFuture::sent(send_to_client(&self.shared, request))
+    }
+}
+
+impl<C, K, M> Clone for Balanced<C, K, M> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), mode: PhantomData }
+    }
+}
+
+impl<C, K: fmt::Debug, M> fmt::Debug for Balanced<C, K, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Balanced")
+            .field("endpoints", &self.endpoints())
+            .field("protocol", &self.shared.protocol)
+            .finish()
+    }
+}

@@ -1,0 +1,130 @@
+//! Base URLs: the part of a URL that differs between endpoints.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::Uri;
+use http::uri::{Authority, Scheme};
+
+use super::EndpointsError;
+
+/// The base URL of an endpoint: scheme, host, port and an optional prefix of all paths.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BaseUrl {
+    pub(super) scheme: Scheme,
+    pub(super) authority: Authority,
+    /// Empty, or a path that begins with a slash and does not end with one.
+    pub(super) prefix: Box<str>,
+}
+
+impl BaseUrl {
+    /// Reads a base URL, such as `https://eu.example/api`.
+    pub(super) fn read(text: &str) -> Result<Self, EndpointsError> {
+        let error = |problem| EndpointsError::new(text, problem);
+        if text.contains(['?', '#']) {
+            return Err(error("has a query or a fragment (a base URL ends with its path)"));
+        }
+        let uri: Uri = text.parse().map_err(|_| error("is no URL (`https://host/prefix`)"))?;
+        let parts = uri.into_parts();
+        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
+            return Err(error("has no scheme or no host (`https://host/prefix`)"));
+        };
+        let own_port = match scheme.as_str() {
+            "http" => 80,
+            "https" => 443,
+            _ => return Err(error("has another scheme (http or https)")),
+        };
+        if authority.as_str().contains('@') {
+            return Err(error("has a user name or a password (set an `Authorization` header)"));
+        }
+        if authority.host().is_empty() {
+            return Err(error("has no host (`https://host/prefix`)"));
+        }
+        let port = match authority.as_str().strip_prefix(authority.host()) {
+            Some("") => None,
+            _ => Some(authority.port_u16().ok_or_else(|| error("has no valid port (1 to 65535)"))?),
+        };
+        let host = authority.host().to_ascii_lowercase();
+        let normal = match port.filter(|port| *port != own_port) {
+            Some(port) => format!("{host}:{port}"),
+            None => host,
+        };
+        let authority: Authority = normal.parse().map_err(|_| error("has no valid host"))?;
+        // The first clone of its bytes allocates, and no attempt is to do that.
+        drop(authority.clone());
+        let path = parts.path_and_query.as_ref().map_or("", |path| path.path());
+        if path.split('/').any(is_dots) {
+            return Err(error("has `.` or `..` in its path (a path without them)"));
+        }
+        Ok(Self { scheme, authority, prefix: path.trim_end_matches('/').into() })
+    }
+
+    /// Reads base URLs that serve the same requests.
+    pub(super) fn read_all(
+        texts: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<Vec<Self>, EndpointsError> {
+        let mut all = Vec::<Self>::new();
+        for text in texts {
+            let text = text.as_ref();
+            let one = Self::read(text)?;
+            if all.contains(&one) {
+                return Err(EndpointsError::new(text, "is listed twice (each endpoint once)"));
+            }
+            if all.first().is_some_and(|first| first.scheme != one.scheme) {
+                let problem = "has another scheme than the first (one scheme for all)";
+                return Err(EndpointsError::new(text, problem));
+            }
+            all.push(one);
+        }
+        if all.is_empty() { Err(EndpointsError::empty()) } else { Ok(all) }
+    }
+
+    /// Returns the name of the endpoint: the URL in its normal form.
+    pub(super) fn name(&self) -> Arc<str> {
+        self.to_string().into()
+    }
+
+    /// Returns the path of a request below this base, unless the request is for something else.
+    ///
+    /// A request without a host has no base, so its whole path is below.
+    pub(super) fn rest<'a>(
+        &self,
+        scheme: Option<&str>,
+        authority: Option<&str>,
+        path: &'a str,
+    ) -> Option<&'a str> {
+        let Some(authority) = authority else { return scheme.is_none().then_some(path) };
+        if scheme != Some(self.scheme.as_str()) || !self.is_authority(authority) {
+            return None;
+        }
+        let rest = path.strip_prefix(&*self.prefix)?;
+        (rest.is_empty() || rest.starts_with('/') || self.prefix.is_empty()).then_some(rest)
+    }
+
+    fn is_authority(&self, authority: &str) -> bool {
+        if authority.eq_ignore_ascii_case(self.authority.as_str()) {
+            return true;
+        }
+        let own_port = if self.scheme == Scheme::HTTP { ":80" } else { ":443" };
+        let host = authority.strip_suffix(own_port);
+        host.is_some_and(|host| host.eq_ignore_ascii_case(self.authority.as_str()))
+    }
+}
+
+/// Returns `true` for the segments of a path that stand for another directory.
+fn is_dots(segment: &str) -> bool {
+    let plain = segment.replace("%2e", ".").replace("%2E", ".");
+    plain == "." || plain == ".."
+}
+
+impl fmt::Display for BaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}{}", self.scheme, self.authority, self.prefix)
+    }
+}
+
+impl fmt::Debug for BaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}

@@ -1,0 +1,114 @@
+//! One client over several base URLs.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tower_service::Service;
+
+use super::base_url::BaseUrl;
+use super::guard::EndpointGuard;
+use super::handle::EndpointsHandle;
+use super::rewrite::Rewrite;
+use super::send::send_to_endpoint;
+use crate::error_mode::{BoxedError, ErrorMode};
+use crate::guard::Shared;
+use crate::guard::contract::{GuardOutcome, ResponseFuture};
+use crate::protocol::Http;
+use crate::protocol::ReadRequest;
+use crate::send::{Sending, send};
+
+/// A client whose requests are sent to one of several base URLs, made by [`EndpointsLayer`](super::EndpointsLayer).
+///
+/// Clones share the endpoints. A clone of this type clones the inner service.
+pub struct Directed<S, K = Http, M = BoxedError> {
+    inner: S,
+    shared: Arc<Shared<EndpointGuard<BaseUrl>, K>>,
+    base: Arc<BaseUrl>,
+    mode: PhantomData<fn() -> M>,
+}
+
+impl<S, K, M> Directed<S, K, M> {
+    pub(super) fn new(
+        shared: Arc<Shared<EndpointGuard<BaseUrl>, K>>,
+        base: Arc<BaseUrl>,
+        inner: S,
+    ) -> Self {
+        Self { inner, shared, base, mode: PhantomData }
+    }
+
+    /// Returns a handle to the endpoints.
+    pub fn endpoints(&self) -> EndpointsHandle<BaseUrl> {
+        EndpointsHandle::new(&self.shared.guard)
+    }
+
+    /// Returns the inner service.
+    pub fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// Sends one request by a clone of this handle; see [`Retry::send`](crate::Retry::send).
+    ///
+    /// # Errors
+    /// Returns the error of the call, or of an inner service that does not become ready.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the call.
+    pub fn send<Req>(&self, request: Req) -> Sending<Self, Req, <Self as Service<Req>>::Future>
+    where
+        Self: Service<Req> + Clone,
+    {
+        send(self.clone(), request)
+    }
+}
+
+impl<S, Req, K, M> Service<Req> for Directed<S, K, M>
+where
+    S: Service<Req> + Clone,
+    Req: Rewrite,
+    K: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, M>,
+    M: ErrorMode<S::Error>,
+{
+    type Response = K::Guarded<EndpointGuard<BaseUrl>>;
+    type Error = M::Error;
+    type Future = ResponseFuture<S, Req, S::Future, EndpointGuard<BaseUrl>, K, M>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), M::Error>> {
+        self.inner.poll_ready(cx).map_err(M::own)
+    }
+
+    #[inline]
+    fn call(&mut self, request: Req) -> Self::Future {
+        if !request.is_for(&self.base) {
+            return ResponseFuture::passing(self.inner.call(request));
+        }
+        let (inner, base, mut is_sent) = (&mut self.inner, &*self.base, false);
+        let future = send_to_endpoint(&self.shared, request, |ticket, mut request| {
+            request.rewrite(base, ticket.service());
+            is_sent = true;
+            inner.call(request)
+        });
+        if !is_sent {
+            // The readied instance is released.
+            self.inner = self.inner.clone();
+        }
+        future
+    }
+}
+
+impl<S: Clone, K, M> Clone for Directed<S, K, M> {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.shared), Arc::clone(&self.base), self.inner.clone())
+    }
+}
+
+impl<S: fmt::Debug, K: fmt::Debug, M> fmt::Debug for Directed<S, K, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Directed")
+            .field("inner", &self.inner)
+            .field("endpoints", &self.endpoints())
+            .field("base", &self.base)
+            .finish()
+    }
+}

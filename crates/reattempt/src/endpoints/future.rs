@@ -1,0 +1,160 @@
+//! The future of a call: before the first answer of a discovery it waits, then it is an attempt.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+use tokio::sync::futures::OwnedNotified;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tower_service::Service;
+
+use super::guard::{EMPTY, EndpointGuard};
+use super::on_demand::{Sent, send_to_client};
+use crate::call::clock;
+use crate::call::frame::{self, Deferred};
+use crate::call::request_terms::Impatient;
+use crate::error_mode::ErrorMode;
+use crate::guard::contract::GuardOutcome;
+use crate::guard::{OwnEnd, Shared, handle::now};
+use crate::protocol::ReadRequest;
+use crate::protocol::attempt_terms;
+use crate::protocol::witness::Testimony;
+
+/// The longest wait for the first endpoints.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+pin_project! {
+    /// A call over one of several endpoints.
+    ///
+    /// # Cancel safety
+    /// Dropping it cancels the attempt, which then does not count against its endpoint unless a time limit of a layer
+    /// dropped it.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ResponseFuture<C, Req, F, K, M>
+    where
+        C: Send,
+        C: Sync,
+        C: 'static,
+    {
+        #[pin]
+        state: State<C, Req, F, K, M>,
+    }
+}
+
+pin_project! {
+    #[project = StateProjection]
+    enum State<C, Req, F, K, M>
+    where
+        C: Send,
+        C: Sync,
+        C: 'static,
+    {
+        // Taken when the wait is over.
+        Waiting { waiting: Option<Box<Waiting<C, Req, K>>> },
+        Sent { #[pin] attempt: Sent<C, Req, F, K, M> },
+    }
+}
+
+/// A call that waits for the first endpoints.
+struct Waiting<C, Req, K> {
+    shared: Arc<Shared<EndpointGuard<C>, K>>,
+    request: Req,
+    frame: Option<Deferred>,
+    began: Duration,
+    answer: Pin<Box<OwnedNotified>>,
+    /// Made at the first poll, if there is a runtime.
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl<C, Req, F, K, M> ResponseFuture<C, Req, F, K, M>
+where
+    C: Send + Sync + 'static,
+{
+    #[inline]
+    pub(super) fn sent(attempt: Sent<C, Req, F, K, M>) -> Self {
+        Self { state: State::Sent { attempt } }
+    }
+
+    #[cold]
+    pub(super) fn waiting(shared: Arc<Shared<EndpointGuard<C>, K>>, request: Req) -> Self {
+        let discovery = &shared.guard.discovery;
+        let answer = Box::pin(Arc::clone(&discovery.answer).notified_owned());
+        discovery.start();
+        let (frame, began, sleep) = (frame::defer(), now(), None);
+        let waiting = Waiting { shared, request, frame, began, answer, sleep };
+        Self { state: State::Waiting { waiting: Some(Box::new(waiting)) } }
+    }
+}
+
+impl<C, Req, K> Waiting<C, Req, K>
+where
+    C: Send + Sync + 'static,
+    K: ReadRequest<Req>,
+{
+    /// Ready when the set has endpoints, or with the end of a call that has waited too long.
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), OwnEnd>> {
+        if !self.shared.guard.discovery.is_awaited() || self.answer.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        // A hedge may not wait.
+        if !clock::has_timer() || K::view(&self.request).extension::<Impatient>().is_some() {
+            return Poll::Ready(Err(OwnEnd::Refused(EMPTY)));
+        }
+        let (deadline, _) = attempt_terms(&self.shared.protocol, K::view(&self.request));
+        let deadline = deadline.map(|deadline| deadline.instant());
+        let due = || clock::later(Instant::now(), LONGEST_WAIT);
+        let sleep = self.sleep.get_or_insert_with(|| {
+            Box::pin(sleep_until(deadline.into_iter().chain([due()]).min().unwrap_or_else(due)))
+        });
+        sleep.as_mut().poll(cx).map(|()| {
+            let is_late = deadline.is_some_and(|deadline| deadline <= Instant::now());
+            let waited = now().saturating_sub(self.began);
+            Err(if is_late { OwnEnd::Late(waited) } else { OwnEnd::Refused(EMPTY) })
+        })
+    }
+}
+
+impl<C, Req, K, M> Future for ResponseFuture<C, Req, C::Future, K, M>
+where
+    C: Service<Req> + Clone + Send + Sync + 'static,
+    K: ReadRequest<Req> + GuardOutcome<C::Response, C::Error, M>,
+    M: ErrorMode<C::Error>,
+{
+    type Output = Result<K::Guarded<EndpointGuard<C>>, M::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            match this.state.as_mut().project() {
+                StateProjection::Sent { attempt } => return attempt.poll(cx),
+                StateProjection::Waiting { waiting: place } => {
+                    let Some(waiting) = place else { return Poll::Pending };
+                    let Poll::Ready(found) = waiting.poll_answer(cx) else { return Poll::Pending };
+                    let Some(waiting) = place.take() else { return Poll::Pending };
+                    let Waiting { shared, request, frame, .. } = *waiting;
+                    let attempt = match found {
+                        Ok(()) => frame::late(frame.as_ref(), || send_to_client(&shared, request)),
+                        Err(end) => {
+                            Testimony::of(K::view(&request)).iter().for_each(Testimony::refuse);
+                            Sent::not_sent(end)
+                        }
+                    };
+                    this.state.set(State::Sent { attempt });
+                }
+            }
+        }
+    }
+}
+
+impl<C, Req, F, K, M> fmt::Debug for ResponseFuture<C, Req, F, K, M>
+where
+    C: Send + Sync + 'static,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waits = matches!(self.state, State::Waiting { .. });
+        f.debug_struct("ResponseFuture").field("waits", &waits).finish_non_exhaustive()
+    }
+}

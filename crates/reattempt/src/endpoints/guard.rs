@@ -1,0 +1,127 @@
+//! A set of endpoints as a guard: it admits an attempt by a pick, and judges the endpoint by the attempt's end.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reattempt_control::{EndpointEvent, EndpointSet, EndpointTicket};
+use reattempt_core::Warning;
+use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused};
+
+use super::discovery::Discovery;
+use super::random::OfThread;
+use super::settings::{EventObserver, Settings};
+use crate::call::frame::{self, Pick};
+use crate::guard::handle::now;
+
+/// A set of endpoints with its observers and its discovery. The clients of a set and its
+/// [handles](super::EndpointsHandle) share it.
+///
+/// It is the [`Guard`] of each attempt: ticket, health, the end of a body and timeouts are those of
+/// [guards](crate::guard). The services of this module ask it themselves, because its ticket decides which endpoint
+/// sends, and a guard layer has one inner service.
+pub struct EndpointGuard<T> {
+    pub(super) set: EndpointSet<T>,
+    pub(super) discovery: Discovery,
+    observers: Mutex<Vec<EventObserver>>,
+    pub(super) settings: Settings,
+}
+
+impl<T> EndpointGuard<T> {
+    pub(super) fn new(settings: Settings) -> Self {
+        let (set, observers) = (settings.set(), settings.observers.clone());
+        Self { set, discovery: Discovery::default(), observers: Mutex::new(observers), settings }
+    }
+
+    /// Replaces the endpoints, and lets calls that wait for the first ones go on.
+    pub(super) fn replace(
+        &self,
+        endpoints: impl IntoIterator<Item = (usize, Arc<str>)>,
+        is_new: impl Fn(&str) -> bool,
+        make: impl FnMut(&str) -> Option<T>,
+    ) {
+        let events = self.set.replace(endpoints, is_new, make, now());
+        self.notify_all(events);
+        self.discovery.answered();
+    }
+
+    pub(super) fn observe(&self, observer: EventObserver) {
+        self.observers().push(observer);
+    }
+
+    fn observers(&self) -> MutexGuard<'_, Vec<EventObserver>> {
+        self.observers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn notify(&self, event: &EndpointEvent) {
+        // Without the lock: an observer may add another.
+        let observers = self.observers().clone();
+        observers.iter().for_each(|observer| observer(event));
+    }
+
+    #[inline]
+    fn notify_all(&self, events: Option<Box<[EndpointEvent]>>) {
+        if let Some(events) = events {
+            self.notify_each(&events);
+        }
+    }
+
+    #[cold]
+    fn notify_each(&self, events: &[EndpointEvent]) {
+        for event in events {
+            if let EndpointEvent::Ejected { .. } | EndpointEvent::MajorityFailing { .. } = event {
+                self.discovery.look_up_soon();
+            }
+            self.notify(event);
+        }
+    }
+}
+
+/// The refusal of an attempt for which there is no endpoint.
+pub(super) const EMPTY: Refused = Refused::new(GuardKind::ENDPOINTS, Reason::Empty);
+
+impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
+    type Ticket = EndpointTicket<T>;
+
+    /// Picks an endpoint that the call has not tried, and tells it to the layer that retries.
+    #[inline]
+    fn admit(&self, arrival: &Arrival<'_>) -> Admit<EndpointTicket<T>> {
+        let Some(pick) = self.set.pick(&frame::trail(), arrival.now, &mut OfThread) else {
+            return Admit::Refused(EMPTY);
+        };
+        self.notify_all(pick.events);
+        frame::picked(Pick { id: pick.ticket.id(), elsewhere: pick.elsewhere });
+        Admit::Admitted(pick.ticket)
+    }
+
+    #[inline]
+    fn end(
+        &self,
+        ticket: EndpointTicket<T>,
+        end: &End,
+        now: Duration,
+    ) -> Option<EndpointTicket<T>> {
+        let ended = self.set.end(ticket, end, now, &mut OfThread);
+        self.notify_all(ended.events);
+        ended.held
+    }
+
+    /// The attempt was sent to this endpoint, so no other may take its place.
+    fn renew(
+        &self,
+        ticket: EndpointTicket<T>,
+        _: &Arrival<'_>,
+    ) -> Result<EndpointTicket<T>, Refused> {
+        Ok(ticket)
+    }
+
+    fn validate(&self) -> Vec<Warning> {
+        [self.set.validate(), self.settings.validate()].concat()
+    }
+}
+
+impl<T> fmt::Debug for EndpointGuard<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.set.fmt(f)
+    }
+}

@@ -1,0 +1,98 @@
+//! A handle to a set of endpoints: to read it, to change it and to be notified.
+
+use std::fmt;
+use std::sync::Arc;
+
+use reattempt_control::{EndpointEvent, EndpointView};
+
+use super::EndpointsError;
+use super::base_url::BaseUrl;
+use super::guard::EndpointGuard;
+use crate::guard::handle::now;
+
+/// A handle to the endpoints of a client. Clones are the same set, which lives as long as a handle, a client or a
+/// response body of it.
+pub struct EndpointsHandle<T> {
+    guard: Arc<EndpointGuard<T>>,
+}
+
+impl<T> EndpointsHandle<T> {
+    pub(super) fn new(guard: &Arc<EndpointGuard<T>>) -> Self {
+        Self { guard: Arc::clone(guard) }
+    }
+
+    /// Returns the state of each endpoint.
+    pub fn view(&self) -> Vec<EndpointView> {
+        self.guard.set.view(now())
+    }
+
+    /// Replaces the endpoints by those with these names. `make` creates the services of new names.
+    ///
+    /// An endpoint that stays keeps its state and its connections. One that leaves gets no more attempts, and those in
+    /// flight go on. The next answer of a discovery replaces this list.
+    ///
+    /// # Errors
+    /// Returns an error for an empty list and for a name that is listed twice. Nothing has changed then.
+    pub fn update<N: Into<Arc<str>>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+        mut make: impl FnMut(&str) -> T,
+    ) -> Result<(), EndpointsError> {
+        let names: Vec<Arc<str>> = names.into_iter().map(Into::into).collect();
+        check_names(&names)?;
+        let endpoints = names.into_iter().map(|name| (0, name));
+        self.guard.replace(endpoints, |_| false, |name| Some(make(name)));
+        Ok(())
+    }
+
+    /// Adds an observer of the changes of the set. It is called on the task that causes a change, and must not block.
+    pub fn observe(&self, observer: impl Fn(&EndpointEvent) + Send + Sync + 'static) {
+        self.guard.observe(Arc::new(observer));
+    }
+}
+
+impl EndpointsHandle<BaseUrl> {
+    /// Replaces the endpoints by these base URLs, in one tier. The base that requests are written to stays.
+    ///
+    /// # Errors
+    /// Returns the first problem of the list, as [`Endpoints::urls`](super::Endpoints::urls). Nothing has changed then.
+    pub fn update_urls(
+        &self,
+        urls: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<(), EndpointsError> {
+        let urls = BaseUrl::read_all(urls)?;
+        replace_urls(&self.guard, urls.into_iter().map(|url| (0, url)).collect());
+        Ok(())
+    }
+}
+
+/// Replaces the endpoints by base URLs, each with its tier.
+pub(super) fn replace_urls(guard: &EndpointGuard<BaseUrl>, urls: Vec<(usize, BaseUrl)>) {
+    let named: Vec<_> = urls.into_iter().map(|(tier, url)| (tier, url.name(), url)).collect();
+    let endpoints = named.iter().map(|(tier, name, _)| (*tier, Arc::clone(name)));
+    let url = |name: &str| named.iter().find(|(_, own, _)| **own == *name);
+    guard.replace(endpoints, |_| false, |name| url(name).map(|(.., url)| url.clone()));
+}
+
+/// Returns an error for an empty list and for a name that is listed twice.
+pub(super) fn check_names(names: &[Arc<str>]) -> Result<(), EndpointsError> {
+    let mut sorted: Vec<_> = names.iter().collect();
+    sorted.sort_unstable();
+    if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(EndpointsError::new(twice[0], "is listed twice (each endpoint once)"));
+    }
+    if names.is_empty() { Err(EndpointsError::empty()) } else { Ok(()) }
+}
+
+impl<T> Clone for EndpointsHandle<T> {
+    fn clone(&self) -> Self {
+        Self::new(&self.guard)
+    }
+}
+
+/// Lists the endpoints with their state.
+impl<T> fmt::Debug for EndpointsHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.view()).finish()
+    }
+}

@@ -1,0 +1,174 @@
+//! The layer that sends requests to one of several base URLs, by one client.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use reattempt_core::Warning;
+use reattempt_core::guard::Guard;
+use tower_layer::Layer;
+
+use super::base_url::BaseUrl;
+use super::directed::Directed;
+use super::guard::EndpointGuard;
+use super::handle::{EndpointsHandle, replace_urls};
+use super::{Endpoints, EndpointsError};
+use crate::error_mode::BoxedError;
+use crate::guard::Shared;
+use crate::protocol::Http;
+use crate::protocol::RequestProtocol;
+
+/// Base URLs in tiers, and the base of the requests.
+#[derive(Debug)]
+pub struct Urls {
+    tiers: Vec<(usize, BaseUrl)>,
+    base: BaseUrl,
+}
+
+impl Endpoints<Urls> {
+    /// Lists the servers by base URLs, `https://host:port/prefix`, for one client.
+    ///
+    /// # Errors
+    /// Returns an error for an empty list, a URL without a host, with a query, a fragment, a user name or `..`, a URL
+    /// that is listed twice, and URLs of different schemes.
+    pub fn urls(urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, EndpointsError> {
+        let urls = BaseUrl::read_all(urls)?;
+        let base = urls.first().cloned().ok_or_else(EndpointsError::empty)?;
+        let tiers = urls.into_iter().map(|url| (0, url)).collect();
+        Ok(Self::of(Urls { tiers, base }))
+    }
+
+    /// Adds a tier of servers that are used only while no server before them is in service and untried.
+    ///
+    /// # Errors
+    /// As [`urls`](Self::urls), the URLs of earlier tiers included.
+    pub fn or_else_urls(
+        mut self,
+        urls: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<Self, EndpointsError> {
+        let mut later = urls.into_iter().peekable();
+        if later.peek().is_none() {
+            return Err(EndpointsError::empty());
+        }
+        let tiers = &mut self.source.tiers;
+        let (before, tier) = (tiers.len(), tiers.last().map_or(0, |(tier, _)| tier + 1));
+        let texts = tiers.iter().map(|(_, url)| url.to_string());
+        let texts = texts.chain(later.map(|url| url.as_ref().to_owned()));
+        let all = BaseUrl::read_all(texts.collect::<Vec<_>>())?;
+        tiers.extend(all.into_iter().skip(before).map(|url| (tier, url)));
+        Ok(self)
+    }
+
+    /// Sets the base of the requests, which that of an endpoint replaces. Default: the first URL.
+    ///
+    /// # Errors
+    /// Returns an error for what is no base URL, as [`urls`](Self::urls).
+    pub fn base(mut self, url: &str) -> Result<Self, EndpointsError> {
+        self.source.base = BaseUrl::read(url)?;
+        Ok(self)
+    }
+}
+
+/// A layer that sends each attempt to one of several servers, by one client.
+///
+/// Requests are written to one base URL, by default the first of the list. The layer replaces it by that of the
+/// endpoint it picks: scheme, host, port and prefix. An explicit `Host` stays. A request for anything else is left
+/// alone, such as one that follows a redirect to another host. A request with a path only has no base, so the whole
+/// path is kept behind the prefix.
+///
+/// Clones of the layer and the services that it makes share the endpoints.
+///
+/// ```
+/// use reattempt::endpoints::EndpointsLayer;
+/// use reattempt::{RetryLayer, RetryPolicy};
+/// use tower::ServiceBuilder;
+///
+/// # fn main() -> Result<(), reattempt::endpoints::EndpointsError> {
+/// let layer = EndpointsLayer::http(["https://eu.example/api", "https://us.example/api"])?;
+/// let endpoints = layer.endpoints();
+/// let builder = ServiceBuilder::new()
+///     .layer(RetryLayer::new(RetryPolicy::http().boxed_errors()))
+///     .layer(layer);
+/// assert_eq!(endpoints.view().len(), 2);
+/// # Ok(())
+/// # }
+/// ```
+pub struct EndpointsLayer<K = Http, M = BoxedError> {
+    pub(super) shared: Shared<EndpointGuard<BaseUrl>, K>,
+    pub(super) base: Arc<BaseUrl>,
+    mode: PhantomData<fn() -> M>,
+}
+
+impl EndpointsLayer {
+    /// Creates a layer over these base URLs with every default.
+    ///
+    /// # Errors
+    /// As [`Endpoints::urls`].
+    pub fn http(urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, EndpointsError> {
+        Ok(Self::with(Http::new(), Endpoints::urls(urls)?))
+    }
+}
+
+impl<K: RequestProtocol> EndpointsLayer<K, K::Errors> {
+    /// Creates a layer with settings of its own, over a protocol with settings of its own.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reattempt::Http;
+    /// use reattempt::endpoints::{Endpoints, EndpointsLayer};
+    ///
+    /// # fn main() -> Result<(), reattempt::endpoints::EndpointsError> {
+    /// let endpoints = Endpoints::urls(["http://one.internal:8080", "http://two.internal:8080"])?
+    ///     .or_else_urls(["http://far.internal:8080"])?
+    ///     .base("http://orders")?
+    ///     .attempt_timeout(Duration::from_secs(2));
+    /// let layer = EndpointsLayer::with(Http::new(), endpoints);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with(protocol: K, endpoints: Endpoints<Urls>) -> Self {
+        let Endpoints { source: Urls { tiers, base }, settings } = endpoints;
+        let guard = Arc::new(EndpointGuard::new(settings));
+        replace_urls(&guard, tiers);
+        let mut shared = Shared::of(protocol, guard);
+        shared.attempt_timeout = shared.guard.settings.attempt_timeout;
+        Self { shared, base: Arc::new(base), mode: PhantomData }
+    }
+}
+
+impl<K, M> EndpointsLayer<K, M> {
+    /// Returns a handle to the endpoints.
+    pub fn endpoints(&self) -> EndpointsHandle<BaseUrl> {
+        EndpointsHandle::new(&self.shared.guard)
+    }
+
+    /// Returns a warning for each unusual setting, and for more than 100 endpoints without a subset.
+    pub fn validate(&self) -> Vec<Warning> {
+        self.shared.guard.validate()
+    }
+}
+
+impl<S, K: RequestProtocol + Clone, M> Layer<S> for EndpointsLayer<K, M> {
+    type Service = Directed<S, K, M>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Directed::new(Arc::new(self.shared.clone()), Arc::clone(&self.base), inner)
+    }
+}
+
+impl<K: Clone, M> Clone for EndpointsLayer<K, M> {
+    fn clone(&self) -> Self {
+        let (shared, base) = (self.shared.clone(), Arc::clone(&self.base));
+        Self { shared, base, mode: PhantomData }
+    }
+}
+
+impl<K: fmt::Debug, M> fmt::Debug for EndpointsLayer<K, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EndpointsLayer")
+            .field("endpoints", &self.endpoints())
+            .field("base", &self.base)
+            .field("protocol", &self.shared.protocol)
+            .finish()
+    }
+}

@@ -1,0 +1,192 @@
+//! Look-ups in intervals: DNS, and closures of the user's.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use reattempt_control::EndpointEvent;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::discovery::{Caught, caught, text};
+use super::guard::EndpointGuard;
+use super::{Endpoints, EndpointsError};
+use crate::call::clock;
+use crate::call::errors::BoxError;
+
+/// The longest time of one look-up.
+const LONGEST_LOOK_UP: Duration = Duration::from_secs(10);
+/// The times between look-ups that fail.
+const AFTER_FAILURES: [u64; 6] = [1, 2, 4, 8, 16, 30];
+/// The shortest time between a look-up and one that an ejection asks for.
+const SHORTEST: Duration = Duration::from_secs(5);
+
+/// A source of keys that is asked again and again. Sealed.
+pub trait LookUp: Send + 'static {
+    /// The key of an endpoint, such as its address.
+    type Key: Display + Send;
+
+    /// Returns the keys of all endpoints.
+    #[doc(hidden)]
+    fn look_up(&mut self) -> impl Future<Output = Result<Vec<Self::Key>, BoxError>> + Send;
+}
+
+/// A source of keys, and the time between two look-ups.
+#[derive(Debug)]
+pub struct Every<L> {
+    pub(super) source: L,
+    pub(super) every: Duration,
+}
+
+/// The addresses of a host name.
+#[derive(Debug)]
+pub struct Dns {
+    host: Box<str>,
+    port: u16,
+    /// A look-up that takes longer than it may. It blocks a thread, so no other is begun before its end.
+    pending: Option<JoinHandle<io::Result<Vec<SocketAddr>>>>,
+}
+
+impl Endpoints<Every<Dns>> {
+    /// Looks the addresses of `host:port` up by the system's resolver, each `every`. IPv6 addresses are in brackets.
+    ///
+    /// The system's resolver does not show for how long an answer is valid. [`look_up`](Endpoints::look_up) takes any
+    /// other resolver.
+    ///
+    /// # Errors
+    /// Returns an error if the host or the port is missing.
+    pub fn dns(name: &str, every: Duration) -> Result<Self, EndpointsError> {
+        let problem = "has no host and port (`host:port`)";
+        let parts = name.rsplit_once(':').filter(|(host, _)| is_host(host));
+        let parts = parts.and_then(|(host, port)| Some((host, port.parse().ok()?)));
+        let (host, port) = parts.ok_or_else(|| EndpointsError::new(name, problem))?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').into();
+        Ok(Self::of(Every { source: Dns { host, port, pending: None }, every }))
+    }
+}
+
+fn is_host(host: &str) -> bool {
+    let bracketed = host.starts_with('[') && host.ends_with(']');
+    !host.is_empty() && !host.contains('/') && (bracketed || !host.contains(':'))
+}
+
+impl LookUp for Dns {
+    type Key = SocketAddr;
+
+    async fn look_up(&mut self) -> Result<Vec<SocketAddr>, BoxError> {
+        let (host, port) = (self.host.clone(), self.port);
+        let look_up = move || Ok((&*host, port).to_socket_addrs()?.collect());
+        let pending = self.pending.get_or_insert_with(|| spawn_blocking(look_up)).await;
+        self.pending = None;
+        Ok(pending??)
+    }
+}
+
+/// A closure that looks endpoints up.
+#[derive(Debug)]
+pub struct ByClosure<F>(F);
+
+impl<F> Endpoints<Every<ByClosure<F>>> {
+    /// Asks the closure for the keys of all endpoints, each `every`: for a registry, SRV records, or a resolver that
+    /// knows for how long an answer is valid.
+    ///
+    /// An error, a panic, a look-up of more than 10 s and an empty answer change nothing. The closure is asked again
+    /// after 1 s, doubling to 30 s.
+    pub fn look_up<Look, Keys, E>(every: Duration, look_up: F) -> Self
+    where
+        F: FnMut() -> Look + Send + 'static,
+        Look: Future<Output = Result<Keys, E>> + Send,
+        Keys: IntoIterator,
+        Keys::Item: Display + Send,
+        E: Into<BoxError>,
+    {
+        Self::of(Every { source: ByClosure(look_up), every })
+    }
+}
+
+impl<F, Look, Keys, E> LookUp for ByClosure<F>
+where
+    F: FnMut() -> Look + Send + 'static,
+    Look: Future<Output = Result<Keys, E>> + Send,
+    Keys: IntoIterator,
+    Keys::Item: Display + Send,
+    E: Into<BoxError>,
+{
+    type Key = Keys::Item;
+
+    async fn look_up(&mut self) -> Result<Vec<Keys::Item>, BoxError> {
+        (self.0)().await.map(|keys| keys.into_iter().collect()).map_err(Into::into)
+    }
+}
+
+/// Asks the source until the set is gone.
+pub(super) async fn keep_up<L: LookUp, C>(
+    guard: Weak<EndpointGuard<C>>,
+    mut look_ups: Every<L>,
+    mut connect: impl FnMut(L::Key) -> C + Send,
+) where
+    C: Send + Sync + 'static,
+{
+    let Some(wanted) = guard.upgrade().map(|guard| Arc::clone(&guard.discovery.wanted)) else {
+        return;
+    };
+    let (mut known, mut failures) = (Vec::new(), 0);
+    loop {
+        let asked = timeout(LONGEST_LOOK_UP, Caught::new(look_ups.source.look_up())).await;
+        let answer = match asked {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(panicked)) => Err(panicked),
+            Err(_) => Err("the look-up took more than 10 s".into()),
+        };
+        let began = Instant::now();
+        let Some(guard) = guard.upgrade() else { return };
+        let found = answer.and_then(|keys| match keys.is_empty() {
+            true => Err("the answer is empty".into()),
+            false => update(&guard, keys, &mut known, &mut connect),
+        });
+        let pause = match found {
+            Ok(()) => {
+                failures = 0;
+                look_ups.every
+            }
+            Err(error) => {
+                let seconds = AFTER_FAILURES.get(failures).copied().unwrap_or(30);
+                failures += 1;
+                let retry = Duration::from_secs(seconds);
+                let error = text(&error);
+                guard.notify(&EndpointEvent::ResolveFailed { error, retry: Some(retry) });
+                retry
+            }
+        };
+        drop(guard);
+        if timeout(pause, wanted.notified()).await.is_ok() {
+            sleep_until(clock::later(began, pause.min(SHORTEST))).await;
+        }
+    }
+}
+
+/// Replaces the endpoints by those with these keys, unless they are the same.
+fn update<C: Send + Sync + 'static, K: Display>(
+    guard: &EndpointGuard<C>,
+    keys: Vec<K>,
+    known: &mut Vec<Arc<str>>,
+    connect: &mut impl FnMut(K) -> C,
+) -> Result<(), BoxError> {
+    let mut by_name: HashMap<Arc<str>, K> =
+        keys.into_iter().map(|key| (key.to_string().into(), key)).collect();
+    let mut names: Vec<_> = by_name.keys().cloned().collect();
+    names.sort_unstable();
+    if names == *known {
+        return Ok(());
+    }
+    caught(|| {
+        let endpoints = names.iter().map(|name| (0, Arc::clone(name)));
+        guard.replace(endpoints, |_| false, |name| by_name.remove(name).map(&mut *connect));
+    })?;
+    guard.notify(&EndpointEvent::Resolved { endpoints: names.len() });
+    *known = names;
+    Ok(())
+}

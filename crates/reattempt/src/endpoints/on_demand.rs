@@ -1,0 +1,53 @@
+//! The client of one endpoint, whose readiness is a part of the call.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tower_service::Service;
+
+use super::guard::EndpointGuard;
+use super::send::send_to_endpoint;
+use crate::guard::Shared;
+use crate::protocol::ReadRequest;
+use crate::send::{Sending, send};
+
+/// The future of a call that has its endpoint.
+pub(super) type Sent<C, Req, F, K, M> = crate::guard::contract::ResponseFuture<
+    OnDemand<C>,
+    Req,
+    Sending<C, Req, F>,
+    EndpointGuard<C>,
+    K,
+    M,
+>;
+
+/// Picks an endpoint and sends a request by a clone of its client.
+#[inline]
+pub(super) fn send_to_client<C, Req, K, M>(
+    shared: &Arc<Shared<EndpointGuard<C>, K>>,
+    request: Req,
+) -> Sent<C, Req, C::Future, K, M>
+where
+    C: Service<Req> + Clone + Send + Sync + 'static,
+    K: ReadRequest<Req>,
+{
+    send_to_endpoint(shared, request, |ticket, request| send(ticket.service().clone(), request))
+}
+
+/// A client whose readiness is a part of the call.
+#[derive(Debug)]
+pub struct OnDemand<C>(C);
+
+impl<C: Service<Req> + Clone, Req> Service<Req> for OnDemand<C> {
+    type Response = C::Response;
+    type Error = C::Error;
+    type Future = Sending<C, Req, C::Future>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), C::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Req) -> Self::Future {
+        send(self.0.clone(), request)
+    }
+}

@@ -1,0 +1,79 @@
+//! Requests whose base URL is replaced by that of an endpoint.
+
+use http::uri::PathAndQuery;
+use http::{Request, Uri};
+
+use super::base_url::BaseUrl;
+
+/// A request that can be written to a base URL. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "the URL of `{Self}` cannot be replaced by that of an endpoint",
+    note = "`EndpointsLayer` takes `http::Request<B>`, and `reqwest::Request` with the feature `reqwest`"
+)]
+pub trait Rewrite {
+    /// Returns `true` if the request is for the servers behind this base.
+    #[doc(hidden)]
+    fn is_for(&self, base: &BaseUrl) -> bool;
+
+    /// Replaces the base of the request.
+    #[doc(hidden)]
+    fn rewrite(&mut self, from: &BaseUrl, to: &BaseUrl);
+}
+
+/// Joins the prefix of a base and the rest of a path.
+fn joined(prefix: &str, rest: &str, query: Option<&str>) -> String {
+    let slash = if rest.starts_with('/') || !prefix.is_empty() { "" } else { "/" };
+    let (mark, query) = query.map_or(("", ""), |query| ("?", query));
+    [prefix, slash, rest, mark, query].concat()
+}
+
+impl<B> Rewrite for Request<B> {
+    #[inline]
+    fn is_for(&self, base: &BaseUrl) -> bool {
+        let uri = self.uri();
+        let authority = uri.authority().map(|authority| authority.as_str());
+        // That of CONNECT, and `*`, have no path.
+        uri.path().starts_with('/') && base.rest(uri.scheme_str(), authority, uri.path()).is_some()
+    }
+
+    #[inline]
+    fn rewrite(&mut self, from: &BaseUrl, to: &BaseUrl) {
+        let uri = self.uri();
+        let mut parts = http::uri::Parts::default();
+        parts.scheme = Some(to.scheme.clone());
+        parts.authority = Some(to.authority.clone());
+        let has_base = uri.authority().is_some();
+        let same_path = if has_base { from.prefix == to.prefix } else { to.prefix.is_empty() };
+        parts.path_and_query = if same_path {
+            uri.path_and_query().cloned()
+        } else {
+            let rest =
+                if has_base { uri.path().get(from.prefix.len()..) } else { Some(uri.path()) };
+            let path = joined(&to.prefix, rest.unwrap_or_default(), uri.query());
+            PathAndQuery::try_from(path).ok()
+        };
+        // Each part is valid, and none is missing.
+        if let Ok(uri) = Uri::from_parts(parts) {
+            *self.uri_mut() = uri;
+        }
+    }
+}
+
+#[cfg(feature = "reqwest")]
+impl Rewrite for reqwest::Request {
+    fn is_for(&self, base: &BaseUrl) -> bool {
+        let url = self.url();
+        base.rest(Some(url.scheme()), Some(url.authority()), url.path()).is_some()
+    }
+
+    fn rewrite(&mut self, from: &BaseUrl, to: &BaseUrl) {
+        let url = self.url();
+        let rest = url.path().get(from.prefix.len()..).unwrap_or_default();
+        let path = joined(&to.prefix, rest, url.query());
+        if let Ok(mut new) = reqwest::Url::parse(&format!("{}://{}{path}", to.scheme, to.authority))
+        {
+            new.set_fragment(url.fragment());
+            *self.url_mut() = new;
+        }
+    }
+}

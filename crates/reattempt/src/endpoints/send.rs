@@ -1,0 +1,46 @@
+//! The one way of an attempt to its endpoint.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reattempt_control::EndpointTicket;
+use reattempt_core::guard::{Admit, Arrival, Guard};
+
+use super::guard::{EMPTY, EndpointGuard};
+use crate::call::clock;
+use crate::guard::contract::ResponseFuture;
+use crate::guard::{OwnEnd, Pass, Shared, handle::now};
+use crate::protocol::ReadRequest;
+use crate::protocol::attempt_terms;
+use crate::protocol::witness::Testimony;
+
+/// Picks an endpoint and sends a request to it by `send`.
+#[inline]
+pub(super) fn send_to_endpoint<S, Req, F, T, K, M>(
+    shared: &Arc<Shared<EndpointGuard<T>, K>>,
+    request: Req,
+    send: impl FnOnce(&EndpointTicket<T>, Req) -> F,
+) -> ResponseFuture<S, Req, F, EndpointGuard<T>, K, M>
+where
+    T: Send + Sync + 'static,
+    K: ReadRequest<Req>,
+{
+    let (deadline, options) = attempt_terms(&shared.protocol, K::view(&request));
+    let mut arrival = Arrival::new("", now());
+    arrival.latest = deadline.map(|deadline| clock::since_epoch(deadline.instant()));
+    if arrival.latest.is_some_and(|latest| latest <= arrival.now) {
+        return ResponseFuture::not_sent(OwnEnd::Late(Duration::ZERO));
+    }
+    match shared.guard.admit(&arrival) {
+        Admit::Admitted(ticket) => {
+            let attempt = send(&ticket, request);
+            let pass = Pass::new(Arc::clone(shared), ticket, &arrival, options);
+            ResponseFuture::sent(pass, attempt)
+        }
+        // A set of endpoints never lets an attempt wait.
+        Admit::Waiting(_) | Admit::Refused(_) => {
+            Testimony::of(K::view(&request)).iter().for_each(Testimony::refuse);
+            ResponseFuture::not_sent(OwnEnd::Refused(EMPTY))
+        }
+    }
+}

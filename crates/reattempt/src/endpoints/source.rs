@@ -1,0 +1,142 @@
+//! The sources of endpoints that have a client each.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::sync::Arc;
+
+use tower::discover::Discover;
+
+use super::discover::{Discovered, follow};
+use super::guard::EndpointGuard;
+use super::handle::check_names;
+use super::look_up::{Every, LookUp, keep_up};
+use super::{Endpoints, EndpointsError};
+use crate::call::errors::BoxError;
+
+/// A source of endpoints with a client for each. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no client for each endpoint",
+    note = "call `.connect(|key| …)` first; its result must be `Send + Sync + 'static`, and a key `Display + Send`"
+)]
+pub trait Source {
+    /// The client of an endpoint.
+    type Client: Send + Sync + 'static;
+
+    /// Fills the set, or begins to keep it up to date.
+    #[doc(hidden)]
+    fn begin(self, guard: &Arc<EndpointGuard<Self::Client>>);
+}
+
+/// Keys in tiers.
+#[derive(Debug)]
+pub struct List<K>(Vec<(usize, K)>);
+
+impl<K: Display> Endpoints<List<K>> {
+    /// Lists the servers by keys, such as addresses, of which [`connect`](Self::connect) makes clients.
+    ///
+    /// # Errors
+    /// Returns an error for an empty list and for a key that is listed twice.
+    pub fn list(keys: impl IntoIterator<Item = K>) -> Result<Self, EndpointsError> {
+        let list = Self::of(List(keys.into_iter().map(|key| (0, key)).collect()));
+        check_keys(&list.source.0)?;
+        Ok(list)
+    }
+
+    /// Adds a tier of servers that are used only while no server before them is in service and untried.
+    ///
+    /// # Errors
+    /// Returns an error for an empty list and for a key that is listed twice.
+    pub fn or_else(mut self, keys: impl IntoIterator<Item = K>) -> Result<Self, EndpointsError> {
+        let before = self.source.0.len();
+        let tier = self.source.0.last().map_or(0, |(tier, _)| tier + 1);
+        self.source.0.extend(keys.into_iter().map(|key| (tier, key)));
+        if self.source.0.len() == before {
+            return Err(EndpointsError::empty());
+        }
+        check_keys(&self.source.0)?;
+        Ok(self)
+    }
+}
+
+fn check_keys<K: Display>(keys: &[(usize, K)]) -> Result<(), EndpointsError> {
+    check_names(&keys.iter().map(|(_, key)| key.to_string().into()).collect::<Vec<_>>())
+}
+
+/// Keys, and the closure that makes the client of each.
+#[derive(Debug)]
+pub struct Connected<S, F> {
+    keys: S,
+    connect: F,
+}
+
+impl<K> Endpoints<List<K>> {
+    /// Makes the client of each endpoint. It is called once for a key, when it is first listed.
+    pub fn connect<F, C>(self, connect: F) -> Endpoints<Connected<List<K>, F>>
+    where
+        F: FnMut(K) -> C,
+    {
+        self.connected(connect)
+    }
+}
+
+impl<L: LookUp> Endpoints<Every<L>> {
+    /// Makes the client of each endpoint. It is called for a key when it is first found, and once more if the key is
+    /// found again after it was gone.
+    pub fn connect<F, C>(self, connect: F) -> Endpoints<Connected<Every<L>, F>>
+    where
+        F: FnMut(L::Key) -> C + Send + 'static,
+    {
+        self.connected(connect)
+    }
+}
+
+impl<S> Endpoints<S> {
+    fn connected<F>(self, connect: F) -> Endpoints<Connected<S, F>> {
+        let Self { source: keys, settings } = self;
+        Endpoints { source: Connected { keys, connect }, settings }
+    }
+}
+
+impl<K: Display, F, C> Source for Connected<List<K>, F>
+where
+    F: FnMut(K) -> C,
+    C: Send + Sync + 'static,
+{
+    type Client = C;
+
+    fn begin(mut self, guard: &Arc<EndpointGuard<C>>) {
+        let keys = self.keys.0;
+        let names = keys.iter().map(|(tier, key)| (*tier, Arc::from(key.to_string())));
+        let names: Vec<_> = names.collect();
+        let keys = keys.into_iter().map(|(_, key)| (Arc::<str>::from(key.to_string()), key));
+        let mut keys: HashMap<_, _> = keys.collect();
+        guard.replace(names, |_| false, |name| keys.remove(name).map(&mut self.connect));
+    }
+}
+
+impl<L, F, C> Source for Connected<Every<L>, F>
+where
+    L: LookUp,
+    F: FnMut(L::Key) -> C + Send + 'static,
+    C: Send + Sync + 'static,
+{
+    type Client = C;
+
+    fn begin(self, guard: &Arc<EndpointGuard<C>>) {
+        guard.discovery.begin(keep_up(Arc::downgrade(guard), self.keys, self.connect));
+    }
+}
+
+impl<D> Source for Discovered<D>
+where
+    D: Discover + Send + 'static,
+    D::Key: Display + Send,
+    D::Service: Send + Sync + 'static,
+    D::Error: Into<BoxError>,
+{
+    type Client = D::Service;
+
+    fn begin(self, guard: &Arc<EndpointGuard<D::Service>>) {
+        guard.discovery.begin(follow(Arc::downgrade(guard), self.0));
+    }
+}

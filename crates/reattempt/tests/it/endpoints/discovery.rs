@@ -1,0 +1,351 @@
+//! Discovery: look-ups, `Discover`, the wait for the first answer, and the end of the task.
+
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::stream;
+use reattempt::endpoints::{Balanced, EndpointEvent, Endpoints};
+use reattempt::error::TimeLimit;
+use reattempt::guard::{Reason, Refused};
+use reattempt::{CallOptions, Deadline, RetryLayer, TimedOut};
+use reattempt_testing::{ms, secs};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+use tower::Layer;
+use tower::discover::Change;
+
+use super::support::{Cluster, Does, Node, WELL, get, policy};
+
+#[derive(Debug, Clone)]
+enum Answer {
+    Found(Vec<&'static str>),
+    Fails,
+    Panics,
+    Hangs,
+}
+
+use Answer::{Fails, Found, Hangs, Panics};
+
+/// A registry that answers by a script, whose last answer it repeats.
+#[derive(Clone)]
+struct Registry {
+    script: Arc<Mutex<VecDeque<Answer>>>,
+    asked: Arc<Mutex<Vec<Instant>>>,
+    events: Arc<Mutex<Vec<String>>>,
+    started: Instant,
+}
+
+impl Registry {
+    fn new(script: impl IntoIterator<Item = Answer>) -> Self {
+        Self {
+            script: Arc::new(Mutex::new(script.into_iter().collect())),
+            asked: Arc::default(),
+            events: Arc::default(),
+            started: Instant::now(),
+        }
+    }
+
+    /// Returns a client of the servers that the registry lists each 10 s.
+    fn client(&self, cluster: &Cluster) -> Balanced<Node> {
+        let (this, cluster) = (self.clone(), cluster.clone());
+        let events = Arc::clone(&self.events);
+        Endpoints::look_up(secs(10), move || {
+            let this = this.clone();
+            async move { this.answer().await }
+        })
+        .connect(move |name: &str| cluster.client(name))
+        .observe(move |event| events.lock().unwrap().push(event.to_string()))
+        .http()
+    }
+
+    async fn answer(&self) -> Result<Vec<&'static str>, &'static str> {
+        self.asked.lock().unwrap().push(Instant::now());
+        let answer = {
+            let mut script = self.script.lock().unwrap();
+            let last = script.len() == 1;
+            if last { script.front().cloned() } else { script.pop_front() }
+        };
+        match answer.unwrap() {
+            Found(names) => Ok(names),
+            Fails => Err("no registry"),
+            Panics => panic!("the registry panics"),
+            Hangs => std::future::pending().await,
+        }
+    }
+
+    /// Returns the seconds at which the registry was asked.
+    fn asked(&self) -> Vec<u64> {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().map(|at| (*at - self.started).as_secs()).collect()
+    }
+
+    fn events(&self) -> Vec<String> {
+        std::mem::take(&mut *self.events.lock().unwrap())
+    }
+}
+
+/// A registry that fails, answers nothing, panics or hangs changes nothing, and is asked again.
+// E-16
+#[tokio::test(start_paused = true)]
+async fn failed_look_up_changes_nothing() {
+    let cluster = Cluster::default();
+    let script = [Found(vec!["a"]), Fails, Found(vec![]), Panics, Hangs, Found(vec!["b"])];
+    let registry = Registry::new(script);
+    let client = registry.client(&cluster);
+    for _ in 0..30 {
+        client.send(get()).await.unwrap();
+        sleep(secs(1)).await;
+    }
+    let seen = cluster.seen();
+    assert!(seen[..25].iter().all(|name| name == "a"), "{seen:?}");
+    // After 10 s it fails: 1, 2 and 4 s later it is asked again. It hangs for 10 s, and 8 s later it answers.
+    sleep(secs(15)).await;
+    assert_eq!(registry.asked(), [0, 10, 11, 13, 17, 35, 45]);
+    client.send(get()).await.unwrap();
+    assert_eq!(cluster.seen(), ["b"]);
+    assert_eq!(
+        registry.events(),
+        [
+            "endpoints found: 1",
+            "no endpoints found, next look-up in 1s: no registry",
+            "no endpoints found, next look-up in 2s: the answer is empty",
+            "no endpoints found, next look-up in 4s: the discovery panicked",
+            "no endpoints found, next look-up in 8s: the look-up took more than 10 s",
+            "endpoints found: 1",
+        ]
+    );
+}
+
+/// An endpoint that stays keeps its client and its state, in whatever order it is listed. One that goes is dropped when
+/// its last call has ended.
+// E-10, E-16
+#[tokio::test(start_paused = true)]
+async fn update_keeps_what_stays() {
+    let cluster = Cluster::default();
+    let script = [Found(vec!["a", "b"]), Found(vec!["b", "a"]), Found(vec!["b", "c"])];
+    let registry = Registry::new(script);
+    let client = registry.client(&cluster);
+    let handle = client.endpoints();
+    let response = client.send(get()).await.unwrap();
+    let before = handle.view();
+    sleep(secs(11)).await;
+    let ids = |view: Vec<reattempt::endpoints::EndpointView>| {
+        view.into_iter().map(|view| (view.name, view.id)).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(handle.view()), ids(before.clone()));
+    assert_eq!(registry.events(), ["endpoints found: 2"], "another order is no change");
+
+    sleep(secs(10)).await;
+    let after = handle.view();
+    assert_eq!(ids(after.clone())[0], ids(before)[1]);
+    assert_eq!(&*after[1].name, "c");
+    let held = usize::from(cluster.seen() == ["a"]);
+    assert_eq!(cluster.alive(), 2 + held);
+    drop(response);
+    assert_eq!(cluster.alive(), 2);
+}
+
+/// Before the first answer calls wait: for the answer, 5 s, or their deadline.
+#[tokio::test(start_paused = true)]
+async fn calls_wait_for_the_first_answer() {
+    let cluster = Cluster::default();
+    let slow = Registry::new([Fails, Fails, Found(vec!["a"])]);
+    let client = slow.client(&cluster);
+    let started = Instant::now();
+    let (one, other) = tokio::join!(client.send(get()), client.send(get()));
+    assert!(one.is_ok() && other.is_ok());
+    assert_eq!(started.elapsed(), secs(3) + ms(10));
+
+    let never = Registry::new([Fails]).client(&cluster);
+    let started = Instant::now();
+    let error = never.send(get()).await.unwrap_err();
+    assert_eq!(error.to_string(), "not sent: the set of endpoints is empty");
+    assert_eq!(error.downcast_ref::<Refused>().unwrap().reason(), Reason::Empty);
+    assert_eq!(started.elapsed(), secs(5));
+
+    let started = Instant::now();
+    let mut request = get();
+    request.extensions_mut().insert(CallOptions::new().deadline(Deadline::after(secs(2))));
+    let error = never.send(request).await.unwrap_err();
+    assert_eq!(error.downcast_ref::<TimedOut>().unwrap().limit(), TimeLimit::Deadline);
+    assert_eq!(started.elapsed(), secs(2));
+}
+
+/// A call that waited is followed by the retry layer above.
+// E-1
+#[tokio::test(start_paused = true)]
+async fn call_that_waited_goes_elsewhere() {
+    for _ in 0..10 {
+        let cluster = Cluster::of([]);
+        cluster.set("a", Does::Refuse);
+        let registry = Registry::new([Fails, Found(vec!["a", "b"])]);
+        let client = RetryLayer::new(policy(2)).layer(registry.client(&cluster));
+        assert!(client.send(get()).await.is_ok());
+        assert!(cluster.seen().len() <= 2);
+    }
+}
+
+/// An ejection asks for a look-up 5 s after the last one at the earliest.
+#[tokio::test(start_paused = true)]
+async fn ejection_asks_for_a_look_up() {
+    let cluster = Cluster::default();
+    cluster.set("a", Does::Refuse);
+    let registry = Registry::new([Found(vec!["a"])]);
+    let client = registry.client(&cluster);
+    for _ in 0..30 {
+        client.send(get()).await.unwrap_err();
+    }
+    sleep(secs(6)).await;
+    assert_eq!(registry.asked(), [0, 5]);
+}
+
+/// With the last handle the task ends, also while the registry hangs, and every client is dropped.
+// E-19
+#[tokio::test(start_paused = true)]
+async fn last_handle_ends_the_task() {
+    for script in [vec![Found(vec!["a", "b"])], vec![Found(vec!["a", "b"]), Hangs]] {
+        let (cluster, registry) = (Cluster::default(), Registry::new(script));
+        let client = registry.client(&cluster);
+        client.send(get()).await.unwrap();
+        sleep(secs(12)).await;
+        let handle = client.endpoints();
+        drop(client);
+        assert_eq!((cluster.alive(), Arc::strong_count(&registry.script) > 1), (2, true));
+        drop(handle);
+        tokio::task::yield_now().await;
+        assert_eq!((cluster.alive(), Arc::strong_count(&registry.script)), (0, 1));
+    }
+}
+
+/// A client that is made outside of a runtime begins with its first call.
+#[test]
+fn client_is_made_without_a_runtime() {
+    let cluster = Cluster::default();
+    let nodes = cluster.clone();
+    let client = Endpoints::look_up(secs(10), || async { Ok::<_, std::io::Error>(["a"]) })
+        .connect(move |name: &str| nodes.client(name))
+        .http();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        client.send(get()).await.unwrap();
+    });
+    assert_eq!(cluster.seen(), ["a"]);
+}
+
+/// Of very many addresses a subset is used, and no other client is made.
+#[tokio::test(start_paused = true)]
+async fn subset_connects_no_others() {
+    let cluster = Cluster::default();
+    let nodes = cluster.clone();
+    let look_up = || async { Ok::<_, std::io::Error>(0..100_000) };
+    let client = Endpoints::look_up(secs(10), look_up)
+        .connect(move |number: i32| nodes.client(number))
+        .subset(NonZeroUsize::new(3).unwrap())
+        .http();
+    client.send(get()).await.unwrap();
+    assert_eq!((client.endpoints().view().len(), cluster.alive()), (3, 3));
+}
+
+type Changes = mpsc::UnboundedSender<Result<Change<&'static str, Node>, std::io::Error>>;
+
+/// Returns a client of the servers of a stream, and its other end.
+fn streamed() -> (Balanced<Node>, Changes, Arc<Mutex<Vec<String>>>) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let changes = Box::pin(stream::unfold(receiver, |mut receiver| async move {
+        receiver.recv().await.map(|change| (change, receiver))
+    }));
+    let events = Arc::<Mutex<Vec<_>>>::default();
+    let noted = Arc::clone(&events);
+    let endpoints = Endpoints::discover(changes)
+        .observe(move |event: &EndpointEvent| noted.lock().unwrap().push(event.to_string()));
+    (endpoints.http(), sender, events)
+}
+
+async fn names(client: &Balanced<Node>) -> Vec<String> {
+    sleep(ms(1)).await;
+    client.endpoints().view().iter().map(|view| view.name.to_string()).collect()
+}
+
+/// Services come and go with the changes of a stream. The last one stays, and so does the set when the stream fails
+/// or ends.
+// E-10, E-16
+#[tokio::test(start_paused = true)]
+async fn stream_of_changes_is_followed() {
+    let cluster = Cluster::default();
+    let (client, sender, events) = streamed();
+    let insert = |name| sender.send(Ok(Change::Insert(name, cluster.client(name)))).unwrap();
+    let remove = |name| sender.send(Ok(Change::Remove(name))).unwrap();
+    insert("a");
+    insert("b");
+    assert_eq!(names(&client).await, ["a", "b"]);
+    remove("a");
+    assert_eq!(names(&client).await, ["b"]);
+    remove("b");
+    remove("unknown");
+    assert_eq!(names(&client).await, ["b"], "the last one stays");
+    client.send(get()).await.unwrap();
+    insert("c");
+    assert_eq!(names(&client).await, ["c"]);
+
+    let id = client.endpoints().view()[0].id;
+    insert("c");
+    assert_eq!(names(&client).await, ["c"]);
+    assert_ne!(client.endpoints().view()[0].id, id, "inserted again it is another service");
+    assert_eq!(cluster.alive(), 1);
+
+    sender.send(Err(std::io::Error::other("a pause"))).unwrap();
+    insert("d");
+    sleep(secs(2)).await;
+    assert_eq!(names(&client).await, ["c", "d"]);
+    assert!(events.lock().unwrap().iter().any(|event| event.ends_with("a pause")));
+    drop(sender);
+    assert_eq!(names(&client).await, ["c", "d"]);
+    client.send(get()).await.unwrap();
+    // The task has ended; the handle has not.
+    let handle = client.endpoints();
+    handle.update(["c", "e"], |name| cluster.client(name)).unwrap();
+    assert_eq!(names(&client).await, ["c", "e"]);
+    client.send(get()).await.unwrap();
+}
+
+/// A stream that panics is not polled again, and its endpoints stay.
+#[tokio::test(start_paused = true)]
+async fn stream_that_panics_ends() {
+    let cluster = Cluster::default();
+    let node = cluster.client("a");
+    let mut first = Some(node);
+    let changes = stream::poll_fn(move |_| match first.take() {
+        Some(node) => {
+            std::task::Poll::Ready(Some(Ok::<_, std::io::Error>(Change::Insert("a", node))))
+        }
+        None => panic!("the stream panics"),
+    });
+    let client = Endpoints::discover(changes).http();
+    client.send(get()).await.unwrap();
+    sleep(Duration::from_secs(60)).await;
+    client.send(get()).await.unwrap();
+    assert_eq!(cluster.seen(), ["a", "a"]);
+}
+
+/// A `connect` that panics is an error of the look-up.
+#[tokio::test(start_paused = true)]
+async fn panic_of_connect_changes_nothing() {
+    let cluster = Cluster::of([WELL]);
+    let nodes = cluster.clone();
+    let mut calls = 0;
+    let client = Endpoints::look_up(secs(1), || async { Ok::<_, std::io::Error>(["a"]) })
+        .connect(move |name: &str| {
+            calls += 1;
+            assert!(calls > 2, "no connection yet");
+            nodes.client(name)
+        })
+        .http();
+    let answer = timeout(secs(4), client.send(get())).await.unwrap();
+    assert!(answer.is_ok());
+}

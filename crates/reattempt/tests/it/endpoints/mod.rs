@@ -1,0 +1,11 @@
+//! Several servers behind one client: which of them attempts are sent to, and what discovery does.
+
+mod attempts;
+mod bad_input;
+mod discovery;
+mod frames;
+mod hedges;
+mod in_flight;
+mod loopback;
+mod support;
+mod urls;

@@ -1,0 +1,100 @@
+//! Requests written to the base URL of an endpoint.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use http::{Request, Response};
+use reattempt::endpoints::{Endpoints, EndpointsLayer};
+use reattempt::{Http, RetryLayer};
+use tower::{Layer, service_fn};
+
+use super::support::{Body, Cluster, Does, WELL, get, policy};
+
+/// Returns the URL and the host under which a request arrives, sent to the only endpoint.
+async fn arrives(layer: &EndpointsLayer, request: Request<Body>) -> (String, Option<String>) {
+    let seen = Arc::new(Mutex::new(None));
+    let noted = Arc::clone(&seen);
+    let client = layer.layer(service_fn(move |request: Request<Body>| {
+        let host = request.headers().get("host").map(|host| host.to_str().unwrap().to_owned());
+        *noted.lock().unwrap() = Some((request.uri().to_string(), host));
+        async { Ok::<_, Infallible>(Response::new(Body::default())) }
+    }));
+    client.send(request).await.unwrap();
+    seen.lock().unwrap().take().unwrap()
+}
+
+#[tokio::test]
+async fn base_of_requests_is_replaced() {
+    let layer = |base: &str, to: &str| {
+        EndpointsLayer::with(Http::new(), Endpoints::urls([to]).unwrap().base(base).unwrap())
+    };
+    for (base, to, request, expected) in [
+        ("http://orders", "https://eu.example", "http://orders/a?b=c", "https://eu.example/a?b=c"),
+        ("http://orders", "http://eu:81/api", "http://orders/a?b", "http://eu:81/api/a?b"),
+        ("http://orders", "http://eu/api/", "http://orders", "http://eu/api/"),
+        ("http://orders/v1", "http://eu/api", "http://orders/v1/a", "http://eu/api/a"),
+        ("http://orders/v1", "http://eu", "http://orders/v1?a", "http://eu/?a"),
+        ("http://orders/v1", "http://eu/v1", "http://orders/v1/a", "http://eu/v1/a"),
+        ("http://orders", "http://eu/api", "http://ORDERS:80/a%2Fb//c", "http://eu/api/a%2Fb//c"),
+        ("http://orders", "http://[::1]:8080", "/a?b", "http://[::1]:8080/a?b"),
+        ("http://orders/v1", "http://eu/api", "/v1/a", "http://eu/api/v1/a"),
+        // These are for something else.
+        ("http://orders", "http://eu", "http://other/a", "http://other/a"),
+        ("http://orders", "http://eu", "https://orders/a", "https://orders/a"),
+        ("http://orders", "http://eu", "http://orders:81/a", "http://orders:81/a"),
+        ("http://orders/v1", "http://eu", "http://orders/v10/a", "http://orders/v10/a"),
+        ("http://orders/v1", "http://eu", "http://orders/a", "http://orders/a"),
+        ("http://orders", "http://eu", "*", "*"),
+    ] {
+        let request = Request::get(request).body(Body::default()).unwrap();
+        assert_eq!(arrives(&layer(base, to), request).await.0, expected);
+    }
+}
+
+#[tokio::test]
+async fn explicit_host_stays() {
+    let layer = EndpointsLayer::http(["http://eu"]).unwrap();
+    let mut request = get();
+    *request.uri_mut() = "http://eu/".parse().unwrap();
+    request.headers_mut().insert("host", "tenant.example".parse().unwrap());
+    assert_eq!(arrives(&layer, request).await.1.unwrap(), "tenant.example");
+}
+
+/// A request that goes elsewhere neither counts as an attempt at an endpoint nor is judged.
+#[tokio::test(start_paused = true)]
+async fn foreign_request_is_no_pick() {
+    let cluster = Cluster::of([WELL]);
+    cluster.set("other", Does::Refuse);
+    let layer = EndpointsLayer::http(["http://0"]).unwrap();
+    let client = layer.layer(cluster.client(""));
+    for _ in 0..20 {
+        let request = Request::get("http://other/").body(Body::default()).unwrap();
+        client.send(request).await.unwrap_err();
+    }
+    assert_eq!(layer.endpoints().view()[0].failing, 0.0);
+}
+
+/// The later tier is used while nothing in the first one is in service and untried.
+// E-1
+#[tokio::test(start_paused = true)]
+async fn later_tier_takes_over() {
+    let cluster = Cluster::of([Does::Refuse, Does::Refuse, WELL]);
+    let endpoints = Endpoints::urls(["http://0", "http://1"]).unwrap();
+    let endpoints = endpoints.or_else_urls(["http://2"]).unwrap();
+    let layer = EndpointsLayer::with(Http::new(), endpoints);
+    let client = RetryLayer::new(policy(3)).layer(layer.layer(cluster.client("")));
+    let request = || Request::get("http://0/").body(Body::default()).unwrap();
+    for _ in 0..10 {
+        client.send(request()).await.unwrap();
+    }
+    let seen = cluster.seen();
+    assert_eq!(&seen[2], "2", "both of the first tier before it: {seen:?}");
+    assert!(seen.len() < 30, "the first tier is out of service: {seen:?}");
+    cluster.set("0", WELL);
+    cluster.set("1", WELL);
+    tokio::time::sleep(std::time::Duration::from_secs(40)).await;
+    for _ in 0..10 {
+        client.send(request()).await.unwrap();
+    }
+    assert!(!cluster.seen().contains(&"2".to_owned()), "the first tier is back");
+}
