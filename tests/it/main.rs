@@ -5,6 +5,7 @@
 
 mod axum;
 mod dying_server;
+mod endpoints;
 mod fault_matrix;
 mod grpc_kinds;
 mod grpc_metrics;
