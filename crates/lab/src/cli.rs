@@ -8,6 +8,7 @@ use crate::breaker::Breaker;
 use crate::check::Check;
 use crate::common::Common;
 use crate::contention::Contention;
+use crate::doctor::Doctor;
 use crate::endpoints::Endpoints;
 use crate::error::{Found, LabError};
 use crate::get::Get;
@@ -39,6 +40,11 @@ enum Command {
     /// Reads a gRPC service config (JSON) or a policy file (TOML, as for `plan --file`). Lists the calls that would be
     /// retried, with their times. Exits with 1 if there are errors.
     Check(Check),
+    /// The crates of a dependency tree that retry, and the most attempts that one call may become
+    ///
+    /// Reads a Cargo.lock. Lists each crate that is known to send a request more than once, with its failures and the
+    /// setting that turns it off. Its attempts multiply with those of the program.
+    Doctor(Doctor),
     /// A real request through the retry layer, with a timeline of its attempts
     ///
     /// Sends a GET. Redirects are not followed. Exits with 1 if the call fails.
@@ -90,6 +96,7 @@ impl Cli {
         match self.command {
             Command::Plan(command) => command.run(&self.common, out),
             Command::Check(command) => command.run(&self.common, out),
+            Command::Doctor(command) => command.run(&self.common, out),
             Command::Get(command) => command.run(&self.common, out),
             Command::Responsive(command) => command.run(&self.common, out),
             Command::Contention(command) => command.run(&self.common, out),

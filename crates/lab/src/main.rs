@@ -13,6 +13,7 @@ mod check;
 mod cli;
 mod common;
 mod contention;
+mod doctor;
 mod endpoints;
 mod error;
 mod events;

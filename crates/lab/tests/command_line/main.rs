@@ -4,6 +4,7 @@
 
 mod balancing;
 mod checking;
+mod diagnosing;
 mod getting;
 mod guarding;
 mod pacing;
