@@ -66,7 +66,8 @@
 //! | to find | see |
 //! |---|---|
 //! | a page for each kind of client: the type to store, the bounds to write | [`guide`] |
-//! | retries in a chain of reqwest-middleware | `guide::reqwest_middleware`, behind the feature `reqwest` |
+//! | retries in a chain of reqwest-middleware | the crate `reattempt-reqwest-middleware` |
+//! | the settings of another library, and ours | [`guide::coming_from`] |
 //! | a boxed tonic channel | `guide::tonic`, behind its feature |
 //! | retries for a client of your own type | [`guide::own_client`] |
 //! | tests of retries and of guards | [`guide::testing`] |

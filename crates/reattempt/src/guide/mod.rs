@@ -15,6 +15,7 @@
 //! | [`own_client`] | a client of your own type: a service, or a struct with methods | tower 0.5 |
 //! | [`servers`] | several servers behind one client | tower 0.5, tonic 0.14 |
 //! | [`logs`] | reports, observers, counters and instruments | tracing 0.1, opentelemetry 0.33 |
+//! | [`coming_from`] | other libraries: their settings and ours | tower, reqwest-retry, backoff, backon, tokio-retry … |
 //! | [`testing`] | tests of retries and guards under a paused clock; settings that turn retries off | tokio 1 |
 
 #[doc = include_str!("axum.md")]
@@ -22,6 +23,9 @@ pub mod axum {}
 
 #[doc = include_str!("boxed.md")]
 pub mod boxed {}
+
+#[doc = include_str!("coming_from.md")]
+pub mod coming_from {}
 
 #[doc = include_str!("generic.md")]
 pub mod generic {}

@@ -1,0 +1,167 @@
+//! The page's code of other libraries. It stands here once more, where it is compiled.
+
+#![allow(missing_docs, reason = "tests")]
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+
+const PAGE: &str = include_str!("../../../crates/reattempt/src/guide/coming_from.md");
+
+/// Returns the code without what rustfmt decides: white space, and commas before a closing parenthesis.
+fn squeezed(code: &str) -> String {
+    code.split_whitespace().collect::<String>().replace(",)", ")")
+}
+
+/// Each paragraph of the page's code is compiled below.
+#[test]
+fn page_has_the_compiled_code() {
+    let compiled = squeezed(include_str!("it.rs"));
+    let blocks: Vec<_> = PAGE.split("```rust,ignore\n").skip(1).collect();
+    assert_eq!(blocks.len(), 7);
+    for block in blocks {
+        for code in block.split("```").next().unwrap_or_default().split("\n\n") {
+            assert!(compiled.contains(&squeezed(code)), "not compiled:\n{code}");
+        }
+    }
+}
+
+async fn read() -> std::io::Result<String> {
+    Ok(String::new())
+}
+
+fn connect() -> std::io::Result<()> {
+    Ok(())
+}
+
+mod tower_retry {
+    use tower::retry::{Policy, RetryLayer};
+
+    use super::{Bytes, Full, Request, Response};
+
+    #[derive(Clone)]
+    struct Attempts(u32);
+
+    impl<Res, E> Policy<Request<Full<Bytes>>, Response<Res>, E> for Attempts {
+        type Future = std::future::Ready<()>;
+
+        fn retry(
+            &mut self,
+            _: &mut Request<Full<Bytes>>,
+            result: &mut Result<Response<Res>, E>,
+        ) -> Option<Self::Future> {
+            let failed =
+                result.as_ref().map_or(true, |response| response.status().is_server_error());
+            self.0 = self.0.checked_sub(1).filter(|_| failed)?;
+            Some(std::future::ready(()))
+        }
+
+        fn clone_request(
+            &mut self,
+            request: &Request<Full<Bytes>>,
+        ) -> Option<Request<Full<Bytes>>> {
+            Some(request.clone())
+        }
+    }
+
+    #[test]
+    fn tower_is_compiled() {
+        let layer = RetryLayer::new(Attempts(2));
+        let mut policy = Attempts(1);
+        let (mut request, mut failed) = (Request::default(), Err::<Response<()>, _>(()));
+        assert!(policy.retry(&mut request, &mut failed).is_some());
+        assert!(policy.retry(&mut request, &mut failed).is_none());
+        let _ = layer;
+    }
+}
+
+#[test]
+fn reqwest_retry_is_compiled() {
+    use reqwest_middleware::ClientBuilder;
+    use reqwest_retry::{RetryTransientMiddleware, policies::ExponentialBackoff};
+
+    let policy = ExponentialBackoff::builder()
+        .retry_bounds(Duration::from_millis(100), Duration::from_secs(5))
+        .build_with_max_retries(3);
+    let client = ClientBuilder::new(reqwest::Client::new())
+        .with(RetryTransientMiddleware::new_with_policy(policy))
+        .build();
+    drop(client);
+}
+
+#[test]
+fn backoff_is_compiled() {
+    use backoff::ExponentialBackoff;
+
+    let call = async || {
+        let text = backoff::future::retry(ExponentialBackoff::default(), || async {
+            read().await.map_err(|error| match error.kind() {
+                ErrorKind::PermissionDenied => backoff::Error::permanent(error),
+                _ => backoff::Error::transient(error),
+            })
+        })
+        .await?;
+        Ok::<_, std::io::Error>(text)
+    };
+    drop(call());
+}
+
+#[test]
+fn backon_is_compiled() {
+    use backon::{ExponentialBuilder, Retryable};
+
+    let call = async || {
+        let text = read
+            .retry(ExponentialBuilder::default().with_jitter())
+            .when(|error| error.kind() != ErrorKind::PermissionDenied)
+            .await?;
+        Ok::<_, std::io::Error>(text)
+    };
+    drop(call());
+}
+
+#[test]
+fn tokio_retry_is_compiled() {
+    use tokio_retry::Retry;
+    use tokio_retry::strategy::{ExponentialBackoff, jitter};
+
+    // The page's table has these delays.
+    let delays = ExponentialBackoff::from_millis(10).take(3);
+    assert_eq!(delays.map(|it| it.as_millis()).collect::<Vec<_>>(), [10, 100, 1_000]);
+    let call = async || {
+        let delays = ExponentialBackoff::from_millis(2).factor(100).map(jitter).take(3);
+        let text = Retry::start(delays, read).await?;
+        Ok::<_, std::io::Error>(text)
+    };
+    drop(call());
+}
+
+#[test]
+fn tower_resilience_is_compiled() {
+    use tower_resilience_retry::RetryLayer;
+
+    type Layer = RetryLayer<Request<Full<Bytes>>, Response<Full<Bytes>>, std::io::Error>;
+
+    let failed = |response: &Response<Full<Bytes>>| response.status().is_server_error();
+    let layer: Layer = RetryLayer::builder()
+        .max_attempts(3)
+        .exponential_backoff(Duration::from_millis(100))
+        .retry_on_response(failed)
+        .build();
+    drop(layer);
+}
+
+#[test]
+fn failsafe_is_compiled() {
+    use failsafe::{CircuitBreaker, Config, Error};
+
+    let breaker = Config::new().build();
+    match breaker.call(connect) {
+        Err(Error::Inner(error)) => eprintln!("it failed: {error}"),
+        Err(Error::Rejected) => eprintln!("not tried"),
+        Ok(()) => {}
+    }
+}
