@@ -13,6 +13,9 @@ use crate::error::CallError;
 ///
 /// The middlewares after it run once for each attempt, and those before it once for each call.
 ///
+/// # Cancel safety
+/// Dropping the future of a call cancels its attempt or its wait.
+///
 /// ```
 /// use reattempt::RetryPolicy;
 /// use reattempt_reqwest_middleware::ReattemptMiddleware;
