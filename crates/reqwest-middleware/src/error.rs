@@ -47,6 +47,13 @@ impl CallError {
         Self { cause, report }
     }
 
+    fn cause(&self) -> &(dyn Error + 'static) {
+        match &self.cause {
+            Cause::Attempt(error) => error.inner(),
+            Cause::Layer(error) => &**error,
+        }
+    }
+
     /// Returns the error of the call, `None` if another middleware failed.
     pub fn of(error: &MiddlewareError) -> Option<&Self> {
         match error {
@@ -69,14 +76,10 @@ impl CallError {
     }
 }
 
-/// Without the report.
+/// Without the report, and without the backtrace of the chain's error.
 impl fmt::Debug for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let source: &dyn fmt::Debug = match &self.cause {
-            Cause::Attempt(ChainError(error)) => error,
-            Cause::Layer(error) => error,
-        };
-        f.debug_struct("CallError").field("source", source).finish_non_exhaustive()
+        f.debug_struct("CallError").field("source", &self.cause()).finish_non_exhaustive()
     }
 }
 
@@ -96,10 +99,7 @@ impl fmt::Display for CallError {
 
 impl Error for CallError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match &self.cause {
-            Cause::Attempt(error) => error.source(),
-            Cause::Layer(error) => Some(&**error),
-        }
+        Some(self.cause())
     }
 }
 
@@ -130,9 +130,15 @@ impl fmt::Display for ChainError {
 
 impl Error for ChainError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(self.inner())
+    }
+}
+
+impl ChainError {
+    fn inner(&self) -> &(dyn Error + 'static) {
         match &self.0 {
-            MiddlewareError::Reqwest(error) => Some(error),
-            MiddlewareError::Middleware(error) => Some(&**error),
+            MiddlewareError::Reqwest(error) => error,
+            MiddlewareError::Middleware(error) => &**error,
         }
     }
 }

@@ -34,7 +34,7 @@ async fn error_texts() {
     );
     assert_eq!(
         format!("{:?}", CallError::of(&error).unwrap()),
-        "CallError { source: Middleware(connection refused), .. }"
+        "CallError { source: Kind(ConnectionRefused), .. }"
     );
 
     let server = Server::new([Answer::Broken(ErrorKind::PermissionDenied)]);
