@@ -1,0 +1,84 @@
+//! Faults by chance, the same ones for the same seed.
+
+use std::time::Duration;
+
+use crate::arriving::Arriving;
+
+/// A distribution of faults, drawn from a seed.
+///
+/// The same seed gives the same faults. [`Per`] chooses what a draw depends on besides the seed.
+///
+/// ```
+/// use std::io::ErrorKind;
+/// use reattempt_faults::{Chances, Per, Script, ServiceFault};
+///
+/// let chances = Chances::new(7, Per::Call)
+///     .fault(100, ServiceFault::Hang) // a tenth of the arrivals
+///     .fault(5, ServiceFault::Error(ErrorKind::ConnectionReset));
+/// let script = Script::from([ServiceFault::Pass; 3]).chances(chances);
+/// # drop(script);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chances<F> {
+    seed: u64,
+    per: Per,
+    faults: Vec<(u32, F)>,
+}
+
+/// The number that a draw depends on besides the seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Per {
+    /// The number of the arrival, over all calls. Parallel calls may swap their faults from run to run.
+    Arrival,
+    /// The name of the call, and the number of the arrival within it. The order of parallel calls has no effect.
+    Call,
+    /// The number of the connection: all arrivals on it have one fault.
+    Connection,
+    /// The period of this length: all arrivals in it have one fault. Zero counts as a nanosecond.
+    Period(Duration),
+}
+
+impl<F> Chances<F> {
+    /// Creates a distribution without faults.
+    pub fn new(seed: u64, per: Per) -> Self {
+        Self { seed, per, faults: Vec::new() }
+    }
+
+    /// Adds a fault for this number of draws in a thousand. Beyond a thousand in sum, the earlier faults win.
+    #[must_use]
+    pub fn fault(mut self, per_mille: u32, fault: F) -> Self {
+        self.faults.push((per_mille, fault));
+        self
+    }
+}
+
+impl<F: Clone> Chances<F> {
+    /// Draws the fault of an arrival.
+    pub(crate) fn draw(&self, arriving: &Arriving<'_>, arrivals: u64, of_call: u64) -> Option<F> {
+        let (text, number) = match self.per {
+            Per::Arrival => ("", arrivals),
+            Per::Call => (arriving.call.unwrap_or_default(), of_call),
+            Per::Connection => ("", arriving.connection as u64),
+            Per::Period(length) => {
+                let period = arriving.at.as_nanos() / length.as_nanos().max(1);
+                ("", u64::try_from(period).unwrap_or(u64::MAX))
+            }
+        };
+        let mixed = mixed(mixed(self.seed) ^ crate::checksum(text.as_bytes()));
+        let mut drawn = self::mixed(mixed ^ number) % 1000;
+        self.faults.iter().find_map(|(share, fault)| {
+            let hit = drawn < u64::from(*share);
+            drawn = drawn.saturating_sub(u64::from(*share));
+            hit.then(|| fault.clone())
+        })
+    }
+}
+
+/// Returns the number that SplitMix64 makes of a seed.
+fn mixed(seed: u64) -> u64 {
+    let mut number = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}

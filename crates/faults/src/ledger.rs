@@ -1,0 +1,232 @@
+//! The server's account of what reached it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Method};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// The header that names the call of a request, for [`Arrival::call`].
+pub const CALL_HEADER: &str = "faults-call";
+
+/// The account of one server or a cluster: every request that arrived, in order.
+///
+/// Clones share one account. Its assertions are described with [`Rule`](crate::Rule). A test double of your own writes
+/// to a ledger with [`Ledger::arrive`].
+#[derive(Debug, Clone)]
+pub struct Ledger(Arc<Account>);
+
+#[derive(Debug)]
+struct Account {
+    start: Instant,
+    book: watch::Sender<Book>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    pub(crate) arrivals: Vec<Arrival>,
+    pub(crate) connections: usize,
+    pub(crate) open_connections: usize,
+}
+
+/// One request as the server saw it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Arrival {
+    /// The time since the ledger was created, on tokio's clock.
+    pub at: Duration,
+    /// The server that it reached.
+    pub server: String,
+    /// The number of its connection, from 1; 0 if there is none.
+    pub connection: usize,
+    /// The call that it belongs to: the header [`CALL_HEADER`], else the idempotency key, else method and target.
+    pub call: String,
+    /// The method.
+    pub method: Method,
+    /// The path and query.
+    pub target: String,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body as far as the server has read it.
+    pub body: Bytes,
+    /// `true` once the body was read to its end.
+    pub whole: bool,
+    /// `true` once the effect may have been carried out.
+    ///
+    /// A server acts when it has read the whole request, or its head if it responds early. An outcome that proves the
+    /// contrary takes that back: status 421, 425 or 429, a refused stream, or a refused connection.
+    pub carried_out: bool,
+    /// The server's answer in words; `None` as long as there is none.
+    pub answer: Option<String>,
+    /// `true` until the server has answered or the client has left.
+    pub open: bool,
+}
+
+impl Arrival {
+    /// Returns the idempotency key.
+    pub fn key(&self) -> Option<&str> {
+        self.headers.get("idempotency-key").and_then(|key| key.to_str().ok())
+    }
+
+    /// Returns a checksum of the body as far as it was read (64-bit FNV-1a).
+    pub fn checksum(&self) -> u64 {
+        checksum(&self.body)
+    }
+
+    /// Returns `true` if it must not be carried out twice: its method is not idempotent, and it has no key.
+    pub fn is_unsafe(&self) -> bool {
+        !self.method.is_idempotent() && self.key().is_none()
+    }
+}
+
+impl Ledger {
+    /// Creates an empty account. Its time starts now.
+    pub fn new() -> Self {
+        Self(Arc::new(Account { start: Instant::now(), book: watch::Sender::default() }))
+    }
+
+    /// Returns the time since the ledger was created.
+    pub fn elapsed(&self) -> Duration {
+        self.0.start.elapsed()
+    }
+
+    /// Returns all arrivals in their order.
+    pub fn arrivals(&self) -> Vec<Arrival> {
+        self.0.book.borrow().arrivals.clone()
+    }
+
+    /// Returns the number of connections that clients have opened.
+    pub fn connections(&self) -> usize {
+        self.0.book.borrow().connections
+    }
+
+    /// Waits until the arrivals fulfil a condition. The test bounds the wait.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect on the ledger.
+    pub async fn until(&self, mut is: impl FnMut(&[Arrival]) -> bool) {
+        self.wait(|book| is(&book.arrivals)).await;
+    }
+
+    /// Waits until every exchange has ended and every connection is closed. The test drops its client first, and
+    /// bounds the wait.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect on the ledger.
+    pub async fn all_closed(&self) {
+        self.wait(|book| {
+            book.open_connections == 0 && !book.arrivals.iter().any(|arrival| arrival.open)
+        })
+        .await;
+    }
+
+    async fn wait(&self, is: impl FnMut(&Book) -> bool) {
+        // The sender lives as long as this ledger, so the wait ends with the condition only.
+        let _ = self.0.book.subscribe().wait_for(is).await;
+    }
+
+    /// Records a request that has arrived at a server. The exchange is open until the returned value is dropped.
+    pub fn arrive<B>(
+        &self,
+        server: &str,
+        connection: usize,
+        request: &http::Request<B>,
+    ) -> Exchange {
+        let (method, uri) = (request.method().clone(), request.uri());
+        let target =
+            uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string);
+        let headers = request.headers().clone();
+        let named = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let call = named(CALL_HEADER).or_else(|| named("idempotency-key"));
+        let call = call.map_or_else(|| format!("{method} {target}"), str::to_owned);
+        let arrival = Arrival {
+            at: self.elapsed(),
+            server: server.to_owned(),
+            connection,
+            call,
+            method,
+            target,
+            headers,
+            body: Bytes::new(),
+            whole: false,
+            carried_out: false,
+            answer: None,
+            open: true,
+        };
+        let mut number = 0;
+        self.0.book.send_modify(|book| {
+            number = book.arrivals.len();
+            book.arrivals.push(arrival);
+        });
+        Exchange { ledger: self.clone(), number }
+    }
+
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Book) -> T) -> T {
+        read(&self.0.book.borrow())
+    }
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A request that the server has not ended, by which the server completes its entry.
+#[derive(Debug)]
+pub struct Exchange {
+    ledger: Ledger,
+    number: usize,
+}
+
+impl Exchange {
+    fn note(&self, change: impl FnOnce(&mut Arrival)) {
+        self.ledger.0.book.send_modify(|book| change(&mut book.arrivals[self.number]));
+    }
+
+    /// Returns the name of its call.
+    pub fn call(&self) -> String {
+        self.ledger.read(|book| book.arrivals[self.number].call.clone())
+    }
+
+    /// Records more of the body.
+    pub fn read(&self, data: &[u8]) {
+        self.note(|arrival| {
+            let mut body = BytesMut::from(&arrival.body[..]);
+            body.extend_from_slice(data);
+            arrival.body = body.freeze();
+        });
+    }
+
+    /// Records the end of the body, and that the effect may be carried out from now on.
+    pub fn read_whole(&self) {
+        self.note(|arrival| (arrival.whole, arrival.carried_out) = (true, true));
+    }
+
+    /// Records whether the effect was carried out.
+    pub fn carried_out(&self, carried_out: bool) {
+        self.note(|arrival| arrival.carried_out = carried_out);
+    }
+
+    /// Records the answer in words.
+    pub fn answer(&self, answer: impl Into<String>) {
+        self.note(|arrival| arrival.answer = Some(answer.into()));
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.note(|arrival| arrival.open = false);
+    }
+}
+
+/// Returns the 64-bit FNV-1a of some bytes.
+pub(crate) fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}

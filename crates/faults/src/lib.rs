@@ -1,0 +1,73 @@
+//! Scripted faults for tests of retries, with any client.
+//!
+//! A service that retries is tested against a server that fails to order, and against what that server saw:
+//!
+//! ```
+//! use http::{Request, StatusCode};
+//! use reattempt_faults::{Faults, ServiceFault};
+//! # use tower::ServiceExt;
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+//! # runtime.block_on(async {
+//! # let call = async |server: reattempt_faults::FaultService<_>| {
+//! #     for _ in 0..2 {
+//! #         server.clone().oneshot(Request::put("/orders/7").body("tea".to_owned()).unwrap()).await.unwrap();
+//! #     }
+//! # };
+//!
+//! let faults = Faults::new([ServiceFault::Status(StatusCode::SERVICE_UNAVAILABLE)]);
+//! call(faults.service()).await; // your client, with its retries
+//! faults.ledger().no_unsafe_repeat().bodies_intact().at_most_attempts(2);
+//! # });
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! A rule that is broken fails the test, and shows the calls concerned:
+//!
+//! ```text
+//! call "POST /pay" was carried out 2 times, and may not be repeated
+//!     time  connection  request    body                   carried out  answer
+//!     0 ms  server      POST /pay  3 B 56e4c91944536249  yes          503
+//!   100 ms  server      POST /pay  3 B 56e4c91944536249  yes          200
+//! ```
+//!
+//! A step of the script that was not used up fails the test as well.
+//!
+//! | item | content |
+//! |---|---|
+//! | [`Faults`] | a script while it is played; the test owns it |
+//! | [`ServiceFault`] | a tower layer or service: status, error, delay, lost response, no response, never ready, panic |
+//! | [`Script`], [`Step`] | the order of the faults: by arrival, call, connection and time |
+//! | [`Chances`] | faults by chance; the same seed gives the same faults |
+//! | [`Ledger`], [`Arrival`] | every request that reached the server or the cluster, and what became of it |
+//! | [`Rule`], [`Violation`] | the assertions, and the text of one that failed |
+//!
+//! # Time
+//!
+//! Every wait is on tokio's clock. Without a socket, pause it (`#[tokio::test(start_paused = true)]`), and no test
+//! waits for real.
+//!
+//! # Calls
+//!
+//! The server does not know which requests are attempts of one call. Give each call of a test its own path, an
+//! idempotency key, or the header [`CALL_HEADER`].
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
+
+mod arriving;
+mod chances;
+mod faults;
+mod ledger;
+mod rules;
+mod script;
+mod service;
+mod time_line;
+
+pub use chances::{Chances, Per};
+pub use faults::{Faults, Unused};
+pub use ledger::{Arrival, CALL_HEADER, Exchange, Ledger};
+pub use rules::{Rule, Violation};
+pub use script::{Fault, Script, Step};
+pub use service::{Alone, BoxError, FaultBody, FaultLayer, FaultService, ServiceFault};
+
+use ledger::checksum;

@@ -1,0 +1,242 @@
+//! The order in which a test injects its faults.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::arriving::Arriving;
+use crate::chances::Chances;
+
+/// The faults of one depth: nothing else converts into a [`Step`]. It is implemented here alone.
+pub trait Fault: Clone + Default + fmt::Debug + Sealed {}
+
+pub trait Sealed {}
+
+/// A list of faults, each for one arrival unless its [`Step`] selects others.
+///
+/// An arrival takes the first step that selects it and is not used up. If there is none, it takes a fault by chance
+/// ([`Script::chances`]), and without chances the default fault, which is none at all. An array or a vector of faults
+/// converts into a script.
+///
+/// Every step must be used up before the [`Faults`](crate::Faults) are dropped, or the test fails.
+///
+/// ```
+/// use http::StatusCode;
+/// use reattempt_faults::{Script, ServiceFault, Step};
+///
+/// let busy = ServiceFault::Status(StatusCode::SERVICE_UNAVAILABLE);
+/// let script = Script::new([Step::new(busy.clone()).times(2), Step::new(busy).call("pay-7")]);
+/// # drop(script);
+/// ```
+///
+/// `Script::default()` has no steps.
+#[derive(Debug, Clone)]
+pub struct Script<F> {
+    pub(crate) steps: Vec<Step<F>>,
+    pub(crate) chances: Option<Chances<F>>,
+    pub(crate) may_remain: bool,
+}
+
+impl<F> Script<F> {
+    /// Creates a script of these steps.
+    pub fn new<S: Into<Step<F>>>(steps: impl IntoIterator<Item = S>) -> Self {
+        Self { steps: steps.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// Adds faults by chance, for arrivals that no step selects.
+    #[must_use]
+    pub fn chances(mut self, chances: Chances<F>) -> Self {
+        self.chances = Some(chances);
+        self
+    }
+
+    /// Lets the test pass even if steps remain at its end.
+    #[must_use]
+    pub fn may_remain(mut self) -> Self {
+        self.may_remain = true;
+        self
+    }
+}
+
+impl<F> Default for Script<F> {
+    fn default() -> Self {
+        Self { steps: Vec::new(), chances: None, may_remain: false }
+    }
+}
+
+impl<F, S: Into<Step<F>>, const N: usize> From<[S; N]> for Script<F> {
+    fn from(steps: [S; N]) -> Self {
+        Self::new(steps)
+    }
+}
+
+impl<F, S: Into<Step<F>>> From<Vec<S>> for Script<F> {
+    fn from(steps: Vec<S>) -> Self {
+        Self::new(steps)
+    }
+}
+
+/// One fault with the arrivals that it is for.
+///
+/// By default that is one arrival, whichever comes next. A fault converts into its step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step<F> {
+    pub(crate) fault: F,
+    delay: Duration,
+    /// `None` for any number of arrivals, but at least one.
+    times: Option<u32>,
+    call: Option<String>,
+    connection: Option<usize>,
+    during: Option<Range<Duration>>,
+}
+
+impl<F> Step<F> {
+    /// Creates a step for the next arrival.
+    pub fn new(fault: F) -> Self {
+        let (delay, times) = (Duration::ZERO, Some(1));
+        Self { fault, delay, times, call: None, connection: None, during: None }
+    }
+
+    /// Waits before the fault. Service and server wait once they have read the request, a connector before it
+    /// connects.
+    #[must_use]
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// Applies the fault to this number of arrivals. Zero counts as one.
+    #[must_use]
+    pub fn times(mut self, times: u32) -> Self {
+        self.times = Some(times.max(1));
+        self
+    }
+
+    /// Applies the fault to every arrival that it selects. The step counts as used up after the first.
+    #[must_use]
+    pub fn always(mut self) -> Self {
+        self.times = None;
+        self
+    }
+
+    /// Selects the arrivals of this call; [`Arrival::call`](crate::Arrival) has the rule for the names.
+    #[must_use]
+    pub fn call(mut self, name: impl Into<String>) -> Self {
+        self.call = Some(name.into());
+        self
+    }
+
+    /// Selects the arrivals on this connection, counted from 1.
+    #[must_use]
+    pub fn connection(mut self, number: usize) -> Self {
+        self.connection = Some(number);
+        self
+    }
+
+    /// Selects the arrivals in this period, counted from the creation of the ledger.
+    #[must_use]
+    pub fn during(mut self, period: Range<Duration>) -> Self {
+        self.during = Some(period);
+        self
+    }
+
+    fn selects(&self, arriving: &Arriving<'_>) -> bool {
+        self.call.as_deref().is_none_or(|call| arriving.call == Some(call))
+            && self.connection.is_none_or(|connection| arriving.connection == connection)
+            && self.during.as_ref().is_none_or(|period| period.contains(&arriving.at))
+    }
+}
+
+impl<F: Fault> From<F> for Step<F> {
+    fn from(fault: F) -> Self {
+        Self::new(fault)
+    }
+}
+
+impl<F: fmt::Debug> fmt::Display for Step<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.fault)?;
+        if let Some(call) = &self.call {
+            write!(f, ", call {call:?}")?;
+        }
+        if let Some(connection) = self.connection {
+            write!(f, ", connection {connection}")?;
+        }
+        match &self.during {
+            Some(period) => write!(f, ", from {:?} to {:?}", period.start, period.end),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A script while it is played.
+#[derive(Debug)]
+pub(crate) struct Player<F> {
+    script: Script<F>,
+    /// The number of arrivals that have taken each step.
+    taken: Vec<u32>,
+    arrivals: u64,
+    calls: HashMap<String, u64>,
+}
+
+impl<F: Fault> Player<F> {
+    pub(crate) fn new(script: Script<F>) -> Self {
+        let taken = vec![0; script.steps.len()];
+        Self { script, taken, arrivals: 0, calls: HashMap::new() }
+    }
+
+    /// Takes the first step that selects the arrival and is not used up, if its fault is accepted.
+    pub(crate) fn take_if(
+        &mut self,
+        arriving: &Arriving<'_>,
+        accepts: impl Fn(&F) -> bool,
+    ) -> Option<(F, Duration)> {
+        let mut steps = self.script.steps.iter().zip(&mut self.taken);
+        let (step, taken) = steps.find(|(step, taken)| {
+            step.times.is_none_or(|times| **taken < times) && step.selects(arriving)
+        })?;
+        accepts(&step.fault).then(|| {
+            *taken = taken.saturating_add(1);
+            (step.fault.clone(), step.delay)
+        })
+    }
+
+    /// Takes the fault of the arrival, with the wait before it.
+    pub(crate) fn take(
+        &mut self,
+        arriving: &Arriving<'_>,
+        accepts: impl Fn(&F) -> bool,
+    ) -> (F, Duration) {
+        self.arrivals += 1;
+        let of_call = self.calls.entry(arriving.call.unwrap_or_default().to_owned()).or_default();
+        *of_call += 1;
+        let (arrivals, of_call) = (self.arrivals, *of_call);
+        self.take_if(arriving, accepts).unwrap_or_else(|| {
+            let chances = self.script.chances.as_ref();
+            let drawn = chances.and_then(|chances| chances.draw(arriving, arrivals, of_call));
+            (drawn.unwrap_or_default(), Duration::ZERO)
+        })
+    }
+}
+
+impl<F: Fault> Player<F> {
+    /// Lets steps remain from now on.
+    pub(crate) fn allow_rest(&mut self) {
+        self.script.may_remain = true;
+    }
+
+    /// Returns each step that is not used up, in words.
+    pub(crate) fn unused(&self) -> Vec<String> {
+        if self.script.may_remain {
+            return Vec::new();
+        }
+        let steps = self.script.steps.iter().zip(&self.taken).enumerate();
+        let unused = steps.filter(|(_, (step, taken))| **taken < step.times.unwrap_or(1));
+        let words = |(index, (step, taken)): (usize, (&Step<F>, &u32))| {
+            let times = step.times.map_or("any number of".to_owned(), |times| times.to_string());
+            format!("step {}: {step}: used {taken} of {times} times", index + 1)
+        };
+        unused.map(words).collect()
+    }
+}

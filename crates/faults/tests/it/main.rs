@@ -1,0 +1,9 @@
+//! The kit itself: what it injects, what it records, and what it objects to.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod chances;
+mod rules;
+mod scripts;
+mod service;
+mod support;
