@@ -165,6 +165,17 @@ impl Ledger {
         Exchange { ledger: self.clone(), number }
     }
 
+    /// Records a new connection; returns its number. It is open until the second value is dropped.
+    pub(crate) fn connect(&self) -> (usize, OpenConnection) {
+        let mut number = 0;
+        self.0.book.send_modify(|book| {
+            book.connections += 1;
+            book.open_connections += 1;
+            number = book.connections;
+        });
+        (number, OpenConnection(self.clone()))
+    }
+
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Book) -> T) -> T {
         read(&self.0.book.borrow())
     }
@@ -221,6 +232,16 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         self.note(|arrival| arrival.open = false);
+    }
+}
+
+/// A connection that is open until this is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenConnection(Ledger);
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.0.book.send_modify(|book| book.open_connections -= 1);
     }
 }
 

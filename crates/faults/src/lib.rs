@@ -36,6 +36,7 @@
 //! |---|---|
 //! | [`Faults`] | a script while it is played; the test owns it |
 //! | [`ServiceFault`] | a tower layer or service: status, error, delay, lost response, no response, never ready, panic |
+//! | [`WireFault`] | a connection: refused, timed out, reset or half-closed after some bytes, stalled, in drips, with garbage or a TLS alert |
 //! | [`Script`], [`Step`] | the order of the faults: by arrival, call, connection and time |
 //! | [`Chances`] | faults by chance; the same seed gives the same faults |
 //! | [`Ledger`], [`Arrival`] | every request that reached the server or the cluster, and what became of it |
@@ -62,6 +63,7 @@ mod rules;
 mod script;
 mod service;
 mod time_line;
+mod wire;
 
 pub use chances::{Chances, Per};
 pub use faults::{Faults, Unused};
@@ -69,5 +71,10 @@ pub use ledger::{Arrival, CALL_HEADER, Exchange, Ledger};
 pub use rules::{Rule, Violation};
 pub use script::{Fault, Script, Step};
 pub use service::{Alone, BoxError, FaultBody, FaultLayer, FaultService, ServiceFault};
+
+#[cfg(feature = "hyper")]
+#[cfg_attr(docsrs, doc(cfg(feature = "hyper")))]
+pub use wire::FaultConnector;
+pub use wire::{Break, Direction, FaultyIo, Relay, WireFault};
 
 use ledger::checksum;

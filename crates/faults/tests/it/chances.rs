@@ -39,6 +39,7 @@ async fn order_of_calls_has_no_effect_per_call() {
     let mut back = failures(half(1, Per::Call), (0..20).rev()).await;
     back.reverse();
     assert_eq!(forth, back);
+    assert!(forth.contains(&true) && forth.contains(&false), "of the first arrivals");
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,3 +7,4 @@ mod rules;
 mod scripts;
 mod service;
 mod support;
+mod wire;

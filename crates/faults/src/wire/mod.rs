@@ -1,0 +1,100 @@
+//! Faults of a connection, below any protocol.
+
+#[cfg(feature = "hyper")]
+mod connector;
+mod io;
+mod relay;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::script::{Fault, Sealed};
+
+#[cfg(feature = "hyper")]
+pub use connector::FaultConnector;
+pub use io::FaultyIo;
+pub use relay::Relay;
+
+/// A fault of one connection.
+///
+/// [`Faults::relay`](crate::Faults::relay) is a port in front of a server, for any client.
+/// [`Faults::wrap`](crate::Faults::wrap) is for a connection at hand, and `Faults::connector` for hyper-util's and
+/// tonic's connectors. Steps select connections by their number and time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WireFault {
+    /// No fault.
+    #[default]
+    Pass,
+    /// The connection is refused. A relay, whose port is open, resets it at once.
+    Refuse,
+    /// The connection is never made. A relay accepts it, and neither reads nor writes.
+    TimeOut,
+    /// The connection breaks in one direction after some bytes.
+    Break {
+        /// The direction.
+        direction: Direction,
+        /// The number of bytes that pass before.
+        after: u64,
+        /// The way.
+        how: Break,
+    },
+}
+
+impl WireFault {
+    /// Returns the fault of a connection that breaks when the client has read this number of bytes.
+    pub fn read(after: u64, how: Break) -> Self {
+        Self::Break { direction: Direction::Read, after, how }
+    }
+
+    /// Returns the fault of a connection that breaks when the client has written this number of bytes.
+    pub fn write(after: u64, how: Break) -> Self {
+        Self::Break { direction: Direction::Write, after, how }
+    }
+}
+
+impl Sealed for WireFault {}
+
+impl Fault for WireFault {}
+
+/// A direction of a connection, from the client's side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the server.
+    Read,
+    /// To the server.
+    Write,
+}
+
+/// The way in which a connection breaks in one direction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Break {
+    /// A reset, in both directions.
+    Reset,
+    /// An orderly end of this direction. The other one goes on, but not in a relay whose client writes on.
+    Close,
+    /// No more bytes pass, ever.
+    Stall,
+    /// The rest passes byte by byte, each after this time.
+    Drip(Duration),
+    /// These bytes pass in between, then the rest.
+    Garbage(Bytes),
+}
+
+impl Break {
+    /// Returns garbage that is a fatal TLS alert with this description, such as 80 for internal_error.
+    ///
+    /// A client under TLS takes it for the server's as long as the handshake is under way.
+    pub fn tls_alert(description: u8) -> Self {
+        Self::Garbage(Bytes::copy_from_slice(&[21, 3, 3, 0, 2, 2, description]))
+    }
+
+    /// Returns garbage that is a TLS record which nobody can decrypt.
+    pub fn broken_record() -> Self {
+        let mut record = [0; 37];
+        [record[0], record[1], record[2], record[4]] = [23, 3, 3, 32];
+        Self::Garbage(Bytes::copy_from_slice(&record))
+    }
+}

@@ -1,0 +1,4 @@
+//! Each fault of a connection.
+
+mod clients;
+mod io;
