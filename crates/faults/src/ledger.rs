@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -50,7 +49,7 @@ pub struct Arrival {
     /// The headers.
     pub headers: HeaderMap,
     /// The body as far as the server has read it.
-    pub body: Bytes,
+    pub body: Vec<u8>,
     /// `true` once the body was read to its end.
     pub whole: bool,
     /// `true` once the effect may have been carried out.
@@ -151,7 +150,7 @@ impl Ledger {
             method,
             target,
             headers,
-            body: Bytes::new(),
+            body: Vec::new(),
             whole: false,
             carried_out: false,
             answer: None,
@@ -206,10 +205,17 @@ impl Exchange {
 
     /// Records more of the body.
     pub fn read(&self, data: &[u8]) {
+        self.note(|arrival| arrival.body.extend_from_slice(data));
+    }
+
+    /// Records all of the body that has arrived.
+    pub(crate) fn has_read(&self, body: &[u8], whole: bool) {
         self.note(|arrival| {
-            let mut body = BytesMut::from(&arrival.body[..]);
-            body.extend_from_slice(data);
-            arrival.body = body.freeze();
+            let known = arrival.body.len();
+            arrival.body.extend_from_slice(body.get(known..).unwrap_or_default());
+            // Only the moment in which it becomes whole counts: an early answer has its own rule.
+            arrival.carried_out |= whole && arrival.answer.is_none();
+            arrival.whole = whole;
         });
     }
 

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::WireFault;
 use super::io::FaultyIo;
 use crate::faults::{Faults, Shared};
+use crate::task::Task;
 
 impl Faults<WireFault> {
     /// Opens a port on loopback that forwards to a server, for any client of any protocol.
@@ -22,8 +23,8 @@ impl Faults<WireFault> {
     pub async fn relay(&self, server: SocketAddr) -> io::Result<Relay> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let task = tokio::spawn(accept(listener, server, Arc::clone(&self.shared)));
-        Ok(Relay { address, task })
+        let task = Task::spawn(accept(listener, server, Arc::clone(&self.shared)));
+        Ok(Relay { address, _task: task })
     }
 }
 
@@ -31,19 +32,13 @@ impl Faults<WireFault> {
 #[derive(Debug)]
 pub struct Relay {
     address: SocketAddr,
-    task: JoinHandle<()>,
+    _task: Task,
 }
 
 impl Relay {
     /// Returns the address, for the client.
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

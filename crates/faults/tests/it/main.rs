@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod chances;
+mod http1;
 mod rules;
 mod scripts;
 mod service;

@@ -27,7 +27,7 @@ async fn faults_come_in_order_then_none() {
     let answers: Vec<_> = faults.ledger().arrivals().into_iter().map(|it| it.answer).collect();
     let expected = ["503", "connection reset", "200"].map(|answer| Some(answer.to_owned()));
     assert_eq!(answers, expected);
-    assert!(faults.ledger().arrivals().iter().all(|it| it.whole && it.body == "hello"));
+    assert!(faults.ledger().arrivals().iter().all(|it| it.whole && it.body == b"hello"));
 }
 
 #[tokio::test(start_paused = true)]

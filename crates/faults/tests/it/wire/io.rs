@@ -56,6 +56,8 @@ async fn write_breaks_after_its_bytes() {
         let written = timeout(ms(60_000), near.write_all(b"hello world")).await;
         let ended = written.map_or(Some(ErrorKind::TimedOut), |end| Some(end.err()?.kind()));
         assert_eq!(ended, end, "{how:?}");
+        let reset = near.read(&mut []).await.is_err();
+        assert_eq!(reset, how == Break::Reset, "the other direction after {how:?}");
         drop(near);
         let mut read = String::new();
         far.read_to_string(&mut read).await.unwrap();

@@ -1,0 +1,190 @@
+//! The server's treatment of one request.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+use crate::script::{Fault, Sealed};
+
+/// The server's treatment of one request: what it reads, what it answers, and how the exchange ends.
+///
+/// The default reads the whole request and answers with 200 and an empty body.
+///
+/// ```
+/// use http::StatusCode;
+/// use reattempt_faults::{End, Read, Reply};
+///
+/// let early = Reply::status(StatusCode::SERVICE_UNAVAILABLE).read(Read::Head);
+/// let lost = Reply::status(StatusCode::OK).body("receipt").cut(0).end(End::Reset);
+/// # drop((early, lost));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct Reply {
+    pub(super) read: Read,
+    pub(super) informational: Vec<StatusCode>,
+    pub(super) response: Response,
+    /// The bytes in place of the response.
+    pub(super) raw: Option<Bytes>,
+    pub(super) cut: usize,
+    pub(super) end: End,
+    pub(super) carried_out: Option<bool>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Response {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    pub(super) trailers: Option<HeaderMap>,
+    pub(super) content_length: Option<u64>,
+}
+
+/// The part of a request that is read before the answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Read {
+    /// This number of bytes, or all of a shorter request. It is chosen before the request is known, so no call selects
+    /// it.
+    Bytes(usize),
+    /// The head.
+    Head,
+    /// All of it.
+    #[default]
+    Whole,
+}
+
+/// The end of an exchange, after the answer or the part of it that is sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum End {
+    /// The rest of the request is read, and the connection stays open for the next one.
+    #[default]
+    Open,
+    /// The server closes the connection. If unread bytes remain, the system resets it.
+    Close,
+    /// The server resets the connection.
+    Reset,
+    /// The server writes no more. It reads and forgets until the client leaves.
+    Stall,
+}
+
+impl Default for Reply {
+    fn default() -> Self {
+        Self::status(StatusCode::OK)
+    }
+}
+
+impl Reply {
+    /// Creates a reply with this status and an empty body.
+    pub fn status(status: StatusCode) -> Self {
+        Self {
+            read: Read::Whole,
+            informational: Vec::new(),
+            response: Response { status, ..Response::default() },
+            raw: None,
+            cut: usize::MAX,
+            end: End::Open,
+            carried_out: None,
+        }
+    }
+
+    /// Creates a reply of these bytes in place of a response, correct or not.
+    pub fn raw(bytes: impl Into<Bytes>) -> Self {
+        Self { raw: Some(bytes.into()), ..Self::default() }
+    }
+
+    /// Creates a reply that resets the connection once the request is read, without an answer.
+    pub fn reset() -> Self {
+        Self::default().cut(0).end(End::Reset)
+    }
+
+    /// Creates a reply that never comes.
+    pub fn stall() -> Self {
+        Self::default().cut(0).end(End::Stall)
+    }
+
+    /// Reads this part of the request before the answer. The whole by default.
+    pub fn read(mut self, read: Read) -> Self {
+        self.read = read;
+        self
+    }
+
+    /// Sends an informational response before the answer, such as 103. It can be set several times.
+    pub fn informational(mut self, status: StatusCode) -> Self {
+        self.informational.push(status);
+        self
+    }
+
+    /// Adds a header. A raw reply has none of its own, so this has no effect on it.
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.response.headers.append(name, value);
+        self
+    }
+
+    /// Sets the body.
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
+        self.response.body = body.into();
+        self
+    }
+
+    /// Sets trailers. HTTP/1.1 then sends the body in a chunk.
+    pub fn trailers(mut self, trailers: HeaderMap) -> Self {
+        self.response.trailers = Some(trailers);
+        self
+    }
+
+    /// Declares a length other than the body's.
+    pub fn content_length(mut self, bytes: u64) -> Self {
+        self.response.content_length = Some(bytes);
+        self
+    }
+
+    /// Sends only this number of bytes of the answer, head included.
+    pub fn cut(mut self, bytes: usize) -> Self {
+        self.cut = bytes;
+        self
+    }
+
+    /// Ends the exchange in this way. [`End::Open`] by default.
+    pub fn end(mut self, end: End) -> Self {
+        self.end = end;
+        self
+    }
+
+    /// Records that the effect was carried out, or not, against the rule at
+    /// [`Arrival::carried_out`](crate::Arrival).
+    pub fn carried_out(mut self, carried_out: bool) -> Self {
+        self.carried_out = Some(carried_out);
+        self
+    }
+
+    pub(super) fn is_chosen_early(&self) -> bool {
+        matches!(self.read, Read::Bytes(_))
+    }
+
+    /// Returns `true` if the answer proves that the request was not carried out.
+    pub(super) fn refuses(&self) -> bool {
+        let is_sent = self.raw.is_none() && self.cut > 0;
+        is_sent && matches!(self.response.status.as_u16(), 421 | 425 | 429)
+    }
+
+    /// Returns the answer in words, for the ledger.
+    pub(super) fn words(&self) -> String {
+        let answer = match &self.raw {
+            _ if self.cut == 0 => None,
+            Some(raw) => Some(format!("{} raw bytes", raw.len())),
+            None => Some(self.response.status.as_str().to_owned()),
+        };
+        let cut = (1..usize::MAX).contains(&self.cut).then(|| format!("cut at {} B", self.cut));
+        let end = match self.end {
+            End::Open => None,
+            end => Some(format!("{end:?}").to_lowercase()),
+        };
+        let parts: Vec<_> = [answer, cut, end].into_iter().flatten().collect();
+        parts.join(", ")
+    }
+}
+
+impl Sealed for Reply {}
+
+impl Fault for Reply {}
