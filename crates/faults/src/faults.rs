@@ -62,6 +62,11 @@ impl<F: Fault> Faults<F> {
         unused.map_or(Ok(()), Err)
     }
 
+    /// Returns the place, from 1, of the first step whose fault meets a condition.
+    pub(crate) fn find_step(&self, is: impl Fn(&F) -> bool) -> Option<usize> {
+        self.shared.player().find_step(is)
+    }
+
     fn unused(&self) -> Option<Unused> {
         let steps = self.shared.player().unused();
         (!steps.is_empty()).then_some(Unused { steps })

@@ -74,6 +74,12 @@ impl Arrival {
         checksum(&self.body)
     }
 
+    /// Marks the body as whole. The effect follows, unless an early answer has settled that before.
+    fn has_ended(&mut self) {
+        self.whole = true;
+        self.carried_out |= self.answer.is_none();
+    }
+
     /// Returns `true` if it must not be carried out twice: its method is not idempotent, and it has no key.
     pub fn is_unsafe(&self) -> bool {
         !self.method.is_idempotent() && self.key().is_none()
@@ -213,15 +219,15 @@ impl Exchange {
         self.note(|arrival| {
             let known = arrival.body.len();
             arrival.body.extend_from_slice(body.get(known..).unwrap_or_default());
-            // Only the moment in which it becomes whole counts: an early answer has its own rule.
-            arrival.carried_out |= whole && arrival.answer.is_none();
-            arrival.whole = whole;
+            if whole {
+                arrival.has_ended();
+            }
         });
     }
 
     /// Records the end of the body, and that the effect may be carried out from now on.
     pub fn read_whole(&self) {
-        self.note(|arrival| (arrival.whole, arrival.carried_out) = (true, true));
+        self.note(Arrival::has_ended);
     }
 
     /// Records whether the effect was carried out.

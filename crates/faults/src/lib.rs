@@ -37,7 +37,7 @@
 //! | [`Faults`] | a script while it is played; the test owns it |
 //! | [`ServiceFault`] | a tower layer or service: status, error, delay, lost response, no response, never ready, panic |
 //! | [`WireFault`] | a connection: refused, timed out, reset or half-closed after some bytes, stalled, in drips, with garbage or a TLS alert |
-//! | [`Server`], [`Reply`] | a server of HTTP/1.1: early and informational responses, false lengths, cut answers, any bytes |
+//! | [`Server`], [`Reply`] | a server of HTTP/1.1, HTTP/2 or gRPC: early and informational responses, false lengths, cut answers, any bytes, REFUSED_STREAM, GOAWAY, missing trailers |
 //! | [`Script`], [`Step`] | the order of the faults: by arrival, call, connection and time |
 //! | [`Chances`] | faults by chance; the same seed gives the same faults |
 //! | [`Ledger`], [`Arrival`] | every request that reached the server or the cluster, and what became of it |
@@ -73,7 +73,10 @@ pub use faults::{Faults, Unused};
 pub use ledger::{Arrival, CALL_HEADER, Exchange, Ledger};
 pub use rules::{Rule, Violation};
 pub use script::{Fault, Script, Step};
-pub use server::{End, Read, Reply, Server};
+#[cfg(feature = "http2")]
+#[cfg_attr(docsrs, doc(cfg(feature = "http2")))]
+pub use server::Http2;
+pub use server::{End, Read, Reply, Server, Unsupported};
 pub use service::{Alone, BoxError, FaultBody, FaultLayer, FaultService, ServiceFault};
 
 #[cfg(feature = "hyper")]

@@ -226,6 +226,11 @@ impl<F: Fault> Player<F> {
         self.script.may_remain = true;
     }
 
+    /// Returns the place, from 1, of the first step whose fault meets a condition.
+    pub(crate) fn find_step(&self, is: impl Fn(&F) -> bool) -> Option<usize> {
+        self.script.steps.iter().position(|step| is(&step.fault)).map(|index| index + 1)
+    }
+
     /// Returns each step that is not used up, in words.
     pub(crate) fn unused(&self) -> Vec<String> {
         if self.script.may_remain {

@@ -64,7 +64,7 @@ impl Connection {
             End::Open => self.read_part(Read::Whole).await.map(|()| true),
             End::Close => Ok(false),
             End::Reset => self.stream.set_zero_linger().map(|()| false),
-            End::Stall => {
+            End::ResetStream(_) | End::GoAwayAbove(_) | End::GoAwayBelow(_) | End::Stall => {
                 let mut buffer = [0; 1024];
                 while self.stream.read(&mut buffer).await? > 0 {}
                 Ok(false)
@@ -77,14 +77,7 @@ impl Connection {
             sleep(delay).await;
         }
         if let Some(exchange) = &self.exchange {
-            if let Some(carried_out) = reply.carried_out {
-                exchange.carried_out(carried_out);
-            } else if reply.refuses() {
-                exchange.carried_out(false);
-            } else if reply.read == Read::Head {
-                exchange.carried_out(true);
-            }
-            exchange.answer(reply.words());
+            reply.record(exchange);
         }
         let bytes = bytes(reply);
         self.stream.write_all(&bytes[..reply.cut.min(bytes.len())]).await

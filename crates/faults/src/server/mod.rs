@@ -1,9 +1,15 @@
 //! Servers that follow a script on a loopback port.
 
 mod http1;
+#[cfg(feature = "http2")]
+mod http2;
 mod reply;
 mod request;
+#[cfg(feature = "http2")]
+mod tap;
 
+use std::error::Error;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,6 +21,8 @@ use crate::faults::{Faults, Shared, Unused};
 use crate::ledger::Ledger;
 use crate::task::Task;
 
+#[cfg(feature = "http2")]
+pub use http2::Http2;
 pub use reply::{End, Read, Reply};
 
 /// A server on a loopback port that replies by a script, and with 200 where the script has no reply.
@@ -32,9 +40,36 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// The error of the operating system if no port can be opened.
+    /// The error of the operating system if no port can be opened. [`Unsupported`], in an error of the kind
+    /// `InvalidInput`, if the script has a reply that HTTP/1.1 cannot express.
     pub async fn http1(faults: impl Into<Faults<Reply>>) -> io::Result<Self> {
-        Self::start(faults.into(), http1::serve).await
+        let faults = supported(faults.into(), Reply::needs_http2, "HTTP/1.1")?;
+        Self::start(faults, http1::serve).await
+    }
+
+    /// Starts a server of HTTP/2 without TLS, for clients with prior knowledge, gRPC's among them.
+    ///
+    /// # Errors
+    ///
+    /// The error of the operating system if no port can be opened. [`Unsupported`], in an error of the kind
+    /// `InvalidInput`, if the script has [`Read::Bytes`].
+    #[cfg(feature = "http2")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "http2")))]
+    pub async fn http2(faults: impl Into<Faults<Reply>>) -> io::Result<Self> {
+        Self::http2_with(Http2::default(), faults).await
+    }
+
+    /// Starts a server of HTTP/2 with few streams or a slow window.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Server::http2`].
+    #[cfg(feature = "http2")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "http2")))]
+    pub async fn http2_with(settings: Http2, faults: impl Into<Faults<Reply>>) -> io::Result<Self> {
+        let faults = supported(faults.into(), Reply::is_chosen_early, "HTTP/2")?;
+        let serve = move |stream, shared| http2::serve(stream, settings, shared);
+        Self::start(faults, serve).await
     }
 
     async fn start<Serving>(
@@ -83,3 +118,41 @@ impl Server {
         self.faults.finish()
     }
 }
+
+/// Returns an error if the script has a reply that the protocol does not support.
+fn supported(
+    faults: Faults<Reply>,
+    is_unsupported: impl Fn(&Reply) -> bool,
+    protocol: &'static str,
+) -> io::Result<Faults<Reply>> {
+    match faults.find_step(is_unsupported) {
+        None => Ok(faults),
+        Some(place) => {
+            // That the script was not used up is no second failure.
+            let _ = faults.finish();
+            Err(io::Error::new(io::ErrorKind::InvalidInput, Unsupported { place, protocol }))
+        }
+    }
+}
+
+/// The error of a script with a reply that the protocol of its server cannot express.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unsupported {
+    place: usize,
+    protocol: &'static str,
+}
+
+impl Unsupported {
+    /// Returns the place of the step in its script, from 1.
+    pub fn place(&self) -> usize {
+        self.place
+    }
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "step {}: the reply is not possible in {}", self.place, self.protocol)
+    }
+}
+
+impl Error for Unsupported {}

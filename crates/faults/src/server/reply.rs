@@ -1,9 +1,19 @@
 //! The server's treatment of one request.
 
 use bytes::Bytes;
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
+use crate::ledger::Exchange;
 use crate::script::{Fault, Sealed};
+
+const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+
+const REFUSED_STREAM: u32 = 7;
+
+fn grpc_status(code: u32) -> HeaderMap {
+    HeaderMap::from_iter([(HeaderName::from_static("grpc-status"), code.into())])
+}
 
 /// The server's treatment of one request: what it reads, what it answers, and how the exchange ends.
 ///
@@ -64,6 +74,13 @@ pub enum End {
     Close,
     /// The server resets the connection.
     Reset,
+    /// RST_STREAM with this code, on HTTP/2 only. 7 is REFUSED_STREAM, the proof that nothing was carried out.
+    ResetStream(u32),
+    /// GOAWAY with this code, on HTTP/2 only. It comes before the answer and includes this stream, so the answer holds.
+    GoAwayAbove(u32),
+    /// GOAWAY with this code and without an answer, on HTTP/2 only. It excludes this stream, the proof that nothing was
+    /// carried out.
+    GoAwayBelow(u32),
     /// The server writes no more. It reads and forgets until the client leaves.
     Stall,
 }
@@ -96,6 +113,32 @@ impl Reply {
     /// Creates a reply that resets the connection once the request is read, without an answer.
     pub fn reset() -> Self {
         Self::default().cut(0).end(End::Reset)
+    }
+
+    /// Creates a reply of REFUSED_STREAM once the request is read, on HTTP/2 only.
+    pub fn refused_stream() -> Self {
+        Self::default().cut(0).end(End::ResetStream(REFUSED_STREAM))
+    }
+
+    /// Creates a gRPC response with this message and the status OK in its trailers.
+    pub fn grpc(message: impl AsRef<[u8]>) -> Self {
+        let message = message.as_ref();
+        let length = u32::try_from(message.len()).unwrap_or(u32::MAX).to_be_bytes();
+        let body = [&[0][..], &length, message].concat();
+        Self::default().header(CONTENT_TYPE, GRPC).body(body).trailers(grpc_status(0))
+    }
+
+    /// Creates a gRPC response of this status alone, in its head.
+    pub fn grpc_error(code: u32) -> Self {
+        let mut reply = Self::default().header(CONTENT_TYPE, GRPC);
+        reply.response.headers.extend(grpc_status(code));
+        reply
+    }
+
+    /// Removes the trailers. A gRPC response then ends without a status.
+    pub fn without_trailers(mut self) -> Self {
+        self.response.trailers = None;
+        self
     }
 
     /// Creates a reply that never comes.
@@ -139,7 +182,9 @@ impl Reply {
         self
     }
 
-    /// Sends only this number of bytes of the answer, head included.
+    /// Sends only this number of bytes of the answer, and does not end it.
+    ///
+    /// HTTP/1.1 counts the head. HTTP/2 counts the body alone: it sends nothing for 0, and the whole head otherwise.
     pub fn cut(mut self, bytes: usize) -> Self {
         self.cut = bytes;
         self
@@ -162,16 +207,40 @@ impl Reply {
         matches!(self.read, Read::Bytes(_))
     }
 
+    pub(super) fn needs_http2(&self) -> bool {
+        matches!(self.end, End::ResetStream(_) | End::GoAwayAbove(_) | End::GoAwayBelow(_))
+    }
+
+    /// Returns `true` if the answer is sent to its end.
+    #[cfg(feature = "http2")]
+    pub(super) fn sends_end(&self) -> bool {
+        let is_reset = matches!(self.end, End::ResetStream(_) | End::GoAwayBelow(_));
+        self.cut == usize::MAX && self.raw.is_none() && !is_reset
+    }
+
     /// Returns `true` if the answer proves that the request was not carried out.
-    pub(super) fn refuses(&self) -> bool {
+    fn refuses(&self) -> bool {
         let is_sent = self.raw.is_none() && self.cut > 0;
-        is_sent && matches!(self.response.status.as_u16(), 421 | 425 | 429)
+        let excluded = matches!(self.end, End::GoAwayBelow(_) | End::ResetStream(REFUSED_STREAM));
+        excluded || is_sent && matches!(self.response.status.as_u16(), 421 | 425 | 429)
+    }
+
+    /// Records the reply in the ledger.
+    pub(super) fn record(&self, exchange: &Exchange) {
+        if let Some(carried_out) = self.carried_out {
+            exchange.carried_out(carried_out);
+        } else if self.refuses() {
+            exchange.carried_out(false);
+        } else if self.read == Read::Head {
+            exchange.carried_out(true);
+        }
+        exchange.answer(self.words());
     }
 
     /// Returns the answer in words, for the ledger.
-    pub(super) fn words(&self) -> String {
+    fn words(&self) -> String {
         let answer = match &self.raw {
-            _ if self.cut == 0 => None,
+            _ if self.cut == 0 || matches!(self.end, End::GoAwayBelow(_)) => None,
             Some(raw) => Some(format!("{} raw bytes", raw.len())),
             None => Some(self.response.status.as_str().to_owned()),
         };

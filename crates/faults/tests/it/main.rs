@@ -4,6 +4,8 @@
 
 mod chances;
 mod http1;
+#[cfg(feature = "http2")]
+mod http2;
 mod rules;
 mod scripts;
 mod service;

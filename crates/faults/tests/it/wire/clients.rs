@@ -3,22 +3,18 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use http::Request;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use reattempt_faults::{Break, Faults, WireFault};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
 /// Reached only by a test that hangs.
-const HANGS: Duration = Duration::from_secs(30);
+pub(super) const HANGS: Duration = Duration::from_secs(30);
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
 
 /// Starts a server that answers each connection once its request has no body.
-async fn server() -> SocketAddr {
+pub(super) async fn server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -67,31 +63,4 @@ fn tls_alert_and_record_are_whole_records() {
     assert_eq!(Break::tls_alert(80), Break::Garbage(vec![21, 3, 3, 0, 2, 2, 80].into()));
     let Break::Garbage(record) = Break::broken_record() else { panic!("garbage") };
     assert_eq!((record.len(), &record[..5]), (37, &[23, 3, 3, 0, 32][..]));
-}
-
-#[cfg(feature = "hyper")]
-#[tokio::test]
-async fn hyper_meets_faults_in_its_connector() {
-    let faults = Faults::new([
-        WireFault::Refuse,
-        WireFault::read(20, Break::Reset),
-        WireFault::TimeOut,
-        WireFault::Pass,
-    ]);
-    let address = server().await;
-    let mut seen = Vec::new();
-    for _ in 0..4 {
-        let connector = faults.connector(HttpConnector::new());
-        let client = Client::builder(TokioExecutor::new()).build(connector);
-        let request = Request::get(format!("http://{address}/")).body(String::new()).unwrap();
-        // A connection that is never made is only there until the bound.
-        let bound = if seen.len() == 2 { Duration::from_millis(20) } else { HANGS };
-        seen.push(match timeout(bound, client.request(request)).await {
-            Ok(Ok(response)) => response.status().to_string(),
-            Ok(Err(error)) => format!("connect: {}", error.is_connect()),
-            Err(_) => "timed out".to_owned(),
-        });
-    }
-    assert_eq!(seen, ["connect: true", "connect: false", "timed out", "200 OK"]);
-    timeout(HANGS, faults.ledger().all_closed()).await.unwrap();
 }
