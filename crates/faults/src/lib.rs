@@ -43,6 +43,16 @@
 //! | [`Ledger`], [`Arrival`] | every request that reached the server or the cluster, and what became of it |
 //! | [`Rule`], [`Violation`] | the assertions, and the text of one that failed |
 //!
+//! # Features
+//!
+//! | feature | content |
+//! |---|---|
+//! | `http2` | the server of HTTP/2 and gRPC |
+//! | `hyper` | the connector for hyper-util's client and tonic's channel |
+//! | `toml` | scripts in TOML (`Script::from_toml`) |
+//!
+//! No feature is on by default.
+//!
 //! # Time
 //!
 //! Every wait is on tokio's clock. Without a socket, pause it (`#[tokio::test(start_paused = true)]`), and no test
@@ -66,7 +76,11 @@ mod server;
 mod service;
 mod task;
 mod time_line;
+#[cfg(feature = "toml")]
+mod toml;
 mod wire;
+#[cfg(feature = "toml")]
+mod words;
 
 pub use chances::{Chances, Per};
 pub use faults::{Faults, Unused};
@@ -79,6 +93,9 @@ pub use server::Http2;
 pub use server::{End, Read, Reply, Server, Unsupported};
 pub use service::{Alone, BoxError, FaultBody, FaultLayer, FaultService, ServiceFault};
 
+#[cfg(feature = "toml")]
+#[cfg_attr(docsrs, doc(cfg(feature = "toml")))]
+pub use self::toml::ScriptError;
 #[cfg(feature = "hyper")]
 #[cfg_attr(docsrs, doc(cfg(feature = "hyper")))]
 pub use wire::FaultConnector;

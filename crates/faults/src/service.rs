@@ -17,6 +17,8 @@ use tower_service::Service;
 use crate::faults::{Faults, Shared};
 use crate::ledger::Exchange;
 use crate::script::{Fault, Sealed};
+#[cfg(feature = "toml")]
+use crate::words;
 
 /// The error of a service with faults: an [`io::Error`] that was injected, or the inner service's own.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -26,17 +28,20 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// Only [`Pass`](Self::Pass) and [`LoseResponse`](Self::LoseResponse) call the inner service. For the others the whole
 /// request is read, as a server would read it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum ServiceFault {
     /// No fault: the inner service responds. Without an inner service the response is 200.
     #[default]
     Pass,
     /// A response with this status and an empty body.
-    Status(StatusCode),
+    Status(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::status"))] StatusCode),
     /// An error of this kind. Only [`io::ErrorKind::ConnectionRefused`] proves that the request was not carried out.
-    Error(io::ErrorKind),
+    Error(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::kind"))] io::ErrorKind),
     /// The inner service carries the request out, and an error of this kind replaces its response.
-    LoseResponse(io::ErrorKind),
+    LoseResponse(
+        #[cfg_attr(feature = "toml", serde(deserialize_with = "words::kind"))] io::ErrorKind,
+    ),
     /// No response, ever.
     Hang,
     /// The instance is never ready. This fault is taken before the request is known, so no call or key selects it.

@@ -28,6 +28,11 @@ fn grpc_status(code: u32) -> HeaderMap {
 /// # drop((early, lost));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "toml",
+    derive(serde::Deserialize),
+    serde(try_from = "crate::words::RawReply")
+)]
 #[must_use]
 pub struct Reply {
     pub(super) read: Read,
@@ -51,6 +56,7 @@ pub(super) struct Response {
 
 /// The part of a request that is read before the answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Read {
     /// This number of bytes, or all of a shorter request. It is chosen before the request is known, so no call selects
@@ -65,6 +71,7 @@ pub enum Read {
 
 /// The end of an exchange, after the answer or the part of it that is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum End {
     /// The rest of the request is read, and the connection stays open for the next one.

@@ -10,6 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::script::{Fault, Sealed};
+#[cfg(feature = "toml")]
+use crate::words;
 
 #[cfg(feature = "hyper")]
 pub use connector::FaultConnector;
@@ -22,6 +24,7 @@ pub use relay::Relay;
 /// [`Faults::wrap`](crate::Faults::wrap) is for a connection at hand, and `Faults::connector` for hyper-util's and
 /// tonic's connectors. Steps select connections by their number and time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum WireFault {
     /// No fault.
@@ -60,6 +63,7 @@ impl Fault for WireFault {}
 
 /// A direction of a connection, from the client's side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Direction {
     /// From the server.
     Read,
@@ -69,6 +73,7 @@ pub enum Direction {
 
 /// The way in which a connection breaks in one direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Break {
     /// A reset, in both directions.
@@ -78,9 +83,9 @@ pub enum Break {
     /// No more bytes pass, ever.
     Stall,
     /// The rest passes byte by byte, each after this time.
-    Drip(Duration),
+    Drip(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::milliseconds"))] Duration),
     /// These bytes pass in between, then the rest.
-    Garbage(Bytes),
+    Garbage(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::bytes"))] Bytes),
 }
 
 impl Break {

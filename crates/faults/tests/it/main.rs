@@ -10,4 +10,6 @@ mod rules;
 mod scripts;
 mod service;
 mod support;
+#[cfg(feature = "toml")]
+mod toml;
 mod wire;

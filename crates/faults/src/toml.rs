@@ -1,0 +1,193 @@
+//! Scripts in TOML.
+
+use std::error::Error;
+use std::fmt;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::ops::Range;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+
+use crate::chances::{Chances, Per};
+use crate::script::{Fault, Script, Step};
+
+impl<F: Fault + DeserializeOwned> Script<F> {
+    /// Reads a script in TOML.
+    ///
+    /// ```
+    /// use reattempt_faults::{Reply, Script};
+    ///
+    /// let script = Script::<Reply>::from_toml(r#"
+    ///     [[step]]
+    ///     fault = { status = 503, headers = { retry-after = "1" } }
+    ///     times = 2
+    ///
+    ///     [[step]]
+    ///     fault = { body = "receipt", cut = 0, end = "reset" }
+    ///     call = "POST /pay"
+    ///     delay-ms = 100
+    ///
+    ///     [chances]
+    ///     seed = 7
+    ///     per = "call"
+    ///     faults = [{ per-mille = 100, fault = { end = "close" } }]
+    /// "#)?;
+    /// # drop(script);
+    /// # Ok::<(), reattempt_faults::ScriptError>(())
+    /// ```
+    ///
+    /// Words are those of the values in Rust, in lower case with hyphens. A step may have `delay-ms`, `times` or
+    /// `always`, `call`, `connection`, and `from-ms` with `to-ms`. `may-remain = true` at the top lets steps remain.
+    /// `per` is `"arrival"`, `"call"`, `"connection"` or `{ period-ms = 100 }`.
+    ///
+    /// # Errors
+    ///
+    /// A [`ScriptError`] with the place: a text that is not TOML, an unknown word, a value out of its range.
+    pub fn from_toml(text: &str) -> Result<Self, ScriptError> {
+        let raw: RawScript<F> = toml::from_str(text).map_err(|error| {
+            ScriptError::new(text, error.span().unwrap_or_default(), error.message())
+        })?;
+        let mut steps = Vec::new();
+        for step in raw.step {
+            let span = step.span();
+            let step = step.into_inner().step();
+            steps.push(step.map_err(|problem| ScriptError::new(text, span, problem))?);
+        }
+        let chances = raw.chances.map(|chances| {
+            let span = chances.span();
+            chances.into_inner().chances().map_err(|it| ScriptError::new(text, span, it))
+        });
+        let chances = chances.transpose()?;
+        Ok(Self { steps, chances, may_remain: raw.may_remain })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct RawScript<F> {
+    #[serde(default = "Vec::new")]
+    step: Vec<Spanned<RawStep<F>>>,
+    chances: Option<Spanned<RawChances<F>>>,
+    #[serde(default)]
+    may_remain: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct RawStep<F> {
+    fault: F,
+    #[serde(default)]
+    delay_ms: u64,
+    times: Option<NonZeroU32>,
+    #[serde(default)]
+    always: bool,
+    call: Option<String>,
+    connection: Option<NonZeroUsize>,
+    from_ms: Option<u64>,
+    to_ms: Option<u64>,
+}
+
+impl<F> RawStep<F> {
+    fn step(self) -> Result<Step<F>, &'static str> {
+        let mut step = Step::new(self.fault).delay(Duration::from_millis(self.delay_ms));
+        step = match (self.times, self.always) {
+            (Some(_), true) => return Err("`times` and `always` exclude each other"),
+            (Some(times), false) => step.times(times.get()),
+            (None, true) => step.always(),
+            (None, false) => step,
+        };
+        if let Some(call) = self.call {
+            step = step.call(call);
+        }
+        if let Some(connection) = self.connection {
+            step = step.connection(connection.get());
+        }
+        match (self.from_ms, self.to_ms) {
+            (None, None) => Ok(step),
+            (from, Some(to)) if from.unwrap_or(0) < to => {
+                let from = Duration::from_millis(from.unwrap_or(0));
+                Ok(step.during(from..Duration::from_millis(to)))
+            }
+            _ => Err("`to-ms` must be given, and be greater than `from-ms`"),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct RawChances<F> {
+    seed: u64,
+    per: RawPer,
+    faults: Vec<RawShare<F>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum RawPer {
+    Arrival,
+    Call,
+    Connection,
+    PeriodMs(u64),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct RawShare<F> {
+    per_mille: u32,
+    fault: F,
+}
+
+impl<F> RawChances<F> {
+    fn chances(self) -> Result<Chances<F>, &'static str> {
+        let shares = self.faults.iter().map(|share| u64::from(share.per_mille));
+        if shares.sum::<u64>() > 1000 {
+            return Err("the shares are more than a thousand in sum");
+        }
+        let per = match self.per {
+            RawPer::Arrival => Per::Arrival,
+            RawPer::Call => Per::Call,
+            RawPer::Connection => Per::Connection,
+            RawPer::PeriodMs(length) => Per::Period(Duration::from_millis(length)),
+        };
+        let none = Chances::new(self.seed, per);
+        let add = |all: Chances<F>, share: RawShare<F>| all.fault(share.per_mille, share.fault);
+        Ok(self.faults.into_iter().fold(none, add))
+    }
+}
+
+/// The error of a script in TOML, with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptError {
+    line: usize,
+    column: usize,
+    problem: String,
+}
+
+impl ScriptError {
+    fn new(text: &str, span: Range<usize>, problem: &str) -> Self {
+        let before = text.get(..span.start).unwrap_or(text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Self { line, column, problem: problem.to_owned() }
+    }
+
+    /// Returns the line, from 1.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
+    /// Returns the column in characters, from 1.
+    pub fn column(&self) -> usize {
+        self.column
+    }
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}: {}", self.line, self.column, self.problem)
+    }
+}
+
+impl Error for ScriptError {}
