@@ -21,6 +21,24 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
+//! Over a socket any client is tested in the same way. `examples/reqwest.rs` runs this against a loop by hand:
+//!
+//! ```
+//! use reattempt_faults::{Reply, Server};
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! # runtime.block_on(async {
+//! # let call = async |url: String| {
+//! #     while reqwest::Client::builder().no_proxy().build().unwrap().put(&url).send().await.is_err() {}
+//! # };
+//!
+//! let server = Server::http1([Reply::reset()]).await?;
+//! call(server.url("/orders/7")).await; // your client, with its retries
+//! server.ledger().no_unsafe_repeat().bodies_intact().at_most_attempts(2);
+//! # Ok::<(), std::io::Error>(())
+//! # })?;
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
 //! A rule that is broken fails the test, and shows the calls concerned:
 //!
 //! ```text
