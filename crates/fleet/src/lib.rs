@@ -12,6 +12,8 @@
 //! | [`MemoryStore`] | a store for tests |
 //! | [`FleetEvent`], [`FleetStats`] | the events of a budget, and their counts |
 //! | [`rule`] | the rule of a store's bucket, a function over integers |
+//!
+//! Use this crate alone to write a store of your own: apply [`rule::settle`] to the state of a key in one atomic step.
 #![forbid(unsafe_code)]
 
 mod ask;

@@ -1,18 +1,12 @@
 //! The retry budget of a whole fleet, on Redis or Valkey.
 //!
 //! A budget of one process does not see the retries of the others. [`FleetBudget`] asks a store that all processes
-//! share before it grants a retry. This crate has the store, and exports all that a program needs.
+//! share before it grants a retry. This crate has the store, and exports all that a program needs. The
+//! [`guide`] has the reasons to share a budget, and how to run its store.
 //!
 //! ```
 //! use reattempt::RetryPolicy;
 //! use reattempt_redis::{FleetBudget, RedisStore};
-//! # mod reattempt {
-//! #     pub struct RetryPolicy;
-//! #     impl RetryPolicy {
-//! #         pub fn http() -> Self { Self }
-//! #         pub fn budget(self, _: reattempt_redis::FleetBudget) -> Self { self }
-//! #     }
-//! # }
 //!
 //! # fn main() -> Result<(), reattempt_redis::RedisStoreError> {
 //! let store = RedisStore::new("redis://budget.internal:6379")?;
@@ -48,6 +42,8 @@
 
 mod connection;
 mod error;
+#[doc = include_str!("guide.md")]
+pub mod guide {}
 mod script;
 mod source;
 mod store;

@@ -99,7 +99,8 @@ where
 {
     let (start, mut counts) = (Instant::now(), Counts::default());
     loop {
-        sleep(BETWEEN_CALLS.mul_f64(-f64::ln(1.0 - rand::rng().random::<f64>()))).await;
+        let pause = BETWEEN_CALLS.mul_f64(-f64::ln(1.0 - rand::rng().random::<f64>()));
+        sleep(pause).await;
         if start.elapsed() > RUN {
             return counts;
         }

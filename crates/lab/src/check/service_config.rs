@@ -205,6 +205,7 @@ fn course(method: &MethodConfig, seed: u64) -> Option<Course> {
         max_server_delay: Limits::default().max_server_delay,
         attempt_timeout: None,
         budget: None,
+        is_fleet: false,
         guards: Vec::new(),
         seen: Vec::new(),
     };

@@ -4,19 +4,21 @@ use reattempt::RetryBudget;
 
 use super::fields::Fields;
 
-/// Returns the budget and its description; `None` if the policy has none of its own, or a problem
-/// was reported. `profile` is the name of the policy's profile.
+/// Returns the budget, its description, and `true` if many processes share it; `None` if the policy has none of its
+/// own, or a problem was reported. `profile` is the name of the policy's profile.
 pub(super) fn of_fields(
     fields: &mut Fields<'_, '_>,
     profile: Option<&str>,
-) -> Option<(RetryBudget, String)> {
+) -> Option<(RetryBudget, String, bool)> {
     if let Some(mut inner) = fields.table("budget") {
         let budget = of_table(&mut inner, profile);
         inner.finish();
-        return budget;
+        return budget.map(|(budget, words)| (budget, words, false));
     }
-    let word = fields.word("budget", &["default", "cautious", "ratio", "aws_quota", "none"])?;
-    Some(named(word))
+    let word =
+        fields.word("budget", &["default", "cautious", "ratio", "aws_quota", "fleet", "none"])?;
+    let (budget, words) = named(word);
+    Some((budget, words, word == "fleet"))
 }
 
 fn named(word: &str) -> (RetryBudget, String) {
@@ -25,6 +27,7 @@ fn named(word: &str) -> (RetryBudget, String) {
         "aws_quota" => (RetryBudget::aws_quota(), aws_quota(500.0)),
         "ratio" => (RetryBudget::percent(10), ratio(0.1, 10.0, 0.01)),
         "cautious" => (RetryBudget::cautious(), cautious(10.0)),
+        "fleet" => (RetryBudget::cautious(), fleet()),
         _ => (RetryBudget::default(), cautious(10.0)),
     }
 }
@@ -43,6 +46,15 @@ fn aws_quota(capacity: f64) -> String {
     format!(
         "a retry takes 5 tokens of {capacity}, after a timeout 10; a retried call that succeeds gives back what \
          it paid, any other success 1"
+    )
+}
+
+/// Describes the budget that many processes share.
+fn fleet() -> String {
+    format!(
+        "{}; all processes together have ten more tokens for each destination, one in two seconds, and three for \
+         each retry that succeeds",
+        cautious(10.0)
     )
 }
 

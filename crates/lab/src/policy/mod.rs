@@ -36,6 +36,8 @@ pub(crate) struct Policy {
     pub(crate) attempt_timeout: Option<Duration>,
     /// The description of the budget; `None` if the protocol's default applies.
     pub(crate) budget: Option<String>,
+    /// `true` if many processes share the budget.
+    pub(crate) is_fleet: bool,
     /// The guards of each attempt, in the order in which they decide.
     pub(crate) guards: Vec<GuardWord>,
     /// The values that the text sets, which `lab check` compares with the usual ones.

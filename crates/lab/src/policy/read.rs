@@ -96,7 +96,8 @@ fn policy(text: &str, name: &str, table: &DeTable<'_>, problems: &mut Problems) 
         None => {}
     }
     let mut words = own.as_deref().and_then(budget::of_profile);
-    if let Some((budget, of_budget)) = budget {
+    let is_fleet = budget.as_ref().is_some_and(|(.., is_fleet)| *is_fleet);
+    if let Some((budget, of_budget, _)) = budget {
         profile.budget = Some(budget);
         words = Some(of_budget);
     }
@@ -106,6 +107,7 @@ fn policy(text: &str, name: &str, table: &DeTable<'_>, problems: &mut Problems) 
         max_server_delay,
         attempt_timeout,
         budget: words,
+        is_fleet,
         guards,
         seen,
     })

@@ -174,7 +174,7 @@ delays = ["1s", 2]
             "p.toml:13: stock.budget.size is not known here".into(),
             "p.toml:17: billing.base belongs to a `schedule`, and here the profile's is used"
                 .into(),
-            r#"p.toml:18: billing.budget must be one of default, cautious, ratio, aws_quota, none, but it is "some""#
+            r#"p.toml:18: billing.budget must be one of default, cautious, ratio, aws_quota, fleet, none, but it is "some""#
                 .into(),
             r#"p.toml:22: list.delays must be a list of durations like ["100ms", "5s"], but it is a list"#
                 .into(),

@@ -241,7 +241,10 @@ impl Policy {
                 "{name}: its schedule has a state that calls share, which a storm does not follow"
             )));
         }
-        let budget = Kind::Bucket(profile.budget.clone().unwrap_or_default());
+        let budget = match policy.is_fleet {
+            true => Kind::Fleet(StoreSettings::default()),
+            false => Kind::Bucket(profile.budget.clone().unwrap_or_default()),
+        };
         Ok(Self { timeout: attempt_timeout.map(ticks), ..Self::new(name, profile.clone(), budget) })
     }
 

@@ -197,6 +197,7 @@ impl<D: Delays> Progress<D> {
     pub(crate) fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
         let confirmed = self.call.poll_confirmed(cx);
         if let Poll::Ready(Err(_)) = confirmed {
+            // Nothing was waited for.
             self.log.set_delay(None);
         }
         confirmed

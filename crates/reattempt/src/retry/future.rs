@@ -135,7 +135,7 @@ where
                         return Poll::Ready(call.end_call(result, stop));
                     }
                     ControlFlow::Continue((classification, failure)) => {
-                        let settled = call.failed(result, classification, failure);
+                        let settled = call.failed(result, classification, failure, cx);
                         if let ControlFlow::Break(result) = settled {
                             return Poll::Ready(result);
                         }

@@ -62,7 +62,7 @@ fn retries_elsewhere_leave_schedule_alone() {
 #[test]
 fn refused_attempt_goes_elsewhere_at_once() {
     let bucket = Bucket::of(10);
-    let refused = Refused::new(GuardKind::CircuitBreaker, Reason::Open).after(SECOND * 60);
+    let refused = Refused::new(GuardKind::CIRCUIT_BREAKER, Reason::Open).after(SECOND * 60);
     let refused = FailedAttempt { refused: Some(refused), ..failed() };
     let (terms, mut call) = (Terms::new(limits(3)), Call::new(&Counting));
     assert_eq!(decide(&mut call, &terms, &failed().elsewhere(true), &bucket), AT_ONCE);

@@ -2,7 +2,7 @@
 
 use std::task::Poll;
 
-use super::{Event, Kind, Simulation, Watch};
+use super::{Ended, Event, Kind, Simulation, Watch};
 use crate::storm::fleet::{Owner, StoreEvent};
 use crate::storm::tick::time;
 
@@ -48,5 +48,18 @@ impl<W: Watch> Simulation<'_, W> {
             self.post((0, 0, 0, 0));
         }
         self.follow(slot, event, &ended);
+    }
+
+    /// Does what follows an attempt.
+    pub(super) fn follow(&mut self, slot: usize, event: Event, ended: &Ended) {
+        self.watch.ended(ended);
+        match ended.then {
+            Ok(after) => self.retry(slot, event, after),
+            Err(_) => {
+                self.calls[slot].attempt = 0;
+                self.calls[slot].retrying = None;
+                self.free.push(event.slot);
+            }
+        }
     }
 }

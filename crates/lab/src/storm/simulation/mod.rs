@@ -371,19 +371,6 @@ impl<'a, W: Watch> Simulation<'a, W> {
         }
     }
 
-    /// Does what follows an attempt.
-    fn follow(&mut self, slot: usize, event: Event, ended: &Ended) {
-        self.watch.ended(ended);
-        match ended.then {
-            Ok(after) => self.retry(slot, event, after),
-            Err(_) => {
-                self.calls[slot].attempt = 0;
-                self.calls[slot].retrying = None;
-                self.free.push(event.slot);
-            }
-        }
-    }
-
     /// Sends the next attempt after this delay, rounded up to the timer's resolution.
     fn retry(&mut self, slot: usize, event: Event, after: Duration) {
         let attempt = event.attempt.saturating_add(1);

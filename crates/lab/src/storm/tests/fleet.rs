@@ -23,6 +23,13 @@ fn lost_and_attempts(scene: &Scene, policy: &Policy) -> (f64, f64) {
     (figures.lost, figures.amplification)
 }
 
+#[test]
+fn written_policy_may_share_its_budget() {
+    let choice = policy::parse("standard:budget=fleet").unwrap();
+    let policy = policy::chosen(&[choice], None, 1.0).unwrap().remove(0);
+    assert_eq!(policy.store(), Some(&StoreSettings::default()));
+}
+
 /// The budgets of each client keep the server down; the one that they share does not.
 #[test]
 fn shared_budget_ends_the_storm() {

@@ -2,6 +2,7 @@
 
 use std::mem;
 use std::ops::ControlFlow;
+use std::task::{Context, Poll};
 
 use reattempt_core::{Budget, Classification, Failure, FailureKind, Schedule, StopReason, Verdict};
 use tokio::time::Instant;
@@ -151,12 +152,20 @@ where
         result: Result<S::Response, M::Error>,
         classification: Classification,
         failure: Failure,
+        cx: &mut Context<'_>,
     ) -> Onwards<K::Answer, M::Error, ()> {
         match self.decide(&result, classification, failure) {
-            Ok(granted) => {
-                self.begin_retry(result, granted);
-                ControlFlow::Continue(())
-            }
+            Ok(granted) => match self.poll_confirmed(cx) {
+                Poll::Ready(Ok(())) => {
+                    self.begin_retry(result, granted);
+                    ControlFlow::Continue(())
+                }
+                Poll::Ready(Err(stop)) => ControlFlow::Break(self.end_call(result, stop)),
+                Poll::Pending => {
+                    self.hold(result, granted);
+                    ControlFlow::Continue(())
+                }
+            },
             Err(stop) => ControlFlow::Break(self.give_up(result, classification, stop)),
         }
     }

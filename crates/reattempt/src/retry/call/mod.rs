@@ -5,6 +5,7 @@
 
 mod attempt_end;
 mod call_end;
+mod confirmation;
 mod stage;
 
 use std::borrow::Cow;
@@ -23,7 +24,7 @@ use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
 use crate::call::frame::{Frame, Tried};
 use crate::call::options::CallOptions;
-use crate::call::progress::Progress;
+use crate::call::progress::{Granted, Progress};
 use crate::call::settings::Settings;
 use crate::call::timed_out::RefusedResponse;
 use crate::error_mode::ErrorMode;
@@ -66,6 +67,7 @@ pub(super) type BoxedRetrying<S, Req, K, D, M> = Pin<
     Box<
         Retrying<
             S,
+            <S as Service<<K as Replay<Req>>::Attempt>>::Response,
             <K as ClassifyOutcome<<S as Service<<K as Replay<Req>>::Attempt>>::Response>>::Drain,
             <K as Protocol>::Head,
             <K as Replay<Req>>::Rest,
@@ -77,8 +79,10 @@ pub(super) type BoxedRetrying<S, Req, K, D, M> = Pin<
 
 pin_project! {
     /// The state that only retries need.
-    pub(in crate::retry) struct Retrying<S, R, H, T, E, D> {
+    pub(in crate::retry) struct Retrying<S, A, R, H, T, E, D> {
         progress: Option<Progress<D>>,
+        // The outcome of the last attempt, while the budget has yet to confirm its retry.
+        held: Option<Box<Held<A, E>>>,
         // The error that the last attempt ended with, in case its retry is not sent.
         last_error: Option<E>,
         // The head of the response that was refused last, for a hook or an error.
@@ -99,7 +103,13 @@ pin_project! {
     }
 }
 
-impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
+/// An outcome, and the retry that was granted after it.
+struct Held<A, E> {
+    result: Result<A, E>,
+    granted: Granted,
+}
+
+impl<S, A, R, H: Send + 'static, T, E, D> Retrying<S, A, R, H, T, E, D> {
     pub(in crate::retry) fn new() -> Pin<Box<Self>> {
         Self::at(Stage::Sent { service: None }, None)
     }
@@ -131,6 +141,7 @@ impl<S, R, H: Send + 'static, T, E, D> Retrying<S, R, H, T, E, D> {
     fn at(stage: Stage<S, R, H, T>, ready_by: Option<Instant>) -> Pin<Box<Self>> {
         Box::pin(Self {
             progress: None,
+            held: None,
             last_error: None,
             refused: None,
             counted: Account::default(),

@@ -1,5 +1,7 @@
-//! The way to the next attempt, stage by stage: drain the refused response, wait, call the hook, ready a service, send.
+//! The way to the next attempt, stage by stage: confirm it, drain the refused response, wait, call the hook, ready a
+//! service, send.
 
+// structure(file-length): the stages of one way, in the order in which a call passes them.
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -35,6 +37,8 @@ pin_project! {
     #[project = StageView]
     #[project_replace = StageTaken]
     pub(super) enum Stage<S, R, H, T> {
+        // The budget has yet to confirm the retry. The outcome before is held, and may still be the caller's.
+        Confirming { sent: Option<S> },
         // The refused response is read to its end, but not for longer than until `by`.
         Draining { #[pin] drain: R, by: Instant, due: Option<Instant>, sent: Option<S> },
         // The attempt is due at this moment; `None` for at once. A first attempt was made already.
@@ -52,7 +56,8 @@ impl<S, R, H, T> Stage<S, R, H, T> {
     /// Takes the instance for the next attempt, unless it is being readied already.
     pub(super) fn take_sent(self: Pin<&mut Self>) -> Option<S> {
         match self.project() {
-            StageView::Draining { sent, .. }
+            StageView::Confirming { sent }
+            | StageView::Draining { sent, .. }
             | StageView::Waiting { sent, .. }
             | StageView::Sent { service: sent } => sent.take(),
             StageView::Hooking { .. } | StageView::Readying { .. } => None,
@@ -136,6 +141,10 @@ where
             let Some(retrying) = &mut self.retrying else { return Poll::Pending };
             let mut this = retrying.as_mut().project();
             let ended = match this.stage.as_mut().project() {
+                StageView::Confirming { .. } => match ready!(self.poll_held(cx)) {
+                    Some((held, confirmed)) => self.resume(held, confirmed),
+                    None => return self.lost(),
+                },
                 StageView::Draining { drain, by, due, sent } => {
                     // Without a timer, only what is there at once is drained.
                     if drain.poll(cx).is_pending() && clock::has_timer() {

@@ -9,6 +9,7 @@ mod budget;
 mod cancelling;
 mod classifying;
 mod cloned;
+mod confirming;
 mod credentials;
 mod deadlines;
 mod draining;

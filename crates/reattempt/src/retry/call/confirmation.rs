@@ -1,0 +1,73 @@
+//! The confirmation of a retry by a budget that asks elsewhere. The outcome is held, and the delay runs.
+
+use std::task::{Context, Poll, ready};
+
+use reattempt_core::{Budget, Schedule, StopReason};
+use tokio::time::Instant;
+use tower_service::Service;
+
+use super::stage::Stage;
+use super::{Call, Held, Retrying};
+use crate::call::progress::Granted;
+use crate::error_mode::ErrorMode;
+use crate::protocol::{ClassifyOutcome, Replay};
+
+/// The outcome that was held, and the budget's answer.
+type ConfirmedOf<A, E> = (Box<Held<A, E>>, Result<(), StopReason>);
+
+impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
+where
+    S: Service<K::Attempt> + Clone,
+    K: Replay<Req> + ClassifyOutcome<S::Response>,
+    D: Schedule,
+    B: Budget,
+    M: ErrorMode<S::Error>,
+{
+    /// Polls for the budget's confirmation of the retry that was granted.
+    pub(super) fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
+        let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
+        match retrying.and_then(|retrying| retrying.progress.as_mut()) {
+            Some(progress) => progress.poll_confirmed(cx),
+            None => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Holds the outcome until the budget confirms the retry. The delay already runs.
+    #[cold]
+    pub(super) fn hold(&mut self, result: Result<S::Response, M::Error>, granted: Granted) {
+        let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
+        *retrying.held = Some(Box::new(Held { result, granted }));
+        let mut stage = retrying.stage;
+        let sent = stage.as_mut().take_sent();
+        stage.set(Stage::Confirming { sent });
+    }
+
+    /// Polls for the confirmation of the retry whose outcome is held. Ready with `None` if none is held.
+    pub(super) fn poll_held(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<ConfirmedOf<S::Response, M::Error>>> {
+        let confirmed = ready!(self.poll_confirmed(cx));
+        let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
+        let held = retrying.and_then(|retrying| retrying.held.take());
+        Poll::Ready(held.map(|held| (held, confirmed)))
+    }
+
+    /// Goes on after the confirmation. Returns the end of the call, with the outcome that was held, if the retry is
+    /// refused.
+    pub(super) fn resume(
+        &mut self,
+        held: Box<Held<S::Response, M::Error>>,
+        confirmed: Result<(), StopReason>,
+    ) -> Option<Result<K::Answer, M::Error>> {
+        let Held { result, granted } = *held;
+        match confirmed {
+            Ok(()) => {
+                // The response is drained from now on.
+                self.begin_retry(result, Granted { now: Instant::now(), ..granted });
+                None
+            }
+            Err(stop) => Some(self.end_call(result, stop)),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! A retry that a budget confirms later: the outcome is held, and the delay runs.
+
+use std::io;
+
+use http_body_util::BodyExt;
+use reattempt::RetryLayer;
+use reattempt_core::StopReason;
+use reattempt_schedule_fixed::Constant;
+use tokio::time::timeout;
+use tower::{Layer, ServiceExt};
+
+use crate::calls::support::{
+    Act, Log, Server, endless, get, ms, of_frames, policy, report_of, watched,
+};
+use crate::confirming::Asking;
+
+/// F-4: the retry leaves when it is due and confirmed; the delay was fixed before.
+#[tokio::test(start_paused = true)]
+async fn retry_leaves_when_due_and_confirmed() {
+    for (delay, answer, leaves) in [(100, 30, 100), (20, 30, 30), (0, 30, 30), (100, 0, 100)] {
+        let budget = Asking::new(ms(answer), true);
+        let policy = policy().backoff(Constant::new(ms(delay))).budget(budget.clone());
+        let server = Server::statuses([503, 200]);
+        let response = RetryLayer::new(policy).layer(server.clone()).oneshot(get()).await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(server.times(), [0, leaves], "{delay} {answer}");
+        assert_eq!(budget.log(), ["asked", "succeeded"]);
+    }
+}
+
+/// F-5: the caller gets the very response, with its body unread.
+#[tokio::test(start_paused = true)]
+async fn refused_retry_returns_the_held_response() {
+    for answer in [0, 30] {
+        let (body, watch) = watched(of_frames::<io::Error>([Ok("a"), Ok("b")]));
+        let body = std::sync::Mutex::new(Some(body.boxed()));
+        let server = Server::by(move |_, _| {
+            let body = body.lock().unwrap().take().unwrap();
+            Act::Answer(http::Response::builder().status(503).body(body).unwrap())
+        });
+        let (budget, log) = (Asking::new(ms(answer), false), Log::default());
+        let policy = policy().budget(budget.clone()).observe_with(log.clone());
+        let response = RetryLayer::new(policy).layer(server.clone()).oneshot(get()).await.unwrap();
+        assert_eq!((response.status().as_u16(), watch.polls()), (503, 0));
+        let report = report_of(&response);
+        assert_eq!(report.stop_reason(), StopReason::BudgetExhausted);
+        assert_eq!((report.retries(), report.attempts()[0].delay), (0, None));
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "ab");
+        assert_eq!((server.count(), budget.log()), (1, vec!["asked", "returned"]));
+        assert_eq!(log.lines().len(), 2, "a failed attempt, and the end: {:?}", log.lines());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_retry_returns_the_held_error() {
+    let budget = Asking::new(ms(30), false);
+    let reset = || io::Error::from(io::ErrorKind::ConnectionReset);
+    let server = Server::by(move |_, _| Act::Error(reset()));
+    let client = RetryLayer::new(policy().budget(budget.clone())).layer(server.clone());
+    client.oneshot(get()).await.unwrap_err();
+    assert_eq!((server.count(), budget.log()), (1, vec!["asked", "returned"]));
+}
+
+/// The time for draining begins with the confirmation. Before it nothing is read.
+#[tokio::test(start_paused = true)]
+async fn draining_begins_with_the_confirmation() {
+    let (body, watch) = watched(endless(ms(10)));
+    let body = std::sync::Mutex::new(Some(body.boxed()));
+    let server = Server::by(move |arrival, _| match arrival {
+        1 => {
+            let body = body.lock().unwrap().take().unwrap();
+            Act::Answer(http::Response::builder().status(503).body(body).unwrap())
+        }
+        _ => 200.into(),
+    });
+    let policy = policy().backoff(Constant::immediate()).budget(Asking::new(ms(30), true));
+    let mut call =
+        tokio_test::task::spawn(RetryLayer::new(policy).layer(server.clone()).oneshot(get()));
+    assert!(call.poll().is_pending());
+    assert_eq!(watch.polls(), 0);
+    call.await.unwrap();
+    assert_eq!(server.times(), [0, 80]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_dropped_while_asking_returns_permit() {
+    let budget = Asking::new(ms(30), true);
+    let server = Server::statuses([503, 200]);
+    let client = RetryLayer::new(policy().budget(budget.clone())).layer(server.clone());
+    timeout(ms(10), client.oneshot(get())).await.unwrap_err();
+    assert_eq!((server.count(), budget.log()), (1, vec!["asked", "returned"]));
+}
