@@ -30,8 +30,8 @@ impl Guards {
 fn of_word(word: &GuardWord, seed: u64) -> Arc<dyn AnyGuard> {
     match word.kind.clone() {
         GuardKind::Breaker(breaker) => Arc::new(breaker.shared(true).seed(seed)),
-        GuardKind::RATE_LIMIT(limit) => Arc::new(limit.shared(true)),
-        GuardKind::BULKHEAD(bulkhead) => Arc::new(bulkhead.shared(true)),
+        GuardKind::RateLimit(limit) => Arc::new(limit.shared(true)),
+        GuardKind::Bulkhead(bulkhead) => Arc::new(bulkhead.shared(true)),
         GuardKind::Aimd(limit) => Arc::new(limit.shared(true)),
         GuardKind::Vegas(limit) => Arc::new(limit.shared(true)),
         GuardKind::Gradient2(limit) => Arc::new(limit.shared(true)),

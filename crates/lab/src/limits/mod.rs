@@ -57,7 +57,7 @@ client's limit refuses calls at once. The table has the second half of each phas
 fn parse(word: &str) -> Result<GuardWord, String> {
     let guard = GuardWord::parse(word)?;
     match guard.kind {
-        GuardKind::Breaker(_) | GuardKind::RATE_LIMIT(_) | GuardKind::Throttle(_) => {
+        GuardKind::Breaker(_) | GuardKind::RateLimit(_) | GuardKind::Throttle(_) => {
             Err("must be aimd, vegas, gradient2 or bulkhead".to_owned())
         }
         _ => Ok(guard),
@@ -192,9 +192,9 @@ fn seconds_of(kind: &GuardKind, world: World<'_>, progress: &mut Progress) -> Ve
         GuardKind::Aimd(limit) => run!(limit),
         GuardKind::Vegas(limit) => run!(limit),
         GuardKind::Gradient2(limit) => run!(limit),
-        GuardKind::BULKHEAD(limit) => run!(limit),
+        GuardKind::Bulkhead(limit) => run!(limit),
         // No option makes them.
-        GuardKind::Breaker(_) | GuardKind::RATE_LIMIT(_) | GuardKind::Throttle(_) => Vec::new(),
+        GuardKind::Breaker(_) | GuardKind::RateLimit(_) | GuardKind::Throttle(_) => Vec::new(),
     }
 }
 
