@@ -57,40 +57,14 @@ pub(crate) const SHELL_NAMES: usize = 4;
 pub(crate) const SHELL_FILES: usize = 3;
 
 /// The files whose shells stand, each set with its reason. An entry without a shell is reported.
-pub(crate) const SHELLS: &[(&[&str], &str)] = &[
-    (
-        &[
-            "crates/control/src/guard/adaptive/mod.rs",
-            "crates/control/src/guard/send_rate/mod.rs",
-            "crates/control/src/guard/throttle/mod.rs",
-        ],
-        "stands until guards share one shell around their rules",
-    ),
-    (
-        &[
-            "crates/control/src/guard/adaptive/settings.rs",
-            "crates/control/src/guard/send_rate/settings.rs",
-            "crates/control/src/guard/throttle/settings.rs",
-        ],
-        "stands until guards share one shell around their rules",
-    ),
-    (
-        &[
-            "crates/reattempt/src/grpc/metrics/body.rs",
-            "crates/reattempt/src/grpc/metrics/counted.rs",
-            "crates/reattempt/src/guard/body.rs",
-        ],
-        "stands until the bodies that watch another share one wrapper",
-    ),
-    (
-        &[
-            "crates/reattempt/src/grpc/metrics/service.rs",
-            "crates/reattempt/src/grpc/service_config/service.rs",
-            "crates/reattempt/src/retry/service.rs",
-        ],
-        "`Service` and the accessors of a middleware, whose names are tower's",
-    ),
-];
+pub(crate) const SHELLS: &[(&[&str], &str)] = &[(
+    &[
+        "crates/reattempt/src/endpoints/balanced.rs",
+        "crates/reattempt/src/endpoints/directed.rs",
+        "crates/reattempt/src/guard/service.rs",
+    ],
+    "`Service` and `Clone` of a middleware, whose names are tower's, after `send`, which is documented for each",
+)];
 
 /// The words that no doc comment opens with.
 pub(crate) const OPENINGS: &[&str] =
