@@ -32,9 +32,9 @@
 //!
 //! let limit = RateLimit::new(Limit::per_second(50), 2);
 //! let now = Duration::from_secs(100); // on any monotonic clock
-//! assert!(limit.allow("one.example", now) && limit.allow("one.example", now));
-//! assert!(!limit.allow("one.example", now), "the burst is spent");
-//! assert!(limit.allow("one.example", now + Duration::from_millis(20)));
+//! assert!(limit.allow_at("one.example", now) && limit.allow_at("one.example", now));
+//! assert!(!limit.allow_at("one.example", now), "the burst is spent");
+//! assert!(limit.allow_at("one.example", now + Duration::from_millis(20)));
 //! ```
 //!
 //! # When to use it alone

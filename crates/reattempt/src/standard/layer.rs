@@ -307,7 +307,7 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
     /// use reattempt::standard::StandardLayer;
     ///
     /// assert!(StandardLayer::http().validate().is_empty());
-    /// let breaker = CircuitBreaker::rate().failure_ratio(0.9)?;
+    /// let breaker = CircuitBreaker::rate().failure_ratio(0.9);
     /// let warnings = StandardLayer::http().limits(breaker, Bulkhead::new(64))?.validate();
     /// assert_eq!(warnings[0].to_string(), "`failure_ratio` is 0.9 (recommended: 0.3 to 0.7, usually 0.5)");
     /// # Ok::<_, reattempt::error::ConfigError>(())

@@ -149,7 +149,7 @@ fn guards_list_unusual_settings() {
     let expected = [
         "`failure_ratio` is 0.2 (recommended: 0.3 to 0.7, usually 0.5)",
         "`interval` is 20s (recommended: 30 s to 5 min, usually 60 s)",
-        "`timeout` is 5s (recommended: 10 s to 2 min, usually 30 s)",
+        "`open_time` is 5s (recommended: 10 s to 2 min, usually 30 s)",
     ];
     assert_eq!(lines(&breaker.validate()), expected);
     let limit = RateLimit::new(Limit::per_second(10), 5);
