@@ -53,9 +53,8 @@ async fn main() -> Result<(), BoxError> {
     });
     let stock = serve(stock).await?;
 
-    let client = ServiceBuilder::new()
-        .layer(RetryLayer::http())
-        .service(Client::builder(TokioExecutor::new()).build_http());
+    let client =
+        ServiceBuilder::new().layer(RetryLayer::http()).service(Client::builder(TokioExecutor::new()).build_http());
     let shop = Router::new().route("/", get(price)).with_state(App { client, stock });
     let shop = serve(shop.layer(InboundDeadlineLayer)).await?;
 

@@ -29,9 +29,7 @@ async fn main() -> Result<(), BoxError> {
     let breaker = CircuitBreaker::rate()
         .consecutive_failures(5)
         .open_time(Duration::from_millis(500))
-        .on_state_change(|change| {
-            println!("  {}: {} -> {}", change.destination, change.from, change.to)
-        });
+        .on_state_change(|change| println!("  {}: {} -> {}", change.destination, change.from, change.to));
     // The breaker is inside: it decides about every attempt. Its refusals are boxed errors.
     let retries = RetryPolicy::http().max_attempts(3).max_elapsed(Duration::from_millis(400));
     let client = ServiceBuilder::new()

@@ -63,8 +63,7 @@ async fn main() -> Result<(), BoxError> {
 /// Calls a server that always fails; only the delays matter here.
 async fn call_in_vain(schedule: impl Schedule + Clone) -> Result<Report, BoxError> {
     // The default budget ends a run of failures after three retries.
-    let policy =
-        RetryPolicy::http().backoff(schedule).max_attempts(6).budget(RetryBudget::unlimited());
+    let policy = RetryPolicy::http().backoff(schedule).max_attempts(6).budget(RetryBudget::unlimited());
     let client = ServiceBuilder::new()
         .layer(RetryLayer::new(policy))
         .service(Client::builder(TokioExecutor::new()).build_http());

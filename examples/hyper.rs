@@ -22,9 +22,8 @@ async fn main() -> Result<(), BoxError> {
     let server = flaky_server(&[503, 429, 200, 503, 503, 200]).await?;
 
     // The retry layer. It accepts every body type that the client accepts.
-    let client = ServiceBuilder::new()
-        .layer(RetryLayer::http())
-        .service(Client::builder(TokioExecutor::new()).build_http());
+    let client =
+        ServiceBuilder::new().layer(RetryLayer::http()).service(Client::builder(TokioExecutor::new()).build_http());
 
     // A PUT may be repeated. Its body is kept while it streams, and sent again from the start.
     let request = Request::put(format!("http://{server}/note")).body(streamed())?;
@@ -42,9 +41,8 @@ async fn main() -> Result<(), BoxError> {
     assert_eq!((response.status(), report.retries()), (StatusCode::SERVICE_UNAVAILABLE, 0));
 
     // With an idempotency key the server recognises the repeated POST.
-    let request = Request::post(format!("http://{server}/order"))
-        .header(IDEMPOTENCY_KEY, "order-17")
-        .body(streamed())?;
+    let request =
+        Request::post(format!("http://{server}/order")).header(IDEMPOTENCY_KEY, "order-17").body(streamed())?;
     let response = client.send(request).await?;
     let report = response.extensions().get::<Report>().ok_or("a report of the retry")?;
     println!("POST with a key: {}\n{report}", response.status());

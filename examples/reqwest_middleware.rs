@@ -26,9 +26,7 @@ async fn main() -> Result<(), BoxError> {
     // The two lines that replace reqwest-retry:
     //   let retries = ExponentialBackoff::builder().build_with_max_retries(3);
     //   .with(RetryTransientMiddleware::new_with_policy(retries))
-    let retries = RetryPolicy::http()
-        .backoff(Exponential::full_jitter(Duration::from_millis(50)))
-        .max_attempts(4);
+    let retries = RetryPolicy::http().backoff(Exponential::full_jitter(Duration::from_millis(50))).max_attempts(4);
     let client = ClientBuilder::new(http).with(ReattemptMiddleware::new(retries)).build();
 
     // Call sites stay as they are.

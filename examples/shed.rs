@@ -55,9 +55,7 @@ async fn main() -> Result<(), BoxError> {
         retries += retried;
     }
     let busiest = busiest.load(Ordering::Relaxed);
-    println!(
-        "{served} of 30 calls were served, after {retries} retries; at most {busiest} at once"
-    );
+    println!("{served} of 30 calls were served, after {retries} retries; at most {busiest} at once");
     assert!(busiest <= 4 && served >= 4 && retries > 0);
     Ok(())
 }

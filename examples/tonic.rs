@@ -60,17 +60,15 @@ async fn flaky_server() -> Result<SocketAddr, BoxError> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     let arrived = Arc::new(AtomicUsize::new(0));
-    let flaky = InterceptorLayer::new(move |call: Request<()>| {
-        match arrived.fetch_add(1, Ordering::Relaxed) {
-            0 => Err(Status::unavailable("starting")),
-            1 => {
-                let mut status = Status::resource_exhausted("come back in 20 ms");
-                status.metadata_mut().insert("grpc-retry-pushback-ms", 20.into());
-                Err(status)
-            }
-            3 => Err(Status::deadline_exceeded("too slow")),
-            _ => Ok(call),
+    let flaky = InterceptorLayer::new(move |call: Request<()>| match arrived.fetch_add(1, Ordering::Relaxed) {
+        0 => Err(Status::unavailable("starting")),
+        1 => {
+            let mut status = Status::resource_exhausted("come back in 20 ms");
+            status.metadata_mut().insert("grpc-retry-pushback-ms", 20.into());
+            Err(status)
         }
+        3 => Err(Status::deadline_exceeded("too slow")),
+        _ => Ok(call),
     });
     let (_, health) = tonic_health::server::health_reporter();
     let server = Server::builder().layer(flaky).add_service(health);

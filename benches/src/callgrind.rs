@@ -60,8 +60,7 @@ fn on_aligned_stack(work: impl FnOnce()) {
 /// A text with the reason, if a run fails or a count is missing.
 pub fn count(program: &Path, row: &Row, contender: &Contender) -> Result<Counted, String> {
     let operations = row.operations;
-    let arguments =
-        |operations: u64| [row.name.into(), contender.name.into(), operations.to_string()];
+    let arguments = |operations: u64| [row.name.into(), contender.name.into(), operations.to_string()];
     let (allocated, _) = run(Command::new(program).args(arguments(operations)))?;
     let allocated: Vec<f64> = allocated.split_whitespace().flat_map(str::parse).collect();
     let [allocations, kept] = allocated[..] else {
@@ -74,9 +73,7 @@ pub fn count(program: &Path, row: &Row, contender: &Contender) -> Result<Counted
         collected(&run(valgrind.arg(program).args(arguments(operations)))?.1)
     };
     let instructions = match row.counted {
-        true => Some(
-            (under_callgrind(2 * operations)? - under_callgrind(operations)?) / operations as f64,
-        ),
+        true => Some((under_callgrind(2 * operations)? - under_callgrind(operations)?) / operations as f64),
         false => None,
     };
     Ok(Counted { instructions, allocations: each(allocations), kept: each(kept) })
@@ -85,8 +82,7 @@ pub fn count(program: &Path, row: &Row, contender: &Contender) -> Result<Counted
 /// Returns the number behind `Collected :` at the end of callgrind's output.
 fn collected(output: &str) -> Result<f64, String> {
     let line = output.lines().find_map(|line| line.split_once("Collected :"));
-    line.and_then(|(_, number)| number.trim().parse().ok())
-        .ok_or_else(|| format!("callgrind gave no count:\n{output}"))
+    line.and_then(|(_, number)| number.trim().parse().ok()).ok_or_else(|| format!("callgrind gave no count:\n{output}"))
 }
 
 /// Returns standard output and standard error of the command, if it succeeded.
@@ -95,8 +91,7 @@ fn run(command: &mut Command) -> Result<(String, String), String> {
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("{command:?}: {error} (is valgrind installed?)"))?;
-    let [out, errors] =
-        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    let [out, errors] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     match output.status.success() {
         true => Ok((out, errors)),
         false => Err(format!("{command:?} failed:\n{errors}")),

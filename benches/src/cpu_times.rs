@@ -29,13 +29,11 @@ pub fn cpu_times(row: &Row) -> Vec<(&'static str, f64)> {
         .collect();
     let mut rounds = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
-        let per_operation = |(work, operations): &mut (Work, u64)| {
-            time(work, *operations).as_nanos() as f64 / *operations as f64
-        };
+        let per_operation =
+            |(work, operations): &mut (Work, u64)| time(work, *operations).as_nanos() as f64 / *operations as f64;
         rounds.push(works.iter_mut().map(per_operation).collect::<Vec<_>>());
     }
-    let means: Vec<f64> =
-        rounds.iter().map(|round| round.iter().sum::<f64>() / round.len() as f64).collect();
+    let means: Vec<f64> = rounds.iter().map(|round| round.iter().sum::<f64>() / round.len() as f64).collect();
     let usual_mean = median(means.clone());
     let usual_time = |contender: usize| {
         let shares = rounds.iter().zip(&means).map(|(round, mean)| round[contender] / mean);
@@ -67,7 +65,6 @@ fn time(work: &mut Work, operations: u64) -> Duration {
 /// Returns the CPU time of this process so far.
 fn now() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
-    let [seconds, nanoseconds] =
-        [time.tv_sec, time.tv_nsec].map(|part| u64::try_from(part).unwrap());
+    let [seconds, nanoseconds] = [time.tv_sec, time.tv_nsec].map(|part| u64::try_from(part).unwrap());
     Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds)
 }

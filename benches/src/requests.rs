@@ -47,8 +47,7 @@ pub(crate) fn fresh() -> Request<Body> {
 
 /// Builds a fresh request with 1 KiB; the names of its run-time headers are in no table.
 pub(crate) fn fresh_unknown() -> Request<Body> {
-    let mut request =
-        Request::put("http://shop.example/orders/7").body(Full::new(kilobyte())).unwrap();
+    let mut request = Request::put("http://shop.example/orders/7").body(Full::new(kilobyte())).unwrap();
     fill(request.headers_mut(), UNKNOWN);
     request
 }

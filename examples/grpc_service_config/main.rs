@@ -18,8 +18,7 @@ use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 use tower::{BoxError, ServiceBuilder};
 
-const FILE: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/examples/grpc_service_config/service_config.json");
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/grpc_service_config/service_config.json");
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
@@ -62,8 +61,7 @@ async fn main() -> Result<(), BoxError> {
     if own.is_none() {
         let outcomes = [said, repeated, gathered, said_again].map(|outcome| outcome.is_ok());
         assert_eq!(outcomes, [true, true, false, false]);
-        let attempts =
-            [attempts_to_say, attempts_to_repeat, attempts_to_gather, attempts_to_say_again];
+        let attempts = [attempts_to_say, attempts_to_repeat, attempts_to_gather, attempts_to_say_again];
         assert_eq!(attempts, [3, 2, 1, 1]);
     }
     Ok(())

@@ -85,15 +85,11 @@ impl Echo for Failing {
             // Longer than any deadline of this call.
             std::future::pending::<()>().await;
         }
-        let words: Vec<_> =
-            request.into_inner().text.split(' ').map(|word| Ok(Text::new(word))).collect();
+        let words: Vec<_> = request.into_inner().text.split(' ').map(|word| Ok(Text::new(word))).collect();
         Ok(Response::new(stream::iter(words).boxed()))
     }
 
-    async fn talk(
-        &self,
-        request: Request<Streaming<Text>>,
-    ) -> Result<Response<Self::TalkStream>, Status> {
+    async fn talk(&self, request: Request<Streaming<Text>>) -> Result<Response<Self::TalkStream>, Status> {
         self.arrived("Talk", &request);
         Ok(Response::new(request.into_inner().boxed()))
     }

@@ -27,9 +27,7 @@ use tower::{Service, ServiceBuilder, ServiceExt};
 type Downstream = Retry<Client<HttpConnector, ReplayBody<Body>>>;
 
 fn downstream() -> Downstream {
-    ServiceBuilder::new()
-        .layer(RetryLayer::http())
-        .service(Client::builder(TokioExecutor::new()).build_http())
+    ServiceBuilder::new().layer(RetryLayer::http()).service(Client::builder(TokioExecutor::new()).build_http())
 }
 
 #[derive(Clone)]
@@ -142,9 +140,7 @@ async fn refusal_within_deadline_is_retried() {
 
 #[tokio::test]
 async fn the_client_alone_can_be_the_state() {
-    async fn called(
-        State(mut client): State<(Downstream, String)>,
-    ) -> Result<Response, StatusCode> {
+    async fn called(State(mut client): State<(Downstream, String)>) -> Result<Response, StatusCode> {
         let request = http::Request::get(&client.1).body(Body::empty()).unwrap();
         let ready = client.0.ready().await.map_err(|_| StatusCode::BAD_GATEWAY)?;
         let answer = ready.call(request).await.map_err(|_| StatusCode::BAD_GATEWAY)?;

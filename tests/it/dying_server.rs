@@ -51,12 +51,7 @@ fn body(pieces: &'static [&'static str]) -> Body {
 }
 
 /// Makes one call and checks the three promises; returns the requests whose head has arrived.
-async fn call(
-    method: &str,
-    body: Body,
-    script: impl Into<Script<Reply>>,
-    case: &str,
-) -> Vec<Arrival> {
+async fn call(method: &str, body: Body, script: impl Into<Script<Reply>>, case: &str) -> Vec<Arrival> {
     let server = Server::http1(script.into().may_remain()).await.unwrap();
     let uri = server.url("/");
     let memory = ReplayMemory::new(1024);
@@ -114,10 +109,7 @@ async fn server_dies_at_any_byte_of_the_request() {
                 let dies = Reply::default().read(Read::Bytes(read)).cut(0).end(leave);
                 let arrived = call(method, body(pieces), [dies], &case).await;
                 if method != "POST" {
-                    assert!(
-                        arrived.last().is_some_and(|last| last.whole),
-                        "{case}: not sent again"
-                    );
+                    assert!(arrived.last().is_some_and(|last| last.whole), "{case}: not sent again");
                 }
                 if arrived.iter().any(|it| it.whole && it.connection == 1) {
                     break;

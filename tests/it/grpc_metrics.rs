@@ -64,10 +64,7 @@ impl Echo for Echoing {
         Ok(Response::new(stream::iter(words).chain(end).boxed()))
     }
 
-    async fn talk(
-        &self,
-        request: Request<Streaming<Text>>,
-    ) -> Result<Response<Self::TalkStream>, Status> {
+    async fn talk(&self, request: Request<Streaming<Text>>) -> Result<Response<Self::TalkStream>, Status> {
         Ok(Response::new(request.into_inner().boxed()))
     }
 }
@@ -86,10 +83,7 @@ impl Running {
         Self::start_with(script, |endpoint| endpoint).await
     }
 
-    async fn start_with(
-        script: impl IntoIterator<Item = Status>,
-        change: impl FnOnce(Endpoint) -> Endpoint,
-    ) -> Self {
+    async fn start_with(script: impl IntoIterator<Item = Status>, change: impl FnOnce(Endpoint) -> Endpoint) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let server = EchoServer::new(Echoing(Arc::new(Mutex::new(script.into_iter().collect()))));
@@ -127,10 +121,7 @@ impl Running {
             };
             macro_rules! labels {
                 ($point:expr) => {
-                    $point
-                        .attributes()
-                        .map(|own| (own.key.to_string(), own.value.to_string()))
-                        .collect()
+                    $point.attributes().map(|own| (own.key.to_string(), own.value.to_string())).collect()
                 };
             }
             match metric.data() {
@@ -242,10 +233,7 @@ async fn obs_2_stream_ends_by_trailers_or_drop() {
     words.message().await.unwrap();
     assert_eq!(ends(&server), [""; 0]);
     drop(words);
-    assert_eq!(
-        ends(&server),
-        ["attempt.duration Repeat CANCELLED", "call.duration Repeat CANCELLED"]
-    );
+    assert_eq!(ends(&server), ["attempt.duration Repeat CANCELLED", "call.duration Repeat CANCELLED"]);
 }
 
 // OBS-2
@@ -255,10 +243,7 @@ async fn obs_2_missing_server_is_unavailable() {
     server.task.abort();
     assert!((&mut server.task).await.is_err());
     server.client.say(Text::new("hello")).await.unwrap_err();
-    assert_eq!(
-        ends(&server),
-        ["attempt.duration Say UNAVAILABLE", "call.duration Say UNAVAILABLE"]
-    );
+    assert_eq!(ends(&server), ["attempt.duration Say UNAVAILABLE", "call.duration Say UNAVAILABLE"]);
 }
 
 /// The result is the same whether the channel's or the layer's timer fires first.

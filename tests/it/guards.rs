@@ -173,8 +173,7 @@ macro_rules! health {
 async fn tonic_place_ends_with_the_stream() {
     let channel: Channel = health!(tower::layer::util::Identity::new());
     let bulkhead = Bulkhead::new(1);
-    let guarded: Guarded<Channel, Bulkhead, Grpc, Answered> =
-        GuardLayer::grpc(bulkhead.clone()).layer(channel);
+    let guarded: Guarded<Channel, Bulkhead, Grpc, Answered> = GuardLayer::grpc(bulkhead.clone()).layer(channel);
     let mut client = HealthClient::new(guarded);
     let in_flight = || bulkhead.usage("").in_flight;
 

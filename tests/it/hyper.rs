@@ -16,9 +16,7 @@ use reattempt::body::ReplayLimits;
 use reattempt::report::ReportSlot;
 use reattempt::retry::AttemptNumber;
 use reattempt::schedule::Constant;
-use reattempt::{
-    CallOptions, Http, ReplayBody, Report, Retry, RetryLayer, RetryPolicy, StopReason,
-};
+use reattempt::{CallOptions, Http, ReplayBody, Report, Retry, RetryLayer, RetryPolicy, StopReason};
 use tokio::sync::mpsc;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
@@ -63,9 +61,8 @@ fn connections(server: &Server) -> Vec<usize> {
 macro_rules! every_call_survives {
     ($body:expr, $sent:expr) => {{
         let server = Server::http1([status(503), status(200), status(503), status(200)]).await;
-        let mut client = ServiceBuilder::new()
-            .layer(RetryLayer::http())
-            .service(Client::builder(TokioExecutor::new()).build_http());
+        let mut client =
+            ServiceBuilder::new().layer(RetryLayer::http()).service(Client::builder(TokioExecutor::new()).build_http());
 
         let (other, first) = (client.clone(), request("PUT", &server, $body));
         let called = tokio::spawn(async move { client.ready().await?.call(first).await });
@@ -304,8 +301,7 @@ async fn expect_continue_waits_for_inner_client() {
         let server = hyper::server::conn::http1::Builder::new()
             .serve_connection(hyper_util::rt::TokioIo::new(stream), proxy.clone());
         let server = tokio::spawn(server);
-        let head =
-            format!("{method} / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\n{coding}\r\n\r\n");
+        let head = format!("{method} / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\n{coding}\r\n\r\n");
         client.write_all(head.as_bytes()).await.unwrap();
         let mut line = [0; 12];
         let read = client.read_exact(&mut line);

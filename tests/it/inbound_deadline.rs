@@ -101,17 +101,11 @@ impl App {
 impl Health for App {
     type WatchStream = BoxStream<HealthCheckResponse>;
 
-    async fn check(
-        &self,
-        inbound: Request<HealthCheckRequest>,
-    ) -> Result<Response<HealthCheckResponse>, Status> {
+    async fn check(&self, inbound: Request<HealthCheckRequest>) -> Result<Response<HealthCheckResponse>, Status> {
         self.ask(inbound.extensions()).await.map(Response::new)
     }
 
-    async fn watch(
-        &self,
-        _: Request<HealthCheckRequest>,
-    ) -> Result<Response<Self::WatchStream>, Status> {
+    async fn watch(&self, _: Request<HealthCheckRequest>) -> Result<Response<Self::WatchStream>, Status> {
         Err(Status::unimplemented("not asked for"))
     }
 }

@@ -24,9 +24,7 @@ const HANGS: Duration = Duration::from_secs(10);
 async fn proxy(http2: bool, tasks: &mut JoinSet<()>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let backend = service_fn(async |_: Request<ReplayBody<Incoming>>| {
-        Ok::<_, Infallible>(response(503, "refused"))
-    });
+    let backend = service_fn(async |_: Request<ReplayBody<Incoming>>| Ok::<_, Infallible>(response(503, "refused")));
     let client = ServiceBuilder::new().layer(RetryLayer::new(quick())).service(backend);
     let service = TowerToHyperService::new(client);
     tasks.spawn(async move {

@@ -47,9 +47,7 @@ fn with_body(method: Method, server: &Server, body: impl Into<Body>) -> Request 
 }
 
 /// Each piece arrives as a chunk of its own.
-fn pieces(
-    pieces: &'static [&'static str],
-) -> impl stream::Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
+fn pieces(pieces: &'static [&'static str]) -> impl stream::Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
     stream::iter(pieces.iter().map(|piece| Ok(Bytes::from_static(piece.as_bytes()))))
 }
 
@@ -89,15 +87,11 @@ async fn streams_are_sent_again_whole() {
     let answer = client().oneshot(with_body(Method::PUT, &server, stream)).await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
 
-    let frames =
-        stream::iter([Ok::<_, Infallible>(http_body::Frame::data(Bytes::from("wrapped")))]);
+    let frames = stream::iter([Ok::<_, Infallible>(http_body::Frame::data(Bytes::from("wrapped")))]);
     let wrapped = Body::wrap(StreamBody::new(frames));
     let answer = client().oneshot(with_body(Method::PUT, &server, wrapped)).await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
-    assert_eq!(
-        server.bodies(),
-        ["in a stream", "in a stream", "in a stream", "wrapped", "wrapped"]
-    );
+    assert_eq!(server.bodies(), ["in a stream", "in a stream", "in a stream", "wrapped", "wrapped"]);
 }
 
 #[tokio::test]
@@ -176,8 +170,7 @@ async fn post_is_retried_without_redirects_only() {
     assert_eq!(slot.take().unwrap().stop_reason(), StopReason::EarlierHop);
 
     let straight = builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-    let straight = Retry::new(quick().protocol(|http| http.redirects_below(false)), straight)
-        .with_options(options);
+    let straight = Retry::new(quick().protocol(|http| http.redirects_below(false)), straight).with_options(options);
     let server = refused().await;
     let answer = straight.clone().oneshot(with_body(Method::POST, &server, "again")).await;
     assert_eq!(answer.unwrap().status(), StatusCode::OK);

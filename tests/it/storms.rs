@@ -69,8 +69,7 @@ impl Server {
                 let service = service_fn(move |_: Request<Incoming>| respond(Arc::clone(&shared)));
                 connections.spawn(async move {
                     // A client that no longer waits closes its connection.
-                    let _ =
-                        http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+                    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
                 });
             }
         });
@@ -162,8 +161,7 @@ impl Caller {
 async fn stall(budget: fn() -> RetryBudget) -> Vec<u32> {
     let server = Server::start(30).await;
     let mut clients = JoinSet::new();
-    let callers: Vec<_> =
-        (0..20).map(|_| Caller::new(&server, budget(), Duration::from_millis(150))).collect();
+    let callers: Vec<_> = (0..20).map(|_| Caller::new(&server, budget(), Duration::from_millis(150))).collect();
     for caller in &callers {
         caller.recover().await;
         caller.sent();

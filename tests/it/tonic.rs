@@ -83,8 +83,7 @@ type Quick = Retry<Channel, RetryPolicy<Grpc, Constant>>;
 /// Returns a client for one server, and the slot of its reports.
 fn client(server: &Server) -> (HealthClient<Quick>, ReportSlot) {
     let slot = ReportSlot::default();
-    let retry =
-        ServiceBuilder::new().layer(RetryLayer::new(quick())).service(channel(server.address));
+    let retry = ServiceBuilder::new().layer(RetryLayer::new(quick())).service(channel(server.address));
     (HealthClient::new(retry.with_options(CallOptions::new().report_to(&slot))), slot)
 }
 
@@ -101,8 +100,7 @@ fn unavailable(pushback: &'static str) -> Status {
 // TN-1
 #[tokio::test]
 async fn tn_1_default_layer_fits_generated_client() {
-    let server =
-        Server::start([Status::unavailable("one"), Status::resource_exhausted("two")]).await;
+    let server = Server::start([Status::unavailable("one"), Status::resource_exhausted("two")]).await;
     let channel: Retry<Channel, RetryPolicy<Grpc>> =
         ServiceBuilder::new().layer(RetryLayer::grpc()).service(channel(server.address));
     let mut client = HealthClient::new(channel);
@@ -150,8 +148,7 @@ async fn permanent_code_is_not_retried() {
 
 #[tokio::test]
 async fn deadline_is_retried_if_repeatable() {
-    let server =
-        Server::start([Status::deadline_exceeded("one"), Status::deadline_exceeded("two")]).await;
+    let server = Server::start([Status::deadline_exceeded("one"), Status::deadline_exceeded("two")]).await;
     let (mut client, slot) = client(&server);
     let status = client.check(check("")).await.unwrap_err();
     assert_eq!((status.code(), status.message()), (Code::DeadlineExceeded, "one"));
@@ -233,9 +230,8 @@ async fn status_of_an_error_is_the_bare_channels() {
     let bare = HealthClient::new(channel(address)).check(check("")).await.unwrap_err();
     assert_eq!(bare.code(), Code::Unavailable);
     assert_eq!((wrapped.code(), wrapped.message()), (bare.code(), bare.message()));
-    let is_transport = |status: &Status| {
-        std::error::Error::source(status).is_some_and(|error| error.is::<tonic::transport::Error>())
-    };
+    let is_transport =
+        |status: &Status| std::error::Error::source(status).is_some_and(|error| error.is::<tonic::transport::Error>());
     assert!(is_transport(&bare) && is_transport(&wrapped));
 }
 

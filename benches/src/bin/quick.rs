@@ -22,15 +22,12 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let known: Vec<&str> = rows().map(|row| row.name).collect();
-    if let Some(unknown) =
-        arguments.iter().find(|row| *row != "all" && !known.contains(&row.as_str()))
-    {
+    if let Some(unknown) = arguments.iter().find(|row| *row != "all" && !known.contains(&row.as_str())) {
         eprintln!("no row {unknown:?}; there are: {}", known.join(" "));
         return ExitCode::FAILURE;
     }
     let all = arguments.is_empty() || arguments.iter().any(|row| row == "all");
-    let rows: Vec<&Row> =
-        rows().filter(|row| all || arguments.iter().any(|name| name == row.name)).collect();
+    let rows: Vec<&Row> = rows().filter(|row| all || arguments.iter().any(|name| name == row.name)).collect();
     match counted(&rows) {
         Ok(counted) => {
             print(&rows, &counted);
@@ -48,10 +45,8 @@ type Key = (&'static str, &'static str);
 /// Counts on all processors at once.
 fn counted(rows: &[&'static Row]) -> Result<HashMap<Key, Counted>, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let jobs: Vec<_> = rows
-        .iter()
-        .flat_map(|row| row.contenders.iter().map(move |contender| (*row, contender)))
-        .collect();
+    let jobs: Vec<_> =
+        rows.iter().flat_map(|row| row.contenders.iter().map(move |contender| (*row, contender))).collect();
     let results = Mutex::new(Vec::new());
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -81,13 +76,9 @@ fn print(rows: &[&Row], counted: &HashMap<Key, Counted>) {
             let Some(own) = counted.get(&(row.name, contender.name)) else { continue };
             let bare = contender.bare.and_then(|bare| counted.get(&(row.name, bare)));
             let bare = bare.copied().unwrap_or_default();
-            let instructions =
-                own.instructions.unwrap_or_default() - bare.instructions.unwrap_or_default();
+            let instructions = own.instructions.unwrap_or_default() - bare.instructions.unwrap_or_default();
             let allocations = own.allocations - bare.allocations;
-            println!(
-                "{:12} {:22} {instructions:>12.1} {allocations:>7.2}",
-                row.name, contender.name
-            );
+            println!("{:12} {:22} {instructions:>12.1} {allocations:>7.2}", row.name, contender.name);
         }
     }
 }

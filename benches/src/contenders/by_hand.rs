@@ -73,11 +73,7 @@ impl<B> Clone for ByHand<B> {
 impl<B: Budget, A, E> Policy<Request<Body>, Response<A>, E> for ByHand<B> {
     type Future = Pause;
 
-    fn retry(
-        &mut self,
-        _: &mut Request<Body>,
-        result: &mut Result<Response<A>, E>,
-    ) -> Option<Pause> {
+    fn retry(&mut self, _: &mut Request<Body>, result: &mut Result<Response<A>, E>) -> Option<Pause> {
         let failed = result.as_ref().map_or(true, |response| response.status().is_server_error());
         if !failed {
             self.shared.budget.deposit();

@@ -35,11 +35,7 @@ pub(crate) struct LeastKept<B> {
 
 impl<B> Least<B> {
     /// Returns the body, and what is kept of it.
-    pub(crate) fn new(
-        source: B,
-        copies: bool,
-        memory: Arc<AtomicUsize>,
-    ) -> (Self, Arc<Mutex<LeastKept<B>>>) {
+    pub(crate) fn new(source: B, copies: bool, memory: Arc<AtomicUsize>) -> (Self, Arc<Mutex<LeastKept<B>>>) {
         let kept = LeastKept { source, copies, chunks: Vec::new(), left: usize::MAX, memory };
         let kept = Arc::new(Mutex::new(kept));
         (Self { kept: Arc::clone(&kept) }, kept)
@@ -57,10 +53,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Least<B> {
     type Error = Infallible;
 
     #[inline(never)]
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let mut kept = self.kept.lock();
         let kept = &mut *kept;
         let polled = Pin::new(&mut kept.source).poll_frame(cx);
@@ -72,9 +65,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Least<B> {
         let Ok(data) = frame.into_data() else { return Poll::Ready(None) };
         let length = data.len();
         let take = |used: usize| used.checked_add(length).filter(|sum| *sum <= ROOM);
-        if length > kept.left
-            || kept.memory.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err()
-        {
+        if length > kept.left || kept.memory.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
             return Poll::Ready(None);
         }
         kept.left -= length;

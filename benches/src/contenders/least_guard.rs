@@ -168,9 +168,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
-            GuardedProjection::NotSent { late } => {
-                Poll::Ready(Err(if *late { Failed::Late } else { Failed::Refused }))
-            }
+            GuardedProjection::NotSent { late } => Poll::Ready(Err(if *late { Failed::Late } else { Failed::Refused })),
             GuardedProjection::Sent { pass, attempt } => {
                 let outcome = ready!(attempt.poll(cx));
                 let pass = pass.take();
@@ -211,10 +209,7 @@ impl<B: Body> Body for Held<B> {
     type Data = B::Data;
     type Error = B::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         let mut this = self.project();
         let frame = ready!(this.inner.as_mut().poll_frame(cx));
         if !matches!(frame, Some(Ok(_))) || this.inner.is_end_stream() {

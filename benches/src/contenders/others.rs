@@ -12,19 +12,15 @@ use super::{BASE, CAP};
 use crate::requests::Body;
 
 /// The layer of tower-resilience-retry.
-pub(crate) type Resilience<B, E> =
-    tower_resilience_retry::RetryLayer<Request<Body>, Response<B>, E>;
+pub(crate) type Resilience<B, E> = tower_resilience_retry::RetryLayer<Request<Body>, Response<B>, E>;
 
 /// Configures tower-resilience-retry for every row.
 pub(crate) fn resilience_with<B, E>(
     backoff: impl tower_resilience_retry::IntervalFunction + 'static,
     tokens_per_second: f64,
 ) -> Resilience<B, E> {
-    let budget = RetryBudgetBuilder::new()
-        .token_bucket()
-        .tokens_per_second(tokens_per_second)
-        .max_tokens(1_000_000)
-        .build();
+    let budget =
+        RetryBudgetBuilder::new().token_bucket().tokens_per_second(tokens_per_second).max_tokens(1_000_000).build();
     RetryConfigBuilder::new()
         .max_attempts(3)
         .retry_on_response(|response: &Response<B>| response.status().is_server_error())
@@ -39,23 +35,13 @@ pub(crate) fn resilience<B, E>() -> Resilience<B, E> {
 }
 
 /// Creates an empty reqwest-middleware chain, for the cost of the chain itself.
-pub(crate) fn middleware_bare(
-    client: reqwest::Client,
-    end: impl Middleware,
-) -> ClientWithMiddleware {
+pub(crate) fn middleware_bare(client: reqwest::Client, end: impl Middleware) -> ClientWithMiddleware {
     ClientBuilder::new(client).with(end).build()
 }
 
 /// Adds reqwest-retry with these bounds of its delays.
-pub(crate) fn reqwest_retry(
-    client: reqwest::Client,
-    base: Duration,
-    cap: Duration,
-) -> ClientBuilder {
-    let policy = ReqwestBackoff::builder()
-        .retry_bounds(base, cap)
-        .jitter(Jitter::Full)
-        .build_with_max_retries(2);
+pub(crate) fn reqwest_retry(client: reqwest::Client, base: Duration, cap: Duration) -> ClientBuilder {
+    let policy = ReqwestBackoff::builder().retry_bounds(base, cap).jitter(Jitter::Full).build_with_max_retries(2);
     ClientBuilder::new(client).with(RetryTransientMiddleware::new_with_policy(policy))
 }
 

@@ -34,9 +34,7 @@ pub(super) const ROWS: &[Row] = &[
         timed: false,
         contenders: &[
             alone("bare", || each(4096, CHUNK, read)),
-            alone("ours-passing", || {
-                each(4096, CHUNK, |source| read(ReplayBody::passthrough(source)))
-            }),
+            alone("ours-passing", || each(4096, CHUNK, |source| read(ReplayBody::passthrough(source)))),
             alone("ours-past-cap", || each(4096, CHUNK, read_past_cap)),
             alone("ours-keeping", || each(4096, CHUNK, read_and_keep)),
             alone("least-copying", || each(4096, CHUNK, read_and_copy_no_more)),
@@ -91,10 +89,7 @@ impl Body for Source {
     type Error = Infallible;
 
     #[inline(never)]
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let Some(left) = self.left.checked_sub(1) else { return Poll::Ready(None) };
         self.left = left;
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&DATA[..self.length])))))

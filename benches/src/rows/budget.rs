@@ -46,13 +46,9 @@ pub(super) const ROWS: &[Row] = &[
                 })
             }),
             above("ours-full", "bare-named", || credits(full().shared(true), false)),
-            above("ours-half-full", "bare-named", || {
-                credits(half_full(tiny_ratio().shared(true)), false)
-            }),
+            above("ours-half-full", "bare-named", || credits(half_full(tiny_ratio().shared(true)), false)),
             above("ours-full-asked", "bare", || credits(full(), true)),
-            above("ours-half-full-asked", "bare-named", || {
-                credits(half_full(tiny_ratio().shared(true)), true)
-            }),
+            above("ours-half-full-asked", "bare-named", || credits(half_full(tiny_ratio().shared(true)), true)),
             above("ours-cautious-half-full", "bare-named", || credits(half_full_cautious(), false)),
             above("ours-half-full-keyed", "bare-named", || credits(half_full(tiny_ratio()), true)),
             above("ours-64-destinations", "bare-named", || credits(one_of_64_not_full(), true)),
@@ -147,9 +143,7 @@ pub(super) const ROWS: &[Row] = &[
         contenders: &[
             alone("ours-full", || on_two_threads(full(), credit)),
             alone("ours-cautious-half-full", || on_two_threads(half_full_cautious(), credit)),
-            alone("ours-half-full", || {
-                on_two_threads(half_full(tiny_ratio().shared(true)), credit)
-            }),
+            alone("ours-half-full", || on_two_threads(half_full(tiny_ratio().shared(true)), credit)),
             alone("ours-64-destinations", || on_two_threads(one_of_64_not_full(), credit)),
             alone("tower", || on_two_threads(TpsBudget::default(), TpsBudget::deposit)),
             alone("tower-bucket", || on_two_threads(Bucket::default(), Bucket::deposit)),

@@ -79,9 +79,7 @@ pub(super) const ROWS: &[Row] = &[
                 each(ours(Answers).with_options(options), fresh)
             }),
             alone("bare-with-options", || each(Answers, opted_out())),
-            above("ours-opted-out-by-request", "bare-with-options", || {
-                each(ours(Answers), opted_out())
-            }),
+            above("ours-opted-out-by-request", "bare-with-options", || each(ours(Answers), opted_out())),
             above("ours-body-not-kept", "bare", || {
                 let nothing = ReplayLimits::default().per_call(0);
                 each(Retry::new(RetryPolicy::with(Http::new().replay(nothing)), Answers), fresh)
@@ -138,10 +136,7 @@ fn retrying() -> ClientWithMiddleware {
 
 #[cfg(feature = "peers")]
 /// Sends one request after another through a chain of middleware.
-fn chained(
-    client: ClientWithMiddleware,
-    mut make: impl FnMut() -> reqwest::Request + 'static,
-) -> Work {
+fn chained(client: ClientWithMiddleware, mut make: impl FnMut() -> reqwest::Request + 'static) -> Work {
     Box::new(move |operations| {
         for _ in 0..operations {
             execute(&client, make());

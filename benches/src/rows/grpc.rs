@@ -27,13 +27,9 @@ pub(super) const ROWS: &[Row] = &[Row {
         above("ours-http", "bare-http", || each(ours(Answers), fresh)),
         alone("bare", || each(Reads, || boxed(grpc()))),
         above("ours", "bare", || each(RetryLayer::grpc().layer(Reads), grpc)),
-        above("least-keeping", "bare", || {
-            each(KeepsLeast { inner: Reads, memory: Arc::default() }, grpc)
-        }),
+        above("least-keeping", "bare", || each(KeepsLeast { inner: Reads, memory: Arc::default() }, grpc)),
         alone("bare-encoded", || each(Reads, || boxed(grpc_encoded()))),
-        above("ours-encoded", "bare-encoded", || {
-            each(RetryLayer::grpc().layer(Reads), grpc_encoded)
-        }),
+        above("ours-encoded", "bare-encoded", || each(RetryLayer::grpc().layer(Reads), grpc_encoded)),
         above("ours-by-config", "bare", || each(by_config().layer(Reads), grpc)),
     ],
 }];

@@ -41,10 +41,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// Makes one request after another, and saves the head of each.
-fn each<T: 'static>(
-    mut make: impl FnMut() -> Request<Body> + 'static,
-    save: fn(&Request<Body>) -> T,
-) -> Work {
+fn each<T: 'static>(mut make: impl FnMut() -> Request<Body> + 'static, save: fn(&Request<Body>) -> T) -> Work {
     Box::new(move |operations| {
         for _ in 0..operations {
             let request = make();

@@ -29,9 +29,7 @@ pub(super) const ROWS: &[Row] = &[
         contenders: &[
             alone("bare", || awaited(AnswersLater::new(0), fresh)),
             above("ours-fixed", "bare", || hedged(HedgePolicy::http().delay(DELAY))),
-            above("ours-quantile", "bare", || {
-                hedged(HedgePolicy::http().delay_quantile(0.95).unwrap())
-            }),
+            above("ours-quantile", "bare", || hedged(HedgePolicy::http().delay_quantile(0.95).unwrap())),
             above("tower-hedge", "bare", by_tower),
         ],
     },
@@ -43,9 +41,7 @@ pub(super) const ROWS: &[Row] = &[
         timed: false,
         contenders: &[
             alone("bare", || awaited(Answers, fresh)),
-            above("ours", "bare", || {
-                awaited(GuardLayer::http(Pace::new(Responsive::new())).layer(Answers), fresh)
-            }),
+            above("ours", "bare", || awaited(GuardLayer::http(Pace::new(Responsive::new())).layer(Answers), fresh)),
         ],
     },
     Row {
@@ -56,9 +52,7 @@ pub(super) const ROWS: &[Row] = &[
         timed: false,
         contenders: &[
             alone("bare-without-field", || polled(Answers, fresh)),
-            above("ours-without-field", "bare-without-field", || {
-                polled(InboundDeadlineLayer.layer(Answers), fresh)
-            }),
+            above("ours-without-field", "bare-without-field", || polled(InboundDeadlineLayer.layer(Answers), fresh)),
             alone("bare", || polled(Answers, inbound)),
             above("ours", "bare", || polled(InboundDeadlineLayer.layer(Answers), inbound)),
             alone("bare-with-extensions", || polled(Answers, behind_a_server)),

@@ -75,15 +75,7 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
         guards::ROWS,
     ];
     #[cfg(feature = "peers")]
-    let more = [
-        grpc::ROWS,
-        layers::ROWS,
-        schedule::ROWS,
-        body::ROWS,
-        wire::ROWS,
-        in_flight::ROWS,
-        waiting::ROWS,
-    ];
+    let more = [grpc::ROWS, layers::ROWS, schedule::ROWS, body::ROWS, wire::ROWS, in_flight::ROWS, waiting::ROWS];
     #[cfg(not(feature = "peers"))]
     let more: [&[Row]; 0] = [];
     few.into_iter().chain(more).flatten()

@@ -83,9 +83,7 @@ pub(super) const ROWS: &[Row] = &[
             alone("bare", || each(Answers, fresh_unknown)),
             above("ours", "bare", || each(ours(FailsFirst::default()), fresh_unknown)),
             above("tower", "bare", || each(by_hand(FailsFirst::default()), fresh_unknown)),
-            above("tower-bucket", "bare", || {
-                each(with_bucket(FailsFirst::default()), fresh_unknown)
-            }),
+            above("tower-bucket", "bare", || each(with_bucket(FailsFirst::default()), fresh_unknown)),
         ],
     },
 ];
@@ -104,8 +102,7 @@ fn retrying() -> ClientWithMiddleware {
 
 /// Wraps a service in ours without delay, with a budget whose successes earn the cost of a retry.
 fn ours<S: Clone>(inner: S) -> Retry<S, RetryPolicy<reattempt::Http, Constant>> {
-    let policy =
-        RetryPolicy::http().backoff(Constant::immediate()).budget(RetryBudget::ratio(1.0).unwrap());
+    let policy = RetryPolicy::http().backoff(Constant::immediate()).budget(RetryBudget::ratio(1.0).unwrap());
     Retry::new(policy, inner)
 }
 
@@ -134,11 +131,7 @@ where
 }
 
 /// Calls the service with one request after another; each call must succeed in the end.
-pub(super) fn each_on<S, B>(
-    runtime: Runtime,
-    mut service: S,
-    mut make: impl FnMut() -> Request<Body> + 'static,
-) -> Work
+pub(super) fn each_on<S, B>(runtime: Runtime, mut service: S, mut make: impl FnMut() -> Request<Body> + 'static) -> Work
 where
     S: Service<Request<Body>, Response = Response<B>> + 'static,
     S::Error: std::fmt::Debug,
@@ -160,10 +153,7 @@ pub(super) fn block_on(runtime: &Runtime, future: impl Future<Output = ()>) {
 }
 
 #[cfg(feature = "peers")]
-fn chained(
-    client: ClientWithMiddleware,
-    mut make: impl FnMut() -> reqwest::Request + 'static,
-) -> Work {
+fn chained(client: ClientWithMiddleware, mut make: impl FnMut() -> reqwest::Request + 'static) -> Work {
     let runtime = paused();
     Box::new(move |operations| {
         runtime.block_on(async {

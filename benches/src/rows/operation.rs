@@ -61,8 +61,7 @@ fn ours() -> impl Future<Output = Result<u32, reattempt::operation::RetryError<&
 }
 
 fn by_backon() -> impl Future<Output = Outcome> {
-    let delays =
-        backon::ExponentialBuilder::new().with_min_delay(BASE).with_max_delay(CAP).with_jitter();
+    let delays = backon::ExponentialBuilder::new().with_min_delay(BASE).with_max_delay(CAP).with_jitter();
     succeeds.retry(delays)
 }
 

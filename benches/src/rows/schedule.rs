@@ -41,12 +41,8 @@ pub(super) const ROWS: &[Row] = &[Row {
         above("ours-equal", "bare", || ours(Exponential::equal_jitter(BASE))),
         above("ours-decorrelated", "bare", || ours(Exponential::decorrelated(BASE))),
         above("tokio-retry", "bare", || {
-            let schedule =
-                tokio_retry::strategy::ExponentialBackoff::from_millis(2).factor(50).max_delay(CAP);
-            each(
-                move || schedule.clone().map(tokio_retry::strategy::jitter),
-                |delays| delays.next().unwrap(),
-            )
+            let schedule = tokio_retry::strategy::ExponentialBackoff::from_millis(2).factor(50).max_delay(CAP);
+            each(move || schedule.clone().map(tokio_retry::strategy::jitter), |delays| delays.next().unwrap())
         }),
         above("backon", "bare", || {
             let builder = backon::ExponentialBuilder::new()
@@ -65,16 +61,11 @@ pub(super) const ROWS: &[Row] = &[Row {
                 .with_max_interval(CAP)
                 .with_randomization_factor(1.0)
                 .with_max_elapsed_time(None);
-            each(
-                move || builder.build(),
-                |delays: &mut backoff::ExponentialBackoff| delays.next_backoff().unwrap(),
-            )
+            each(move || builder.build(), |delays: &mut backoff::ExponentialBackoff| delays.next_backoff().unwrap())
         }),
         above("retry-policies", "bare", || {
-            let policy = ReqwestBackoff::builder()
-                .retry_bounds(BASE, CAP)
-                .jitter(Jitter::Full)
-                .build_with_max_retries(u32::MAX);
+            let policy =
+                ReqwestBackoff::builder().retry_bounds(BASE, CAP).jitter(Jitter::Full).build_with_max_retries(u32::MAX);
             let start = SystemTime::now();
             each(
                 || 0,

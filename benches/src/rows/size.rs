@@ -34,12 +34,7 @@ pub fn sizes() -> Vec<Sized> {
         measure("tower-resilience", resilience().layer(Answers), resilience().layer(Answers)),
     ];
     let operations = operation::sizes().into_iter();
-    sizes.extend(operations.map(|(contender, future)| Sized {
-        row: "retry-size",
-        contender,
-        future,
-        boxed: 0,
-    }));
+    sizes.extend(operations.map(|(contender, future)| Sized { row: "retry-size", contender, future, boxed: 0 }));
     sizes
 }
 

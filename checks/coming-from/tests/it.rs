@@ -53,16 +53,12 @@ mod tower_retry {
             _: &mut Request<Full<Bytes>>,
             result: &mut Result<Response<Res>, E>,
         ) -> Option<Self::Future> {
-            let failed =
-                result.as_ref().map_or(true, |response| response.status().is_server_error());
+            let failed = result.as_ref().map_or(true, |response| response.status().is_server_error());
             self.0 = self.0.checked_sub(1).filter(|_| failed)?;
             Some(std::future::ready(()))
         }
 
-        fn clone_request(
-            &mut self,
-            request: &Request<Full<Bytes>>,
-        ) -> Option<Request<Full<Bytes>>> {
+        fn clone_request(&mut self, request: &Request<Full<Bytes>>) -> Option<Request<Full<Bytes>>> {
             Some(request.clone())
         }
     }
@@ -86,9 +82,8 @@ fn reqwest_retry_is_compiled() {
     let policy = ExponentialBackoff::builder()
         .retry_bounds(Duration::from_millis(100), Duration::from_secs(5))
         .build_with_max_retries(3);
-    let client = ClientBuilder::new(reqwest::Client::new())
-        .with(RetryTransientMiddleware::new_with_policy(policy))
-        .build();
+    let client =
+        ClientBuilder::new(reqwest::Client::new()).with(RetryTransientMiddleware::new_with_policy(policy)).build();
     drop(client);
 }
 

@@ -78,9 +78,7 @@ async fn main() -> Result<ExitCode, BoxError> {
     // nginx serves a burst of half a second beyond the rate.
     let reached = (USED..1.1).contains(&sending.used()) && sending.refusals() <= REFUSED;
     if !reached {
-        eprintln!(
-            "the goal of the send rate: {USED} of the allowed rate, at most {REFUSED} refused"
-        );
+        eprintln!("the goal of the send rate: {USED} of the allowed rate, at most {REFUSED} refused");
     }
     Ok(if reached { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -103,12 +101,7 @@ where
     Ok(counts)
 }
 
-async fn call_again<S, B>(
-    mut client: S,
-    url: String,
-    counts: Counts,
-    from: Instant,
-) -> Result<(), BoxError>
+async fn call_again<S, B>(mut client: S, url: String, counts: Counts, from: Instant) -> Result<(), BoxError>
 where
     S: Service<Request<Empty<Bytes>>, Response = Response<B>>,
     S::Error: Into<BoxError>,

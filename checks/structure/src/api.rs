@@ -19,8 +19,7 @@ type Key = (ModulePath, String);
 
 /// Lists the public API of a crate.
 pub(crate) fn list(modules: &Modules, krate: &str) -> String {
-    let mut api =
-        Api { modules, items: BTreeMap::new(), lines: BTreeSet::new(), open: BTreeSet::new() };
+    let mut api = Api { modules, items: BTreeMap::new(), lines: BTreeSet::new(), open: BTreeSet::new() };
     api.module(&[], krate);
     for (key, path) in &api.items {
         for item in modules.0.get(&key.0).into_iter().flat_map(|module| &module.items) {
@@ -84,13 +83,9 @@ impl Api<'_> {
             let shown = format!("{public}::{name}");
             let found = self.modules.resolve(at, &path).filter(|_| !external);
             match found {
-                Some(Destination { module, item: None, .. }) if name == "*" => {
-                    self.module(&module, public)
-                }
+                Some(Destination { module, item: None, .. }) if name == "*" => self.module(&module, public),
                 Some(Destination { module, item: None, .. }) => self.module(&module, &shown),
-                Some(Destination { module, item: Some(item), .. }) => {
-                    self.item(&module, &item, shown)
-                }
+                Some(Destination { module, item: Some(item), .. }) => self.item(&module, &item, shown),
                 None => {
                     let path = path.join("::");
                     self.lines.insert(format!("{shown}: {}use {path}", cfg(&item.attrs)));
@@ -160,8 +155,7 @@ impl Api<'_> {
                 Some(items) => made.extend(items),
                 None => {
                     let path = &call.mac.path;
-                    self.lines
-                        .insert(format!("{shown}: {head} {{ macro {} }}", text(quote!(#path))));
+                    self.lines.insert(format!("{shown}: {head} {{ macro {} }}", text(quote!(#path))));
                 }
             }
         }
@@ -203,11 +197,7 @@ fn members(item: &Item, path: &str) -> Vec<String> {
     let cfgs = cfg(attributes(item));
     let head = |tokens: TokenStream, generics: &Generics| {
         let (parameters, clause) = (generics_with_bounds(generics), &generics.where_clause);
-        format!(
-            "{path}: {cfgs}{}{}",
-            marks(attributes(item)),
-            text(quote!(#tokens #parameters #clause))
-        )
+        format!("{path}: {cfgs}{}{}", marks(attributes(item)), text(quote!(#tokens #parameters #clause)))
     };
     match item {
         Item::Struct(item) => {
@@ -219,11 +209,7 @@ fn members(item: &Item, path: &str) -> Vec<String> {
             let mut lines = vec![head(quote!(enum), &item.generics)];
             for variant in item.variants.iter().filter(|it| !is_hidden(&it.attrs)) {
                 let path = format!("{path}::{}", variant.ident);
-                lines.push(format!(
-                    "{path}: {}{}variant",
-                    cfg(&variant.attrs),
-                    marks(&variant.attrs)
-                ));
+                lines.push(format!("{path}: {}{}variant", cfg(&variant.attrs), marks(&variant.attrs)));
                 lines.extend(fields(&variant.fields, &path, false));
             }
             lines
@@ -234,21 +220,15 @@ fn members(item: &Item, path: &str) -> Vec<String> {
             let mut lines = vec![head(quote!(#unsafety trait #parents), &item.generics)];
             for member in &item.items {
                 let (attributes, signature, provided) = match member {
-                    TraitItem::Fn(it) => {
-                        (&it.attrs, it.sig.to_token_stream(), it.default.is_some())
-                    }
+                    TraitItem::Fn(it) => (&it.attrs, it.sig.to_token_stream(), it.default.is_some()),
                     TraitItem::Type(it) => (&it.attrs, it.to_token_stream(), it.default.is_some()),
                     TraitItem::Const(it) => (&it.attrs, it.to_token_stream(), it.default.is_some()),
                     _ => continue,
                 };
                 if !is_hidden(attributes) {
-                    let signature =
-                        text(without_attributes(signature)).trim_end_matches(';').to_owned();
+                    let signature = text(without_attributes(signature)).trim_end_matches(';').to_owned();
                     let provided = if provided { "provided " } else { "" };
-                    lines.push(format!(
-                        "{path}: trait {{ {}{provided}{signature} }}",
-                        cfg(attributes)
-                    ));
+                    lines.push(format!("{path}: trait {{ {}{provided}{signature} }}", cfg(attributes)));
                 }
             }
             lines
@@ -272,14 +252,11 @@ fn members(item: &Item, path: &str) -> Vec<String> {
 }
 
 fn fields(fields: &Fields, path: &str, with_visibility: bool) -> Vec<String> {
-    let shown = |field: &&syn::Field| {
-        (!with_visibility || is_public(&field.vis)) && !is_hidden(&field.attrs)
-    };
-    let lines =
-        fields.iter().enumerate().filter(|(_, field)| shown(field)).map(|(index, field)| {
-            let name = field.ident.as_ref().map_or_else(|| index.to_string(), ToString::to_string);
-            format!("{path}.{name}: {}{}", cfg(&field.attrs), text(field.ty.to_token_stream()))
-        });
+    let shown = |field: &&syn::Field| (!with_visibility || is_public(&field.vis)) && !is_hidden(&field.attrs);
+    let lines = fields.iter().enumerate().filter(|(_, field)| shown(field)).map(|(index, field)| {
+        let name = field.ident.as_ref().map_or_else(|| index.to_string(), ToString::to_string);
+        format!("{path}.{name}: {}{}", cfg(&field.attrs), text(field.ty.to_token_stream()))
+    });
     lines.collect()
 }
 
@@ -315,9 +292,7 @@ fn cfg(attributes: &[Attribute]) -> String {
 /// Returns the attributes that change how an item may be used.
 fn marks(attributes: &[Attribute]) -> String {
     let marks = attributes.iter().filter(|attribute| {
-        ["non_exhaustive", "derive", "deprecated"]
-            .iter()
-            .any(|name| attribute.path().is_ident(name))
+        ["non_exhaustive", "derive", "deprecated"].iter().any(|name| attribute.path().is_ident(name))
     });
     marks.map(|attribute| text(attribute.to_token_stream()) + " ").collect()
 }

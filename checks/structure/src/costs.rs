@@ -64,8 +64,7 @@ pub(crate) fn violations(readme: &str, results: &str) -> Vec<Violation> {
             let expected = source.cell(name.map_or(column, |(_, name)| name)).unwrap_or("–");
             if *cell != expected {
                 let (row_name, at) = (row.name(), source.line);
-                let what =
-                    format!("`{row_name}`, {column}: `{cell}`, and `{expected}` in {RESULTS}:{at}");
+                let what = format!("`{row_name}`, {column}: `{cell}`, and `{expected}` in {RESULTS}:{at}");
                 add(row.line, what);
             }
         }

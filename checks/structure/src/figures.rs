@@ -27,11 +27,8 @@ pub(crate) fn figures(sources: &Sources, crates: &[(String, Modules)]) -> String
             }
             cyclic = graph.in_cycles().len();
         }
-        let nested: usize = graphs
-            .iter()
-            .filter(|(path, _)| !path.is_empty())
-            .map(|(_, it)| it.in_cycles().len())
-            .sum();
+        let nested: usize =
+            graphs.iter().filter(|(path, _)| !path.is_empty()).map(|(_, it)| it.in_cycles().len()).sum();
         let src = format!("{folder}/src/");
         let files = || sources.values().filter(|source| source.path.starts_with(&src));
         let lines: usize = files().map(|source| source.lines().count()).sum();
@@ -73,9 +70,7 @@ fn test_binaries(sources: &Sources, package: &str) -> usize {
     let tests = format!("{package}tests/");
     let is_binary = |path: &str| {
         let rest = path.strip_prefix(&tests);
-        rest.is_some_and(|rest| {
-            !rest.contains('/') || rest.matches('/').count() == 1 && rest.ends_with("/main.rs")
-        })
+        rest.is_some_and(|rest| !rest.contains('/') || rest.matches('/').count() == 1 && rest.ends_with("/main.rs"))
     };
     sources.keys().filter(|path| is_binary(path)).count()
 }

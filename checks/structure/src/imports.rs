@@ -22,11 +22,10 @@ pub(crate) struct Reference {
 pub(crate) fn references(modules: &Modules) -> Vec<Reference> {
     let mut found = vec![];
     for (path, module) in &modules.0 {
-        let mut visitor =
-            Paths { modules, path, file: &module.file, scopes: vec![], found: &mut found };
+        let mut visitor = Paths { modules, path, file: &module.file, scopes: vec![], found: &mut found };
         for item in &module.items {
-            let root_export = path.is_empty()
-                && matches!(item, Item::Use(item) if !matches!(item.vis, syn::Visibility::Inherited));
+            let root_export =
+                path.is_empty() && matches!(item, Item::Use(item) if !matches!(item.vis, syn::Visibility::Inherited));
             if !root_export {
                 visitor.visit_item(item);
             }
@@ -46,8 +45,7 @@ struct Paths<'a> {
 
 impl Paths<'_> {
     fn refer(&mut self, path: &[String], line: usize) {
-        let local =
-            self.scopes.iter().rev().flatten().find(|import| path.first() == Some(&import.name));
+        let local = self.scopes.iter().rev().flatten().find(|import| path.first() == Some(&import.name));
         let full = match local {
             Some(import) if import.external => return,
             Some(import) => [&import.path, &path[1..]].concat(),

@@ -26,13 +26,10 @@ pub(crate) fn violations(sources: &Sources) -> (Vec<Violation>, Vec<String>) {
     for source in sources.values().filter(|source| !source.is_test) {
         let reasons: Vec<_> = reasons(source).collect();
         let mut used = BTreeSet::new();
-        for Broken { violation, last } in
-            broken.iter().filter(|it| it.violation.file == source.path)
-        {
+        for Broken { violation, last } in broken.iter().filter(|it| it.violation.file == source.path) {
             let explains = |reason: &&Reason<'_>| {
                 reason.rule == Some(violation.rule)
-                    && (violation.rule == Rule::FileLength
-                        || (violation.line..=last + 1).contains(&(reason.line + 1)))
+                    && (violation.rule == Rule::FileLength || (violation.line..=last + 1).contains(&(reason.line + 1)))
             };
             match reasons.iter().find(explains) {
                 Some(reason) => {
@@ -85,8 +82,7 @@ fn copies(sources: &Sources) -> Vec<Broken> {
     for with_blank in [false, true] {
         let files = sources.values().map(|source| {
             let lines = source.lines_outside_tests().map(|(number, line)| (number, line.trim()));
-            let counted = lines
-                .filter(|(_, line)| (with_blank || !line.is_empty()) && !line.starts_with(REASON));
+            let counted = lines.filter(|(_, line)| (with_blank || !line.is_empty()) && !line.starts_with(REASON));
             (source.path.as_str(), counted.collect::<Vec<_>>())
         });
         let files: Vec<_> = files.collect();
@@ -103,8 +99,7 @@ fn copies(sources: &Sources) -> Vec<Broken> {
                 covered.extend(window.iter().map(|(number, _)| (*path, *number)));
                 if known {
                     let here = |run: &&mut Broken| {
-                        run.violation.file == *path
-                            && (run.violation.line..=run.last).contains(&line)
+                        run.violation.file == *path && (run.violation.line..=run.last).contains(&line)
                     };
                     if let Some(run) = found.iter_mut().find(here) {
                         run.last = run.last.max(last);
@@ -112,8 +107,7 @@ fn copies(sources: &Sources) -> Vec<Broken> {
                     continue;
                 }
                 let what = format!("{EQUAL_LINES} lines or more as in {other}:{place}");
-                let violation =
-                    Violation { rule: Rule::Copy, file: (*path).to_owned(), line, what };
+                let violation = Violation { rule: Rule::Copy, file: (*path).to_owned(), line, what };
                 found.push(Broken { violation, last });
             }
         }

@@ -78,8 +78,7 @@ fn run() -> Result<(), String> {
     let mut known = report::parse_known(&read_or_empty(&root.join(KNOWN))?)?;
     if update {
         let first = !root.join(KNOWN).exists();
-        known =
-            if first { report::count(&violations) } else { report::shorter(&violations, &known) };
+        known = if first { report::count(&violations) } else { report::shorter(&violations, &known) };
         write(&root.join(KNOWN), &report::list(&known))?;
     }
     let mut texts = report::compare(&violations, &known);
@@ -95,10 +94,8 @@ fn crates(sources: &mut Sources) -> Result<Vec<(String, Modules)>, String> {
         let folder = path.strip_suffix("/src/lib.rs").or(path.strip_suffix("/src/main.rs"))?;
         folder.starts_with(rules::CRATES).then(|| folder.to_owned())
     };
-    let roots: Vec<_> =
-        sources.keys().filter_map(|path| Some((folder(path)?, path.clone()))).collect();
-    let modules =
-        roots.into_iter().map(|(folder, root)| Ok((folder, Modules::of_crate(sources, &root)?)));
+    let roots: Vec<_> = sources.keys().filter_map(|path| Some((folder(path)?, path.clone()))).collect();
+    let modules = roots.into_iter().map(|(folder, root)| Ok((folder, Modules::of_crate(sources, &root)?)));
     modules.collect()
 }
 
@@ -124,12 +121,7 @@ fn misplaced(modules: &Modules) -> Vec<Violation> {
 }
 
 /// Compares the public API of a crate with its list, or writes the list.
-fn api(
-    root: &Path,
-    folder: &str,
-    modules: &Modules,
-    update: bool,
-) -> Result<Option<String>, String> {
+fn api(root: &Path, folder: &str, modules: &Modules, update: bool) -> Result<Option<String>, String> {
     let manifest = read_or_empty(&root.join(folder).join("Cargo.toml"))?;
     if manifest.contains("publish = false") {
         return Ok(None);
@@ -145,15 +137,13 @@ fn api(
     let listed = read_or_empty(&root.join(&path))?;
     let missing = |these: &str, those: &str, mark: &str| -> String {
         let those: std::collections::BTreeSet<_> = those.lines().collect();
-        these
-            .lines()
-            .filter(|line| !those.contains(line))
-            .map(|line| format!("{mark} {line}\n"))
-            .collect()
+        these.lines().filter(|line| !those.contains(line)).map(|line| format!("{mark} {line}\n")).collect()
     };
     let changes = missing(&listed, &list, "-") + &missing(&list, &listed, "+");
     Ok((!changes.is_empty()).then(|| {
-        format!("{path}: api: the public API is another\n{changes}  remedy: if it is meant, {UPDATE} and review the list")
+        format!(
+            "{path}: api: the public API is another\n{changes}  remedy: if it is meant, {UPDATE} and review the list"
+        )
     }))
 }
 
@@ -166,7 +156,5 @@ fn read_or_empty(path: &Path) -> Result<String, String> {
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
     let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
-    folder
-        .and_then(|()| fs::write(path, text))
-        .map_err(|error| format!("{}: {error}", path.display()))
+    folder.and_then(|()| fs::write(path, text)).map_err(|error| format!("{}: {error}", path.display()))
 }

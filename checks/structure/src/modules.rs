@@ -66,16 +66,9 @@ impl Modules {
         declaration: Option<syn::ItemMod>,
         items: Vec<Item>,
     ) -> Result<(), String> {
-        let mut module = Module {
-            file: file.to_owned(),
-            declaration,
-            items: vec![],
-            names: BTreeSet::new(),
-            imports: vec![],
-        };
-        for item in
-            items.into_iter().flat_map(unwrap_macro).filter(|item| !is_test(attributes(item)))
-        {
+        let mut module =
+            Module { file: file.to_owned(), declaration, items: vec![], names: BTreeSet::new(), imports: vec![] };
+        for item in items.into_iter().flat_map(unwrap_macro).filter(|item| !is_test(attributes(item))) {
             if let Item::Mod(mut child) = item {
                 let name = child.ident.to_string();
                 let mut inner = path.clone();
@@ -85,9 +78,7 @@ impl Modules {
                 } else {
                     let candidates = files_of_module(file, &path[path.len() - inline..], &name);
                     let found = candidates.iter().find(|file| sources.contains_key(*file));
-                    let Some((file, source)) =
-                        found.and_then(|it| Some((it, sources.get_mut(it)?)))
-                    else {
+                    let Some((file, source)) = found.and_then(|it| Some((it, sources.get_mut(it)?))) else {
                         return Err(format!("{file}: no file for `mod {name}` ({candidates:?})"));
                     };
                     let items = std::mem::take(&mut source.items);
@@ -128,13 +119,7 @@ impl Modules {
 
     /// Follows `path` from the module `at`. With `strict` an unknown first name leads out of the
     /// crate; otherwise it counts as an item that a macro makes.
-    fn walk(
-        &self,
-        at: ModulePath,
-        path: &[String],
-        strict: bool,
-        depth: u8,
-    ) -> Option<Destination> {
+    fn walk(&self, at: ModulePath, path: &[String], strict: bool, depth: u8) -> Option<Destination> {
         let module = self.0.get(&at)?;
         let Some((name, rest)) = path.split_first() else {
             return Some(Destination { module: at, item: None, through: vec![] });
@@ -143,9 +128,7 @@ impl Modules {
         let mut child = at.clone();
         child.push(name.clone());
         let named = || module.imports.iter().filter(|import| import.name == *name);
-        if self.0.contains_key(&child)
-            && !(rest.is_empty() && (defined || named().next().is_some()))
-        {
+        if self.0.contains_key(&child) && !(rest.is_empty() && (defined || named().next().is_some())) {
             return self.walk(child, rest, false, depth);
         }
         if !defined {
@@ -158,9 +141,7 @@ impl Modules {
             if named().next().is_some() {
                 return None;
             }
-            for glob in
-                module.imports.iter().filter(|import| import.name == "*" && !import.external)
-            {
+            for glob in module.imports.iter().filter(|import| import.name == "*" && !import.external) {
                 let target = self.resolve_within(&at, &glob.path, depth);
                 let Some(target) = target.filter(|target| target.item.is_none()) else { continue };
                 if let Some(found) = self.walk(target.module, path, true, depth.checked_sub(1)?) {

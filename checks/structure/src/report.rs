@@ -54,9 +54,7 @@ impl Rule {
         match self {
             Rule::Cycle => "move what both need into a module below them",
             Rule::Layer => "move what both need into a module below, such as `call`",
-            Rule::Grpc => {
-                "move it to crates/reattempt/src/grpc; generic code knows a trait or a value"
-            }
+            Rule::Grpc => "move it to crates/reattempt/src/grpc; generic code knows a trait or a value",
             Rule::Opening => "open with a noun phrase (type) or a third-person verb (function)",
             Rule::Copy => {
                 "move the shared lines into one function, or give a reason in the copy: \
@@ -73,9 +71,7 @@ impl Rule {
                 "make it one mechanism with a value for each file, or list the files with the \
                  reason in checks/structure/src/rules.rs"
             }
-            Rule::Reason => {
-                "write `// structure(file-length): …` or `// structure(copy): …` where that rule is broken"
-            }
+            Rule::Reason => "write `// structure(file-length): …` or `// structure(copy): …` where that rule is broken",
         }
     }
 }
@@ -115,8 +111,7 @@ pub(crate) fn parse_known(text: &str) -> Result<Known, String> {
             let rule = Rule::ALL.into_iter().find(|rule| rule.name() == name)?;
             Some(((rule, words.next()?.to_owned()), words.next()?.parse().ok()?))
         };
-        let (key, count) =
-            entry().ok_or_else(|| format!("{KNOWN}:{}: not a rule, file and number", index + 1))?;
+        let (key, count) = entry().ok_or_else(|| format!("{KNOWN}:{}: not a rule, file and number", index + 1))?;
         known.insert(key, count);
     }
     Ok(known)
@@ -149,10 +144,7 @@ pub(crate) fn compare(violations: &[Violation], known: &Known) -> Vec<String> {
             let _ = write!(text, "  remedy: {}", rule.remedy());
             texts.push(text);
         } else if now < listed {
-            texts.push(format!(
-                "{file}: {}: {now} now, {listed} in {KNOWN}\n  remedy: {UPDATE}",
-                rule.name()
-            ));
+            texts.push(format!("{file}: {}: {now} now, {listed} in {KNOWN}\n  remedy: {UPDATE}", rule.name()));
         }
     }
     texts
@@ -162,9 +154,8 @@ pub(crate) fn compare(violations: &[Violation], known: &Known) -> Vec<String> {
 /// after a move, but not more often: otherwise its part of the list stays.
 pub(crate) fn shorter(violations: &[Violation], known: &Known) -> Known {
     let found = count(violations);
-    let total = |of: &Known, rule| -> usize {
-        of.iter().filter(|((it, _), _)| *it == rule).map(|(_, count)| count).sum()
-    };
+    let total =
+        |of: &Known, rule| -> usize { of.iter().filter(|((it, _), _)| *it == rule).map(|(_, count)| count).sum() };
     let mut list = Known::new();
     for rule in Rule::ALL {
         let grows = total(&found, rule) > total(known, rule);

@@ -22,10 +22,7 @@ pub(crate) const RESULTS: &str = "benches/RESULTS.md";
 
 /// The rows of the table of costs, each with its name in the results.
 pub(crate) const COST_ROWS: &[(&str, &str)] = &[
-    (
-        "first-time success, request cloned from a template",
-        "first-time success, template, empty body",
-    ),
+    ("first-time success, request cloned from a template", "first-time success, template, empty body"),
     ("first-time success, request built anew, 1 KiB body", "first-time success, fresh, 1 KiB body"),
     (
         "1 KiB PUT over loopback HTTP/1.1, the whole call",
@@ -67,8 +64,7 @@ pub(crate) const SHELLS: &[(&[&str], &str)] = &[(
 )];
 
 /// The words that no doc comment opens with.
-pub(crate) const OPENINGS: &[&str] =
-    &["What", "Whether", "Whom", "Whose", "Who", "How", "When", "The same"];
+pub(crate) const OPENINGS: &[&str] = &["What", "Whether", "Whom", "Whose", "Who", "How", "When", "The same"];
 
 /// The folder in which no module mentions gRPC: a new module is generic until it is listed below.
 pub(crate) const GENERIC: &str = "crates/reattempt/src/";
@@ -112,8 +108,8 @@ pub(crate) const LAYERS: &[&[&str]] = &[
     &["retry", "hedge", "guard", "operation"],
     &["endpoints"],
     &[
-        "body", "budget", "classify", "error", "guide", "observe", "order", "profile", "report",
-        "schedule", "fallback", "shed", "standard",
+        "body", "budget", "classify", "error", "guide", "observe", "order", "profile", "report", "schedule",
+        "fallback", "shed", "standard",
     ],
     &["grpc"],
 ];

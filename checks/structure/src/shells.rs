@@ -32,16 +32,13 @@ pub(crate) fn judged(sources: &Sources, explained: &[(&[&str], &str)]) -> Vec<Vi
         .map(|source| (source.path.as_str(), functions(source)))
         .collect();
     let shells = shells(&functions);
-    let explains = |(files, _): &(&[&str], &str), shell: &Shell<'_>| {
-        shell.1.keys().all(|file| files.contains(file))
-    };
+    let explains = |(files, _): &(&[&str], &str), shell: &Shell<'_>| shell.1.keys().all(|file| files.contains(file));
     let mut found = vec![];
     for shell in &shells {
         let (names, files) = shell;
         let Some((first, line)) = files.first_key_value() else { continue };
         if !explained.iter().any(|entry| explains(entry, shell)) {
-            let places: Vec<_> =
-                files.iter().map(|(file, line)| format!("{file}:{line}")).collect();
+            let places: Vec<_> = files.iter().map(|(file, line)| format!("{file}:{line}")).collect();
             let (count, names) = (files.len(), names.join(", "));
             let what = format!("`{names}` in {count} files: {}", places.join(" "));
             found.push(Violation { rule: Rule::Shell, file: (*first).into(), line: *line, what });

@@ -63,8 +63,7 @@ pub(crate) fn parse_all(texts: BTreeMap<String, String>) -> Result<Sources, Stri
         sources.insert(path.clone(), Source { path, text, items, is_test, tests });
     }
     for (path, source) in &mut sources {
-        let below =
-            |folder: &String| path.starts_with(&format!("{}/", folder.trim_end_matches(".rs")));
+        let below = |folder: &String| path.starts_with(&format!("{}/", folder.trim_end_matches(".rs")));
         if test_files.contains(path) || test_files.iter().any(below) {
             source.is_test = true;
         }
@@ -74,18 +73,12 @@ pub(crate) fn parse_all(texts: BTreeMap<String, String>) -> Result<Sources, Stri
 
 /// Parses one file; an error names the place.
 fn parse(path: &str, text: &str) -> Result<Vec<Item>, String> {
-    let parsed = syn::parse_file(text).map_err(|error| {
-        format!("{path}:{}: {error} (a newer syn may know the syntax)", error.span().start().line)
-    });
+    let parsed = syn::parse_file(text)
+        .map_err(|error| format!("{path}:{}: {error} (a newer syn may know the syntax)", error.span().start().line));
     Ok(parsed?.items)
 }
 
-fn walk(
-    folder: &Path,
-    prefix: &str,
-    ending: &str,
-    texts: &mut BTreeMap<String, String>,
-) -> Result<(), String> {
+fn walk(folder: &Path, prefix: &str, ending: &str, texts: &mut BTreeMap<String, String>) -> Result<(), String> {
     let at = |error: std::io::Error| format!("{}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(at)? {
         let entry = entry.map_err(at)?;
@@ -103,12 +96,7 @@ fn walk(
 }
 
 /// Marks the lines of test items and the files of test modules.
-fn mark_tests(
-    items: &[Item],
-    path: &str,
-    lines: &mut BTreeSet<usize>,
-    files: &mut BTreeSet<String>,
-) {
+fn mark_tests(items: &[Item], path: &str, lines: &mut BTreeSet<usize>, files: &mut BTreeSet<String>) {
     for item in items {
         let Item::Mod(module) = item else {
             if is_test(attributes(item)) {
@@ -149,8 +137,7 @@ pub(crate) fn files_of_module(declared_in: &str, inline: &[String], name: &str) 
 pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     fn requires_test(meta: &Meta) -> bool {
         let all = |list: &syn::MetaList| {
-            list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)
-                .unwrap_or_default()
+            list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).unwrap_or_default()
         };
         match meta {
             Meta::Path(path) => path.is_ident("test") || path.is_ident("doctest"),
@@ -161,8 +148,7 @@ pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     }
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("test")
-            || attribute.path().is_ident("cfg")
-                && attribute.parse_args::<Meta>().is_ok_and(|meta| requires_test(&meta))
+            || attribute.path().is_ident("cfg") && attribute.parse_args::<Meta>().is_ok_and(|meta| requires_test(&meta))
     })
 }
 

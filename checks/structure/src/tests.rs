@@ -64,11 +64,8 @@ fn each_form_of_path_closes_a_cycle() {
 /// The root's own re-exports are no imports, but their destinations count.
 #[test]
 fn root_reexport_counts_as_its_definer() {
-    let root =
-        "pub use a::A;\npub use b::{B, inner as deep};\npub(crate) use b::*;\nfn f() { a::f() }";
-    for a in
-        ["use crate::B;", "use crate::deep::C;", "fn f() -> crate::T {}", "use super::{B as X};"]
-    {
+    let root = "pub use a::A;\npub use b::{B, inner as deep};\npub(crate) use b::*;\nfn f() { a::f() }";
+    for a in ["use crate::B;", "use crate::deep::C;", "fn f() -> crate::T {}", "use super::{B as X};"] {
         assert_eq!(cycles(&beside_b(root, a)).len(), 2, "{a}");
     }
     assert!(cycles(&beside_b(root, "use crate::A as Own;")).is_empty());
@@ -120,17 +117,11 @@ fn modules_in_files_of_both_forms_are_found() {
 fn methods_made_by_a_macro_are_listed() {
     let modules = modules(&[
         ("src/lib.rs", "mod setters; pub struct A;\nimpl A { setters!(inner); other!(); }"),
-        (
-            "src/setters.rs",
-            "macro_rules! setters { ($get:ident) => { pub fn set(self) -> Self { self.$get() } } }",
-        ),
+        ("src/setters.rs", "macro_rules! setters { ($get:ident) => { pub fn set(self) -> Self { self.$get() } } }"),
     ]);
     let list = api::list(&modules, "krate");
     let methods: Vec<_> = list.lines().filter(|line| line.contains("impl")).collect();
-    assert_eq!(
-        methods,
-        ["krate::A: impl A { fn set(self) -> Self }", "krate::A: impl A { macro other }"]
-    );
+    assert_eq!(methods, ["krate::A: impl A { fn set(self) -> Self }", "krate::A: impl A { macro other }"]);
 }
 
 #[test]
@@ -159,8 +150,7 @@ fn module_without_a_layer_is_found() {
     let found = misplaced(&modules);
     let mut places: Vec<_> = found.iter().map(|it| (it.file.as_str(), it.line)).collect();
     places.sort_unstable();
-    let expected =
-        [("src/call.rs", 1), ("src/call.rs", 2), ("src/call.rs", 3), ("src/newcomer.rs", 1)];
+    let expected = [("src/call.rs", 1), ("src/call.rs", 2), ("src/call.rs", 3), ("src/newcomer.rs", 1)];
     assert_eq!(places, expected);
 }
 
@@ -188,8 +178,7 @@ fn words_of_grpc_are_found_as_whole_words() {
     let text = "/// As tonic does.\n/// 429, RESOURCE_EXHAUSTED\n/// (UNAVAILABLE)\nuse tonic::Code;\n\
                 /// A Service config.\nfn service_config() {}\n";
     assert_eq!(lines_of(Rule::Grpc, "crates/reattempt/src/a.rs", text), [1, 2, 3, 4, 5, 6]);
-    let harmless =
-        "/// Monotonic, unavailable, unknown.\nuse S::SERVICE_UNAVAILABLE;\nuse S::NOT_FOUND;";
+    let harmless = "/// Monotonic, unavailable, unknown.\nuse S::SERVICE_UNAVAILABLE;\nuse S::NOT_FOUND;";
     assert!(lines_of(Rule::Grpc, "crates/reattempt/src/a.rs", harmless).is_empty());
 }
 
@@ -281,9 +270,7 @@ fn reason_for_no_broken_limit_is_found() {
     let found = |text: &str| limits_of(&[("src/a.rs", text)]).0.into_iter().map(|it| it.0);
     let reason = "// structure(file-length): one state machine\n";
     assert!(found(reason).eq([Rule::Reason]));
-    for not_one in
-        ["file-length): too short", "cycle): both need each other", "file-length) one two three"]
-    {
+    for not_one in ["file-length): too short", "cycle): both need each other", "file-length) one two three"] {
         let text = format!("// structure({not_one}\n{long}");
         assert!(found(&text).eq([Rule::FileLength, Rule::Reason]), "{not_one}");
     }
@@ -304,8 +291,7 @@ fn copy_with_a_reason_is_a_warning() {
     for (place, warns) in [(0, false), (1, true), (2, true), (8, true), (14, true), (15, false)] {
         let mut b = [vec!["fn f() {}".into()], lines.clone(), vec!["fn g() {}".into()]].concat();
         b.insert(place, reason.clone());
-        let (found, warnings) =
-            limits_of(&[("a/src/a.rs", &lines.join("\n")), ("b/src/b.rs", &b.join("\n"))]);
+        let (found, warnings) = limits_of(&[("a/src/a.rs", &lines.join("\n")), ("b/src/b.rs", &b.join("\n"))]);
         let rules: Vec<_> = found.iter().map(|it| it.0).collect();
         if warns {
             assert_eq!((rules, warnings.len()), (vec![], 1), "{place}");
@@ -388,9 +374,8 @@ fn each_explained_shell_has_a_reason() {
 
 #[test]
 fn twelve_equal_lines_are_one_copy() {
-    let lines = |count: usize, gap| -> String {
-        (0..count).map(|number| format!("const C{number}: u8 = 0;\n{gap}")).collect()
-    };
+    let lines =
+        |count: usize, gap| -> String { (0..count).map(|number| format!("const C{number}: u8 = 0;\n{gap}")).collect() };
     let in_b = |b: &str, count| copies(("a/src/a.rs", &lines(count, "")), ("b/src/b.rs", b));
     let b = format!("fn f() {{}}\n{}", lines(14, "\n  \n"));
     assert_eq!(in_b(&b, 14), [("b/src/b.rs".to_owned(), 2)]);
@@ -424,8 +409,7 @@ fn cost_of_the_readme_equals_the_results() {
         let planted = readme.replacen(
             &format!("{shown}{row}"),
             &{
-                let mut cells: Vec<_> =
-                    row.trim_end_matches('|').split('|').map(str::trim).collect();
+                let mut cells: Vec<_> = row.trim_end_matches('|').split('|').map(str::trim).collect();
                 cells[index] = "1 of another run";
                 format!("{shown}{} |", cells.join(" | "))
             },

@@ -28,8 +28,8 @@ pub(crate) fn violations(sources: &Sources) -> Vec<Violation> {
 
 /// Finds the lines of generic modules that mention gRPC.
 fn grpc(source: &Source) -> impl Iterator<Item = (usize, &str)> {
-    let generic = source.path.starts_with(GENERIC)
-        && !GRPC_ALLOWED.iter().any(|(allowed, _)| source.path.starts_with(allowed));
+    let generic =
+        source.path.starts_with(GENERIC) && !GRPC_ALLOWED.iter().any(|(allowed, _)| source.path.starts_with(allowed));
     let lines = source.lines_outside_tests();
     let found = lines.filter(move |(_, line)| generic && mentions_grpc(line));
     found.map(|(number, line)| (number, line.trim()))
@@ -113,16 +113,10 @@ pub(crate) fn page(text: &str) -> Vec<Violation> {
 }
 
 /// Finds the lines that are too long, with their lengths. Rows of tables and links cannot be broken.
-fn long_lines<'a>(
-    lines: impl Iterator<Item = (usize, &'a str)>,
-) -> impl Iterator<Item = (usize, usize)> {
-    let breakable = |line: &str| {
-        !line.trim_start_matches(['/', '!', ' ']).starts_with('|') && !line.contains("://")
-    };
+fn long_lines<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> impl Iterator<Item = (usize, usize)> {
+    let breakable = |line: &str| !line.trim_start_matches(['/', '!', ' ']).starts_with('|') && !line.contains("://");
     let lengths = lines.map(move |(number, line)| (number, line.chars().count(), breakable(line)));
-    lengths.filter_map(|(number, length, breakable)| {
-        (breakable && length > LINE).then_some((number, length))
-    })
+    lengths.filter_map(|(number, length, breakable)| (breakable && length > LINE).then_some((number, length)))
 }
 
 /// Finds the names of test functions, those inside macro calls too.

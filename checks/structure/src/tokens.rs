@@ -17,9 +17,7 @@ pub(crate) fn without_attributes(tokens: TokenStream) -> TokenStream {
 pub(crate) fn text(tokens: TokenStream) -> String {
     let mut written = String::new();
     write(tokens, &mut written);
-    let joined = [
-        " ::", ":: ", " <", "< ", " >", " ,", " ;", "( ", " )", "& ", " :", "? ", " ]", "[ ", "# ",
-    ];
+    let joined = [" ::", ":: ", " <", "< ", " >", " ,", " ;", "( ", " )", "& ", " :", "? ", " ]", "[ ", "# "];
     for spaced in joined {
         written = written.replace(spaced, spaced.trim());
     }
@@ -56,8 +54,8 @@ fn write(tokens: TokenStream, text: &mut String) {
             }
             other => {
                 let word = other.to_string();
-                callable = !["mut", "dyn", "for", "as", "in", "const"].contains(&word.as_str())
-                    && !text.ends_with('\'');
+                callable =
+                    !["mut", "dyn", "for", "as", "in", "const"].contains(&word.as_str()) && !text.ends_with('\'');
                 text.push_str(&word);
                 text.push(' ');
             }

@@ -198,9 +198,7 @@ impl<E: Entry> DestinationTable<E> {
             let place = ring.places.get(number);
             place.is_some_and(|(_, entry)| entry.retire(now, forgets, &|| is_idle(&number)))
         };
-        let was_used = |number: usize| {
-            self.used.get(number).is_some_and(|mark| mark.swap(false, Ordering::Relaxed))
-        };
+        let was_used = |number: usize| self.used.get(number).is_some_and(|mark| mark.swap(false, Ordering::Relaxed));
         let first = |leaves: &dyn Fn(usize) -> bool| idle.iter().copied().find(|own| leaves(*own));
         let left = first(&|number| retires(number, false))
             .or_else(|| first(&|number| !was_used(number) && retires(number, true)))

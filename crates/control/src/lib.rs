@@ -56,13 +56,11 @@ mod sync;
 pub use bounded_name::bounded_name;
 pub use budget::RetryBudget;
 pub use endpoints::{
-    EjectReason, Ended, EndpointEvent, EndpointId, EndpointSet, EndpointTicket, EndpointView, Pick,
-    Trail,
+    EjectReason, Ended, EndpointEvent, EndpointId, EndpointSet, EndpointTicket, EndpointView, Pick, Trail,
 };
 pub use guard::{
-    AdaptiveLimit, AdaptiveTicket, Advice, Aimd, BreakerState, BreakerTicket, Bulkhead,
-    BulkheadTicket, CircuitBreaker, Counts, Gradient2, Limit, LimitRule, LimitWindow, Line,
-    Patience, RateLimit, RateTicket, Reservation, SendRate, SendTicket, ServerLoad, StateChange,
-    Throttle, ThrottleCounts, ThrottleTicket, Turn, Usage, Vegas, Wakers,
+    AdaptiveLimit, AdaptiveTicket, Advice, Aimd, BreakerState, BreakerTicket, Bulkhead, BulkheadTicket, CircuitBreaker,
+    Counts, Gradient2, Limit, LimitRule, LimitWindow, Line, Patience, RateLimit, RateTicket, Reservation, SendRate,
+    SendTicket, ServerLoad, StateChange, Throttle, ThrottleCounts, ThrottleTicket, Turn, Usage, Vegas, Wakers,
 };
 pub use latencies::Latencies;

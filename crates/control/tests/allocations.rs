@@ -4,9 +4,7 @@
 
 use std::time::Duration;
 
-use reattempt_control::{
-    Bulkhead, CircuitBreaker, EndpointSet, Limit, RateLimit, RetryBudget, Trail,
-};
+use reattempt_control::{Bulkhead, CircuitBreaker, EndpointSet, Limit, RateLimit, RetryBudget, Trail};
 use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Guard, Health};
 use reattempt_core::{Budget, Failure, FailureKind};
 use reattempt_testing::{Always, CountingAllocator, allocations, bytes_in_use};
@@ -58,10 +56,7 @@ fn long_names_take_no_memory() {
             budget.on_failure(&host, &failure, now);
             budget.on_success(&host, 0);
         }
-        assert!(
-            limit.allow_at(&host, now) && !limit.allow_at(&host, now),
-            "it has a state of its own"
-        );
+        assert!(limit.allow_at(&host, now) && !limit.allow_at(&host, now), "it has a state of its own");
     }
     assert!(bytes_in_use() - before < 1 << 20, "{}", bytes_in_use() - before);
     assert!(budget.destinations().iter().all(|(name, _)| name.len() == 33));

@@ -6,9 +6,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::{
-    Delays, Failure, ForFailures, Jitter, Limits, NextRetry, Random, Schedule, SentAt, Warning,
-};
+use crate::{Delays, Failure, ForFailures, Jitter, Limits, NextRetry, Random, Schedule, SentAt, Warning};
 
 /// The adapters of every [`Schedule`].
 ///

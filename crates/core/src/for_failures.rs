@@ -104,11 +104,7 @@ where
         let last = if self.matched { &mut self.matching.previous } else { &mut self.rest.previous };
         *last = retry.previous;
         self.matched = (self.matches)(&retry.failure);
-        if self.matched {
-            self.matching.next_delay(retry, random)
-        } else {
-            self.rest.next_delay(retry, random)
-        }
+        if self.matched { self.matching.next_delay(retry, random) } else { self.rest.next_delay(retry, random) }
     }
 
     fn is_shared(&self) -> bool {

@@ -100,9 +100,7 @@ fn spread(interval: Duration, part: f64) -> Duration {
     // Floats from here to the double are whole numbers, and their bits count up with them.
     const WHOLE: f64 = (1_u64 << 52) as f64;
     match narrow(interval) {
-        Some(nanos @ 0..0x10_0000_0000_0000) => {
-            from_nanos((nanos as f64 * part + WHOLE).to_bits() - WHOLE.to_bits())
-        }
+        Some(nanos @ 0..0x10_0000_0000_0000) => from_nanos((nanos as f64 * part + WHOLE).to_bits() - WHOLE.to_bits()),
         _ => long_spread(interval, part),
     }
 }

@@ -62,13 +62,9 @@ mod schedule;
 mod warning;
 
 pub use budget::{Budget, PaidRetry, Permit, PermitIssuer, SpendOnly, Unlimited};
-pub use call::{
-    Account, Call, CallEnd, CallSchedule, Decision, FailedAttempt, Resent, Terms, Undone,
-};
+pub use call::{Account, Call, CallEnd, CallSchedule, Decision, FailedAttempt, Resent, Terms, Undone};
 pub use classification::{Classification, Classifier, ServerHint, Verdict};
-pub use combinators::{
-    Capped, Floor, ImmediateFirst, Jittered, ScheduleExt, Take, Then, ThenDelays,
-};
+pub use combinators::{Capped, Floor, ImmediateFirst, Jittered, ScheduleExt, Take, Then, ThenDelays};
 pub use config_error::ConfigError;
 pub use decide::StopReason;
 pub use failure::{Failure, FailureKind};

@@ -31,11 +31,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            max_attempts: 3,
-            max_elapsed: Some(Duration::from_secs(30)),
-            max_server_delay: Duration::from_secs(60),
-        }
+        Self { max_attempts: 3, max_elapsed: Some(Duration::from_secs(30)), max_server_delay: Duration::from_secs(60) }
     }
 }
 

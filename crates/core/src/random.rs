@@ -43,8 +43,7 @@ impl<R: Random + ?Sized> Random for &mut R {
 #[inline]
 pub(crate) fn narrow(duration: Duration) -> Option<u64> {
     let nanoseconds = |seconds| seconds * u64::from(NANOS_PER_SECOND);
-    (duration.as_secs() < NARROW_SECONDS)
-        .then(|| nanoseconds(duration.as_secs()) + u64::from(duration.subsec_nanos()))
+    (duration.as_secs() < NARROW_SECONDS).then(|| nanoseconds(duration.as_secs()) + u64::from(duration.subsec_nanos()))
 }
 
 /// Returns [`Duration::from_nanos`], without its division for delays below a second.

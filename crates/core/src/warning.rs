@@ -66,12 +66,7 @@ impl Recommended {
         Self::BURST.warning(field, seconds, &format_args!("{seconds} times the rate"))
     }
 
-    fn warning(
-        &self,
-        field: &'static str,
-        value: f64,
-        shown: &dyn fmt::Display,
-    ) -> Option<Warning> {
+    fn warning(&self, field: &'static str, value: f64, shown: &dyn fmt::Display) -> Option<Warning> {
         let outside = !(self.least..=self.most).contains(&value);
         outside.then(|| Warning::new(field, shown, self.text))
     }

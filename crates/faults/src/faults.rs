@@ -34,11 +34,7 @@ impl<F: Fault> Faults<F> {
     }
 
     /// Creates the faults of one server of a cluster. All servers of the cluster write to one ledger.
-    pub fn in_cluster(
-        script: impl Into<Script<F>>,
-        server: impl Into<String>,
-        ledger: &Ledger,
-    ) -> Self {
+    pub fn in_cluster(script: impl Into<Script<F>>, server: impl Into<String>, ledger: &Ledger) -> Self {
         let player = Mutex::new(Player::new(script.into()));
         let (ledger, server) = (ledger.clone(), server.into());
         Self { shared: Arc::new(Shared { player, ledger, server }) }
@@ -98,22 +94,13 @@ impl<F> Shared<F> {
 
 impl<F: Fault> Shared<F> {
     /// Takes the fault of an arrival, with the wait before it.
-    pub(crate) fn take(
-        &self,
-        call: Option<&str>,
-        connection: usize,
-        accepts: impl Fn(&F) -> bool,
-    ) -> (F, Duration) {
+    pub(crate) fn take(&self, call: Option<&str>, connection: usize, accepts: impl Fn(&F) -> bool) -> (F, Duration) {
         let arriving = Arriving { call, connection, at: self.ledger.elapsed() };
         self.player().take(&arriving, accepts)
     }
 
     /// Takes the next step before a request is known, if its fault is accepted.
-    pub(crate) fn take_early(
-        &self,
-        connection: usize,
-        accepts: impl Fn(&F) -> bool,
-    ) -> Option<(F, Duration)> {
+    pub(crate) fn take_early(&self, connection: usize, accepts: impl Fn(&F) -> bool) -> Option<(F, Duration)> {
         let arriving = Arriving { call: None, connection, at: self.ledger.elapsed() };
         self.player().take_if(&arriving, accepts)
     }

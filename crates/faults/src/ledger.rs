@@ -123,10 +123,7 @@ impl Ledger {
     ///
     /// Dropping the future has no effect on the ledger.
     pub async fn all_closed(&self) {
-        self.wait(|book| {
-            book.open_connections == 0 && !book.arrivals.iter().any(|arrival| arrival.open)
-        })
-        .await;
+        self.wait(|book| book.open_connections == 0 && !book.arrivals.iter().any(|arrival| arrival.open)).await;
     }
 
     async fn wait(&self, is: impl FnMut(&Book) -> bool) {
@@ -135,15 +132,9 @@ impl Ledger {
     }
 
     /// Records a request that has arrived at a server. The exchange is open until the returned value is dropped.
-    pub fn arrive<B>(
-        &self,
-        server: &str,
-        connection: usize,
-        request: &http::Request<B>,
-    ) -> Exchange {
+    pub fn arrive<B>(&self, server: &str, connection: usize, request: &http::Request<B>) -> Exchange {
         let (method, uri) = (request.method().clone(), request.uri());
-        let target =
-            uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string);
+        let target = uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string);
         let headers = request.headers().clone();
         let named = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let call = named(CALL_HEADER).or_else(|| named("idempotency-key"));
@@ -259,7 +250,5 @@ impl Drop for OpenConnection {
 
 /// Returns the 64-bit FNV-1a of some bytes.
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
-        (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }

@@ -21,7 +21,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Over a socket any client is tested in the same way. `examples/reqwest.rs` runs this against a loop by hand:
+//! Over a socket any client is tested in the same way. `examples/loop_by_hand.rs` runs this against a loop by hand:
 //!
 //! ```
 //! use reattempt_faults::{Reply, Server};

@@ -137,16 +137,11 @@ fn check(book: &Book, rule: Rule) -> Result<(), Violation> {
             if allowed || calls == 0 {
                 return Ok(());
             }
-            return broken(
-                format!("{arrivals} arrivals of {calls} calls, at most {most} each"),
-                &|_| true,
-            );
+            return broken(format!("{arrivals} arrivals of {calls} calls, at most {most} each"), &|_| true);
         }
         Rule::NothingLeftOpen => {
-            let (exchanges, connections) = (
-                book.arrivals.iter().filter(|arrival| arrival.open).count(),
-                book.open_connections,
-            );
+            let (exchanges, connections) =
+                (book.arrivals.iter().filter(|arrival| arrival.open).count(), book.open_connections);
             if (exchanges, connections) == (0, 0) {
                 return Ok(());
             }
@@ -160,8 +155,9 @@ fn check(book: &Book, rule: Rule) -> Result<(), Violation> {
             Rule::NoUnsafeRepeat => unsafe_repeat(&arrivals),
             Rule::NoArrivalAfterDeadline(limit) => late_arrival(&arrivals, limit),
             Rule::BodiesIntact => changed_body(&arrivals),
-            Rule::AtMostAttempts(most) => (arrivals.len() > most)
-                .then(|| format!("arrived {} times, at most {most} are allowed", arrivals.len())),
+            Rule::AtMostAttempts(most) => {
+                (arrivals.len() > most).then(|| format!("arrived {} times, at most {most} are allowed", arrivals.len()))
+            }
             Rule::AmplificationAtMost(_) | Rule::NothingLeftOpen => None,
         };
         if let Some(problem) = problem {
@@ -181,10 +177,7 @@ fn late_arrival(arrivals: &[&Arrival], limit: Duration) -> Option<String> {
     let first = arrivals.first()?;
     let limit = grpc_timeout(first).map_or(limit, |timeout| timeout.min(limit));
     let late = arrivals.iter().find(|arrival| arrival.at > first.at + limit)?;
-    Some(format!(
-        "arrived {:?} after its first arrival, its deadline is {limit:?}",
-        late.at - first.at
-    ))
+    Some(format!("arrived {:?} after its first arrival, its deadline is {limit:?}", late.at - first.at))
 }
 
 /// Returns the deadline of a gRPC request: at most eight digits and a unit.

@@ -187,15 +187,10 @@ impl<F: Fault> Player<F> {
     }
 
     /// Takes the first step that selects the arrival and is not used up, if its fault is accepted.
-    pub(crate) fn take_if(
-        &mut self,
-        arriving: &Arriving<'_>,
-        accepts: impl Fn(&F) -> bool,
-    ) -> Option<(F, Duration)> {
+    pub(crate) fn take_if(&mut self, arriving: &Arriving<'_>, accepts: impl Fn(&F) -> bool) -> Option<(F, Duration)> {
         let mut steps = self.script.steps.iter().zip(&mut self.taken);
-        let (step, taken) = steps.find(|(step, taken)| {
-            step.times.is_none_or(|times| **taken < times) && step.selects(arriving)
-        })?;
+        let (step, taken) =
+            steps.find(|(step, taken)| step.times.is_none_or(|times| **taken < times) && step.selects(arriving))?;
         accepts(&step.fault).then(|| {
             *taken = taken.saturating_add(1);
             (step.fault.clone(), step.delay)
@@ -203,11 +198,7 @@ impl<F: Fault> Player<F> {
     }
 
     /// Takes the fault of the arrival, with the wait before it.
-    pub(crate) fn take(
-        &mut self,
-        arriving: &Arriving<'_>,
-        accepts: impl Fn(&F) -> bool,
-    ) -> (F, Duration) {
+    pub(crate) fn take(&mut self, arriving: &Arriving<'_>, accepts: impl Fn(&F) -> bool) -> (F, Duration) {
         self.arrivals += 1;
         let of_call = self.calls.entry(arriving.call.unwrap_or_default().to_owned()).or_default();
         *of_call += 1;

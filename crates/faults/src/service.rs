@@ -39,9 +39,7 @@ pub enum ServiceFault {
     /// An error of this kind. Only [`io::ErrorKind::ConnectionRefused`] proves that the request was not carried out.
     Error(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::kind"))] io::ErrorKind),
     /// The inner service carries the request out, and an error of this kind replaces its response.
-    LoseResponse(
-        #[cfg_attr(feature = "toml", serde(deserialize_with = "words::kind"))] io::ErrorKind,
-    ),
+    LoseResponse(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::kind"))] io::ErrorKind),
     /// No response, ever.
     Hang,
     /// The instance is never ready. This fault is taken before the request is known, so no call or key selects it.
@@ -121,8 +119,7 @@ where
     #[allow(clippy::panic, reason = "the script asks for it")]
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let exchange = self.shared.ledger.arrive(&self.shared.server, 0, &request);
-        let (fault, delay) =
-            self.shared.take(Some(&exchange.call()), 0, |fault| *fault != ServiceFault::NeverReady);
+        let (fault, delay) = self.shared.take(Some(&exchange.call()), 0, |fault| *fault != ServiceFault::NeverReady);
         let fault = match fault {
             ServiceFault::Pass if self.alone => ServiceFault::Status(StatusCode::OK),
             ServiceFault::LoseResponse(kind) if self.alone => ServiceFault::Error(kind),
@@ -255,10 +252,7 @@ impl<B: Body + Unpin> Body for FaultBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         match &mut self.0 {
             Some(body) => Pin::new(body).poll_frame(cx),
             None => Poll::Ready(None),

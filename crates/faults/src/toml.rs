@@ -46,9 +46,8 @@ impl<F: Fault + DeserializeOwned> Script<F> {
     ///
     /// A [`ScriptError`] with the place: a text that is not TOML, an unknown word, a value out of its range.
     pub fn from_toml(text: &str) -> Result<Self, ScriptError> {
-        let raw: RawScript<F> = toml::from_str(text).map_err(|error| {
-            ScriptError::new(text, error.span().unwrap_or_default(), error.message())
-        })?;
+        let raw: RawScript<F> = toml::from_str(text)
+            .map_err(|error| ScriptError::new(text, error.span().unwrap_or_default(), error.message()))?;
         let mut steps = Vec::new();
         for step in raw.step {
             let span = step.span();

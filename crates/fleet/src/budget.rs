@@ -163,12 +163,7 @@ impl Budget for FleetBudget {
         self.ask(local, destination, 2 * TOKEN)
     }
 
-    fn acquire_after_failure(
-        &self,
-        destination: &str,
-        failure: &Failure,
-        now: Duration,
-    ) -> Option<Permit> {
+    fn acquire_after_failure(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
         let local = self.local.acquire_after_failure(destination, failure, now)?;
         let is_throttled = failure.kind() == FailureKind::Throttled;
         self.ask(local, destination, if is_throttled { 2 * TOKEN } else { TOKEN })

@@ -24,12 +24,7 @@ struct Credit {
 }
 
 /// Adds tokens that go with the next question, or else with a report.
-pub(crate) fn credit(
-    member: &Arc<Member>,
-    destination: &Arc<Destination>,
-    earned: u64,
-    is_soon: bool,
-) {
+pub(crate) fn credit(member: &Arc<Member>, destination: &Arc<Destination>, earned: u64, is_soon: bool) {
     destination.add_credit(earned);
     let is_scheduled = destination.is_scheduled(is_soon);
     if member.courier.is_ready() && !is_scheduled.swap(true, Ordering::AcqRel) {

@@ -22,10 +22,8 @@ pub const TIME_TO_LIVE: u64 = CAPACITY / PER_MILLISECOND + 20_000;
 const PER_MILLISECOND: u64 = 500;
 
 /// The part of an excess that is left after 1, 2, 4, … milliseconds, in 65536ths: it halves each second.
-const FACTORS: [u64; 15] = [
-    65491, 65445, 65355, 65174, 64813, 64098, 62692, 59972, 54880, 45957, 32227, 15848, 3832, 224,
-    1,
-];
+const FACTORS: [u64; 15] =
+    [65491, 65445, 65355, 65174, 64813, 64098, 62692, 59972, 54880, 45957, 32227, 15848, 3832, 224, 1];
 
 /// The state of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -63,10 +63,7 @@ impl Code {
 
     /// Returns the code with this number, or `Unknown` if the number is not defined.
     pub fn from_number(number: u32) -> Self {
-        usize::try_from(number)
-            .ok()
-            .and_then(|number| NAMES.get(number))
-            .map_or(Code::Unknown, |(code, _)| *code)
+        usize::try_from(number).ok().and_then(|number| NAMES.get(number)).map_or(Code::Unknown, |(code, _)| *code)
     }
 
     /// Parses the value of a `grpc-status` field. A value that cannot be parsed is `Unknown`.
@@ -179,9 +176,7 @@ mod tests {
     // RET-5
     #[test]
     fn what_is_not_a_code_is_unknown() {
-        for value in
-            [&b"17"[..], b"-1", b"+14", b"", b" 14", b"14 ", b"99999999999999", b"\xff", b"OK"]
-        {
+        for value in [&b"17"[..], b"-1", b"+14", b"", b" 14", b"14 ", b"99999999999999", b"\xff", b"OK"] {
             assert_eq!(Code::from_bytes(value), Code::Unknown, "{value:?}");
         }
     }

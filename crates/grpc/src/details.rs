@@ -72,10 +72,8 @@ fn delay_of(any: &[u8]) -> Option<Duration> {
 ///
 /// tonic's `Status::from_header_map` panics on such a value (TN-7).
 pub fn remove_unreadable_details(headers: &mut HeaderMap) -> bool {
-    let unreadable = headers
-        .get_all(GRPC_STATUS_DETAILS_BIN)
-        .iter()
-        .any(|value| BASE64.decode(value.as_bytes()).is_err());
+    let unreadable =
+        headers.get_all(GRPC_STATUS_DETAILS_BIN).iter().any(|value| BASE64.decode(value.as_bytes()).is_err());
     if unreadable {
         headers.remove(GRPC_STATUS_DETAILS_BIN);
     }

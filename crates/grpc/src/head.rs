@@ -67,9 +67,7 @@ pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdic
     let verdict = verdict_of_code(code_of_head(status, headers)?);
     let by_server = headers.contains_key(GRPC_STATUS);
     Some(match verdict {
-        Verdict::NotProcessed(failure) if !by_server && status.as_u16() != 429 => {
-            Verdict::Transient(failure)
-        }
+        Verdict::NotProcessed(failure) if !by_server && status.as_u16() != 429 => Verdict::Transient(failure),
         verdict => verdict,
     })
 }
@@ -82,9 +80,8 @@ pub fn pushback(headers: &HeaderMap) -> ServerHint {
     let mut values = headers.get_all(GRPC_RETRY_PUSHBACK_MS).iter();
     match (values.next(), values.next()) {
         (None, _) => ServerHint::None,
-        (Some(value), None) => milliseconds(value.as_bytes()).map_or(ServerHint::Stop, |wait| {
-            ServerHint::Exactly(Duration::from_millis(u64::from(wait)))
-        }),
+        (Some(value), None) => milliseconds(value.as_bytes())
+            .map_or(ServerHint::Stop, |wait| ServerHint::Exactly(Duration::from_millis(u64::from(wait)))),
         (Some(_), Some(_)) => ServerHint::Stop,
     }
 }
@@ -105,9 +102,7 @@ mod tests {
     fn headers(name: &'static str, values: &[&[u8]]) -> HeaderMap {
         values
             .iter()
-            .map(|value| {
-                (http::HeaderName::from_static(name), HeaderValue::from_bytes(value).unwrap())
-            })
+            .map(|value| (http::HeaderName::from_static(name), HeaderValue::from_bytes(value).unwrap()))
             .collect()
     }
 
@@ -157,8 +152,7 @@ mod tests {
     // RET-5
     #[test]
     fn no_list_has_a_status_that_nobody_defined() {
-        let listed =
-            |value: &[u8]| listed_code_of_head(StatusCode::OK, &headers("grpc-status", &[value]));
+        let listed = |value: &[u8]| listed_code_of_head(StatusCode::OK, &headers("grpc-status", &[value]));
         assert_eq!(listed(b"14"), Some(Code::Unavailable));
         assert_eq!(listed(b"2"), Some(Code::Unknown));
         for value in [&b"17"[..], b"300", b"99999999999999999999999"] {
@@ -175,9 +169,7 @@ mod tests {
     // trap 24
     #[test]
     fn proxy_answer_proves_nothing() {
-        let verdict = |status, headers: &HeaderMap| {
-            verdict_of_head(StatusCode::from_u16(status).unwrap(), headers)
-        };
+        let verdict = |status, headers: &HeaderMap| verdict_of_head(StatusCode::from_u16(status).unwrap(), headers);
         for status in [502, 503, 504] {
             let of_proxy = verdict(status, &HeaderMap::new());
             assert!(matches!(of_proxy, Some(Verdict::Transient(_))), "{status}: {of_proxy:?}");

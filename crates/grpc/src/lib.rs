@@ -51,13 +51,11 @@ mod timeout;
 pub use code::{Code, verdict_of_code};
 pub use details::{GRPC_STATUS_DETAILS_BIN, remove_unreadable_details, retry_info};
 pub use head::{
-    GRPC_MESSAGE, GRPC_RETRY_PUSHBACK_MS, GRPC_STATUS, code_of_head, listed_code_of_head, pushback,
-    verdict_of_head,
+    GRPC_MESSAGE, GRPC_RETRY_PUSHBACK_MS, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, verdict_of_head,
 };
 pub use service_config::{
-    CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, NoServiceConfig,
-    ServiceConfig, ServiceConfigError, ServiceConfigErrors, ServiceConfigHandle,
-    ServiceConfigReader, UnappliedSetting,
+    CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, NoServiceConfig, ServiceConfig,
+    ServiceConfigError, ServiceConfigErrors, ServiceConfigHandle, ServiceConfigReader, UnappliedSetting,
 };
 pub use throttle::{Throttle, Throttling};
 pub use timeout::parse_grpc_timeout;

@@ -10,10 +10,7 @@ fn settings(max_tokens: f64, token_ratio: f64) -> Option<Throttling> {
     Some(Throttling::new(max_tokens, token_ratio).unwrap())
 }
 
-fn spawn<T: 'static>(
-    throttle: &Throttle,
-    act: impl Fn(&Throttle) -> T + 'static,
-) -> thread::JoinHandle<T> {
+fn spawn<T: 'static>(throttle: &Throttle, act: impl Fn(&Throttle) -> T + 'static) -> thread::JoinHandle<T> {
     let throttle = throttle.clone();
     thread::spawn(move || act(&throttle))
 }

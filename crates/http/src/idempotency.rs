@@ -32,10 +32,7 @@ pub fn new_idempotency_key() -> HeaderValue {
         b'y' => hexadecimal(0x8 | (digit() & 0x3)),
         other => other,
     });
-    #[allow(
-        clippy::expect_used,
-        reason = "hexadecimal digits, hyphens and quotes are visible ASCII"
-    )]
+    #[allow(clippy::expect_used, reason = "hexadecimal digits, hyphens and quotes are visible ASCII")]
     HeaderValue::from_bytes(&quoted).expect("visible ASCII is a legal header value")
 }
 
@@ -57,15 +54,8 @@ mod tests {
             let text = key.to_str().unwrap();
             let bare = text.strip_prefix('"').unwrap().strip_suffix('"').unwrap();
             let parts: Vec<&str> = bare.split('-').collect();
-            assert_eq!(
-                parts.iter().map(|part| part.len()).collect::<Vec<_>>(),
-                [8, 4, 4, 4, 12],
-                "{bare}"
-            );
-            assert!(
-                parts.concat().bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')),
-                "{bare}"
-            );
+            assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12], "{bare}");
+            assert!(parts.concat().bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')), "{bare}");
             assert!(parts[2].starts_with('4'), "{bare}");
             let variant = parts[3].chars().next().and_then(|digit| digit.to_digit(16)).unwrap();
             variants[variant as usize] += 1;
@@ -76,9 +66,6 @@ mod tests {
         }
         assert!(variants[8..12].iter().all(|&count| count > 10), "{variants:?}");
         assert_eq!(variants.iter().sum::<i32>(), variants[8..12].iter().sum());
-        assert!(
-            seen.iter().all(|&count| (80..220).contains(&count)),
-            "150 of each digit: {seen:?}"
-        );
+        assert!(seen.iter().all(|&count| (80..220).contains(&count)), "150 of each digit: {seen:?}");
     }
 }

@@ -24,15 +24,13 @@ use crate::idempotency::IDEMPOTENCY_KEY;
 #[must_use]
 #[inline]
 pub fn is_repeatable(method: &Method, headers: &HeaderMap) -> bool {
-    method.is_idempotent()
-        || has_key(headers.get_all(IDEMPOTENCY_KEY).iter().map(|key| key.as_bytes()))
+    method.is_idempotent() || has_key(headers.get_all(IDEMPOTENCY_KEY).iter().map(|key| key.as_bytes()))
 }
 
 /// Returns `true` if the request with this head [is repeatable](is_repeatable).
 #[must_use]
 pub fn is_head_repeatable(head: &SavedHead) -> bool {
-    head.method().is_some_and(|method| method.is_idempotent())
-        || has_key(head.values(&IDEMPOTENCY_KEY))
+    head.method().is_some_and(|method| method.is_idempotent()) || has_key(head.values(&IDEMPOTENCY_KEY))
 }
 
 /// Returns `true` if any of these values is an idempotency key.
@@ -69,9 +67,7 @@ mod tests {
 
     #[test]
     fn by_key() {
-        for (key, expected) in
-            [(&b"\"a\""[..], true), (b"a", true), (b"\xff", true), (b"", false), (b"  ", false)]
-        {
+        for (key, expected) in [(&b"\"a\""[..], true), (b"a", true), (b"\xff", true), (b"", false), (b"  ", false)] {
             let mut headers = HeaderMap::new();
             headers.insert(IDEMPOTENCY_KEY, HeaderValue::from_bytes(key).unwrap());
             assert_eq!(is_repeatable(&Method::POST, &headers), expected, "{key:?}");

@@ -14,10 +14,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// Creates a bar of this many steps, none of them done.
     pub(crate) fn new(steps: u64) -> Self {
-        Self {
-            bar: ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::hidden()),
-            shown: false,
-        }
+        Self { bar: ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::hidden()), shown: false }
     }
 
     /// Counts one step. It reads the clock, so a step should take a millisecond or more.

@@ -97,14 +97,13 @@ mod tests {
 
     #[test]
     fn durations_have_three_digits() {
-        let texts =
-            [0.0, 0.0000123, 0.0632, 0.2, 0.9996, 1.274, 30.0, 599.0, 600.0, 3600.0, 86_400.0]
-                .map(|seconds| duration(Duration::from_secs_f64(seconds)));
+        let texts = [0.0, 0.0000123, 0.0632, 0.2, 0.9996, 1.274, 30.0, 599.0, 600.0, 3600.0, 86_400.0]
+            .map(|seconds| duration(Duration::from_secs_f64(seconds)));
         assert_eq!(
             texts,
             [
-                "0 s", "12.3 µs", "63.2 ms", "200 ms", "1.00 s", "1.27 s", "30.0 s", "599 s",
-                "10.0 min", "1.00 h", "24.0 h"
+                "0 s", "12.3 µs", "63.2 ms", "200 ms", "1.00 s", "1.27 s", "30.0 s", "599 s", "10.0 min", "1.00 h",
+                "24.0 h"
             ]
         );
     }

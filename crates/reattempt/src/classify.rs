@@ -23,6 +23,5 @@ pub use crate::call::request_view::RequestView;
 pub use reattempt_core::{Classification, Classifier, ServerHint};
 #[cfg(feature = "http")]
 pub use reattempt_http::{
-    Hinted, Hints, IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key, verdict_of_error,
-    verdict_of_status,
+    Hinted, Hints, IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key, verdict_of_error, verdict_of_status,
 };

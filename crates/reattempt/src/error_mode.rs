@@ -238,11 +238,7 @@ pin_project! {
 }
 
 impl AttemptTimer {
-    fn poll(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        due: impl FnOnce(Instant) -> Option<Instant>,
-    ) -> Poll<Instant> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>, due: impl FnOnce(Instant) -> Option<Instant>) -> Poll<Instant> {
         let mut this = self.project();
         let started = *this.started.get_or_insert_with(|| {
             let now = Instant::now();

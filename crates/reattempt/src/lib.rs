@@ -98,19 +98,11 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(feature = "grpc"),
-    allow(
-        dead_code,
-        unused_imports,
-        reason = "the protocol with method overrides and trailers is absent"
-    )
+    allow(dead_code, unused_imports, reason = "the protocol with method overrides and trailers is absent")
 )]
 #![cfg_attr(
     not(feature = "http"),
-    allow(
-        unnameable_types,
-        unreachable_pub,
-        reason = "the modules that export what layers share are absent"
-    )
+    allow(unnameable_types, unreachable_pub, reason = "the modules that export what layers share are absent")
 )]
 
 #[cfg(feature = "http")]

@@ -339,8 +339,8 @@ fn unlimited<S: Schedule>(schedule: S, max_elapsed: Option<Duration>) -> Profile
 
 /// Creates a schedule with ± 50 % jitter, in milliseconds.
 fn symmetric(base: u64, factor: f64, cap: u64) -> Exponential {
-    let schedule = Exponential::symmetric(Duration::from_millis(base), 0.5)
-        .and_then(|schedule| schedule.factor(factor));
+    let schedule =
+        Exponential::symmetric(Duration::from_millis(base), 0.5).and_then(|schedule| schedule.factor(factor));
     // Neither figure is illegal, and each profile is tested against its table.
     schedule.unwrap_or_default().max_delay(Duration::from_millis(cap))
 }

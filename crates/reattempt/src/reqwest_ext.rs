@@ -28,10 +28,7 @@ pub trait ReqwestExt: sealed::Sealed {
     /// # Ok(())
     /// # }
     /// ```
-    fn send_with<S>(
-        self,
-        client: &S,
-    ) -> impl Future<Output = Result<Response, S::Error>> + use<S, Self>
+    fn send_with<S>(self, client: &S) -> impl Future<Output = Result<Response, S::Error>> + use<S, Self>
     where
         S: Service<Request, Response = Response> + Clone,
         S::Error: From<reqwest::Error>;

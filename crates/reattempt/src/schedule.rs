@@ -45,9 +45,8 @@
 
 pub use crate::call::random::CallRandom;
 pub use reattempt_core::{
-    Capped, Delays, Failure, FailureKind, Floor, ForFailures, ImmediateFirst, Jitter, Jittered,
-    NextRetry, OnFailureDelays, Random, Schedule, ScheduleExt, SentAt, SharedSchedule, Take, Then,
-    ThenDelays,
+    Capped, Delays, Failure, FailureKind, Floor, ForFailures, ImmediateFirst, Jitter, Jittered, NextRetry,
+    OnFailureDelays, Random, Schedule, ScheduleExt, SentAt, SharedSchedule, Take, Then, ThenDelays,
 };
 pub use reattempt_schedule_exponential::{
     Decorrelated, Exponential, ExponentialDelays, TruncatedExponential, TruncatedExponentialDelays,

@@ -51,11 +51,7 @@ pub(crate) fn send_first<S: Service<A>, A>(service: &mut S, attempt: A) -> (S::F
 }
 
 /// Sends a later attempt to an endpoint that the call has not tried, if there is one. Returns the endpoint too.
-pub(crate) fn send_next<S: Service<A>, A>(
-    service: &mut S,
-    attempt: A,
-    trail: Trail,
-) -> (S::Future, Tried) {
+pub(crate) fn send_next<S: Service<A>, A>(service: &mut S, attempt: A, trail: Trail) -> (S::Future, Tried) {
     let frame = Sending::next(trail);
     let sent = service.call(attempt);
     (sent, frame.close())

@@ -58,16 +58,13 @@ impl From<RedisError> for StoreFailed {
             ErrorKind::Io if error.is_timeout() => "no reply in time",
             ErrorKind::Io => "the connection failed",
             ErrorKind::AuthenticationFailed => "the server refused the user or the password",
-            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
-                "the reply is none of a Redis server"
-            }
+            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => "the reply is none of a Redis server",
             ErrorKind::Server(_) | ErrorKind::Extension => "the server returned an error",
             _ => "no server is known",
         };
         // Some servers repeat the command in their error, with the password in it. A code is one word.
-        let is_code = |code: &&str| {
-            code.len() <= 24 && code.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
-        };
+        let is_code =
+            |code: &&str| code.len() <= 24 && code.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
         Self { kind, code: error.code().filter(is_code).map(Into::into) }
     }
 }

@@ -49,7 +49,5 @@ mod source;
 mod store;
 
 pub use error::{RedisStoreError, StoreFailed};
-pub use reattempt_fleet::{
-    BoxError, BudgetStore, FleetBudget, FleetEvent, FleetStats, MemoryStore, Settling, rule,
-};
+pub use reattempt_fleet::{BoxError, BudgetStore, FleetBudget, FleetEvent, FleetStats, MemoryStore, Settling, rule};
 pub use store::{RedisStore, StoreWarning};

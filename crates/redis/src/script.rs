@@ -7,8 +7,7 @@ use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, ServerError
 use crate::connection::Connection;
 
 /// The script as it is sent.
-static SCRIPT: LazyLock<redis::Script> =
-    LazyLock::new(|| redis::Script::new(include_str!("settle.lua")));
+static SCRIPT: LazyLock<redis::Script> = LazyLock::new(|| redis::Script::new(include_str!("settle.lua")));
 
 /// Sends the script to `connection`. Returns its answer, and the mark that it repeats.
 ///

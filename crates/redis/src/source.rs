@@ -31,9 +31,7 @@ impl Source {
         // A redirection is a retry of the client. With more, a lost connection would count twice.
         let client = redis::cluster::ClusterClientBuilder::new(nodes).retries(1);
         let client = client.connection_timeout(LONGEST).response_timeout(LONGEST).build();
-        client
-            .map(|client| Self::Cluster(Box::new(client)))
-            .map_err(|_| RedisStoreError::InvalidUrl)
+        client.map(|client| Self::Cluster(Box::new(client))).map_err(|_| RedisStoreError::InvalidUrl)
     }
 
     #[cfg(feature = "sentinel")]
@@ -59,9 +57,8 @@ impl Source {
 
     /// Makes a connection.
     pub(crate) async fn connect(&self) -> RedisResult<Connection> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(LONGEST))
-            .set_response_timeout(Some(LONGEST));
+        let config =
+            AsyncConnectionConfig::new().set_connection_timeout(Some(LONGEST)).set_response_timeout(Some(LONGEST));
         match self {
             Self::Single(client) => {
                 let connection = client.get_multiplexed_async_connection_with_config(&config).await;

@@ -105,9 +105,7 @@ impl OneBuffer {
     #[inline]
     pub(super) fn new(data: Bytes, told: bool, limits: &ReplayLimits) -> Result<Self, Bytes> {
         match limits.take(least_charge(data.len())) {
-            Some(memory) => {
-                Ok(Self { data: Some(data), told, memory, charged: AtomicBool::new(true) })
-            }
+            Some(memory) => Ok(Self { data: Some(data), told, memory, charged: AtomicBool::new(true) }),
             None => Err(data),
         }
     }
@@ -118,8 +116,7 @@ impl OneBuffer {
         let data = self.data.as_ref()?;
         // A reader whose charge went to an earlier clone takes a new one if there is room. If not, the
         // buffer stays charged to that clone.
-        let charged = self.charged.swap(false, Ordering::Relaxed)
-            || self.memory.take(least_charge(data.len()));
+        let charged = self.charged.swap(false, Ordering::Relaxed) || self.memory.take(least_charge(data.len()));
         Some(Self {
             data: Some(data.clone()),
             told: self.told,

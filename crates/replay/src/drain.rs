@@ -70,8 +70,7 @@ impl<B: Body> Future for Drain<B> {
                 None => return Poll::Ready(true),
             };
             let length = frame.data_ref().map_or(0, Buf::remaining);
-            let left =
-                u64::try_from(length).ok().and_then(|length| this.bytes_left.checked_sub(length));
+            let left = u64::try_from(length).ok().and_then(|length| this.bytes_left.checked_sub(length));
             let Some(left) = left else {
                 return Poll::Ready(false);
             };

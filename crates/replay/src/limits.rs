@@ -97,14 +97,9 @@ impl ReplayLimits {
     /// assert!(limits.for_call(&length, || "two.example".into()).charge(100).is_some());
     /// ```
     #[inline(always)]
-    pub fn for_call<'a>(
-        &self,
-        length: &SizeHint,
-        destination: impl FnOnce() -> Cow<'a, str>,
-    ) -> Cow<'_, Self> {
-        let most = length.exact().map_or(self.per_call, |length| {
-            least_charge(usize::try_from(length).unwrap_or(usize::MAX))
-        });
+    pub fn for_call<'a>(&self, length: &SizeHint, destination: impl FnOnce() -> Cow<'a, str>) -> Cow<'_, Self> {
+        let most =
+            length.exact().map_or(self.per_call, |length| least_charge(usize::try_from(length).unwrap_or(usize::MAX)));
         if self.memory.passes_quarter(most) {
             Cow::Owned(self.of_destination(&destination()))
         } else {

@@ -168,12 +168,8 @@ impl ReplayMemory {
     #[inline]
     pub(super) fn take(&self, bytes: usize) -> bool {
         match &*self.0 {
-            Account::Whole(bound) => {
-                bound.take(bytes, bound.uncounted.load(Ordering::Relaxed)) || bytes == 0
-            }
-            Account::Destination { whole, key } => {
-                bytes == 0 || whole.bound().take_for(*key, bytes)
-            }
+            Account::Whole(bound) => bound.take(bytes, bound.uncounted.load(Ordering::Relaxed)) || bytes == 0,
+            Account::Destination { whole, key } => bytes == 0 || whole.bound().take_for(*key, bytes),
         }
     }
 
@@ -195,10 +191,7 @@ impl Default for ReplayMemory {
 
 impl fmt::Debug for ReplayMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReplayMemory")
-            .field("used", &self.used())
-            .field("limit", &self.limit())
-            .finish()
+        f.debug_struct("ReplayMemory").field("used", &self.used()).field("limit", &self.limit()).finish()
     }
 }
 

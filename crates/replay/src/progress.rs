@@ -60,12 +60,7 @@ impl Progress {
 
     /// Polls a body with a single reader.
     #[inline(always)]
-    pub(super) fn poll_source<B>(
-        &mut self,
-        body: Pin<&mut B>,
-        cx: &mut Context<'_>,
-        failed: impl FnOnce(),
-    ) -> Polled
+    pub(super) fn poll_source<B>(&mut self, body: Pin<&mut B>, cx: &mut Context<'_>, failed: impl FnOnce()) -> Polled
     where
         B: Body<Data = Bytes>,
         B::Error: Into<BoxError>,
@@ -142,12 +137,7 @@ impl End {
     /// Slow path: records every result other than data.
     #[cold]
     #[inline(never)]
-    fn record_other<E: Into<BoxError>>(
-        &mut self,
-        polled: PolledFrom<E>,
-        ended: bool,
-        failed: impl FnOnce(),
-    ) -> Polled {
+    fn record_other<E: Into<BoxError>>(&mut self, polled: PolledFrom<E>, ended: bool, failed: impl FnOnce()) -> Polled {
         polled.map(|answer| match answer {
             Some(Ok(frame)) => {
                 self.ended = ended;

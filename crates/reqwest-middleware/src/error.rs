@@ -71,8 +71,7 @@ impl CallError {
 
     /// Returns the error of the client; `None` if the last attempt failed for another reason.
     pub fn reqwest(&self) -> Option<&reqwest::Error> {
-        std::iter::successors(self.source(), |&error| error.source())
-            .find_map(|error| error.downcast_ref())
+        std::iter::successors(self.source(), |&error| error.source()).find_map(|error| error.downcast_ref())
     }
 }
 
@@ -86,12 +85,7 @@ impl fmt::Debug for CallError {
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.report {
-            Some(report) => write!(
-                f,
-                "the call failed after {} retries: {}",
-                report.retries(),
-                report.stop_reason()
-            ),
+            Some(report) => write!(f, "the call failed after {} retries: {}", report.retries(), report.stop_reason()),
             None => f.write_str("the call failed"),
         }
     }

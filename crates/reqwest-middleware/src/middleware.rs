@@ -74,12 +74,7 @@ impl<L> Middleware for ReattemptMiddleware<L>
 where
     L: for<'a> ChainLayer<'a> + Send + Sync + 'static,
 {
-    async fn handle(
-        &self,
-        request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> Result<Response> {
+    async fn handle(&self, request: Request, extensions: &mut Extensions, next: Next<'_>) -> Result<Response> {
         let own = extensions.get::<CallOptions>().cloned().unwrap_or_default();
         let slot = own.report_slot().is_none().then(ReportSlot::default);
         let options = match &slot {

@@ -4,9 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use reattempt_core::{
-    ConfigError, Delays, Jitter, Limits, NextRetry, Random, Recommended, Schedule, Warning,
-};
+use reattempt_core::{ConfigError, Delays, Jitter, Limits, NextRetry, Random, Recommended, Schedule, Warning};
 
 use crate::Decorrelated;
 use crate::growth::{Growth, at_least_some};
@@ -310,11 +308,7 @@ fn choices(longest: Duration) -> Option<u64> {
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "below a billion")]
 fn from_nanos(nanoseconds: u64) -> Duration {
-    if nanoseconds < 1_000_000_000 {
-        Duration::new(0, nanoseconds as u32)
-    } else {
-        from_many_nanos(nanoseconds)
-    }
+    if nanoseconds < 1_000_000_000 { Duration::new(0, nanoseconds as u32) } else { from_many_nanos(nanoseconds) }
 }
 
 /// Computes the delay out of line, so that the code for the usual delay stays small.

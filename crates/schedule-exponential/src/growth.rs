@@ -74,12 +74,8 @@ fn to_nearest(number: f64) -> u64 {
 )]
 fn long(base: u128, multiple: f64) -> Duration {
     let whole = multiple as u128;
-    let nanos = if whole as f64 == multiple {
-        base.saturating_mul(whole)
-    } else {
-        (base as f64 * multiple + 0.5) as u128
-    };
+    let nanos =
+        if whole as f64 == multiple { base.saturating_mul(whole) } else { (base as f64 * multiple + 0.5) as u128 };
     let rest = u32::try_from(nanos % NANOS_PER_SECOND).unwrap_or(0);
-    u64::try_from(nanos / NANOS_PER_SECOND)
-        .map_or(Duration::MAX, |seconds| Duration::new(seconds, rest))
+    u64::try_from(nanos / NANOS_PER_SECOND).map_or(Duration::MAX, |seconds| Duration::new(seconds, rest))
 }

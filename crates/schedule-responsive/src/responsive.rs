@@ -6,9 +6,7 @@ use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
-use reattempt_core::{
-    ConfigError, Delays, Failure, FailureKind, Limits, NextRetry, Random, Schedule, SentAt, Warning,
-};
+use reattempt_core::{ConfigError, Delays, Failure, FailureKind, Limits, NextRetry, Random, Schedule, SentAt, Warning};
 
 use crate::ResponsiveMetrics;
 use crate::metrics::Counters;

@@ -110,9 +110,7 @@ where
             *attempts += 1;
             attempt(&server)
         };
-        let timed_out = |_: &io::Error| {
-            Classification::from(Verdict::Transient(Failure::new(FailureKind::Timeout)))
-        };
+        let timed_out = |_: &io::Error| Classification::from(Verdict::Transient(Failure::new(FailureKind::Timeout)));
         let lost = u32::from(retry(policy.clone(), call).classify(timed_out).await.is_err());
         counts.calls += 1;
         counts.lost += lost;
@@ -123,8 +121,6 @@ where
 
 /// An attempt, with a time limit of a second.
 async fn attempt(server: &str) -> io::Result<()> {
-    timeout(Duration::from_secs(1), async {
-        TcpStream::connect(server).await?.read_exact(&mut [0]).await.map(drop)
-    })
-    .await?
+    timeout(Duration::from_secs(1), async { TcpStream::connect(server).await?.read_exact(&mut [0]).await.map(drop) })
+        .await?
 }

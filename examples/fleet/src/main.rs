@@ -39,10 +39,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     if let [budget, server, store] = &arguments[..] {
         return client::run(budget.parse()?, server, store).await;
     }
-    println!(
-        "{:10} {:>10} {:>10} {:>14} {:>14}",
-        "budget", "peak load", "lost", "after outage", "attempts/call"
-    );
+    println!("{:10} {:>10} {:>10} {:>14} {:>14}", "budget", "peak load", "lost", "after outage", "attempts/call");
     for budget in Budget::ALL {
         let outcome = run(budget).await?;
         println!(

@@ -23,9 +23,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // At its start a program waits long for its database. No success could fill a budget meanwhile,
     // so there is none.
     let patient = RetryPolicy::operations()
-        .backoff(
-            Exponential::full_jitter(Duration::from_millis(100)).max_delay(Duration::from_secs(1)),
-        )
+        .backoff(Exponential::full_jitter(Duration::from_millis(100)).max_delay(Duration::from_secs(1)))
         .max_attempts(u32::MAX)
         .max_elapsed(Duration::from_secs(60))
         .budget(RetryBudget::unlimited());

@@ -9,12 +9,7 @@ use crate::experiment::script::Kind;
 use crate::experiment::sending::{End, Sent};
 
 /// Writes the table, the refused connections, the reasons and the state of the budget.
-pub(crate) fn write(
-    out: &mut impl Write,
-    unwrapped: &[Sent],
-    reattempt: &[Sent],
-    budget: &RetryBudget,
-) -> fmt::Result {
+pub(crate) fn write(out: &mut impl Write, unwrapped: &[Sent], reattempt: &[Sent], budget: &RetryBudget) -> fmt::Result {
     writeln!(out, "{:24}{:>8}{:>20}{:>20}", "", "calls", "unwrapped", "reattempt")?;
     writeln!(out, "{:24}{:>8}{:>12}{:>8}{:>12}{:>8}", "", "", "ok", "failed", "ok", "failed")?;
     for kind in Kind::ALL {
@@ -22,11 +17,7 @@ pub(crate) fn write(
     }
     row(out, "all", unwrapped, reattempt, |_| true)?;
     let refused = [unwrapped, reattempt].map(|calls| calls.iter().map(Sent::refused).sum::<u32>());
-    writeln!(
-        out,
-        "{:24}{:>28}{:>20}  (not counted as attempts)\n",
-        "refused connections", refused[0], refused[1]
-    )?;
+    writeln!(out, "{:24}{:>28}{:>20}  (not counted as attempts)\n", "refused connections", refused[0], refused[1])?;
     write_reasons(out, reattempt)?;
     writeln!(
         out,
@@ -74,9 +65,7 @@ fn write_reasons(out: &mut impl Write, reattempt: &[Sent]) -> fmt::Result {
 
 fn reason(sent: &Sent) -> String {
     match (sent.end, sent.stop_reason()) {
-        (End::BrokenOff, _) => {
-            "the response broke off when its head had reached the caller".to_owned()
-        }
+        (End::BrokenOff, _) => "the response broke off when its head had reached the caller".to_owned(),
         (_, Some(reason)) => reason.to_string(),
         (end, None) => format!("{end:?}"),
     }

@@ -101,8 +101,7 @@ async fn the_lines_can_be_recomputed_from_the_log() {
     assert!(!run.sent.iter().any(starved), "the budget has room for every retry");
 
     // Every attempt of a client is in the log or among the refused connections.
-    let made: usize =
-        run.sent.iter().map(|sent| sent.report.as_ref().unwrap().attempts().len()).sum();
+    let made: usize = run.sent.iter().map(|sent| sent.report.as_ref().unwrap().attempts().len()).sum();
     let refused: u32 = run.sent.iter().map(Sent::refused).sum();
     assert!(refused > 0, "some connections are refused");
     assert_eq!(made, attempts + usize::try_from(refused).unwrap());
@@ -145,11 +144,7 @@ struct Naive {
 impl<E> Policy<Request<Upload>, Response<Incoming>, E> for Naive {
     type Future = Ready<()>;
 
-    fn retry(
-        &mut self,
-        _: &mut Request<Upload>,
-        result: &mut Result<Response<Incoming>, E>,
-    ) -> Option<Ready<()>> {
+    fn retry(&mut self, _: &mut Request<Upload>, result: &mut Result<Response<Incoming>, E>) -> Option<Ready<()>> {
         if result.as_ref().is_ok_and(|response| response.status().is_success()) {
             return None;
         }
@@ -203,8 +198,7 @@ fn a_script_has_every_fault() {
             steps().any(|(call, _)| (1..9).all(|arrival| same(call.step(arrival).reply)))
         };
         assert!(hopeless(500) || hopeless(503), "seed {seed}");
-        let executed_503 =
-            steps().any(|(_, step)| step.executed && matches!(step.reply, Reply::Status(503, _)));
+        let executed_503 = steps().any(|(_, step)| step.executed && matches!(step.reply, Reply::Status(503, _)));
         assert!(executed_503, "a 503 after the work was carried out");
     }
 }

@@ -38,9 +38,7 @@ const CAPTIONS: [(&str, Condition); 8] = [
     ("not repeated: without a key, it might be carried out twice", |sent, report| {
         sent.kind == Kind::Post && report.stop_reason() == StopReason::NotRepeatable
     }),
-    ("not repeated: the caller already has a part of the answer", |sent, _| {
-        sent.end == End::BrokenOff
-    }),
+    ("not repeated: the caller already has a part of the answer", |sent, _| sent.end == End::BrokenOff),
     ("always fails: the layer stops, and returns the last real answer", |_, report| {
         report.stop_reason() == StopReason::AttemptsExhausted
     }),
@@ -51,8 +49,7 @@ pub(crate) fn draw(out: &mut impl Write, sent: &[Sent]) -> fmt::Result {
     let mut drawn = Vec::new();
     for (caption, condition) in CAPTIONS {
         let mut fitting = sent.iter().filter_map(|sent| Some((sent, sent.report.as_ref()?)));
-        let found =
-            fitting.find(|(sent, report)| !drawn.contains(&sent.id) && condition(sent, report));
+        let found = fitting.find(|(sent, report)| !drawn.contains(&sent.id) && condition(sent, report));
         if let Some((sent, report)) = found {
             writeln!(out, "Call {}, {}: {caption}", sent.id, sent.kind)?;
             draw_call(out, sent, report)?;
@@ -63,9 +60,10 @@ pub(crate) fn draw(out: &mut impl Write, sent: &[Sent]) -> fmt::Result {
 }
 
 fn failed_by(report: &Report, kind: FailureKind) -> bool {
-    report.attempts().iter().any(|attempt| {
-        matches!(&attempt.outcome, AttemptOutcome::Failed { failure, .. } if failure.kind() == kind)
-    })
+    report
+        .attempts()
+        .iter()
+        .any(|attempt| matches!(&attempt.outcome, AttemptOutcome::Failed { failure, .. } if failure.kind() == kind))
 }
 
 fn draw_call(out: &mut impl Write, sent: &Sent, report: &Report) -> fmt::Result {

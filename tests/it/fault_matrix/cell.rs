@@ -71,34 +71,30 @@ impl Cell {
             Point::MidResponseBody,
         ];
         points.into_iter().flat_map(|point| {
-            [Fault::Reset, Fault::Fin, Fault::Stall, Fault::Garbage].into_iter().flat_map(
-                move |fault| {
-                    [Version::Http1, Version::Http2].into_iter().flat_map(move |version| {
-                        [1, 20].into_iter().flat_map(move |calls| {
-                            let kinds =
-                                [Kind::Get, Kind::PutStreamed, Kind::Post, Kind::PostWithKey];
-                            kinds.into_iter().flat_map(move |kind| {
-                                let libraries = [Library::HyperUtil, Library::Reqwest];
-                                libraries.into_iter().map(move |library| Self {
-                                    point,
-                                    fault,
-                                    version,
-                                    calls,
-                                    kind,
-                                    library,
-                                })
+            [Fault::Reset, Fault::Fin, Fault::Stall, Fault::Garbage].into_iter().flat_map(move |fault| {
+                [Version::Http1, Version::Http2].into_iter().flat_map(move |version| {
+                    [1, 20].into_iter().flat_map(move |calls| {
+                        let kinds = [Kind::Get, Kind::PutStreamed, Kind::Post, Kind::PostWithKey];
+                        kinds.into_iter().flat_map(move |kind| {
+                            let libraries = [Library::HyperUtil, Library::Reqwest];
+                            libraries.into_iter().map(move |library| Self {
+                                point,
+                                fault,
+                                version,
+                                calls,
+                                kind,
+                                library,
                             })
                         })
                     })
-                },
-            )
+                })
+            })
         })
     }
 
     /// Returns the reason if this cell cannot be run.
     pub(crate) fn senseless(&self) -> Option<&'static str> {
-        (self.point == Point::MidBody && self.kind == Kind::Get)
-            .then_some("a GET has no body in whose middle to fail")
+        (self.point == Point::MidBody && self.kind == Kind::Get).then_some("a GET has no body in whose middle to fail")
     }
 }
 

@@ -48,9 +48,7 @@ pub(crate) async fn serve(mut connection: TcpStream, exchange: Arc<Exchange>) ->
         if exchange.fails_at(Point::MidResponseBody) {
             // Within a length, garbage would be a part of the body.
             let half: &[u8] = match exchange.cell.fault {
-                Fault::Garbage => {
-                    b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n"
-                }
+                Fault::Garbage => b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n",
                 _ => b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nhalf",
             };
             connection.write_all(half).await?;

@@ -26,8 +26,7 @@ fn client(server: &Running) -> (Client, ReportSlot) {
     let slot = ReportSlot::default();
     let channel = Endpoint::from_shared(format!("http://{}", server.address)).unwrap();
     let policy = RetryPolicy::grpc().backoff(Constant::immediate());
-    let retry =
-        ServiceBuilder::new().layer(RetryLayer::new(policy)).service(channel.connect_lazy());
+    let retry = ServiceBuilder::new().layer(RetryLayer::new(policy)).service(channel.connect_lazy());
     let retry = retry.with_options(CallOptions::new().report_to(&slot));
     // Messages have no size limit here.
     (EchoClient::new(retry).max_decoding_message_size(usize::MAX), slot)
@@ -105,11 +104,7 @@ async fn tn_2_client_stream_is_replayed() {
     };
     let (answer, ()) = tokio::join!(client.gather(messages), test);
     assert_eq!(answer.unwrap().into_inner(), Text::new("one two three"));
-    let expected = [
-        sent(None, ["one ", "two "]),
-        sent(Some(1), ["one "]),
-        sent(Some(2), ["one ", "two ", "three"]),
-    ];
+    let expected = [sent(None, ["one ", "two "]), sent(Some(1), ["one "]), sent(Some(2), ["one ", "two ", "three"])];
     assert_eq!(server.seen(), expected);
 }
 

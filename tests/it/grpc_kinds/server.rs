@@ -77,10 +77,7 @@ impl Arrived {
     }
 
     /// Fails if the script requires it, once its messages have been read.
-    pub(super) async fn read(
-        &mut self,
-        messages: &mut Streaming<Text>,
-    ) -> Result<Vec<Text>, Status> {
+    pub(super) async fn read(&mut self, messages: &mut Streaming<Text>) -> Result<Vec<Text>, Status> {
         let Some(failure) = self.failure.take() else { return Ok(Vec::new()) };
         let mut read = Vec::new();
         for _ in 0..failure.after {
@@ -142,17 +139,13 @@ impl Echo for Echoing {
         Ok(call.answer(stream::iter(words)))
     }
 
-    async fn talk(
-        &self,
-        request: Request<Streaming<Text>>,
-    ) -> Result<Response<Self::TalkStream>, Status> {
+    async fn talk(&self, request: Request<Streaming<Text>>) -> Result<Response<Self::TalkStream>, Status> {
         let mut call = self.arrived(&request);
         let mut messages = request.into_inner();
         let read = call.read(&mut messages).await?.into_iter().map(Ok);
         let (book, number) = (Arc::clone(&call.book), call.number);
-        let noted = messages.map_ok(move |message| {
-            Arrived { book: Arc::clone(&book), number, failure: None }.note(message)
-        });
+        let noted =
+            messages.map_ok(move |message| Arrived { book: Arc::clone(&book), number, failure: None }.note(message));
         Ok(call.answer(stream::iter(read).chain(noted)))
     }
 }
@@ -185,9 +178,7 @@ impl Running {
     /// Waits until attempt `number`, from 1, has sent this number of messages.
     pub(super) async fn until(&self, number: usize, messages: usize) {
         let mut seen = self.seen.clone();
-        let there = |seen: &Vec<Seen>| {
-            seen.get(number - 1).is_some_and(|attempt| attempt.messages.len() >= messages)
-        };
+        let there = |seen: &Vec<Seen>| seen.get(number - 1).is_some_and(|attempt| attempt.messages.len() >= messages);
         seen.wait_for(there).await.unwrap();
     }
 }

@@ -39,13 +39,7 @@ async fn st_1_status_in_headers_is_trailers_only() {
 // COM-1
 #[tokio::test]
 async fn com_1_headers_and_then_a_message_commit() {
-    is_committed(vec![
-        Step::Read,
-        Step::Head(head(&[])),
-        Step::Data(message("one")),
-        unavailable(),
-    ])
-    .await;
+    is_committed(vec![Step::Read, Step::Head(head(&[])), Step::Data(message("one")), unavailable()]).await;
 }
 
 // COM-1
@@ -70,13 +64,8 @@ async fn com_1_part_of_a_message_commits() {
 // COM-1, TR-5
 #[tokio::test]
 async fn tr_5_headers_end_all_retries() {
-    let reasons = [
-        Reason::REFUSED_STREAM,
-        Reason::NO_ERROR,
-        Reason::CANCEL,
-        Reason::INTERNAL_ERROR,
-        Reason::ENHANCE_YOUR_CALM,
-    ];
+    let reasons =
+        [Reason::REFUSED_STREAM, Reason::NO_ERROR, Reason::CANCEL, Reason::INTERNAL_ERROR, Reason::ENHANCE_YOUR_CALM];
     for data in [None, Some(Step::Data(message("one")))] {
         let ends = reasons.into_iter().map(Step::Reset).chain([Step::Cut]);
         for end in ends.chain([Step::GoAwayBelow(Reason::NO_ERROR)]) {

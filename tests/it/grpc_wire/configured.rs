@@ -1,8 +1,6 @@
 //! A service config on the wire: methods of one channel that are retried, hedged or neither.
 
-use reattempt::grpc::service_config::{
-    Client, ServiceConfig, ServiceConfigHandle, ServiceConfigLayer,
-};
+use reattempt::grpc::service_config::{Client, ServiceConfig, ServiceConfigHandle, ServiceConfigLayer};
 
 use super::*;
 
@@ -57,8 +55,7 @@ async fn hg_3_first_answer_cancels_the_losers() {
     let server = Server::in_memory([
         vec![Step::Read, Step::Hang],
         vec![Step::Read, Step::Hang],
-        [vec![Step::Read, Step::Head(head(&[]))], vec![Step::Echo; 3], succeeds().split_off(3)]
-            .concat(),
+        [vec![Step::Read, Step::Head(head(&[]))], vec![Step::Echo; 3], succeeds().split_off(3)].concat(),
     ]);
     let (mut client, _) = configured(&server);
     let mut answers = client.repeat(Text::new("one")).await.unwrap().into_inner();

@@ -188,23 +188,15 @@ where
 async fn tn_4_warm_channel_exceeds_the_deadline() {
     for warm in [false, true] {
         for policy in ["retryPolicy", "hedgingPolicy"] {
-            for codes in [r#"["ABORTED"]"#, r#"["UNAVAILABLE", "CANCELLED", "DEADLINE_EXCEEDED"]"#]
-            {
+            for codes in [r#"["ABORTED"]"#, r#"["UNAVAILABLE", "CANCELLED", "DEADLINE_EXCEEDED"]"#] {
                 let hangs = std::iter::repeat_n(vec![Step::Hang], 20);
                 let server = Server::in_memory(warm.then(succeeds).into_iter().chain(hangs));
-                let handle = reattempt::grpc::service_config::ServiceConfigHandle::new(config(
-                    policy, codes,
-                ));
-                let layer =
-                    reattempt::grpc::service_config::ServiceConfigLayer::new(handle.clone());
+                let handle = reattempt::grpc::service_config::ServiceConfigHandle::new(config(policy, codes));
+                let layer = reattempt::grpc::service_config::ServiceConfigLayer::new(handle.clone());
                 let service = ServiceBuilder::new().layer(layer).service(server.channel());
                 let ends = four_kinds(service, warm).await;
                 assert_eq!(ends, [Code::DeadlineExceeded; 4], "{policy} {codes}");
-                assert_eq!(
-                    handle.throttle().tokens_thousandths(),
-                    Some(10_000),
-                    "no token is taken"
-                );
+                assert_eq!(handle.throttle().tokens_thousandths(), Some(10_000), "no token is taken");
             }
         }
     }

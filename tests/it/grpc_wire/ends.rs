@@ -70,8 +70,7 @@ async fn ret_5_reset_before_headers_is_no_proof() {
     for (reason, code) in rows {
         let script = [Step::Read, Step::Reset(reason)];
         let server = Server::start([script.to_vec()]).await;
-        let retry =
-            ServiceBuilder::new().layer(RetryLayer::new(policy())).service(server.channel());
+        let retry = ServiceBuilder::new().layer(RetryLayer::new(policy())).service(server.channel());
         let status = EchoClient::new(retry).say(Text::new("hello")).await.unwrap_err();
         assert_eq!((status.code(), server.calls()), (code, 1), "{reason}: {status}");
     }

@@ -60,9 +60,7 @@ fn client_of<B: Budget + Clone>(
 
 /// Calls a server that follows these scripts and then echoes. Returns the server, the outcome, and
 /// the stop reason.
-async fn call(
-    scripts: impl IntoIterator<Item = Vec<Step>>,
-) -> (Server, Result<String, Status>, StopReason) {
+async fn call(scripts: impl IntoIterator<Item = Vec<Step>>) -> (Server, Result<String, Status>, StopReason) {
     let server = Server::start(scripts).await;
     let (mut client, slot) = client(&server);
     let answer = client.say(Text::new("hello")).await;

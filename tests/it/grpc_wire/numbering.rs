@@ -52,12 +52,8 @@ async fn tn_5_callers_own_number_is_removed() {
 #[tokio::test]
 async fn rph_5_the_response_does_not_tell_of_it() {
     let own = ("grpc-previous-rpc-attempts", &b"7"[..]);
-    let script = vec![
-        Step::Read,
-        Step::Head(head(&[own])),
-        Step::Echo,
-        Step::Trailers(fields(&[("grpc-status", b"0")])),
-    ];
+    let script =
+        vec![Step::Read, Step::Head(head(&[own])), Step::Echo, Step::Trailers(fields(&[("grpc-status", b"0")]))];
     let server = Server::start([refused(), script]).await;
     let (mut client, _) = client(&server);
     let answer = client.say(Text::new("hello")).await.unwrap();

@@ -128,9 +128,7 @@ impl Server {
     /// Returns a channel to the server, which connects with its first call.
     pub(crate) fn channel(&self) -> Channel {
         match &self.dial {
-            Dial::Loopback(address) => {
-                Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy()
-            }
+            Dial::Loopback(address) => Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy(),
             Dial::Pipes(dial) => {
                 let dial = dial.clone();
                 let connector = tower::service_fn(move |_: Uri| {
@@ -191,11 +189,7 @@ impl Book {
 }
 
 /// Accepts the streams of a connection until the client closes it.
-async fn serve(
-    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    connection: usize,
-    book: Arc<Book>,
-) {
+async fn serve(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, connection: usize, book: Arc<Book>) {
     let (tap, valve) = Tap::new(io);
     // The client may end the connection in any way.
     let mut h2 = h2::server::Builder::new();
@@ -232,17 +226,11 @@ struct Stream {
 }
 
 impl Stream {
-    async fn play(
-        mut self,
-        connection: usize,
-        request: Request<RecvStream>,
-        mut answer: SendResponse<Bytes>,
-    ) {
+    async fn play(mut self, connection: usize, request: Request<RecvStream>, mut answer: SendResponse<Bytes>) {
         let (head, mut body) = request.into_parts();
         let path = head.uri.path().to_owned();
         let headers = head.headers;
-        let arrival =
-            Arrival { connection, path, headers, body: None, given_up: false, reset: None };
+        let arrival = Arrival { connection, path, headers, body: None, given_up: false, reset: None };
         let script = self.book.scripts.lock().unwrap().pop_front();
         self.index = self.book.arrivals.borrow().len();
         self.book.arrivals.send_modify(|arrivals| arrivals.push(arrival));
@@ -313,10 +301,5 @@ impl Stream {
 
 /// Returns the script of a call that succeeds.
 pub(crate) fn echo() -> Vec<Step> {
-    vec![
-        Step::Read,
-        Step::Head(super::head(&[])),
-        Step::Echo,
-        Step::Trailers(super::fields(&[("grpc-status", b"0")])),
-    ]
+    vec![Step::Read, Step::Head(super::head(&[])), Step::Echo, Step::Trailers(super::fields(&[("grpc-status", b"0")]))]
 }

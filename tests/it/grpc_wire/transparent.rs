@@ -157,8 +157,7 @@ async fn tr_8_the_two_switches_are_independent() {
     // (`true` if attempts are replaced, the most attempts, the expected calls)
     for (replaced, most, calls) in [(true, 1, 2), (false, 1, 1), (false, 2, 2), (true, 2, 3)] {
         let server = Server::start([script(), script(), script()]).await;
-        let policy =
-            policy().max_attempts(most).protocol(|grpc| grpc.transparent_retries(replaced));
+        let policy = policy().max_attempts(most).protocol(|grpc| grpc.transparent_retries(replaced));
         client_of(&server, policy).say(Text::new("hello")).await.unwrap_err();
         assert_eq!(server.calls(), calls, "{replaced}, {most}");
     }
@@ -264,9 +263,8 @@ async fn tr_8_the_two_switches_of_hedges_too() {
     for script in unprocessed() {
         let (answer, numbers) = hedged([script.clone()], |layer| layer.max_attempts(1)).await;
         assert_eq!((answer.unwrap(), numbers.len()), (1, 2), "{script:?}");
-        let off = |layer: ServiceConfigLayer| {
-            layer.hedges(|policy| policy.protocol(|grpc| grpc.transparent_retries(false)))
-        };
+        let off =
+            |layer: ServiceConfigLayer| layer.hedges(|policy| policy.protocol(|grpc| grpc.transparent_retries(false)));
         let (answer, numbers) = hedged([script.clone()], off).await;
         assert_eq!((answer.is_err(), numbers.len()), (true, 1), "{script:?}");
     }
@@ -311,9 +309,7 @@ async fn whatever_this_process_can_do() {
 // TR-8
 #[tokio::test]
 async fn tr_8_hedging_off_keeps_replacements() {
-    let config = ServiceConfig::parse(
-        r#"{"methodConfig": [{"name": [{}], "hedgingPolicy": {"maxAttempts": 3}}]}"#,
-    );
+    let config = ServiceConfig::parse(r#"{"methodConfig": [{"name": [{}], "hedgingPolicy": {"maxAttempts": 3}}]}"#);
     let layer = ServiceConfigLayer::new(config.unwrap()).max_attempts(1);
     for script in unprocessed() {
         let server = Server::start([script]).await;

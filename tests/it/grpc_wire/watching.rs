@@ -51,11 +51,7 @@ async fn thr_3_failure_after_commit_costs_a_token() {
 #[tokio::test]
 async fn tn_7_unreadable_details_are_removed() {
     for details in [&b"!"[..], b"====", b"A", b"\xff\xfe", b"CA4=CA4="] {
-        let status = [
-            ("grpc-status", &b"3"[..]),
-            ("grpc-message", b"no"),
-            ("grpc-status-details-bin", details),
-        ];
+        let status = [("grpc-status", &b"3"[..]), ("grpc-message", b"no"), ("grpc-status-details-bin", details)];
         let only = vec![Step::Read, Step::Only(head(&status))];
         let late = vec![Step::Read, Step::Head(head(&[])), Step::Trailers(fields(&status))];
         for script in [only, late] {
@@ -105,23 +101,9 @@ async fn st_5_headers_then_trailers_by_opt_in() {
 
 /// Returns bytes that a field may contain on the wire, many of them hard to parse.
 fn garbage(random: &mut impl RngExt) -> Vec<u8> {
-    let pieces: [&[u8]; 12] = [
-        b"0",
-        b"14",
-        b"-1",
-        b"=",
-        b"%",
-        b"%F",
-        b"%ff",
-        b" ",
-        b"\t",
-        b"\xff",
-        b"CA4",
-        b"4294967296",
-    ];
-    (0..random.random_range(0..4))
-        .flat_map(|_| pieces[random.random_range(0..12)].to_vec())
-        .collect()
+    let pieces: [&[u8]; 12] =
+        [b"0", b"14", b"-1", b"=", b"%", b"%F", b"%ff", b" ", b"\t", b"\xff", b"CA4", b"4294967296"];
+    (0..random.random_range(0..4)).flat_map(|_| pieces[random.random_range(0..12)].to_vec()).collect()
 }
 
 #[tokio::test]

@@ -112,11 +112,7 @@ fn too_many() -> Answer {
 }
 
 /// Sends a request, and returns the stop reason of the call.
-async fn ended(
-    policy: Policy,
-    below: Below,
-    request: Request<BoxBody<Bytes, Infallible>>,
-) -> StopReason {
+async fn ended(policy: Policy, below: Below, request: Request<BoxBody<Bytes, Infallible>>) -> StopReason {
     let slot = ReportSlot::default();
     let options = CallOptions::new().report_to(&slot);
     let client = RetryLayer::new(policy.boxed_errors()).layer(below).with_options(options);

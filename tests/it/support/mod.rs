@@ -31,9 +31,7 @@ use tokio::task::{JoinHandle, JoinSet};
 /// Returns the default policy with two changes. The delay is long enough for a connection to return to its pool, and
 /// too short to be noticed. The budget stays open after many failures.
 pub(crate) fn quick() -> RetryPolicy<Http, Constant> {
-    RetryPolicy::http()
-        .backoff(Constant::new(Duration::from_millis(10)))
-        .budget(RetryBudget::percent(10))
+    RetryPolicy::http().backoff(Constant::new(Duration::from_millis(10))).budget(RetryBudget::percent(10))
 }
 
 /// The server's treatment of one request.
@@ -166,13 +164,7 @@ async fn answer(
     let index = {
         let mut seen = book.seen.lock().unwrap();
         let path = head.uri.path().to_owned();
-        seen.push(Seen {
-            connection,
-            method: head.method,
-            path,
-            headers: head.headers,
-            body: None,
-        });
+        seen.push(Seen { connection, method: head.method, path, headers: head.headers, body: None });
         seen.len() - 1
     };
     book.arrivals.send_modify(|arrivals| *arrivals += 1);

@@ -90,26 +90,16 @@ pub(crate) fn measure(figures: &mut Figures, wanted: &dyn Fn(&str) -> bool) -> R
     let directory = std::env::temp_dir().join(format!("reattempt-build-{}", std::process::id()));
     for pair in PAIRS.iter().filter(|pair| wanted(pair.row)) {
         let with = format!("{}\n{}", pair.below, pair.ours);
-        let sides = [
-            ("bare", None, pair.below, pair.without),
-            ("ours", Some("bare"), with.as_str(), pair.with),
-        ];
+        let sides = [("bare", None, pair.below, pair.without), ("ours", Some("bare"), with.as_str(), pair.with)];
         for (contender, bare, dependencies, code) in sides {
             let place = directory.join(pair.row).join(contender);
             let import = if bare.is_some() { "use reattempt::RetryLayer;" } else { "" };
-            write(
-                &place,
-                dependencies,
-                &pair.main.replace("IMPORT", import).replace("HERE", code),
-            )?;
+            write(&place, dependencies, &pair.main.replace("IMPORT", import).replace("HERE", code))?;
             let seconds = build(&place)?;
             let program = place.join("target/release/small");
             let stripped = fs::metadata(&program).map_err(failed(&program))?.len();
-            let values = [
-                (Figure::Crates, crates(&place)?),
-                (Figure::CpuSeconds, seconds),
-                (Figure::Stripped, stripped as f64),
-            ];
+            let values =
+                [(Figure::Crates, crates(&place)?), (Figure::CpuSeconds, seconds), (Figure::Stripped, stripped as f64)];
             figures.put(pair.row, contender, bare, &values);
         }
     }
@@ -154,11 +144,8 @@ fn crates(place: &Path) -> Result<f64, Error> {
     let tree = cargo(place).args(["tree", "-e", "normal", "--prefix", "none"]).output();
     let tree = tree.map_err(failed(place))?;
     let text = String::from_utf8_lossy(&tree.stdout);
-    let names: std::collections::HashSet<&str> = text
-        .lines()
-        .filter_map(|line| line.split(" (").next())
-        .filter(|name| !name.is_empty())
-        .collect();
+    let names: std::collections::HashSet<&str> =
+        text.lines().filter_map(|line| line.split(" (").next()).filter(|name| !name.is_empty()).collect();
     Ok(names.len().saturating_sub(1) as f64)
 }
 

@@ -56,12 +56,9 @@ fn main() -> ExitCode {
 
 /// Returns `true` if all goals are met.
 fn run(arguments: &Arguments) -> Result<bool, Error> {
-    let wanted =
-        |row: &str| arguments.rows.is_empty() || arguments.rows.iter().any(|name| name == row);
+    let wanted = |row: &str| arguments.rows.is_empty() || arguments.rows.iter().any(|name| name == row);
     let lines: Vec<&Line> = goals::lines().filter(|line| wanted(line.row)).collect();
-    if let Some(unknown) =
-        arguments.rows.iter().find(|row| !goals::lines().any(|line| line.row == **row))
-    {
+    if let Some(unknown) = arguments.rows.iter().find(|row| !goals::lines().any(|line| line.row == **row)) {
         return Err(Error::new(format!("there is no row {unknown:?}; `counts list` prints them")));
     }
 

@@ -61,9 +61,7 @@ impl Figures {
         thread::scope(|scope| {
             for _ in 0..processors {
                 scope.spawn(|| {
-                    while let Some((row, contender)) =
-                        jobs.get(next.fetch_add(1, Ordering::Relaxed))
-                    {
+                    while let Some((row, contender)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                         let costs = count(row, contender);
                         progress.inc(1);
                         if let Ok(mut results) = results.lock() {
@@ -117,13 +115,7 @@ impl Figures {
     }
 
     /// Adds the figures of a contender.
-    pub(crate) fn put(
-        &mut self,
-        row: &str,
-        contender: &str,
-        bare: Option<&'static str>,
-        values: &[(Figure, f64)],
-    ) {
+    pub(crate) fn put(&mut self, row: &str, contender: &str, bare: Option<&'static str>, values: &[(Figure, f64)]) {
         let costs = self.0.entry((row.into(), contender.into())).or_default();
         costs.bare = bare;
         costs.values.extend(values.iter().copied());
@@ -149,8 +141,7 @@ impl Figures {
     pub(crate) fn agree_with(&self, other: &Self) -> Result<(), Error> {
         let mut differing = Vec::new();
         for ((row, contender), costs) in &self.0 {
-            let again =
-                other.costs(row, contender).and_then(|costs| costs.whole(Figure::Instructions));
+            let again = other.costs(row, contender).and_then(|costs| costs.whole(Figure::Instructions));
             if let (Some(first), Some(second)) = (costs.whole(Figure::Instructions), again)
                 && (first - second).abs() > 0.01 * first.max(100.0)
             {
@@ -188,8 +179,7 @@ pub(crate) fn check() -> Result<(), Error> {
 /// Counts one contender.
 fn count(row: &Row, contender: &Contender) -> Result<Costs, Error> {
     let counted = reattempt_benches::count(&counts()?, row, contender).map_err(Error::new)?;
-    let mut values =
-        HashMap::from([(Figure::Allocations, counted.allocations), (Figure::Saved, counted.kept)]);
+    let mut values = HashMap::from([(Figure::Allocations, counted.allocations), (Figure::Saved, counted.kept)]);
     values.extend(counted.instructions.map(|instructions| (Figure::Instructions, instructions)));
     Ok(Costs { bare: contender.bare, values })
 }
@@ -216,12 +206,8 @@ fn counts() -> Result<PathBuf, Error> {
 
 /// Returns standard output and standard error of the command, if it succeeded.
 pub(crate) fn run(command: &mut Command) -> Result<(String, String), Error> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| Error::new(format!("{command:?}: {error}")))?;
-    let [out, said] =
-        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    let output = command.stdin(Stdio::null()).output().map_err(|error| Error::new(format!("{command:?}: {error}")))?;
+    let [out, said] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     if output.status.success() {
         return Ok((out, said));
     }

@@ -27,8 +27,7 @@ const LOCK: &str = include_str!("../../../../Cargo.lock");
 /// Writes one paragraph below the table.
 pub(crate) fn describe() -> String {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let versions: Vec<String> =
-        PEERS.iter().filter_map(|name| Some(format!("{name} {}", version(name)?))).collect();
+    let versions: Vec<String> = PEERS.iter().filter_map(|name| Some(format!("{name} {}", version(name)?))).collect();
     format!(
         "Measured on {} with {processors} processors, {}, {}, {}. Versions: {}.",
         processor(),
@@ -43,17 +42,14 @@ pub(crate) fn describe() -> String {
 fn version(package: &str) -> Option<&'static str> {
     let header = format!("name = \"{package}\"");
     let blocks = LOCK.split("[[package]]").filter(|block| block.lines().any(|line| line == header));
-    let versions = blocks
-        .filter_map(|block| block.split_once("version = \"")?.1.split_once('"'))
-        .map(|(of, _)| of);
+    let versions = blocks.filter_map(|block| block.split_once("version = \"")?.1.split_once('"')).map(|(of, _)| of);
     versions.last()
 }
 
 /// Returns the system's name of its processor.
 fn processor() -> String {
     let described = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model =
-        described.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = described.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     model.map_or_else(|| std::env::consts::ARCH.into(), |(_, model)| model.trim().into())
 }
 

@@ -49,19 +49,14 @@ pub(crate) fn markdown(lines: &[&Line], figures: &Figures) -> String {
     for part in lines.chunk_by(|one, next| one.part == next.part) {
         let mut peers: Vec<&str> = Vec::new();
         for &(_, title) in PEERS {
-            if !peers.contains(&title)
-                && part.iter().any(|line| peer(line, title, figures).is_some())
-            {
+            if !peers.contains(&title) && part.iter().any(|line| peer(line, title, figures).is_some()) {
                 peers.push(title);
             }
         }
         let columns: String = peers.iter().fold(String::new(), |row, title| row + " | " + title);
         let rules = "|---".repeat(peers.len());
         let _ = writeln!(text, "\n**{}**\n", part[0].part);
-        let _ = writeln!(
-            text,
-            "| row | ours{columns} | reached | goal | |\n|---|---{rules}|---|---|---|"
-        );
+        let _ = writeln!(text, "| row | ours{columns} | reached | goal | |\n|---|---{rules}|---|---|---|");
         for line in part {
             let ours = cell(line.row, line.ours, figures);
             let _ = write!(text, "| {} | {ours}", line.title);
@@ -87,9 +82,7 @@ pub(crate) fn without_air(lines: &[&Line], figures: &Figures) -> Vec<String> {
 
 fn in_state(state: State, lines: &[&Line], figures: &Figures) -> Vec<String> {
     let all = verdicts_of(lines, figures).into_iter();
-    all.filter(|(_, verdict)| verdict.state == state)
-        .map(|(line, verdict)| describe(line, &verdict))
-        .collect()
+    all.filter(|(_, verdict)| verdict.state == state).map(|(line, verdict)| describe(line, &verdict)).collect()
 }
 
 /// Returns the goals whose figure is absent from a run that should have measured it.
@@ -105,8 +98,7 @@ pub(crate) fn absent(lines: &[&Line], figures: &Figures, counts_only: bool) -> V
 /// Returns the share of calls that may fail once before ours costs more than the better tower
 /// policy.
 pub(crate) fn shares(figures: &Figures) -> Vec<String> {
-    let pairs =
-        [("template", "once", "cloned from a template"), ("fresh", "once-fresh", "built anew")];
+    let pairs = [("template", "once", "cloned from a template"), ("fresh", "once-fresh", "built anew")];
     let share = |success: &str, failure: &str| {
         let get = |row, contender| figures.get(row, contender, Figure::Instructions);
         let (ours, ours_failing) = (get(success, "ours")?, get(failure, "ours")?);
@@ -175,9 +167,7 @@ fn cell(row: &str, contender: &str, figures: &Figures) -> String {
         _ if row.starts_with("in-flight-") => {
             parts.extend(over_bare(row, contender, Figure::Time, figures));
         }
-        "two-threads" | "two-threads-breaker" => {
-            parts.extend(get(Figure::Time).map(|_| "timed".into()))
-        }
+        "two-threads" | "two-threads-breaker" => parts.extend(get(Figure::Time).map(|_| "timed".into())),
         _ => {
             parts.extend(get(Figure::Instructions).map(number));
             parts.extend(allocations(row, contender, figures));
@@ -339,12 +329,8 @@ fn number(value: f64) -> String {
         return format!("{}", round(value));
     }
     let digits = format!("{:.0}", value.abs());
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .map(|group| std::str::from_utf8(group).unwrap_or_default())
-        .collect();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or_default()).collect();
     let sign = if value < 0.0 { "−" } else { "" };
     format!("{sign}{}", groups.join(","))
 }

@@ -178,10 +178,7 @@ impl Guard for LeastBreaker {
     fn end(&self, ticket: u64, end: &End, now: Duration) -> Option<u64> {
         let health = if let End::Judged { health, .. } = end { Some(*health) } else { None };
         let mut word = self.word.load(Ordering::Acquire);
-        while health == Some(Health::Served)
-            && word >> 32 == ticket
-            && word & SUCCESSES != SUCCESSES
-        {
+        while health == Some(Health::Served) && word >> 32 == ticket && word & SUCCESSES != SUCCESSES {
             let (set, failed) = (Ordering::AcqRel, Ordering::Acquire);
             match self.word.compare_exchange_weak(word, word + 1, set, failed) {
                 Ok(_) => return None,

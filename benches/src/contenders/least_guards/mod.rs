@@ -23,11 +23,7 @@ const TOKEN: u64 = 1_000_000;
 
 #[inline]
 fn nanos(time: Duration) -> u64 {
-    if time.as_secs() < NARROW_SECONDS {
-        time.as_secs() * SECOND + u64::from(time.subsec_nanos())
-    } else {
-        u64::MAX
-    }
+    if time.as_secs() < NARROW_SECONDS { time.as_secs() * SECOND + u64::from(time.subsec_nanos()) } else { u64::MAX }
 }
 
 #[inline]

@@ -10,9 +10,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use reattempt::Deadline;
 use reattempt::guard::contract::{Admit, Arrival, BodyEnd, End, Guard, Health};
-use reattempt::guard::{
-    AdaptiveLimit, Bulkhead, CircuitBreaker, GuardLayer, Limit, RateLimit, Throttle,
-};
+use reattempt::guard::{AdaptiveLimit, Bulkhead, CircuitBreaker, GuardLayer, Limit, RateLimit, Throttle};
 use reattempt::standard::StandardLayer;
 use tokio::runtime::{Builder, Runtime};
 use tower::Layer;
@@ -21,9 +19,7 @@ use tower_service::Service;
 use super::once::each_on;
 use super::{Row, Work, above, alone};
 use crate::contenders::least_guard::LeastGuard;
-use crate::contenders::least_guards::{
-    LeastAdaptive, LeastBreaker, LeastBulkhead, LeastLimit, LeastThrottle,
-};
+use crate::contenders::least_guards::{LeastAdaptive, LeastBreaker, LeastBulkhead, LeastLimit, LeastThrottle};
 use crate::contenders::ours;
 use crate::inner::Answers;
 use crate::requests::{Body, fresh};
@@ -104,9 +100,7 @@ pub(super) const ROWS: &[Row] = &[
         timed: false,
         contenders: &[
             alone("bare", bare),
-            above("ours", "bare", || {
-                served(Bulkhead::default().shared(true).release_at_head(true))
-            }),
+            above("ours", "bare", || served(Bulkhead::default().shared(true).release_at_head(true))),
             above("ours-to-the-end", "bare", || served(Bulkhead::default().shared(true))),
             above("least", "bare", || served(LeastBulkhead::new(64))),
         ],
@@ -119,9 +113,7 @@ pub(super) const ROWS: &[Row] = &[
         timed: false,
         contenders: &[
             alone("bare", bare),
-            above("ours", "bare", || {
-                served(AdaptiveLimit::vegas().shared(true).release_at_head(true))
-            }),
+            above("ours", "bare", || served(AdaptiveLimit::vegas().shared(true).release_at_head(true))),
             above("least", "bare", || served(LeastAdaptive::new())),
         ],
     },
@@ -227,9 +219,7 @@ pub(super) const ROWS: &[Row] = &[
         timed: true,
         contenders: &[
             alone("ours", || peers::on_two_threads(CircuitBreaker::rate().shared(true), serve)),
-            alone("ours-counting", || {
-                peers::on_two_threads(CircuitBreaker::counting().shared(true), serve)
-            }),
+            alone("ours-counting", || peers::on_two_threads(CircuitBreaker::counting().shared(true), serve)),
             alone("recloser", || peers::on_two_threads(peers::recloser(), peers::call_recloser)),
             alone("failsafe", || peers::on_two_threads(peers::failsafe(), peers::call_failsafe)),
         ],
@@ -306,8 +296,7 @@ fn allows_by_turns() -> Work {
 
 fn refused(guard: impl Guard) -> Work {
     repeat(move || {
-        let Admit::Refused(refused) = guard.admit(&Arrival::new(black_box(DESTINATION), NOW))
-        else {
+        let Admit::Refused(refused) = guard.admit(&Arrival::new(black_box(DESTINATION), NOW)) else {
             panic!("it is open");
         };
         black_box(refused);

@@ -11,9 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use failsafe::backoff::{Constant, EqualJittered};
-use failsafe::failure_policy::{
-    ConsecutiveFailures, OrElse, SuccessRateOverTimeWindow, consecutive_failures,
-};
+use failsafe::failure_policy::{ConsecutiveFailures, OrElse, SuccessRateOverTimeWindow, consecutive_failures};
 use failsafe::{Config, StateMachine};
 use governor::{Quota, RateLimiter};
 use http::{Request, Response};
@@ -90,9 +88,7 @@ pub(super) fn by_failsafe(breaker: StateMachine<Policy, ()>) -> Work {
     repeat(move || call_failsafe(&breaker))
 }
 
-pub(super) fn refused_by_failsafe(
-    breaker: StateMachine<ConsecutiveFailures<Constant>, ()>,
-) -> Work {
+pub(super) fn refused_by_failsafe(breaker: StateMachine<ConsecutiveFailures<Constant>, ()>) -> Work {
     repeat(move || assert!(!breaker.is_call_permitted()))
 }
 
@@ -140,11 +136,7 @@ pub(super) fn tower_rate() -> Work {
 }
 
 pub(super) fn resilience_rate() -> Work {
-    let layer = RateLimiterLayer::builder()
-        .limit_for_period(1_000_000_000)
-        .refresh_period(SECOND)
-        .build()
-        .unwrap();
+    let layer = RateLimiterLayer::builder().limit_for_period(1_000_000_000).refresh_period(SECOND).build().unwrap();
     awaited(layer.layer(Answers), fresh)
 }
 
@@ -183,8 +175,7 @@ pub(super) fn on_two_threads<B: Send + Sync + 'static>(shared: B, operation: fn(
 pub(super) fn check_least() {
     let serves = service_fn(|_| ready(Ok::<_, Infallible>(Response::new(fresh().into_body()))));
     let client = LeastGuard::new(serves, 1, true);
-    let call =
-        |request| pin!(client.clone().call(request)).poll(&mut Context::from_waker(Waker::noop()));
+    let call = |request| pin!(client.clone().call(request)).poll(&mut Context::from_waker(Waker::noop()));
     let held = call(fresh());
     assert!(matches!(held, Poll::Ready(Ok(_))) && client.in_flight() == 1);
     assert!(matches!(call(fresh()), Poll::Ready(Err(Failed::Refused))));
@@ -197,8 +188,7 @@ pub(super) fn check_least() {
 
 /// Checks that the least breaker opens, admits one probe and closes, and that the least limit mints no token too many.
 pub(super) fn check_least_guards() {
-    let (start, after) =
-        (Duration::from_secs(100), |seconds: u64| Duration::from_secs(100 + seconds));
+    let (start, after) = (Duration::from_secs(100), |seconds: u64| Duration::from_secs(100 + seconds));
     let breaker = opened(LeastBreaker::new(), 20);
     let at = |now| breaker.admit(&Arrival::new("", now));
     let Admit::Refused(refused) = at(start) else { panic!("it is open") };

@@ -47,20 +47,12 @@ pub(super) fn seatbelt_stack() -> Work {
 
 /// The inner client of a stack.
 trait Client:
-    Service<Request<Body>, Response = Answer, Error = Infallible, Future: Send>
-    + Clone
-    + Send
-    + Sync
-    + 'static
+    Service<Request<Body>, Response = Answer, Error = Infallible, Future: Send> + Clone + Send + Sync + 'static
 {
 }
 
 impl<S> Client for S where
-    S: Service<Request<Body>, Response = Answer, Error = Infallible, Future: Send>
-        + Clone
-        + Send
-        + Sync
-        + 'static
+    S: Service<Request<Body>, Response = Answer, Error = Infallible, Future: Send> + Clone + Send + Sync + 'static
 {
 }
 
@@ -71,10 +63,7 @@ fn bulkhead<S>(inner: S) -> Bulkhead<S> {
 
 type Failed = BulkheadServiceError<BoxError>;
 
-fn resilience(
-    inner: impl Client,
-    base: Duration,
-) -> impl Service<Request<Body>, Response = Answer, Error = BoxError> {
+fn resilience(inner: impl Client, base: Duration) -> impl Service<Request<Body>, Response = Answer, Error = BoxError> {
     let failed = |outcome: &Result<Answer, Failed>| match outcome {
         Ok(answer) => answer.status().is_server_error(),
         Err(error) => error.is_inner(),
@@ -104,11 +93,8 @@ fn seatbelt<S: Client>(
         Err(error) if is_refusal(error) => RecoveryInfo::never(),
         _ => RecoveryInfo::retry(),
     };
-    let timeout = |name, time| {
-        seatbelt::timeout::Timeout::layer(name, &context)
-            .timeout_error(|_| Refused.into())
-            .timeout(time)
-    };
+    let timeout =
+        |name, time| seatbelt::timeout::Timeout::layer(name, &context).timeout_error(|_| Refused.into()).timeout(time);
     let breaker = Breaker::layer("breaker", &context)
         .failure_threshold(0.5)
         .min_throughput(20)
@@ -174,10 +160,7 @@ fn check_retries(
     assert_eq!(inner.calls(), 2, "a failure and a retry");
 }
 
-fn check_breaker(
-    runtime: &Runtime,
-    mut stack: impl Service<Request<Body>, Response = Answer, Error = BoxError>,
-) {
+fn check_breaker(runtime: &Runtime, mut stack: impl Service<Request<Body>, Response = Answer, Error = BoxError>) {
     runtime.block_on(async {
         assert_eq!(send(&mut stack).await.unwrap(), StatusCode::SERVICE_UNAVAILABLE);
         // tower-resilience decides only when its window of 100 attempts is full.
@@ -189,10 +172,7 @@ fn check_breaker(
     });
 }
 
-fn check_bulkhead(
-    runtime: &Runtime,
-    mut stack: impl Service<Request<Body>, Response = Answer, Error = BoxError>,
-) {
+fn check_bulkhead(runtime: &Runtime, mut stack: impl Service<Request<Body>, Response = Answer, Error = BoxError>) {
     runtime.block_on(async {
         let mut held = Vec::new();
         for _ in 0..PLACES {

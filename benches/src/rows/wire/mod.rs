@@ -66,9 +66,7 @@ pub(super) const ROWS: &[Row] = &[
             alone("bare", || with_reqwest(STEADY, bare_reqwest())),
             above("ours", "bare", || with_reqwest(STEADY, on_reqwest())),
             above("reqwest-own", "bare", || with_reqwest(STEADY, reqwest_own())),
-            above("reqwest-retry", "bare", || {
-                with_reqwest(STEADY, reqwest_retry_usual(bare_reqwest()).build())
-            }),
+            above("reqwest-retry", "bare", || with_reqwest(STEADY, reqwest_retry_usual(bare_reqwest()).build())),
         ],
     },
 ];
@@ -134,8 +132,7 @@ where
     B::Error: std::fmt::Debug,
 {
     let service = service.ready().await.map_err(Into::into).unwrap();
-    let answer =
-        service.call(fresh_to(uri, Full::new(kilobyte()))).await.map_err(Into::into).unwrap();
+    let answer = service.call(fresh_to(uri, Full::new(kilobyte()))).await.map_err(Into::into).unwrap();
     let status = answer.status();
     assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), ANSWER);
     status

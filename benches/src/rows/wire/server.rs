@@ -32,8 +32,7 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn start() -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        let mut process =
-            command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut process = command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut port = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
         Self { process, port: port.trim().parse().unwrap() }

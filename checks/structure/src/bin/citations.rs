@@ -44,15 +44,9 @@ fn run(root: &Path, update: bool) -> Result<(), String> {
     let ids: BTreeSet<String> = rules.lines().chain(traps.lines()).filter_map(id_of).collect();
     let mut cited = BTreeMap::new();
     for file in sources(root)? {
-        let name =
-            file.strip_prefix(root).unwrap_or(&file).display().to_string().replace('\\', "/");
+        let name = file.strip_prefix(root).unwrap_or(&file).display().to_string().replace('\\', "/");
         for (id, test) in citations(&read(&file)?, &ids).map_err(|text| format!("{name}:{text}"))? {
-            cited
-                .entry(id)
-                .or_insert_with(Tests::new)
-                .entry(name.clone())
-                .or_default()
-                .insert(test);
+            cited.entry(id).or_insert_with(Tests::new).entry(name.clone()).or_default().insert(test);
         }
     }
     let mut errors = gaps(&ids);
@@ -78,8 +72,7 @@ fn sources(root: &Path) -> Result<Vec<PathBuf>, String> {
     let mut folders = vec![root.join("crates"), root.join("tests"), root.join("checks/mistakes")];
     let mut files = vec![];
     while let Some(folder) = folders.pop() {
-        let entries =
-            fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         for entry in entries.flatten() {
             let path = entry.path();
             if path.is_dir() {
@@ -151,8 +144,7 @@ fn citations(source: &str, ids: &BTreeSet<String>) -> Result<Vec<(String, String
 
 /// Returns the ids that a comment cites: none unless it begins with one.
 fn cited_in(comment: &str, ids: &BTreeSet<String>) -> Result<Vec<String>, String> {
-    let sections: BTreeSet<&str> =
-        ids.iter().filter_map(|id| numbered(id)).map(|id| id.0).collect();
+    let sections: BTreeSet<&str> = ids.iter().filter_map(|id| numbered(id)).map(|id| id.0).collect();
     let begins = comment.split_once(['-', ' ']).is_some_and(|(section, number)| {
         sections.contains(section) && number.starts_with(|first: char| first.is_ascii_digit())
     });
@@ -179,8 +171,7 @@ fn written(docs: &str, cited: &BTreeMap<String, Tests>, errors: &mut Vec<String>
     let (mut text, mut id) = (String::new(), String::new());
     for line in docs.lines() {
         id = id_of(line).unwrap_or(id);
-        let row =
-            line.strip_suffix(" |").filter(|_| line.starts_with("| ") && id_of(line).is_some());
+        let row = line.strip_suffix(" |").filter(|_| line.starts_with("| ") && id_of(line).is_some());
         let place = match (row, line.strip_prefix("Tests: ")) {
             (Some(row), _) => row.rsplit_once("| ").map(|(head, old)| (head, "| ", old, " |")),
             (None, Some(old)) => Some(("", "Tests: ", old, "")),
@@ -193,9 +184,7 @@ fn written(docs: &str, cited: &BTreeMap<String, Tests>, errors: &mut Vec<String>
             }
             (Some((_, _, old, _)), None) => {
                 if old.starts_with('[') || !old.ends_with('.') {
-                    errors.push(format!(
-                        "{id} has no test: cite it, or write the reason in the docs"
-                    ));
+                    errors.push(format!("{id} has no test: cite it, or write the reason in the docs"));
                 }
                 text.push_str(line);
             }
@@ -229,8 +218,7 @@ fn link(file: &str) -> String {
 mod tests {
     use super::*;
 
-    const DOCS: &str =
-        "| HG-1 | First. | – |\n| HG-2 | Second. | A remark. |\n### 01 A trap\n\nTests: –\n";
+    const DOCS: &str = "| HG-1 | First. | – |\n| HG-2 | Second. | A remark. |\n### 01 A trap\n\nTests: –\n";
 
     fn ids() -> BTreeSet<String> {
         DOCS.lines().filter_map(id_of).collect()
@@ -246,15 +234,7 @@ mod tests {
 
     #[test]
     fn unknown_id_is_an_error() {
-        for comment in [
-            "HG-3",
-            "HG-1 and more",
-            "trap 1",
-            "trap 01: text",
-            "HG-1, SPEC",
-            "Trap 01",
-            "see (trap 01).",
-        ] {
+        for comment in ["HG-3", "HG-1 and more", "trap 1", "trap 01: text", "HG-1, SPEC", "Trap 01", "see (trap 01)."] {
             assert!(cited_in(comment, &ids()).is_err(), "{comment}");
         }
         for comment in ["UTF-8 is text", "trapped", "a trap of 1", "HG is a section", "see HG-1"] {
@@ -265,11 +245,12 @@ mod tests {
     #[test]
     fn tests_are_written_into_the_docs() {
         let tests = Tests::from([("crates/a/b.rs".to_owned(), BTreeSet::from(["one".to_owned()]))]);
-        let cited =
-            BTreeMap::from([("HG-1".to_owned(), tests.clone()), ("trap 01".to_owned(), tests)]);
+        let cited = BTreeMap::from([("HG-1".to_owned(), tests.clone()), ("trap 01".to_owned(), tests)]);
         let mut errors = vec![];
         let text = written(DOCS, &cited, &mut errors);
-        assert!(text.starts_with("| HG-1 | First. | [a/b.rs](../crates/a/b.rs): `one` |\n| HG-2 | Second. | A remark. |\n"));
+        assert!(
+            text.starts_with("| HG-1 | First. | [a/b.rs](../crates/a/b.rs): `one` |\n| HG-2 | Second. | A remark. |\n")
+        );
         assert!(text.ends_with("Tests: [a/b.rs](../crates/a/b.rs) (1)\n"));
         assert_eq!(written(&text, &cited, &mut errors), text);
         assert_eq!(errors, Vec::<String>::new());

@@ -266,10 +266,7 @@ impl CautiousBucket {
 /// failure adds no doubt.
 fn doubted(state: u64, event: Event, now: u64) -> u64 {
     let trust = state >> DOUBT_SHIFT;
-    let lost = matches!(
-        event,
-        Event::Failure(FailureKind::Network) | Event::FailureAndRetry(FailureKind::Network)
-    );
+    let lost = matches!(event, Event::Failure(FailureKind::Network) | Event::FailureAndRetry(FailureKind::Network));
     let is_known = lost && trust < MOST_DOUBT && state & TICK == now;
     let trust = if is_known { trust } else { trust.saturating_sub(1) };
     (trust << DOUBT_SHIFT) | (state & TOKENS) | now.max(state & TICK)

@@ -23,12 +23,7 @@ impl Budget for RetryBudget {
     }
 
     #[inline]
-    fn acquire_after_failure(
-        &self,
-        destination: &str,
-        failure: &Failure,
-        now: Duration,
-    ) -> Option<Permit> {
+    fn acquire_after_failure(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
         self.take_shared(now)
             .or_else(|| self.state.store.retry(destination, failure.kind(), now))
             .or_else(|| self.refuse())
@@ -46,8 +41,7 @@ impl Budget for RetryBudget {
     /// retry has returned its cost.
     #[inline]
     fn on_success(&self, destination: &str, retries: u32) {
-        if !self.is_full() && (retries == 0 || !matches!(self.state.settings.kind, Kind::Quota(..)))
-        {
+        if !self.is_full() && (retries == 0 || !matches!(self.state.settings.kind, Kind::Quota(..))) {
             self.state.store.on_success(destination);
         }
     }

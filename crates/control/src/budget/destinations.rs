@@ -92,12 +92,7 @@ impl<B: DestinationBucket> Destinations<B> {
     /// Creates full buckets for at most that many destinations. They are counted in `not_full`.
     pub(super) fn new(most: usize, rule: B::Rule, not_full: Arc<NotFull>) -> Self {
         let others = B::create(rule, (Arc::clone(&not_full), Slot::OTHERS));
-        Self {
-            buckets: Keyed::new(Some(most), others),
-            not_full,
-            settle_at: AtomicU64::new(0),
-            rule,
-        }
+        Self { buckets: Keyed::new(Some(most), others), not_full, settle_at: AtomicU64::new(0), rule }
     }
 
     /// Credits the bucket of `destination`. Not inlined, so that a success without effect saves fewer registers.

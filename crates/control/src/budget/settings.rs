@@ -85,8 +85,7 @@ impl Kind {
 impl Settings {
     pub(crate) const UNLIMITED: Self = Self { kind: Kind::Unlimited, max_destinations: None };
 
-    pub(crate) const CAUTIOUS: Self =
-        Self::of(Kind::Cautious(Caution { capacity: 10 * TOKEN, credit: TOKEN / 5 }));
+    pub(crate) const CAUTIOUS: Self = Self::of(Kind::Cautious(Caution { capacity: 10 * TOKEN, credit: TOKEN / 5 }));
 
     const fn of(kind: Kind) -> Self {
         Self { kind, max_destinations: Some(DEFAULT_DESTINATIONS) }
@@ -206,11 +205,7 @@ fn millionths(
     if !(least..=most).contains(&value) {
         return Err(ConfigError::new(field, value, allowed));
     }
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the range is within 0 and ten million"
-    )]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is within 0 and ten million")]
     let millionths = (value * TOKEN as f64).round() as u64;
     Ok(millionths)
 }

@@ -109,12 +109,7 @@ impl<B: DestinationBucket> Store for Shared<B> {
 
 /// Records an event in a bucket that is never retired.
 #[inline]
-fn record_in<B: DestinationBucket>(
-    bucket: &Arc<B>,
-    event: Event,
-    cost: u32,
-    now: Duration,
-) -> Option<Permit> {
+fn record_in<B: DestinationBucket>(bucket: &Arc<B>, event: Event, cost: u32, now: Duration) -> Option<Permit> {
     let taken = bucket.record(event, cost, now) == Take::Taken;
     taken.then(|| Permit::new(Arc::<B>::clone(bucket), cost))
 }

@@ -95,13 +95,7 @@ impl<T> Ejections<T> {
 
     /// Ejects an endpoint, unless it is ejected already or has left the set. A failure of an attempt that was sent
     /// before an ejection does not decide after it.
-    pub(crate) fn eject<R: Random + ?Sized>(
-        &mut self,
-        id: EndpointId,
-        failure: &Decisive,
-        now: u64,
-        random: &mut R,
-    ) {
+    pub(crate) fn eject<R: Random + ?Sized>(&mut self, id: EndpointId, failure: &Decisive, now: u64, random: &mut R) {
         let after = u64::try_from(failure.after.as_millis()).unwrap_or(u64::MAX);
         let sent = now.saturating_sub(after);
         let place = self.places.iter_mut().find(|place| place.member.endpoint().id == id);

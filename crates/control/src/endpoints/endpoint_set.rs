@@ -141,12 +141,7 @@ impl<T> EndpointSet<T> {
     /// It is the cheaper one of two random endpoints that are in service and were not tried. The first tier that has
     /// such an endpoint is used. If the call has tried all of them, it is the cheapest.
     #[inline]
-    pub fn pick<R: Random + ?Sized>(
-        &self,
-        trail: &Trail,
-        now: Duration,
-        random: &mut R,
-    ) -> Option<Pick<T>> {
+    pub fn pick<R: Random + ?Sized>(&self, trail: &Trail, now: Duration, random: &mut R) -> Option<Pick<T>> {
         let (at, mut events) = (millis(now), None);
         let mut roster = self.roster.load();
         if roster.until <= at {
@@ -239,8 +234,7 @@ impl<T> EndpointSet<T> {
     /// Returns the endpoints to be used by tier, each name once.
     fn chosen(&self, endpoints: impl Iterator<Item = (usize, Arc<str>)>) -> Vec<(usize, Arc<str>)> {
         let mut seen = HashSet::new();
-        let mut chosen: Vec<_> =
-            endpoints.filter(|(_, name)| seen.insert(Arc::clone(name))).collect();
+        let mut chosen: Vec<_> = endpoints.filter(|(_, name)| seen.insert(Arc::clone(name))).collect();
         chosen.sort_by_key(|(tier, _)| *tier);
         let Some((most, seed)) = self.subset else { return chosen };
         let hasher = FixedState::with_seed(seed);
@@ -257,11 +251,7 @@ impl<T> EndpointSet<T> {
 
     /// Changes the ejections, and replaces the endpoints in service.
     #[cold]
-    fn change(
-        &self,
-        at: u64,
-        change: impl FnOnce(&mut Ejections<T>),
-    ) -> Option<Box<[EndpointEvent]>> {
+    fn change(&self, at: u64, change: impl FnOnce(&mut Ejections<T>)) -> Option<Box<[EndpointEvent]>> {
         let mut events = Vec::new();
         let mut ejections = self.lock();
         ejections.expire(at);

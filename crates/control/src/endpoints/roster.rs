@@ -64,12 +64,7 @@ impl<T> Roster<T> {
 
     /// Picks for a call that has tried the whole first tier, which is then no longer than a trail.
     #[cold]
-    fn beyond<R: Random + ?Sized>(
-        &self,
-        trail: &Trail,
-        now: Stamp,
-        random: &mut R,
-    ) -> Option<&Member<T>> {
+    fn beyond<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<&Member<T>> {
         let (first, later) = self.tiers.split_first()?;
         let mut later = later.iter();
         later.find_map(|tier| drawn(tier, trail, now, random)).or_else(|| {
@@ -104,11 +99,7 @@ fn drawn<'a, T, R: Random + ?Sized>(
 
 /// Returns the first member that is not excluded, from a place on that 32 random bits choose.
 #[inline]
-fn next_of<T>(
-    members: &[Arc<Member<T>>],
-    bits: u64,
-    excluded: impl Fn(EndpointId) -> bool,
-) -> Option<&Member<T>> {
+fn next_of<T>(members: &[Arc<Member<T>>], bits: u64, excluded: impl Fn(EndpointId) -> bool) -> Option<&Member<T>> {
     let start = usize::try_from((bits * members.len() as u64) >> 32).unwrap_or(0);
     match members.get(start) {
         Some(member) if !excluded(member.endpoint().id) => Some(member),

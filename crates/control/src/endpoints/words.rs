@@ -238,8 +238,7 @@ impl FailureWord {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let new = change(Failures::of(word));
-            let swapped =
-                self.0.compare_exchange(word, new.word(), Ordering::Relaxed, Ordering::Relaxed);
+            let swapped = self.0.compare_exchange(word, new.word(), Ordering::Relaxed, Ordering::Relaxed);
             match swapped {
                 Ok(_) => return new.row,
                 Err(other) => word = other,
@@ -267,9 +266,7 @@ impl WindowWord {
     #[cold]
     fn count(&self, now: Stamp) {
         self.change(|open| match open {
-            Some((since, calls, failures)) if age(since, now) < WINDOW => {
-                (since, calls + 1, failures)
-            }
+            Some((since, calls, failures)) if age(since, now) < WINDOW => (since, calls + 1, failures),
             _ => (0, 0, 0),
         });
     }
@@ -277,9 +274,7 @@ impl WindowWord {
     /// Records a failure. Returns `true` if there were enough calls, of which at least half failed.
     pub(crate) fn failed(&self, now: Stamp) -> bool {
         let (calls, failures) = self.change(|open| match open {
-            Some((since, calls, failures)) if age(since, now) < WINDOW => {
-                (since, calls + 1, failures + 1)
-            }
+            Some((since, calls, failures)) if age(since, now) < WINDOW => (since, calls + 1, failures + 1),
             _ => (now, 1, 1),
         });
         calls >= ENOUGH && failures >= calls.div_ceil(2)
@@ -291,10 +286,7 @@ impl WindowWord {
     }
 
     /// Changes the window, of which a full one counts as none, and returns its calls and failures.
-    fn change(
-        &self,
-        change: impl Fn(Option<(Stamp, u32, u32)>) -> (Stamp, u32, u32),
-    ) -> (u32, u32) {
+    fn change(&self, change: impl Fn(Option<(Stamp, u32, u32)>) -> (Stamp, u32, u32)) -> (u32, u32) {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let (since, counts) = halves(word);

@@ -47,11 +47,7 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
 
     /// Decides about a call by the state at hand, if that takes no lock or no long way. Default: always.
     #[inline(always)]
-    fn admit_at_once<T>(
-        &self,
-        arrival: &Arrival<'_>,
-        ticket: impl Fn(Self::Note) -> T,
-    ) -> Option<Admit<T>> {
+    fn admit_at_once<T>(&self, arrival: &Arrival<'_>, ticket: impl Fn(Self::Note) -> T) -> Option<Admit<T>> {
         self.admit(arrival).map(|admitted| admitted.map(ticket))
     }
 
@@ -138,11 +134,7 @@ impl<S: State> PerDestination<S> {
             None => S::new(&settings, &"".into()),
         };
         let states = Keyed::new(max_destinations, others);
-        Self(Arc::new(Shared {
-            settings: ArcSwap::from_pointee(settings),
-            states,
-            max_destinations,
-        }))
+        Self(Arc::new(Shared { settings: ArcSwap::from_pointee(settings), states, max_destinations }))
     }
 
     /// Returns the same guard with changed settings and a state of its own.
@@ -191,12 +183,7 @@ impl<S: State> PerDestination<S> {
     }
 
     /// Uses the state of `destination` for a change by the user. There is always a place for it.
-    pub(crate) fn set<R>(
-        &self,
-        destination: &str,
-        now: Duration,
-        act: impl Fn(&S) -> Option<R>,
-    ) -> Option<R> {
+    pub(crate) fn set<R>(&self, destination: &str, now: Duration, act: impl Fn(&S) -> Option<R>) -> Option<R> {
         let act = |state: &Found<'_, S>| act(state);
         self.0.states.with(destination, now, PastBound::Enters, self.create(), act)
     }
@@ -214,14 +201,9 @@ impl<S: State> PerDestination<S> {
     }
 
     #[inline(always)]
-    pub(crate) fn admit<T>(
-        &self,
-        arrival: &Arrival<'_>,
-        wrap: impl Fn(Ticket<S>) -> T,
-    ) -> Admit<T> {
+    pub(crate) fn admit<T>(&self, arrival: &Arrival<'_>, wrap: impl Fn(Ticket<S>) -> T) -> Admit<T> {
         if let Some(state) = self.0.states.at_hand(arrival.destination)
-            && let Some(admitted) =
-                state.admit_at_once(arrival, |note| wrap(Ticket { state: state.hold(), note }))
+            && let Some(admitted) = state.admit_at_once(arrival, |note| wrap(Ticket { state: state.hold(), note }))
         {
             return admitted;
         }
@@ -235,9 +217,7 @@ impl<S: State> PerDestination<S> {
             let admitted = state.admit(arrival)?;
             Some(admitted.map(|note| wrap(Ticket { state: state.hold(), note })))
         });
-        admitted.unwrap_or_else(|| {
-            Admit::Admitted(wrap(Ticket { state: Hold::Nothing, note: S::UNCOUNTED }))
-        })
+        admitted.unwrap_or_else(|| Admit::Admitted(wrap(Ticket { state: Hold::Nothing, note: S::UNCOUNTED })))
     }
 
     #[inline(always)]
@@ -248,27 +228,17 @@ impl<S: State> PerDestination<S> {
 
     #[inline(always)]
     pub(crate) fn times_success(&self, ticket: &Ticket<S>) -> bool {
-        let ask =
-            || self.0.states.held(&ticket.state).map(|state| state.times_success(&ticket.note));
+        let ask = || self.0.states.held(&ticket.state).map(|state| state.times_success(&ticket.note));
         S::TIMES_SUCCESS.or_else(ask).unwrap_or(true)
     }
 
-    pub(crate) fn resume(
-        &self,
-        ticket: &mut Ticket<S>,
-        arrival: &Arrival<'_>,
-        waker: &Waker,
-    ) -> Resume {
+    pub(crate) fn resume(&self, ticket: &mut Ticket<S>, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let state = self.0.states.held(&ticket.state);
         state.map_or(Resume::Admitted, |state| state.resume(&mut ticket.note, arrival, waker))
     }
 
     /// Decides again about a call that has waited for another guard.
-    pub(crate) fn renew(
-        &self,
-        ticket: Ticket<S>,
-        arrival: &Arrival<'_>,
-    ) -> Result<Ticket<S>, Refused> {
+    pub(crate) fn renew(&self, ticket: Ticket<S>, arrival: &Arrival<'_>) -> Result<Ticket<S>, Refused> {
         if !S::DECIDES_AGAIN {
             return Ok(ticket);
         }

@@ -86,11 +86,8 @@ enum Take {
 
 impl Places {
     pub(crate) fn new(rule: &Rule) -> Self {
-        let state = State {
-            line: Line::new(rule.patience),
-            granted: BTreeSet::new(),
-            more_heads: MoreHeads::default(),
-        };
+        let state =
+            State { line: Line::new(rule.patience), granted: BTreeSet::new(), more_heads: MoreHeads::default() };
         Self {
             word: AtomicU64::new(0),
             limit: AtomicU32::new(rule.limit),

@@ -146,11 +146,8 @@ impl ServerLoad {
         }
         let words = [&self.arrivals, &self.ends].map(|word| word.swap(0, Ordering::Relaxed));
         let current = Counts::of(words);
-        (state.before, state.since) = if open < 2 * SECOND {
-            (current, now.saturating_sub(open))
-        } else {
-            (Counts::default(), now)
-        };
+        (state.before, state.since) =
+            if open < 2 * SECOND { (current, now.saturating_sub(open)) } else { (Counts::default(), now) };
         self.began.store(nanos(now), Ordering::Relaxed);
     }
 

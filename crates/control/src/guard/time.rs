@@ -10,9 +10,5 @@ const NARROW_SECONDS: u64 = 1 << 34;
 /// Returns the nanoseconds of a time: those beyond 544 years are one moment.
 #[inline]
 pub(crate) fn nanos(time: Duration) -> u64 {
-    if time.as_secs() < NARROW_SECONDS {
-        time.as_secs() * SECOND + u64::from(time.subsec_nanos())
-    } else {
-        u64::MAX
-    }
+    if time.as_secs() < NARROW_SECONDS { time.as_secs() * SECOND + u64::from(time.subsec_nanos()) } else { u64::MAX }
 }

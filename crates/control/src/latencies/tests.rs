@@ -31,8 +31,7 @@ fn estimate_is_at_most_a_sixteenth_above() {
         let latencies = Latencies::new(f64::from(percent) / 100.0).unwrap();
         let mut random = SmallRng::seed_from_u64(seed);
         // Long-tailed, from 100 µs to some seconds.
-        let mut samples: Vec<u64> =
-            (0..1000).map(|_| 100 + (random.next_u64() % 2000).pow(2) / 2).collect();
+        let mut samples: Vec<u64> = (0..1000).map(|_| 100 + (random.next_u64() % 2000).pow(2) / 2).collect();
         for sample in &samples {
             latencies.record(micros(*sample));
         }
@@ -43,10 +42,7 @@ fn estimate_is_at_most_a_sixteenth_above() {
         let exact = samples[rank - 1];
         let estimate = latencies.quantile().unwrap();
         assert!(estimate > micros(exact), "{percent}: {estimate:?} of {exact} µs");
-        assert!(
-            estimate <= micros(exact + exact / 16 + 1),
-            "{percent}: {estimate:?} of {exact} µs"
-        );
+        assert!(estimate <= micros(exact + exact / 16 + 1), "{percent}: {estimate:?} of {exact} µs");
     }
 }
 

@@ -37,8 +37,7 @@ fn many_destinations_stay_bounded() {
 #[test]
 fn many_destinations_have_own_states() {
     let bulkhead = Bulkhead::new(1);
-    let hosts: Vec<_> =
-        (0..200).map(|number| format!("{}{number}", "h".repeat(number % 40))).collect();
+    let hosts: Vec<_> = (0..200).map(|number| format!("{}{number}", "h".repeat(number % 40))).collect();
     let tickets: Vec<_> = hosts
         .iter()
         .map(|host| match bulkhead.admit(&Arrival::new(host, NOW)) {
@@ -88,9 +87,7 @@ fn a_waker_may_use_the_bulkhead() {
     }
     let bulkhead = Bulkhead::new(1).queue(1, SECOND);
     let first = admit(&bulkhead, NOW).unwrap();
-    let Admit::Waiting(mut ticket) = bulkhead.admit(&Arrival::new(HOST, NOW)) else {
-        panic!("not in line")
-    };
+    let Admit::Waiting(mut ticket) = bulkhead.admit(&Arrival::new(HOST, NOW)) else { panic!("not in line") };
     let waker = Waker::from(Arc::new(Asking(bulkhead.clone())));
     let arrival = Arrival::new(HOST, NOW);
     assert!(matches!(bulkhead.resume(&mut ticket, &arrival, &waker), Resume::Waiting { .. }));

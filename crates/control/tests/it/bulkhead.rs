@@ -5,13 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use reattempt_control::{Bulkhead, BulkheadTicket};
-use reattempt_core::guard::{
-    Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, Reason, Resume,
-};
+use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, Reason, Resume};
 
-use crate::guards::{
-    HOST, NOW, SECOND, admit, admit_to, at, reason, wait, wait_until, waits_until,
-};
+use crate::guards::{HOST, NOW, SECOND, admit, admit_to, at, reason, wait, wait_until, waits_until};
 
 fn judged() -> End {
     End::judged(Health::Served, SECOND)
@@ -117,8 +113,7 @@ fn calls_wait_in_order() {
 fn a_dropped_call_passes_its_place_on() {
     let bulkhead = Bulkhead::new(1).queue(3, SECOND);
     let ticket = admit(&bulkhead, NOW).unwrap();
-    let (first, middle, mut last) =
-        (wait(&bulkhead, NOW), wait(&bulkhead, NOW), wait(&bulkhead, NOW));
+    let (first, middle, mut last) = (wait(&bulkhead, NOW), wait(&bulkhead, NOW), wait(&bulkhead, NOW));
     assert_eq!(last.poll(NOW), waits_until(at(1000)));
     middle.cancel(NOW);
     end(&bulkhead, ticket, NOW);
@@ -220,8 +215,7 @@ fn no_place_is_lost_under_contention() {
                         Waiting(mut ticket) => {
                             let waker = std::task::Waker::noop();
                             let arrival = Arrival::new(HOST, NOW);
-                            while bulkhead.resume(&mut ticket, &arrival, waker) != Resume::Admitted
-                            {
+                            while bulkhead.resume(&mut ticket, &arrival, waker) != Resume::Admitted {
                                 thread::yield_now();
                             }
                             end(bulkhead, ticket, NOW);

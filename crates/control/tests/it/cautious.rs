@@ -154,8 +154,7 @@ fn a_lost_connection_has_ten_retries() {
     let sent = (1..100).filter(|number| lost(Duration::from_millis(64 * number)).is_some());
     assert_eq!(sent.count(), 3);
     let larger = RetryBudget::cautious().capacity(200.0).unwrap();
-    let lost =
-        |_: &u32| larger.acquire_after_failure("a", &LOST, START).map(Permit::spend).is_some();
+    let lost = |_: &u32| larger.acquire_after_failure("a", &LOST, START).map(Permit::spend).is_some();
     assert_eq!((0..300).filter(lost).count(), 200);
 }
 
@@ -218,8 +217,7 @@ fn two_hundred_threads_keep_both_bounds() {
                 }
                 (sent, succeeded)
             };
-            let threads: Vec<_> =
-                (0..200).map(|thread| scope.spawn(move || work(thread))).collect();
+            let threads: Vec<_> = (0..200).map(|thread| scope.spawn(move || work(thread))).collect();
             let totals = threads.into_iter().map(|thread| thread.join().unwrap());
             totals.fold((0, 0), |(a, b), (c, d)| (a + c, b + d))
         });

@@ -124,8 +124,7 @@ fn a_full_bucket_is_never_more_than_full() {
 fn short_lived_buckets_make_no_tokens() {
     // Two places for a hundred destinations, each with one token and no way to earn another. A bucket with a retry
     // under way stays, so at most three tokens exist: two places and the others'.
-    let budget =
-        RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap();
+    let budget = RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap();
     let budget = budget.max_destinations(2);
     let start = Barrier::new(100);
     let sent: Vec<_> = thread::scope(|scope| {
@@ -156,8 +155,7 @@ fn take_racing_bucket_end_makes_no_token() {
     // One place, and a full bucket in it. One thread takes from it while another one's newcomer drives it out. In
     // either order two tokens exist, one in the place and one of the others'.
     for _ in 0..2000 {
-        let budget =
-            RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap();
+        let budget = RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap();
         let budget = budget.max_destinations(1);
         drop(budget.acquire("old", &FAILURE, Duration::ZERO));
         let start = Barrier::new(2);

@@ -67,9 +67,7 @@ pub(crate) fn wait_until<G: Guard>(
     let mut arrival = Arrival::new(HOST, now);
     arrival.latest = latest;
     match guard.admit(&arrival) {
-        Admit::Waiting(ticket) => {
-            Ok(Waiting { guard, ticket: Some(ticket), waker: Arc::default(), latest })
-        }
+        Admit::Waiting(ticket) => Ok(Waiting { guard, ticket: Some(ticket), waker: Arc::default(), latest }),
         Admit::Refused(refused) => Err(refused),
         Admit::Admitted(_) => unreachable!("admitted at once"),
     }

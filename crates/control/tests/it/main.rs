@@ -1,11 +1,7 @@
 //! Tests of the retry budgets and the guards.
 
 #![allow(missing_docs, reason = "tests")]
-#![allow(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, its helpers too"
-)]
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
 mod adaptive;
 mod bad_input;

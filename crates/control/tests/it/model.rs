@@ -39,13 +39,7 @@ struct ModelBucket {
 impl Model {
     fn bucket(&mut self, name: usize) -> &mut ModelBucket {
         let full = self.capacity;
-        self.buckets.entry(name).or_insert(ModelBucket {
-            balance: full,
-            until: 0,
-            latest: 0,
-            sent: 0,
-            earned: 0,
-        })
+        self.buckets.entry(name).or_insert(ModelBucket { balance: full, until: 0, latest: 0, sent: 0, earned: 0 })
     }
 
     /// The amount that time adds from the start to this moment.

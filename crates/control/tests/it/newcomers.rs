@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use reattempt_control::{
-    AdaptiveLimit, BreakerState, Bulkhead, BulkheadTicket, CircuitBreaker, Limit, RateLimit,
-    RetryBudget, SendRate, Throttle,
+    AdaptiveLimit, BreakerState, Bulkhead, BulkheadTicket, CircuitBreaker, Limit, RateLimit, RetryBudget, SendRate,
+    Throttle,
 };
 use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Quota};
 use reattempt_core::{Budget, Failure, FailureKind, Permit, ServerHint};

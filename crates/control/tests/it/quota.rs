@@ -62,8 +62,7 @@ fn too_dear_retry_is_refused_and_takes_none() {
 #[test]
 fn success_returns_payment_or_gives_one() {
     for quota in [RetryBudget::aws_quota(), RetryBudget::aws_quota().shared(true)] {
-        let [first, dear, last] =
-            [BUSY, TIMEOUT, BUSY].map(|failure| acquire(&quota, &failure).unwrap().spend());
+        let [first, dear, last] = [BUSY, TIMEOUT, BUSY].map(|failure| acquire(&quota, &failure).unwrap().spend());
         assert_eq!([&first, &dear, &last].map(PaidRetry::cost), [5, 10, 5]);
         assert_eq!(quota.balance("a"), 480.0);
         dear.succeed();
@@ -112,16 +111,10 @@ fn settings_are_refused_by_name() {
         (RetryBudget::quota(0, 10), "`retry` must be a number from 1 to 500, but it is 0"),
         (RetryBudget::quota(501, 10), "`retry` must be a number from 1 to 500, but it is 501"),
         (RetryBudget::quota(5, 0), "`after_timeout` must be a number from 1 to 500, but it is 0"),
-        (
-            RetryBudget::quota(5, u32::MAX),
-            "`after_timeout` must be a number from 1 to 500, but it is 4294967295",
-        ),
+        (RetryBudget::quota(5, u32::MAX), "`after_timeout` must be a number from 1 to 500, but it is 4294967295"),
         (aws().capacity(9.99), "`capacity` must be at least what a retry costs, but it is 9.99"),
         (aws().capacity(f64::NAN), "`capacity` must be a number from 1 to 10000000, but it is NaN"),
-        (
-            aws().min_per_second(-1.0),
-            "`min_per_second` must be a number from 0 to 1000000, but it is -1",
-        ),
+        (aws().min_per_second(-1.0), "`min_per_second` must be a number from 0 to 1000000, but it is -1"),
     ];
     for (refused, text) in rows {
         assert_eq!(refused.unwrap_err().to_string(), text);
@@ -237,10 +230,7 @@ fn work(quota: &RetryBudget, thread: u64) -> (u64, u64) {
                     quota.on_success("a", 1);
                 }
             }
-            _ => {
-                spent +=
-                    u64::from(acquire(quota, &failure).map_or(0, |permit| permit.spend().cost()))
-            }
+            _ => spent += u64::from(acquire(quota, &failure).map_or(0, |permit| permit.spend().cost())),
         }
     }
     (spent, at_once)

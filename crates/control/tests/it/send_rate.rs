@@ -172,8 +172,7 @@ fn rates_are_kept_and_bounded() {
     rate.replace_settings(&SendRate::new().no_queue());
     assert_eq!(rate_of(&rate), before);
     for number in 0..20_000_u32 {
-        let (host, now) =
-            (format!("host-{number}"), at(6000) + Duration::from_micros(number.into()));
+        let (host, now) = (format!("host-{number}"), at(6000) + Duration::from_micros(number.into()));
         assert!(matches!(rate.admit(&Arrival::new(&host, now)), Admit::Admitted(_)));
         if number % 2 == 0 {
             assert_eq!(rate_of(&rate), before, "it is used");

@@ -58,9 +58,7 @@ fn delay_is_known_bounded_and_spread() {
 
 #[test]
 fn retries_beyond_half_are_stopped() {
-    for (calls, retries, stop) in
-        [(20, 10, false), (20, 11, true), (19, 19, false), (21, 10, false)]
-    {
+    for (calls, retries, stop) in [(20, 10, false), (20, 11, true), (19, 19, false), (21, 10, false)] {
         assert_eq!(advice(&arrived(calls, retries), START).stop, stop, "{retries} of {calls}");
     }
 }

@@ -19,10 +19,7 @@ fn illegal_settings_are_refused_by_name() {
     let ratio = |ratio| RetryBudget::ratio(ratio);
     let default = || RetryBudget::percent(10);
     let rows: [(Result<RetryBudget, ConfigError>, &str); 30] = [
-        (
-            RetryBudget::cautious().capacity(1001.0),
-            "`capacity` must be a number from 2 to 1000, but it is 1001",
-        ),
+        (RetryBudget::cautious().capacity(1001.0), "`capacity` must be a number from 2 to 1000, but it is 1001"),
         (
             RetryBudget::cautious().min_per_second(0.1),
             "`min_per_second` must be left unset on a cautious budget, but it is 0.1",
@@ -33,32 +30,14 @@ fn illegal_settings_are_refused_by_name() {
         (ratio(-0.1), "`ratio` must be a number from 0.000001 to 1, but it is -0.1"),
         (ratio(1e-7), "`ratio` must be a number from 0.000001 to 1, but it is 0.0000001"),
         (ratio(1.5), "`ratio` must be a number from 0.000001 to 1, but it is 1.5"),
-        (
-            default().capacity(f64::NAN),
-            "`capacity` must be a number from 1 to 10000000, but it is NaN",
-        ),
+        (default().capacity(f64::NAN), "`capacity` must be a number from 1 to 10000000, but it is NaN"),
         (default().capacity(0.5), "`capacity` must be a number from 1 to 10000000, but it is 0.5"),
         (default().capacity(-1.0), "`capacity` must be a number from 1 to 10000000, but it is -1"),
-        (
-            default().capacity(1e8),
-            "`capacity` must be a number from 1 to 10000000, but it is 100000000",
-        ),
-        (
-            default().min_per_second(f64::NAN),
-            "`min_per_second` must be a number from 0 to 1000000, but it is NaN",
-        ),
-        (
-            default().min_per_second(-1.0),
-            "`min_per_second` must be a number from 0 to 1000000, but it is -1",
-        ),
-        (
-            default().min_per_second(1e7),
-            "`min_per_second` must be a number from 0 to 1000000, but it is 10000000",
-        ),
-        (
-            RetryBudget::ratio_for_traffic(0.0),
-            "`normal_rps` must be a number from 0.00001 to 10000000, but it is 0",
-        ),
+        (default().capacity(1e8), "`capacity` must be a number from 1 to 10000000, but it is 100000000"),
+        (default().min_per_second(f64::NAN), "`min_per_second` must be a number from 0 to 1000000, but it is NaN"),
+        (default().min_per_second(-1.0), "`min_per_second` must be a number from 0 to 1000000, but it is -1"),
+        (default().min_per_second(1e7), "`min_per_second` must be a number from 0 to 1000000, but it is 10000000"),
+        (RetryBudget::ratio_for_traffic(0.0), "`normal_rps` must be a number from 0.00001 to 10000000, but it is 0"),
         (
             RetryBudget::ratio_for_traffic(f64::NAN),
             "`normal_rps` must be a number from 0.00001 to 10000000, but it is NaN",
@@ -71,43 +50,19 @@ fn illegal_settings_are_refused_by_name() {
             RetryBudget::ratio_for_traffic(1e9),
             "`normal_rps` must be a number from 0.00001 to 10000000, but it is 1000000000",
         ),
-        (
-            RetryBudget::rate_for_traffic(-3.0),
-            "`normal_rps` must be a number from 0.00001 to 10000000, but it is -3",
-        ),
-        (
-            RetryBudget::rate(0.0, 1.0),
-            "`per_second` must be a number from 0.000001 to 1000000, but it is 0",
-        ),
-        (
-            RetryBudget::rate(f64::NAN, 1.0),
-            "`per_second` must be a number from 0.000001 to 1000000, but it is NaN",
-        ),
-        (
-            RetryBudget::rate(-1.0, 1.0),
-            "`per_second` must be a number from 0.000001 to 1000000, but it is -1",
-        ),
-        (
-            RetryBudget::rate(2e6, 1.0),
-            "`per_second` must be a number from 0.000001 to 1000000, but it is 2000000",
-        ),
+        (RetryBudget::rate_for_traffic(-3.0), "`normal_rps` must be a number from 0.00001 to 10000000, but it is -3"),
+        (RetryBudget::rate(0.0, 1.0), "`per_second` must be a number from 0.000001 to 1000000, but it is 0"),
+        (RetryBudget::rate(f64::NAN, 1.0), "`per_second` must be a number from 0.000001 to 1000000, but it is NaN"),
+        (RetryBudget::rate(-1.0, 1.0), "`per_second` must be a number from 0.000001 to 1000000, but it is -1"),
+        (RetryBudget::rate(2e6, 1.0), "`per_second` must be a number from 0.000001 to 1000000, but it is 2000000"),
         (RetryBudget::rate(1.0, 0.0), "`burst` must be a number from 1 to 10000000, but it is 0"),
-        (
-            RetryBudget::rate(1.0, f64::NAN),
-            "`burst` must be a number from 1 to 10000000, but it is NaN",
-        ),
-        (
-            RetryBudget::rate(1.0, f64::INFINITY),
-            "`burst` must be a number from 1 to 10000000, but it is inf",
-        ),
+        (RetryBudget::rate(1.0, f64::NAN), "`burst` must be a number from 1 to 10000000, but it is NaN"),
+        (RetryBudget::rate(1.0, f64::INFINITY), "`burst` must be a number from 1 to 10000000, but it is inf"),
         (
             RetryBudget::rate(1.0, 1.0).unwrap().min_per_second(2.0),
             "`min_per_second` must be left unset on a rate budget, but it is 2",
         ),
-        (
-            RetryBudget::unlimited().capacity(20.0),
-            "`capacity` must be left unset on an unlimited budget, but it is 20",
-        ),
+        (RetryBudget::unlimited().capacity(20.0), "`capacity` must be left unset on an unlimited budget, but it is 20"),
         (
             RetryBudget::unlimited().min_per_second(0.0),
             "`min_per_second` must be left unset on an unlimited budget, but it is 0",

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use reattempt_control::{
-    AdaptiveLimit, Bulkhead, CircuitBreaker, Latencies, Limit, RateLimit, RetryBudget, SendRate,
-    Throttle,
+    AdaptiveLimit, Bulkhead, CircuitBreaker, Latencies, Limit, RateLimit, RetryBudget, SendRate, Throttle,
 };
 use reattempt_core::guard::{Arrival, End, Guard, Health, Quota, Reason};
 use reattempt_core::{Budget, Failure, FailureKind, ServerHint};
@@ -19,10 +18,7 @@ fn latencies_count_their_samples() {
     assert_eq!(latencies.samples(), 0);
     (0..5).for_each(|_| latencies.record(SECOND));
     assert_eq!(latencies.samples(), 5);
-    assert_eq!(
-        format!("{latencies:?}"),
-        "Latencies { below_millionths: 950000, quantile: None, .. }"
-    );
+    assert_eq!(format!("{latencies:?}"), "Latencies { below_millionths: 950000, quantile: None, .. }");
 }
 
 #[test]
@@ -209,17 +205,11 @@ fn idle_destinations_leave_their_places() {
         bulkhead.end(ticket, &End::Unsent, NOW);
     }
     let _held = admit_to(&bulkhead, "c", at(2000)).unwrap();
-    assert!(
-        admit_to(&bulkhead, "d", at(4000)).is_some() && admit_to(&bulkhead, "c", NOW).is_none()
-    );
+    assert!(admit_to(&bulkhead, "d", at(4000)).is_some() && admit_to(&bulkhead, "c", NOW).is_none());
 
     let limit = RateLimit::new(Limit::per_second(1), 1).max_destinations(2);
     assert!(["a", "b"].iter().all(|host| limit.allow_at(host, NOW)));
-    assert!(
-        limit.allow_at("c", at(2000))
-            && limit.allow_at("d", at(2000))
-            && !limit.allow_at("c", at(2000))
-    );
+    assert!(limit.allow_at("c", at(2000)) && limit.allow_at("d", at(2000)) && !limit.allow_at("c", at(2000)));
 
     let throttle = Throttle::new().window(SECOND).max_destinations(2);
     for host in ["a", "b"] {

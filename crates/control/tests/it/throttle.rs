@@ -27,11 +27,7 @@ fn calls(throttle: &Throttle, number: u32, health: Health, now: Duration) -> u32
 }
 
 /// Requests, accepts, and the probability in thousandths.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a probability is from 0 to 1"
-)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a probability is from 0 to 1")]
 fn counts(throttle: &Throttle, now: Duration) -> (u32, u32, u32) {
     let counts = throttle.counts_at(HOST, now);
     (counts.requests, counts.accepts, (counts.probability * 1000.0).round() as u32)

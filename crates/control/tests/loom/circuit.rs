@@ -93,10 +93,7 @@ impl Scene {
     }
 
     fn notify(&self) {
-        self.rules
-            .on_state_change
-            .iter()
-            .for_each(|callback| self.circuit.changes().deliver(callback));
+        self.rules.on_state_change.iter().for_each(|callback| self.circuit.changes().deliver(callback));
     }
 
     fn open(&self) {
@@ -274,8 +271,7 @@ fn changes_arrive_once_in_order() {
     loom::model(|| {
         let told = Arc::new(loom::sync::Mutex::new(Vec::new()));
         let notes = Arc::clone(&told);
-        let callback: changes::Callback =
-            Arc::new(move |change| notes.lock().unwrap().push(change.to));
+        let callback: changes::Callback = Arc::new(move |change| notes.lock().unwrap().push(change.to));
         let changes = Arc::new(Changes::default());
         let push = |to| {
             changes.push(StateChange { name: "".into(), destination: "".into(), from: Closed, to });

@@ -38,9 +38,7 @@ impl Entries {
     /// Returns the number of the entry of a destination, which has a slot.
     fn number(&self, destination: &str) -> usize {
         let create = |_: &Arc<str>| Numbered(self.1.fetch_add(1, Ordering::Relaxed));
-        let hold = self.0.with(destination, NOW, PastBound::Nothing, create, |found| {
-            Some((found.0, found.hold()))
-        });
+        let hold = self.0.with(destination, NOW, PastBound::Nothing, create, |found| Some((found.0, found.hold())));
         let (number, hold) = hold.unwrap();
         assert!(matches!(hold, Hold::Kept(_)), "{destination}");
         assert_eq!(self.0.held(&hold).unwrap().0, number);
@@ -49,11 +47,7 @@ impl Entries {
 }
 
 /// Looks destinations up in two threads. Returns the numbers that each got.
-fn race<const N: usize>(
-    entries: &Arc<Entries>,
-    own: [&'static str; N],
-    other: [&'static str; N],
-) -> [[usize; N]; 2] {
+fn race<const N: usize>(entries: &Arc<Entries>, own: [&'static str; N], other: [&'static str; N]) -> [[usize; N]; 2] {
     let others = Arc::clone(entries);
     let others = thread::spawn(move || other.map(|destination| others.number(destination)));
     [own.map(|destination| entries.number(destination)), others.join().unwrap()]

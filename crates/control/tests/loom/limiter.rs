@@ -55,10 +55,7 @@ fn the_last_token_goes_to_one_call() {
         let other = Arc::clone(&limiter);
         let other = thread::spawn(move || other.allow(TOKEN, NOW));
         let own = limiter.allow(TOKEN, NOW);
-        assert_eq!(
-            [own, other.join().unwrap()].iter().filter(|one| **one == Some(true)).count(),
-            1
-        );
+        assert_eq!([own, other.join().unwrap()].iter().filter(|one| **one == Some(true)).count(), 1);
     });
 }
 

@@ -73,12 +73,7 @@ fn bucket_of_no_slot(capacity: u64, held: u64, refill: u64) -> (Arc<Bucket>, Arc
     (bucket_counted(capacity, held, refill, counted), not_full)
 }
 
-fn bucket_counted(
-    capacity: u64,
-    held: u64,
-    refill: u64,
-    counted: (Arc<NotFull>, Slot),
-) -> Arc<Bucket> {
+fn bucket_counted(capacity: u64, held: u64, refill: u64, counted: (Arc<NotFull>, Slot)) -> Arc<Bucket> {
     let (capacity_held, refill) = (capacity * TOKEN, refill * TOKEN);
     let rule = Rule { capacity: capacity_held, ratio: TOKEN / 2, refill, refunds: true };
     let bucket = Arc::new(Bucket::new(rule, counted));
@@ -215,9 +210,8 @@ fn two_refills_are_not_taken_for_none() {
         let (bucket, _) = bucket(2, 0, 1);
         let [sooner, later] = [1, 2].map(Duration::from_secs);
         let refilling = Arc::clone(&bucket);
-        let refilling = thread::spawn(move || {
-            [sooner, later].map(|now| u64::from(refilling.take(1, now) == Take::Taken))
-        });
+        let refilling =
+            thread::spawn(move || [sooner, later].map(|now| u64::from(refilling.take(1, now) == Take::Taken)));
         let own = u64::from(bucket.take(1, sooner) == Take::Taken);
         let taken = own + refilling.join().unwrap().iter().sum::<u64>();
         assert!(taken <= 2, "{taken} tokens in two seconds");

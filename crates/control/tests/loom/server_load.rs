@@ -35,8 +35,7 @@ fn refuse(load: &ServerLoad, now: Duration) -> Duration {
 /// Returns both buckets, the current one first.
 fn counts(load: &ServerLoad) -> [[u32; 4]; 2] {
     let (current, state) = load.buckets();
-    [current, state.before]
-        .map(|counts| [counts.arrived, counts.retries, counts.ended, counts.refused])
+    [current, state.before].map(|counts| [counts.arrived, counts.retries, counts.ended, counts.refused])
 }
 
 fn spawn(load: &Arc<ServerLoad>, act: fn(&ServerLoad)) -> thread::JoinHandle<()> {

@@ -17,12 +17,7 @@ impl<A: Budget, B: Budget> Budget for (A, B) {
         Some(first.and(second))
     }
 
-    fn acquire_after_failure(
-        &self,
-        destination: &str,
-        failure: &Failure,
-        now: Duration,
-    ) -> Option<Permit> {
+    fn acquire_after_failure(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
         let Some(first) = self.0.acquire_after_failure(destination, failure, now) else {
             self.1.on_failure(destination, failure, now);
             return None;

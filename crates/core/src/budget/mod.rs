@@ -45,12 +45,7 @@ pub trait Budget: Send + Sync + 'static {
     ///
     /// A budget that counts failures overrides this method to do both in one atomic step. Default:
     /// [`on_failure`](Budget::on_failure), then [`acquire`](Budget::acquire).
-    fn acquire_after_failure(
-        &self,
-        destination: &str,
-        failure: &Failure,
-        now: Duration,
-    ) -> Option<Permit> {
+    fn acquire_after_failure(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
         self.on_failure(destination, failure, now);
         self.acquire(destination, failure, now)
     }
@@ -129,12 +124,7 @@ impl<B: Budget + ?Sized> Budget for Arc<B> {
         (**self).acquire(destination, failure, now)
     }
 
-    fn acquire_after_failure(
-        &self,
-        destination: &str,
-        failure: &Failure,
-        now: Duration,
-    ) -> Option<Permit> {
+    fn acquire_after_failure(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
         (**self).acquire_after_failure(destination, failure, now)
     }
 

@@ -65,11 +65,7 @@ pub struct FailedAttempt<'a> {
 
 impl<'a> FailedAttempt<'a> {
     /// Creates an attempt that failed at `now`, with no time elapsed since the call started.
-    pub fn new(
-        classification: impl Into<Classification>,
-        destination: &'a str,
-        now: Duration,
-    ) -> Self {
+    pub fn new(classification: impl Into<Classification>, destination: &'a str, now: Duration) -> Self {
         Self {
             classification: classification.into(),
             refused: None,

@@ -3,10 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::{
-    Budget, Classification, Delays, Failure, Limits, NextRetry, Permit, Random, SentAt, ServerHint,
-    Verdict,
-};
+use crate::{Budget, Classification, Delays, Failure, Limits, NextRetry, Permit, Random, SentAt, ServerHint, Verdict};
 
 /// An attempt that has ended, and the state of its call.
 #[derive(Debug, Clone, Copy)]
@@ -105,12 +102,8 @@ impl fmt::Display for StopReason {
             StopReason::ServerSaidStop => "the server asked not to be called again",
             StopReason::ServerDelayTooLong => "the server asked for a longer wait than is allowed",
             StopReason::ElapsedExhausted => "the next delay would pass the limit on elapsed time",
-            StopReason::IntervalTooLong => {
-                "the shared interval would pass the limit on elapsed time"
-            }
-            StopReason::DeadlineExceeded => {
-                "the deadline has passed, or would pass before another attempt"
-            },
+            StopReason::IntervalTooLong => "the shared interval would pass the limit on elapsed time",
+            StopReason::DeadlineExceeded => "the deadline has passed, or would pass before another attempt",
             StopReason::BudgetExhausted => "the retry budget is exhausted",
             StopReason::NotReady => "the service was not ready for another attempt",
             StopReason::Forbidden => "retries are ruled out for this call",
@@ -193,15 +186,11 @@ fn wait(
         false => StopReason::ElapsedExhausted,
     };
     Ok(match failed.classification.hint {
-        ServerHint::After(asked) | ServerHint::AtLeast(asked)
-            if asked > limits.max_server_delay =>
-        {
+        ServerHint::After(asked) | ServerHint::AtLeast(asked) if asked > limits.max_server_delay => {
             return Err(StopReason::ServerDelayTooLong);
         }
         // A delay of zero, or a date that has passed, sets no minimum.
-        ServerHint::After(Duration::ZERO) | ServerHint::None | ServerHint::Stop => {
-            (scheduled, scheduled_too_long)
-        }
+        ServerHint::After(Duration::ZERO) | ServerHint::None | ServerHint::Stop => (scheduled, scheduled_too_long),
         ServerHint::After(asked) => (spread(asked, most(), random), StopReason::ElapsedExhausted),
         ServerHint::AtLeast(asked) => match spread(asked, most(), random) {
             longer if longer > scheduled => (longer, StopReason::ElapsedExhausted),
@@ -212,11 +201,7 @@ fn wait(
 }
 
 /// Returns the longest wait that the elapsed time and the deadline allow.
-pub(crate) fn longest_wait(
-    limits: &Limits,
-    elapsed: Duration,
-    until_deadline: Option<Duration>,
-) -> Duration {
+pub(crate) fn longest_wait(limits: &Limits, elapsed: Duration, until_deadline: Option<Duration>) -> Duration {
     const TICK: Duration = Duration::from_nanos(1);
     let of_elapsed = limits.max_elapsed.map(|most| most.saturating_sub(elapsed));
     // A request must be sent before the deadline, not at it.

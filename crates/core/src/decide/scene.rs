@@ -14,8 +14,8 @@ use reattempt_testing::secs;
 
 use super::{Failed, decide};
 use crate::{
-    Budget, Classification, Delays, Failure, FailureKind, Limits, NextRetry, Permit, PermitIssuer,
-    Random, SentAt, ServerHint, StopReason, Verdict,
+    Budget, Classification, Delays, Failure, FailureKind, Limits, NextRetry, Permit, PermitIssuer, Random, SentAt,
+    ServerHint, StopReason, Verdict,
 };
 
 pub(crate) const FAILURE: Failure = Failure::new(FailureKind::Server).with_code(503);

@@ -26,9 +26,7 @@ fn each_single_reason_stops_a_call() {
 
 #[test]
 fn success_and_permanent_end_any_call() {
-    for (verdict, reason) in
-        [(Verdict::Success, StopReason::Succeeded), (Verdict::Permanent, StopReason::Permanent)]
-    {
+    for (verdict, reason) in [(Verdict::Success, StopReason::Succeeded), (Verdict::Permanent, StopReason::Permanent)] {
         let troubled = refusals().into_iter().map(|(_, scene)| scene);
         for scene in troubled.chain([Scene::new()]) {
             let scene = scene.with(|s| s.failed.classification.verdict = verdict);
@@ -146,9 +144,8 @@ fn the_ends_of_each_limit() {
     let ok = |scene: Scene| assert_eq!(scene.outcome(), Ok(secs(1)));
     let refused = |scene: Scene, reason| assert_eq!(scene.outcome(), Err(reason));
 
-    let with_attempts = |attempts, most| {
-        Scene::new().with(|s| (s.failed.attempts, s.limits.max_attempts) = (attempts, most))
-    };
+    let with_attempts =
+        |attempts, most| Scene::new().with(|s| (s.failed.attempts, s.limits.max_attempts) = (attempts, most));
     refused(with_attempts(1, 0), StopReason::AttemptsExhausted);
     refused(with_attempts(1, 1), StopReason::AttemptsExhausted);
     ok(with_attempts(1, 2));
@@ -218,8 +215,7 @@ fn shared_interval_past_elapsed_has_reason() {
         s.scheduled = Some(secs(31));
     });
     assert_eq!(shared.outcome(), Err(StopReason::IntervalTooLong));
-    let hinted =
-        shared.clone().with(|s| s.failed.classification.hint = ServerHint::AtLeast(secs(1)));
+    let hinted = shared.clone().with(|s| s.failed.classification.hint = ServerHint::AtLeast(secs(1)));
     assert_eq!(hinted.outcome(), Err(StopReason::IntervalTooLong));
     assert_eq!(shared.clone().asking(secs(31)).outcome(), Err(StopReason::ElapsedExhausted));
     assert_eq!(shared.with(|s| s.scheduled = Some(secs(30))).outcome(), Ok(secs(30)));
@@ -293,16 +289,14 @@ fn unanswered_goes_elsewhere_at_once() {
         let scene = scene.with(|s| s.failed.elsewhere = true);
         let expected = match reason {
             // A delay of the schedule's would have been too long.
-            StopReason::ScheduleEnded
-            | StopReason::ElapsedExhausted
-            | StopReason::DeadlineExceeded => Ok(Duration::ZERO),
+            StopReason::ScheduleEnded | StopReason::ElapsedExhausted | StopReason::DeadlineExceeded => {
+                Ok(Duration::ZERO)
+            }
             reason => Err(reason),
         };
         assert_eq!(scene.outcome(), expected, "{reason:?}");
     }
-    let late = |change: fn(&mut Scene)| {
-        Scene::new().with(|s| s.failed.elsewhere = true).with(change).outcome()
-    };
+    let late = |change: fn(&mut Scene)| Scene::new().with(|s| s.failed.elsewhere = true).with(change).outcome();
     let elapsed = late(|s| s.failed.elapsed = secs(30) + TICK);
     assert_eq!(elapsed, Err(StopReason::ElapsedExhausted));
     let deadline = late(|s| s.failed.until_deadline = Some(Duration::ZERO));

@@ -130,8 +130,7 @@ fn every_check_precedes_the_first_retry() {
                     continue;
                 }
                 let scene = scene.with(|s| {
-                    s.limits.max_attempts =
-                        if reason == StopReason::AttemptsExhausted { attempts } else { 10 };
+                    s.limits.max_attempts = if reason == StopReason::AttemptsExhausted { attempts } else { 10 };
                     s.failed.attempts = attempts;
                     s.failed.classification.verdict = verdict;
                 });

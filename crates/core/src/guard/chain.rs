@@ -62,11 +62,7 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
         };
         let first = Kept::new(&self.0, Some(first), &End::Unsent, arrival.now);
         // A refusal ends the first ticket by its drop.
-        self.1.admit(arrival).map(|second| PairTicket {
-            first: first.take(),
-            second: Some(second),
-            first_waits: false,
-        })
+        self.1.admit(arrival).map(|second| PairTicket { first: first.take(), second: Some(second), first_waits: false })
     }
 
     fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket> {
@@ -75,11 +71,7 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
         let first = Kept::new(&self.0, first, &OVER, now);
         let second = second.take().and_then(|second| self.1.end(second, end, now));
         let first = first.take();
-        (first.is_some() || second.is_some()).then_some(PairTicket {
-            first,
-            second,
-            first_waits: false,
-        })
+        (first.is_some() || second.is_some()).then_some(PairTicket { first, second, first_waits: false })
     }
 
     #[inline]
@@ -180,16 +172,13 @@ impl<G: Guard> Guard for Option<G> {
     }
 
     fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket> {
-        let held =
-            self.as_ref().zip(ticket).and_then(|(guard, ticket)| guard.end(ticket, end, now));
+        let held = self.as_ref().zip(ticket).and_then(|(guard, ticket)| guard.end(ticket, end, now));
         held.map(Some)
     }
 
     #[inline]
     fn times_success(&self, ticket: &Self::Ticket) -> bool {
-        self.as_ref()
-            .zip(ticket.as_ref())
-            .is_some_and(|(guard, ticket)| guard.times_success(ticket))
+        self.as_ref().zip(ticket.as_ref()).is_some_and(|(guard, ticket)| guard.times_success(ticket))
     }
 
     fn is_probe(&self, ticket: &Self::Ticket) -> bool {

@@ -201,21 +201,13 @@ impl HedgeCall {
     }
 
     /// Moves the next attempt to the time that a server asked for.
-    fn obey(
-        &mut self,
-        terms: &HedgeTerms,
-        hint: ServerHint,
-        now: Duration,
-        random: &mut dyn Random,
-    ) {
+    fn obey(&mut self, terms: &HedgeTerms, hint: ServerHint, now: Duration, random: &mut dyn Random) {
         match hint {
             // HG-4; what a server asked for is not shortened by the failure of another attempt.
             ServerHint::None => self.due = self.held_until.unwrap_or(now).max(now),
             // HG-7
             ServerHint::Exactly(wait) => self.hold(now.saturating_add(wait)),
-            ServerHint::After(wait) | ServerHint::AtLeast(wait)
-                if wait > terms.limits.max_server_delay =>
-            {
+            ServerHint::After(wait) | ServerHint::AtLeast(wait) if wait > terms.limits.max_server_delay => {
                 self.freeze(StopReason::ServerDelayTooLong);
             }
             // What another server asked for is not shortened by this one.

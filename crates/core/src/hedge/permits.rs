@@ -42,12 +42,7 @@ impl HedgePermits {
     }
 
     /// Records a failed attempt with the budget. [`grant`](Self::grant) decides about the hedge after it.
-    pub fn on_failure<B: Budget + ?Sized>(
-        failure: &Failure,
-        destination: &str,
-        now: Duration,
-        budget: &B,
-    ) {
+    pub fn on_failure<B: Budget + ?Sized>(failure: &Failure, destination: &str, now: Duration, budget: &B) {
         budget.on_failure(destination, failure, now);
     }
 

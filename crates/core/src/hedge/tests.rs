@@ -254,13 +254,8 @@ fn walk(run: &Run, events: &[HedgeEvent], time: u64, left: u32) -> u32 {
                 return 1;
             }
         };
-        let ends = matches!(
-            event,
-            HedgeEvent::Failed(_)
-                | HedgeEvent::Errored
-                | HedgeEvent::Refused
-                | HedgeEvent::BodyLost
-        );
+        let ends =
+            matches!(event, HedgeEvent::Failed(_) | HedgeEvent::Errored | HedgeEvent::Refused | HedgeEvent::BodyLost);
         let sends = *event == HedgeEvent::Sent;
         // The driver sends what is due and nothing else, and only attempts in flight can end.
         if (ends && before.in_flight == 0) || (sends && upcoming.is_none()) {

@@ -4,8 +4,7 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
 use reattempt_core::{
-    Delays, Failure, FailureKind, Jitter, NextRetry, Random, Schedule, ScheduleExt, SentAt,
-    SharedSchedule,
+    Delays, Failure, FailureKind, Jitter, NextRetry, Random, Schedule, ScheduleExt, SentAt, SharedSchedule,
 };
 use reattempt_testing::secs;
 
@@ -169,9 +168,7 @@ fn jittered_draws_from_range_of_its_form() {
 #[test]
 fn jittered_means_of_many_draws() {
     let interval = secs(1);
-    for (jitter, mean) in
-        [(Jitter::full(), 0.5), (Jitter::equal(), 0.75), (Jitter::symmetric(0.3).unwrap(), 1.0)]
-    {
+    for (jitter, mean) in [(Jitter::full(), 0.5), (Jitter::equal(), 0.75), (Jitter::symmetric(0.3).unwrap(), 1.0)] {
         let mut random = Weyl(1);
         let sum: f64 = (0..100_000).map(|_| jitter.draw(interval, &mut random).as_secs_f64()).sum();
         assert!((sum / 100_000.0 - mean).abs() < 0.001, "{jitter:?}: {}", sum / 100_000.0);

@@ -3,9 +3,7 @@
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
-use reattempt_core::{
-    Delays, Failure, FailureKind, NextRetry, Random, Schedule, ScheduleExt, SentAt, SharedSchedule,
-};
+use reattempt_core::{Delays, Failure, FailureKind, NextRetry, Random, Schedule, ScheduleExt, SentAt, SharedSchedule};
 use reattempt_testing::secs;
 
 const LOST: Failure = Failure::new(FailureKind::Network);
@@ -103,10 +101,7 @@ impl<D: Delays> Call<D> {
 #[test]
 fn each_kind_counts_for_itself() {
     let schedule = Recorder::new(secs(1))
-        .for_failures(
-            |failure: &Failure| failure.kind() == FailureKind::Network,
-            Recorder::new(secs(10)),
-        )
+        .for_failures(|failure: &Failure| failure.kind() == FailureKind::Network, Recorder::new(secs(10)))
         .for_failures(|failure: &Failure| failure.code() == Some(429), Recorder::new(secs(100)));
     let mut call = Call::of(&schedule);
     let failures = [BROKEN, LOST, LOST, BUSY, BROKEN, BUSY, LOST, BROKEN];
@@ -129,8 +124,7 @@ fn the_last_one_added_is_asked_first() {
 #[test]
 fn each_sees_delay_after_its_last_failure() {
     let (network, rest) = (Recorder::new(secs(10)), Recorder::new(secs(1)));
-    let schedule =
-        rest.clone().for_failures(|failure: &Failure| failure.code().is_none(), network.clone());
+    let schedule = rest.clone().for_failures(|failure: &Failure| failure.code().is_none(), network.clone());
     let mut call = Call::of(&schedule);
     call.next(LOST);
     // The server asked for more than the schedule had said.
@@ -139,9 +133,7 @@ fn each_sees_delay_after_its_last_failure() {
         call.next(failure);
     }
     let sent_at = SentAt(7);
-    let asked = |number, previous: Option<u64>, failure| {
-        Told::Asked(number, previous.map(secs), failure, sent_at)
-    };
+    let asked = |number, previous: Option<u64>, failure| Told::Asked(number, previous.map(secs), failure, sent_at);
     assert_eq!(network.told(), [asked(0, None, LOST), asked(1, Some(33), LOST)]);
     let rest = rest.told();
     assert_eq!(rest[..2], [asked(0, None, BROKEN), asked(1, Some(1), BROKEN)]);
@@ -186,8 +178,7 @@ fn retry_at_once_is_not_counted_by_any_kind() {
 
 #[test]
 fn the_furthest_retry_does_not_overflow() {
-    let schedule = Recorder::new(Duration::MAX)
-        .for_failures(|f: &Failure| f.code().is_none(), Recorder::new(secs(1)));
+    let schedule = Recorder::new(Duration::MAX).for_failures(|f: &Failure| f.code().is_none(), Recorder::new(secs(1)));
     let mut delays = schedule.delays();
     for failure in [BROKEN, LOST, BROKEN] {
         let retry = NextRetry::new(u32::MAX, failure).after(Some(Duration::MAX));

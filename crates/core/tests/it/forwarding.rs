@@ -4,8 +4,8 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
 use reattempt_core::{
-    Budget, Classifier, Delays, Failure, FailureKind, Jitter, NextRetry, Permit, Random, Schedule,
-    ScheduleExt, SentAt, ServerHint, SharedSchedule, SpendOnly, Unlimited, Verdict,
+    Budget, Classifier, Delays, Failure, FailureKind, Jitter, NextRetry, Permit, Random, Schedule, ScheduleExt, SentAt,
+    ServerHint, SharedSchedule, SpendOnly, Unlimited, Verdict,
 };
 
 const FAILURE: Failure = Failure::new(FailureKind::Server);

@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::time::Duration;
 
-use reattempt_core::guard::{
-    Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, Reason, Refused, Resume, erase,
-};
+use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, Reason, Refused, Resume, erase};
 
 const NOW: Duration = Duration::from_secs(1);
 const FULL: Refused = Refused::new(GuardKind::BULKHEAD, Reason::Full);
@@ -111,16 +109,12 @@ fn first_refuses_second_is_not_asked() {
 fn first_decides_again_after_the_wait() {
     let log = Log::default();
     let first = Scripted::new("first", [Admit::Admitted(1), Admit::Refused(OPEN)], &log);
-    let second =
-        Scripted::new("second", [Admit::Waiting(7)], &log).resumes([WAIT, Resume::Admitted]);
+    let second = Scripted::new("second", [Admit::Waiting(7)], &log).resumes([WAIT, Resume::Admitted]);
     let pair = (first, second);
     let mut ticket = waiting(pair.admit(&arrival()));
     assert_eq!(resume(&pair, &mut ticket), WAIT);
     assert_eq!(resume(&pair, &mut ticket), Resume::Refused(OPEN));
-    assert_eq!(
-        noted(&log)[3..],
-        ["second resume", "first unsent 1", "first admit impatient", "second unsent 7"]
-    );
+    assert_eq!(noted(&log)[3..], ["second resume", "first unsent 1", "first admit impatient", "second unsent 7"]);
     assert!(pair.end(ticket, &End::Unsent, NOW).is_none());
     assert!(noted(&log).is_empty(), "a void ticket ends nothing twice");
 }
@@ -313,8 +307,7 @@ fn erased_guard_keeps_what_it_overrides() {
 #[test]
 fn probe_is_seen_through_every_wrapper() {
     let none = None::<Closed>;
-    let probes =
-        (erase(std::sync::Arc::new((Some(Closed), none))), erase((None::<Closed>, Closed)));
+    let probes = (erase(std::sync::Arc::new((Some(Closed), none))), erase((None::<Closed>, Closed)));
     for guard in [probes.0, probes.1] {
         let Admit::Admitted(ticket) = guard.admit(&arrival()) else { panic!("not admitted") };
         assert!(guard.is_probe(&ticket));

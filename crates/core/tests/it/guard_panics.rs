@@ -89,10 +89,7 @@ fn others_tickets<T>(pair: &Pair, step: impl FnOnce() -> T) -> u32 {
 
 /// Returns a pair whose first guard panics, and one whose second does.
 fn pairs(step: Step) -> [Pair; 2] {
-    [
-        (Counting::panicking(step), Counting::default()),
-        (Counting::default(), Counting::panicking(step)),
-    ]
+    [(Counting::panicking(step), Counting::default()), (Counting::default(), Counting::panicking(step))]
 }
 
 // G-11
@@ -135,8 +132,7 @@ fn panic_in_resume_leaves_the_ticket() {
         let panicking = if first_waits { &mut second } else { &mut first };
         panicking.panics = Some(step);
         let pair = (first, second);
-        let (Admit::Waiting(mut ticket) | Admit::Admitted(mut ticket)) = pair.admit(&arrival())
-        else {
+        let (Admit::Waiting(mut ticket) | Admit::Admitted(mut ticket)) = pair.admit(&arrival()) else {
             unreachable!("nothing refuses")
         };
         let resume = || pair.resume(&mut ticket, &arrival(), Waker::noop());

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use crate::support::{Bucket, FAILURE};
 use reattempt_core::{
-    Budget, CallEnd, HedgeCall, HedgeDecision, HedgeEvent, HedgePermits, HedgeTerms, Limits,
-    Random, Resent, ServerHint, StopReason, Undone, Verdict,
+    Budget, CallEnd, HedgeCall, HedgeDecision, HedgeEvent, HedgePermits, HedgeTerms, Limits, Random, Resent,
+    ServerHint, StopReason, Undone, Verdict,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -35,9 +35,7 @@ fn symmetric_range_of_a_long_interval() {
 #[test]
 fn symmetric_range_is_exact_below_52_days() {
     let half = Jitter::symmetric(0.5).unwrap();
-    for (nanos, part) in
-        [(1_000_000_001, 500_000_000), (4_000_000_123_456_789, 2_000_000_061_728_394)]
-    {
+    for (nanos, part) in [(1_000_000_001, 500_000_000), (4_000_000_123_456_789, 2_000_000_061_728_394)] {
         let shortest = Duration::from_nanos(nanos - part);
         assert_eq!(half.range(Duration::from_nanos(nanos)).0, shortest);
     }

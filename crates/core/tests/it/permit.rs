@@ -134,11 +134,7 @@ fn pair_needs_both_and_reports_to_both() {
     pair.on_failure("x", &FAILURE, NOW);
     pair.on_permanent_failure("x", ServerHint::None, 0);
     let both = |event: &str| [format!("a {event}"), format!("b {event}")];
-    let events = [
-        both("on_success x 1"),
-        both("on_failure x server (503)"),
-        both("on_permanent_failure x None 0"),
-    ];
+    let events = [both("on_success x 1"), both("on_failure x server (503)"), both("on_permanent_failure x None 0")];
     assert_eq!(a.log(), events.concat());
 }
 

@@ -28,20 +28,14 @@ fn stop_reasons() {
         (StopReason::Permanent, "the failure is permanent"),
         (StopReason::AttemptsExhausted, "all allowed attempts have been made"),
         (StopReason::NotRepeatable, "the request must not be repeated"),
-        (
-            StopReason::EarlierHop,
-            "an earlier hop may have processed the request (redirects_below(false) rules it out)",
-        ),
+        (StopReason::EarlierHop, "an earlier hop may have processed the request (redirects_below(false) rules it out)"),
         (StopReason::BodyNotKept, "the request body was not kept"),
         (StopReason::ScheduleEnded, "the schedule has ended"),
         (StopReason::ServerSaidStop, "the server asked not to be called again"),
         (StopReason::ServerDelayTooLong, "the server asked for a longer wait than is allowed"),
         (StopReason::ElapsedExhausted, "the next delay would pass the limit on elapsed time"),
         (StopReason::IntervalTooLong, "the shared interval would pass the limit on elapsed time"),
-        (
-            StopReason::DeadlineExceeded,
-            "the deadline has passed, or would pass before another attempt",
-        ),
+        (StopReason::DeadlineExceeded, "the deadline has passed, or would pass before another attempt"),
         (StopReason::BudgetExhausted, "the retry budget is exhausted"),
         (StopReason::NotReady, "the service was not ready for another attempt"),
         (StopReason::Forbidden, "retries are ruled out for this call"),
@@ -76,9 +70,6 @@ fn failures_without_and_with_a_code() {
 fn configuration_errors() {
     let error = ConfigError::new("cap", "99ms", "at least the base delay");
     assert_eq!(error.to_string(), "`cap` must be at least the base delay, but it is 99ms");
-    assert_eq!(
-        (error.field(), error.value(), error.allowed()),
-        ("cap", "99ms", "at least the base delay")
-    );
+    assert_eq!((error.field(), error.value(), error.allowed()), ("cap", "99ms", "at least the base delay"));
     assert!(error.source().is_none());
 }

@@ -52,9 +52,7 @@ impl Connection {
             None => {
                 self.read_part(Read::Head).await?;
                 let call = self.exchange.as_ref().map(Exchange::call);
-                let chosen = self
-                    .shared
-                    .take(call.as_deref(), self.number, |reply| !reply.is_chosen_early());
+                let chosen = self.shared.take(call.as_deref(), self.number, |reply| !reply.is_chosen_early());
                 self.read_part(chosen.0.read).await?;
                 chosen
             }
@@ -115,8 +113,7 @@ impl Connection {
     /// Records the part of the request that has arrived.
     fn record(&mut self) -> io::Result<()> {
         if let Some(head) = self.request.take_head()? {
-            self.exchange =
-                Some(self.shared.ledger.arrive(&self.shared.server, self.number, &head));
+            self.exchange = Some(self.shared.ledger.arrive(&self.shared.server, self.number, &head));
         }
         if let Some(exchange) = &self.exchange {
             let body = self.request.body()?;

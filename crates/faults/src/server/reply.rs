@@ -28,11 +28,7 @@ fn grpc_status(code: u32) -> HeaderMap {
 /// # drop((early, lost));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "toml",
-    derive(serde::Deserialize),
-    serde(try_from = "crate::words::RawReply")
-)]
+#[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(try_from = "crate::words::RawReply"))]
 #[must_use]
 pub struct Reply {
     pub(super) read: Read,

@@ -129,11 +129,7 @@ impl Way {
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for FaultyIo<T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.is_reset {
             return this.reset();
@@ -162,11 +158,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for FaultyIo<T> {
 }
 
 impl<T: AsyncWrite + Unpin> AsyncWrite for FaultyIo<T> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         if this.is_reset {
             return this.reset();

@@ -34,11 +34,7 @@ async fn call(client: &client::SendRequest<Bytes>, path: &str, body: &'static st
     })
 }
 
-async fn exchange(
-    client: &client::SendRequest<Bytes>,
-    path: &str,
-    body: &'static str,
-) -> Result<String, h2::Error> {
+async fn exchange(client: &client::SendRequest<Bytes>, path: &str, body: &'static str) -> Result<String, h2::Error> {
     let mut client = client.clone().ready().await?;
     let request = Request::post(format!("http://one{path}")).body(()).unwrap();
     let (response, mut upload) = client.send_request(request, false)?;
@@ -85,8 +81,7 @@ async fn each_reply_is_seen_as_its_frames() {
         timeout(HANGS, server.ledger().all_closed()).await.expect(&case);
         let arrival = &server.ledger().arrivals()[0];
         assert_eq!((&*arrival.body, arrival.whole), (&b"tea"[..], true), "{case}");
-        let refused =
-            matches!(arrival.answer.as_deref(), Some("resetstream(7)" | "goawaybelow(0)"));
+        let refused = matches!(arrival.answer.as_deref(), Some("resetstream(7)" | "goawaybelow(0)"));
         assert_eq!(arrival.carried_out, !refused, "{case}: {:?}", arrival.answer);
     }
     let server = Server::http2([Reply::reset()]).await.unwrap();
@@ -144,8 +139,7 @@ async fn early_reply_has_rest_of_body_recorded() {
 #[tokio::test]
 async fn grpc_replies_reach_a_channel() {
     let missing = Reply::grpc("hello").without_trailers();
-    let server =
-        Server::http2([Reply::grpc("hello"), Reply::grpc_error(14), missing]).await.unwrap();
+    let server = Server::http2([Reply::grpc("hello"), Reply::grpc_error(14), missing]).await.unwrap();
     let endpoint = tonic::transport::Endpoint::from_shared(server.url("")).unwrap();
     let mut seen = Vec::new();
     for _ in 0..3 {
@@ -159,8 +153,7 @@ async fn grpc_replies_reach_a_channel() {
     }
     let hello = || Bytes::from_static(b"\0\0\0\0\x05hello");
     let code = |code| Some(HeaderValue::from_static(code));
-    let expected =
-        [(None, hello(), code("0")), (code("14"), Bytes::new(), None), (None, hello(), None)];
+    let expected = [(None, hello(), code("0")), (code("14"), Bytes::new(), None), (None, hello(), None)];
     assert_eq!(seen, expected);
 }
 

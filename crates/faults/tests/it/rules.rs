@@ -72,9 +72,7 @@ async fn attempts_and_amplification_are_bounded() {
     ledger.at_most_attempts(3).amplification_at_most(1.5);
     let broken = violation(ledger, Rule::AtMostAttempts(2));
     assert_eq!(broken.arrivals().len(), 3, "of the one call");
-    assert!(
-        broken.to_string().starts_with("call \"GET /one\" arrived 3 times, at most 2 are allowed")
-    );
+    assert!(broken.to_string().starts_with("call \"GET /one\" arrived 3 times, at most 2 are allowed"));
     let broken = violation(ledger, Rule::AmplificationAtMost(1.4)).to_string();
     assert!(broken.starts_with("6 arrivals of 4 calls, at most 1.4 each"), "{broken}");
     Ledger::new().amplification_at_most(0.0);
@@ -89,10 +87,7 @@ async fn late_arrival_breaks_deadline() {
     let ledger = faults.ledger();
     ledger.no_arrival_after_deadline(ms(100));
     let broken = violation(ledger, Rule::NoArrivalAfterDeadline(ms(99))).to_string();
-    assert!(
-        broken.contains("arrived 100ms after its first arrival, its deadline is 99ms"),
-        "{broken}"
-    );
+    assert!(broken.contains("arrived 100ms after its first arrival, its deadline is 99ms"), "{broken}");
 
     call.headers_mut().insert("grpc-timeout", "50000u".parse().unwrap());
     call.headers_mut().insert(CALL_HEADER, "two".parse().unwrap());
@@ -103,9 +98,7 @@ async fn late_arrival_breaks_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn changed_body_is_not_intact() {
-    for (second, what) in
-        [("te", "changed its body from 3 to 2 bytes"), ("tee", "changed the bytes of its body")]
-    {
+    for (second, what) in [("te", "changed its body from 3 to 2 bytes"), ("tee", "changed the bytes of its body")] {
         let faults = Faults::new([BUSY]);
         let mut server = faults.service();
         for body in ["tea", second] {

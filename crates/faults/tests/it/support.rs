@@ -19,15 +19,10 @@ pub(crate) fn request(method: &str, target: &str, body: &str) -> Request<String>
 }
 
 /// Sends the request until it succeeds, at most `attempts` times, 100 ms apart.
-pub(crate) async fn retry(
-    server: &mut FaultService<Alone>,
-    attempts: usize,
-    request: &Request<String>,
-) -> Answer {
+pub(crate) async fn retry(server: &mut FaultService<Alone>, attempts: usize, request: &Request<String>) -> Answer {
     let mut number = 1;
     loop {
-        let answer =
-            ServiceExt::<Request<String>>::ready(server).await?.call(request.clone()).await;
+        let answer = ServiceExt::<Request<String>>::ready(server).await?.call(request.clone()).await;
         let succeeded = answer.as_ref().is_ok_and(|response| response.status().is_success());
         if succeeded || number == attempts {
             return answer;

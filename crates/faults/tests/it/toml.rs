@@ -4,9 +4,7 @@ use std::fmt::Debug;
 use std::io::ErrorKind;
 
 use http::{HeaderMap, HeaderValue, StatusCode};
-use reattempt_faults::{
-    Break, Chances, End, Per, Read, Reply, Script, ServiceFault, Step, WireFault,
-};
+use reattempt_faults::{Break, Chances, End, Per, Read, Reply, Script, ServiceFault, Step, WireFault};
 
 use crate::support::{BUSY, ms};
 
@@ -81,22 +79,14 @@ fn connections_and_replies_can_be_written() {
 #[test]
 fn wrong_scripts_are_named_with_their_place() {
     for (text, place, problem) in [
-        (
-            "[[step]]\nfault = \"hiccup\"",
-            (2, 9),
-            "unknown variant `hiccup`, expected one of `pass`",
-        ),
+        ("[[step]]\nfault = \"hiccup\"", (2, 9), "unknown variant `hiccup`, expected one of `pass`"),
         ("[[step]]\nfault = \"hang\"\ntimes = -1", (3, 9), "invalid value: integer `-1`"),
         ("[[step]]\nfault = \"hang\"\ntimes = 0", (3, 9), "invalid value: integer `0`"),
         ("[[step]]\nfault = { status = 99 }", (2, 9), "status 99 is not from 100 to 999"),
         ("[[step]]\nfault = { error = \"bad\" }", (2, 9), "unknown kind of error `bad`"),
         ("[[step]]\nfault = \"hang\"\nwhen = 3", (3, 1), "unknown field `when`"),
         ("[[step]]\ntimes = 3", (1, 1), "missing field `fault`"),
-        (
-            "\n[[step]]\nfault = \"hang\"\ntimes = 1\nalways = true",
-            (2, 1),
-            "`times` and `always` exclude",
-        ),
+        ("\n[[step]]\nfault = \"hang\"\ntimes = 1\nalways = true", (2, 1), "`times` and `always` exclude"),
         ("[[step]]\nfault = \"hang\"\nfrom-ms = 3\nto-ms = 3", (1, 1), "`to-ms` must be given"),
         ("[[step]]\nfault = \"hang\"\nconnection = 0", (3, 14), "invalid value: integer `0`"),
         (

@@ -53,10 +53,7 @@ async fn outcome_is_held_until_the_answer() {
         assert_eq!(start.elapsed(), Duration::from_millis(held), "{takes}");
         let late = u64::from(takes > 50);
         let stats = budget.stats();
-        assert_eq!(
-            (stats.asked, stats.granted, stats.late, stats.alone),
-            (1, 1 - late, late, late)
-        );
+        assert_eq!((stats.asked, stats.granted, stats.late, stats.alone), (1, 1 - late, late, late));
         assert_eq!(stats.is_too_late(), late > 0);
     }
 }
@@ -164,10 +161,9 @@ async fn events_have_their_destination() {
     use std::sync::{Arc, Mutex};
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
-    let budget =
-        FleetBudget::new(Faulty::taking(PATIENCE / 5)).on_event(move |destination, event| {
-            log.lock().unwrap().push(format!("{destination}: {event:?}"));
-        });
+    let budget = FleetBudget::new(Faulty::taking(PATIENCE / 5)).on_event(move |destination, event| {
+        log.lock().unwrap().push(format!("{destination}: {event:?}"));
+    });
     assert!(confirmed(&ask(&budget, "a").unwrap()).await);
     assert_eq!(*seen.lock().unwrap(), ["a: Asked", "a: Granted { round_trip: 10ms }"]);
     assert_eq!(budget.stats().round_trip, Duration::from_millis(10));

@@ -12,12 +12,7 @@ use crate::support::{ByHand, ask, poll};
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// Retries in each millisecond, which the local budget always grants. Returns when the store was asked.
-fn asked(
-    hand: &ByHand,
-    budget: &FleetBudget,
-    seconds: u64,
-    answer: Result<bool, &str>,
-) -> Vec<Duration> {
+fn asked(hand: &ByHand, budget: &FleetBudget, seconds: u64, answer: Result<bool, &str>) -> Vec<Duration> {
     let mut asked = Vec::new();
     for _ in 0..seconds * 1000 {
         hand.advance(MILLISECOND);
@@ -120,10 +115,7 @@ fn success_is_reported_while_not_full() {
     let within = Duration::from_millis(500)..=Duration::from_millis(1500);
     assert!(within.contains(&report.delay()), "{:?}", report.delay());
     // The second success found a full bucket: the first had removed the doubt.
-    assert_eq!(
-        (report.key(), report.take(), report.take()),
-        ("reattempt:1:a", Some(TOKEN / 5), None)
-    );
+    assert_eq!((report.key(), report.take(), report.take()), ("reattempt:1:a", Some(TOKEN / 5), None));
     assert_eq!(hand.len(), 0);
 }
 
@@ -177,9 +169,7 @@ fn destination_without_place_is_alone() {
 /// F-12
 #[test]
 fn failing_client_takes_three_tokens() {
-    for (kind, most) in
-        [(FailureKind::Server, 3), (FailureKind::Timeout, 3), (FailureKind::Network, 10)]
-    {
+    for (kind, most) in [(FailureKind::Server, 3), (FailureKind::Timeout, 3), (FailureKind::Network, 10)] {
         let hand = ByHand::default();
         let budget = hand.budget();
         let mut spent = Vec::new();

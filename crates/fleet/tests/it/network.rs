@@ -152,9 +152,7 @@ impl Fleet {
             Action::Wait(milliseconds) => {
                 self.now += milliseconds;
                 self.bound += u128::from(milliseconds) * 500;
-                self.hands
-                    .iter()
-                    .for_each(|hand| hand.advance(Duration::from_millis(milliseconds)));
+                self.hands.iter().for_each(|hand| hand.advance(Duration::from_millis(milliseconds)));
             }
             Action::Flush => {
                 self.store = None;

@@ -19,12 +19,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => -50_000..50_000_i64,
         1 => -4_000_000_000_000..4_000_000_000_000_i64,
     ];
-    let earned =
-        prop_oneof![4 => Just(0), 2 => 0..3 * TOKEN, 1 => 0..1_000 * TOKEN, 1 => any::<u64>()];
+    let earned = prop_oneof![4 => Just(0), 2 => 0..3 * TOKEN, 1 => 0..1_000 * TOKEN, 1 => any::<u64>()];
     let cost = prop_oneof![4 => Just(TOKEN), 1 => Just(2 * TOKEN), 1 => Just(0)];
     let step = (clock, earned, cost, prop::bool::weighted(0.02));
-    let step =
-        step.prop_map(|(clock, earned, cost, is_lost)| Step { clock, earned, cost, is_lost });
+    let step = step.prop_map(|(clock, earned, cost, is_lost)| Step { clock, earned, cost, is_lost });
     prop::collection::vec(step, 1..200)
 }
 
@@ -99,9 +97,7 @@ fn clock_far_ahead_is_replaced() {
 
 #[test]
 fn other_texts_are_no_state() {
-    for text in
-        ["", " ", "1", "1 ", " 1", "1 2 3", "-1 2", "+1 2", "1 2\n", "1e3 2", "ä 1", "0x1 2"]
-    {
+    for text in ["", " ", "1", "1 ", " 1", "1 2 3", "-1 2", "+1 2", "1 2\n", "1e3 2", "ä 1", "0x1 2"] {
         assert_eq!(State::parse(text), None, "{text:?}");
     }
     assert_eq!(State::parse("100000000001 1"), None, "more than the most");

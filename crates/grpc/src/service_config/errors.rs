@@ -40,10 +40,7 @@ impl ServiceConfigErrors {
     }
 
     /// Returns `value` if there are no errors.
-    pub(super) fn none_or<T>(
-        errors: Vec<ServiceConfigError>,
-        value: T,
-    ) -> Result<T, ServiceConfigErrors> {
+    pub(super) fn none_or<T>(errors: Vec<ServiceConfigError>, value: T) -> Result<T, ServiceConfigErrors> {
         if errors.is_empty() { Ok(value) } else { Err(Self { errors }) }
     }
 }

@@ -90,10 +90,7 @@ impl ServiceConfigHandle {
     /// # Errors
     ///
     /// If `read` is an error, it is returned, and the config in force is unchanged.
-    pub fn update(
-        &self,
-        read: Result<ServiceConfig, ServiceConfigErrors>,
-    ) -> Result<(), ServiceConfigErrors> {
+    pub fn update(&self, read: Result<ServiceConfig, ServiceConfigErrors>) -> Result<(), ServiceConfigErrors> {
         match read {
             Ok(config) => {
                 self.choose(Arc::new(config));

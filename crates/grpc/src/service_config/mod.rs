@@ -136,9 +136,7 @@ impl ServiceConfig {
     /// Returns the shared policy of a method, given its path.
     #[inline]
     fn entry(&self, path: &str) -> Option<&Arc<MethodConfig>> {
-        self.named(path)
-            .or_else(|| self.named(&path[..=path.rfind('/')?]))
-            .or(self.default.as_ref())
+        self.named(path).or_else(|| self.named(&path[..=path.rfind('/')?])).or(self.default.as_ref())
     }
 
     /// Returns the settings that `reattempt`'s layers do not apply.
@@ -222,8 +220,8 @@ impl ServiceConfigReader {
     /// Those of [`ServiceConfig::load`].
     pub fn load(&self, path: impl AsRef<Path>) -> Result<ServiceConfig, ServiceConfigErrors> {
         let path = path.as_ref();
-        let bytes = fs::read(path)
-            .map_err(|error| unread(&format!("cannot be read from {}", path.display()), error))?;
+        let bytes =
+            fs::read(path).map_err(|error| unread(&format!("cannot be read from {}", path.display()), error))?;
         self.parse_bytes(&bytes)
     }
 
@@ -233,9 +231,6 @@ impl ServiceConfigReader {
     }
 }
 
-fn unread(
-    what: &str,
-    cause: impl std::error::Error + Send + Sync + 'static,
-) -> ServiceConfigErrors {
+fn unread(what: &str, cause: impl std::error::Error + Send + Sync + 'static) -> ServiceConfigErrors {
     ServiceConfigError::of_document(what, cause).into()
 }

@@ -12,14 +12,12 @@ use serde_json::value::RawValue;
 
 use super::json::{Node, Path};
 use super::{
-    CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, ServiceConfig,
-    ServiceConfigError, ServiceConfigErrors, duration, order,
+    CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, ServiceConfig, ServiceConfigError,
+    ServiceConfigErrors, duration, order,
 };
 use crate::Code;
 use crate::decimal::Decimal;
-use crate::throttle::throttling::{
-    MAX_TOKENS, TOKEN_RATIO, Throttling, max_tokens_of, token_ratio_of,
-};
+use crate::throttle::throttling::{MAX_TOKENS, TOKEN_RATIO, Throttling, max_tokens_of, token_ratio_of};
 
 pub(super) fn read(text: &str, lenient: bool) -> Result<ServiceConfig, ServiceConfigErrors> {
     let raw = serde_json::from_str(text).map_err(ServiceConfigError::syntax)?;
@@ -110,13 +108,10 @@ impl Reader {
 
     fn method(&mut self, entry: &Object<'_, '_>) -> MethodConfig {
         let timeout = self.optional(entry, "timeout", Self::duration);
-        let wait_for_ready = self.optional(entry, "waitForReady", |reader, node| {
-            reader.checked(node, node.boolean(), "true or false")
-        });
-        let max_request_message_bytes =
-            self.optional(entry, "maxRequestMessageBytes", Self::message_bytes);
-        let max_response_message_bytes =
-            self.optional(entry, "maxResponseMessageBytes", Self::message_bytes);
+        let wait_for_ready =
+            self.optional(entry, "waitForReady", |reader, node| reader.checked(node, node.boolean(), "true or false"));
+        let max_request_message_bytes = self.optional(entry, "maxRequestMessageBytes", Self::message_bytes);
+        let max_response_message_bytes = self.optional(entry, "maxResponseMessageBytes", Self::message_bytes);
         let retry = self.optional(entry, "retryPolicy", Self::retry_policy);
         let hedging = self.optional(entry, "hedgingPolicy", Self::hedging_policy);
         if let (Some(_), Some(second)) = (entry.get("retryPolicy"), entry.get("hedgingPolicy")) {
@@ -127,13 +122,7 @@ impl Reader {
             (None, Some(hedging)) => MethodPolicy::Hedging(hedging),
             (None, None) => MethodPolicy::None,
         };
-        MethodConfig {
-            timeout,
-            wait_for_ready,
-            max_request_message_bytes,
-            max_response_message_bytes,
-            policy,
-        }
+        MethodConfig { timeout, wait_for_ready, max_request_message_bytes, max_response_message_bytes, policy }
     }
 
     fn retry_policy(&mut self, node: &Node<'_, '_>) -> Option<MethodRetryPolicy> {
@@ -170,12 +159,10 @@ impl Reader {
 
     fn throttling(&mut self, node: &Node<'_, '_>) -> Option<Throttling> {
         let throttling = self.object(node)?;
-        let max_tokens = self.required(&throttling, "maxTokens", |reader, node| {
-            reader.number(node, max_tokens_of, MAX_TOKENS)
-        });
-        let token_ratio = self.required(&throttling, "tokenRatio", |reader, node| {
-            reader.number(node, token_ratio_of, TOKEN_RATIO)
-        });
+        let max_tokens =
+            self.required(&throttling, "maxTokens", |reader, node| reader.number(node, max_tokens_of, MAX_TOKENS));
+        let token_ratio =
+            self.required(&throttling, "tokenRatio", |reader, node| reader.number(node, token_ratio_of, TOKEN_RATIO));
         Some(Throttling::of_thousandths(max_tokens?, token_ratio?))
     }
 }
@@ -218,20 +205,16 @@ impl Reader {
     fn code(&mut self, node: &Node<'_, '_>) -> Option<Code> {
         let mut codes = (1..=16).map(Code::from_number);
         let code = match (node.number(false), node.text()) {
-            (Some(number), _) => Decimal::whole(&number)
-                .and_then(|number| codes.find(|code| u64::from(code.number()) == number)),
+            (Some(number), _) => {
+                Decimal::whole(&number).and_then(|number| codes.find(|code| u64::from(code.number()) == number))
+            }
             (None, Some(name)) => codes.find(|code| code.to_string().eq_ignore_ascii_case(&name)),
             (None, None) => None,
         };
         self.checked(node, code, "a status code other than OK, by its name or number")
     }
 
-    fn number<T>(
-        &mut self,
-        node: &Node<'_, '_>,
-        read: impl FnOnce(&str) -> Option<T>,
-        allowed: &str,
-    ) -> Option<T> {
+    fn number<T>(&mut self, node: &Node<'_, '_>, read: impl FnOnce(&str) -> Option<T>, allowed: &str) -> Option<T> {
         let number = node.number(self.lenient).and_then(|text| read(&text));
         self.checked(node, number, allowed)
     }

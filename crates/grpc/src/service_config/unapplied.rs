@@ -31,10 +31,7 @@ impl fmt::Display for UnappliedSetting<'_> {
 }
 
 /// Returns the unapplied settings of an entry.
-pub(super) fn of<'a>(
-    name: &'a str,
-    method: &MethodConfig,
-) -> impl Iterator<Item = UnappliedSetting<'a>> + use<'a> {
+pub(super) fn of<'a>(name: &'a str, method: &MethodConfig) -> impl Iterator<Item = UnappliedSetting<'a>> + use<'a> {
     // `waitForReady: false` is how calls behave anyway.
     let fields = [
         ("waitForReady", method.wait_for_ready == Some(true)),

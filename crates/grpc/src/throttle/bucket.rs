@@ -125,8 +125,7 @@ impl Bucket {
             if next == word {
                 return level;
             }
-            match self.word.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed)
-            {
+            match self.word.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return level,
                 Err(changed) => word = changed,
             }

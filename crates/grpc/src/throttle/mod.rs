@@ -131,8 +131,6 @@ impl Budget for Throttle {
 
 impl fmt::Debug for Throttle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Throttle")
-            .field("tokens_thousandths", &self.tokens_thousandths())
-            .finish_non_exhaustive()
+        f.debug_struct("Throttle").field("tokens_thousandths", &self.tokens_thousandths()).finish_non_exhaustive()
     }
 }

@@ -37,10 +37,8 @@ impl Throttling {
         let max = written(max_tokens).and_then(|text| max_tokens_of(&text));
         let ratio = written(token_ratio).and_then(|text| token_ratio_of(&text));
         Ok(Self {
-            max_tokens: max
-                .ok_or_else(|| ConfigError::new("max_tokens", max_tokens, MAX_TOKENS))?,
-            token_ratio: ratio
-                .ok_or_else(|| ConfigError::new("token_ratio", token_ratio, TOKEN_RATIO))?,
+            max_tokens: max.ok_or_else(|| ConfigError::new("max_tokens", max_tokens, MAX_TOKENS))?,
+            token_ratio: ratio.ok_or_else(|| ConfigError::new("token_ratio", token_ratio, TOKEN_RATIO))?,
         })
     }
 

@@ -102,9 +102,7 @@ fn fields_of_other_types_are_skipped() {
 // TN-7
 #[test]
 fn only_what_is_not_base64_is_removed() {
-    for (value, stays) in
-        [("", true), ("CAU", true), ("CAU=", true), ("C", false), ("C A", false), ("C-_A", false)]
-    {
+    for (value, stays) in [("", true), ("CAU", true), ("CAU=", true), ("C", false), ("C A", false), ("C-_A", false)] {
         let mut headers = headers(value);
         assert_eq!(remove_unreadable_details(&mut headers), !stays, "{value}");
         assert_eq!(headers.len(), usize::from(stays), "{value}");

@@ -24,11 +24,7 @@ fn look(text: &str) {
         }
     }
     if let Ok(config) = strict {
-        assert_eq!(
-            lenient.unwrap(),
-            config,
-            "the lenient reader takes more, and nothing otherwise"
-        );
+        assert_eq!(lenient.unwrap(), config, "the lenient reader takes more, and nothing otherwise");
     }
     let bytes = ServiceConfig::read(text.as_bytes());
     assert_eq!(bytes.is_ok(), ServiceConfig::parse(text).is_ok());
@@ -93,27 +89,22 @@ fn cut_or_changed_text_has_defined_end() {
 
 #[test]
 fn no_depth_overflows_the_stack() {
-    for open in
-        ["[", "{\"a\":", "{\"methodConfig\":[", "{\"methodConfig\":[{\"name\":[{\"service\":"]
-    {
+    for open in ["[", "{\"a\":", "{\"methodConfig\":[", "{\"methodConfig\":[{\"name\":[{\"service\":"] {
         look(&open.repeat(50_000));
     }
     let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
     for field in ["unknown", "methodConfig", "retryThrottling"] {
         look(&format!("{{\"{field}\":{deep}}}"));
     }
-    look(&format!(
-        "{{\"methodConfig\":[{{\"name\":[{{\"service\":{deep}}}],\"timeout\":{deep}}}]}}"
-    ));
+    look(&format!("{{\"methodConfig\":[{{\"name\":[{{\"service\":{deep}}}],\"timeout\":{deep}}}]}}"));
 }
 
 #[test]
 fn long_texts_are_read_in_time() {
     let many = 20_000;
     let codes = vec!["99"; many].join(",");
-    let text = format!(
-        "{{\"methodConfig\":[{{\"hedgingPolicy\":{{\"maxAttempts\":2,\"nonFatalStatusCodes\":[{codes}]}}}}]}}"
-    );
+    let text =
+        format!("{{\"methodConfig\":[{{\"hedgingPolicy\":{{\"maxAttempts\":2,\"nonFatalStatusCodes\":[{codes}]}}}}]}}");
     assert_eq!(ServiceConfig::parse(&text).unwrap_err().iter().count(), many);
 
     let names: Vec<_> = (0..many).map(|number| format!("{{\"service\":\"s{number}\"}}")).collect();
@@ -224,12 +215,7 @@ struct Broken {
 
 impl Broken {
     /// An object with these fields, each as chance has it: right, wrong, missing or twice.
-    fn object(
-        &mut self,
-        path: &str,
-        fields: &[Field],
-        chance: &mut impl Iterator<Item = u8>,
-    ) -> String {
+    fn object(&mut self, path: &str, fields: &[Field], chance: &mut impl Iterator<Item = u8>) -> String {
         let mut members = Vec::new();
         for (name, right, wrong, required) in fields {
             let (kind, which) = (chance.next().unwrap() % 8, chance.next().unwrap());

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::{
-    Budget, Call, Decision, Delays, FailedAttempt, Failure, FailureKind, Limits, NextRetry, Random,
-    Schedule, ServerHint, StopReason, Terms, Verdict,
+    Budget, Call, Decision, Delays, FailedAttempt, Failure, FailureKind, Limits, NextRetry, Random, Schedule,
+    ServerHint, StopReason, Terms, Verdict,
 };
 use reattempt_grpc::{ServiceConfig, Throttle, Throttling};
 
@@ -285,19 +285,9 @@ fn last_attempt_and_stop_cost_a_token_each() {
     assert_eq!(after_failure(&throttle, 1, ServerHint::None), None);
     assert_eq!(throttle.tokens_thousandths(), Some(7_000));
     let ended = after_failure(&throttle, last, ServerHint::None);
-    assert_eq!(
-        (ended, throttle.tokens_thousandths()),
-        (Some(StopReason::AttemptsExhausted), Some(6_000))
-    );
+    assert_eq!((ended, throttle.tokens_thousandths()), (Some(StopReason::AttemptsExhausted), Some(6_000)));
     let ended = after_failure(&throttle, 1, ServerHint::Stop);
-    assert_eq!(
-        (ended, throttle.tokens_thousandths()),
-        (Some(StopReason::ServerSaidStop), Some(5_000))
-    );
+    assert_eq!((ended, throttle.tokens_thousandths()), (Some(StopReason::ServerSaidStop), Some(5_000)));
     let ended = after_failure(&throttle, 1, ServerHint::Exactly(Duration::from_secs(1)));
-    assert_eq!(
-        (ended, throttle.tokens_thousandths()),
-        (Some(StopReason::BudgetExhausted), Some(4_000)),
-        "PB-6"
-    );
+    assert_eq!((ended, throttle.tokens_thousandths()), (Some(StopReason::BudgetExhausted), Some(4_000)), "PB-6");
 }

@@ -51,9 +51,8 @@ impl<'a> Text<'a> {
             if !(first.is_ascii_lowercase() || *first == b'*') {
                 return None;
             }
-            let key = self.take_while(|byte| {
-                byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(&byte)
-            });
+            let key =
+                self.take_while(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(&byte));
             let value = match self.take(b'=') {
                 Some(()) => self.bare_item()?,
                 None => None,

@@ -160,31 +160,22 @@ impl Hints {
     /// # Ok::<(), http::header::InvalidHeaderValue>(())
     /// ```
     #[inline]
-    pub fn quota(
-        &self,
-        headers: &HeaderMap,
-        wall_clock: impl FnOnce() -> SystemTime,
-    ) -> Option<Quota> {
+    pub fn quota(&self, headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> Option<Quota> {
         if !self.rate_limit {
             return None;
         }
         rate_limit::quota(headers, until(headers, wall_clock))
     }
 
-    fn wait(
-        &self,
-        headers: &HeaderMap,
-        wall_clock: impl FnOnce() -> SystemTime,
-    ) -> Option<Duration> {
+    fn wait(&self, headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> Option<Duration> {
         let until = until(headers, wall_clock);
         let mut wait = None;
         if self.retry_after_ms {
             wait = RETRY_AFTER_MS.iter().find_map(|name| longest(headers, name, milliseconds));
         }
         if wait.is_none() && self.retry_after {
-            wait = longest(headers, &RETRY_AFTER, |value| {
-                delta_seconds(value).or_else(|| http_date(value).map(&until))
-            });
+            wait =
+                longest(headers, &RETRY_AFTER, |value| delta_seconds(value).or_else(|| http_date(value).map(&until)));
         }
         if wait.is_none() && self.rate_limit {
             wait = rate_limit::wait(headers, until);
@@ -229,13 +220,9 @@ impl Hinted {
 }
 
 /// Returns a function that measures the time until a date on the server's clock.
-fn until(
-    headers: &HeaderMap,
-    wall_clock: impl FnOnce() -> SystemTime,
-) -> impl Fn(SystemTime) -> Duration {
-    let now = LazyCell::new(|| {
-        headers.get(DATE).and_then(|date| http_date(date.as_bytes())).unwrap_or_else(wall_clock)
-    });
+fn until(headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> impl Fn(SystemTime) -> Duration {
+    let now =
+        LazyCell::new(|| headers.get(DATE).and_then(|date| http_date(date.as_bytes())).unwrap_or_else(wall_clock));
     move |date| date.duration_since(*now).unwrap_or(Duration::ZERO)
 }
 

@@ -7,9 +7,8 @@ pub(super) fn digits(value: &[u8]) -> Option<u64> {
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let number = value.iter().fold(0_u64, |number, digit| {
-        number.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
-    });
+    let number =
+        value.iter().fold(0_u64, |number, digit| number.saturating_mul(10).saturating_add(u64::from(digit - b'0')));
     Some(number)
 }
 

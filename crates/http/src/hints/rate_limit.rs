@@ -25,10 +25,7 @@ type Left = (u64, Duration);
 
 /// Returns the delay until the reset, if these headers show that no quota is left. `until` measures the time until a
 /// date.
-pub(super) fn wait(
-    headers: &HeaderMap,
-    until: impl Fn(SystemTime) -> Duration,
-) -> Option<Duration> {
+pub(super) fn wait(headers: &HeaderMap, until: impl Fn(SystemTime) -> Duration) -> Option<Duration> {
     if is_cached(headers) {
         return None;
     }
@@ -57,8 +54,7 @@ pub(super) fn quota(headers: &HeaderMap, until: impl Fn(SystemTime) -> Duration)
 
 /// Compares quotas by rate. At the same rate, the longer one comes first.
 fn by_rate(one: &Left, other: &Left) -> Ordering {
-    let crossed =
-        |(calls, _): &Left, (_, time): &Left| u128::from(*calls).saturating_mul(time.as_nanos());
+    let crossed = |(calls, _): &Left, (_, time): &Left| u128::from(*calls).saturating_mul(time.as_nanos());
     crossed(one, other).cmp(&crossed(other, one)).then(other.1.cmp(&one.1))
 }
 

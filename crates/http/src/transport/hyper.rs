@@ -38,8 +38,7 @@ fn of_client(error: &legacy::Error) -> Sign {
     let is_before_dispatch = || {
         // The client adds the connection to the error of a request that was handed to one. Without it, an
         // error of hyper arose in the greeting of a new connection.
-        error.connect_info().is_none()
-            && error.source().is_some_and(|below| below.is::<::hyper::Error>())
+        error.connect_info().is_none() && error.source().is_some_and(|below| below.is::<::hyper::Error>())
     };
     if error.is_connect() && has_cause(error, CONNECTION_NOT_MADE) {
         Sign::Proof(NOT_CONNECTED)

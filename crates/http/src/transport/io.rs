@@ -17,9 +17,7 @@ pub(super) fn sign(error: &Error, place: Place) -> Sign {
         Place::Unknown => match kind {
             ErrorKind::ConnectionRefused | ErrorKind::AddrNotAvailable => Some(NOT_CONNECTED),
             // A router's report can also end an established connection that has carried a request.
-            ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => {
-                Some(OUT_OF_REACH)
-            }
+            ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => Some(OUT_OF_REACH),
             kind => anywhere(kind),
         },
     };
@@ -33,10 +31,9 @@ pub(super) fn sign(error: &Error, place: Place) -> Sign {
 fn connecting(kind: ErrorKind) -> Option<Verdict> {
     match kind {
         ErrorKind::Other => None,
-        ErrorKind::InvalidData
-        | ErrorKind::InvalidInput
-        | ErrorKind::PermissionDenied
-        | ErrorKind::Unsupported => Some(Verdict::Permanent),
+        ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::PermissionDenied | ErrorKind::Unsupported => {
+            Some(Verdict::Permanent)
+        }
         _ => Some(NOT_CONNECTED),
     }
 }
@@ -49,9 +46,7 @@ fn on_connection(error: &Error) -> Option<Verdict> {
     match error.kind() {
         ErrorKind::TimedOut => Some(TIMED_OUT),
         ErrorKind::InvalidInput | ErrorKind::PermissionDenied | ErrorKind::Unsupported => None,
-        ErrorKind::InvalidData | ErrorKind::Other if tls::is_refusal(error) => {
-            Some(Verdict::Permanent)
-        }
+        ErrorKind::InvalidData | ErrorKind::Other if tls::is_refusal(error) => Some(Verdict::Permanent),
         _ => Some(LOST),
     }
 }

@@ -21,20 +21,11 @@ fn quota_is_read_from_every_family() {
     let cases: [(&[(&str, &str)], _); 14] = [
         (&[("ratelimit", "\"a\";r=50;t=30")], Some((50, 30))),
         (&[("ratelimit", "\"a\";r=50;t=1, \"b\";r=3;t=3600")], Some((3, 3600))),
-        (
-            &[("ratelimit", "\"a\";r=0;t=5"), ("ratelimit", "\"b\";r=0;t=9, \"c\";r=1;t=99")],
-            Some((0, 9)),
-        ),
-        (
-            &[("ratelimit", "\"a\";r=5"), ("ratelimit-remaining", "7"), ("ratelimit-reset", "8")],
-            Some((7, 8)),
-        ),
+        (&[("ratelimit", "\"a\";r=0;t=5"), ("ratelimit", "\"b\";r=0;t=9, \"c\";r=1;t=99")], Some((0, 9))),
+        (&[("ratelimit", "\"a\";r=5"), ("ratelimit-remaining", "7"), ("ratelimit-reset", "8")], Some((7, 8))),
         (&[("ratelimit", "\"a\";r=5;t=x")], None),
         (&[("ratelimit", "\"a\";r=-5;t=3")], None),
-        (
-            &[("ratelimit-remaining", "7"), ("ratelimit-remaining", "6"), ("ratelimit-reset", "8")],
-            Some((6, 8)),
-        ),
+        (&[("ratelimit-remaining", "7"), ("ratelimit-remaining", "6"), ("ratelimit-reset", "8")], Some((6, 8))),
         (&[("ratelimit-remaining", "7")], None),
         (&[("x-ratelimit-remaining", "2"), ("x-ratelimit-reset", "60")], Some((2, 60))),
         (&[("x-ratelimit-remaining", "2"), ("x-ratelimit-reset", "2000000060")], Some((2, 60))),

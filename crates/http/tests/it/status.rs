@@ -119,8 +119,7 @@ fn status_503_is_no_proof_of_no_work() {
     let mut headers = http::HeaderMap::new();
     headers.insert("retry-after", "1".parse().unwrap());
     headers.insert("x-should-retry", "true".parse().unwrap());
-    let hinted =
-        reattempt_http::Hints::default().read(&headers, || panic!("no date, so no clock is read"));
+    let hinted = reattempt_http::Hints::default().read(&headers, || panic!("no date, so no clock is read"));
     for code in [408, 500, 502, 503, 504] {
         let status = StatusCode::from_u16(code).unwrap();
         let classification = hinted.classification(verdict(code), status);

@@ -58,8 +58,7 @@ enum Event {
 impl Client<'_> {
     pub(super) fn run(self, progress: &mut Progress) -> Course {
         // Every call draws its failure, so that all breakers meet the same script.
-        let [mut arrivals, mut failures] =
-            [0, 1].map(|stream| CallRandom::of_call(self.seed, stream));
+        let [mut arrivals, mut failures] = [0, 1].map(|stream| CallRandom::of_call(self.seed, stream));
         let (mut queue, end) = (EventQueue::new(), nanoseconds(self.duration));
         let mut log = Log { course: Course { stretches: Vec::new(), per_second: Vec::new() } };
         queue.after(gap(self.rate, &mut arrivals), Event::Call);
@@ -80,8 +79,7 @@ impl Client<'_> {
                     }
                 }
                 Event::Answer(ticket, health) => {
-                    if let (Health::Failed, Some(last)) = (health, log.course.stretches.last_mut())
-                    {
+                    if let (Health::Failed, Some(last)) = (health, log.course.stretches.last_mut()) {
                         last.failed += 1;
                     }
                     self.breaker.end(ticket, &End::judged(health, self.latency), now);

@@ -32,13 +32,10 @@ fn named(name: &str, color: usize, shape: Shape) -> Series {
 /// Returns the stretches in which the breaker is not closed. A half-open state may last as long as one call only, so
 /// it is drawn as a bar, which is always visible.
 fn states(shown: &Shown) -> Vec<Series> {
-    let of =
-        |state: &'static str| shown.stretches.iter().filter(move |stretch| stretch.state == state);
-    let open = of("open").map(|stretch| {
-        named("open", 7, Shape::Band(vec![(stretch.from, 0.0, 1.0), (stretch.to, 0.0, 1.0)]))
-    });
-    let probes: Vec<_> =
-        of("half-open").map(|stretch| (stretch.from, stretch.to, 0.0, 1.0)).collect();
+    let of = |state: &'static str| shown.stretches.iter().filter(move |stretch| stretch.state == state);
+    let open =
+        of("open").map(|stretch| named("open", 7, Shape::Band(vec![(stretch.from, 0.0, 1.0), (stretch.to, 0.0, 1.0)])));
+    let probes: Vec<_> = of("half-open").map(|stretch| (stretch.from, stretch.to, 0.0, 1.0)).collect();
     let probes = (!probes.is_empty()).then(|| named("half-open", 2, Shape::Bars(probes)));
     open.chain(probes).collect()
 }

@@ -74,8 +74,7 @@ fn parse(word: &str) -> Result<GuardWord, String> {
 
 /// Parses a step of the script.
 fn step(text: &str) -> Result<Step, String> {
-    let (from, failing) =
-        text.split_once('=').ok_or("must be a time and a share, such as 1min=0.8")?;
+    let (from, failing) = text.split_once('=').ok_or("must be a time and a share, such as 1min=0.8")?;
     Ok(Step { from: length(from)?, share: share(failing)? })
 }
 
@@ -142,16 +141,9 @@ impl Breaker {
     }
 
     fn print(&self, out: &mut dyn Write, shown: &[Shown]) -> Result<(), LabError> {
-        let named = |step: &Step| {
-            format!("{} fail from {} on", text::percent(step.share), text::brief(step.from))
-        };
+        let named = |step: &Step| format!("{} fail from {} on", text::percent(step.share), text::brief(step.from));
         let shares: Vec<_> = self.errors.iter().map(named).collect();
-        writeln!(
-            out,
-            "{} calls a second. Of the calls that are sent, {}.",
-            self.rate,
-            shares.join(", ")
-        )?;
+        writeln!(out, "{} calls a second. Of the calls that are sent, {}.", self.rate, shares.join(", "))?;
         for Shown { breaker, stretches, .. } in shown {
             let mut table = text::table([&**breaker, "from", "for", "calls", "failed", "refused"]);
             for stretch in stretches {

@@ -44,9 +44,7 @@ fn rate_of_failures_decides() {
     let [healthy] = &shown(&["breaker", "--errors", "0s=0.05"])[..] else { panic!() };
     assert_eq!(states(healthy), ["closed"]);
     assert_eq!(healthy.stretches[0].refused, 0);
-    let [bad] = &shown(&["breaker:consecutive_failures=0", "--errors", "0s=0.6"])[..] else {
-        panic!()
-    };
+    let [bad] = &shown(&["breaker:consecutive_failures=0", "--errors", "0s=0.6"])[..] else { panic!() };
     assert_eq!(states(bad)[..2], ["closed", "open"]);
     assert!(bad.stretches[0].calls >= 20, "{bad:?}");
 }

@@ -100,11 +100,7 @@ impl Check {
             writeln!(out, "{}", problem.in_file_as(&file, &format!("{error}error{error:#}")))?;
         }
         for problem in &findings.warnings {
-            writeln!(
-                out,
-                "{}",
-                problem.in_file_as(&file, &format!("{warning}warning{warning:#}"))
-            )?;
+            writeln!(out, "{}", problem.in_file_as(&file, &format!("{warning}warning{warning:#}")))?;
         }
         let mut first = findings.errors.is_empty() && findings.warnings.is_empty();
         for description in &findings.descriptions {

@@ -100,9 +100,7 @@ fn describe(policy: &Policy, course: &Course) -> Description {
              up to {server}.",
             text::brief(elapsed)
         ),
-        None => format!(
-            "The time is not limited. A delay that the server asks for is obeyed up to {server}."
-        ),
+        None => format!("The time is not limited. A delay that the server asks for is obeyed up to {server}."),
     });
     sentences.extend(course.ending());
     if let Some(timeout) = policy.attempt_timeout {

@@ -12,11 +12,7 @@ pub(super) fn time(range: Recommended, seconds: f64) -> Option<Warning> {
 }
 
 /// Returns the problem of a value at that place.
-pub(super) fn at(
-    line: Option<usize>,
-    path: impl Into<String>,
-    warning: Option<Warning>,
-) -> Option<Problem> {
+pub(super) fn at(line: Option<usize>, path: impl Into<String>, warning: Option<Warning>) -> Option<Problem> {
     let warning = warning?;
     let reason = format!("is {} (recommended: {})", warning.value(), warning.recommended());
     Some(Problem { line, path: path.into(), reason })

@@ -7,8 +7,8 @@ use reattempt::profile::Profile;
 use reattempt::retry::Limits;
 use reattempt::schedule::{Exponential, Failure, FailureKind, SharedSchedule};
 use reattempt_grpc::{
-    Code, CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy,
-    ServiceConfig, ServiceConfigError, Throttling, UnappliedSetting,
+    Code, CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, ServiceConfig,
+    ServiceConfigError, Throttling, UnappliedSetting,
 };
 use serde_json::Value;
 
@@ -24,8 +24,7 @@ const CLIENTS_CAP: u32 = 5;
 const NEITHER: &str = "Neither retried nor hedged.";
 
 pub(super) fn check(text: &str, lenient: bool, seed: u64) -> Findings {
-    let parsed =
-        if lenient { ServiceConfig::lenient().parse(text) } else { ServiceConfig::parse(text) };
+    let parsed = if lenient { ServiceConfig::lenient().parse(text) } else { ServiceConfig::parse(text) };
     let config = match parsed {
         Ok(config) => config,
         Err(errors) => {
@@ -40,8 +39,7 @@ pub(super) fn check(text: &str, lenient: bool, seed: u64) -> Findings {
     for (number, entry) in entries.iter().enumerate() {
         let path = format!("methodConfig[{number}]");
         let names = entry["name"].as_array().map_or(&[][..], Vec::as_slice);
-        let Some(method) = names.first().and_then(|name| config.for_method(&method_path(name)))
-        else {
+        let Some(method) = names.first().and_then(|name| config.for_method(&method_path(name))) else {
             let reason = "names no method, so it is never used".to_owned();
             findings.warnings.push(Problem { line: None, path, reason });
             continue;
@@ -50,15 +48,11 @@ pub(super) fn check(text: &str, lenient: bool, seed: u64) -> Findings {
         let course = course(method, seed);
         warn(&path, method, course.as_ref(), &mut findings.warnings);
         let of = words::list(&names.iter().map(in_words).collect::<Vec<_>>());
-        findings
-            .descriptions
-            .push(Description { of, sentences: describe(method, course.as_ref()) });
+        findings.descriptions.push(Description { of, sentences: describe(method, course.as_ref()) });
     }
     if config.for_method("/").is_none() {
         let of = if entries.is_empty() { "all methods" } else { "all other methods" };
-        findings
-            .descriptions
-            .push(Description { of: of.to_owned(), sentences: vec![NEITHER.to_owned()] });
+        findings.descriptions.push(Description { of: of.to_owned(), sentences: vec![NEITHER.to_owned()] });
     }
     if let Some(throttling) = config.retry_throttling() {
         let ratio = thousandths(throttling.token_ratio_thousandths());
@@ -72,11 +66,7 @@ pub(super) fn check(text: &str, lenient: bool, seed: u64) -> Findings {
 
 fn problem(error: &ServiceConfigError) -> Problem {
     let path = if error.path().is_empty() { "the document" } else { error.path() };
-    Problem {
-        line: error.position().map(|(line, _)| line),
-        path: path.to_owned(),
-        reason: error.reason().to_owned(),
-    }
+    Problem { line: error.position().map(|(line, _)| line), path: path.to_owned(), reason: error.reason().to_owned() }
 }
 
 /// Returns the path of a method (`/service/method`), of a service (`/service/`) or of all (`/`).
@@ -108,8 +98,7 @@ fn unapplied(path: &str, name: &Value, config: &ServiceConfig) -> Vec<Problem> {
     let problem = |setting: UnappliedSetting<'_>| Problem {
         line: None,
         path: format!("{path}.{}", setting.field()),
-        reason: "is not applied: the channel and the generated client have such settings"
-            .to_owned(),
+        reason: "is not applied: the channel and the generated client have such settings".to_owned(),
     };
     of_entry.map(problem).collect()
 }
@@ -120,13 +109,8 @@ fn warn(path: &str, method: &MethodConfig, course: Option<&Course>, warnings: &m
         warnings.extend(ranges::at(None, format!("{path}.timeout"), warning));
     }
     let too_many = |at: &str, attempts: u32| {
-        let reason =
-            format!("is {attempts}; a client makes no more than {CLIENTS_CAP} unless told so");
-        (attempts > CLIENTS_CAP).then(|| Problem {
-            line: None,
-            path: format!("{path}.{at}"),
-            reason,
-        })
+        let reason = format!("is {attempts}; a client makes no more than {CLIENTS_CAP} unless told so");
+        (attempts > CLIENTS_CAP).then(|| Problem { line: None, path: format!("{path}.{at}"), reason })
     };
     if course.is_some_and(|course| course.bands().is_empty()) {
         let reason = "leaves no time for a retry".to_owned();
@@ -228,10 +212,7 @@ fn hedged(policy: &MethodHedgingPolicy) -> Vec<String> {
     let codes = codes(policy.non_fatal_codes());
     let errors = match codes.is_empty() {
         true => "Any error ends the call.".to_owned(),
-        false => format!(
-            "After {} the next is sent at once; any other error ends the call.",
-            words::list(&codes)
-        ),
+        false => format!("After {} the next is sent at once; any other error ends the call.", words::list(&codes)),
     };
     vec![sent, errors]
 }
@@ -252,9 +233,5 @@ fn thousandths(number: u32) -> f64 {
 }
 
 fn codes(set: CodeSet) -> Vec<String> {
-    (0..=16)
-        .map(Code::from_number)
-        .filter(|code| set.contains(*code))
-        .map(|code| code.to_string())
-        .collect()
+    (0..=16).map(Code::from_number).filter(|code| set.contains(*code)).map(|code| code.to_string()).collect()
 }

@@ -115,10 +115,7 @@ impl Contention {
 }
 
 /// Returns the schedules that are compared, with their names.
-fn schedules(
-    base: Duration,
-    cap: Duration,
-) -> Result<[(&'static str, SharedSchedule); 5], ConfigError> {
+fn schedules(base: Duration, cap: Duration) -> Result<[(&'static str, SharedSchedule); 5], ConfigError> {
     let cap = bounded(base, cap)?;
     let shared = |exponential: Exponential| SharedSchedule::new(exponential.max_delay(cap));
     Ok([
@@ -131,13 +128,8 @@ fn schedules(
 }
 
 /// Prints a table with a row for each number of clients and a column for each schedule.
-fn print(
-    out: &mut dyn Write,
-    courses: &[Course],
-    cell: impl Fn(&Point) -> String,
-) -> Result<(), LabError> {
-    let mut table =
-        text::table(std::iter::once("clients").chain(courses.iter().map(|course| course.schedule)));
+fn print(out: &mut dyn Write, courses: &[Course], cell: impl Fn(&Point) -> String) -> Result<(), LabError> {
+    let mut table = text::table(std::iter::once("clients").chain(courses.iter().map(|course| course.schedule)));
     let counts = courses.first().map_or(&[][..], |course| &course.points);
     for (row, point) in counts.iter().enumerate() {
         let cells = courses.iter().filter_map(|course| course.points.get(row)).map(&cell);
@@ -158,11 +150,7 @@ fn figure(courses: &[Course]) -> Figure {
                 name: course.schedule.to_owned(),
                 color,
                 shape: Shape::Line(
-                    course
-                        .points
-                        .iter()
-                        .map(|point| (f64::from(point.clients), value(point)))
-                        .collect(),
+                    course.points.iter().map(|point| (f64::from(point.clients), value(point))).collect(),
                 ),
             })
             .collect(),
@@ -171,9 +159,7 @@ fn figure(courses: &[Course]) -> Figure {
         title: "Clients that contend for one row".to_owned(),
         panels: vec![
             panel("Calls made", Axis::from_zero("calls"), |point| point.calls),
-            panel("Time until all have written", Axis::logarithmic("time, s"), |point| {
-                point.seconds
-            }),
+            panel("Time until all have written", Axis::logarithmic("time, s"), |point| point.seconds),
         ],
         columns: 2,
     }

@@ -86,23 +86,15 @@ struct Client {
 
 impl<'a> Row<'a> {
     /// Creates a run in which all clients begin at time 0.
-    pub(super) fn new(
-        schedule: &'a SharedSchedule,
-        network: Network,
-        clients: u32,
-        seed: u64,
-        run: u32,
-    ) -> Self {
+    pub(super) fn new(schedule: &'a SharedSchedule, network: Network, clients: u32, seed: u64, run: u32) -> Self {
         // Each run has calls of its own, numbered from `first`.
         let first = u64::from(run) << 32;
-        let client =
-            |number| Client { random: CallRandom::of_call(seed, first + number), call: None };
+        let client = |number| Client { random: CallRandom::of_call(seed, first + number), call: None };
         let clients: Vec<_> = (1..=u64::from(clients)).map(client).collect();
         let mut queue = EventQueue::new();
         (0..clients.len()).for_each(|client| queue.after(0, (client, Step::Begin)));
         let mut network_seed = CallRandom::of_call(seed, first);
-        let network_random =
-            SmallRng::seed_from_u64(reattempt::schedule::Random::next_u64(&mut network_seed));
+        let network_random = SmallRng::seed_from_u64(reattempt::schedule::Random::next_u64(&mut network_seed));
         Self { schedule, network, network_random, queue, clients, version: 0, calls: 0 }
     }
 
@@ -130,8 +122,7 @@ impl<'a> Row<'a> {
     }
 
     fn send(&mut self, client: usize, ways: u32, step: Step) {
-        let delay = (0..ways)
-            .fold(0, |sum: u64, _| sum.saturating_add(self.network.draw(&mut self.network_random)));
+        let delay = (0..ways).fold(0, |sum: u64, _| sum.saturating_add(self.network.draw(&mut self.network_random)));
         self.queue.after(delay, (client, step));
     }
 
@@ -143,16 +134,9 @@ impl<'a> Row<'a> {
         let now = Duration::from_nanos(self.queue.now());
         // A refused write has changed nothing.
         let verdict = Verdict::NotProcessed(Failure::new(FailureKind::Other));
-        let failed =
-            FailedAttempt::new(verdict, "row", now).elapsed(now).sent_at(self.schedule.on_send());
+        let failed = FailedAttempt::new(verdict, "row", now).elapsed(now).sent_at(self.schedule.on_send());
         let call = client.call.get_or_insert_with(|| Call::new(self.schedule));
-        let decision = call.failed(
-            &Terms::new(limits),
-            &failed,
-            self.schedule,
-            &Unlimited,
-            &mut client.random,
-        );
+        let decision = call.failed(&Terms::new(limits), &failed, self.schedule, &Unlimited, &mut client.random);
         if let Decision::Retry { after } = decision {
             call.on_send();
             self.queue.after(nanoseconds(after), (number, Step::Begin));

@@ -29,9 +29,8 @@ fn in_step_one_client_writes_in_each_round() {
             assert_eq!(point.calls, n * (n + 1.0) / 2.0, "{name} {n}");
             // Each round takes four message delays of 10 ms. Between two rounds is the delay of the
             // exponential schedule: 5 ms · 2ᵏ, at most 2 s.
-            let waits = (0..point.clients - 1).map(|k| {
-                if *name == "none" { 0.0 } else { (0.005 * 2f64.powi(k as i32)).min(2.0) }
-            });
+            let waits = (0..point.clients - 1)
+                .map(|k| if *name == "none" { 0.0 } else { (0.005 * 2f64.powi(k as i32)).min(2.0) });
             let expected = n * 0.040 + waits.sum::<f64>();
             assert!((point.seconds - expected).abs() < 1e-9, "{name} {n}: {point:?} {expected}");
         }

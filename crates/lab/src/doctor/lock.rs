@@ -61,16 +61,13 @@ impl Lock {
             by_name.entry(&entry.name).or_default().push(index);
         }
         let packages = entries.iter().map(|entry| {
-            let version = Version::parse(&entry.version).map_err(|error| {
-                format!("package {} has the version {:?}: {error}", entry.name, entry.version)
-            })?;
+            let version = Version::parse(&entry.version)
+                .map_err(|error| format!("package {} has the version {:?}: {error}", entry.name, entry.version))?;
             let dependencies = entry.dependencies.iter().map(|text| {
-                find(text, &by_name, &entries).ok_or_else(|| {
-                    format!("package {} depends on {text:?}, which is not in the file", entry.name)
-                })
+                find(text, &by_name, &entries)
+                    .ok_or_else(|| format!("package {} depends on {text:?}, which is not in the file", entry.name))
             });
-            let (name, dependencies) =
-                (entry.name.clone(), dependencies.collect::<Result<_, _>>()?);
+            let (name, dependencies) = (entry.name.clone(), dependencies.collect::<Result<_, _>>()?);
             Ok::<_, String>(Package { name, version, dependencies })
         });
         Ok(Self { packages: packages.collect::<Result<_, _>>()? })

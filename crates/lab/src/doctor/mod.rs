@@ -45,9 +45,7 @@ impl Doctor {
             false => self.file.display().to_string(),
         };
         let text = self.read().map_err(|error| {
-            LabError::new(format!(
-                "cannot read {name}: {error} (`cargo generate-lockfile` writes a lock file)"
-            ))
+            LabError::new(format!("cannot read {name}: {error} (`cargo generate-lockfile` writes a lock file)"))
         })?;
         let lock = Lock::parse(&text).map_err(|error| LabError::new(format!("{name}: {error}")))?;
         let attempts = self.attempts.unwrap_or(RetryPolicy::http().limits().max_attempts);
@@ -73,11 +71,7 @@ impl Doctor {
 fn print(diagnosis: &Diagnosis, file: &str, out: &mut dyn Write) -> Result<(), LabError> {
     let Diagnosis { packages, attempts, most_attempts, retriers } = diagnosis;
     let (acting, others): (Vec<_>, Vec<_>) = retriers.iter().partition(|it| it.acts());
-    writeln!(
-        out,
-        "{file}: {packages} packages, {} of which repeat requests by default",
-        acting.len()
-    )?;
+    writeln!(out, "{file}: {packages} packages, {} of which repeat requests by default", acting.len())?;
     if *most_attempts > u64::from(*attempts) {
         writeln!(
             out,
@@ -88,10 +82,7 @@ fn print(diagnosis: &Diagnosis, file: &str, out: &mut dyn Write) -> Result<(), L
         print_retrier(retrier, *attempts, out)?;
     }
     if !others.is_empty() {
-        writeln!(
-            out,
-            "\nWithout effect on the number of requests, unless the program asks for it:"
-        )?;
+        writeln!(out, "\nWithout effect on the number of requests, unless the program asks for it:")?;
     }
     for retrier in others {
         print_retrier(retrier, *attempts, out)?;
@@ -99,14 +90,9 @@ fn print(diagnosis: &Diagnosis, file: &str, out: &mut dyn Write) -> Result<(), L
     Ok(())
 }
 
-fn print_retrier(
-    retrier: &FoundRetrier,
-    attempts: u32,
-    out: &mut dyn Write,
-) -> Result<(), LabError> {
+fn print_retrier(retrier: &FoundRetrier, attempts: u32, out: &mut dyn Write) -> Result<(), LabError> {
     let bold = Style::new().bold();
-    let FoundRetrier { name, version, kind, through, most_attempts, after, off, source, read } =
-        retrier;
+    let FoundRetrier { name, version, kind, through, most_attempts, after, off, source, read } = retrier;
     let kind = match kind {
         Some(Kind::Attempts(own)) => {
             let below: String = through.iter().map(|name| format!(" × {name}")).collect();

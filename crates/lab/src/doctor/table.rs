@@ -63,8 +63,7 @@ const fn on_demand(
     Retrier { name, read, older: Older::Unknown, kind: Kind::OnDemand, after, off, file }
 }
 
-const NACKS: &str =
-    "an HTTP/2 stream refused by the server, or a GOAWAY without an error; the body must be bytes";
+const NACKS: &str = "an HTTP/2 stream refused by the server, or a GOAWAY without an error; the body must be bytes";
 
 /// The retriers by name. Entries of one crate are in the order of their versions.
 pub(super) const RETRIERS: &[Retrier] = &[
@@ -78,18 +77,8 @@ pub(super) const RETRIERS: &[Retrier] = &[
         off: "RetryConfig::disabled() in the configuration of the client",
         file: "src/client/defaults.rs",
     },
-    on_demand(
-        "backoff",
-        ("0.4.0", "0.4.0"),
-        "errors that the program calls transient",
-        "src/future.rs",
-    ),
-    on_demand(
-        "backon",
-        ("1.6.0", "1.6.0"),
-        "the errors that `when` selects, by default all",
-        "src/retry.rs",
-    ),
+    on_demand("backoff", ("0.4.0", "0.4.0"), "errors that the program calls transient", "src/future.rs"),
+    on_demand("backon", ("1.6.0", "1.6.0"), "the errors that `when` selects, by default all", "src/retry.rs"),
     Retrier {
         name: "bb8",
         read: ("0.8.0", "0.9.1"),
@@ -260,12 +249,7 @@ pub(super) const RETRIERS: &[Retrier] = &[
         off: "ExecutionProfileBuilder::retry_policy(Arc::new(FallthroughRetryPolicy::new()))",
         file: "src/policies/retry/default.rs",
     },
-    on_demand(
-        "seatbelt",
-        ("0.11.0", "0.11.0"),
-        "the outcomes that its classifier selects",
-        "src/retry/mod.rs",
-    ),
+    on_demand("seatbelt", ("0.11.0", "0.11.0"), "the outcomes that its classifier selects", "src/retry/mod.rs"),
     Retrier {
         name: "sqlx-core",
         read: ("0.8.0", "0.9.0"),
@@ -275,24 +259,9 @@ pub(super) const RETRIERS: &[Retrier] = &[
         off: "a short PoolOptions::acquire_timeout",
         file: "src/pool/inner.rs",
     },
-    on_demand(
-        "tokio-retry",
-        ("0.3.2", "0.3.2"),
-        "every error, or those of its condition",
-        "src/lib.rs",
-    ),
-    on_demand(
-        "tower",
-        ("0.5.3", "0.5.3"),
-        "the outcomes that the policy selects",
-        "src/retry/mod.rs",
-    ),
-    on_demand(
-        "tower-resilience-retry",
-        ("0.14.0", "0.14.0"),
-        "every error, or those of its predicate",
-        "src/lib.rs",
-    ),
+    on_demand("tokio-retry", ("0.3.2", "0.3.2"), "every error, or those of its condition", "src/lib.rs"),
+    on_demand("tower", ("0.5.3", "0.5.3"), "the outcomes that the policy selects", "src/retry/mod.rs"),
+    on_demand("tower-resilience-retry", ("0.14.0", "0.14.0"), "every error, or those of its predicate", "src/lib.rs"),
     Retrier {
         name: "typespec_client_core",
         read: ("0.5.0", "1.2.0-beta.1"),

@@ -113,8 +113,7 @@ fn attempts_multiply_along_a_path() {
 
 #[test]
 fn circle_of_dependencies_is_followed_once() {
-    let found =
-        diagnosis(&[("reqwest", "0.13.5", &["octocrab"]), ("octocrab", "0.54.0", &["reqwest"])]);
+    let found = diagnosis(&[("reqwest", "0.13.5", &["octocrab"]), ("octocrab", "0.54.0", &["reqwest"])]);
     assert_eq!(found.most_attempts, 4 * 3);
 }
 

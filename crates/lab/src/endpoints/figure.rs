@@ -42,10 +42,7 @@ fn points(figures: &Figures, value: fn(&Second) -> (u32, u32)) -> Vec<(f64, f64)
     let of_calls = stretches.filter(|(_, seconds)| seconds.iter().any(|second| second.calls > 0));
     of_calls
         .map(|(number, seconds)| {
-            let sums = seconds
-                .iter()
-                .map(value)
-                .fold((0, 0), |sum, (part, all)| (sum.0 + part, sum.1 + all));
+            let sums = seconds.iter().map(value).fold((0, 0), |sum, (part, all)| (sum.0 + part, sum.1 + all));
             let middle = (number * STRETCH) as f64 + STRETCH as f64 / 2.0;
             (middle, f64::from(sums.0) / f64::from(sums.1.max(1)))
         })

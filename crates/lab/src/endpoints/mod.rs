@@ -44,8 +44,7 @@ pub(crate) struct Endpoints {
     fault: Duration,
 }
 
-const HELP: &str =
-    "Each server has 4 workers of 20 ms (200 requests a second) and a queue of 64. One client calls at
+const HELP: &str = "Each server has 4 workers of 20 ms (200 requests a second) and a queue of 64. One client calls at
 random times, with the default retries and the default budget. The other rules use the same retries,
 and pick the server of each attempt independently of earlier attempts. In the scenes `mixed` and
 `tiers` the load is a fraction of the capacity of two servers. The table has the calls that start
@@ -99,15 +98,11 @@ impl Figures {
             latencies.get(rank).map(Duration::as_secs_f64)
         };
         let states = world.scene.servers().into_iter().zip(by_server);
-        let good: Vec<_> =
-            states.filter(|(state, _)| *state == State::Well).map(|(_, count)| count).collect();
+        let good: Vec<_> = states.filter(|(state, _)| *state == State::Well).map(|(_, count)| count).collect();
         let mean = good.iter().sum::<u64>() as f64 / good.len() as f64;
         Self {
             rule: rule.title(),
-            success: share(
-                sum(within, |second| second.succeeded),
-                sum(within, |second| second.calls),
-            ),
+            success: share(sum(within, |second| second.succeeded), sum(within, |second| second.calls)),
             at_faulty: share(sum(within, |second| second.at_faulty), attempts),
             attempts_per_call: share(attempts, sum(within, |second| second.calls)),
             median: percentile(50),
@@ -148,9 +143,7 @@ impl Endpoints {
             };
             let rate = self.load * (servers * WORKERS) as f64 / SERVICE;
             let world = World { scene: *scene, rate, seconds, seed };
-            let figures = |rule: &Which| {
-                Figures::of(*rule, &world, simulation::simulate(world, *rule, &mut progress))
-            };
+            let figures = |rule: &Which| Figures::of(*rule, &world, simulation::simulate(world, *rule, &mut progress));
             Shown { scene: scene.title(), rules: rules.iter().map(figures).collect() }
         });
         Ok(shown.collect())
@@ -166,12 +159,9 @@ fn or_all<T: ValueEnum>(given: &[T]) -> &[T] {
 }
 
 fn print(out: &mut dyn Write, shown: &[Shown]) -> Result<(), LabError> {
-    let time = |seconds: Option<f64>| {
-        seconds.map_or("-".to_owned(), |time| text::duration(text::seconds(time)))
-    };
+    let time = |seconds: Option<f64>| seconds.map_or("-".to_owned(), |time| text::duration(text::seconds(time)));
     for (number, Shown { scene, rules }) in shown.iter().enumerate() {
-        let columns =
-            ["success", "at faulty", "attempts/call", "median", "p99", "busiest", "afterwards"];
+        let columns = ["success", "at faulty", "attempts/call", "median", "p99", "busiest", "afterwards"];
         let mut table = text::table([*scene].into_iter().chain(columns));
         for figures in rules {
             table.add_row([

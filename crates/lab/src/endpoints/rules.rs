@@ -38,8 +38,7 @@ impl Which {
         match self {
             Self::Ours => {
                 let set = EndpointSet::new();
-                let names = (0..servers)
-                    .map(|server| (usize::from(server >= second), format!("{server:03}")));
+                let names = (0..servers).map(|server| (usize::from(server >= second), format!("{server:03}")));
                 set.update(names, |name| name.parse().unwrap_or(0), Duration::ZERO);
                 Rule::Ours(set)
             }
@@ -141,9 +140,8 @@ impl Envoy {
     fn pick(&mut self, now: Duration, random: &mut CallRandom) -> usize {
         self.sweep(now);
         let panics = 1.0 - self.ejected_share() < ENVOY_PANIC;
-        let usable: Vec<_> = (0..self.servers.len())
-            .filter(|server| panics || self.servers[*server].ejected.is_none())
-            .collect();
+        let usable: Vec<_> =
+            (0..self.servers.len()).filter(|server| panics || self.servers[*server].ejected.is_none()).collect();
         let [one, other] = [0, 1].map(|_| usable[below(usable.len(), random)]);
         if self.servers[other].in_flight < self.servers[one].in_flight { other } else { one }
     }
@@ -168,12 +166,7 @@ fn below(bound: usize, random: &mut CallRandom) -> usize {
 }
 
 impl Rule {
-    pub(super) fn pick(
-        &mut self,
-        trail: &mut Trail,
-        now: Duration,
-        random: &mut CallRandom,
-    ) -> Choice {
+    pub(super) fn pick(&mut self, trail: &mut Trail, now: Duration, random: &mut CallRandom) -> Choice {
         let server = match self {
             Self::Ours(set) => {
                 // The set is never empty.

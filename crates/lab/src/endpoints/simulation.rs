@@ -11,9 +11,7 @@ use reattempt::profile;
 use reattempt::schedule::{CallRandom, Delays, SharedSchedule};
 use reattempt::{RetryBudget, Verdict};
 use reattempt_control::Trail;
-use reattempt_core::{
-    Account, Call, CallEnd, Decision, FailedAttempt, Failure, FailureKind, Limits, Terms,
-};
+use reattempt_core::{Account, Call, CallEnd, Decision, FailedAttempt, Failure, FailureKind, Limits, Terms};
 use serde::Serialize;
 
 use super::rules::{Choice, Rule, Which};
@@ -125,16 +123,12 @@ pub(super) fn simulate(world: World, which: Which, progress: &mut Progress) -> C
     let standard = profile::standard().shared();
     let mut limits = Limits::default();
     (limits.max_attempts, limits.max_elapsed) = (standard.max_attempts, standard.max_elapsed);
-    let [mut arrivals, random, work] =
-        [0, 1, 2].map(|stream| CallRandom::of_call(world.seed, stream));
+    let [mut arrivals, random, work] = [0, 1, 2].map(|stream| CallRandom::of_call(world.seed, stream));
     let by_server = vec![0; states.len()];
     let mut run = Run {
         world,
         rule: which.rule(states.len(), world.scene.first_tier()),
-        servers: states
-            .into_iter()
-            .map(|state| Server { state, busy: 0, waiting: VecDeque::new() })
-            .collect(),
+        servers: states.into_iter().map(|state| Server { state, busy: 0, waiting: VecDeque::new() }).collect(),
         queue: EventQueue::new(),
         calls: HashMap::new(),
         attempts: HashMap::new(),
@@ -171,9 +165,7 @@ pub(super) fn simulate(world: World, which: Which, progress: &mut Progress) -> C
                 run.end(attempt, Health::Unavailable, Verdict::Transient(failure));
             }
             Event::Retry(call) => {
-                if let Some(retries) =
-                    run.calls.get_mut(&call).and_then(|call| call.retries.as_mut())
-                {
+                if let Some(retries) = run.calls.get_mut(&call).and_then(|call| call.retries.as_mut()) {
                     retries.on_send();
                 }
                 run.send(call);
@@ -310,8 +302,7 @@ impl Run {
         let elapsed = now.saturating_sub(Duration::from_nanos(client.started));
         let failed = FailedAttempt::new(verdict, SERVICE_NAME, now);
         let failed = failed.elapsed(elapsed).elsewhere(elsewhere);
-        let decision =
-            retries.failed(&self.terms, &failed, &self.schedule, &self.budget, &mut client.random);
+        let decision = retries.failed(&self.terms, &failed, &self.schedule, &self.budget, &mut client.random);
         match decision {
             Decision::Retry { after } => self.queue.after(nanoseconds(after), Event::Retry(call)),
             // Nothing here is resent.

@@ -53,9 +53,7 @@ fn dead_majority_leaves_what_is_possible() {
 // E-7
 #[test]
 fn five_servers_of_all_kinds_lose_nothing() {
-    let [ours, tower, turns] =
-        &figures(&["ours", "tower-p2c", "round-robin", "--scenes", "mixed"], 1)[..]
-    else {
+    let [ours, tower, turns] = &figures(&["ours", "tower-p2c", "round-robin", "--scenes", "mixed"], 1)[..] else {
         panic!()
     };
     assert!(ours.success > 0.999 && ours.p99.unwrap() < 0.1, "{ours:?}");
@@ -70,12 +68,7 @@ fn equal_failures_cost_no_success() {
         let arguments = ["ours", "round-robin", "--scenes", "alike", "--load", load];
         for seed in [1, 2] {
             let [ours, turns] = &figures(&arguments, seed)[..] else { panic!() };
-            assert!(
-                (ours.success - turns.success).abs() < 0.015,
-                "{load}: {} {}",
-                ours.success,
-                turns.success
-            );
+            assert!((ours.success - turns.success).abs() < 0.015, "{load}: {} {}", ours.success, turns.success);
         }
     }
 }

@@ -21,19 +21,11 @@ use crate::error::LabError;
 use crate::policy::Policy;
 
 /// Makes the call. If `watched`, it prints each event on standard error as it occurs.
-pub(super) async fn call(
-    get: &Get,
-    policy: &Policy,
-    seed: Option<u64>,
-    watched: bool,
-) -> Result<Ended, LabError> {
+pub(super) async fn call(get: &Get, policy: &Policy, seed: Option<u64>, watched: bool) -> Result<Ended, LabError> {
     let connector = connector(get.url.scheme_str() == Some("https"))?;
     // Retries inside the client would be missing in the time line.
-    let client =
-        Client::builder(TokioExecutor::new()).retry_canceled_requests(false).build(connector);
-    let mut service = ServiceBuilder::new()
-        .layer(RetryLayer::new(retries(policy, seed, watched)))
-        .service(client);
+    let client = Client::builder(TokioExecutor::new()).retry_canceled_requests(false).build(connector);
+    let mut service = ServiceBuilder::new().layer(RetryLayer::new(retries(policy, seed, watched))).service(client);
 
     let slot = ReportSlot::default();
     let mut options = CallOptions::new().report_to(&slot);
@@ -54,9 +46,7 @@ pub(super) async fn call(
             let status = response.status();
             match drained(response.into_body()).await {
                 Ok(bytes) => Ok((status, bytes)),
-                Err(error) => {
-                    Err(format!("{status}, but its body broke off: {}", with_causes(&*error)))
-                }
+                Err(error) => Err(format!("{status}, but its body broke off: {}", with_causes(&*error))),
             }
         }
         Err(error) => Err(with_causes(&*error)),
@@ -69,9 +59,9 @@ pub(super) async fn call(
 fn connector(tls: bool) -> Result<HttpsConnector<HttpConnector>, LabError> {
     let builder = HttpsConnectorBuilder::new();
     let builder = if tls {
-        builder.with_native_roots().map_err(|error| {
-            LabError::new(format!("cannot read the system's certificates: {error}"))
-        })?
+        builder
+            .with_native_roots()
+            .map_err(|error| LabError::new(format!("cannot read the system's certificates: {error}")))?
     } else {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
@@ -89,10 +79,8 @@ type Retries = RetryPolicy<Http, SharedSchedule, RetryBudget, BoxedError>;
 
 /// Returns the policy of the layer.
 fn retries(policy: &Policy, seed: Option<u64>, watched: bool) -> Retries {
-    let mut retries = RetryPolicy::http()
-        .profile(policy.profile.clone())
-        .max_server_delay(policy.max_server_delay)
-        .boxed_errors();
+    let mut retries =
+        RetryPolicy::http().profile(policy.profile.clone()).max_server_delay(policy.max_server_delay).boxed_errors();
     if let Some(seed) = seed {
         retries = retries.seed(seed);
     }

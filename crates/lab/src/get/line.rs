@@ -59,9 +59,7 @@ pub(super) fn attempts(ended: &Ended) -> Vec<Attempt> {
 fn outcome(outcome: &AttemptOutcome, ended: &Ended) -> String {
     match (outcome, &ended.answer) {
         (AttemptOutcome::Succeeded, Ok((status, _)))
-        | (AttemptOutcome::PermanentFailure { error: None, .. }, Ok((status, _))) => {
-            status.to_string()
-        }
+        | (AttemptOutcome::PermanentFailure { error: None, .. }, Ok((status, _))) => status.to_string(),
         _ => outcome.to_string(),
     }
 }
@@ -120,20 +118,11 @@ pub(super) fn figure(url: &str, attempts: &[Attempt]) -> Figure {
         let of_kind = attempts.iter().filter(|attempt| attempt.succeeded == succeeded);
         of_kind.map(|attempt| bar(attempt, attempt.began, attempt.ended, 0.3)).collect()
     };
-    let waits = attempts.iter().filter_map(|attempt| {
-        Some(bar(attempt, attempt.ended, attempt.ended + attempt.delay?, 0.04))
-    });
-    let series = [
-        ("waiting", 7, waits.collect()),
-        ("failed", 1, ended(false)),
-        ("answered", 2, ended(true)),
-    ];
+    let waits =
+        attempts.iter().filter_map(|attempt| Some(bar(attempt, attempt.ended, attempt.ended + attempt.delay?, 0.04)));
+    let series = [("waiting", 7, waits.collect()), ("failed", 1, ended(false)), ("answered", 2, ended(true))];
     let series = series.into_iter().filter(|(_, _, bars): &(_, _, Vec<_>)| !bars.is_empty());
-    let series = series.map(|(name, color, bars)| Series {
-        name: name.to_owned(),
-        color,
-        shape: Shape::Bars(bars),
-    });
+    let series = series.map(|(name, color, bars)| Series { name: name.to_owned(), color, shape: Shape::Bars(bars) });
     let rows = attempts.last().map_or(1.0, |last| f64::from(last.number));
     let panel = Panel {
         title: String::new(),
@@ -149,23 +138,13 @@ mod tests {
     use super::*;
 
     fn attempt(number: u32, began: f64, ended: f64, delay: Option<f64>) -> Attempt {
-        Attempt {
-            number,
-            began,
-            ended,
-            delay,
-            outcome: "503".to_owned(),
-            succeeded: delay.is_none(),
-        }
+        Attempt { number, began, ended, delay, outcome: "503".to_owned(), succeeded: delay.is_none() }
     }
 
     #[test]
     fn line_is_to_scale_and_has_every_attempt() {
-        let attempts = [
-            attempt(1, 0.0, 0.000_1, Some(0.5)),
-            attempt(2, 0.5, 0.75, Some(0.25)),
-            attempt(3, 1.0, 1.0, None),
-        ];
+        let attempts =
+            [attempt(1, 0.0, 0.000_1, Some(0.5)), attempt(2, 0.5, 0.75, Some(0.25)), attempt(3, 1.0, 1.0, None)];
         let cells: Vec<_> = attempts.iter().map(|attempt| cells(attempt, 1.0)).collect();
         assert_eq!(cells, [(0, 1, 23), (24, 12, 12), (47, 1, 0)]);
         let mut text = Vec::new();

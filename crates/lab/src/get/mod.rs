@@ -91,10 +91,10 @@ impl Get {
             .map_err(|error| LabError::new(format!("cannot start: {error}")))?;
         let ended = runtime.block_on(client::call(self, &policy, common.seed, watched))?;
         let attempts = line::attempts(&ended);
-        let stopped = ended.report.as_ref().map_or_else(
-            || reattempt::StopReason::Succeeded.to_string(),
-            |report| report.stop_reason().to_string(),
-        );
+        let stopped = ended
+            .report
+            .as_ref()
+            .map_or_else(|| reattempt::StopReason::Succeeded.to_string(), |report| report.stop_reason().to_string());
         if common.json {
             let (answer, error) = match &ended.answer {
                 Ok(answer) => (Some(answer), None),
@@ -118,9 +118,7 @@ impl Get {
         }
         common.draw(|| line::figure(&self.url.to_string(), &attempts))?;
         Ok(match &ended.answer {
-            Ok((status, _)) if !status.is_client_error() && !status.is_server_error() => {
-                Found::Fine
-            }
+            Ok((status, _)) if !status.is_client_error() && !status.is_server_error() => Found::Fine,
             _ => Found::Problems,
         })
     }
@@ -144,13 +142,7 @@ impl Get {
         Ok(policy)
     }
 
-    fn print(
-        &self,
-        ended: &Ended,
-        attempts: &[Attempt],
-        stopped: &str,
-        out: &mut dyn Write,
-    ) -> Result<(), LabError> {
+    fn print(&self, ended: &Ended, attempts: &[Attempt], stopped: &str, out: &mut dyn Write) -> Result<(), LabError> {
         let took = text::brief(ended.end);
         let tries = match attempts.len() {
             1 => "1 attempt".to_owned(),

@@ -17,15 +17,11 @@ pub(super) fn figure(shown: &[Shown]) -> Figure {
             y: Axis::from_zero(label),
             series: shown.limits.iter().zip(0..).map(|course| series(course, value)).collect(),
         };
-        let mut served = panel("served a second", |seconds| {
-            mean(seconds, |second| second.latencies.len() as f64)
-        });
+        let mut served = panel("served a second", |seconds| mean(seconds, |second| second.latencies.len() as f64));
         let capacity = shown.limits.first().map(|course| Series {
             name: "capacity".to_owned(),
             color: 7,
-            shape: Shape::Line(points(&course.seconds, |seconds| {
-                mean(seconds, |second| second.capacity)
-            })),
+            shape: Shape::Line(points(&course.seconds, |seconds| mean(seconds, |second| second.capacity))),
         });
         served.series.splice(0..0, capacity);
         let limit = panel("limit", |seconds| mean(seconds, |second| f64::from(second.limit)));

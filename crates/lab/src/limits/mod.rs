@@ -155,9 +155,7 @@ impl Limits {
             }
             given => given.to_vec(),
         };
-        let seconds = |scene: &Scene| -> u64 {
-            scene.phases().iter().map(|phase| u64::from(phase.seconds)).sum()
-        };
+        let seconds = |scene: &Scene| -> u64 { scene.phases().iter().map(|phase| u64::from(phase.seconds)).sum() };
         let total = scenes.iter().map(seconds).sum::<u64>() * limits.len() as u64;
         let mut progress = Progress::new(total);
         let mut shown = Vec::new();
@@ -210,12 +208,9 @@ fn figures(phases: &[Phase], seconds: &[Second]) -> Vec<Figures> {
 }
 
 fn print(out: &mut dyn Write, shown: &[Shown]) -> Result<(), LabError> {
-    let time = |seconds: Option<f64>| {
-        seconds.map_or("-".to_owned(), |time| text::duration(text::seconds(time)))
-    };
+    let time = |seconds: Option<f64>| seconds.map_or("-".to_owned(), |time| text::duration(text::seconds(time)));
     for (number, Shown { scene, limits }) in shown.iter().enumerate() {
-        let mut table =
-            text::table([scene, "phase", "limit", "served", "refused", "dropped", "median", "p99"]);
+        let mut table = text::table([scene, "phase", "limit", "served", "refused", "dropped", "median", "p99"]);
         for Course { limit, phases, .. } in limits {
             for figures in phases {
                 let (low, high) = figures.limit;

@@ -64,29 +64,22 @@ impl Scene {
         let named = |name, phase| Phase { name, ..phase };
         let below = Phase { load: 240.0, ..STEADY };
         match self {
-            Self::Step => vec![
-                named("before", STEADY),
-                named("half", Phase { workers: 8, ..STEADY }),
-                named("after", STEADY),
-            ],
+            Self::Step => {
+                vec![named("before", STEADY), named("half", Phase { workers: 8, ..STEADY }), named("after", STEADY)]
+            }
             Self::Leak => vec![
                 named("before", STEADY),
                 named("slower", Phase { seconds: 180, service: (0.05, 0.15), ..STEADY }),
                 named("slow", Phase { service: (0.15, 0.15), ..STEADY }),
             ],
-            Self::Failures => vec![
-                named("before", below),
-                named("failing", Phase { fails: true, ..below }),
-                named("after", below),
-            ],
+            Self::Failures => {
+                vec![named("before", below), named("failing", Phase { fails: true, ..below }), named("after", below)]
+            }
             Self::Bimodal => vec![
                 named("above capacity", Phase { bimodal: true, seconds: 120, ..STEADY }),
                 named("below", Phase { bimodal: true, ..below }),
             ],
-            Self::Idle => vec![
-                named("idle", Phase { load: 2.0, seconds: 180, ..STEADY }),
-                named("busy", STEADY),
-            ],
+            Self::Idle => vec![named("idle", Phase { load: 2.0, seconds: 180, ..STEADY }), named("busy", STEADY)],
         }
     }
 }

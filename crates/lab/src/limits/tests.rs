@@ -27,9 +27,7 @@ fn fixed_limits_have_closed_forms() {
     let small = &phases(&["bulkhead:limit=16", "--scenes", "step"])[0];
     let erlang = (1..=16).fold(1.0, |b, n| 20.0 * b / (f64::from(n) + 20.0 * b));
     assert!((small.refused - erlang).abs() < 0.02, "{erlang}: {small:?}");
-    let [before, half, after] = &phases(&["bulkhead:limit=48", "--scenes", "step"])[..] else {
-        panic!()
-    };
+    let [before, half, after] = &phases(&["bulkhead:limit=48", "--scenes", "step"])[..] else { panic!() };
     for (phase, latency) in [(before, 0.150), (half, 0.300), (after, 0.150)] {
         let (served, median) = (phase.served.unwrap(), phase.median.unwrap());
         assert!((0.97..1.03).contains(&served), "{phase:?}");

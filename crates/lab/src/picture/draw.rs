@@ -90,11 +90,7 @@ fn times(length: u32, count: usize) -> u32 {
     length.saturating_mul(count.try_into().unwrap_or(100))
 }
 
-fn paint_panel<B: DrawingBackend>(
-    panel: &Panel,
-    area: &DrawingArea<B, Shift>,
-    dots: u32,
-) -> Result<(), LabError> {
+fn paint_panel<B: DrawingBackend>(panel: &Panel, area: &DrawingArea<B, Shift>, dots: u32) -> Result<(), LabError> {
     let all = || panel.series.iter().flat_map(|series| series.shape.points());
     let x = Scale::exact(&panel.x, all().map(|(x, _)| x));
     let y = Scale::rounded(&panel.y, all().map(|(_, y)| y));

@@ -51,11 +51,7 @@ impl<'a> Legend<'a> {
     }
 
     /// Draws each line in the middle of the area.
-    pub(super) fn paint<B: DrawingBackend>(
-        &self,
-        area: &DrawingArea<B, Shift>,
-        dots: u32,
-    ) -> Result<(), LabError> {
+    pub(super) fn paint<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, dots: u32) -> Result<(), LabError> {
         let mut y = LINE / 2;
         for line in &self.lines {
             let mut x = self.width.saturating_sub(length(line)) / 2;

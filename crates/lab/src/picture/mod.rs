@@ -92,12 +92,8 @@ impl Shape {
     fn points(&self) -> Vec<(f64, f64)> {
         match self {
             Shape::Line(points) | Shape::Points(points) => points.clone(),
-            Shape::Band(points) => {
-                points.iter().flat_map(|&(x, low, high)| [(x, low), (x, high)]).collect()
-            }
-            Shape::Bars(bars) => {
-                bars.iter().flat_map(|&(from, to, low, high)| [(from, low), (to, high)]).collect()
-            }
+            Shape::Band(points) => points.iter().flat_map(|&(x, low, high)| [(x, low), (x, high)]).collect(),
+            Shape::Bars(bars) => bars.iter().flat_map(|&(from, to, low, high)| [(from, low), (to, high)]).collect(),
         }
     }
 }
@@ -109,8 +105,7 @@ impl Figure {
             Format::Svg => draw::svg(self)?.into_bytes(),
             Format::Png => draw::png(self)?,
         };
-        fs::write(path, bytes)
-            .map_err(|error| LabError::new(format!("cannot write {}: {error}", path.display())))
+        fs::write(path, bytes).map_err(|error| LabError::new(format!("cannot write {}: {error}", path.display())))
     }
 }
 
@@ -155,8 +150,7 @@ mod tests {
     #[test]
     fn svg_names_its_content() {
         let svg = draw::svg(&figure()).unwrap();
-        for text in ["Delays", "left", "right", "retry", "delay, s", "band &amp; line", "0.1", "10"]
-        {
+        for text in ["Delays", "left", "right", "retry", "delay, s", "band &amp; line", "0.1", "10"] {
             assert!(svg.contains(text), "{text} is missing in {svg}");
         }
         assert_eq!(svg, draw::svg(&figure()).unwrap());
@@ -183,10 +177,8 @@ mod tests {
             height.split_once('"').unwrap().0.parse::<u32>().unwrap()
         };
         let before = height(&figure);
-        let named = |number: u32| Series {
-            name: format!("a series with a long name, {number}"),
-            ..panel.series[0].clone()
-        };
+        let named =
+            |number: u32| Series { name: format!("a series with a long name, {number}"), ..panel.series[0].clone() };
         figure.panels[0].series = (0..5).map(named).collect();
         assert_eq!(height(&figure), before + 24, "of six names three have their place in a line");
     }

@@ -25,8 +25,7 @@ pub(super) const FONT: &str = "sans-serif";
 pub(super) fn register_font() -> Result<(), LabError> {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     let font = include_bytes!("../../fonts/DejaVuSans.ttf");
-    let registered = *REGISTERED
-        .get_or_init(|| plotters::style::register_font(FONT, FontStyle::Normal, font).is_ok());
+    let registered = *REGISTERED.get_or_init(|| plotters::style::register_font(FONT, FontStyle::Normal, font).is_ok());
     if registered { Ok(()) } else { Err(LabError::new("the bundled font cannot be read")) }
 }
 

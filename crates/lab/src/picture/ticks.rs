@@ -79,10 +79,7 @@ impl Ranged for Scale {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "the cast saturates, far out of the picture"
-    )]
+    #[allow(clippy::cast_possible_truncation, reason = "the cast saturates, far out of the picture")]
     fn map(&self, value: &f64, (first, last): (i32, i32)) -> i32 {
         first.saturating_add((self.share(*value) * f64::from(last - first)).round() as i32)
     }
@@ -100,11 +97,7 @@ impl ValueFormatter<f64> for Scale {
     fn format(mark: &f64) -> String {
         // Removes rounding errors; adding 0.0 turns -0 into 0.
         let round = |value: f64| (value * 1e9).round() / 1e9 + 0.0;
-        if mark.abs() >= 1e6 {
-            format!("{} M", round(mark / 1e6))
-        } else {
-            round(*mark).to_string()
-        }
+        if mark.abs() >= 1e6 { format!("{} M", round(mark / 1e6)) } else { round(*mark).to_string() }
     }
 }
 
@@ -128,16 +121,11 @@ fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 /// Returns the least of 1, 2 or 5 times a power of ten that is not below `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
-    [1.0, 2.0, 5.0]
-        .map(|times| times * power)
-        .into_iter()
-        .find(|round| *round >= step * 0.999)
-        .unwrap_or(10.0 * power)
+    [1.0, 2.0, 5.0].map(|times| times * power).into_iter().find(|round| *round >= step * 0.999).unwrap_or(10.0 * power)
 }
 
 fn whole_numbers(first: f64, last: f64) -> impl Iterator<Item = f64> {
-    std::iter::successors(Some(first), |number| Some(number + 1.0))
-        .take_while(move |number| *number <= last)
+    std::iter::successors(Some(first), |number| Some(number + 1.0)).take_while(move |number| *number <= last)
 }
 
 #[cfg(test)]
@@ -158,10 +146,7 @@ mod tests {
         assert_eq!(labels(&linear, &[4e6]), ["0", "1 M", "2 M", "3 M", "4 M"]);
         assert_eq!(labels(&linear, &[]), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
         let logarithmic = Axis::logarithmic("");
-        assert_eq!(
-            labels(&logarithmic, &[0.0, 0.02, 300.0]),
-            ["0.01", "0.1", "1", "10", "100", "1000"]
-        );
+        assert_eq!(labels(&logarithmic, &[0.0, 0.02, 300.0]), ["0.01", "0.1", "1", "10", "100", "1000"]);
     }
 
     #[test]

@@ -35,12 +35,7 @@ impl Random for Extreme {
 
 /// Returns at most `most` retries, fewer if the schedule ends. `reached` has the number of calls
 /// that made each retry.
-pub(super) fn bands(
-    case: &Case<'_>,
-    most: u32,
-    reached: &[u64],
-    progress: &mut Progress,
-) -> Vec<Band> {
+pub(super) fn bands(case: &Case<'_>, most: u32, reached: &[u64], progress: &mut Progress) -> Vec<Band> {
     let lowest = delays(case, &mut Extreme(0), most);
     let highest = delays(case, &mut Extreme(u64::MAX), most);
     // In whole nanoseconds, so that the mean of equal delays is exactly that delay.

@@ -133,9 +133,7 @@ impl Ending {
             (least, most) => format!("{least} to {most} (mean {})", time(seconds.mean)),
         };
         let reasons = self.reasons();
-        format!(
-            "A call that always fails{taking} is retried {times} and ends after {end}: {reasons}."
-        )
+        format!("A call that always fails{taking} is retried {times} and ends after {end}: {reasons}.")
     }
 
     /// Returns the most retries if the schedule ends by itself.

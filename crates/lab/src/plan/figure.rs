@@ -20,10 +20,10 @@ pub(super) fn figure(courses: &[Course]) -> Figure {
     let panels = courses.iter().map(|course| {
         // All retries have the same width, without gaps between them.
         let ends = || {
-            course.retries.iter().flat_map(|band| {
-                [-0.5, 0.5]
-                    .map(|half| (f64::from(band.retry) + half, band.from, band.to, band.mean))
-            })
+            course
+                .retries
+                .iter()
+                .flat_map(|band| [-0.5, 0.5].map(|half| (f64::from(band.retry) + half, band.from, band.to, band.mean)))
         };
         let band = ends().map(|(at, from, to, _)| (at, from, to)).collect();
         let mean = ends().map(|(at, _, _, mean)| (at, mean)).collect();
@@ -32,11 +32,7 @@ pub(super) fn figure(courses: &[Course]) -> Figure {
             x: Axis::whole("retry", 0.5, last + 0.5),
             y: Axis { logarithmic, at_least: Some((least, longest)), ..Axis::from_zero(label) },
             series: vec![
-                Series {
-                    name: "shortest to longest".to_owned(),
-                    color: 0,
-                    shape: Shape::Band(band),
-                },
+                Series { name: "shortest to longest".to_owned(), color: 0, shape: Shape::Band(band) },
                 Series { name: "mean".to_owned(), color: 1, shape: Shape::Line(mean) },
             ],
         }

@@ -139,9 +139,8 @@ fn parse_failure(text: &str) -> Result<Failure, String> {
         "timeout" => return Ok(Failure::new(FailureKind::Timeout)),
         _ => {}
     }
-    let status: StatusCode = text
-        .parse()
-        .map_err(|_| "must be an HTTP status, or connect, network, timeout".to_owned())?;
+    let status: StatusCode =
+        text.parse().map_err(|_| "must be an HTTP status, or connect, network, timeout".to_owned())?;
     match verdict_of_status(status) {
         Verdict::Transient(failure) | Verdict::NotProcessed(failure) => Ok(failure),
         // The table makes this status permanent, but the classifier of a policy may retry it.
@@ -212,8 +211,7 @@ struct Document<'a> {
 impl Plan {
     pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
         let policies = self.policies()?;
-        let courses: Vec<_> =
-            policies.iter().map(|policy| self.course(policy, common.seed())).collect();
+        let courses: Vec<_> = policies.iter().map(|policy| self.course(policy, common.seed())).collect();
         if common.json {
             let document = Document { seed: common.seed(), calls: self.calls, policies: &courses };
             text::json(out, &document)?;
@@ -237,8 +235,7 @@ impl Plan {
         } else if words.is_empty() && self.file.is_none() {
             words.push("standard");
         }
-        let mut policies: Vec<_> =
-            words.into_iter().map(|word| self.changed.policy(word)).collect::<Result<_, _>>()?;
+        let mut policies: Vec<_> = words.into_iter().map(|word| self.changed.policy(word)).collect::<Result<_, _>>()?;
         if let Some(file) = &self.file {
             policies.extend(policy::load(file)?);
         }
@@ -252,8 +249,7 @@ impl Plan {
 
     fn print(&self, course: &Course, out: &mut dyn Write) -> Result<(), LabError> {
         writeln!(out, "{}", course.policy)?;
-        let mut table =
-            text::table(["retry", "from", "to", "mean", "waited from", "to", "mean", "reached"]);
+        let mut table = text::table(["retry", "from", "to", "mean", "waited from", "to", "mean", "reached"]);
         let time = |seconds: f64| text::duration(text::seconds(seconds));
         for band in &course.retries {
             table.add_row([

@@ -57,11 +57,9 @@ fn flat_from_the_logarithm_of_cap_and_base() {
 /// symmetric. The bounds are 0 to t, t/2 to t, and t(1−r) to t(1+r).
 #[test]
 fn the_means_and_bounds_of_the_jitters() {
-    for (jitter, from, mean, to) in [
-        ("full", 0.0, 0.5, 1.0),
-        ("equal", 0.5, 0.75, 1.0),
-        ("symmetric,randomisation=0.3", 0.7, 1.0, 1.3),
-    ] {
+    for (jitter, from, mean, to) in
+        [("full", 0.0, 0.5, 1.0), ("equal", 0.5, 0.75, 1.0), ("symmetric,randomisation=0.3", 0.7, 1.0, 1.3)]
+    {
         let word = format!("exponential:jitter={jitter},max_attempts=11,max_elapsed=none");
         let course = course(&[&word, "--calls", "20000"]);
         for band in &course.retries {
@@ -154,8 +152,7 @@ fn the_limit_on_elapsed_time() {
 #[test]
 fn delays_by_the_kind_of_failure() {
     let first = |failure: &str| {
-        let course =
-            course(&["twitter_streaming", "--failure", failure, "--calls", "1", "-n", "3"]);
+        let course = course(&["twitter_streaming", "--failure", failure, "--calls", "1", "-n", "3"]);
         course.retries.iter().map(|band| band.to).collect::<Vec<_>>()
     };
     assert_eq!(first("503"), [0.0, 5.0, 10.0]);

@@ -6,17 +6,13 @@ use super::fields::Fields;
 
 /// Returns the budget, its description, and `true` if many processes share it; `None` if the policy has none of its
 /// own, or a problem was reported. `profile` is the name of the policy's profile.
-pub(super) fn of_fields(
-    fields: &mut Fields<'_, '_>,
-    profile: Option<&str>,
-) -> Option<(RetryBudget, String, bool)> {
+pub(super) fn of_fields(fields: &mut Fields<'_, '_>, profile: Option<&str>) -> Option<(RetryBudget, String, bool)> {
     if let Some(mut inner) = fields.table("budget") {
         let budget = of_table(&mut inner, profile);
         inner.finish();
         return budget.map(|(budget, words)| (budget, words, false));
     }
-    let word =
-        fields.word("budget", &["default", "cautious", "ratio", "aws_quota", "fleet", "none"])?;
+    let word = fields.word("budget", &["default", "cautious", "ratio", "aws_quota", "fleet", "none"])?;
     let (budget, words) = named(word);
     Some((budget, words, word == "fleet"))
 }
@@ -104,7 +100,5 @@ fn of_table(fields: &mut Fields<'_, '_>, profile: Option<&str>) -> Option<(Retry
 }
 
 fn ratio(share: f64, capacity: f64, trickle: f64) -> String {
-    format!(
-        "a retry takes one of {capacity} tokens; a success gives {share}, and a second gives {trickle}"
-    )
+    format!("a retry takes one of {capacity} tokens; a success gives {share}, and a second gives {trickle}")
 }

@@ -109,17 +109,11 @@ impl<'a, 'i> Fields<'a, 'i> {
     }
 
     /// Takes one of these words.
-    pub(super) fn word(
-        &mut self,
-        key: &'static str,
-        words: &[&'static str],
-    ) -> Option<&'static str> {
+    pub(super) fn word(&mut self, key: &'static str, words: &[&'static str]) -> Option<&'static str> {
         let text = self.text(key)?;
         match words.iter().find(|word| **word == text) {
             Some(word) => Some(word),
-            None => {
-                self.refuse(key, &format!("one of {}", words.join(", ")), &format_args!("{text:?}"))
-            }
+            None => self.refuse(key, &format!("one of {}", words.join(", ")), &format_args!("{text:?}")),
         }
     }
 
@@ -157,9 +151,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         let value = self.take(key)?.get_ref();
         let count = match value {
             DeValue::String(text) if text == "none" => return Some(Limit::Unlimited),
-            DeValue::Integer(number) if number.radix() == 10 => {
-                number.as_str().replace('_', "").parse().ok()
-            }
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str().replace('_', "").parse().ok(),
             _ => None,
         };
         let wanted = "a whole number from 0 to 4294967295, or \"none\"";
@@ -171,9 +163,7 @@ impl<'a, 'i> Fields<'a, 'i> {
     pub(super) fn duration(&mut self, key: &'static str) -> Option<Duration> {
         match self.limit(key, "a duration like \"1500ms\" or \"5s\"")? {
             Limit::To(duration) => Some(duration),
-            Limit::Unlimited => {
-                self.refuse(key, "a duration like \"1500ms\" or \"5s\"", &"\"none\"")
-            }
+            Limit::Unlimited => self.refuse(key, "a duration like \"1500ms\" or \"5s\"", &"\"none\""),
         }
     }
 
@@ -192,22 +182,14 @@ impl<'a, 'i> Fields<'a, 'i> {
             DeValue::Array(array) => array.iter().map(duration).collect::<Option<Vec<_>>>(),
             _ => None,
         };
-        list.or_else(|| {
-            self.refuse(key, "a list of durations like [\"100ms\", \"5s\"]", &shown(value))
-        })
+        list.or_else(|| self.refuse(key, "a list of durations like [\"100ms\", \"5s\"]", &shown(value)))
     }
 
     /// Takes a list of words, each of which `parse` accepts.
-    pub(super) fn parsed<T>(
-        &mut self,
-        key: &'static str,
-        parse: impl Fn(&str) -> Result<T, String>,
-    ) -> Vec<T> {
+    pub(super) fn parsed<T>(&mut self, key: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> Vec<T> {
         let Some(value) = self.take(key).map(Spanned::get_ref) else { return Vec::new() };
         let word = |value: &Spanned<DeValue<'i>>| match value.get_ref() {
-            DeValue::String(text) => {
-                parse(text).map_err(|reason| format!("has {text:?}: {reason}"))
-            }
+            DeValue::String(text) => parse(text).map_err(|reason| format!("has {text:?}: {reason}")),
             other => Err(format!("must be a list of words, but it has {}", shown(other))),
         };
         let list = match value {

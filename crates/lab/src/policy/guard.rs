@@ -4,9 +4,7 @@
 
 use reattempt::error::Warning;
 use reattempt::guard::contract::LimitRule;
-use reattempt::guard::{
-    self, AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, Gradient2, RateLimit, Throttle, Vegas,
-};
+use reattempt::guard::{self, AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, Gradient2, RateLimit, Throttle, Vegas};
 use toml::de::{DeTable, DeValue};
 
 use super::fields::{Fields, Limit};
@@ -49,8 +47,7 @@ impl GuardWord {
         let Some(DeValue::Table(table)) = table.filter(|_| errors.is_empty()) else {
             return Err("it cannot be read".to_owned());
         };
-        let mut fields =
-            Fields::new(&text, word::TABLE.to_owned(), table, &mut problems, &mut seen);
+        let mut fields = Fields::new(&text, word::TABLE.to_owned(), table, &mut problems, &mut seen);
         let made = fields.word("guard", &KINDS).and_then(|kind| of_kind(kind, &mut fields));
         fields.finish();
         match made.filter(|_| problems.is_empty()) {
@@ -95,8 +92,7 @@ fn breaker(fields: &mut Fields<'_, '_>) -> CircuitBreaker {
     let breaker = CircuitBreaker::rate();
     let is_ratio = |ratio: f64| (0.0..=1.0).contains(&ratio);
     let wanted = "a number above 0 and at most 1";
-    let ratio =
-        fields.number_within("failure_ratio", wanted, |ratio| is_ratio(ratio) && ratio > 0.0);
+    let ratio = fields.number_within("failure_ratio", wanted, |ratio| is_ratio(ratio) && ratio > 0.0);
     let breaker = with(breaker, ratio, CircuitBreaker::failure_ratio);
     let calls = count(fields, "min_calls");
     if calls == Some(0) {

@@ -60,8 +60,7 @@ pub(crate) fn load(path: &Path) -> Result<Vec<Policy>, LabError> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| LabError::new(format!("cannot read {}: {error}", path.display())))?;
     read(&text).map_err(|problems| {
-        let lines: Vec<_> =
-            problems.iter().map(|problem| problem.in_file(&path.display())).collect();
+        let lines: Vec<_> = problems.iter().map(|problem| problem.in_file(&path.display())).collect();
         LabError::new(lines.join("\n       "))
     })
 }

@@ -71,15 +71,12 @@ fn policy(text: &str, name: &str, table: &DeTable<'_>, problems: &mut Problems) 
                 }
             }
         }
-        (None, kind) => {
-            schedule::of_kind(kind.unwrap_or("exponential"), &mut fields).map(Profile::new)
-        }
+        (None, kind) => schedule::of_kind(kind.unwrap_or("exponential"), &mut fields).map(Profile::new),
     };
     let limits = Limits::default();
     let max_server_delay = fields.duration("max_server_delay").unwrap_or(limits.max_server_delay);
     let attempt_timeout = fields.duration("attempt_timeout");
-    let (max_attempts, max_elapsed) =
-        (fields.count("max_attempts"), fields.duration_or_none("max_elapsed"));
+    let (max_attempts, max_elapsed) = (fields.count("max_attempts"), fields.duration_or_none("max_elapsed"));
     let budget = budget::of_fields(&mut fields, own.as_deref());
     let guards = fields.parsed("guards", GuardWord::parse);
     fields.finish();

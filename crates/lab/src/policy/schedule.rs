@@ -9,8 +9,7 @@ use reattempt::schedule::{
 
 use super::fields::{Fields, Limit};
 
-pub(super) const KINDS: [&str; 6] =
-    ["exponential", "decorrelated", "constant", "linear", "truncated", "list"];
+pub(super) const KINDS: [&str; 6] = ["exponential", "decorrelated", "constant", "linear", "truncated", "list"];
 
 /// The fields of a schedule.
 pub(super) const FIELDS: [&str; 11] = [

@@ -59,9 +59,7 @@ fn load(calls: &[Call]) -> Panel {
     let line = |name: &str, color, value: fn(&(f64, f64, f64)) -> f64| Series {
         name: name.to_owned(),
         color,
-        shape: Shape::Line(
-            seconds.iter().map(|(second, values)| (f64::from(*second), value(values))).collect(),
-        ),
+        shape: Shape::Line(seconds.iter().map(|(second, values)| (f64::from(*second), value(values))).collect()),
     };
     Panel {
         title: "All calls".to_owned(),

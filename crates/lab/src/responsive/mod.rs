@@ -128,9 +128,7 @@ impl Responsive {
     pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
         let (Course { calls, turned_away }, paces) = self.course(common.seed())?;
         let metrics: Vec<_> = paces.iter().map(Pace::metrics).collect();
-        let sum = |figure: fn(&reattempt::schedule::ResponsiveMetrics) -> u64| {
-            metrics.iter().map(figure).sum::<u64>()
-        };
+        let sum = |figure: fn(&reattempt::schedule::ResponsiveMetrics) -> u64| metrics.iter().map(figure).sum::<u64>();
         let (up, down) = (sum(|metrics| metrics.times_up), sum(|metrics| metrics.times_down));
         let slept: f64 = metrics.iter().map(|metrics| metrics.total_slept.as_secs_f64()).sum();
         let waits = sum(|metrics| metrics.times_slept);
@@ -198,8 +196,7 @@ impl Responsive {
     fn course(&self, seed: u64) -> Result<(Course, Vec<Pace>), LabError> {
         self.check_options()?;
         let table = self.service != Kind::Gate;
-        let usual =
-            |gate: u64, table_ms: u64| Duration::from_millis(if table { table_ms } else { gate });
+        let usual = |gate: u64, table_ms: u64| Duration::from_millis(if table { table_ms } else { gate });
         let service = match self.service {
             Kind::Gate => Service::Gate(Gate::new(self.gap(), self.closed.unwrap_or(15))),
             Kind::Table => Service::Table(Table::new(
@@ -228,8 +225,7 @@ impl Responsive {
         let paces: Vec<_> = (0..workers)
             .map(|_| if self.shared { Ok(pace.clone()) } else { self.pace(usual(1, 10)) })
             .collect::<Result<_, _>>()?;
-        let calls =
-            Workers { paces: &paces, apart: self.apart, stay, latency, most }.calls(service, seed);
+        let calls = Workers { paces: &paces, apart: self.apart, stay, latency, most }.calls(service, seed);
         let course = Course { calls, turned_away: 0 };
         Ok((course, if self.shared { vec![pace] } else { paces }))
     }
@@ -241,9 +237,7 @@ impl Responsive {
         let usual_randomisation = (!self.turns).then_some(if table { 0.3 } else { 0.0 });
         // Each setter checks the other bound, so the one that widens the range is called first.
         let mut pace = match initial {
-            Some(initial) if initial > Duration::from_secs(15 * 60) => {
-                Pace::new().max(self.max)?.initial(initial)?
-            }
+            Some(initial) if initial > Duration::from_secs(15 * 60) => Pace::new().max(self.max)?.initial(initial)?,
             Some(initial) => Pace::new().initial(initial)?.max(self.max)?,
             None => Pace::new().max(self.max)?,
         };
@@ -262,8 +256,7 @@ const ROWS: usize = 20;
 
 /// Prints the calls in twenty parts of equal size.
 fn print(calls: &[Call], out: &mut dyn Write) -> Result<(), LabError> {
-    let mut table =
-        text::table(["calls", "until", "accepted", "refused", "delay from", "to", "mean"]);
+    let mut table = text::table(["calls", "until", "accepted", "refused", "delay from", "to", "mean"]);
     let size = calls.len().div_ceil(ROWS).max(1);
     for (number, part) in calls.chunks(size).enumerate() {
         let accepted = part.iter().filter(|call| call.accepted).count();

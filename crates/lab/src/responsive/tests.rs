@@ -73,8 +73,7 @@ fn a_table_and_workers_that_come_and_go() {
     let most = calls.iter().map(capacity).fold(0.0, f64::max);
     assert_eq!(most, 400.0, "it has grown");
     // Without a pace most calls would be refused.
-    let (unpaced, _) =
-        super::tests::calls(&[&table[..], &["--initial", "1ns", "--max", "1ns"]].concat());
+    let (unpaced, _) = super::tests::calls(&[&table[..], &["--initial", "1ns", "--max", "1ns"]].concat());
     let refused = unpaced.iter().filter(|call| !call.accepted).count() as f64;
     assert!(refused > 0.25 * unpaced.len() as f64, "{refused} of {}", unpaced.len());
 }
@@ -82,8 +81,7 @@ fn a_table_and_workers_that_come_and_go() {
 /// A shared pace learns from the outcomes of all workers.
 #[test]
 fn one_pace_for_all() {
-    let (calls, paces) =
-        calls(&["--service", "table", "--shared", "--stay", "30s", "--apart", "1s"]);
+    let (calls, paces) = calls(&["--service", "table", "--shared", "--stay", "30s", "--apart", "1s"]);
     assert_eq!(paces.len(), 1);
     assert_eq!(paces[0].metrics().invocations, calls.len() as u64);
 }
@@ -149,8 +147,7 @@ fn a_slow_service_is_served_by_any_seed() {
     for service in services {
         for load in ["1.2", "1.5", "2"] {
             for seed in 1..=20 {
-                let (_, served) =
-                    second_minute_of_seed(seed, &[service, &["--load", load]].concat());
+                let (_, served) = second_minute_of_seed(seed, &[service, &["--load", load]].concat());
                 assert!((0.8..=1.2).contains(&served), "{service:?} {load} {seed}: {served}");
             }
         }
@@ -187,11 +184,9 @@ fn share_of_gate(gap: &str, load: &[&str], timer: &str, latency: &str) -> f64 {
 #[test]
 fn turns_serve_a_service_of_exact_gaps() {
     let closed = |workers| ["--apart", "0s", "--workers", workers];
-    for (gap, loads, timer) in [
-        ("1s", ["1.2", "2"], "1ms"),
-        ("20ms", ["60", "100"], "1ms"),
-        ("200us", ["6000", "10000"], "1us"),
-    ] {
+    for (gap, loads, timer) in
+        [("1s", ["1.2", "2"], "1ms"), ("20ms", ["60", "100"], "1ms"), ("200us", ["6000", "10000"], "1us")]
+    {
         let open = loads.map(|load| ["--load", load]);
         let closed = ["1", "10", "200"].map(closed);
         for load in open.iter().map(|load| &load[..]).chain(closed.iter().map(|load| &load[..])) {

@@ -67,8 +67,7 @@ impl Turns<'_> {
     pub(super) fn course(&self, mut service: Service, seed: u64) -> Course {
         let (pace, tick) = (self.pace, nanoseconds(self.timer).max(1));
         let throttled = Failure::new(FailureKind::Throttled);
-        let (mut moves, mut arrivals) =
-            (CallRandom::of_call(seed, 0), CallRandom::of_call(seed, 1));
+        let (mut moves, mut arrivals) = (CallRandom::of_call(seed, 0), CallRandom::of_call(seed, 1));
         let mut queue = EventQueue::new();
         let mut leaving = Vec::new();
         match self.load {
@@ -99,9 +98,7 @@ impl Turns<'_> {
                     queue.after(gap(rate, &mut arrivals), Step::Come);
                     Some(0)
                 }
-                Step::Enter(worker) => {
-                    leaving.get(worker).is_none_or(|end| now < *end).then_some(worker)
-                }
+                Step::Enter(worker) => leaving.get(worker).is_none_or(|end| now < *end).then_some(worker),
                 Step::Turn => {
                     if now >= timer {
                         timer = u64::MAX;

@@ -62,8 +62,7 @@ impl Workers<'_> {
         let mut calls = Vec::new();
         let (mut number, mut progress) = (0, Progress::new(u64::from(self.most)));
         while let Some((worker, step)) = queue.next() {
-            let (Some(pace), Some(random)) = (self.paces.get(worker), randoms.get_mut(worker))
-            else {
+            let (Some(pace), Some(random)) = (self.paces.get(worker), randoms.get_mut(worker)) else {
                 continue;
             };
             match step {

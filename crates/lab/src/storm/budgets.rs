@@ -163,17 +163,10 @@ impl Budgets {
     }
 
     fn print(&self, out: &mut dyn Write, cases: &[Case]) -> Result<(), LabError> {
-        for ((number, cases), population) in
-            cases.chunks(cases.len() / 2).enumerate().zip(self.population_texts())
-        {
+        for ((number, cases), population) in cases.chunks(cases.len() / 2).enumerate().zip(self.population_texts()) {
             let line = if number > 0 { "\n" } else { "" };
-            writeln!(
-                out,
-                "{line}{population}: attempts for each call, in the first 10 s and later\n"
-            )?;
-            self.table(out, cases, |case| {
-                format!("{:.2}  {:.3}", case.load_at_first, case.load_later)
-            })?;
+            writeln!(out, "{line}{population}: attempts for each call, in the first 10 s and later\n")?;
+            self.table(out, cases, |case| format!("{:.2}  {:.3}", case.load_at_first, case.load_later))?;
             writeln!(out, "\nCalls that succeed, likewise\n")?;
             self.table(out, cases, |case| {
                 let [first, later] = [case.success_at_first, case.success_later];
@@ -186,24 +179,12 @@ impl Budgets {
     /// Describes the two populations.
     fn population_texts(&self) -> [String; 2] {
         let (calls, clients) = (self.calls, if self.calls == 1 { "client" } else { "clients" });
-        [
-            format!("One client of {calls} calls a second"),
-            format!("{calls} {clients} of one call a second each"),
-        ]
+        [format!("One client of {calls} calls a second"), format!("{calls} {clients} of one call a second each")]
     }
 
     /// Prints a row for each budget and a column for each rate of failure.
-    fn table(
-        &self,
-        out: &mut dyn Write,
-        cases: &[Case],
-        cell: fn(&Case) -> String,
-    ) -> Result<(), LabError> {
-        let rates: Vec<_> = self
-            .failure_rates
-            .iter()
-            .map(|rate| format!("{} fail", text::percent(*rate)))
-            .collect();
+    fn table(&self, out: &mut dyn Write, cases: &[Case], cell: fn(&Case) -> String) -> Result<(), LabError> {
+        let rates: Vec<_> = self.failure_rates.iter().map(|rate| format!("{} fail", text::percent(*rate))).collect();
         let mut table = text::table(std::iter::once("budget").chain(rates.iter().map(|r| &**r)));
         for (budget, cases) in self.of_budgets(cases) {
             table.add_row(std::iter::once(budget.to_owned()).chain(cases.iter().map(cell)));
@@ -236,14 +217,12 @@ impl Budgets {
                 })
                 .collect(),
         };
-        let of_clients: Vec<_> =
-            cases.chunks(cases.len() / 2).zip(self.population_texts()).collect();
-        let loads = of_clients.iter().map(|(cases, who)| {
-            panel(who, cases, "attempts for each call", |case| case.load_later)
-        });
-        let successes = of_clients.iter().map(|(cases, who)| {
-            panel(who, cases, "calls that succeed, %", |case| 100.0 * case.success_later)
-        });
+        let of_clients: Vec<_> = cases.chunks(cases.len() / 2).zip(self.population_texts()).collect();
+        let loads =
+            of_clients.iter().map(|(cases, who)| panel(who, cases, "attempts for each call", |case| case.load_later));
+        let successes = of_clients
+            .iter()
+            .map(|(cases, who)| panel(who, cases, "calls that succeed, %", |case| 100.0 * case.success_later));
         Figure {
             title: "Load and success by retry budget, in the long run".to_owned(),
             panels: loads.chain(successes).collect(),

@@ -106,8 +106,7 @@ impl Retrying {
         let terms = Terms::new(policy.limits);
         // No other layer is between the retries and the guard, so a refusal proves that nothing was sent.
         let verdict = ending.unwrap_or_else(|_| Verdict::not_processed());
-        let failed =
-            FailedAttempt::new(verdict, DESTINATION, time(now)).elapsed(time(now - started));
+        let failed = FailedAttempt::new(verdict, DESTINATION, time(now)).elapsed(time(now - started));
         // The layer sends the last attempt as it was kept, so one that a guard refuses is not at hand.
         let replayable = self.call.attempt() < policy.limits.max_attempts;
         let failed = FailedAttempt { refused: ending.err(), replayable, ..failed };

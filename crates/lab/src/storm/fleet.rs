@@ -101,12 +101,7 @@ fn lock(outbox: &Mutex<Outbox>) -> std::sync::MutexGuard<'_, Outbox> {
 
 impl Fleet {
     pub(super) fn new(settings: &StoreSettings) -> Self {
-        Self {
-            settings: settings.clone(),
-            outbox: Arc::default(),
-            state: None,
-            messages: Vec::new(),
-        }
+        Self { settings: settings.clone(), outbox: Arc::default(), state: None, messages: Vec::new() }
     }
 
     /// Creates the budget of one client.
@@ -174,9 +169,7 @@ impl Fleet {
                 (None, owner)
             }
             (StoreEvent::Answers, _) => {
-                if let (Message::Question(question), Some(answer)) =
-                    (message.message, message.answer)
-                {
+                if let (Message::Question(question), Some(answer)) = (message.message, message.answer) {
                     question.answer(answer.map_err(Into::into));
                 }
                 (None, owner)

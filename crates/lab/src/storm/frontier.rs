@@ -67,8 +67,7 @@ impl Frontier {
         let point = |((kind, policy), curves): ((&str, Policy), &[Curves])| Point {
             kind: kind.to_owned(),
             budget: policy.name,
-            peak: curves[0].attempts.iter().copied().max().unwrap_or(0) as f64
-                / f64::from(self.clients),
+            peak: curves[0].attempts.iter().copied().max().unwrap_or(0) as f64 / f64::from(self.clients),
             success: curves[1].success(60..120),
         };
         Ok(policies.into_iter().zip(curves.chunks(2)).map(point).collect())
@@ -112,8 +111,7 @@ impl Frontier {
 /// Returns the budgets by kind, each kind from its most cautious to its most generous strength.
 fn policies() -> Result<Vec<(&'static str, Policy)>, ConfigError> {
     let mut policies = Vec::new();
-    let mut add =
-        |kind, name: String, budget| policies.push((kind, Policy::of_bucket(&name, budget)));
+    let mut add = |kind, name: String, budget| policies.push((kind, Policy::of_bucket(&name, budget)));
     for capacity in [3.0, 10.0, 30.0] {
         let budget = RetryBudget::cautious().capacity(capacity)?;
         add("cautious", format!("cautious, {capacity} tokens"), budget);
@@ -137,11 +135,7 @@ fn policies() -> Result<Vec<(&'static str, Policy)>, ConfigError> {
 fn print(out: &mut dyn Write, points: &[Point]) -> Result<(), LabError> {
     let mut table = text::table(["budget", "peak in a stall", "success at 30 % failing"]);
     for point in points {
-        table.add_row([
-            point.budget.clone(),
-            format!("{:.2}", point.peak),
-            format!("{:.1} %", 100.0 * point.success),
-        ]);
+        table.add_row([point.budget.clone(), format!("{:.2}", point.peak), format!("{:.1} %", 100.0 * point.success)]);
     }
     text::print_table(out, &table)
 }
@@ -149,18 +143,14 @@ fn print(out: &mut dyn Write, points: &[Point]) -> Result<(), LabError> {
 fn figure(points: &[Point]) -> Figure {
     let kinds = points.chunk_by(|one, other| one.kind == other.kind);
     let series = kinds.enumerate().flat_map(|(color, points)| {
-        let places: Vec<_> =
-            points.iter().map(|point| (point.peak, 100.0 * point.success)).collect();
+        let places: Vec<_> = points.iter().map(|point| (point.peak, 100.0 * point.success)).collect();
         let of = |name: &str, shape| Series { name: name.to_owned(), color, shape };
         [of("", Shape::Line(places.clone())), of(&points[0].kind, Shape::Points(places))]
     });
     let panel = Panel {
         title: String::new(),
         x: Axis::from_zero("most load in a stall of 10 s, × the normal load"),
-        y: Axis {
-            at_least: Some((70.0, 100.0)),
-            ..Axis::from_zero("calls that succeed at 30 % failing, %")
-        },
+        y: Axis { at_least: Some((70.0, 100.0)), ..Axis::from_zero("calls that succeed at 30 % failing, %") },
         series: series.collect(),
     };
     Figure {

@@ -185,14 +185,8 @@ impl Storm {
         let outage = seconds(start)..seconds(end);
         if common.json {
             let (seed, outage) = (common.seed(), outage.clone());
-            let document = Document {
-                seed,
-                normal_load,
-                capacity,
-                true_load: normal_load / capacity,
-                outage,
-                storms: &courses,
-            };
+            let document =
+                Document { seed, normal_load, capacity, true_load: normal_load / capacity, outage, storms: &courses };
             text::json(out, &document)?;
         } else {
             let looked_at = after.len();

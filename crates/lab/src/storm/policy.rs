@@ -129,11 +129,7 @@ fn parse_retries(word: &str) -> Result<Retries, String> {
 }
 
 /// Returns the chosen policies, for clients that make `rate` calls a second.
-pub(super) fn chosen(
-    choices: &[Choice],
-    file: Option<&Path>,
-    rate: f64,
-) -> Result<Vec<Policy>, LabError> {
+pub(super) fn chosen(choices: &[Choice], file: Option<&Path>, rate: f64) -> Result<Vec<Policy>, LabError> {
     let mut policies = Vec::new();
     for choice in choices {
         let policy = match &choice.retries {
@@ -174,9 +170,7 @@ impl Policy {
                 let budget = Kind::Bucket(RetryBudget::ratio_for_traffic(rate)?);
                 Self::new("ours, for rate", standard(), budget)
             }
-            Which::Ratio => {
-                Self::new("ours, ratio", standard(), Kind::Bucket(RetryBudget::percent(10)))
-            }
+            Which::Ratio => Self::new("ours, ratio", standard(), Kind::Bucket(RetryBudget::percent(10))),
             Which::Fleet => Self::new("fleet", standard(), Kind::Fleet(StoreSettings::default())),
             Which::GrpcThrottle => {
                 let schedule = Exponential::symmetric(Duration::from_millis(100), 0.2)?;

@@ -81,8 +81,7 @@ impl<J> Server<J> {
             Arrival::Lost
         } else if self.refuses(now) {
             self.refuse(job)
-        } else if self.busy < self.settings.workers && self.waiting.is_empty() && !self.stalls(now)
-        {
+        } else if self.busy < self.settings.workers && self.waiting.is_empty() && !self.stalls(now) {
             self.busy += 1;
             Arrival::Begun(job, self.work(now))
         } else if self.waiting.len() < self.settings.queue {
@@ -123,9 +122,7 @@ impl<J> Server<J> {
         let refusals = self.owed as u64;
         self.owed -= refusals as f64;
         let service = match self.settings.fault {
-            Fault::Slow(factor) if self.is_faulty(now) => {
-                self.settings.service.saturating_mul(factor.into())
-            }
+            Fault::Slow(factor) if self.is_faulty(now) => self.settings.service.saturating_mul(factor.into()),
             _ => self.settings.service,
         };
         service.saturating_add(refusals)

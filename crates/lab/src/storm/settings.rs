@@ -148,11 +148,7 @@ impl Storm {
     }
 }
 
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "never below zero, and the cast saturates"
-)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "never below zero, and the cast saturates")]
 fn whole(number: f64) -> u64 {
     // The tolerance keeps a rounding error from raising a whole number.
     (number - 1e-9).ceil() as u64

@@ -46,17 +46,13 @@ tower 0.5.3: only if the program asks for it
 
 #[test]
 fn diagnosis_is_json_and_strict() {
-    let (code, text, errors) =
-        run_with(&["doctor", "-", "--json", "--strict", "--attempts", "5"], LOCK);
+    let (code, text, errors) = run_with(&["doctor", "-", "--json", "--strict", "--attempts", "5"], LOCK);
     assert_eq!((code, &*errors), (1, ""));
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&document["attempts"], &document["most_attempts"]), (&5.into(), &20.into()));
     let first = &document["retriers"][0];
     assert_eq!((&first["crate"], &first["kind"]), (&"octocrab".into(), &"attempts".into()));
-    assert_eq!(
-        (&first["attempts"], &document["retriers"][1]["kind"]),
-        (&4.into(), &"on_demand".into())
-    );
+    assert_eq!((&first["attempts"], &document["retriers"][1]["kind"]), (&4.into(), &"on_demand".into()));
 
     let harmless = "[[package]]\nname = \"tower\"\nversion = \"0.5.3\"\n";
     assert_eq!(run_with(&["doctor", "-", "--strict"], harmless).0, 0);
@@ -75,14 +71,8 @@ fn lock_file_errors_name_the_problem() {
         ("version = 9\n", "it has version 9; versions 1 to 4 are read"),
         ("[dependencies]\n", "it has no list of packages, so it is no Cargo.lock"),
         ("", "it has no list of packages, so it is no Cargo.lock"),
-        (
-            "version = 4\n\n[[package]]\nname = \"a\"\n",
-            "line 3 is not part of a Cargo.lock: missing field `version`",
-        ),
-        (
-            "version = \"four\"\n",
-            "line 1 is not part of a Cargo.lock: invalid type: string \"four\", expected u32",
-        ),
+        ("version = 4\n\n[[package]]\nname = \"a\"\n", "line 3 is not part of a Cargo.lock: missing field `version`"),
+        ("version = \"four\"\n", "line 1 is not part of a Cargo.lock: invalid type: string \"four\", expected u32"),
         (
             "[[package]]\nname = \"a\"\nversion = \"one\"\n",
             "package a has the version \"one\": unexpected character 'o' while parsing major version number",

@@ -73,8 +73,7 @@ fn attempts_as_a_time_line() {
 fn a_call_that_fails_ends_with_1() {
     let (address, serving) = server(&[UNAVAILABLE, UNAVAILABLE]);
     let url = format!("http://{address}/");
-    let (code, text, errors) =
-        run(&["get", &url, "-p", "constant:base=1ms,max_attempts=2", "--json"]);
+    let (code, text, errors) = run(&["get", &url, "-p", "constant:base=1ms,max_attempts=2", "--json"]);
     assert_eq!((code, &*errors), (1, ""));
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["status"], 503);

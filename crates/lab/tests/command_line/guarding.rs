@@ -8,9 +8,7 @@ fn states_of_a_breaker_over_time() {
     let script = ["breaker", "--errors", "0s=0,30s=1,2min=0", "--duration", "3min"];
     let (code, text, errors) = run(&[&script[..], &["--plot", picture.to_str().unwrap()]].concat());
     assert_eq!((code, &*errors), (0, ""));
-    assert!(
-        text.starts_with("20 calls a second. Of the calls that are sent, 0 % fail from 0 s on")
-    );
+    assert!(text.starts_with("20 calls a second. Of the calls that are sent, 0 % fail from 0 s on"));
     let line = text.lines().find(|line| line.trim_start().starts_with("closed")).unwrap();
     let words: Vec<_> = line.split_whitespace().collect();
     assert_eq!((words[0], words[1], words[2], words[3]), ("closed", "0", "s", "31.5"), "{text}");
@@ -32,10 +30,7 @@ fn breakers_that_cannot_be() {
     for (arguments, text) in [
         ("breaker vegas", "must be breaker or counting"),
         ("breaker fuse", "\"fuse\" is no kind of guard (breaker, counting, rate-limit, bulkhead"),
-        (
-            "breaker breaker:failure_ratio=2",
-            "failure_ratio must be a number above 0 and at most 1, but it is 2",
-        ),
+        ("breaker breaker:failure_ratio=2", "failure_ratio must be a number above 0 and at most 1, but it is 2"),
         ("breaker breaker:min_calls=0", "min_calls must be at least 1, but it is 0"),
         ("breaker counting:failure_ratio=0.3", "failure_ratio is not known here"),
         ("breaker breaker:open_time=5", "open_time must be a duration"),
@@ -64,10 +59,7 @@ fn limits_in_a_table_and_a_document() {
     let (_, json, _) = run(&[&idle[..], &["--json"]].concat());
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     let fixed = &document["scenes"][0]["limits"][1];
-    assert_eq!(
-        (&fixed["limit"], &fixed["phases"][0]["refused"]),
-        (&"bulkhead:limit=16".into(), &0.0.into())
-    );
+    assert_eq!((&fixed["limit"], &fixed["phases"][0]["refused"]), (&"bulkhead:limit=16".into(), &0.0.into()));
     for (arguments, text) in [
         ("limits breaker", "must be aimd, vegas, gradient2 or bulkhead"),
         ("limits aimd:backoff=2", "backoff must be from 0.5 to below 1, but it is 2"),

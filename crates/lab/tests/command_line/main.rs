@@ -39,12 +39,7 @@ fn small(more: &[&str]) -> (i32, String, String) {
 
 /// Runs the command with this text on its standard input.
 fn run_with(arguments: &[&str], input: &str) -> (i32, String, String) {
-    let mut child = lab(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = lab(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     ended(child.wait_with_output().unwrap())
 }
@@ -77,8 +72,7 @@ fn the_seed_decides_over_every_figure() {
 #[test]
 fn pictures_of_both_kinds() {
     let (svg, png) = (scratch("contention.svg"), scratch("contention.png"));
-    let (code, _, errors) =
-        small(&["--plot", svg.to_str().unwrap(), "--plot", png.to_str().unwrap()]);
+    let (code, _, errors) = small(&["--plot", svg.to_str().unwrap(), "--plot", png.to_str().unwrap()]);
     assert_eq!((code, &*errors), (0, ""));
     assert!(std::fs::read_to_string(svg).unwrap().contains("decorrelated"));
     assert!(std::fs::read(png).unwrap().starts_with(b"\x89PNG"));

@@ -5,8 +5,7 @@ use super::{run, scratch};
 #[test]
 fn the_delays_of_each_call() {
     let picture = scratch("responsive.png");
-    let (code, text, errors) =
-        run(&["responsive", "--calls", "16", "--plot", picture.to_str().unwrap()]);
+    let (code, text, errors) = run(&["responsive", "--calls", "16", "--plot", picture.to_str().unwrap()]);
     assert_eq!((code, &*errors), (0, ""));
     assert!(text.contains("16 calls, 1 accepted; the interval went up 15 times"), "{text}");
     assert!(text.ends_with("; 15 waits, 874 ms in all, the longest 291.929 ms.\n"), "{text}");
@@ -27,10 +26,7 @@ fn settings_that_the_library_refuses() {
         (&["--up", "0.5"][..], "error: `up` must be a finite number, 1 or above, but it is 0.5\n"),
         (&["--down", "1"], "error: `down` must be a number above 0 and below 1, but it is 1\n"),
         (&["--max", "1us"], "error: `max` must be from `initial` to 584 years, but it is 1µs\n"),
-        (
-            &["--service", "table", "--adapts", "0s"],
-            "error: `adapts` must be above 0, but it is 0s\n",
-        ),
+        (&["--service", "table", "--adapts", "0s"], "error: `adapts` must be above 0, but it is 0s\n"),
         (&["--largest", "9"], "error: --largest needs --service table\n"),
         (&["--capacity", "9"], "error: --capacity needs --service table or window\n"),
         (&["--service", "table", "--gap", "9ms"], "error: --gap needs --service gate\n"),

@@ -18,8 +18,7 @@ fn policies_of_a_file_and_words_beside_them() {
     let (file, svg) = (scratch("plan.toml"), scratch("plan.svg"));
     std::fs::write(&file, "[orders]\nschedule = \"constant\"\nbase = \"2s\"\n").unwrap();
     let (file, picture) = (file.to_str().unwrap(), svg.to_str().unwrap());
-    let (code, text, errors) =
-        run(&["plan", "google", "--file", file, "--json", "--plot", picture]);
+    let (code, text, errors) = run(&["plan", "google", "--file", file, "--json", "--plot", picture]);
     assert_eq!((code, &*errors), (0, ""));
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["policies"][0]["policy"], "google");

@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use super::{run, scratch};
 
-const SMALL: [&str; 9] =
-    ["storm", "--clients", "200", "--duration", "60s", "--at", "5s", "--outage", "5s"];
+const SMALL: [&str; 9] = ["storm", "--clients", "200", "--duration", "60s", "--at", "5s", "--outage", "5s"];
 
 fn small(more: &[&str]) -> (i32, String, String) {
     run(&[&SMALL, more].concat())
@@ -40,19 +39,9 @@ fn a_storm_in_a_table() {
 #[test]
 fn policies_of_ones_own() {
     let file = scratch("storm.toml");
-    std::fs::write(
-        &file,
-        "[small]\nprofile = \"standard\"\nbudget = { ratio = 0.1, capacity = 1 }\n",
-    )
-    .unwrap();
-    let (code, text, errors) = small(&[
-        "ours",
-        "standard",
-        "for-rate",
-        "standard:attempt_timeout=20ms",
-        "--file",
-        file.to_str().unwrap(),
-    ]);
+    std::fs::write(&file, "[small]\nprofile = \"standard\"\nbudget = { ratio = 0.1, capacity = 1 }\n").unwrap();
+    let (code, text, errors) =
+        small(&["ours", "standard", "for-rate", "standard:attempt_timeout=20ms", "--file", file.to_str().unwrap()]);
     assert_eq!((code, &*errors), (0, ""));
     assert_eq!(row(&text, "ours ")[1..], row(&text, "standard ")[1..]);
     // At one call a second, a fifth of a token is below the least capacity, which is one token.
@@ -63,21 +52,15 @@ fn policies_of_ones_own() {
 /// Calls refused by guards are counted separately, and only if there are guards.
 #[test]
 fn guards_follow_a_plus() {
-    let words =
-        ["unlimited", "unlimited+breaker:open_time=2s+bulkhead:limit=8", "none+vegas:most=9"];
+    let words = ["unlimited", "unlimited+breaker:open_time=2s+bulkhead:limit=8", "none+vegas:most=9"];
     let (code, text, errors) = small(&[&words[..], &["--rate", "10"]].concat());
     assert_eq!((code, &*errors), (0, ""));
     assert!(text.contains("lost calls  refused calls  attempts/call"), "{text}");
     let file = scratch("guarded.toml");
     std::fs::write(&file, "[none]\nmax_attempts = 1\nguards = [\"vegas:most=9\"]\n").unwrap();
     let (_, of_file, errors) = small(&["--file", file.to_str().unwrap(), "--rate", "10"]);
-    assert_eq!(
-        row(&of_file, "none + vegas:most=9")[3..],
-        row(&text, "no retry + vegas")[4..],
-        "{errors}"
-    );
-    for policy in ["ours, no budget + breaker:open_time=2s + bulkhead:limit=8 ", "no retry + vegas"]
-    {
+    assert_eq!(row(&of_file, "none + vegas:most=9")[3..], row(&text, "no retry + vegas")[4..], "{errors}");
+    for policy in ["ours, no budget + breaker:open_time=2s + bulkhead:limit=8 ", "no retry + vegas"] {
         assert!(text.contains(policy), "{text}");
     }
     let of_plain = small(&["ours", "--rate", "10"]).1;
@@ -85,10 +68,7 @@ fn guards_follow_a_plus() {
     let (_, json, _) = small(&["none+breaker", "--rate", "10", "--json"]);
     let document: Value = serde_json::from_str(&json).unwrap();
     let storm = &document["storms"][0];
-    assert!(
-        storm["refused"].as_f64().unwrap() > 0.0
-            && storm["refused"].as_f64() <= storm["lost"].as_f64()
-    );
+    assert!(storm["refused"].as_f64().unwrap() > 0.0 && storm["refused"].as_f64() <= storm["lost"].as_f64());
 }
 
 /// A client calls ten times a second at random moments. A token comes a third of a second after the one before was
@@ -126,8 +106,7 @@ fn a_storm_as_a_picture() {
     let (code, _, errors) = small(&["--plot", path.to_str().unwrap()]);
     assert_eq!((code, &*errors), (0, ""));
     let svg = std::fs::read_to_string(path).unwrap();
-    for text in ["AWS quota", "attempts sent", "calls that succeed", "outage", "× the normal load"]
-    {
+    for text in ["AWS quota", "attempts sent", "calls that succeed", "outage", "× the normal load"] {
         assert!(svg.contains(text), "{text}");
     }
 }
@@ -199,15 +178,9 @@ fn what_cannot_be_is_refused() {
         ("storm worse", "\"worse\" is no kind of schedule"),
         ("storm worse", "nor one of none, naive, unlimited, ours, for-rate, grpc-throttle"),
         ("storm constant:base=x", "base must be"),
-        (
-            "storm ours+fuse",
-            "\"fuse\" is no kind of guard (breaker, counting, rate-limit, bulkhead, aimd",
-        ),
+        ("storm ours+fuse", "\"fuse\" is no kind of guard (breaker, counting, rate-limit, bulkhead, aimd"),
         ("storm ours+", "\"\" is no kind of guard"),
-        (
-            "storm ours+vegas:least=9,most=3",
-            "least must be at least 1 and at most the highest limit",
-        ),
+        ("storm ours+vegas:least=9,most=3", "least must be at least 1 and at most the highest limit"),
         ("storm ours+throttle:size=3", "size is not known here"),
         ("storm ours+rate-limit:rate=-1", "0, from 10⁻⁶ to 10⁹, or infinite"),
         ("storm --file no/such.toml", "error: cannot read no/such.toml"),

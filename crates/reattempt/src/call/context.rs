@@ -138,11 +138,7 @@ impl CallContext {
 
     /// Records a success with the call's schedule.
     #[inline]
-    pub(crate) fn succeeded<K: Protocol, D: Schedule, B>(
-        &self,
-        settings: &Settings<K, D, B>,
-        sent_at: SentAt,
-    ) {
+    pub(crate) fn succeeded<K: Protocol, D: Schedule, B>(&self, settings: &Settings<K, D, B>, sent_at: SentAt) {
         let mut random = self.random(settings);
         match self.options.as_ref().and_then(CallOptions::get_schedule) {
             Some(own) => own.on_success(sent_at, &mut random),

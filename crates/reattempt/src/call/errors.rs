@@ -9,9 +9,7 @@ use super::redact::{ends_word, redacted};
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Returns the error and its causes, from the outside in.
-pub(crate) fn causes<'a>(
-    error: &'a (dyn Error + 'static),
-) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+pub(crate) fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }
 

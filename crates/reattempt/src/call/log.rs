@@ -56,12 +56,7 @@ impl CallLog {
     }
 
     /// Records the end of an attempt, so long after the start of the call.
-    pub(crate) fn record(
-        &mut self,
-        ended: Duration,
-        (number, replacement): (u32, bool),
-        outcome: AttemptOutcome,
-    ) {
+    pub(crate) fn record(&mut self, ended: Duration, (number, replacement): (u32, bool), outcome: AttemptOutcome) {
         let ended = AttemptReport { number, replacement, ended, outcome, delay: None };
         if let Some(before) = self.last.replace(ended) {
             if self.earlier.len() + 1 == MOST_REPORTED {

@@ -23,9 +23,7 @@ pub(crate) type SharedClassifier = Arc<dyn for<'a> Classifier<Outcome<'a>> + Sen
 pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -> SharedClassifier {
     match first {
         None => next,
-        Some(first) => Arc::new(move |outcome: Outcome<'_>| {
-            first.classify(outcome).or_else(|| next.classify(outcome))
-        }),
+        Some(first) => Arc::new(move |outcome: Outcome<'_>| first.classify(outcome).or_else(|| next.classify(outcome))),
     }
 }
 
@@ -213,9 +211,10 @@ impl CallOptions {
     pub(crate) fn only_forbids(&self) -> bool {
         self.never
             && self.method.is_none()
-            && self.own.as_ref().is_none_or(|own| {
-                own.schedule.is_none() && own.slot.is_none() && own.deadline.is_none()
-            })
+            && self
+                .own
+                .as_ref()
+                .is_none_or(|own| own.schedule.is_none() && own.slot.is_none() && own.deadline.is_none())
     }
     pub(crate) fn never(&self) -> bool {
         self.never

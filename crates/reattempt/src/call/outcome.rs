@@ -99,11 +99,9 @@ impl<'a> Outcome<'a> {
 impl fmt::Debug for Outcome<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.end {
-            End::Response { status, headers } => f
-                .debug_struct("Response")
-                .field("status", &status)
-                .field("headers", &Names(headers))
-                .finish(),
+            End::Response { status, headers } => {
+                f.debug_struct("Response").field("status", &status).field("headers", &Names(headers)).finish()
+            }
             End::Error(error) => f.debug_tuple("Error").field(&Redacted(&error)).finish(),
         }
     }

@@ -8,8 +8,7 @@ use std::task::{Context, Poll};
 
 use reattempt_core::guard::Refused;
 use reattempt_core::{
-    Account, Budget, Call, Classification, Decision, Delays, Failure, Schedule, SentAt, StopReason,
-    Undone, Verdict,
+    Account, Budget, Call, Classification, Decision, Delays, Failure, Schedule, SentAt, StopReason, Undone, Verdict,
 };
 use tokio::time::Instant;
 
@@ -165,16 +164,12 @@ impl<D: Delays> Progress<D> {
                 let due = (!after.is_zero()).then(|| clock::later(now, after));
                 let replaces = self.call.resends();
                 if replaces {
-                    self.log.notify(
-                        &settings.observer,
-                        &Event::WillRetry { attempt: attempt.number, after },
-                    );
+                    self.log.notify(&settings.observer, &Event::WillRetry { attempt: attempt.number, after });
                 }
                 Ok(Granted { now, due, replaces })
             }
             _ => {
-                self.log
-                    .notify(&settings.observer, &Event::WillReplace { attempt: attempt.number });
+                self.log.notify(&settings.observer, &Event::WillReplace { attempt: attempt.number });
                 Ok(Granted { now, due: None, replaces: true })
             }
         }
@@ -214,11 +209,7 @@ impl<D: Delays> Progress<D> {
     }
 
     /// Notifies the observer that attempt `number` follows.
-    pub(crate) fn notify_retry<K: Protocol, T: Schedule, B>(
-        &self,
-        settings: &Settings<K, T, B>,
-        number: u32,
-    ) {
+    pub(crate) fn notify_retry<K: Protocol, T: Schedule, B>(&self, settings: &Settings<K, T, B>, number: u32) {
         let after = self.call.last_delay().unwrap_or_default();
         self.log.notify(&settings.observer, &Event::WillRetry { attempt: number, after });
     }
@@ -241,9 +232,7 @@ impl<D: Delays> Progress<D> {
             let outcome = match (stop, last) {
                 (StopReason::Succeeded, _) => AttemptOutcome::Succeeded,
                 (_, Ok(code)) => AttemptOutcome::PermanentFailure { code, error: None },
-                (_, Err(error)) => {
-                    AttemptOutcome::PermanentFailure { code: None, error: Some(chain(error)) }
-                }
+                (_, Err(error)) => AttemptOutcome::PermanentFailure { code: None, error: Some(chain(error)) },
             };
             let ended = Instant::now().saturating_duration_since(self.started);
             self.log.record(ended, (number, self.call.resends()), outcome);

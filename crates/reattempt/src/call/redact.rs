@@ -119,10 +119,7 @@ mod tests {
             ("no URL: a?b=c", "no URL: a?b=c"),
             ("http://one.example", "http://one.example"),
             ("http://one.example/a/@b", "http://one.example/a/@b"),
-            (
-                "for url (http://u:p@one.example:80/a?k=v#f)",
-                "for url (http://one.example:80/a?...)",
-            ),
+            ("for url (http://u:p@one.example:80/a?k=v#f)", "for url (http://one.example:80/a?...)"),
             ("http://one.example?k=v: refused", "http://one.example?...: refused"),
             ("http://one.example/#token=t", "http://one.example/?..."),
             ("http://a?k=)v b http://u@c/", "http://a?... b http://c/"),

@@ -133,10 +133,7 @@ impl Report {
 
     /// Returns the sum of the delays before the attempts listed.
     pub fn total_delay(&self) -> Duration {
-        self.attempts
-            .iter()
-            .filter_map(|attempt| attempt.delay)
-            .fold(Duration::ZERO, Duration::saturating_add)
+        self.attempts.iter().filter_map(|attempt| attempt.delay).fold(Duration::ZERO, Duration::saturating_add)
     }
 }
 
@@ -158,10 +155,7 @@ impl fmt::Display for Report {
         }
         write!(f, "stopped: {}", self.stop)?;
         match self.body_limits {
-            Some((one, all)) => write!(
-                f,
-                " (ReplayLimits::per_call is {one} bytes, ReplayLimits::memory {all} bytes)"
-            ),
+            Some((one, all)) => write!(f, " (ReplayLimits::per_call is {one} bytes, ReplayLimits::memory {all} bytes)"),
             None => Ok(()),
         }
     }

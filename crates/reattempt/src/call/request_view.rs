@@ -210,9 +210,7 @@ impl<'a> RequestView<'a> {
         match self.0 {
             Head::Message { target: Target::Uri(uri), .. } => Some(Cow::Borrowed(uri)),
             #[cfg(feature = "reqwest")]
-            Head::Message { target: Target::Url(url), .. } => {
-                url.as_str().parse().ok().map(Cow::Owned)
-            }
+            Head::Message { target: Target::Url(url), .. } => url.as_str().parse().ok().map(Cow::Owned),
             Head::Saved(head) => head.uri().map(Cow::Owned),
             Head::None => None,
         }

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use reattempt_core::{
-    CallSchedule, Delays, Failure, NextRetry, Random, Schedule, SentAt, SharedSchedule,
-};
+use reattempt_core::{CallSchedule, Delays, Failure, NextRetry, Random, Schedule, SentAt, SharedSchedule};
 use reattempt_schedule_exponential::ExponentialDelays;
 
 use super::context::CallContext;

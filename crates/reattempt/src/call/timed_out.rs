@@ -76,10 +76,7 @@ impl TimedOut {
 
 impl fmt::Debug for RefusedResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RefusedResponse")
-            .field("status", &self.status)
-            .field("headers", &Names(&self.headers))
-            .finish()
+        f.debug_struct("RefusedResponse").field("status", &self.status).field("headers", &Names(&self.headers)).finish()
     }
 }
 
@@ -88,9 +85,7 @@ impl fmt::Display for TimedOut {
         let after = Rounded(self.after);
         match self.limit {
             TimeLimit::Attempt => write!(f, "the attempt timed out after {after}")?,
-            TimeLimit::Deadline if self.after.is_zero() => {
-                f.write_str("the deadline had passed")?
-            }
+            TimeLimit::Deadline if self.after.is_zero() => f.write_str("the deadline had passed")?,
             TimeLimit::Deadline => write!(f, "the deadline passed after {after}")?,
             TimeLimit::Elapsed => write!(f, "no retry could be sent within {after}")?,
         }

@@ -60,9 +60,7 @@ impl BaseUrl {
     }
 
     /// Reads base URLs that serve the same requests.
-    pub(super) fn read_all(
-        texts: impl IntoIterator<Item = impl AsRef<str>>,
-    ) -> Result<Vec<Self>, EndpointsError> {
+    pub(super) fn read_all(texts: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Vec<Self>, EndpointsError> {
         let mut all = Vec::<Self>::new();
         for text in texts {
             let text = text.as_ref();
@@ -87,12 +85,7 @@ impl BaseUrl {
     /// Returns the path of a request below this base, unless the request is for something else.
     ///
     /// A request without a host has no base, so its whole path is below.
-    pub(super) fn rest<'a>(
-        &self,
-        scheme: Option<&str>,
-        authority: Option<&str>,
-        path: &'a str,
-    ) -> Option<&'a str> {
+    pub(super) fn rest<'a>(&self, scheme: Option<&str>, authority: Option<&str>, path: &'a str) -> Option<&'a str> {
         let Some(authority) = authority else { return scheme.is_none().then_some(path) };
         if scheme != Some(self.scheme.as_str()) || !self.is_authority(authority) {
             return None;

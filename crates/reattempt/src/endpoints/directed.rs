@@ -30,11 +30,7 @@ pub struct Directed<S, K = Http, M = BoxedError> {
 }
 
 impl<S, K, M> Directed<S, K, M> {
-    pub(super) fn new(
-        shared: Arc<Shared<EndpointGuard<BaseUrl>, K>>,
-        base: Arc<BaseUrl>,
-        inner: S,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared<EndpointGuard<BaseUrl>, K>>, base: Arc<BaseUrl>, inner: S) -> Self {
         Self { inner, shared, base, mode: PhantomData }
     }
 

@@ -95,23 +95,14 @@ impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
     }
 
     #[inline]
-    fn end(
-        &self,
-        ticket: EndpointTicket<T>,
-        end: &End,
-        now: Duration,
-    ) -> Option<EndpointTicket<T>> {
+    fn end(&self, ticket: EndpointTicket<T>, end: &End, now: Duration) -> Option<EndpointTicket<T>> {
         let ended = self.set.end(ticket, end, now, &mut OfThread);
         self.notify_all(ended.events);
         ended.held
     }
 
     /// The attempt was sent to this endpoint, so no other may take its place.
-    fn renew(
-        &self,
-        ticket: EndpointTicket<T>,
-        _: &Arrival<'_>,
-    ) -> Result<EndpointTicket<T>, Refused> {
+    fn renew(&self, ticket: EndpointTicket<T>, _: &Arrival<'_>) -> Result<EndpointTicket<T>, Refused> {
         Ok(ticket)
     }
 

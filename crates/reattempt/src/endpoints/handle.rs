@@ -56,10 +56,7 @@ impl EndpointsHandle<BaseUrl> {
     ///
     /// # Errors
     /// Returns the first problem of the list, as [`Endpoints::urls`](super::Endpoints::urls). Nothing has changed then.
-    pub fn update_urls(
-        &self,
-        urls: impl IntoIterator<Item = impl AsRef<str>>,
-    ) -> Result<(), EndpointsError> {
+    pub fn update_urls(&self, urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<(), EndpointsError> {
         let urls = BaseUrl::read_all(urls)?;
         replace_urls(&self.guard, urls.into_iter().map(|url| (0, url)).collect());
         Ok(())

@@ -42,10 +42,7 @@ impl Endpoints<Urls> {
     ///
     /// # Errors
     /// As [`urls`](Self::urls), the URLs of earlier tiers included.
-    pub fn or_else_urls(
-        mut self,
-        urls: impl IntoIterator<Item = impl AsRef<str>>,
-    ) -> Result<Self, EndpointsError> {
+    pub fn or_else_urls(mut self, urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, EndpointsError> {
         let mut later = urls.into_iter().peekable();
         if later.peek().is_none() {
             return Err(EndpointsError::empty());

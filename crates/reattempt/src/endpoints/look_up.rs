@@ -175,8 +175,7 @@ fn update<C: Send + Sync + 'static, K: Display>(
     known: &mut Vec<Arc<str>>,
     connect: &mut impl FnMut(K) -> C,
 ) -> Result<(), BoxError> {
-    let mut by_name: HashMap<Arc<str>, K> =
-        keys.into_iter().map(|key| (key.to_string().into(), key)).collect();
+    let mut by_name: HashMap<Arc<str>, K> = keys.into_iter().map(|key| (key.to_string().into(), key)).collect();
     let mut names: Vec<_> = by_name.keys().cloned().collect();
     names.sort_unstable();
     if names == *known {

@@ -12,14 +12,8 @@ use crate::protocol::ReadRequest;
 use crate::send::{Sending, send};
 
 /// The future of a call that has its endpoint.
-pub(super) type Sent<C, Req, F, K, M> = crate::guard::contract::ResponseFuture<
-    OnDemand<C>,
-    Req,
-    Sending<C, Req, F>,
-    EndpointGuard<C>,
-    K,
-    M,
->;
+pub(super) type Sent<C, Req, F, K, M> =
+    crate::guard::contract::ResponseFuture<OnDemand<C>, Req, Sending<C, Req, F>, EndpointGuard<C>, K, M>;
 
 /// Picks an endpoint and sends a request by a clone of its client.
 #[inline]

@@ -47,8 +47,7 @@ impl<B> Rewrite for Request<B> {
         parts.path_and_query = if same_path {
             uri.path_and_query().cloned()
         } else {
-            let rest =
-                if has_base { uri.path().get(from.prefix.len()..) } else { Some(uri.path()) };
+            let rest = if has_base { uri.path().get(from.prefix.len()..) } else { Some(uri.path()) };
             let path = joined(&to.prefix, rest.unwrap_or_default(), uri.query());
             PathAndQuery::try_from(path).ok()
         };
@@ -70,8 +69,7 @@ impl Rewrite for reqwest::Request {
         let url = self.url();
         let rest = url.path().get(from.prefix.len()..).unwrap_or_default();
         let path = joined(&to.prefix, rest, url.query());
-        if let Ok(mut new) = reqwest::Url::parse(&format!("{}://{}{path}", to.scheme, to.authority))
-        {
+        if let Ok(mut new) = reqwest::Url::parse(&format!("{}://{}{path}", to.scheme, to.authority)) {
             new.set_fragment(url.fragment());
             *self.url_mut() = new;
         }

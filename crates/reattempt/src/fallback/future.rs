@@ -133,11 +133,7 @@ where
         let Some(backup_call) = this.backup_call else { return Poll::Pending };
         let result = match backup_call.backup.as_mut().poll(cx) {
             Poll::Ready(result) => result,
-            Poll::Pending => Err(ready!(backup_call.poll_deadline(
-                waiting.deadline,
-                K::source_of_time_limit,
-                cx
-            ))),
+            Poll::Pending => Err(ready!(backup_call.poll_deadline(waiting.deadline, K::source_of_time_limit, cx))),
         };
         let Some(BackupCall { failed, .. }) = this.backup_call.take() else {
             return Poll::Pending;
@@ -161,16 +157,12 @@ impl<Req, R, F: Source<K, Req, R>, K: Replaceable<R>> Waiting<Req, R, F, K> {
         let (protocol, testimony) = (&self.shared.protocol, self.testimony.as_ref());
         let witnessed = || testimony.is_none_or(Testimony::is_refused);
         testimony.is_none_or(Testimony::is_proven)
-            && error.is_none_or(|error| {
-                protocol.errors_prove() || (is_refused_here(error) && witnessed())
-            })
+            && error.is_none_or(|error| protocol.errors_prove() || (is_refused_here(error) && witnessed()))
     }
 
     /// Marks a response that replaces a failed outcome, and notifies the observer if that `helps`.
     fn mark(&self, extensions: &mut Extensions, failed: Failed, helps: bool) {
-        if let (true, Some(observer), Some(destination)) =
-            (helps, &self.shared.observer, &self.destination)
-        {
+        if let (true, Some(observer), Some(destination)) = (helps, &self.shared.observer, &self.destination) {
             observer.on_event(destination, &Event::FellBack);
         }
         if let (Some(report), None) = (failed.report(), extensions.get::<Report>()) {

@@ -39,17 +39,12 @@ impl<S, F, K> Fallback<S, F, K> {
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call, or the backup's call.
-    pub fn send<Req>(
-        &self,
-        request: Req,
-    ) -> impl Future<Output = Result<K::Replaced, BoxError>> + use<S, Req, F, K>
+    pub fn send<Req>(&self, request: Req) -> impl Future<Output = Result<K::Replaced, BoxError>> + use<S, Req, F, K>
     where
         S: Service<Req> + Clone,
         S::Error: Into<BoxError>,
         F: Source<K, Req, S::Response>,
-        K: ReadRequest<Req>
-            + GuardOutcome<S::Response, S::Error, BoxedError>
-            + Replaceable<S::Response>,
+        K: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, BoxedError> + Replaceable<S::Response>,
     {
         send(Self { inner: self.inner.clone(), shared: Arc::clone(&self.shared) }, request)
     }
@@ -60,9 +55,7 @@ where
     S: Service<Req>,
     S::Error: Into<BoxError>,
     F: Source<K, Req, S::Response>,
-    K: ReadRequest<Req>
-        + GuardOutcome<S::Response, S::Error, BoxedError>
-        + Replaceable<S::Response>,
+    K: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, BoxedError> + Replaceable<S::Response>,
 {
     type Response = <K as Replaceable<S::Response>>::Replaced;
     type Error = BoxError;
@@ -89,8 +82,7 @@ where
         let kept = Some(kept);
         let proves = F::SENDS && !repeatable;
         let testimony = proves.then(|| witness_of(protocol, &mut request)).flatten();
-        let waiting =
-            Waiting { shared, kept, options, deadline, repeatable, testimony, destination };
+        let waiting = Waiting { shared, kept, options, deadline, repeatable, testimony, destination };
         ResponseFuture::new(self.inner.call(request), waiting)
     }
 }

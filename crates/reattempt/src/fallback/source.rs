@@ -28,13 +28,7 @@ pub trait Source<K, Request, R>: sealed::Sealed {
 
     /// Returns the replacement. `sendable` is `true` if the request may be sent to another server.
     #[doc(hidden)]
-    fn replace(
-        &self,
-        kept: Self::Kept,
-        failed: &Failed,
-        sendable: bool,
-        deadline: Option<Deadline>,
-    ) -> Replacement<R>;
+    fn replace(&self, kept: Self::Kept, failed: &Failed, sendable: bool, deadline: Option<Deadline>) -> Replacement<R>;
 }
 
 mod sealed {
@@ -152,16 +146,9 @@ where
         protocol.keep_copy(request)
     }
 
-    fn replace(
-        &self,
-        kept: Option<K::Kept>,
-        _: &Failed,
-        sendable: bool,
-        deadline: Option<Deadline>,
-    ) -> Replacement<R> {
+    fn replace(&self, kept: Option<K::Kept>, _: &Failed, sendable: bool, deadline: Option<Deadline>) -> Replacement<R> {
         let in_time = deadline.is_none_or(|deadline| !deadline.remaining().is_zero());
-        let again =
-            kept.filter(|_| sendable && in_time).and_then(|kept| K::take_copy(kept, deadline));
+        let again = kept.filter(|_| sendable && in_time).and_then(|kept| K::take_copy(kept, deadline));
         let Some(request) = again else { return Replacement::None };
         let call = send(self.0.clone(), request);
         Replacement::Sent(Box::pin(async { call.await.map_err(Into::into) }))

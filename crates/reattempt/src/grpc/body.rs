@@ -121,10 +121,7 @@ where
     type Data = B::Data;
     type Error = BoxError;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, BoxError>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, BoxError>>> {
         let mut this = self.project();
         let Some(inner) = this.inner.as_mut().as_pin_mut() else { return Poll::Ready(None) };
         let polled = inner.poll_frame(cx);
@@ -186,10 +183,7 @@ where
 
 impl<B: fmt::Debug> fmt::Debug for GrpcBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GrpcBody")
-            .field("inner", &self.inner)
-            .field("watched", &self.finish.is_some())
-            .finish()
+        f.debug_struct("GrpcBody").field("inner", &self.inner).field("watched", &self.finish.is_some()).finish()
     }
 }
 

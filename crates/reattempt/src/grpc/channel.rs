@@ -23,12 +23,7 @@ impl Replay<Request<Body>> for Grpc {
     }
 
     #[inline(always)]
-    fn keep(
-        &self,
-        request: Request<Body>,
-        added: Added<'_>,
-        kept: &mut Option<Self::Saved>,
-    ) -> Request<Body> {
+    fn keep(&self, request: Request<Body>, added: Added<'_>, kept: &mut Option<Self::Saved>) -> Request<Body> {
         let (mut head, body) = request.into_parts();
         first(&mut head.headers, added);
         // The body of a generated client encodes its single message when it is read, and does not give its length.

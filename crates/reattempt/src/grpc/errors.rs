@@ -34,33 +34,25 @@ impl Unanswered {
     /// Nothing was sent, because there is no service config.
     pub(crate) const NOT_SENT: Self = Self {
         code: Some(Code::Unavailable),
-        verdict: Verdict::NotProcessed(
-            Failure::new(FailureKind::Connect).with_code(Code::Unavailable.number()),
-        ),
+        verdict: Verdict::NotProcessed(Failure::new(FailureKind::Connect).with_code(Code::Unavailable.number())),
     };
 
     /// Nothing was sent, because a limit of the caller's own turned the call away. No list of a service config applies.
     pub(crate) const TURNED_AWAY: Self = Self {
         code: None,
-        verdict: Verdict::NotProcessed(
-            Failure::new(FailureKind::Other).with_code(Code::ResourceExhausted.number()),
-        ),
+        verdict: Verdict::NotProcessed(Failure::new(FailureKind::Other).with_code(Code::ResourceExhausted.number())),
     };
 
     /// An attempt took longer than it may.
     pub(crate) const TIMED_OUT: Self = Self {
         code: Some(Code::DeadlineExceeded),
-        verdict: Verdict::Transient(
-            Failure::new(FailureKind::Timeout).with_code(Code::DeadlineExceeded.number()),
-        ),
+        verdict: Verdict::Transient(Failure::new(FailureKind::Timeout).with_code(Code::DeadlineExceeded.number())),
     };
 
     /// Nothing was sent, because a guard refused the call. No list of a service config applies.
     pub(crate) const REFUSED: Self = Self {
         code: None,
-        verdict: Verdict::NotProcessed(
-            Failure::new(FailureKind::Other).with_code(Code::Unavailable.number()),
-        ),
+        verdict: Verdict::NotProcessed(Failure::new(FailureKind::Other).with_code(Code::Unavailable.number())),
     };
 
     /// Returns the meaning of an error.
@@ -84,17 +76,13 @@ impl Unanswered {
         } else {
             match verdict_of_error(error) {
                 Verdict::NotProcessed(failure) => Verdict::NotProcessed(named(failure)),
-                Verdict::Transient(_) if reattempt_http::reset_reason(error).is_some() => {
-                    of_reset(code)
-                }
+                Verdict::Transient(_) if reattempt_http::reset_reason(error).is_some() => of_reset(code),
                 Verdict::Transient(failure) => Verdict::Transient(named(failure)),
                 verdict => verdict,
             }
         };
         let verdict = match verdict {
-            Verdict::NotProcessed(failure) if is_from_fallback(Err(error)) => {
-                Verdict::Transient(failure)
-            }
+            Verdict::NotProcessed(failure) if is_from_fallback(Err(error)) => Verdict::Transient(failure),
             verdict => verdict,
         };
         Self { code: Some(code), verdict }
@@ -105,8 +93,7 @@ impl Unanswered {
     /// If a service config has a policy for the method, its list decides. Without a policy, a connection that was not
     /// made is retried all the same.
     pub(super) fn classification(self, method: Option<&dyn MethodOverrides>) -> Classification {
-        let unsent =
-            self.verdict.failure().is_some_and(|failure| failure.kind() == FailureKind::Connect);
+        let unsent = self.verdict.failure().is_some_and(|failure| failure.kind() == FailureKind::Connect);
         let verdict = match method {
             None => self.verdict,
             Some(method) if !method.has_policy() && unsent => self.verdict,
@@ -117,10 +104,7 @@ impl Unanswered {
 }
 
 /// Returns the classification of an error.
-pub(super) fn classify_error(
-    error: &(dyn Error + 'static),
-    method: Option<&dyn MethodOverrides>,
-) -> Classification {
+pub(super) fn classify_error(error: &(dyn Error + 'static), method: Option<&dyn MethodOverrides>) -> Classification {
     Unanswered::of(error).classification(method)
 }
 
@@ -160,9 +144,7 @@ fn code_of_transport(error: &(dyn Error + 'static)) -> Option<Code> {
 ///
 /// Returns `None` for a status, and for a time limit of this crate, whose source is a status. Returns `None` for a
 /// connection that was not made, which tonic recognises, and for an error of an unknown type.
-pub(super) fn in_terms_of_grpc(
-    error: &(dyn Error + 'static),
-) -> Option<(Code, Box<str>, Unanswered)> {
+pub(super) fn in_terms_of_grpc(error: &(dyn Error + 'static)) -> Option<(Code, Box<str>, Unanswered)> {
     if own_status(error).is_some() || time_limit(error).is_some() || is_connecting(error) {
         return None;
     }

@@ -10,13 +10,10 @@ use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::call::request_view::RequestView;
 use crate::error_mode::Answered;
-use crate::protocol::{
-    NestedMarker, ReadRequest, RequestProtocol, RequestTerms, RetrySafety, terms_of,
-};
+use crate::protocol::{NestedMarker, ReadRequest, RequestProtocol, RequestTerms, RetrySafety, terms_of};
 
 /// The number of the attempts before one.
-pub(super) const PREVIOUS_ATTEMPTS: HeaderName =
-    HeaderName::from_static("grpc-previous-rpc-attempts");
+pub(super) const PREVIOUS_ATTEMPTS: HeaderName = HeaderName::from_static("grpc-previous-rpc-attempts");
 
 impl<B> ReadRequest<Request<B>> for Grpc {
     #[inline]

@@ -17,8 +17,7 @@ use crate::call::options::CallOptions;
 use crate::error_mode::ErrorMode;
 use crate::guard::contract::GuardOutcome;
 use crate::guard::{
-    GuardLayer, GuardedBody, Judged, OwnEnd, Pass, guarded_body, is_open, of_classification,
-    watch_pass,
+    GuardLayer, GuardedBody, Judged, OwnEnd, Pass, guarded_body, is_open, of_classification, watch_pass,
 };
 use crate::policy::RetryPolicy;
 use crate::protocol::watched::Watch;
@@ -84,9 +83,7 @@ where
 
     fn own_end<G: Guard>(reason: OwnEnd) -> Result<Self::Guarded<G>, M::Error> {
         let answer = match reason {
-            OwnEnd::Late(_) => {
-                GrpcBody::answering(Code::DeadlineExceeded, PASSED, Unanswered::LATE)
-            }
+            OwnEnd::Late(_) => GrpcBody::answering(Code::DeadlineExceeded, PASSED, Unanswered::LATE),
             OwnEnd::TimedOut(after) => {
                 let text = format!("the attempt timed out after {}", Rounded(after));
                 GrpcBody::answering(Code::DeadlineExceeded, &text, Unanswered::TIMED_OUT)
@@ -96,11 +93,7 @@ where
         Ok(answer.map(|body| guarded_body(body, None)))
     }
 
-    fn guarded<G: Guard>(
-        response: Response<B>,
-        open: bool,
-        pass: Option<Pass<G, Self>>,
-    ) -> Self::Guarded<G> {
+    fn guarded<G: Guard>(response: Response<B>, open: bool, pass: Option<Pass<G, Self>>) -> Self::Guarded<G> {
         Self::answer(response, open).map(|body| guarded_body(body, pass))
     }
 }
@@ -115,11 +108,7 @@ where
         error
     }
 
-    fn read_frame(
-        &mut self,
-        frame: Option<Result<&Frame<B::Data>, &BoxError>>,
-        is_over: impl FnOnce() -> bool,
-    ) {
+    fn read_frame(&mut self, frame: Option<Result<&Frame<B::Data>, &BoxError>>, is_over: impl FnOnce() -> bool) {
         watch_pass(self, frame, is_over, of_trailers, of_broken_body);
     }
 

@@ -19,10 +19,7 @@ impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
     /// UNAVAILABLE.
     pub fn non_fatal_codes(self, codes: CodeSet) -> Self {
         self.set(|settings| {
-            settings
-                .protocol
-                .http
-                .add_classifier(Arc::new(move |outcome: Outcome<'_>| verdict(codes, outcome)));
+            settings.protocol.http.add_classifier(Arc::new(move |outcome: Outcome<'_>| verdict(codes, outcome)));
         })
     }
 }

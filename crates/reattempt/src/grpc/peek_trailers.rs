@@ -185,30 +185,20 @@ impl<F, B> Projection<'_, F, B> {
         if self.sleep.is_none() {
             self.sleep.set(Some(sleep(within)));
         }
-        self.sleep
-            .as_mut()
-            .as_pin_mut()
-            .is_none_or(|sleep| clock::poll_interrupt(sleep, cx).is_ready())
+        self.sleep.as_mut().as_pin_mut().is_none_or(|sleep| clock::poll_interrupt(sleep, cx).is_ready())
     }
 }
 
 /// The fields that may accompany a status.
-const OF_A_STATUS: [HeaderName; 3] =
-    [GRPC_MESSAGE, GRPC_STATUS_DETAILS_BIN, GRPC_RETRY_PUSHBACK_MS];
+const OF_A_STATUS: [HeaderName; 3] = [GRPC_MESSAGE, GRPC_STATUS_DETAILS_BIN, GRPC_RETRY_PUSHBACK_MS];
 
 /// Returns the response with the frame that was read.
-fn peeked<B: Body>(
-    response: Response<B>,
-    first: First<B::Data, B::Error>,
-) -> Response<PeekTrailersBody<B>> {
+fn peeked<B: Body>(response: Response<B>, first: First<B::Data, B::Error>) -> Response<PeekTrailersBody<B>> {
     let (mut head, inner) = response.into_parts();
     let first = match first {
         First::Read(Some(Ok(frame))) => match frame.into_trailers() {
             // A map of headers is limited, and a server could send more than fit into one.
-            Ok(trailers)
-                if trailers.contains_key(GRPC_STATUS)
-                    && head.headers.try_reserve(trailers.len()).is_ok() =>
-            {
+            Ok(trailers) if trailers.contains_key(GRPC_STATUS) && head.headers.try_reserve(trailers.len()).is_ok() => {
                 // What belongs to a status is not read from headers before it (PB-1).
                 for name in OF_A_STATUS {
                     head.headers.remove(name);
@@ -255,10 +245,7 @@ impl<B: Body> Body for PeekTrailersBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         let this = self.project();
         match std::mem::replace(this.first, First::Unread) {
             First::Unread => this.inner.poll_frame(cx),

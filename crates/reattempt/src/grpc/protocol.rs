@@ -10,9 +10,7 @@ use reattempt_control::RetryBudget;
 use reattempt_core::Undone;
 use reattempt_core::guard::Refused;
 use reattempt_core::{Classification, ServerHint, Verdict};
-use reattempt_grpc::{
-    Code, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, retry_info, verdict_of_head,
-};
+use reattempt_grpc::{Code, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, retry_info, verdict_of_head};
 use reattempt_http::undone;
 use reattempt_replay::ReplayLimits;
 use reattempt_schedule_exponential::Exponential;
@@ -28,8 +26,7 @@ use crate::call::timed_out::RefusedResponse;
 use crate::error_mode::Answered;
 use crate::protocol::proof::{doubted, is_from_fallback, is_of_later_hop};
 use crate::protocol::{
-    ClassifyOutcome, DrainBody, Http, Outcome, Protocol, Saved, is_refused_here, known, not_sent,
-    refusal_in, sealed,
+    ClassifyOutcome, DrainBody, Http, Outcome, Protocol, Saved, is_refused_here, known, not_sent, refusal_in, sealed,
 };
 
 /// The protocol of gRPC with its settings: which codes are retried, which delays are obeyed, how much of requests is
@@ -115,9 +112,7 @@ impl Grpc {
     /// Returns the hint of the server: its pushback, or else its `RetryInfo` (RI-4).
     pub(super) fn hint(&self, headers: &HeaderMap) -> ServerHint {
         match pushback(headers) {
-            ServerHint::None if self.retry_info => {
-                retry_info(headers).map_or(ServerHint::None, ServerHint::AtLeast)
-            }
+            ServerHint::None if self.retry_info => retry_info(headers).map_or(ServerHint::None, ServerHint::AtLeast),
             hint => hint,
         }
     }
@@ -212,23 +207,19 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
                     (classified.unwrap_or(Verdict::Success.into()), false)
                 }
             },
-            Err(error) => {
-                match self.http.custom(Outcome::of_error(error).with_request(request()), options) {
-                    Some(custom) => (custom, false),
-                    None => {
-                        let table = errors::classify_error(error, method);
-                        let verdict = match method {
-                            Some(_) => table.verdict,
-                            None => self.http.with_accepted_proof(table.verdict, error),
-                        };
-                        (verdict.with_hint(table.hint), true)
-                    }
+            Err(error) => match self.http.custom(Outcome::of_error(error).with_request(request()), options) {
+                Some(custom) => (custom, false),
+                None => {
+                    let table = errors::classify_error(error, method);
+                    let verdict = match method {
+                        Some(_) => table.verdict,
+                        None => self.http.with_accepted_proof(table.verdict, error),
+                    };
+                    (verdict.with_hint(table.hint), true)
                 }
-            }
+            },
         };
-        doubted(classification, outcome.map(Response::extensions), |failure| {
-            own && is_of_later_hop(failure, saved)
-        })
+        doubted(classification, outcome.map(Response::extensions), |failure| own && is_of_later_hop(failure, saved))
     }
 
     fn code(response: &Response<B>) -> Option<u16> {
@@ -292,11 +283,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         }
     }
 
-    fn too_late(
-        &self,
-        text: &str,
-        report: impl FnOnce() -> Option<Report>,
-    ) -> Option<Self::Answer> {
+    fn too_late(&self, text: &str, report: impl FnOnce() -> Option<Report>) -> Option<Self::Answer> {
         let answer = GrpcBody::answering(Code::DeadlineExceeded, text, Unanswered::LATE);
         Some(with_report(answer, report()))
     }
@@ -304,9 +291,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
     /// A server that enforces the deadline responds CANCELLED (tonic's server), or resets the stream with that code.
     fn is_timer(&self, outcome: Result<&Response<B>, &(dyn Error + 'static)>) -> bool {
         match outcome {
-            Ok(response) => {
-                code_of_head(response.status(), response.headers()) == Some(Code::Cancelled)
-            }
+            Ok(response) => code_of_head(response.status(), response.headers()) == Some(Code::Cancelled),
             Err(error) => errors::is_timer(error),
         }
     }
@@ -323,10 +308,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
 }
 
 /// Returns the response with the report of its call, if there is one.
-fn with_report<B>(
-    mut answer: Response<GrpcBody<B>>,
-    report: Option<Report>,
-) -> Response<GrpcBody<B>> {
+fn with_report<B>(mut answer: Response<GrpcBody<B>>, report: Option<Report>) -> Response<GrpcBody<B>> {
     if let Some(report) = report {
         answer.extensions_mut().insert(report);
     }

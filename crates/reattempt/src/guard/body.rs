@@ -19,10 +19,7 @@ pub type GuardedBody<B, G, K = Http> = Watched<B, Option<Pass<G, K>>>;
 
 /// Returns the body of a guarded response.
 #[inline]
-pub(crate) fn guarded_body<B: Body, G: Guard, K>(
-    inner: B,
-    pass: Option<Pass<G, K>>,
-) -> GuardedBody<B, G, K> {
+pub(crate) fn guarded_body<B: Body, G: Guard, K>(inner: B, pass: Option<Pass<G, K>>) -> GuardedBody<B, G, K> {
     // A reader may never poll a body that has ended.
     if is_held(&pass) && inner.is_end_stream() {
         pass.into_iter().for_each(Pass::over_with_head);
@@ -40,11 +37,7 @@ impl<B: Body, G: Guard> Watch<B> for Option<Pass<G, Http>> {
         error
     }
 
-    fn read_frame(
-        &mut self,
-        frame: Option<Result<&Frame<B::Data>, &B::Error>>,
-        is_over: impl FnOnce() -> bool,
-    ) {
+    fn read_frame(&mut self, frame: Option<Result<&Frame<B::Data>, &B::Error>>, is_over: impl FnOnce() -> bool) {
         let broken = Judged::new(Health::Failed, ServerHint::None);
         watch_pass(self, frame, is_over, |_, _, _| Judged::SERVED, |_, _, _| broken);
     }
@@ -70,8 +63,7 @@ pub(crate) fn watch_pass<G: Guard, K, D, E>(
             None => return pass.iter_mut().for_each(Pass::answered),
         },
         Some(Err(error)) => {
-            let judge =
-                |protocol: &K, options: Option<&CallOptions>| of_error(protocol, error, options);
+            let judge = |protocol: &K, options: Option<&CallOptions>| of_error(protocol, error, options);
             return end_pass(pass, BodyEnd::Broken, judge);
         }
         None => &none,

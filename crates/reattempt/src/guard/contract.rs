@@ -39,12 +39,10 @@
 //! ```
 
 pub use reattempt_control::{
-    AdaptiveTicket, BreakerTicket, BulkheadTicket, LimitRule, LimitWindow, RateTicket, SendTicket,
-    ThrottleTicket,
+    AdaptiveTicket, BreakerTicket, BulkheadTicket, LimitRule, LimitWindow, RateTicket, SendTicket, ThrottleTicket,
 };
 pub use reattempt_core::guard::{
-    Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, PairTicket, Quota, Resume, SharedGuard,
-    SharedTicket, erase,
+    Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, PairTicket, Quota, Resume, SharedGuard, SharedTicket, erase,
 };
 
 pub use super::future::ResponseFuture;

@@ -249,9 +249,7 @@ where
                     let Some(waiting) = place else { return Poll::Pending };
                     let ready = ready!(waiting.poll_ready(cx));
                     let Some(waiting) = place.take() else { return Poll::Pending };
-                    let Waiting {
-                        pass, destination, mut service, request, testimony, frame, ..
-                    } = *waiting;
+                    let Waiting { pass, destination, mut service, request, testimony, frame, .. } = *waiting;
                     match ready {
                         Ok(()) => {
                             let attempt = frame::late(frame.as_ref(), || service.call(request));
@@ -336,10 +334,7 @@ struct Followed {
 
 /// Ends the ticket of an attempt with its outcome, unless that is read from the end of the response.
 #[inline]
-fn judge<K, R, E, M, G>(
-    pass: &mut Pass<G, K>,
-    outcome: Result<&R, &(dyn Error + 'static)>,
-) -> Followed
+fn judge<K, R, E, M, G>(pass: &mut Pass<G, K>, outcome: Result<&R, &(dyn Error + 'static)>) -> Followed
 where
     K: GuardOutcome<R, E, M>,
     M: ErrorMode<E>,

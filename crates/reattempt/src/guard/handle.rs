@@ -16,12 +16,8 @@
 
 use std::time::Duration;
 
-use reattempt_control::{
-    AdaptiveLimit, Bulkhead, CircuitBreaker, Limit, LimitRule, RateLimit, Throttle,
-};
-pub use reattempt_control::{
-    BreakerState, Counts, Reservation, StateChange, ThrottleCounts, Usage,
-};
+use reattempt_control::{AdaptiveLimit, Bulkhead, CircuitBreaker, Limit, LimitRule, RateLimit, Throttle};
+pub use reattempt_control::{BreakerState, Counts, Reservation, StateChange, ThrottleCounts, Usage};
 
 pub use super::shared::now;
 pub use super::wait::wait_for_tokens;

@@ -41,9 +41,7 @@ pub(crate) fn of_classification(
     let health = match (&classification.verdict, permanent) {
         (_, Err(error)) if reattempt_http::is_callers_own(error) => Health::Ignored,
         (Verdict::Success, _) => Health::Served,
-        (Verdict::Transient(failure) | Verdict::NotProcessed(failure), _) => {
-            of_failure(failure, unavailable)
-        }
+        (Verdict::Transient(failure) | Verdict::NotProcessed(failure), _) => of_failure(failure, unavailable),
         (_, Ok(permanent)) => permanent(),
         // A refused certificate, or an error of an unknown type.
         (_, Err(_)) => Health::Failed,
@@ -58,9 +56,7 @@ fn of_failure(failure: &Failure, unavailable: &[u16]) -> Health {
         // The request did not arrive in time (RFC 9110 §15.5.9): its body was slow, or the connection idle. It is no
         // success either, because some proxies answer so for the servers behind them.
         FailureKind::Server if failure.code() == Some(408) => Health::Ignored,
-        FailureKind::Server if failure.code().is_some_and(|code| unavailable.contains(&code)) => {
-            Health::Unavailable
-        }
+        FailureKind::Server if failure.code().is_some_and(|code| unavailable.contains(&code)) => Health::Unavailable,
         _ => Health::Failed,
     }
 }

@@ -75,9 +75,7 @@ type Number = fn(&Usage) -> u64;
 impl GuardMetrics {
     /// Creates the counters by `provider`.
     pub fn new(provider: &dyn MeterProvider) -> Self {
-        let scope = InstrumentationScope::builder("reattempt")
-            .with_version(env!("CARGO_PKG_VERSION"))
-            .build();
+        let scope = InstrumentationScope::builder("reattempt").with_version(env!("CARGO_PKG_VERSION")).build();
         let meter = provider.meter_with_scope(scope);
         let counter = |name: &'static str, unit: &'static str, description: &'static str| {
             meter.u64_counter(name).with_unit(unit).with_description(description).build()
@@ -88,16 +86,8 @@ impl GuardMetrics {
                 "{attempt}",
                 "Attempts that a guard refused and the layer did not send",
             ),
-            waited: counter(
-                "reattempt.guard.waited",
-                "{attempt}",
-                "Attempts that waited for a guard",
-            ),
-            state_changes: counter(
-                "reattempt.guard.state_changes",
-                "{change}",
-                "State changes of circuit breakers",
-            ),
+            waited: counter("reattempt.guard.waited", "{attempt}", "Attempts that waited for a guard"),
+            state_changes: counter("reattempt.guard.state_changes", "{change}", "State changes of circuit breakers"),
             meter,
             destinations: false,
         }
@@ -126,23 +116,13 @@ impl GuardMetrics {
     /// [`Bulkhead::usage`](super::Bulkhead::usage) or [`AdaptiveLimit::usage`](super::AdaptiveLimit::usage).
     ///
     /// The provider keeps `usage`, and the guard in it, as long as it lives. Give each limit a name of its own.
-    pub fn places(
-        &self,
-        name: impl Into<Arc<str>>,
-        usage: impl Fn() -> Usage + Send + Sync + 'static,
-    ) {
+    pub fn places(&self, name: impl Into<Arc<str>>, usage: impl Fn() -> Usage + Send + Sync + 'static) {
         let (name, usage) = (name.into(), Arc::new(usage));
         let gauges: [(&'static str, &'static str, Number); 4] = [
             ("reattempt.guard.limit", "The most calls in flight", |usage| usage.limit.into()),
-            ("reattempt.guard.in_flight", "Calls that hold a place", |usage| {
-                usage.in_flight.into()
-            }),
-            ("reattempt.guard.waiting", "Calls that wait for a place", |usage| {
-                usage.waiting as u64
-            }),
-            ("reattempt.guard.past_head", "Calls whose body is not over", |usage| {
-                usage.past_head as u64
-            }),
+            ("reattempt.guard.in_flight", "Calls that hold a place", |usage| usage.in_flight.into()),
+            ("reattempt.guard.waiting", "Calls that wait for a place", |usage| usage.waiting as u64),
+            ("reattempt.guard.past_head", "Calls whose body is not over", |usage| usage.past_head as u64),
         ];
         for (gauge, description, read) in gauges {
             let (labels, usage) = ([KeyValue::new("name", Arc::clone(&name))], Arc::clone(&usage));
@@ -153,22 +133,14 @@ impl GuardMetrics {
                 .build();
         }
         let (gauge, unit) = ("reattempt.guard.oldest_past_head", "s");
-        self.gauge(
-            gauge,
-            unit,
-            "Age of the oldest response whose body is not over",
-            name,
-            move || usage().oldest_past_head.map(|age| age.as_secs_f64()),
-        );
+        self.gauge(gauge, unit, "Age of the oldest response whose body is not over", name, move || {
+            usage().oldest_past_head.map(|age| age.as_secs_f64())
+        });
     }
 
     /// Creates the gauge of a rate limit's tokens under this name. `tokens` returns them, by
     /// [`RateLimit::tokens`](super::RateLimit::tokens). A value below 0 counts calls that wait.
-    pub fn tokens(
-        &self,
-        name: impl Into<Arc<str>>,
-        tokens: impl Fn() -> f64 + Send + Sync + 'static,
-    ) {
+    pub fn tokens(&self, name: impl Into<Arc<str>>, tokens: impl Fn() -> f64 + Send + Sync + 'static) {
         let (gauge, unit) = ("reattempt.guard.tokens", "{call}");
         let read = move || Some(tokens());
         self.gauge(gauge, unit, "Calls that may be sent at once", name.into(), read);
@@ -176,11 +148,7 @@ impl GuardMetrics {
 
     /// Creates the gauge of a rate under this name. `rate` returns it, by [`SendRate::limit`](super::SendRate::limit),
     /// [`RateLimit::limit`](super::RateLimit::limit) or [`Pace::limit`](super::Pace::limit).
-    pub fn rate(
-        &self,
-        name: impl Into<Arc<str>>,
-        rate: impl Fn() -> Limit + Send + Sync + 'static,
-    ) {
+    pub fn rate(&self, name: impl Into<Arc<str>>, rate: impl Fn() -> Limit + Send + Sync + 'static) {
         let (gauge, unit) = ("reattempt.guard.rate", "{call}/s");
         // The SDK measures no infinite value.
         let read = move || Some(rate().tokens_per_second());
@@ -189,11 +157,7 @@ impl GuardMetrics {
 
     /// Creates the gauge of a throttle under this name. `counts` returns its counts, by
     /// [`Throttle::counts`](super::Throttle::counts).
-    pub fn throttling(
-        &self,
-        name: impl Into<Arc<str>>,
-        counts: impl Fn() -> ThrottleCounts + Send + Sync + 'static,
-    ) {
+    pub fn throttling(&self, name: impl Into<Arc<str>>, counts: impl Fn() -> ThrottleCounts + Send + Sync + 'static) {
         let (gauge, unit) = ("reattempt.guard.refusal_probability", "1");
         let read = move || Some(counts().probability);
         self.gauge(gauge, unit, "The share of calls that are refused", name.into(), read);
@@ -256,8 +220,6 @@ fn labels_of(refused: &Refused) -> Vec<KeyValue> {
 
 impl fmt::Debug for GuardMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GuardMetrics")
-            .field("destinations", &self.destinations)
-            .finish_non_exhaustive()
+        f.debug_struct("GuardMetrics").field("destinations", &self.destinations).finish_non_exhaustive()
     }
 }

@@ -170,8 +170,7 @@ pub use pass::Pass;
 #[doc(hidden)]
 pub use protocol::OwnEnd;
 pub use reattempt_control::{
-    AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, Gradient2, Limit, RateLimit, SendRate, Throttle,
-    Vegas,
+    AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, Gradient2, Limit, RateLimit, SendRate, Throttle, Vegas,
 };
 pub use reattempt_core::guard::{Reason, Refused};
 pub use service::Guarded;

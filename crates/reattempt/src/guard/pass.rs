@@ -164,9 +164,7 @@ impl<G: Guard, K> Drop for Pass<G, K> {
         let now = now();
         match self.phase {
             Phase::Unsent => self.end(&End::Unsent, now),
-            Phase::Sent | Phase::Answered(_)
-                if is_cut_off() || self.latest.is_some_and(|latest| latest <= now) =>
-            {
+            Phase::Sent | Phase::Answered(_) if is_cut_off() || self.latest.is_some_and(|latest| latest <= now) => {
                 let judged = if self.shared.serves { Judged::SERVED } else { Judged::TIMED_OUT };
                 self.end_judged(judged, now);
             }

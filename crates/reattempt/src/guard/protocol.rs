@@ -77,11 +77,7 @@ where
 
     /// Returns the response with the pass that is to end with its body.
     #[doc(hidden)]
-    fn guarded<G: Guard>(
-        response: Response,
-        open: bool,
-        pass: Option<Pass<G, Self>>,
-    ) -> Self::Guarded<G>
+    fn guarded<G: Guard>(response: Response, open: bool, pass: Option<Pass<G, Self>>) -> Self::Guarded<G>
     where
         Self: Sized;
 }
@@ -129,11 +125,7 @@ where
 
     // A call would move the response once more.
     #[inline(always)]
-    fn guarded<G: Guard>(
-        response: Response<B>,
-        _: bool,
-        pass: Option<Pass<G, Self>>,
-    ) -> Self::Guarded<G> {
+    fn guarded<G: Guard>(response: Response<B>, _: bool, pass: Option<Pass<G, Self>>) -> Self::Guarded<G> {
         response.map(|body| guarded_body(body, pass))
     }
 }
@@ -152,11 +144,7 @@ where
         options: Option<&CallOptions>,
     ) -> (Classification, Judged) {
         let classification = self.classify_outcome(outcome, options, None::<&SavedClone<()>>);
-        let judged = of_classification(
-            &classification,
-            UNAVAILABLE_STATUSES,
-            outcome.map(|_| || Health::Served),
-        );
+        let judged = of_classification(&classification, UNAVAILABLE_STATUSES, outcome.map(|_| || Health::Served));
         (classification, judged)
     }
 

@@ -41,11 +41,7 @@ impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
     }
 
     /// The response is rebuilt, with its URL, only if a guard holds its place.
-    fn guarded<G: Guard>(
-        response: Response,
-        _: bool,
-        pass: Option<Pass<G, Self>>,
-    ) -> Self::Guarded<G> {
+    fn guarded<G: Guard>(response: Response, _: bool, pass: Option<Pass<G, Self>>) -> Self::Guarded<G> {
         let Some(pass) = pass else { return response };
         let (head, body) = with_url(response).into_parts();
         let body = Body::wrap(guarded_body(body, Some(pass)));

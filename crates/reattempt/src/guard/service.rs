@@ -108,8 +108,7 @@ where
                 // The readied instance is released, so that other calls need not wait for this one.
                 self.inner = self.inner.clone();
                 let service = self.inner.clone();
-                let waiting =
-                    Waiting::new(pass, destination, began, latest, service, request, testimony);
+                let waiting = Waiting::new(pass, destination, began, latest, service, request, testimony);
                 ResponseFuture::waiting(waiting)
             }
             Admit::Refused(refused) => {

@@ -39,12 +39,7 @@ use super::shared::now;
 ///
 /// Panics if it has to wait outside of a tokio runtime with a time driver.
 #[doc(alias("wait", "wait_n"))]
-pub async fn wait_for_tokens(
-    limit: &RateLimit,
-    destination: &str,
-    n: u32,
-    longest: Duration,
-) -> Result<(), Refused> {
+pub async fn wait_for_tokens(limit: &RateLimit, destination: &str, n: u32, longest: Duration) -> Result<(), Refused> {
     let start = now();
     let reservation = limit.reserve_until_at(destination, n, start, start.saturating_add(longest));
     if !reservation.ok() {

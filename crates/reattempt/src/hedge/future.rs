@@ -189,10 +189,7 @@ where
 }
 
 /// Polls the first attempt, which is dropped when it has ended.
-fn poll_first<F: Future>(
-    mut first: Pin<&mut Option<F>>,
-    cx: &mut Context<'_>,
-) -> Poll<(u32, F::Output)> {
+fn poll_first<F: Future>(mut first: Pin<&mut Option<F>>, cx: &mut Context<'_>) -> Poll<(u32, F::Output)> {
     let Some(attempt) = first.as_mut().as_pin_mut() else { return Poll::Pending };
     let output = ready!(attempt.poll(cx));
     first.set(None);

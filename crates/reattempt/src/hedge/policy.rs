@@ -266,8 +266,7 @@ where
     /// is asked for with a failure of the kind [`Timeout`](crate::schedule::FailureKind::Timeout). If a retry layer has
     /// the same budget, give [`SpendOnly`](crate::budget::SpendOnly) of it here.
     pub fn budget<T: Budget>(self, budget: T) -> HedgePolicy<K, T, M> {
-        let Settings { protocol, limits, cap, delay, idempotent, observer, .. } =
-            self.into_settings();
+        let Settings { protocol, limits, cap, delay, idempotent, observer, .. } = self.into_settings();
         HedgePolicy::of(Settings { protocol, budget, limits, cap, delay, idempotent, observer })
     }
 

@@ -135,11 +135,7 @@ impl<S, A, F, R> Running<S, A, F, R> {
     }
 
     /// Drops the attempts that can read no more of the request's body; returns how many.
-    pub(super) fn drop_cut_off<T>(
-        &mut self,
-        mut first: Pin<&mut Option<T>>,
-        cx: &mut Context<'_>,
-    ) -> usize {
+    pub(super) fn drop_cut_off<T>(&mut self, mut first: Pin<&mut Option<T>>, cx: &mut Context<'_>) -> usize {
         if self.watches.is_empty() {
             return 0;
         }

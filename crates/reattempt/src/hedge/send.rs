@@ -16,9 +16,7 @@ impl<S, P> Hedge<S, P> {
     pub fn send<Req>(
         &self,
         request: Req,
-    ) -> impl Future<
-        Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>,
-    > + use<Req, S, P>
+    ) -> impl Future<Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>> + use<Req, S, P>
     where
         Self: Service<Req> + Clone,
     {

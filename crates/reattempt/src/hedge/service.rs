@@ -83,11 +83,7 @@ where
 
 impl<S, K: Protocol, B: Budget, M> Hedge<S, HedgePolicy<K, B, M>> {
     /// Begins a call by the readied inner service. A deadline of its options or its request counts if it is earlier.
-    pub(crate) fn call_by<Req>(
-        &mut self,
-        deadline: Deadline,
-        request: Req,
-    ) -> ResponseFuture<S, Req, K, B, M>
+    pub(crate) fn call_by<Req>(&mut self, deadline: Deadline, request: Req) -> ResponseFuture<S, Req, K, B, M>
     where
         S: Service<K::Attempt> + Clone,
         K: Replay<Req> + ClassifyOutcome<S::Response>,
@@ -114,8 +110,7 @@ where
     let opening = CallStart::new(settings, options, deadline, &request);
     let counts = settings.budget.counts_calls();
     // A budget records the success of a call that is not to be hedged, unless it is full.
-    let earns =
-        !opening.keeps() && settings.protocol.credits_every_call() && !settings.budget.is_full();
+    let earns = !opening.keeps() && settings.protocol.credits_every_call() && !settings.budget.is_full();
     if !earns && !counts && opening.is_noop(M::INTERRUPTS || M::ANSWERS) {
         let attempt = settings.protocol.pass(request, opening.added());
         return ResponseFuture::passing(inner.call(attempt));

@@ -48,20 +48,13 @@ impl<D, B> Deref for Held<D, B> {
 
 impl<D: Schedule, B> CallState<D, B> {
     #[inline(never)]
-    pub(super) fn new(
-        policy: Policy<D, B>,
-        options: Option<&CallOptions>,
-        blocking: bool,
-    ) -> Box<Self> {
+    pub(super) fn new(policy: Policy<D, B>, options: Option<&CallOptions>, blocking: bool) -> Box<Self> {
         let settings = match policy {
             Policy::Shared(settings) => Held::Shared(settings),
-            Policy::Alone(schedule, budget) => {
-                Held::Own(Settings::new(Operations, schedule, budget))
-            }
+            Policy::Alone(schedule, budget) => Held::Own(Settings::new(Operations, schedule, budget)),
         };
         let mut context = CallContext::new(&settings, RequestTerms::default(), options);
-        context.repeatable =
-            context.options.as_ref().and_then(CallOptions::get_repeatable).unwrap_or(true);
+        context.repeatable = context.options.as_ref().and_then(CallOptions::get_repeatable).unwrap_or(true);
         // The wait between attempts is the thread's, and needs no runtime.
         context.blocking = blocking;
         Box::new(Self { settings, context, progress: None, counted: Account::default() })
@@ -82,17 +75,12 @@ impl<D: Schedule, B> CallState<D, B> {
     }
 
     /// Decides what follows a failed attempt.
-    pub(super) fn failed(
-        &mut self,
-        started: Instant,
-        attempt: FailedAttempt,
-    ) -> Result<Granted, StopReason>
+    pub(super) fn failed(&mut self, started: Instant, attempt: FailedAttempt) -> Result<Granted, StopReason>
     where
         B: Budget,
     {
         let Self { settings, context, progress, .. } = self;
-        let progress = progress
-            .get_or_insert_with(|| Progress::new(settings, context, started, DESTINATION.into()));
+        let progress = progress.get_or_insert_with(|| Progress::new(settings, context, started, DESTINATION.into()));
         progress.failed(settings, context, attempt)
     }
 

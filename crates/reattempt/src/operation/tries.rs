@@ -60,15 +60,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         } else {
             Course::Full(CallState::new(policy, options, blocking))
         };
-        Self {
-            classify,
-            notify,
-            course: Some(course),
-            started: None,
-            sent_at: SentAt::default(),
-            number: 0,
-            blocking,
-        }
+        Self { classify, notify, course: Some(course), started: None, sent_at: SentAt::default(), number: 0, blocking }
     }
 
     pub(super) fn number(&self) -> u32 {

@@ -142,9 +142,9 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
         B: Budget,
     {
         let Settings { limits, schedule, budget, chosen, attempt_timeout, .. } = &*self.settings;
-        let replaced = chosen.backoff_replaced.then(|| {
-            Warning::new("backoff", "replaced by a later `profile`", "set after `profile`")
-        });
+        let replaced = chosen
+            .backoff_replaced
+            .then(|| Warning::new("backoff", "replaced by a later `profile`", "set after `profile`"));
         let none = attempt_timeout.and_then(no_time_for_attempts);
         let of_parts = [limits.validate(), schedule.validate(limits), budget.validate()];
         of_parts.into_iter().flatten().chain(replaced).chain(none).collect()

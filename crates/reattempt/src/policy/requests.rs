@@ -64,11 +64,7 @@ impl<C: Send + Sync + 'static> RetryPolicy<CloneRequest<C>> {
         C: Fn(Result<&Response, &(dyn Error + 'static)>) -> V,
         V: Into<Classification>,
     {
-        Self::with_protocol(
-            CloneRequest::new(classify),
-            Exponential::default(),
-            RetryBudget::default(),
-        )
+        Self::with_protocol(CloneRequest::new(classify), Exponential::default(), RetryBudget::default())
     }
 }
 
@@ -130,10 +126,7 @@ where
     #[doc(alias("on_retry", "on_attempt", "map_request"))]
     pub fn before_attempt<H>(self, hook: H) -> Self
     where
-        H: for<'a> Fn(
-                &'a mut K::Head,
-                AttemptContext,
-            ) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>>
+        H: for<'a> Fn(&'a mut K::Head, AttemptContext) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>>
             + Send
             + Sync
             + 'static,

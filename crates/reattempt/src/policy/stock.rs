@@ -28,9 +28,7 @@ use crate::call::errors::chain;
 use crate::call::progress::{FailedAttempt, Progress, conclude};
 use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
-use crate::protocol::{
-    AttemptNumber, ClassifyOutcome, Http, RequestProtocol, Saved, sealed, witness,
-};
+use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, RequestProtocol, Saved, sealed, witness};
 
 /// A [`RetryPolicy`] for tower's own `tower::retry::RetryLayer`, made by [`RetryPolicy::stock`].
 ///
@@ -156,18 +154,11 @@ where
 {
     type Future = StockDelay;
 
-    fn retry(
-        &mut self,
-        request: &mut Request<ReplayBody<B>>,
-        result: &mut Result<Response, E>,
-    ) -> Option<StockDelay> {
+    fn retry(&mut self, request: &mut Request<ReplayBody<B>>, result: &mut Result<Response, E>) -> Option<StockDelay> {
         self.policy.retry_call(&mut self.call, request, result)
     }
 
-    fn clone_request(
-        &mut self,
-        request: &Request<ReplayBody<B>>,
-    ) -> Option<Request<ReplayBody<B>>> {
+    fn clone_request(&mut self, request: &Request<ReplayBody<B>>) -> Option<Request<ReplayBody<B>>> {
         match self.call.progress.get_mut() {
             // A retry is being sent.
             Some(progress) => {
@@ -176,8 +167,7 @@ where
             // A call begins.
             None => {
                 let settings = &*self.policy.settings;
-                let mut context =
-                    CallContext::new(settings, settings.protocol.terms(request.view()), None);
+                let mut context = CallContext::new(settings, settings.protocol.terms(request.view()), None);
                 context.set_safety(settings.protocol.retry_safety(request.view()));
                 let keeps = context.keeps(&settings.limits);
                 if keeps {
@@ -230,8 +220,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         }
         let context = &*context;
         let refused = protocol.refusal(outcome);
-        let classification =
-            protocol.classify_outcome(outcome, context.options.as_ref(), Some(&*request));
+        let classification = protocol.classify_outcome(outcome, context.options.as_ref(), Some(&*request));
         let destination = protocol.destination_of(request.view()).into_owned();
         let stop = match classification.verdict.failure() {
             None if classification.verdict == Verdict::Success => StopReason::Succeeded,
@@ -253,12 +242,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                 };
                 let progress = call.progress.get_mut().get_or_insert_with(|| {
                     let started = context.started.unwrap_or(now);
-                    Box::new(Progress::new(
-                        &self.settings,
-                        context,
-                        started,
-                        destination.as_str().into(),
-                    ))
+                    Box::new(Progress::new(&self.settings, context, started, destination.as_str().into()))
                 });
                 match progress.failed(&self.settings, context, attempt) {
                     Ok(granted) => {
@@ -319,14 +303,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
             Err(error) => Err(error as &(dyn Error + 'static)),
         };
         let end = (call.number, stop);
-        let report = conclude(
-            &self.settings,
-            context,
-            end,
-            progress.as_deref_mut(),
-            || destination.into(),
-            last,
-        );
+        let report = conclude(&self.settings, context, end, progress.as_deref_mut(), || destination.into(), last);
         if let (Ok(response), Some(report)) = (result, report) {
             settings.protocol.attach(response, report);
         }

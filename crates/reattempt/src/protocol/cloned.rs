@@ -55,12 +55,7 @@ impl<Request: Clone, C: Send + Sync + 'static> Replay<Request> for CloneRequest<
         request
     }
 
-    fn keep(
-        &self,
-        request: Request,
-        _: Added<'_>,
-        kept: &mut Option<SavedClone<Request>>,
-    ) -> Request {
+    fn keep(&self, request: Request, _: Added<'_>, kept: &mut Option<SavedClone<Request>>) -> Request {
         *kept = Some(SavedClone(request.clone()));
         request
     }
@@ -100,9 +95,7 @@ where
         match outcome {
             // A limit of this policy is no outcome of the service.
             Err(error) if error.is::<TimedOut>() => errors::verdict_of_error(error).into(),
-            Err(error)
-                if errors::refusal_in(error).is_some() && !proof::is_from_fallback(Err(error)) =>
-            {
+            Err(error) if errors::refusal_in(error).is_some() && !proof::is_from_fallback(Err(error)) => {
                 errors::not_sent()
             }
             outcome => (self.classify)(outcome).into(),

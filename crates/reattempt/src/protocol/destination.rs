@@ -36,12 +36,10 @@ fn with_scheme<'a>(
 ) -> Cow<'a, str> {
     match (scheme, authority) {
         (None, Some(authority)) => normal(authority, None),
-        (Some(scheme), Some(authority)) => {
-            match (normal(authority, Some(scheme)), request.origin()) {
-                (Cow::Borrowed(_), Some(origin)) => origin.into(),
-                (normal, _) => format!("{scheme}://{normal}").into(),
-            }
-        }
+        (Some(scheme), Some(authority)) => match (normal(authority, Some(scheme)), request.origin()) {
+            (Cow::Borrowed(_), Some(origin)) => origin.into(),
+            (normal, _) => format!("{scheme}://{normal}").into(),
+        },
         (_, None) => {
             let host = by_host.then(|| request.value(&HOST)).flatten();
             match host.and_then(|host| Authority::try_from(host).ok()) {
@@ -100,8 +98,7 @@ fn normalized<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
     };
     let number = port.and_then(|port| port.parse::<u16>().ok()).filter(|port| Some(*port) != own);
     let plain_port = port.is_none_or(|port| number.is_some() && !port.starts_with(['0', '+']));
-    let is_plain =
-        |host: &str| !host.ends_with('.') && !host.bytes().any(|b| b.is_ascii_uppercase());
+    let is_plain = |host: &str| !host.ends_with('.') && !host.bytes().any(|b| b.is_ascii_uppercase());
     if plain_port && address == authority && is_plain(host) {
         return authority.into();
     }

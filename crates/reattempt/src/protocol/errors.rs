@@ -24,9 +24,8 @@ pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
             TimeLimit::Deadline | TimeLimit::Elapsed => Verdict::Permanent,
         };
     }
-    let elapsed = causes(error).any(|error| {
-        error.is::<tower::timeout::error::Elapsed>() || error.is::<tokio::time::error::Elapsed>()
-    });
+    let elapsed = causes(error)
+        .any(|error| error.is::<tower::timeout::error::Elapsed>() || error.is::<tokio::time::error::Elapsed>());
     match elapsed {
         true => Verdict::Transient(Failure::new(FailureKind::Timeout)),
         false => Verdict::Permanent,
@@ -35,8 +34,7 @@ pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
 
 /// Returns `true` if a layer on this side turned the attempt away, or its last hop.
 pub(crate) fn is_refused_here(error: &(dyn Error + 'static)) -> bool {
-    causes(error)
-        .any(|error| error.is::<Refused>() || error.is::<tower::load_shed::error::Overloaded>())
+    causes(error).any(|error| error.is::<Refused>() || error.is::<tower::load_shed::error::Overloaded>())
 }
 
 /// Returns the classification of an attempt that a guard refused, if nothing [speaks against](super::proof) the proof.

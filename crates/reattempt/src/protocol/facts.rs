@@ -48,11 +48,7 @@ pub trait RequestProtocol: Protocol {
     /// Returns the deadline that the server will see in a new request. `carried` is that of its extensions.
     #[doc(hidden)]
     #[inline]
-    fn existing_deadline(
-        &self,
-        request: RequestView<'_>,
-        carried: Option<Deadline>,
-    ) -> Option<Deadline> {
+    fn existing_deadline(&self, request: RequestView<'_>, carried: Option<Deadline>) -> Option<Deadline> {
         let _ = request;
         carried
     }
@@ -103,10 +99,7 @@ pub trait RequestProtocol: Protocol {
 }
 
 /// Returns the terms that a request has itself.
-pub(crate) fn terms_of<K: RequestProtocol + ?Sized>(
-    protocol: &K,
-    request: RequestView<'_>,
-) -> RequestTerms {
+pub(crate) fn terms_of<K: RequestProtocol + ?Sized>(protocol: &K, request: RequestView<'_>) -> RequestTerms {
     let carried = request.extension().copied();
     let existing_deadline = protocol.existing_deadline(request, carried);
     RequestTerms {
@@ -231,8 +224,7 @@ impl RequestProtocol for Http {
     fn retry_safety(&self, request: RequestView<'_>) -> RetrySafety {
         let idempotent = request.has_method(Method::is_idempotent);
         let keyed = !idempotent && self.trust_keys && request.is_repeatable();
-        let may_retry =
-            request.has_method(|method| *method != Method::CONNECT) && !request.contains(&UPGRADE);
+        let may_retry = request.has_method(|method| *method != Method::CONNECT) && !request.contains(&UPGRADE);
         RetrySafety { may_retry, repeatable: idempotent || keyed, keyed }
     }
 
@@ -304,11 +296,7 @@ mod tests {
         ];
         for (method, safe, idempotent) in rows {
             assert_eq!(may_hedge(method, HeaderMap::new(), false), safe, "{method}");
-            assert_eq!(
-                may_hedge(method, HeaderMap::new(), true),
-                idempotent,
-                "{method}, by opt-in"
-            );
+            assert_eq!(may_hedge(method, HeaderMap::new(), true), idempotent, "{method}, by opt-in");
         }
     }
 

@@ -14,8 +14,8 @@ use reattempt_replay::{ReplayBody, ReplayLimits, ReplayWatch, SavedHead};
 use tower::BoxError;
 
 use super::{
-    Added, AttemptKind, AttemptNumber, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin,
-    Replay, RequestProtocol, Saved, proof, witness,
+    Added, AttemptKind, AttemptNumber, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, Replay, RequestProtocol,
+    Saved, proof, witness,
 };
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
@@ -44,20 +44,13 @@ where
 {
     /// Keeps a request with this head, and returns the body of its first attempt: the first reader of `body`.
     #[inline(always)]
-    pub(crate) fn keep(
-        head: SavedHead,
-        body: ReplayBody<B>,
-        kept: &mut Option<Self>,
-    ) -> ReplayBody<B> {
+    pub(crate) fn keep(head: SavedHead, body: ReplayBody<B>, kept: &mut Option<Self>) -> ReplayBody<B> {
         *kept = Some(Self { head, body: body.try_clone() });
         body
     }
 
     /// Returns the next attempt. Unless it is the last, the saved form is left for one more.
-    pub(crate) fn again(
-        kept: &mut Option<Self>,
-        next: NextAttempt,
-    ) -> Option<Request<ReplayBody<B>>> {
+    pub(crate) fn again(kept: &mut Option<Self>, next: NextAttempt) -> Option<Request<ReplayBody<B>>> {
         let this = kept.as_mut()?;
         let body = this.body.take()?;
         body.forget_polls();
@@ -85,8 +78,7 @@ where
 impl<B> Saved for SavedRequest<B> {
     fn at_hand(&self) -> bool {
         let body = self.body.as_ref();
-        self.head.is_restorable()
-            && body.is_some_and(|body| body.is_replayable() && !body.source_failed())
+        self.head.is_restorable() && body.is_some_and(|body| body.is_replayable() && !body.source_failed())
     }
 
     fn source_failed(&self) -> bool {
@@ -210,12 +202,7 @@ where
 
     // Inlined, and taken apart before anything else, because each further function or borrow copies the request.
     #[inline(always)]
-    fn keep(
-        &self,
-        request: Request<B>,
-        added: Added<'_>,
-        kept: &mut Option<Self::Saved>,
-    ) -> Self::Attempt {
+    fn keep(&self, request: Request<B>, added: Added<'_>, kept: &mut Option<Self::Saved>) -> Self::Attempt {
         let (mut head, body) = request.into_parts();
         let trusts_key = || self.trust_keys && is_repeatable(&head.method, &head.headers);
         let repeatable = added.key || head.method.is_idempotent() || trusts_key();
@@ -263,9 +250,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
         saved: Option<&impl Saved>,
     ) -> Classification {
         match outcome {
-            Ok(response) if self.is_plain_success(response.status(), options) => {
-                Verdict::Success.into()
-            }
+            Ok(response) if self.is_plain_success(response.status(), options) => Verdict::Success.into(),
             outcome => self.classify_message(outcome, options, saved),
         }
     }
@@ -302,18 +287,14 @@ impl Http {
         saved: Option<&impl Saved>,
     ) -> Classification {
         let judged = match outcome {
-            Ok(response) => {
-                self.classify_response(response.status(), response.headers(), options, saved)
-            }
+            Ok(response) => self.classify_response(response.status(), response.headers(), options, saved),
             Err(error) => self.classify_error(error, options, saved),
         };
         let outcome = outcome.map(Response::extensions);
         judged.unless_doubted(outcome, |failure| match (self.redirects, outcome) {
             (Some(follows), _) => follows,
             (None, Ok(extensions)) => proof::followed_by_service_of(extensions),
-            (None, Err(error)) => {
-                proof::is_of_later_hop(failure, saved) || proof::followed_by_client_of(error)
-            }
+            (None, Err(error)) => proof::is_of_later_hop(failure, saved) || proof::followed_by_client_of(error),
         })
     }
 }

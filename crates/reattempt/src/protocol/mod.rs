@@ -107,12 +107,7 @@ pub trait Replay<Request>: ReadRequest<Request> {
 
     /// Returns the first attempt, and writes the saved form to `kept`. It is large, so it is not returned by value.
     #[doc(hidden)]
-    fn keep(
-        &self,
-        request: Request,
-        added: Added<'_>,
-        kept: &mut Option<Self::Saved>,
-    ) -> Self::Attempt;
+    fn keep(&self, request: Request, added: Added<'_>, kept: &mut Option<Self::Saved>) -> Self::Attempt;
 
     /// Returns the `next` attempt, and leaves in `kept` what a further one needs. `None` if the saved form is not at
     /// hand.
@@ -319,11 +314,7 @@ pub trait ClassifyOutcome<Response>: Protocol {
     /// Makes the caller's response when a deadline has passed, if the protocol has an answer for it. Only then is
     /// the report made.
     #[doc(hidden)]
-    fn too_late(
-        &self,
-        text: &str,
-        report: impl FnOnce() -> Option<Report>,
-    ) -> Option<Self::Answer> {
+    fn too_late(&self, text: &str, report: impl FnOnce() -> Option<Report>) -> Option<Self::Answer> {
         let _ = (text, report);
         None
     }
@@ -332,10 +323,7 @@ pub trait ClassifyOutcome<Response>: Protocol {
 /// Turns an error into the end of a call: the protocol's response for it, if the mode has one, or else the error. The
 /// protocol's own error is put in front if the type allows that.
 #[cold]
-pub(crate) fn unanswered<K, R, E, M>(
-    error: M::Error,
-    report: Option<Report>,
-) -> Result<K::Answer, M::Error>
+pub(crate) fn unanswered<K, R, E, M>(error: M::Error, report: Option<Report>) -> Result<K::Answer, M::Error>
 where
     K: ClassifyOutcome<R>,
     M: ErrorMode<E>,

@@ -43,8 +43,7 @@ pub(crate) fn is_from_fallback(outcome: Result<&Extensions, &(dyn Error + 'stati
 /// Returns `true` if an attempt that failed before it was sent has a body that was polled. A body that was polled was
 /// sent, so it was a later hop, or another copy, that was refused or found no connection.
 pub(crate) fn is_of_later_hop(failure: &Failure, saved: Option<&impl Saved>) -> bool {
-    matches!(failure.kind(), FailureKind::Connect | FailureKind::Other)
-        && saved.is_some_and(Saved::was_polled)
+    matches!(failure.kind(), FailureKind::Connect | FailureKind::Other) && saved.is_some_and(Saved::was_polled)
 }
 
 /// Returns `true` if the response comes from tower-http's `FollowRedirect`, which reqwest uses.

@@ -12,8 +12,8 @@ use reattempt_replay::{ReplayBody, ReplayCharge, ReplayWatch};
 use reqwest::{Body, Request, Response, Url};
 
 use super::{
-    Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, Replay, RequestProtocol, Saved,
-    is_refused_here, proof,
+    Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, Replay, RequestProtocol, Saved, is_refused_here,
+    proof,
 };
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
@@ -112,12 +112,7 @@ impl Replay<Request> for Http {
         request
     }
 
-    fn keep(
-        &self,
-        mut request: Request,
-        added: Added<'_>,
-        kept: &mut Option<SavedReqwest>,
-    ) -> Request {
+    fn keep(&self, mut request: Request, added: Added<'_>, kept: &mut Option<SavedReqwest>) -> Request {
         if added.key {
             request.headers_mut().insert(IDEMPOTENCY_KEY, new_idempotency_key());
         }
@@ -210,17 +205,14 @@ impl ClassifyOutcome<Response> for Http {
         saved: Option<&impl Saved>,
     ) -> Classification {
         let judged = match outcome {
-            Ok(response) => {
-                self.classify_response(response.status(), response.headers(), options, saved)
-            }
+            Ok(response) => self.classify_response(response.status(), response.headers(), options, saved),
             Err(error) => self.classify_error(error, options, saved),
         };
         // reqwest follows redirects unless it is configured otherwise, and neither its errors nor its responses show
         // it. A refusal that is not in an error of reqwest comes from a layer around it.
         judged.unless_doubted(outcome.map(Response::extensions), |_| {
-            let around = outcome.err().is_some_and(|error| {
-                is_refused_here(error) && !proof::followed_by_client_of(error)
-            });
+            let around =
+                outcome.err().is_some_and(|error| is_refused_here(error) && !proof::followed_by_client_of(error));
             self.redirects.unwrap_or(!around)
         })
     }
@@ -249,7 +241,5 @@ impl ClassifyOutcome<Response> for Http {
 
 /// Copies the request. Requests that come here have no body, or one of bytes, and can be copied.
 fn copy_of_bodiless(request: &Request) -> Request {
-    request
-        .try_clone()
-        .unwrap_or_else(|| Request::new(request.method().clone(), request.url().clone()))
+    request.try_clone().unwrap_or_else(|| Request::new(request.method().clone(), request.url().clone()))
 }

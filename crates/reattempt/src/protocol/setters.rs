@@ -78,10 +78,7 @@ macro_rules! message_setters {
         #[must_use]
         pub fn classify_with<C>(mut self, classifier: C) -> Self
         where
-            C: for<'a> reattempt_core::Classifier<$crate::call::outcome::Outcome<'a>>
-                + Send
-                + Sync
-                + 'static,
+            C: for<'a> reattempt_core::Classifier<$crate::call::outcome::Outcome<'a>> + Send + Sync + 'static,
         {
             self.$http().add_classifier(std::sync::Arc::new(classifier));
             self
@@ -114,9 +111,7 @@ macro_rules! message_setters {
         #[must_use]
         pub fn options_for<F>(mut self, rule: F) -> Self
         where
-            F: for<'a> Fn(
-                    $crate::call::request_view::RequestView<'a>,
-                ) -> Option<$crate::call::options::CallOptions>
+            F: for<'a> Fn($crate::call::request_view::RequestView<'a>) -> Option<$crate::call::options::CallOptions>
                 + Send
                 + Sync
                 + 'static,

@@ -155,11 +155,7 @@ impl Http {
 
     /// Returns `true` if a status is a success by the table alone.
     #[inline]
-    pub(crate) fn is_plain_success(
-        &self,
-        status: StatusCode,
-        options: Option<&CallOptions>,
-    ) -> bool {
+    pub(crate) fn is_plain_success(&self, status: StatusCode, options: Option<&CallOptions>) -> bool {
         let by_the_table = self.classifier.is_none() && self.statuses.is_empty();
         by_the_table && options.is_none() && status.is_success()
     }
@@ -236,28 +232,17 @@ impl Http {
     }
 
     /// Returns the table's verdict, without a proof that the settings do not accept.
-    pub(crate) fn with_accepted_proof(
-        &self,
-        verdict: Verdict,
-        error: &(dyn Error + 'static),
-    ) -> Verdict {
+    pub(crate) fn with_accepted_proof(&self, verdict: Verdict, error: &(dyn Error + 'static)) -> Verdict {
         match verdict {
-            Verdict::NotProcessed(failure) if !self.accepts_proof(error) => {
-                Verdict::Transient(failure)
-            }
+            Verdict::NotProcessed(failure) if !self.accepts_proof(error) => Verdict::Transient(failure),
             verdict => verdict,
         }
     }
 
     /// Returns the verdict of the classifiers, the call's own first.
     #[inline]
-    pub(crate) fn custom(
-        &self,
-        outcome: Outcome<'_>,
-        options: Option<&CallOptions>,
-    ) -> Option<Classification> {
-        let of_call =
-            options.and_then(CallOptions::classifier).and_then(|own| own.classify(outcome));
+    pub(crate) fn custom(&self, outcome: Outcome<'_>, options: Option<&CallOptions>) -> Option<Classification> {
+        let of_call = options.and_then(CallOptions::classifier).and_then(|own| own.classify(outcome));
         of_call.or_else(|| self.classifier.as_ref()?.classify(outcome))
     }
 }

@@ -18,11 +18,7 @@ pub trait Watch<B: Body> {
 
     /// Reads a frame, an error, or the end of the body. `is_over` returns `true` if no further frame follows.
     #[doc(hidden)]
-    fn read_frame(
-        &mut self,
-        frame: Option<Result<&Frame<B::Data>, &Self::Error>>,
-        is_over: impl FnOnce() -> bool,
-    );
+    fn read_frame(&mut self, frame: Option<Result<&Frame<B::Data>, &Self::Error>>, is_over: impl FnOnce() -> bool);
 
     /// Returns `true` until the end is known, so that the reader polls that far.
     #[doc(hidden)]
@@ -46,10 +42,7 @@ impl<B: Body, W: Watch<B>> Body for Watched<B, W> {
     type Error = W::Error;
 
     #[inline]
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, W::Error>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, W::Error>>> {
         let mut this = self.project();
         let frame = ready!(this.inner.as_mut().poll_frame(cx)).map(|frame| frame.map_err(W::error));
         this.watch.read_frame(frame.as_ref().map(Result::as_ref), || this.inner.is_end_stream());

@@ -40,9 +40,7 @@ impl<S, P> Retry<S, P> {
     pub fn send<Req>(
         &self,
         request: Req,
-    ) -> impl Future<
-        Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>,
-    > + use<S, Req, P>
+    ) -> impl Future<Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>> + use<S, Req, P>
     where
         Self: Service<Req> + Clone,
     {

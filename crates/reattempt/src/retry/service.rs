@@ -126,11 +126,7 @@ enum Plan {
 impl Plan {
     // Out of line, it would save and restore registers in every call.
     #[inline(always)]
-    fn of<K, Req, D, B, M, E>(
-        settings: &Settings<K, D, B>,
-        of_handle: Option<&CallOptions>,
-        request: &Req,
-    ) -> Self
+    fn of<K, Req, D, B, M, E>(settings: &Settings<K, D, B>, of_handle: Option<&CallOptions>, request: &Req) -> Self
     where
         K: Replay<Req>,
         D: Schedule,
@@ -169,11 +165,7 @@ where
     B: Budget,
 {
     /// Begins a call with these options, by the readied inner service.
-    pub(crate) fn call_with<Req>(
-        &mut self,
-        options: CallOptions,
-        request: Req,
-    ) -> ResponseFuture<S, Req, K, D, B, M>
+    pub(crate) fn call_with<Req>(&mut self, options: CallOptions, request: Req) -> ResponseFuture<S, Req, K, D, B, M>
     where
         S: Service<K::Attempt> + Clone,
         K: Replay<Req> + ClassifyOutcome<S::Response>,

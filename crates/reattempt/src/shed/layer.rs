@@ -58,9 +58,6 @@ impl<G, K: RequestProtocol + Clone, M> Clone for ShedLayer<G, K, M> {
 
 impl<G: fmt::Debug, K: RequestProtocol + fmt::Debug, M> fmt::Debug for ShedLayer<G, K, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ShedLayer")
-            .field("guards", &self.guards)
-            .field("gauge", &self.gauge)
-            .finish()
+        f.debug_struct("ShedLayer").field("guards", &self.guards).field("gauge", &self.gauge).finish()
     }
 }

@@ -44,10 +44,7 @@ where
 
     /// Returns the response to a call: the server's own, or a refusal.
     #[doc(hidden)]
-    fn shed<G: Guard>(
-        result: Result<Self::Guarded<G>, M::Error>,
-        gauge: &Gauge,
-    ) -> Result<Self::Shed<G>, E>;
+    fn shed<G: Guard>(result: Result<Self::Guarded<G>, M::Error>, gauge: &Gauge) -> Result<Self::Shed<G>, E>;
 }
 
 impl<B> ShedProtocol<Response<B>, Infallible, BoxedError> for Http

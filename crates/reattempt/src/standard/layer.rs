@@ -64,11 +64,8 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// # reattempt::check::<http::Request<Full<bytes::Bytes>>, _>(&client);
 /// ```
 #[derive(Debug, Clone)]
-pub struct StandardLayer<
-    G = StandardGuards,
-    P = RetryPolicy<Http, Exponential, RetryBudget, BoxedError>,
-    O = Identity,
-> where
+pub struct StandardLayer<G = StandardGuards, P = RetryPolicy<Http, Exponential, RetryBudget, BoxedError>, O = Identity>
+where
     P: AttemptPolicy,
 {
     policy: P,
@@ -104,12 +101,8 @@ impl<P: AttemptPolicy> StandardLayer<StandardGuards, P> {
     /// Creates the stack around a policy, with defaults for every other part.
     pub(crate) fn new(policy: P) -> Self {
         let breaker = CircuitBreaker::rate();
-        let times = Times {
-            total: TOTAL_TIME,
-            attempt: ATTEMPT_TIMEOUT,
-            attempt_is_derived: true,
-            window: breaker.window(),
-        };
+        let times =
+            Times { total: TOTAL_TIME, attempt: ATTEMPT_TIMEOUT, attempt_is_derived: true, window: breaker.window() };
         let guards = (breaker, Bulkhead::new(IN_FLIGHT));
         let guards = GuardLayer::of(policy.shared_protocol(), guards);
         let guards = guards.attempt_timeout(ATTEMPT_TIMEOUT);

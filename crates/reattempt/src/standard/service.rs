@@ -43,9 +43,7 @@ impl<R> Standard<R> {
     pub fn send<Req>(
         &self,
         request: Req,
-    ) -> impl Future<
-        Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>,
-    > + use<R, Req>
+    ) -> impl Future<Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>> + use<R, Req>
     where
         Self: Service<Req> + Clone,
     {

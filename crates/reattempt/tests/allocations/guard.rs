@@ -50,18 +50,14 @@ fn allocations(guard: impl Guard) -> usize {
 }
 
 /// Returns the allocations of a call to a destination that the client has called before.
-pub(super) fn allocations_of_call<C: Service<Request<Full<Bytes>>, Error: Debug>>(
-    mut client: C,
-) -> usize {
+pub(super) fn allocations_of_call<C: Service<Request<Full<Bytes>>, Error: Debug>>(mut client: C) -> usize {
     let mut cx = Context::from_waker(Waker::noop());
     let mut allocated = 0;
     for _ in 0..3 {
         let request = Request::get("http://one.example/").body(Full::default()).unwrap();
         allocated = reattempt_testing::allocations_of(|| {
             assert!(client.poll_ready(&mut cx).is_ready());
-            let Poll::Ready(response) = pin!(client.call(request)).poll(&mut cx) else {
-                panic!("it waits")
-            };
+            let Poll::Ready(response) = pin!(client.call(request)).poll(&mut cx) else { panic!("it waits") };
             drop(response.unwrap());
         });
     }

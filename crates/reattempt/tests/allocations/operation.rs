@@ -17,8 +17,7 @@ fn allocations<D: Schedule>(schedule: D, failures: u32) -> usize {
         ready(if turn.get() <= failures { Err("not yet") } else { Ok(()) })
     };
     reattempt_testing::allocations_of(|| {
-        let polled = pin!(retry(schedule, operation).into_future())
-            .poll(&mut Context::from_waker(Waker::noop()));
+        let polled = pin!(retry(schedule, operation).into_future()).poll(&mut Context::from_waker(Waker::noop()));
         assert_eq!(polled, Poll::Ready(Ok(())));
     })
 }
@@ -28,8 +27,8 @@ fn success_at_once_allocates_nothing() {
     assert_eq!(allocations(Exponential::full_jitter(Duration::from_millis(100)), 0), 0);
     let policy = RetryPolicy::operations();
     let allocated = reattempt_testing::allocations_of(|| {
-        let polled = pin!(retry(&policy, || ready(Ok::<_, ()>(()))).into_future())
-            .poll(&mut Context::from_waker(Waker::noop()));
+        let polled =
+            pin!(retry(&policy, || ready(Ok::<_, ()>(()))).into_future()).poll(&mut Context::from_waker(Waker::noop()));
         assert_eq!(polled, Poll::Ready(Ok(())));
     });
     assert_eq!(allocated, 0);

@@ -52,9 +52,7 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let mut body = pin!(request.into_body());
         while !body.is_end_stream() {
-            let Poll::Ready(frame) =
-                body.as_mut().poll_frame(&mut Context::from_waker(Waker::noop()))
-            else {
+            let Poll::Ready(frame) = body.as_mut().poll_frame(&mut Context::from_waker(Waker::noop())) else {
                 panic!("the bodies of this test are there at once");
             };
             let Some(Ok(_)) = frame else { break };
@@ -88,8 +86,7 @@ where
 
 /// A request as clients send it: an address, and headers of which one has a value of its own.
 fn request<B>(method: &str, body: B) -> Request<B> {
-    let mut request =
-        Request::builder().method(method).uri("http://one.example/a?b=c").body(body).unwrap();
+    let mut request = Request::builder().method(method).uri("http://one.example/a?b=c").body(body).unwrap();
     for name in [ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, USER_AGENT, VIA] {
         request.headers_mut().insert(name, HeaderValue::from_static("static"));
     }
@@ -110,17 +107,13 @@ fn success_at_once_costs_head_and_body() {
     let mut usual = Retry::new(RetryPolicy::http(), Instant);
     let mut timed = Retry::new(RetryPolicy::http().attempt_timeout(SECOND), Instant);
     let mut never = Retry::new(RetryPolicy::http().max_attempts(1), Instant);
-    let mut straight =
-        Retry::new(RetryPolicy::http().protocol(|http| http.redirects_below(false)), Instant);
+    let mut straight = Retry::new(RetryPolicy::http().protocol(|http| http.redirects_below(false)), Instant);
     MAY_CLONE.store(0, Ordering::SeqCst);
     let empty = || Empty::<Bytes>::new();
     let full = || Full::from("hello");
 
     // The service of this test costs nothing, so all that is counted is ours.
-    assert_eq!(
-        (call(&mut bare, request("GET", empty())), call(&mut bare, request("PUT", full()))),
-        (0, 0)
-    );
+    assert_eq!((call(&mut bare, request("GET", empty())), call(&mut bare, request("PUT", full()))), (0, 0));
 
     // The head: the first one of a thread makes the buffer, which later ones use. With a credential, the
     // list of what is not copied and its owners.

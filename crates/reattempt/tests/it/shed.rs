@@ -159,8 +159,7 @@ async fn client_stops_when_it_is_told_to() {
 
 #[test]
 fn axum_router_takes_the_layer() {
-    let router: axum::Router =
-        axum::Router::new().layer(ShedLayer::http(reattempt::guard::AdaptiveLimit::vegas()));
+    let router: axum::Router = axum::Router::new().layer(ShedLayer::http(reattempt::guard::AdaptiveLimit::vegas()));
     fn service<S: Service<Request<axum::body::Body>>>(_: &S) {}
     service(&router);
 }
@@ -172,9 +171,7 @@ async fn grpc_refusal_has_a_pushback() {
 
     use crate::grpc::support::{Server, ends_with};
 
-    let request = || {
-        Request::post("http://one.example/service/method").body(tonic::body::Body::empty()).unwrap()
-    };
+    let request = || Request::post("http://one.example/service/method").body(tonic::body::Body::empty()).unwrap();
     let server = Server::by(|_| (100, Ok(ends_with(Code::Ok))));
     let server = ShedLayer::grpc(Bulkhead::new(1)).layer(server);
     let busy = tokio::spawn(server.clone().oneshot(request()));
@@ -251,9 +248,7 @@ async fn calls_are_counted_for_two_seconds() {
     busy.await.unwrap().unwrap();
     let counts = "Counts { arrived: 4, retries: 2, ended: 1, refused: 3 }";
     let none = "Counts { arrived: 0, retries: 0, ended: 0, refused: 0 }";
-    for (wait, current, before) in
-        [(899, counts, none), (1, none, counts), (999, none, counts), (1, none, none)]
-    {
+    for (wait, current, before) in [(899, counts, none), (1, none, counts), (999, none, counts), (1, none, none)] {
         tokio::time::advance(ms(wait)).await;
         let text = format!("{layer:?}");
         let expected = format!("gauge: ServerLoad {{ current: {current}, before: {before} }}");

@@ -64,11 +64,9 @@ async fn log_of(method: &str, answers: &'static [u16]) -> Vec<String> {
         let response = Response::builder().status(status).body(Empty::<Bytes>::new()).unwrap();
         async move { Ok::<_, Infallible>(response) }
     });
-    let policy = RetryPolicy::http()
-        .backoff(Constant::new(Duration::from_nanos(100_123_456)))
-        .observe_with(TracingObserver);
-    let request =
-        Request::builder().method(method).uri("http://one.example/").body(Body::default());
+    let policy =
+        RetryPolicy::http().backoff(Constant::new(Duration::from_nanos(100_123_456))).observe_with(TracingObserver);
+    let request = Request::builder().method(method).uri("http://one.example/").body(Body::default());
     RetryLayer::new(policy).layer(service).oneshot(request.unwrap()).await.unwrap();
     log.lines()
 }
@@ -77,10 +75,7 @@ async fn log_of(method: &str, answers: &'static [u16]) -> Vec<String> {
 fn breaker_that_opens_warns() {
     let log = Log::default();
     let _guard = log.subscribe();
-    let breaker = CircuitBreaker::rate()
-        .seed(1)
-        .with_name("stock")
-        .on_state_change(TracingObserver::on_state_change);
+    let breaker = CircuitBreaker::rate().seed(1).with_name("stock").on_state_change(TracingObserver::on_state_change);
     breaker.isolate_at("one.example", Duration::ZERO);
     breaker.close_at("one.example", Duration::ZERO);
     assert_eq!(
@@ -94,10 +89,7 @@ fn breaker_that_opens_warns() {
 
 #[tokio::test(start_paused = true)]
 async fn a_success_at_once_is_one_trace() {
-    assert_eq!(
-        log_of("GET", &[200]).await,
-        [r#"TRACE reattempt: succeeded destination="one.example" attempts=1"#]
-    );
+    assert_eq!(log_of("GET", &[200]).await, [r#"TRACE reattempt: succeeded destination="one.example" attempts=1"#]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,9 +7,7 @@ use reattempt::budget::SpendOnly;
 use reattempt::error::Warning;
 use reattempt::guard::{Bulkhead, CircuitBreaker, GuardLayer, Limit, RateLimit};
 use reattempt::hedge::HedgePolicy;
-use reattempt::schedule::{
-    Constant, Exponential, Linear, List, Reconnecting, Responsive, ScheduleExt, SharedSchedule,
-};
+use reattempt::schedule::{Constant, Exponential, Linear, List, Reconnecting, Responsive, ScheduleExt, SharedSchedule};
 use reattempt::standard::StandardLayer;
 use reattempt::{Http, RetryBudget, RetryPolicy, profile};
 
@@ -82,17 +80,10 @@ fn standard_stack_lists_those_of_its_parts() {
 fn combined_schedules_are_validated() {
     let odd = Exponential::from_millis(2000);
     let fields = |policy: Vec<Warning>| -> Vec<_> { policy.iter().map(Warning::field).collect() };
-    let of =
-        |schedule| fields(RetryPolicy::http().backoff(SharedSchedule::new(schedule)).validate());
+    let of = |schedule| fields(RetryPolicy::http().backoff(SharedSchedule::new(schedule)).validate());
     assert_eq!(of(SharedSchedule::new(odd.take(2).then(odd))), ["base", "base"]);
-    assert_eq!(
-        of(SharedSchedule::new(Arc::new(odd.for_failures(|_| true, odd)))),
-        ["base", "base"]
-    );
-    assert_eq!(
-        of(SharedSchedule::new(Reconnecting::new(Exponential::decorrelated(SECOND * 2)))),
-        ["base"]
-    );
+    assert_eq!(of(SharedSchedule::new(Arc::new(odd.for_failures(|_| true, odd)))), ["base", "base"]);
+    assert_eq!(of(SharedSchedule::new(Reconnecting::new(Exponential::decorrelated(SECOND * 2)))), ["base"]);
     assert_eq!(of(SharedSchedule::new(Responsive::new())), ["max"], "15 min is above 30 s");
     assert_eq!(of(SharedSchedule::new(Responsive::new().max(SECOND * 10).unwrap())), [""; 0]);
 }
@@ -141,11 +132,8 @@ fn backoff_replaced_by_profile_is_listed() {
 
 #[test]
 fn guards_list_unusual_settings() {
-    let breaker = CircuitBreaker::rate()
-        .consecutive_failures(5)
-        .failure_ratio(0.2)
-        .interval(SECOND * 20)
-        .open_time(SECOND * 5);
+    let breaker =
+        CircuitBreaker::rate().consecutive_failures(5).failure_ratio(0.2).interval(SECOND * 20).open_time(SECOND * 5);
     let expected = [
         "`failure_ratio` is 0.2 (recommended: 0.3 to 0.7, usually 0.5)",
         "`interval` is 20s (recommended: 30 s to 5 min, usually 60 s)",
@@ -153,10 +141,7 @@ fn guards_list_unusual_settings() {
     ];
     assert_eq!(lines(&breaker.validate()), expected);
     let limit = RateLimit::new(Limit::per_second(10), 5);
-    assert_eq!(
-        lines(&limit.validate()),
-        ["`burst` is 0.5 times the rate (recommended: 1 to 5, usually 2)"]
-    );
+    assert_eq!(lines(&limit.validate()), ["`burst` is 0.5 times the rate (recommended: 1 to 5, usually 2)"]);
     assert_eq!(RateLimit::new(Limit::INFINITE, 0).validate(), []);
     assert_eq!(RateLimit::new(Limit::every(SECOND * 60), 1).validate(), []);
 }
@@ -165,10 +150,7 @@ fn guards_list_unusual_settings() {
 #[test]
 fn settings_that_cannot_work_are_listed() {
     let zero = Duration::ZERO;
-    assert_eq!(
-        lines(&Bulkhead::new(0).validate()),
-        ["`limit` is 0 (recommended: at least 1, usually 64)"]
-    );
+    assert_eq!(lines(&Bulkhead::new(0).validate()), ["`limit` is 0 (recommended: at least 1, usually 64)"]);
     assert_eq!(Bulkhead::new(1).validate(), []);
     let layer = GuardLayer::http((Bulkhead::new(0), RateLimit::new(Limit::ZERO, 9)));
     assert_eq!(
@@ -194,8 +176,7 @@ fn max_elapsed_above_total_time_is_listed() {
         let policy = RetryPolicy::http().max_elapsed(elapsed).boxed_errors();
         StandardLayer::http().total_time(SECOND * 20).and_then(|stack| stack.retry(policy)).unwrap()
     };
-    let expected =
-        "`max_elapsed` is 40s (recommended: at most `total_time`, which ends the call before)";
+    let expected = "`max_elapsed` is 40s (recommended: at most `total_time`, which ends the call before)";
     assert_eq!(lines(&stack(SECOND * 40).validate()), [expected]);
     assert_eq!(stack(SECOND * 20).validate(), []);
     assert_eq!(stack(SECOND * 30).validate(), [], "the default");
@@ -206,13 +187,11 @@ fn max_elapsed_above_total_time_is_listed() {
 fn delays_that_allow_no_retry_are_listed() {
     let year = SECOND * 31_536_000;
     let of = |schedule: SharedSchedule| RetryPolicy::http().backoff(schedule).validate();
-    let expected =
-        |field: &str| format!("`{field}` is 31536000s (recommended: below `max_elapsed`)");
+    let expected = |field: &str| format!("`{field}` is 31536000s (recommended: below `max_elapsed`)");
     assert_eq!(lines(&of(SharedSchedule::new(Constant::new(year)))), [expected("base")]);
     assert_eq!(lines(&of(SharedSchedule::new(Linear::new(year)))), [expected("base")]);
     assert_eq!(lines(&of(SharedSchedule::new(List::ending([year])))), [expected("delays")]);
-    for schedule in [Constant::new(SECOND / 10), Constant::immediate(), Constant::new(SECOND * 29)]
-    {
+    for schedule in [Constant::new(SECOND / 10), Constant::immediate(), Constant::new(SECOND * 29)] {
         assert_eq!(of(SharedSchedule::new(schedule)), []);
     }
     assert_eq!(of(SharedSchedule::new(Linear::new(year).max_delay(SECOND))), []);

@@ -45,16 +45,7 @@ async fn read_only_server_leaves_processes_alone() {
 #[tokio::test]
 async fn missing_permission_leaves_alone() {
     let Some(server) = Server::on_port(&[]).await else { return };
-    server.command(&[
-        "ACL",
-        "SETUSER",
-        "app",
-        "on",
-        &format!(">{SECRET}"),
-        "~*",
-        "+@all",
-        "-@scripting",
-    ]);
+    server.command(&["ACL", "SETUSER", "app", "on", &format!(">{SECRET}"), "~*", "+@all", "-@scripting"]);
     let (budget, log) = logged(&format!("redis://app:{SECRET}@{}", server.address()));
     retries_alone(&budget).await;
     let text = log.lock().unwrap().clone();
@@ -90,8 +81,7 @@ async fn errors_contain_no_text_of_the_server() {
 
 #[test]
 fn invalid_url_is_refused_without_its_text() {
-    for url in ["", "redis", "http://h", "redis://", "redis://u:xyzzy-plugh@h:99999", "redis://h/x"]
-    {
+    for url in ["", "redis", "http://h", "redis://", "redis://u:xyzzy-plugh@h:99999", "redis://h/x"] {
         let error = RedisStore::new(url).unwrap_err();
         assert_eq!(error, RedisStoreError::InvalidUrl, "{url}");
         assert!(!format!("{error} {error:?}").contains(SECRET));
@@ -118,10 +108,7 @@ fn tls_without_the_feature_is_refused() {
         assert_eq!(RedisStore::new(url).unwrap_err(), RedisStoreError::TlsFeatureOff);
     }
     let text = RedisStoreError::TlsFeatureOff.to_string();
-    assert_eq!(
-        text,
-        "the URL of the store asks for TLS: it needs the feature `tls` of reattempt-redis"
-    );
+    assert_eq!(text, "the URL of the store asks for TLS: it needs the feature `tls` of reattempt-redis");
 }
 
 /// No client of rustls can be made without a provider: it would panic.

@@ -86,12 +86,7 @@ impl Proxy {
     }
 }
 
-async fn forward(
-    client: TcpStream,
-    server: TcpStream,
-    delay: Arc<AtomicU64>,
-    swallows: Arc<AtomicU64>,
-) {
+async fn forward(client: TcpStream, server: TcpStream, delay: Arc<AtomicU64>, swallows: Arc<AtomicU64>) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });

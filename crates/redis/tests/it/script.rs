@@ -28,8 +28,7 @@ fn pick(random: &mut Seeded, ranges: &[(u64, u64)]) -> u64 {
 }
 
 fn first_text(random: &mut Seeded) -> Option<String> {
-    let tokens =
-        pick(random, &[(0, 3 * TOKEN), (0, 20 * TOKEN), (0, 100_000 * TOKEN), (0, u64::MAX - 1)]);
+    let tokens = pick(random, &[(0, 3 * TOKEN), (0, 20 * TOKEN), (0, 100_000 * TOKEN), (0, u64::MAX - 1)]);
     let at = pick(random, &[(1_700_000_000_000, 1_700_000_060_000), (0, 1), (0, u64::MAX - 1)]);
     let texts = ["", "rubbish", "1 2 3", "-1 1", "1e3 1", " 1 1", "1 1\n", "007 08", "1\0 1"];
     match random.next_u64() % 8 {

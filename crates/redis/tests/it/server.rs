@@ -39,9 +39,7 @@ impl Server {
             }
             let own = ["--port", &port.to_string(), "--bind", "127.0.0.1"].map(str::to_owned);
             let arguments = own.into_iter().chain(arguments.iter().map(|&it| it.to_owned()));
-            let mut server =
-                Self::run(directory(), format!("redis://127.0.0.1:{port}"), arguments.collect())
-                    .await?;
+            let mut server = Self::run(directory(), format!("redis://127.0.0.1:{port}"), arguments.collect()).await?;
             if server.process.try_wait().unwrap().is_none() {
                 return Some(server);
             }
@@ -69,8 +67,7 @@ impl Server {
     }
 
     fn answers(&self) -> bool {
-        let ping =
-            self.connect().and_then(|mut connection| redis::cmd("PING").query(&mut connection));
+        let ping = self.connect().and_then(|mut connection| redis::cmd("PING").query(&mut connection));
         // A server with a password answers that it wants one.
         ping.map_or_else(|error: redis::RedisError| !error.is_io_error(), |_: Value| true)
     }

@@ -82,8 +82,7 @@ async fn hostile_names_have_keys_of_their_own() {
     let budget = budget(server.url());
     let long = "x".repeat(100_000);
     let failure = reattempt_core::Failure::new(reattempt_core::FailureKind::Server);
-    let names =
-        ["", " ", "\r\nFLUSHALL\r\n", "\0", "{a}{b}", "*", "a:b:c", "ä€😀", &long, "$(kill)"];
+    let names = ["", " ", "\r\nFLUSHALL\r\n", "\0", "{a}{b}", "*", "a:b:c", "ä€😀", &long, "$(kill)"];
     for name in names {
         let permit = budget.acquire_after_failure(name, &failure, Duration::ZERO).unwrap();
         assert!(std::future::poll_fn(|cx| permit.poll_confirmed(cx)).await, "{name:?}");
@@ -145,12 +144,9 @@ async fn evicting_server_is_warned_of() {
     let store = RedisStore::new(server.url()).unwrap();
     let set = |name, value| drop(server.command(&["CONFIG", "SET", name, value]));
     set("maxmemory", "100mb");
-    for (policy, is_safe) in [
-        ("noeviction", true),
-        ("volatile-ttl", true),
-        ("allkeys-lru", false),
-        ("volatile-lru", false),
-    ] {
+    for (policy, is_safe) in
+        [("noeviction", true), ("volatile-ttl", true), ("allkeys-lru", false), ("volatile-lru", false)]
+    {
         set("maxmemory-policy", policy);
         let warnings = store.warnings().await.unwrap();
         let expected = [StoreWarning::EvictsKeys(policy.to_owned())];

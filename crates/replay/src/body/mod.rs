@@ -166,9 +166,7 @@ where
                 drop(body);
                 match OneBuffer::new(data, hint.exact().is_some(), limits) {
                     Ok(whole) => {
-                        return Self {
-                            inner: Inner::Complete { complete: Complete::Buffer(whole) },
-                        };
+                        return Self { inner: Inner::Complete { complete: Complete::Buffer(whole) } };
                     }
                     Err(data) => (None, Prefetched::once(Some(Next::Data(data)))),
                 }
@@ -179,12 +177,7 @@ where
         Self::shared(source, &hint, limits.allowance_in_memory(), keeping)
     }
 
-    fn shared(
-        source: Option<Pin<Box<B>>>,
-        hint: &SizeHint,
-        allowance: Allowance,
-        keeping: Keeping,
-    ) -> Self {
+    fn shared(source: Option<Pin<Box<B>>>, hint: &SizeHint, allowance: Allowance, keeping: Keeping) -> Self {
         let reader = Reader::new(source, Length::new(hint), allowance, keeping);
         Self { inner: Inner::Shared { reader } }
     }

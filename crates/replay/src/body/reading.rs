@@ -75,12 +75,7 @@ impl<B> ReplayBody<B> {
 
 /// Polls a passed-through body. It is not inlined, so that the other kinds reserve no stack space for it.
 #[inline(never)]
-fn poll_once<B>(
-    body: Pin<&mut SyncWrapper<B>>,
-    rest: &mut Length,
-    end: &mut End,
-    cx: &mut Context<'_>,
-) -> Polled
+fn poll_once<B>(body: Pin<&mut SyncWrapper<B>>, rest: &mut Length, end: &mut End, cx: &mut Context<'_>) -> Polled
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,

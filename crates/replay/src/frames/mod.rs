@@ -101,11 +101,7 @@ impl Frames {
     }
 
     /// Removes every reader but one at `position`.
-    pub(super) fn leave_all_but(
-        &mut self,
-        position: u64,
-        allowance: &mut Allowance,
-    ) -> Option<Freed> {
+    pub(super) fn leave_all_but(&mut self, position: u64, allowance: &mut Allowance) -> Option<Freed> {
         for entry in self.first.iter_mut().chain(&mut self.rest) {
             entry.before = 0;
         }

@@ -31,11 +31,9 @@ impl Saved {
         match self {
             Saved::Data(data) => least_charge(data.len()),
             Saved::Other(other) => match &**other {
-                Other::Trailers(trailers) => {
-                    trailers.iter().fold(CHARGE_OF_FIELD, |sum, (name, value)| {
-                        sum.saturating_add(name.as_str().len() + value.len() + CHARGE_OF_FIELD)
-                    })
-                }
+                Other::Trailers(trailers) => trailers.iter().fold(CHARGE_OF_FIELD, |sum, (name, value)| {
+                    sum.saturating_add(name.as_str().len() + value.len() + CHARGE_OF_FIELD)
+                }),
                 Other::Failed(_) => LEAST_CHARGE,
             },
             Saved::Filling => 0,
@@ -52,8 +50,7 @@ fn copy_of(trailers: &HeaderMap) -> HeaderMap {
     for (name, value) in trailers {
         let mut own = HeaderValue::from_bytes(value.as_bytes()).unwrap_or_else(|_| value.clone());
         own.set_sensitive(value.is_sensitive());
-        let name =
-            HeaderName::from_bytes(name.as_str().as_bytes()).unwrap_or_else(|_| name.clone());
+        let name = HeaderName::from_bytes(name.as_str().as_bytes()).unwrap_or_else(|_| name.clone());
         copy.append(name, own);
     }
     copy

@@ -78,13 +78,7 @@ impl SavedHead {
     }
 
     #[inline(always)]
-    fn of(
-        method: &Method,
-        uri: &Uri,
-        headers: &HeaderMap,
-        extensions: &Extensions,
-        version: Version,
-    ) -> Self {
+    fn of(method: &Method, uri: &Uri, headers: &HeaderMap, extensions: &Extensions, version: Version) -> Self {
         let (pairs, shared) = write(method, uri, headers);
         Self {
             pairs: Buffer::new(pairs),
@@ -208,12 +202,7 @@ impl SavedHead {
         self.parse_headers(buffer, pairs, request.headers_mut())
     }
 
-    fn parse_headers(
-        &self,
-        buffer: &Bytes,
-        pairs: Pairs<'_>,
-        headers: &mut HeaderMap,
-    ) -> Option<()> {
+    fn parse_headers(&self, buffer: &Bytes, pairs: Pairs<'_>, headers: &mut HeaderMap) -> Option<()> {
         let mark = shapes::mark(pairs.clone());
         if let Some(mut blank) = shapes::blank(mark)
             && self.fill(buffer, pairs.clone(), &mut blank).is_some()
@@ -242,12 +231,7 @@ impl SavedHead {
     }
 
     #[inline(never)]
-    fn append_all(
-        &self,
-        buffer: &Bytes,
-        mut pairs: Pairs<'_>,
-        headers: &mut HeaderMap,
-    ) -> Option<()> {
+    fn append_all(&self, buffer: &Bytes, mut pairs: Pairs<'_>, headers: &mut HeaderMap) -> Option<()> {
         headers.try_reserve(self.names.into()).ok()?;
         let mut shared = self.shared();
         while let Some((name, value)) = pairs.next() {
@@ -293,11 +277,7 @@ fn text(part: &[u8]) -> Option<&str> {
 
 /// Reads the method and the target, which are the first two pairs in a buffer of this `length`. `part` slices the
 /// buffer.
-fn target(
-    pairs: &mut Pairs<'_>,
-    length: usize,
-    part: impl Fn(Range<usize>) -> Bytes,
-) -> Option<(Method, Uri)> {
+fn target(pairs: &mut Pairs<'_>, length: usize, part: impl Fn(Range<usize>) -> Bytes) -> Option<(Method, Uri)> {
     let (method, path) = pairs.next()?;
     let (path, end_of_path) = (path?, length - pairs.0.len());
     let (scheme, authority) = pairs.next()?;

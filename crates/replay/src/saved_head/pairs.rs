@@ -44,11 +44,7 @@ pub(super) fn put_alone<'a>(free: &'a mut [u8], first: &[u8]) -> Option<&'a mut 
 
 /// Writes a pair whose first string has two parts.
 #[inline(always)]
-pub(super) fn put_joined<'a>(
-    free: &'a mut [u8],
-    first: [&[u8]; 2],
-    second: &[u8],
-) -> Option<&'a mut [u8]> {
+pub(super) fn put_joined<'a>(free: &'a mut [u8], first: [&[u8]; 2], second: &[u8]) -> Option<&'a mut [u8]> {
     let free = put_lengths(free, first[0].len() + first[1].len(), second.len() as u64)?;
     let mut free = put_string(free, first[0])?;
     if !first[1].is_empty() {

@@ -107,9 +107,7 @@ mod tests {
         kept.move_to(&mut again).unwrap();
         let pairs = |request: &Request<()>| -> Vec<_> {
             let headers = request.headers().iter();
-            headers
-                .map(|(name, value)| (name.clone(), value.clone(), value.is_sensitive()))
-                .collect()
+            headers.map(|(name, value)| (name.clone(), value.clone(), value.is_sensitive())).collect()
         };
         assert_eq!(pairs(&again), pairs(request));
         assert_eq!(again.headers(), request.headers());
@@ -184,8 +182,7 @@ mod tests {
     #[test]
     fn other_short_names_have_another_mark() {
         let letters = 'a'..='p';
-        let names: Vec<_> =
-            letters.flat_map(|one| [format!("{one}x"), format!("{one}-{one}")]).collect();
+        let names: Vec<_> = letters.flat_map(|one| [format!("{one}x"), format!("{one}-{one}")]).collect();
         let pairs = names.iter().flat_map(|one| names.iter().map(move |two| [one, two]));
         let mut marks: Vec<_> = pairs
             .map(|[one, two]| {

@@ -31,12 +31,7 @@ fn write_measured(method: &Method, uri: &Uri, headers: &HeaderMap) -> Written {
 
 /// Writes the head to the front of a buffer and truncates the rest. Returns `None` if the head does not fit.
 #[inline(always)]
-fn write_to(
-    mut pairs: Vec<u8>,
-    method: &Method,
-    uri: &Uri,
-    headers: &HeaderMap,
-) -> Option<Written> {
+fn write_to(mut pairs: Vec<u8>, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Written> {
     let target = Target::of(uri);
     // `Uri::from_parts` takes a scheme with both other parts, or one of them alone.
     if uri.scheme_str().is_some() != target.is_whole() {
@@ -83,11 +78,7 @@ impl<'a> Target<'a> {
 
 /// Writes the headers to the front of a buffer. Returns the length of the rest, or `None` if they do not fit.
 #[inline(never)]
-fn put_headers(
-    mut free: &mut [u8],
-    headers: &HeaderMap,
-    shared: &mut Option<Box<SharedValues>>,
-) -> Option<usize> {
+fn put_headers(mut free: &mut [u8], headers: &HeaderMap, shared: &mut Option<Box<SharedValues>>) -> Option<usize> {
     for (name, value) in headers {
         let name = name.as_str().as_bytes();
         if value.is_sensitive() {
@@ -106,9 +97,7 @@ fn measure(method: &Method, uri: &Uri, headers: &HeaderMap) -> usize {
     let line = [method.as_str().as_bytes(), target.scheme[0], target.scheme[1]];
     let line = line.iter().chain([&target.authority, &target.path]);
     let line = line.map(|part| part.len()).sum::<usize>() + 2 * LENGTHS;
-    headers
-        .iter()
-        .fold(line, |sum, (name, value)| sum + LENGTHS + name.as_str().len() + value.len())
+    headers.iter().fold(line, |sum, (name, value)| sum + LENGTHS + name.as_str().len() + value.len())
 }
 
 /// Adds a value that is not in the buffer.

@@ -144,20 +144,13 @@ impl<B> State<B> {
     }
 
     /// Stores the source's second result, polled right after the frame that `reader` is about to return.
-    fn store_second(
-        &mut self,
-        answer: Option<Next>,
-        reader: ReaderId,
-        afterwards: &mut Afterwards,
-    ) {
+    fn store_second(&mut self, answer: Option<Next>, reader: ReaderId, afterwards: &mut Afterwards) {
         let Some(next) = answer else {
             self.ended = true;
             self.stage = Stage::Done;
             return;
         };
-        if !self.store_prefetched(Prefetched::once(Some(next.copied(self.copied_below))))
-            && self.readers > 1
-        {
+        if !self.store_prefetched(Prefetched::once(Some(next.copied(self.copied_below)))) && self.readers > 1 {
             // It will not be kept either.
             self.give_up(reader, afterwards);
         }
@@ -208,12 +201,7 @@ impl<B> State<B> {
     }
 
     /// Adds a reader to the waiting list. Returns the waker that wakes all of them, for polling the source.
-    fn register_with_others(
-        &mut self,
-        reader: ReaderId,
-        waker: &Waker,
-        afterwards: &mut Afterwards,
-    ) -> Waker {
+    fn register_with_others(&mut self, reader: ReaderId, waker: &Waker, afterwards: &mut Afterwards) -> Waker {
         let displaced = &mut afterwards.chores().displaced;
         let wakers = self.wakers.get_or_insert_with(Wakers::new);
         if let Some((id, lone)) = self.lone.take() {

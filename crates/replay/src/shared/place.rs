@@ -21,9 +21,7 @@ use super::{NOBODY, Stage, State, Whole};
 use crate::error::BoxError;
 use crate::frames::Next;
 use crate::memory::least_charge;
-use crate::progress::{
-    self, Polled, PolledFrom, Progress, data_of, is_data, length_of, panic_error,
-};
+use crate::progress::{self, Polled, PolledFrom, Progress, data_of, is_data, length_of, panic_error};
 use crate::sync::Lock;
 use crate::wakers::{Afterwards, ReaderId};
 
@@ -188,8 +186,7 @@ where
         let state = &mut *guard;
         state.leader = NOBODY;
         let mut afterwards = Afterwards::default();
-        let all = (state.fresh_pollers > 1)
-            .then(|| state.register_with_others(self.id, cx.waker(), &mut afterwards));
+        let all = (state.fresh_pollers > 1).then(|| state.register_with_others(self.id, cx.waker(), &mut afterwards));
         let mut second = None;
         let next = match &mut state.source {
             Some(source) => {
@@ -220,12 +217,7 @@ where
     }
 
     #[cold]
-    fn finish(
-        &mut self,
-        guard: MutexGuard<'_, State<B>>,
-        cx: &Context<'_>,
-        next: Poll<Option<Next>>,
-    ) -> Polled {
+    fn finish(&mut self, guard: MutexGuard<'_, State<B>>, cx: &Context<'_>, next: Poll<Option<Next>>) -> Polled {
         self.finish_poll(guard, cx, next, None, Afterwards::default())
     }
 
@@ -264,11 +256,7 @@ where
         // The memory that it still holds is not charged.
         let over = matches!(state.stage, Stage::Done | Stage::Failed);
         let spent = if over { state.source.take() } else { None };
-        if state.stage == Stage::Open
-            && state.fresh_pollers == 1
-            && state.readers > 1
-            && state.frames.one_at_end()
-        {
+        if state.stage == Stage::Open && state.fresh_pollers == 1 && state.readers > 1 && state.frames.one_at_end() {
             state.leader = self.id;
         }
         drop(guard);
@@ -320,9 +308,7 @@ impl<B> State<B> {
             self.allowance.lift();
         }
         let kept = match next {
-            Next::Data(data) if data.len() < self.copied_below => {
-                self.frames.push_copy(data, &mut self.allowance)
-            }
+            Next::Data(data) if data.len() < self.copied_below => self.frames.push_copy(data, &mut self.allowance),
             _ => self.keep_by_reference(next),
         };
         if !kept {

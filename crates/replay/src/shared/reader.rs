@@ -37,12 +37,7 @@ pub(crate) struct Reader<B> {
 
 impl<B> Reader<B> {
     /// Creates the first reader of a body of this length.
-    pub(crate) fn new(
-        source: Option<Source<B>>,
-        length: Length,
-        allowance: Allowance,
-        keeping: Keeping,
-    ) -> Self {
+    pub(crate) fn new(source: Option<Source<B>>, length: Length, allowance: Allowance, keeping: Keeping) -> Self {
         let mut frames = Frames::default();
         frames.join();
         let Keeping { prefetched, copied_below, whole } = keeping;
@@ -72,13 +67,7 @@ impl<B> Reader<B> {
     }
 
     fn at_start(shared: Arc<Shared<B>>, id: ReaderId) -> Self {
-        let place = Place {
-            sole: None,
-            id,
-            position: 0,
-            polls_fresh: false,
-            progress: Progress::default(),
-        };
+        let place = Place { sole: None, id, position: 0, polls_fresh: false, progress: Progress::default() };
         Self { shared, place }
     }
 
@@ -179,11 +168,7 @@ where
     #[inline]
     pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Polled {
         let shared = &self.shared.state;
-        if self.place.sole.is_some() {
-            self.place.poll_sole(shared, cx)
-        } else {
-            self.place.poll_frame(shared, cx)
-        }
+        if self.place.sole.is_some() { self.place.poll_sole(shared, cx) } else { self.place.poll_frame(shared, cx) }
     }
 }
 

@@ -29,11 +29,7 @@ impl<B> State<B> {
     /// Takes everything out for a reader that will remain the only one: no other can continue, and none can be created,
     /// because the first frame is gone.
     #[cold]
-    pub(super) fn hand_over(
-        &mut self,
-        reader: ReaderId,
-        position: u64,
-    ) -> Option<Box<SoleReader<B>>> {
+    pub(super) fn hand_over(&mut self, reader: ReaderId, position: u64) -> Option<Box<SoleReader<B>>> {
         let alone = self.readers == 1 && !self.has_cancelled(reader);
         let gone = position > 0 && position == self.frames.start();
         if !alone || !gone || !matches!(self.stage, Stage::Open | Stage::Done) {
@@ -71,12 +67,7 @@ where
 
     /// Returns the kept frames, then the frames of the caller's body.
     #[inline(never)]
-    fn poll_kept(
-        &mut self,
-        progress: &mut Progress,
-        cx: &mut Context<'_>,
-        failed: impl FnOnce(),
-    ) -> Polled {
+    fn poll_kept(&mut self, progress: &mut Progress, cx: &mut Context<'_>, failed: impl FnOnce()) -> Polled {
         let Some((kept, charge)) = self.frames.next() else {
             return self.poll_following(progress, cx, failed);
         };
@@ -90,12 +81,7 @@ where
     }
 
     #[cold]
-    fn poll_following(
-        &mut self,
-        progress: &mut Progress,
-        cx: &mut Context<'_>,
-        failed: impl FnOnce(),
-    ) -> Polled {
+    fn poll_following(&mut self, progress: &mut Progress, cx: &mut Context<'_>, failed: impl FnOnce()) -> Polled {
         self.source = self.following.take();
         match &mut self.source {
             Some(source) => progress.poll_source(source.as_mut(), cx, failed),

@@ -41,11 +41,7 @@ fn one_frame_costs_one_allocation_if_shared() {
         drop((first.try_clone(), first));
     };
     assert_eq!(allocations_of(|| unread(&limits)), 1);
-    assert_eq!(
-        allocations_of(|| unread(&limits.clone().per_call(1))),
-        1,
-        "it is in memory, whatever the cap"
-    );
+    assert_eq!(allocations_of(|| unread(&limits.clone().per_call(1))), 1, "it is in memory, whatever the cap");
     assert_eq!(allocations_of(|| send(Full::new(data.clone()), &limits.clone().per_call(0))), 0);
     assert_eq!(allocations_of(|| read(pin!(ReplayBody::passthrough(Full::new(data.clone()))))), 0);
 }
@@ -58,8 +54,7 @@ fn shares_of_idle_destinations_are_removed() {
     let _begun = limits.charge(100).unwrap();
     let before = bytes_in_use();
     for number in 0..10_000 {
-        let limits =
-            limits.for_call(&SizeHint::with_exact(1), || format!("{number}.example").into());
+        let limits = limits.for_call(&SizeHint::with_exact(1), || format!("{number}.example").into());
         assert!(limits.charge(1).is_some());
     }
     let held = bytes_in_use() - before;
@@ -73,10 +68,7 @@ impl Body for Endless {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"x")))))
     }
 }

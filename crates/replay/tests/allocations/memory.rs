@@ -45,8 +45,7 @@ impl Server {
         let task = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                let (limits, read, kept) =
-                    (limits.clone(), read_sender.clone(), kept_sender.clone());
+                let (limits, read, kept) = (limits.clone(), read_sender.clone(), kept_sender.clone());
                 let service = service_fn(move |request: Request<Incoming>| {
                     let (limits, read, kept) = (limits.clone(), read.clone(), kept.clone());
                     async move {
@@ -123,12 +122,7 @@ impl Http1 {
     }
 
     /// Sends a body in pieces, each of which has been read before the next is sent.
-    async fn send(
-        &mut self,
-        server: &mut Server,
-        coding: Coding,
-        pieces: &[usize],
-    ) -> Option<Saved> {
+    async fn send(&mut self, server: &mut Server, coding: Coding, pieces: &[usize]) -> Option<Saved> {
         let total: usize = pieces.iter().sum();
         let field = match coding {
             Coding::Length => format!("content-length: {total}"),
@@ -180,8 +174,7 @@ async fn held_bytes_behind_servers_are_charged() {
         for grown in [false, true] {
             let mut server = Server::start(64 * 1024).await;
             let mut client = Http1::new(&server).await;
-            for length in [1, 9, 100, 1000, 1460, 4096, 6000, 8192, 12_000, 16_384, 30_000, 60_000]
-            {
+            for length in [1, 9, 100, 1000, 1460, 4096, 6000, 8192, 12_000, 16_384, 30_000, 60_000] {
                 if grown {
                     client.grow(&mut server).await;
                 }
@@ -239,8 +232,7 @@ async fn http2() {
     for length in [1, 100, 1000, 4096, 8192, 12_000, 16_384, 40_000] {
         let mut kept = Vec::new();
         for _ in 0..3 {
-            let request =
-                Request::builder().method(Method::POST).uri("http://a/").body(()).unwrap();
+            let request = Request::builder().method(Method::POST).uri("http://a/").body(()).unwrap();
             let mut client = client.clone().ready().await.unwrap();
             let (response, mut upload) = client.send_request(request, false).unwrap();
             for piece in pieces(40_000.min(length * 1000), length.min(40_000)) {

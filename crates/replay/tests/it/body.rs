@@ -231,8 +231,7 @@ fn endless_empty_frames_hold_nothing() {
 #[test]
 fn empty_frames_in_memory_are_bounded() {
     let memory = ReplayMemory::new(3200);
-    let mut first =
-        reader(&[const { Step::Data(b"") }; 101], &ReplayLimits::default().memory(memory.clone()));
+    let mut first = reader(&[const { Step::Data(b"") }; 101], &ReplayLimits::default().memory(memory.clone()));
     let kept = first.try_clone().unwrap();
     for read in 1..=100 {
         assert_eq!(next(&mut first), data(b""));
@@ -251,10 +250,7 @@ impl Body for Endless {
     type Data = Bytes;
     type Error = Boom;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Boom>>> {
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Boom>>> {
         Poll::Ready(Some(Ok(Frame::data(Bytes::new()))))
     }
 }
@@ -344,8 +340,7 @@ fn debug_needs_nothing_of_the_body() {
     for (frame, rest) in [(b"one".as_slice(), 8), (b"two", 5), (b"three", 0)] {
         assert_eq!(next(&mut body), data(frame));
         let (rest, done) = (SizeHint::with_exact(rest), rest == 0);
-        let text =
-            format!(r#"ReplayBody {{ kind: "passed through", rest: {rest:?}, done: {done}, .. }}"#);
+        let text = format!(r#"ReplayBody {{ kind: "passed through", rest: {rest:?}, done: {done}, .. }}"#);
         assert_eq!(format!("{body:?}"), text);
     }
     assert_eq!(format!("{:?}", ReplayMemory::new(5)), "ReplayMemory { used: 0, limit: 5 }");

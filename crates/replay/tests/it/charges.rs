@@ -198,10 +198,7 @@ fn limits_and_charges_show_their_values() {
     let charge = limits.charge(64).unwrap();
     assert_eq!((limits.per_call_limit(), limits.memory_ref().limit()), (7, 640));
     assert_eq!(limits.memory_ref().used(), 64);
-    assert_eq!(
-        format!("{charge:?} {memory:?}"),
-        "ReplayCharge(64) ReplayMemory { used: 64, limit: 640 }"
-    );
+    assert_eq!(format!("{charge:?} {memory:?}"), "ReplayCharge(64) ReplayMemory { used: 64, limit: 640 }");
 }
 
 /// A destination's bytes remain counted while other destinations come and go.

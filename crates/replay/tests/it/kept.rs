@@ -23,10 +23,7 @@ impl Body for Panics {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         self.polls += 1;
         assert!(self.late || self.polls != 4, "on purpose");
         Poll::Ready(Some(Ok(Frame::data(X))))
@@ -63,9 +60,7 @@ fn panic_beyond_the_hint_looks_like_no_end() {
 #[test]
 fn panic_ends_every_reader_at_its_place() {
     type Panicking = Pin<Box<ReplayBody<Panics>>>;
-    let poll = |reader: &mut Panicking| {
-        reader.as_mut().poll_frame(&mut Context::from_waker(Waker::noop()))
-    };
+    let poll = |reader: &mut Panicking| reader.as_mut().poll_frame(&mut Context::from_waker(Waker::noop()));
     for late in [false, true] {
         let body = Panics { late, polls: 0 };
         let mut ahead = Box::pin(ReplayBody::in_memory(body, &ReplayLimits::default()));
@@ -142,13 +137,8 @@ fn leaving_reader_frees_nothing_twice() {
 
 #[test]
 fn all_kinds_of_frames_replay_in_order() {
-    let steps = [
-        Step::Data(b"one"),
-        Step::Trailers("early"),
-        Step::Data(b""),
-        Step::Data(b"two"),
-        Step::Trailers("late"),
-    ];
+    let steps =
+        [Step::Data(b"one"), Step::Trailers("early"), Step::Data(b""), Step::Data(b"two"), Step::Trailers("late")];
     let mut first = reader(&steps, &unlimited());
     let kept = clone(&first);
     assert_eq!(read_all(&mut first), expected(&steps));
@@ -204,8 +194,7 @@ fn share_comes_back_with_what_was_kept() {
     let memory = ReplayMemory::new(400);
     let limits = ReplayLimits::default().memory(memory.clone()).by_destination();
     let length = SizeHint::with_exact(100);
-    let charge =
-        |destination: &'static str| limits.for_call(&length, || destination.into()).charge(100);
+    let charge = |destination: &'static str| limits.for_call(&length, || destination.into()).charge(100);
     let begun = charge("one").unwrap();
     let rounds = (0..100).map(|_| (charge("one").is_some(), charge("two").is_some()));
     assert!(rounds.collect::<Vec<_>>().iter().all(|both| *both == (true, true)));
@@ -235,8 +224,7 @@ fn source_is_dropped_when_it_has_ended() {
         (&[Step::Data(b"one"), Step::Fail], false),
     ] {
         let (script, control) = Script::new(steps);
-        let mut first: Reader =
-            Box::pin(ReplayBody::new(script.tells_end(tells_end), &unlimited()));
+        let mut first: Reader = Box::pin(ReplayBody::new(script.tells_end(tells_end), &unlimited()));
         let kept = clone(&first);
         let mut frames = steps.len() + usize::from(!tells_end);
         if let [.., Step::Fail] = steps {

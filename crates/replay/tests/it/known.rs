@@ -47,9 +47,7 @@ fn set_aside_reader_is_charged_once() {
     let kept = first.try_clone().unwrap();
     assert_eq!(memory.used(), 40);
     assert_eq!(first.size_hint().exact(), Some(40));
-    assert!(
-        matches!(poll(&mut first, Waker::noop()), Poll::Ready(Seen::Data(data)) if data.len() == 40)
-    );
+    assert!(matches!(poll(&mut first, Waker::noop()), Poll::Ready(Seen::Data(data)) if data.len() == 40));
     assert_eq!((first.size_hint().exact(), first.is_end_stream()), (Some(0), true));
     assert_eq!(read_all(&mut first), [Seen::End]);
     assert!(!first.is_replayable() && first.try_clone().is_none(), "it was given out");

@@ -106,14 +106,7 @@ fn last_reader_frees_each_frame_as_it_goes() {
 
 #[test]
 fn body_past_cap_wakes_fails_and_ends() {
-    let steps = [
-        Step::Data(&[1; 50]),
-        Step::Data(&[2; 51]),
-        Step::Wait,
-        Step::Data(b"late"),
-        Step::Wait,
-        Step::Fail,
-    ];
+    let steps = [Step::Data(&[1; 50]), Step::Data(&[2; 51]), Step::Wait, Step::Data(b"late"), Step::Wait, Step::Fail];
     let memory = ReplayMemory::new(1000);
     let (script, control) = Script::new(&steps);
     let limits = ReplayLimits::default().per_call(100).memory(memory.clone());
@@ -158,10 +151,7 @@ impl Body for Panics {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         self.0 += 1;
         assert_ne!(self.0, 3, "on purpose");
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"x")))))

@@ -188,10 +188,7 @@ fn no_reader_is_woken_while_body_is_polled() {
         type Data = Bytes;
         type Error = Boom;
 
-        fn poll_frame(
-            self: Pin<&mut Self>,
-            cx: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<Bytes>, Boom>>> {
+        fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Boom>>> {
             self.0.store(1, Ordering::SeqCst);
             cx.waker().wake_by_ref();
             self.0.store(0, Ordering::SeqCst);
@@ -249,10 +246,7 @@ fn catching_up_reader_loses_no_wake() {
         wakes_ahead.take();
         control.open();
         assert_eq!((wakes_ahead.take(), wakes_behind.take()), (1, 1), "in memory: {in_memory}");
-        assert_eq!(
-            (poll(&mut ahead, Waker::noop()), poll(&mut behind, Waker::noop())),
-            (one(), one())
-        );
+        assert_eq!((poll(&mut ahead, Waker::noop()), poll(&mut behind, Waker::noop())), (one(), one()));
     }
 }
 
@@ -260,8 +254,7 @@ fn catching_up_reader_loses_no_wake() {
 #[test]
 fn next_frame_is_for_one_that_caught_up() {
     let data = || Step::Data(b"one");
-    let (script, control) =
-        Script::new(&[Step::Wait, data(), data(), data(), Step::Wait, data(), data()]);
+    let (script, control) = Script::new(&[Step::Wait, data(), data(), data(), Step::Wait, data(), data()]);
     let mut ahead = Box::pin(ReplayBody::in_memory(script, &unlimited()));
     let mut behind = clone(&ahead);
     control.open_silently();

@@ -174,8 +174,7 @@ fn whoever_watches_is_woken_under_no_lock() {
     let mut ahead = reader(&[TEN; 6], &three());
     let behind = clone(&ahead);
     let watch = behind.watch();
-    let meddler =
-        Arc::new(Meddler { reader: Mutex::new(Some(behind)), called: AtomicBool::new(false) });
+    let meddler = Arc::new(Meddler { reader: Mutex::new(Some(behind)), called: AtomicBool::new(false) });
     assert!(!cut_off(&watch, &Waker::from(Arc::clone(&meddler))));
     read(&mut ahead, 4);
     assert!(meddler.called.load(Ordering::SeqCst));

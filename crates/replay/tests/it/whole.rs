@@ -106,10 +106,7 @@ fn whole_frame_past_the_bound_is_sent_once() {
         let mut first = Box::pin(ReplayBody::new(full(length).boxed(), &limits));
         let kept = first.try_clone().unwrap();
         assert!(kept.is_replayable(), "nothing was read yet");
-        assert_eq!(
-            read_all(&mut first),
-            [Seen::Data(Bytes::from_static(&BYTES[..length])), Seen::End]
-        );
+        assert_eq!(read_all(&mut first), [Seen::Data(Bytes::from_static(&BYTES[..length])), Seen::End]);
         assert!(!kept.is_replayable());
         assert_eq!(memory.used(), 1);
         drop(other);

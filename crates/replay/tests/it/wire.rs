@@ -88,9 +88,7 @@ where
         let address = listener.local_addr().unwrap();
         let (sender, received) = mpsc::unbounded_channel();
         tokio::spawn(serve(listener, sender));
-        let client = Client::builder(TokioExecutor::new())
-            .http2_only(version == Version::HTTP_2)
-            .build_http();
+        let client = Client::builder(TokioExecutor::new()).http2_only(version == Version::HTTP_2).build_http();
         Self { client, address, received }
     }
 
@@ -121,8 +119,7 @@ where
     }
 }
 
-const DATA: [Step; 4] =
-    [Step::Data(b"hello "), Step::Yield, Step::Data(b"wide "), Step::Data(b"world")];
+const DATA: [Step; 4] = [Step::Data(b"hello "), Step::Yield, Step::Data(b"wide "), Step::Data(b"world")];
 
 fn with_trailers() -> Vec<Step> {
     [DATA.as_slice(), &[Step::Yield, Step::Trailers("c0ffee")]].concat()
@@ -157,9 +154,7 @@ async fn unknown_length_stays_unknown() {
 // trap 03
 #[tokio::test]
 async fn trailers_are_sent_on_each_attempt() {
-    for (version, exact) in
-        [(Version::HTTP_11, false), (Version::HTTP_2, false), (Version::HTTP_2, true)]
-    {
+    for (version, exact) in [(Version::HTTP_11, false), (Version::HTTP_2, false), (Version::HTTP_2, true)] {
         let body = Script::new(&with_trailers()).0;
         let body = if exact { body.exact() } else { body };
         let came = Harness::new(version).await.three_attempts(Box::pin(body)).await;
@@ -182,8 +177,7 @@ async fn framing_is_alike_on_each_attempt() {
 // trap 02
 #[tokio::test]
 async fn second_attempt_overlaps_first_upload() {
-    let steps =
-        [Step::Data(b"one "), Step::Wait, Step::Data(b"two "), Step::Wait, Step::Data(b"!")];
+    let steps = [Step::Data(b"one "), Step::Wait, Step::Data(b"two "), Step::Wait, Step::Data(b"!")];
     let (script, control) = Script::new(&steps);
     let mut harness = Harness::new(Version::HTTP_2).await;
     let first = ReplayBody::new(Box::pin(script), &unlimited());
@@ -223,8 +217,7 @@ where
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = async {
-        let mut connection =
-            h2::server::handshake(listener.accept().await.unwrap().0).await.unwrap();
+        let mut connection = h2::server::handshake(listener.accept().await.unwrap().0).await.unwrap();
         let (request, mut respond) = connection.accept().await.unwrap().unwrap();
         respond.send_response(Response::new(()), true).unwrap();
         let mut body = request.into_body();

@@ -32,8 +32,8 @@ async fn lasting_status_is_returned() {
     let successes = [200, 201, 202, 203, 204, 205, 206, 207, 226];
     let redirects = [300, 301, 302, 303, 304, 307, 308];
     let refusals = [
-        400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415, 416, 417, 418,
-        421, 422, 423, 424, 426, 428, 431, 451,
+        400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415, 416, 417, 418, 421, 422, 423, 424,
+        426, 428, 431, 451,
     ];
     let lasting = [501, 505, 506, 507, 508, 510, 511];
     for status in successes.into_iter().chain(redirects).chain(refusals).chain(lasting) {
@@ -126,8 +126,7 @@ async fn budget_withholds_retries() {
 
 #[tokio::test(start_paused = true)]
 async fn stream_is_sent_again_while_it_is_kept() {
-    let pieces =
-        || stream::iter(["in ", "pieces"].map(|it| Ok::<_, std::io::Error>(Bytes::from(it))));
+    let pieces = || stream::iter(["in ", "pieces"].map(|it| Ok::<_, std::io::Error>(Bytes::from(it))));
     let server = Server::statuses([503]);
     let body = Body::wrap_stream(pieces());
     let response = client(policy(), &server).put(URL).body(body).send().await.unwrap();

@@ -37,8 +37,7 @@ impl Middleware for Counter {
 
 #[tokio::test(start_paused = true)]
 async fn middlewares_after_it_run_each_attempt() {
-    let (server, before, after) =
-        (Server::statuses([503, 503]), Counter::default(), Counter::default());
+    let (server, before, after) = (Server::statuses([503, 503]), Counter::default(), Counter::default());
     let client = ClientBuilder::new(reqwest::Client::new())
         .with(before.clone())
         .with(ReattemptMiddleware::new(policy()))

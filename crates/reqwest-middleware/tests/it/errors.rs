@@ -28,14 +28,8 @@ async fn error_has_the_report_and_its_source() {
 #[tokio::test(start_paused = true)]
 async fn error_texts() {
     let error = client(policy(), &unreachable()).get(URL).send().await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the call failed after 2 retries: all allowed attempts have been made"
-    );
-    assert_eq!(
-        format!("{:?}", CallError::of(&error).unwrap()),
-        "CallError { source: Kind(ConnectionRefused), .. }"
-    );
+    assert_eq!(error.to_string(), "the call failed after 2 retries: all allowed attempts have been made");
+    assert_eq!(format!("{:?}", CallError::of(&error).unwrap()), "CallError { source: Kind(ConnectionRefused), .. }");
 
     let server = Server::new([Answer::Broken(ErrorKind::PermissionDenied)]);
     let error = client(policy(), &server).get(URL).send().await.unwrap_err();

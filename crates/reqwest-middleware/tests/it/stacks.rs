@@ -18,16 +18,12 @@ use crate::support::{Answer, Server, URL, client, policy};
 async fn guards_keep_their_state_between_calls() {
     let server = Server::default();
     let limit = RateLimit::new(Limit::per_second(1), 2).no_queue();
-    let stack = ServiceBuilder::new()
-        .layer(policy().boxed_errors())
-        .layer(GuardLayer::http(limit))
-        .into_inner();
+    let stack = ServiceBuilder::new().layer(policy().boxed_errors()).layer(GuardLayer::http(limit)).into_inner();
     let client = client(stack, &server);
     for _ in 0..2 {
         client.get(URL).send().await.unwrap();
     }
-    let error =
-        client.get(URL).with_extension(CallOptions::new().never_retry()).send().await.unwrap_err();
+    let error = client.get(URL).with_extension(CallOptions::new().never_retry()).send().await.unwrap_err();
     assert_eq!(server.seen().len(), 2);
     let call = CallError::of(&error).unwrap();
     let mut causes = std::iter::successors(Some(call as &dyn std::error::Error), |it| it.source());
@@ -36,8 +32,7 @@ async fn guards_keep_their_state_between_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_call_is_hedged() {
-    let server =
-        Server::new([Answer::Slow(Duration::from_secs(9)), Answer::Slow(Duration::from_secs(1))]);
+    let server = Server::new([Answer::Slow(Duration::from_secs(9)), Answer::Slow(Duration::from_secs(1))]);
     let hedges = HedgePolicy::http().delay(Duration::from_secs(2));
     let began = Instant::now();
     let response = client(hedges, &server).get(URL).send().await.unwrap();

@@ -60,12 +60,7 @@ impl Server {
 
 #[async_trait::async_trait]
 impl Middleware for Server {
-    async fn handle(
-        &self,
-        request: Request,
-        extensions: &mut Extensions,
-        _: Next<'_>,
-    ) -> Result<reqwest::Response> {
+    async fn handle(&self, request: Request, extensions: &mut Extensions, _: Next<'_>) -> Result<reqwest::Response> {
         let marks = extensions.get_or_insert_default::<Marks>();
         let seen = Seen {
             headers: request.headers().clone(),
@@ -77,9 +72,7 @@ impl Middleware for Server {
         let answer = self.script.lock().unwrap().pop_front().unwrap_or(Answer::Status(200));
         let response = match answer {
             Answer::Status(status) => Response::builder().status(status),
-            Answer::WithHeader(status, name, value) => {
-                Response::builder().status(status).header(name, value)
-            }
+            Answer::WithHeader(status, name, value) => Response::builder().status(status).header(name, value),
             Answer::Slow(time) => {
                 tokio::time::sleep(time).await;
                 Response::builder()
@@ -92,9 +85,7 @@ impl Middleware for Server {
 
 /// Returns a policy of three attempts with a delay of 10 ms, whose budget stays open.
 pub(crate) fn policy() -> RetryPolicy<Http, Constant> {
-    RetryPolicy::http()
-        .backoff(Constant::new(Duration::from_millis(10)))
-        .budget(RetryBudget::unlimited())
+    RetryPolicy::http().backoff(Constant::new(Duration::from_millis(10))).budget(RetryBudget::unlimited())
 }
 
 /// Returns a client of this server behind a middleware with these layers.

@@ -5,8 +5,7 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
 use reattempt_core::{
-    Delays, Failure, FailureKind, Jitter, NextRetry, Random, Schedule, ScheduleExt, SentAt,
-    SharedSchedule,
+    Delays, Failure, FailureKind, Jitter, NextRetry, Random, Schedule, ScheduleExt, SentAt, SharedSchedule,
 };
 use reattempt_schedule_exponential::{Exponential, ExponentialDelays};
 use reattempt_schedule_fixed::Linear;
@@ -91,9 +90,7 @@ impl Schedule for Responsive {
         pace.interval = if pace.interval.is_zero() {
             self.initial
         } else {
-            self.jitter
-                .draw(pace.interval.mul_f64(self.up), random)
-                .clamp(self.initial, self.longest)
+            self.jitter.draw(pace.interval.mul_f64(self.up), random).clamp(self.initial, self.longest)
         };
     }
 }
@@ -128,8 +125,7 @@ fn responsive_reaches_reference_and_returns() {
     let schedule = Responsive::new(Jitter::none());
     let mut delays = schedule.delays();
     let random = &mut Always(0);
-    let waited =
-        (0..15).map(|n| throttled(&schedule, &mut delays, n, schedule.on_send(), &mut Always(0)));
+    let waited = (0..15).map(|n| throttled(&schedule, &mut delays, n, schedule.on_send(), &mut Always(0)));
     // 1.5¹⁴ ms
     let last = waited.last().unwrap().unwrap();
     let reference = Duration::from_micros(291_929);
@@ -151,8 +147,7 @@ fn responsive_reaches_reference_and_returns() {
 fn responsive_takes_twenty_refusals_as_one() {
     let schedule = Responsive::new(Jitter::none());
     let random = &mut Always(0);
-    let mut refused =
-        |number, sent_at| throttled(&schedule, &mut schedule.delays(), number, sent_at, random);
+    let mut refused = |number, sent_at| throttled(&schedule, &mut schedule.delays(), number, sent_at, random);
     let admissions: Vec<_> = (0..20).map(|_| schedule.on_send()).collect();
     for sent_at in admissions {
         assert_eq!(refused(0, sent_at), Some(ms(1)));

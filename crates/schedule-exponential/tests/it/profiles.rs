@@ -33,10 +33,7 @@ fn go_backoff() -> Result<(), ConfigError> {
     let linear = Linear::new(ms(250)).max_delay(secs(16));
     assert_eq!(in_ms(65, &linear)[62..], [(15_750, 15_750), (16_000, 16_000), (16_000, 16_000)]);
     let exponential = Exponential::no_jitter(secs(5)).max_delay(secs(320));
-    assert_eq!(
-        in_ms(8, &exponential)[5..],
-        [(160_000, 160_000), (320_000, 320_000), (320_000, 320_000)]
-    );
+    assert_eq!(in_ms(8, &exponential)[5..], [(160_000, 160_000), (320_000, 320_000), (320_000, 320_000)]);
     let endless = Exponential::no_jitter(minutes(1)).no_max_delay();
     assert_eq!(bounds(11, &endless)[10].0, minutes(1024));
     let full = Exponential::full_jitter(secs(30)).max_delay(minutes(10));

@@ -43,11 +43,7 @@ fn sources(seed: u64) -> [Box<dyn Random>; 3] {
 }
 
 /// Asks for a delay again and again, with whatever number and previous delay.
-fn asked(
-    schedule: &impl Schedule,
-    retries: &[(u32, Option<Duration>)],
-    seed: u64,
-) -> Vec<Duration> {
+fn asked(schedule: &impl Schedule, retries: &[(u32, Option<Duration>)], seed: u64) -> Vec<Duration> {
     let mut delays = Vec::new();
     for mut random in sources(seed) {
         let mut state = schedule.delays();

@@ -21,8 +21,7 @@ fn uncapped_delays_sum_to_power_of_two() {
     for base in [Duration::from_nanos(1), ms(100), Duration::new(3, 141_592_653)] {
         let schedule = Exponential::no_jitter(base).no_max_delay();
         for k in 0..=60 {
-            let sum: u128 =
-                first(k, &schedule, &mut Always(0)).iter().map(Duration::as_nanos).sum();
+            let sum: u128 = first(k, &schedule, &mut Always(0)).iter().map(Duration::as_nanos).sum();
             assert_eq!(sum, base.as_nanos() * ((1 << k) - 1), "{base:?}, {k} delays");
         }
     }
@@ -32,8 +31,7 @@ fn uncapped_delays_sum_to_power_of_two() {
 fn the_full_jitter_doubles_like_the_others() -> Result<(), ConfigError> {
     let plain = Exponential::no_jitter(ms(100)).max_delay(secs(5));
     let jittered = Exponential::full_jitter(ms(100)).max_delay(secs(5));
-    let expected: Vec<_> =
-        first(40, &plain, &mut Always(0)).into_iter().map(|t| (Duration::ZERO, t)).collect();
+    let expected: Vec<_> = first(40, &plain, &mut Always(0)).into_iter().map(|t| (Duration::ZERO, t)).collect();
     assert_eq!(bounds(40, &jittered), expected);
     assert_eq!(bounds(40, &Exponential::full_jitter(ms(100)).no_max_delay()).len(), 40);
     Ok(())
@@ -45,24 +43,16 @@ fn bounds_of_each_form() -> Result<(), ConfigError> {
     assert_eq!(bounds(3, &equal), [(50, 100), (100, 200), (125, 250)].map(in_ms));
     let symmetric = Exponential::symmetric(ms(100), 0.2)?.max_delay(ms(250));
     assert_eq!(bounds(3, &symmetric), [(80, 120), (160, 240), (200, 300)].map(in_ms));
-    assert_eq!(
-        bounds(3, &symmetric.clamp_jitter()),
-        [(80, 120), (160, 240), (200, 250)].map(in_ms)
-    );
+    assert_eq!(bounds(3, &symmetric.clamp_jitter()), [(80, 120), (160, 240), (200, 250)].map(in_ms));
     Ok(())
 }
 
 // BK-4, BK-5
 #[test]
 fn capped_base_starts_at_cap() -> Result<(), ConfigError> {
-    let cut = |factor| {
-        Ok::<_, ConfigError>(Exponential::no_jitter(ms(400)).factor(factor)?.max_delay(ms(250)))
-    };
+    let cut = |factor| Ok::<_, ConfigError>(Exponential::no_jitter(ms(400)).factor(factor)?.max_delay(ms(250)));
     assert_eq!(first(3, &cut(2.0)?, &mut Always(0)), [250, 250, 250].map(ms));
-    assert_eq!(
-        first(4, &cut(0.75)?, &mut Always(0)),
-        [250_000, 250_000, 225_000, 168_750].map(Duration::from_micros)
-    );
+    assert_eq!(first(4, &cut(0.75)?, &mut Always(0)), [250_000, 250_000, 225_000, 168_750].map(Duration::from_micros));
     // The jitter comes after the cap.
     let symmetric = Exponential::symmetric(ms(400), 0.2)?.max_delay(ms(250));
     assert_eq!(bounds(2, &symmetric), [(200, 300), (200, 300)].map(in_ms));
@@ -90,8 +80,7 @@ fn the_nine_ranges_of_cenkalti() -> Result<(), ConfigError> {
         (4_271_484_375, 12_814_453_125),
         (6_407_226_563, 19_221_679_687), // the whole nanoseconds within 6.4072265625..19.2216796875
     ];
-    let expected =
-        nanoseconds.map(|(low, high)| (Duration::from_nanos(low), Duration::from_nanos(high)));
+    let expected = nanoseconds.map(|(low, high)| (Duration::from_nanos(low), Duration::from_nanos(high)));
     assert_eq!(bounds(9, &schedule), expected);
     Ok(())
 }
@@ -149,10 +138,7 @@ fn illegal_settings_are_refused_by_name() {
     for factor in [0.0, -0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let error = base.factor(factor).unwrap_err();
         assert_eq!(error.field(), "factor");
-        assert_eq!(
-            error.to_string(),
-            format!("`factor` must be a finite number above 0, but it is {factor}")
-        );
+        assert_eq!(error.to_string(), format!("`factor` must be a finite number above 0, but it is {factor}"));
     }
     for randomisation in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
         assert_eq!(
@@ -166,10 +152,7 @@ fn illegal_settings_are_refused_by_name() {
 fn a_cap_below_the_base_cuts_the_base() {
     let longest = &mut Always(u64::MAX);
     assert_eq!(first(2, &Exponential::no_jitter(secs(2)).max_delay(ms(99)), longest), [ms(99); 2]);
-    assert_eq!(
-        first(2, &Exponential::decorrelated(secs(2)).max_delay(ms(99)), longest),
-        [ms(99); 2]
-    );
+    assert_eq!(first(2, &Exponential::decorrelated(secs(2)).max_delay(ms(99)), longest), [ms(99); 2]);
 }
 
 #[test]

@@ -8,11 +8,7 @@ use reattempt_schedule_exponential::Exponential;
 use reattempt_testing::{Always, FailingCall, Seeded, first, ms, secs};
 
 fn every_jitter(base: Duration) -> Result<[Exponential; 3], ConfigError> {
-    Ok([
-        Exponential::full_jitter(base),
-        Exponential::equal_jitter(base),
-        Exponential::symmetric(base, 0.5)?,
-    ])
+    Ok([Exponential::full_jitter(base), Exponential::equal_jitter(base), Exponential::symmetric(base, 0.5)?])
 }
 
 // trap 10

@@ -37,9 +37,7 @@ fn tokio_retry() {
 #[test]
 fn foreign_schedules_combine_and_erase() {
     let backon = ExponentialBuilder::new().with_min_delay(secs(1)).with_max_times(2);
-    let schedule = Iterated::new(move || backon.build())
-        .then(Iterated::new(|| FixedInterval::from_millis(7)))
-        .take(4);
+    let schedule = Iterated::new(move || backon.build()).then(Iterated::new(|| FixedInterval::from_millis(7))).take(4);
     assert_eq!(first(9, &SharedSchedule::new(schedule)), [1000, 2000, 7, 7].map(ms));
 }
 

@@ -47,12 +47,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn new() -> Self {
-        Self {
-            interval: AtomicU64::new(0),
-            up: AtomicU64::new(0),
-            down: AtomicU64::new(0),
-            turns: Turns::new(),
-        }
+        Self { interval: AtomicU64::new(0), up: AtomicU64::new(0), down: AtomicU64::new(0), turns: Turns::new() }
     }
 
     #[inline]
@@ -129,12 +124,9 @@ impl Pace {
     /// Changes the interval, even if the other direction changes it at the same time.
     fn change(&self, next: impl Fn(u64) -> u64) {
         let mut interval = self.interval.load(Ordering::Acquire);
-        while let Err(other) = self.interval.compare_exchange(
-            interval,
-            next(interval),
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        ) {
+        while let Err(other) =
+            self.interval.compare_exchange(interval, next(interval), Ordering::AcqRel, Ordering::Acquire)
+        {
             interval = other;
         }
     }

@@ -4,9 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use reattempt_core::{
-    Delays, Failure, FailureKind, NextRetry, Random, Schedule, ScheduleExt, SentAt, SharedSchedule,
-};
+use reattempt_core::{Delays, Failure, FailureKind, NextRetry, Random, Schedule, ScheduleExt, SentAt, SharedSchedule};
 use reattempt_schedule_responsive::Reconnecting;
 use reattempt_testing::secs;
 
@@ -101,8 +99,7 @@ fn success_of_call_alone_changes_nothing() {
 
 #[test]
 fn reset_takes_every_kind_back_to_its_start() {
-    let by_kind = Seconds::default()
-        .for_failures(|failure: &Failure| failure.code().is_none(), Seconds::default());
+    let by_kind = Seconds::default().for_failures(|failure: &Failure| failure.code().is_none(), Seconds::default());
     let handle = Reconnecting::new(by_kind);
     assert_eq!(call(&handle, LOST, 2), [1, 2]);
     assert_eq!(call(&handle, BROKEN, 1), [1]);
@@ -146,11 +143,8 @@ fn clones_share_the_run_handles_do_not() {
 fn no_failure_is_lost_between_threads() {
     let handle = Reconnecting::new(Seconds::default());
     let mut delays: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..20)
-            .map(|_| {
-                scope.spawn(|| (0..50).filter_map(|_| handle.after(LOST, &mut Never)).collect())
-            })
-            .collect();
+        let threads: Vec<_> =
+            (0..20).map(|_| scope.spawn(|| (0..50).filter_map(|_| handle.after(LOST, &mut Never)).collect())).collect();
         threads.into_iter().flat_map(|thread| -> Vec<Duration> { thread.join().unwrap() }).collect()
     });
     delays.sort_unstable();

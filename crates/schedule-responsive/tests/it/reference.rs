@@ -3,9 +3,7 @@
 use core::time::Duration;
 
 use crate::support::{THROTTLED, accept, of_the_check, refuse};
-use reattempt_core::{
-    ConfigError, Delays, Failure, FailureKind, NextRetry, Schedule, ScheduleExt, SharedSchedule,
-};
+use reattempt_core::{ConfigError, Delays, Failure, FailureKind, NextRetry, Schedule, ScheduleExt, SharedSchedule};
 use reattempt_schedule_responsive::Responsive;
 use reattempt_testing::{Always, Never, Seeded, ms, secs};
 
@@ -24,8 +22,7 @@ fn against_60_ms(pace: &Responsive, calls: usize) -> Vec<Duration> {
     let mut waited = pace.interval();
     (0..calls)
         .map(|_| {
-            waited =
-                if waited > ms(60) { accept(pace, &mut Never) } else { refuse(pace, &mut Never) };
+            waited = if waited > ms(60) { accept(pace, &mut Never) } else { refuse(pace, &mut Never) };
             waited
         })
         .collect()
@@ -106,10 +103,7 @@ fn the_scatter_is_bounded_both_ways() -> Result<(), ConfigError> {
 
 #[test]
 fn without_randomisation_nothing_is_drawn() -> Result<(), ConfigError> {
-    let none = [
-        Responsive::new().randomisation(0.0)?,
-        Responsive::new().max_randomisation(Duration::ZERO),
-    ];
+    let none = [Responsive::new().randomisation(0.0)?, Responsive::new().max_randomisation(Duration::ZERO)];
     for pace in none {
         let pace = pace.threshold(1)?;
         assert_eq!(refuse(&pace, &mut Never), ms(500));
@@ -172,13 +166,8 @@ fn default_descent_from_15_min_takes_25_h() -> Result<(), ConfigError> {
 #[test]
 fn only_throttled_failures_count() {
     let pace = of_the_check();
-    let kinds = [
-        FailureKind::Connect,
-        FailureKind::Network,
-        FailureKind::Timeout,
-        FailureKind::Server,
-        FailureKind::Other,
-    ];
+    let kinds =
+        [FailureKind::Connect, FailureKind::Network, FailureKind::Timeout, FailureKind::Server, FailureKind::Other];
     for kind in kinds {
         for code in [429, 503, 14] {
             pace.on_failure(pace.on_send(), &Failure::new(kind).with_code(code), &mut Never);

@@ -15,10 +15,7 @@ fn refused(result: Result<Responsive, ConfigError>) -> String {
 fn a_refused_setting_is_named() {
     let pace = Responsive::new;
     let rows = [
-        (
-            pace().initial(Duration::ZERO),
-            "`initial` must be above 0 and at most `max`, but it is 0ns",
-        ),
+        (pace().initial(Duration::ZERO), "`initial` must be above 0 and at most `max`, but it is 0ns"),
         (pace().initial(secs(901)), "`initial` must be above 0 and at most `max`, but it is 901s"),
         (pace().max(ms(499)), "`max` must be from `initial` to 584 years, but it is 499ms"),
         (
@@ -32,20 +29,11 @@ fn a_refused_setting_is_named() {
         (pace().down(0.0), "`down` must be a number above 0 and below 1, but it is 0"),
         (pace().down(1.0), "`down` must be a number above 0 and below 1, but it is 1"),
         (pace().down(f64::NAN), "`down` must be a number above 0 and below 1, but it is NaN"),
-        (
-            pace().randomisation(-0.1),
-            "`randomisation` must be a number from 0 to 1, but it is -0.1",
-        ),
+        (pace().randomisation(-0.1), "`randomisation` must be a number from 0 to 1, but it is -0.1"),
         (pace().randomisation(1.1), "`randomisation` must be a number from 0 to 1, but it is 1.1"),
-        (
-            pace().randomisation(f64::NAN),
-            "`randomisation` must be a number from 0 to 1, but it is NaN",
-        ),
+        (pace().randomisation(f64::NAN), "`randomisation` must be a number from 0 to 1, but it is NaN"),
         (pace().threshold(0), "`threshold` must be a number from 1 to 8388607, but it is 0"),
-        (
-            pace().threshold(8_388_608),
-            "`threshold` must be a number from 1 to 8388607, but it is 8388608",
-        ),
+        (pace().threshold(8_388_608), "`threshold` must be a number from 1 to 8388607, but it is 8388608"),
     ];
     for (result, text) in rows {
         assert_eq!(refused(result), text);

@@ -3,12 +3,7 @@
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p reattempt-schedule-responsive --test loom --release`.
 #![cfg(loom)]
-#![allow(
-    missing_docs,
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test fails by panicking"
-)]
+#![allow(missing_docs, clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "only what the models use")]
 #[path = "../../../reattempt/src/guard/pace/queue.rs"]
@@ -55,11 +50,7 @@ fn accept(pace: &Responsive, sent_at: SentAt) {
     pace.on_success(sent_at, &mut Never);
 }
 
-fn spawn(
-    pace: &Responsive,
-    sent_at: SentAt,
-    act: fn(&Responsive, SentAt),
-) -> thread::JoinHandle<()> {
+fn spawn(pace: &Responsive, sent_at: SentAt, act: fn(&Responsive, SentAt)) -> thread::JoinHandle<()> {
     let pace = pace.clone();
     thread::spawn(move || act(&pace, sent_at))
 }

@@ -92,12 +92,8 @@ impl Scene {
 
 #[test]
 fn two_callers_never_pass_the_bound() {
-    let found = outcomes(
-        || Scene::new(1, 0),
-        Scene::enter,
-        Scene::enter,
-        |_, one, another| (one.is_ok(), another.is_ok()),
-    );
+    let found =
+        outcomes(|| Scene::new(1, 0), Scene::enter, Scene::enter, |_, one, another| (one.is_ok(), another.is_ok()));
     assert_eq!(found, [(false, true), (true, false)]);
 }
 
@@ -144,12 +140,8 @@ fn two_dropped_places_leave_the_third() {
 /// A new call neither overtakes a waiting call nor takes its turn.
 #[test]
 fn new_call_takes_no_waiting_calls_turn() {
-    let found = outcomes(
-        || Scene::new(9, 1),
-        Scene::try_turn,
-        |scene| scene.poll(0, FIRST),
-        |_, taken, turn| (taken, turn),
-    );
+    let found =
+        outcomes(|| Scene::new(9, 1), Scene::try_turn, |scene| scene.poll(0, FIRST), |_, taken, turn| (taken, turn));
     assert_eq!(found, [(false, Ok(()))]);
 }
 

@@ -62,12 +62,7 @@ impl Scene {
 #[test]
 fn two_takers_never_share_a_turn() {
     let take = |scene: &Scene| scene.take(ms(1_102));
-    let found = outcomes(
-        || Scene::new(turns(5, 1)),
-        take,
-        take,
-        |scene, one, another| (one, another, scene.due()),
-    );
+    let found = outcomes(|| Scene::new(turns(5, 1)), take, take, |scene, one, another| (one, another, scene.due()));
     let next = ms(1_200);
     assert_eq!(found, [(Ok(()), Err(next), next), (Err(next), Ok(()), next)]);
 }
@@ -76,12 +71,7 @@ fn two_takers_never_share_a_turn() {
 #[test]
 fn two_late_takers_never_share_a_turn() {
     let take = |scene: &Scene| scene.take(secs(9));
-    let found = outcomes(
-        || Scene::new(turns(5, 1)),
-        take,
-        take,
-        |scene, one, another| (one, another, scene.due()),
-    );
+    let found = outcomes(|| Scene::new(turns(5, 1)), take, take, |scene, one, another| (one, another, scene.due()));
     let next = ms(9_098);
     assert_eq!(found, [(Ok(()), Err(next), next), (Err(next), Ok(()), next)]);
 }
@@ -107,12 +97,8 @@ fn two_first_takers_wait_for_one_turn() {
         turns.give_turns();
         Scene::new(turns)
     };
-    let found = outcomes(
-        begin,
-        |scene| scene.take(ms(1_000)),
-        |scene| scene.take(ms(1_050)),
-        |_, one, another| (one, another),
-    );
+    let found =
+        outcomes(begin, |scene| scene.take(ms(1_000)), |scene| scene.take(ms(1_050)), |_, one, another| (one, another));
     let waits = |due| (Err(ms(due)), Err(ms(due)));
     assert_eq!(found, [waits(1_100), waits(1_150)]);
 }
@@ -151,12 +137,8 @@ fn refusal_after_no_interval_begins_anew() {
         assert_eq!(turns.interval(), Duration::ZERO);
         Scene::new(turns)
     };
-    let found = outcomes(
-        begin,
-        |scene| [scene.take(secs(5)), scene.take(secs(5))],
-        Scene::refuse,
-        |_, taken, ()| taken,
-    );
+    let found =
+        outcomes(begin, |scene| [scene.take(secs(5)), scene.take(secs(5))], Scene::refuse, |_, taken, ()| taken);
     let waits = Err(ms(5_100));
     assert_eq!(found, [[Ok(()), Ok(())], [Ok(()), waits], [waits, waits]]);
 }

@@ -25,13 +25,7 @@ impl Figures {
             calls += 1;
             ok += u32::from(sent.is_ok());
         }
-        Self {
-            sender,
-            calls,
-            ok,
-            attempts: journal.attempts(sender),
-            unsafe_repeats: journal.unsafe_repeats(sender),
-        }
+        Self { sender, calls, ok, attempts: journal.attempts(sender), unsafe_repeats: journal.unsafe_repeats(sender) }
     }
 
     /// Returns the attempts that the server saw for each call.

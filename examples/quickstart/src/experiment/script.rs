@@ -155,8 +155,7 @@ impl Step {
     const SUCCESS: Self = Self { executed: true, reply: Reply::Status(200, Wait::Unsaid) };
 
     /// The answer to a request that arrived incomplete.
-    pub(crate) const GARBLED: Self =
-        Self { executed: false, reply: Reply::Status(400, Wait::Unsaid) };
+    pub(crate) const GARBLED: Self = Self { executed: false, reply: Reply::Status(400, Wait::Unsaid) };
 
     /// Draws a fault; `None` for a refused connection.
     fn draw_fault(random: &mut impl Rng) -> Option<Self> {

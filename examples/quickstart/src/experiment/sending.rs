@@ -88,17 +88,10 @@ where
     Ok(ended)
 }
 
-fn request(
-    sender: Sender,
-    id: u32,
-    call: &Call,
-    slot: &ReportSlot,
-) -> Result<Request<Upload>, http::Error> {
+fn request(sender: Sender, id: u32, call: &Call, slot: &ReportSlot) -> Result<Request<Upload>, http::Error> {
     let uri = format!("http://{}/{sender}/{id}", Names::name_for(id, call));
-    let mut request = Request::builder()
-        .method(call.kind.method())
-        .uri(uri)
-        .extension(CallOptions::new().report_to(slot));
+    let mut request =
+        Request::builder().method(call.kind.method()).uri(uri).extension(CallOptions::new().report_to(slot));
     if call.kind == Kind::PostWithKey {
         request = request.header("idempotency-key", format!("\"{sender}-{id}\""));
     }

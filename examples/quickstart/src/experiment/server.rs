@@ -105,11 +105,7 @@ struct GiveUp;
 
 type Answer = Response<UnsyncBoxBody<Bytes, GiveUp>>;
 
-async fn respond(
-    request: Request<Incoming>,
-    script: &Script,
-    journal: &Journal,
-) -> Result<Answer, GiveUp> {
+async fn respond(request: Request<Incoming>, script: &Script, journal: &Journal) -> Result<Answer, GiveUp> {
     let Some((sender, id)) = route(request.uri().path()) else {
         return Ok(status(StatusCode::NOT_FOUND));
     };
@@ -152,9 +148,7 @@ fn refusal_or_success(code: u16, wait: Wait) -> Answer {
     match wait {
         Wait::Unsaid => None,
         Wait::Seconds(seconds) => headers.insert(header::RETRY_AFTER, seconds.into()),
-        Wait::Millis(millis) => {
-            headers.insert(HeaderName::from_static("retry-after-ms"), millis.into())
-        }
+        Wait::Millis(millis) => headers.insert(HeaderName::from_static("retry-after-ms"), millis.into()),
     };
     answer
 }

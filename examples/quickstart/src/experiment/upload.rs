@@ -39,10 +39,7 @@ impl Body for Upload {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let call = self.call;
         Poll::Ready(self.pieces.next().map(|number| Ok(Frame::data(piece(call, number)))))
     }

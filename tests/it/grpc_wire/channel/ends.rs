@@ -9,8 +9,8 @@ use reattempt::grpc::peek_trailers::PeekTrailersLayer;
 use tower::{Layer, ServiceExt};
 
 use super::{
-    EMPTY, Ended, OK, Server, Step, call, change, echo, head, numbers, policy, previous, refused,
-    reset_later, run, throttle, unavailable_later,
+    EMPTY, Ended, OK, Server, Step, call, change, echo, head, numbers, policy, previous, refused, reset_later, run,
+    throttle, unavailable_later,
 };
 
 // ST-1

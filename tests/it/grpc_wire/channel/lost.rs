@@ -13,8 +13,8 @@ use tonic::transport::Endpoint;
 use tower::{Layer, ServiceExt};
 
 use super::{
-    EMPTY, Ended, OK, Server, Step, UNAVAILABLE, call, change, echo, head, policy, previous, read,
-    repeatable, reset, reset_later, run, throttle,
+    EMPTY, Ended, OK, Server, Step, UNAVAILABLE, call, change, echo, head, policy, previous, read, repeatable, reset,
+    reset_later, run, throttle,
 };
 
 /// The connection is cut once the request has been read.

@@ -140,8 +140,7 @@ async fn refused_stream_is_replaced_for_free() {
     assert_eq!((ended, previous(&server)), (OK, numbers(&[0, 0])));
     assert_eq!(change(&throttle), 100);
     assert_eq!((report.retries(), report.replacements()), (0, 1));
-    let listed: Vec<_> =
-        report.attempts().iter().map(|attempt| (attempt.number, attempt.replacement)).collect();
+    let listed: Vec<_> = report.attempts().iter().map(|attempt| (attempt.number, attempt.replacement)).collect();
     assert_eq!(listed, [(1, false), (1, true)]);
     assert_eq!(report.stop_reason(), StopReason::Succeeded);
 }
@@ -201,15 +200,12 @@ async fn tr_8_two_switches() {
     assert_eq!((ended, previous(&server)), (OK, numbers(&[0, 0])));
     // Transparent ones off: it is retried like any refusal.
     let server = Server::start(script()).await;
-    let (ended, report) =
-        run(&server, policy().protocol(|grpc| grpc.transparent_retries(false)), call()).await;
+    let (ended, report) = run(&server, policy().protocol(|grpc| grpc.transparent_retries(false)), call()).await;
     assert_eq!((ended, previous(&server)), (OK, numbers(&[0, 1])));
     assert_eq!(report.replacements(), 0);
     // All off.
     let none = policy().protocol(|grpc| grpc.transparent_retries(false)).max_attempts(1);
-    for (policy, options) in
-        [(none, CallOptions::new()), (policy(), CallOptions::new().never_retry())]
-    {
+    for (policy, options) in [(none, CallOptions::new()), (policy(), CallOptions::new().never_retry())] {
         let server = Server::start(script()).await;
         let mut call = call();
         call.extensions_mut().insert(options);

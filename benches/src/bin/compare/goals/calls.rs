@@ -22,11 +22,7 @@ pub(super) const LINES: &[Line] = &[
         row: "fresh",
         title: "first-time success, fresh, 1 KiB body",
         ours: "ours",
-        goals: &[
-            goal(Instructions, Times(0.62, TOWER)),
-            goal(Allocations, AtMost(0.0)),
-            goal(Time, Shown(TOWER)),
-        ],
+        goals: &[goal(Instructions, Times(0.62, TOWER)), goal(Allocations, AtMost(0.0)), goal(Time, Shown(TOWER))],
     },
     Line {
         part: CALLS,
@@ -109,10 +105,7 @@ pub(super) const LINES: &[Line] = &[
         row: "observer",
         title: "first-time success, fresh, observer on",
         ours: "ours-on",
-        goals: &[
-            goal(Instructions, Times(1.3, &["ours-off"])),
-            goal(Allocations, Above(0.0, "ours-off")),
-        ],
+        goals: &[goal(Instructions, Times(1.3, &["ours-off"])), goal(Allocations, Above(0.0, "ours-off"))],
     },
     Line {
         part: CALLS,
@@ -249,13 +242,7 @@ pub(super) const LINES: &[Line] = &[
         // connection is polled.
         goals: &[goal(Whole, Times(1.06, &["bare"])).aim(1.05)],
     },
-    Line {
-        part: WIRE,
-        row: "wire-reqwest",
-        title: "over HTTP/1.1, reqwest",
-        ours: "ours",
-        goals: &[],
-    },
+    Line { part: WIRE, row: "wire-reqwest", title: "over HTTP/1.1, reqwest", ours: "ours", goals: &[] },
     Line {
         part: WIRE,
         row: "in-flight-256",
@@ -287,8 +274,7 @@ pub(super) const LINES: &[Line] = &[
 ];
 
 /// The goal of many calls in flight. Three runs had 1.00 to 1.07, and tower's policy 1.02 to 1.16.
-const IN_FLIGHT: &[Goal] =
-    &[goal(Time, Times(1.1, &["bare"])).aim(1.03), goal(Time, Shown(&["tower-bucket"]))];
+const IN_FLIGHT: &[Goal] = &[goal(Time, Times(1.1, &["bare"])).aim(1.03), goal(Time, Shown(&["tower-bucket"]))];
 
 /// The goals of calls that cannot be retried: little above a policy of tower's that never clones.
 const NEVER: &[Goal] = &[goal(Instructions, Times(1.16, TOWER)), goal(Allocations, AtMost(0.0))];

@@ -42,10 +42,7 @@ pub(super) const LINES: &[Line] = &[
         title: "closed breaker, a call and its success, counting form",
         ours: "ours-counting",
         // It counts as exactly as the rate form, in the same words and with the same floor.
-        goals: &[
-            goal(Instructions, AtMost(137.0)).aim(70.0),
-            goal(Instructions, Shown(&["least"])),
-        ],
+        goals: &[goal(Instructions, AtMost(137.0)).aim(70.0), goal(Instructions, Shown(&["least"]))],
     },
     Line {
         part: GUARDS,

@@ -13,41 +13,11 @@ pub(super) const LINES: &[Line] = &[
         // The form of the jitter is chosen when a call fails: 1 instruction more, and a future 56 bytes smaller.
         goals: &[goal(Instructions, AtMost(26.5))],
     },
-    Line {
-        part: DELAYS,
-        row: "delay",
-        title: "the same with rand's SmallRng",
-        ours: "ours-small-rng",
-        goals: &[],
-    },
-    Line {
-        part: DELAYS,
-        row: "delay",
-        title: "full jitter, factor 3",
-        ours: "ours-factor-3",
-        goals: &[],
-    },
-    Line {
-        part: DELAYS,
-        row: "delay",
-        title: "full jitter, factor 1.5",
-        ours: "ours-factor-1.5",
-        goals: &[],
-    },
-    Line {
-        part: DELAYS,
-        row: "delay",
-        title: "equal jitter, factor 2",
-        ours: "ours-equal",
-        goals: &[],
-    },
-    Line {
-        part: DELAYS,
-        row: "delay",
-        title: "decorrelated jitter",
-        ours: "ours-decorrelated",
-        goals: &[],
-    },
+    Line { part: DELAYS, row: "delay", title: "the same with rand's SmallRng", ours: "ours-small-rng", goals: &[] },
+    Line { part: DELAYS, row: "delay", title: "full jitter, factor 3", ours: "ours-factor-3", goals: &[] },
+    Line { part: DELAYS, row: "delay", title: "full jitter, factor 1.5", ours: "ours-factor-1.5", goals: &[] },
+    Line { part: DELAYS, row: "delay", title: "equal jitter, factor 2", ours: "ours-equal", goals: &[] },
+    Line { part: DELAYS, row: "delay", title: "decorrelated jitter", ours: "ours-decorrelated", goals: &[] },
     Line {
         part: BUDGETS,
         row: "credit",
@@ -132,10 +102,7 @@ pub(super) const LINES: &[Line] = &[
         row: "two-threads",
         title: "credits on two threads, half full",
         ours: "ours-half-full",
-        goals: &[
-            goal(Time, Times(0.5, &["tower"])),
-            goal(Time, Shown(&["tower-bucket-half-full"])),
-        ],
+        goals: &[goal(Time, Times(0.5, &["tower"])), goal(Time, Shown(&["tower-bucket-half-full"]))],
     },
     Line {
         part: BUDGETS,
@@ -156,10 +123,7 @@ pub(super) const LINES: &[Line] = &[
         row: "head",
         title: "the head of a request cloned from a template, saved",
         ours: "ours-template",
-        goals: &[
-            goal(Instructions, Times(1.05, &["clone-template"])),
-            goal(Allocations, AtMost(0.0)),
-        ],
+        goals: &[goal(Instructions, Times(1.05, &["clone-template"])), goal(Allocations, AtMost(0.0))],
     },
     Line {
         part: HEADS,
@@ -206,13 +170,7 @@ pub(super) const LINES: &[Line] = &[
         // The lock is std's: 16 instructions more than parking_lot's, which least uses, and four crates less.
         goals: &[goal(Instructions, Times(1.61, &["least-keeping"]))],
     },
-    Line {
-        part: BODIES,
-        row: "body",
-        title: "kept as a copy (16 KiB), least code",
-        ours: "least-copying",
-        goals: &[],
-    },
+    Line { part: BODIES, row: "body", title: "kept as a copy (16 KiB), least code", ours: "least-copying", goals: &[] },
     Line {
         part: BODIES,
         row: "body",
@@ -300,11 +258,7 @@ pub(super) const LINES: &[Line] = &[
         row: "build-retry",
         title: "`retry()` alone, above tokio",
         ours: "ours",
-        goals: &[
-            goal(Crates, AtMost(13.0)),
-            goal(CpuSeconds, Shown(&[])),
-            goal(Stripped, Shown(&[])),
-        ],
+        goals: &[goal(Crates, AtMost(13.0)), goal(CpuSeconds, Shown(&[])), goal(Stripped, Shown(&[]))],
     },
 ];
 

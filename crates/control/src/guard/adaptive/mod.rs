@@ -164,11 +164,7 @@ impl Drop for Unwinding<'_> {
 }
 
 /// Returns the limit in whole calls.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the limit is within bounds of 32 bits"
-)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the limit is within bounds of 32 bits")]
 fn whole(limit: f64) -> u32 {
     limit as u32
 }
@@ -198,11 +194,7 @@ impl<R: LimitRule> State for MovingPlaces<R> {
     fn new(rules: &Rules<R>, _: &Arc<str>) -> Self {
         let limit = f64::from(rules.places.limit);
         let moving = Moving { rule: rules.rule.clone(), limit, bounds: rules.bounds, windows: 0 };
-        Self {
-            places: Places::new(&rules.places),
-            window: Window::new(),
-            moving: Mutex::new(moving),
-        }
+        Self { places: Places::new(&rules.places), window: Window::new(), moving: Mutex::new(moving) }
     }
 
     #[inline(always)]
@@ -237,9 +229,7 @@ impl<R: LimitRule> State for MovingPlaces<R> {
     }
 
     fn show_settings(rules: &Rules<R>, f: &mut fmt::DebugStruct<'_, '_>) {
-        f.field("initial", &rules.places.limit)
-            .field("bounds", &rules.bounds)
-            .field("queue", &rules.places.patience);
+        f.field("initial", &rules.places.limit).field("bounds", &rules.bounds).field("queue", &rules.places.patience);
     }
 
     /// The destinations with calls in flight.

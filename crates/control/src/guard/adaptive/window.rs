@@ -62,13 +62,7 @@ impl Window {
     /// A call that began before the window is no sample: it is news of the limit before. So a window is open for
     /// longer than the calls take.
     #[inline]
-    pub(crate) fn record(
-        &self,
-        served: bool,
-        latency: Duration,
-        in_flight: u32,
-        now: Duration,
-    ) -> bool {
+    pub(crate) fn record(&self, served: bool, latency: Duration, in_flight: u32, now: Duration) -> bool {
         let (now, latency) = (nanos(now).max(1), nanos(latency));
         let began = now.saturating_sub(latency).max(1);
         let start = match self.start.load(Ordering::Acquire) {
@@ -110,8 +104,7 @@ impl Window {
         let counts = self.counts.swap(0, Ordering::Relaxed);
         let in_flight = self.in_flight.swap(0, Ordering::Relaxed);
         let kept = self.latencies.iter().take(low(counts) as usize);
-        let mut latencies: Vec<_> =
-            kept.map(|one| one.swap(0, Ordering::Relaxed)).filter(|one| *one > 0).collect();
+        let mut latencies: Vec<_> = kept.map(|one| one.swap(0, Ordering::Relaxed)).filter(|one| *one > 0).collect();
         let latency = percentile(&mut latencies, 90);
         let dropped = u32::try_from(counts >> DROPPED).unwrap_or(u32::MAX);
         Some(LimitWindow { served: low(counts), dropped, latency, in_flight })

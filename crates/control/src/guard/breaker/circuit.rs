@@ -47,11 +47,7 @@ impl Circuit {
 
     /// Decides about a call that takes at most `timeout`. `None`: the circuit has left the table.
     #[inline]
-    pub(crate) fn admit(
-        &self,
-        now: Duration,
-        timeout: Option<Duration>,
-    ) -> Option<Result<Pass, Refused>> {
+    pub(crate) fn admit(&self, now: Duration, timeout: Option<Duration>) -> Option<Result<Pass, Refused>> {
         if let Some(pass) = self.admit_closed(now) {
             return Some(Ok(pass));
         }
@@ -85,12 +81,7 @@ impl Circuit {
     }
 
     /// Records the end of a call. The user's trip rule is asked between two steps, without the lock.
-    pub(crate) fn end_call(
-        &self,
-        pass: Pass,
-        ending: Ending,
-        ready_to_trip: impl FnOnce(&Counts) -> bool,
-    ) {
+    pub(crate) fn end_call(&self, pass: Pass, ending: Ending, ready_to_trip: impl FnOnce(&Counts) -> bool) {
         if ending.outcome == Outcome::Success && self.succeed(&pass, ending.now) {
             return;
         }
@@ -111,8 +102,7 @@ impl Circuit {
             self.gate.store(gate(machine), Ordering::Release);
             for (from, to) in machine.changed.drain(..) {
                 if rules.on_state_change.is_some() {
-                    let (name, destination) =
-                        (Arc::clone(&rules.name), Arc::clone(&self.destination));
+                    let (name, destination) = (Arc::clone(&rules.name), Arc::clone(&self.destination));
                     self.changes.push(StateChange { name, destination, from, to });
                 }
             }

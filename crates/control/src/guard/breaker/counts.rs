@@ -122,8 +122,7 @@ impl Window {
         if calls == 0 && successes == 0 {
             return;
         }
-        let [calls, successes] =
-            [calls, successes].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+        let [calls, successes] = [calls, successes].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
         let current = self.place(self.age);
         for counts in [&mut self.total, &mut self.buckets[current]] {
             counts.requests = counts.requests.saturating_add(calls);

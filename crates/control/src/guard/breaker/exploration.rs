@@ -64,8 +64,7 @@ fn fingerprint(node: &Node) -> String {
         .collect();
     passes.sort_unstable();
     let probes = machine.probes.iter();
-    let mut probes: Vec<_> =
-        probes.map(|(probe, lease)| (machine.next_probe - probe, *lease - now)).collect();
+    let mut probes: Vec<_> = probes.map(|(probe, lease)| (machine.next_probe - probe, *lease - now)).collect();
     probes.sort_unstable();
     let expiry = machine.expiry.map(|expiry| expiry.saturating_sub(now));
     let idle = machine.state == Closed && machine.window.counts().requests == 0;

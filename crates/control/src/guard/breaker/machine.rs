@@ -136,9 +136,7 @@ impl Machine {
         match self.state {
             BreakerState::Closed => Ok(()),
             // With none under way one more is admitted, also if settings with fewer places were adopted.
-            BreakerState::HalfOpen if self.probes.is_empty() || self.places() < rules.probes => {
-                Ok(())
-            }
+            BreakerState::HalfOpen if self.probes.is_empty() || self.places() < rules.probes => Ok(()),
             BreakerState::HalfOpen => Err(refused(Reason::TooManyRequests)),
             BreakerState::Open => {
                 let wait = self.expiry.unwrap_or(self.now).saturating_sub(self.now);
@@ -155,12 +153,7 @@ impl Machine {
     }
 
     /// Decides about a call that takes at most `timeout`, if its layer limits it.
-    pub(crate) fn admit(
-        &mut self,
-        rules: &Rules,
-        now: Duration,
-        timeout: Option<Duration>,
-    ) -> Result<Pass, Refused> {
+    pub(crate) fn admit(&mut self, rules: &Rules, now: Duration, timeout: Option<Duration>) -> Result<Pass, Refused> {
         self.advance(rules, now);
         self.would_admit(rules)?;
         let half_open = self.state == BreakerState::HalfOpen;

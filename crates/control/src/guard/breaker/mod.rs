@@ -169,9 +169,7 @@ impl CircuitBreaker {
 
     fn force(&self, destination: &str, state: BreakerState, now: Duration) {
         self.0.set(destination, now, |circuit| {
-            let forced = circuit.with(|rules, machine| {
-                (!machine.retired).then(|| machine.force(rules, state, now))
-            });
+            let forced = circuit.with(|rules, machine| (!machine.retired).then(|| machine.force(rules, state, now)));
             circuit.notify();
             forced
         });
@@ -207,11 +205,7 @@ impl State for Circuit {
     const TIMES_SUCCESS: Option<bool> = None;
 
     #[inline(always)]
-    fn admit_at_once<T>(
-        &self,
-        arrival: &Arrival<'_>,
-        ticket: impl Fn(Pass) -> T,
-    ) -> Option<Admit<T>> {
+    fn admit_at_once<T>(&self, arrival: &Arrival<'_>, ticket: impl Fn(Pass) -> T) -> Option<Admit<T>> {
         if let Some(pass) = self.admit_closed(arrival.now) {
             return Some(Admit::Admitted(ticket(pass)));
         }
@@ -265,9 +259,7 @@ impl State for Circuit {
                 Recommended::FAILURE_RATIO.number("failure_ratio", ratio_of(rate.ratio)),
                 (rate.calls > consecutive && rate.consecutive == consecutive)
                     .then(|| Warning::new("min_calls", rate.calls, MIN_CALLS)),
-                Recommended::WINDOW
-                    .time("interval", rules.interval)
-                    .filter(|_| rules.last_calls == 0),
+                Recommended::WINDOW.time("interval", rules.interval).filter(|_| rules.last_calls == 0),
             ),
         };
         let open = Recommended::OPEN_TIME.time("open_time", rules.open_time);
@@ -309,13 +301,7 @@ impl Circuit {
 
     /// Calls functions of the user's. If one of them panics, the call ends with that outcome, which frees a probe's
     /// place.
-    fn ask_user<R>(
-        &self,
-        pass: Pass,
-        outcome: Outcome,
-        now: Duration,
-        ask: impl FnOnce() -> R,
-    ) -> R {
+    fn ask_user<R>(&self, pass: Pass, outcome: Outcome, now: Duration, ask: impl FnOnce() -> R) -> R {
         let ending = Ending { outcome, asked: Duration::ZERO, now };
         let unwinding = Unwinding { circuit: self, pass, ending };
         let answer = ask();

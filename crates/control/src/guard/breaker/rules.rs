@@ -117,11 +117,7 @@ impl Rules {
             return Duration::ZERO;
         }
         let least = (self.interval / MOST_BUCKETS).saturating_add(Duration::from_nanos(1));
-        if self.bucket_period.saturating_mul(MOST_BUCKETS) < self.interval {
-            least
-        } else {
-            self.bucket_period
-        }
+        if self.bucket_period.saturating_mul(MOST_BUCKETS) < self.interval { least } else { self.bucket_period }
     }
 
     /// Returns `true` if every call that was served is a success.

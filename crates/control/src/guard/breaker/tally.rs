@@ -83,8 +83,7 @@ impl Tally {
                 return None;
             }
             // They are of this epoch if the word has not changed since: a step closes the tally before it changes them.
-            let (generation, age) =
-                (self.generation.load(Ordering::Relaxed), self.age.load(Ordering::Relaxed));
+            let (generation, age) = (self.generation.load(Ordering::Relaxed), self.age.load(Ordering::Relaxed));
             match replace(own, word, word + CALL) {
                 Ok(()) => return Some(Pass { generation, age, probe: 0, tag: tag(word) }),
                 Err(seen) => word = seen,
@@ -112,8 +111,7 @@ impl Tally {
     /// Returns `true` if it would count a success at any time.
     #[inline]
     pub(crate) fn takes_success(&self, pass: &Pass) -> bool {
-        takes_success(self.own().load(Ordering::Acquire), pass)
-            && self.ends_at.load(Ordering::Relaxed) == u64::MAX
+        takes_success(self.own().load(Ordering::Acquire), pass) && self.ends_at.load(Ordering::Relaxed) == u64::MAX
     }
 
     #[inline]
@@ -126,9 +124,7 @@ impl Tally {
     #[inline]
     pub(crate) fn close(&self) -> (u64, u64) {
         let words = self.words.iter().map(|word| word.0.swap(0, Ordering::AcqRel));
-        words.fold((0, 0), |(calls, successes), word| {
-            (calls + ((word & CALLS) >> 16), successes + (word & SUCCESSES))
-        })
+        words.fold((0, 0), |(calls, successes), word| (calls + ((word & CALLS) >> 16), successes + (word & SUCCESSES)))
     }
 
     /// Opens an empty tally.

@@ -116,12 +116,7 @@ impl Limiter {
     }
 
     /// Takes `cost` millionths ahead of time, if they are there at `latest`.
-    pub(crate) fn reserve(
-        &self,
-        cost: u64,
-        now: Duration,
-        latest: Duration,
-    ) -> Option<Result<Booking, Unbookable>> {
+    pub(crate) fn reserve(&self, cost: u64, now: Duration, latest: Duration) -> Option<Result<Booking, Unbookable>> {
         let mut state = self.lock();
         state.advance(now);
         (!state.retired).then(|| {
@@ -223,12 +218,7 @@ impl Limiter {
     /// Changes the tokens from now on. With `own`, rate and burst are those of this destination alone.
     ///
     /// Returns the wakers of the line. `None`: the limiter has left the table.
-    pub(crate) fn change(
-        &self,
-        now: Duration,
-        own: bool,
-        change: impl FnOnce(&mut Tokens),
-    ) -> Option<Wakers> {
+    pub(crate) fn change(&self, now: Duration, own: bool, change: impl FnOnce(&mut Tokens)) -> Option<Wakers> {
         let mut state = self.lock();
         state.advance(now);
         if state.retired {
@@ -273,12 +263,7 @@ impl Limiter {
 
     /// Retires the limiter if no call waits, and a new one would behave the same but for what is forgotten. Returns
     /// `true` if it did.
-    pub(crate) fn retire(
-        &self,
-        now: Duration,
-        forgets: Forgets,
-        is_idle: &dyn Fn() -> bool,
-    ) -> bool {
+    pub(crate) fn retire(&self, now: Duration, forgets: Forgets, is_idle: &dyn Fn() -> bool) -> bool {
         let mut state = self.lock();
         let may_leave = match forgets {
             Forgets::Nothing => {
@@ -357,9 +342,7 @@ impl State {
             Reason::WaitTooLong
         };
         let refused = Refused::new(self.kind, reason);
-        due.map_or(refused, |due| {
-            refused.after(Duration::from_nanos(due).saturating_sub(arrival.now))
-        })
+        due.map_or(refused, |due| refused.after(Duration::from_nanos(due).saturating_sub(arrival.now)))
     }
 
     /// Returns the slot of a call in line.

@@ -118,13 +118,7 @@ impl RateLimit {
     ///
     /// Sleep for the reservation's delay, and cancel it if the sleep is dropped. `reattempt::guard::wait_for_tokens`
     /// and a guard layer do both.
-    pub fn reserve_until_at(
-        &self,
-        destination: &str,
-        n: u32,
-        now: Duration,
-        latest: Duration,
-    ) -> Reservation {
+    pub fn reserve_until_at(&self, destination: &str, n: u32, now: Duration, latest: Duration) -> Reservation {
         let granted = self.0.with(destination, now, |limiter| {
             let booked = limiter.reserve(cost(n), now, latest)?;
             Some(booked.ok().map(|booking: Booking| (Arc::clone(limiter.entry()), booking)))
@@ -273,9 +267,7 @@ impl State for Limiter {
     }
 
     fn show_settings(rule: &Rule, f: &mut fmt::DebugStruct<'_, '_>) {
-        f.field("limit", &rule.limit)
-            .field("burst", &(rule.burst / TOKEN))
-            .field("queue", &rule.patience);
+        f.field("limit", &rule.limit).field("burst", &(rule.burst / TOKEN)).field("queue", &rule.patience);
     }
 
     /// The destinations that calls wait for or whose server holds the rate down.

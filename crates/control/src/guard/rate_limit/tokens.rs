@@ -107,11 +107,8 @@ impl Tokens {
         self.inflow = self.inflow.wrapping_add(minted);
         // What does not fit is lost, the fraction of a millionth with it.
         let room = self.capacity.wrapping_sub(self.balance).cast_unsigned();
-        (self.balance, self.rest) = if minted < room {
-            (self.balance.wrapping_add_unsigned(minted), rest)
-        } else {
-            (self.capacity, 0)
-        };
+        (self.balance, self.rest) =
+            if minted < room { (self.balance.wrapping_add_unsigned(minted), rest) } else { (self.capacity, 0) };
     }
 
     /// Takes `cost` millionths if they are there now.
@@ -205,8 +202,7 @@ impl Tokens {
     }
 
     fn due(&self, missing: u64) -> Option<u64> {
-        let due =
-            self.rate.time_for(missing, self.rest).and_then(|time| self.now.checked_add(time));
+        let due = self.rate.time_for(missing, self.rest).and_then(|time| self.now.checked_add(time));
         if !self.follows() || due.is_some_and(|due| due <= self.follows_until) {
             return due;
         }
@@ -321,11 +317,7 @@ impl Tokens {
         let first = if unlimited { first } else { first.min(held) };
         self.balance = self.balance.min(0).saturating_add(signed(first));
         let implied = Limit::ratio(remaining - first, time);
-        self.rate = if time > nanos(trial) {
-            implied.max(Limit::every(trial).min(self.limit))
-        } else {
-            implied
-        };
+        self.rate = if time > nanos(trial) { implied.max(Limit::every(trial).min(self.limit)) } else { implied };
         self.follows_until = until.min(NEVER - 1);
     }
 }

@@ -71,8 +71,7 @@ impl Cubic {
 
     /// Counts an outcome, and smooths the rate when a half second is over.
     fn measure(&mut self) {
-        let number =
-            u64::try_from(self.now.as_nanos() / HALF_SECOND.as_nanos()).unwrap_or(u64::MAX);
+        let number = u64::try_from(self.now.as_nanos() / HALF_SECOND.as_nanos()).unwrap_or(u64::MAX);
         let since = *self.half_second.get_or_insert(number);
         self.count += 1.0;
         if number > since {

@@ -102,8 +102,7 @@ impl Counted {
         }
         let accepted = u64::from(total.accepts()) * self.rule.multiplier;
         let excess = (u64::from(total.all) * MILLION).saturating_sub(accepted);
-        let is_active =
-            || total.all >= self.rule.min_requests && self.window.is_at_rate(self.rule.min_rate);
+        let is_active = || total.all >= self.rule.min_requests && self.window.is_at_rate(self.rule.min_rate);
         if excess > 0 && is_active() { excess } else { 0 }
     }
 

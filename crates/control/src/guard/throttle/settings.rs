@@ -39,12 +39,7 @@ impl Throttle {
     /// Creates a throttle with K = 2 over 2 minutes.
     pub fn new() -> Self {
         Self(PerDestination::new(Rules {
-            rule: Rule {
-                multiplier: 2 * MILLION,
-                max_probability: 900_000,
-                min_requests: 10,
-                min_rate: 5,
-            },
+            rule: Rule { multiplier: 2 * MILLION, max_probability: 900_000, min_requests: 10, min_rate: 5 },
             window: Duration::from_secs(120),
             seed: RandomState::new().hash_one(0),
         }))

@@ -4,9 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reattempt_control::{AdaptiveLimit, LimitRule, LimitWindow};
-use reattempt_core::guard::{
-    Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, Reason, Resume,
-};
+use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Guard, GuardKind, Health, Reason, Resume};
 
 use super::{Server, calls, end_call, limit_of};
 use crate::guards::{HOST, NOW, SECOND, admit, at, wait};
@@ -143,15 +141,9 @@ fn a_higher_limit_admits_calls_in_line() {
 
 #[test]
 fn rules_that_answer_nonsense() {
-    for (answer, expected) in [
-        (f64::NAN, 20),
-        (f64::INFINITY, 20),
-        (f64::NEG_INFINITY, 20),
-        (-5.0, 1),
-        (0.0, 1),
-        (1e300, 200),
-        (7.9, 7),
-    ] {
+    for (answer, expected) in
+        [(f64::NAN, 20), (f64::INFINITY, 20), (f64::NEG_INFINITY, 20), (-5.0, 1), (0.0, 1), (1e300, 200), (7.9, 7)]
+    {
         let limit = AdaptiveLimit::new(Always(answer));
         full_use(&limit, &SERVED, NOW);
         assert_eq!(limit_of(&limit), expected, "{answer}");

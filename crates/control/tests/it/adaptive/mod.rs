@@ -28,13 +28,7 @@ impl Server {
     }
 
     /// Sends up to `load` calls at once, again and again, for that many seconds. Returns the moment of the end.
-    fn serve<R: LimitRule>(
-        &self,
-        limit: &AdaptiveLimit<R>,
-        load: usize,
-        mut now: Duration,
-        seconds: u64,
-    ) -> Duration {
+    fn serve<R: LimitRule>(&self, limit: &AdaptiveLimit<R>, load: usize, mut now: Duration, seconds: u64) -> Duration {
         let end = now + Duration::from_secs(seconds);
         while now < end {
             let tickets: Vec<_> = (0..load).map_while(|_| admit(limit, now).ok()).collect();

@@ -124,10 +124,7 @@ fn gradient2_forgets_an_overload() {
 #[test]
 fn gradient2_averages_in_exact_steps() {
     let seconds = |seconds: f64, count: usize| {
-        vec![
-            window(100, 0, Duration::from_secs_f64(seconds).as_millis().try_into().unwrap(), 99);
-            count
-        ]
+        vec![window(100, 0, Duration::from_secs_f64(seconds).as_millis().try_into().unwrap(), 99); count]
     };
     let slower = limits(Gradient2::new(), 100.0, &[seconds(1.0, 10), seconds(1.5, 300)].concat());
     assert_eq!(slower.last(), Some(&29.15));

@@ -126,19 +126,17 @@ fn callbacks_may_use_the_breaker() {
     let slot: Arc<OnceLock<CircuitBreaker>> = Arc::default();
     let noted: Arc<Mutex<Vec<_>>> = Arc::default();
     let (inside, notes, within) = (Arc::clone(&slot), Arc::clone(&noted), Arc::clone(&slot));
-    let breaker =
-        CircuitBreaker::counting().with_name("callbacks").on_state_change(move |change| {
-            notes.lock().unwrap().push((change.from, change.to));
-            let breaker = inside.get().unwrap();
-            assert_eq!((&*change.name, &*change.destination), ("callbacks", HOST));
-            admit_to(breaker, "https://newcomer.example", NOW).unwrap();
-            if change.to == Open {
-                breaker.close_at(HOST, NOW);
-            }
-        });
+    let breaker = CircuitBreaker::counting().with_name("callbacks").on_state_change(move |change| {
+        notes.lock().unwrap().push((change.from, change.to));
+        let breaker = inside.get().unwrap();
+        assert_eq!((&*change.name, &*change.destination), ("callbacks", HOST));
+        admit_to(breaker, "https://newcomer.example", NOW).unwrap();
+        if change.to == Open {
+            breaker.close_at(HOST, NOW);
+        }
+    });
     let breaker = breaker.ready_to_trip(move |counts| {
-        within.get().unwrap().counts_at(HOST, Duration::ZERO).total_failures
-            == counts.total_failures
+        within.get().unwrap().counts_at(HOST, Duration::ZERO).total_failures == counts.total_failures
     });
     slot.set(breaker.clone()).unwrap();
     calls(&breaker, 1, Failed, NOW);
@@ -244,10 +242,7 @@ fn no_call_is_lost_under_contention() {
         }
     });
     let counts = breaker.counts_at(HOST, Duration::ZERO);
-    assert_eq!(
-        (counts.requests, counts.total_successes, counts.total_failures),
-        (200_000, 198_000, 2_000)
-    );
+    assert_eq!((counts.requests, counts.total_successes, counts.total_failures), (200_000, 198_000, 2_000));
 }
 
 // Also if more of them succeed than the word beside the lock can count.
@@ -278,9 +273,7 @@ fn replaced_settings_judge_the_next_result() {
 fn replaced_buckets_slide_on() {
     let breaker = CircuitBreaker::rate();
     calls(&breaker, 1, Failed, NOW);
-    breaker.replace_settings(
-        &CircuitBreaker::rate().interval(SECOND * 600).bucket_period(SECOND * 60),
-    );
+    breaker.replace_settings(&CircuitBreaker::rate().interval(SECOND * 600).bucket_period(SECOND * 60));
     calls(&breaker, 9, Failed, NOW);
     calls(&breaker, 1, Failed, NOW + SECOND * 3600);
     assert_eq!(breaker.counts_at(HOST, Duration::ZERO).requests, 1, "an hour later");
@@ -308,8 +301,7 @@ fn extreme_times_are_clamped() {
         (Duration::from_nanos(1), Duration::from_nanos(1)),
         (Duration::MAX, Duration::MAX / 2),
     ] {
-        let breaker =
-            CircuitBreaker::rate().consecutive_failures(5).interval(interval).bucket_period(bucket);
+        let breaker = CircuitBreaker::rate().consecutive_failures(5).interval(interval).bucket_period(bucket);
         let breaker = breaker.open_time(Duration::MAX).max_open_time(Duration::MAX).spread(99);
         calls(&breaker, 5, Failed, NOW);
         assert_eq!(breaker.state_at(HOST, NOW), Open, "{interval:?} {bucket:?}");

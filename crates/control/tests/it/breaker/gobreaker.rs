@@ -29,12 +29,10 @@ fn counted(breaker: &CircuitBreaker) -> [u32; 6] {
 
 /// Opens at 60 % failures of at least 3 calls; three probes; 90 s open.
 fn custom() -> CircuitBreaker {
-    CircuitBreaker::counting().probes(3).interval(SECOND * 30).open_time(SECOND * 90).ready_to_trip(
-        |counts| {
-            let calls = counts.valid_requests();
-            calls >= 3 && counts.total_failures * 10 >= calls * 6
-        },
-    )
+    CircuitBreaker::counting().probes(3).interval(SECOND * 30).open_time(SECOND * 90).ready_to_trip(|counts| {
+        let calls = counts.valid_requests();
+        calls >= 3 && counts.total_failures * 10 >= calls * 6
+    })
 }
 
 #[test]
@@ -146,8 +144,7 @@ fn predicates_decide_what_counts() {
     let all = CircuitBreaker::counting().is_successful(|_| true);
     calls(&all, 6, Failed, NOW);
     assert_eq!(counted(&all), [6, 6, 0, 0, 6, 0]);
-    let none =
-        CircuitBreaker::counting().is_successful(|_| true).is_excluded(|health| health == Failed);
+    let none = CircuitBreaker::counting().is_successful(|_| true).is_excluded(|health| health == Failed);
     calls(&none, 3, Failed, NOW);
     calls(&none, 1, Served, NOW);
     assert_eq!(counted(&none), [4, 1, 0, 3, 1, 0], "exclusion is asked first");

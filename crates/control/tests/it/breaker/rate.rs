@@ -85,11 +85,7 @@ fn overload_counts_in_the_rate_alone() {
     calls(&breaker, 1, Overloaded, NOW);
     assert_eq!(breaker.state_at(HOST, NOW), Open);
     calls(&breaker, 1, Overloaded, NOW + SECOND * 10);
-    assert_eq!(
-        breaker.state_at(HOST, NOW + SECOND * 10),
-        Open,
-        "a probe that receives one has failed"
-    );
+    assert_eq!(breaker.state_at(HOST, NOW + SECOND * 10), Open, "a probe that receives one has failed");
 }
 
 #[test]
@@ -116,11 +112,7 @@ fn open_time_doubles_up_to_the_longest() {
     calls(&breaker, 1, Served, now + SECOND * 30);
     now += SECOND * 30;
     calls(&breaker, 5, Failed, now);
-    assert_eq!(
-        call(&breaker, Served, now).unwrap_err().wait(),
-        Some(SECOND * 10),
-        "reset on close"
-    );
+    assert_eq!(call(&breaker, Served, now).unwrap_err().wait(), Some(SECOND * 10), "reset on close");
 }
 
 #[test]
@@ -151,11 +143,7 @@ fn server_delay_lengthens_the_open_time() {
         let (hint, after) = (ServerHint::After(SECOND * asked), Duration::ZERO);
         let judged = End::judged(Failed, after);
         let End::Judged { health, .. } = judged else { unreachable!() };
-        breaker.end(
-            admit(&breaker, NOW).unwrap(),
-            &End::Judged { health, hint, quota: None, after },
-            NOW,
-        );
+        breaker.end(admit(&breaker, NOW).unwrap(), &End::Judged { health, hint, quota: None, after }, NOW);
         assert_eq!(call(&breaker, Served, NOW).unwrap_err().wait(), Some(SECOND * open));
     }
 }
@@ -308,12 +296,10 @@ fn probes_may_be_judged_by_their_ratio() {
 
 #[test]
 fn settings_that_cannot_work_are_named() {
-    let fields = |breaker: &CircuitBreaker| -> Vec<String> {
-        breaker.validate().iter().map(ToString::to_string).collect()
-    };
+    let fields =
+        |breaker: &CircuitBreaker| -> Vec<String> { breaker.validate().iter().map(ToString::to_string).collect() };
     let breaker = CircuitBreaker::rate().min_calls(100);
-    let expected =
-        "`min_calls` is 100 (recommended: at most 20, unless `consecutive_failures` is set too)";
+    let expected = "`min_calls` is 100 (recommended: at most 20, unless `consecutive_failures` is set too)";
     assert_eq!(fields(&breaker), [expected]);
     assert_eq!(fields(&breaker.clone().consecutive_failures(0)), [""; 0]);
     assert_eq!(fields(&breaker.consecutive_failures(50)), [""; 0]);

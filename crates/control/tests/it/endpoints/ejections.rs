@@ -262,12 +262,14 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
         3 => wrap - 50_000..wrap + 50_000,
         1 => any::<u64>(),
     ];
-    let step =
-        prop_oneof![
-            any::<u64>().prop_map(Step::Pick),
-            (any::<usize>(), any::<u8>(), any::<u64>())
-                .prop_map(|(which, outcome, after)| Step::End { which, outcome, after }),
-        ];
+    let step = prop_oneof![
+        any::<u64>().prop_map(Step::Pick),
+        (any::<usize>(), any::<u8>(), any::<u64>()).prop_map(|(which, outcome, after)| Step::End {
+            which,
+            outcome,
+            after
+        }),
+    ];
     prop::collection::vec((moments, step), 0..400)
 }
 

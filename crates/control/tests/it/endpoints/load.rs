@@ -67,9 +67,7 @@ impl World {
     fn run(&mut self, until: Duration) {
         let mut call = self.now;
         while call < u64::try_from(until.as_nanos()).unwrap() {
-            while let Some(Reverse((at, number))) =
-                self.in_flight.peek().copied().filter(|next| next.0.0 <= call)
-            {
+            while let Some(Reverse((at, number))) = self.in_flight.peek().copied().filter(|next| next.0.0 <= call) {
                 self.in_flight.pop();
                 self.now = at;
                 let attempt = self.open[usize::try_from(number).unwrap()].take().unwrap();

@@ -77,9 +77,8 @@ impl Model {
     }
 
     fn is_cheaper(&self, one: &str, other: &str, now: u64) -> bool {
-        let [(mine, my_calls), (theirs, their_calls)] = [one, other].map(|name| {
-            (self.known[name].latency(now), self.in_flight.get(name).copied().unwrap_or(0))
-        });
+        let [(mine, my_calls), (theirs, their_calls)] =
+            [one, other].map(|name| (self.known[name].latency(now), self.in_flight.get(name).copied().unwrap_or(0)));
         let (mine, theirs) = match (mine, theirs) {
             (None, None) => (1, 1),
             (None, Some(theirs)) if my_calls == 0 => (theirs, theirs),
@@ -148,8 +147,7 @@ impl Model {
                 return vec![];
             }
             Outcome::Served => {
-                let above = latency
-                    .map_or(0, |(value, since)| left(value.saturating_sub(sample), since, now));
+                let above = latency.map_or(0, |(value, since)| left(value.saturating_sub(sample), since, now));
                 known.latency = Some((sample + above, now));
                 if known.failing.0 > 0 || known.in_a_row > 0 || known.marked {
                     let failing = known.failing(now);
@@ -226,8 +224,7 @@ impl Model {
             }
             self.majority.insert(tier, majority);
             for name in &self.order {
-                let Some(known) = self.known.get_mut(name).filter(|known| known.tier == tier)
-                else {
+                let Some(known) = self.known.get_mut(name).filter(|known| known.tier == tier) else {
                     continue;
                 };
                 if was && !majority && known.until.is_some() && known.failing(now) < ONE / 4 {
@@ -322,12 +319,9 @@ fn run(seed: u64, steps: u64) -> BTreeMap<&'static str, u64> {
             let length = 1 + choice.below(12);
             let tiers = 1 + choice.below(3);
             let name = |_| (choice.below(tiers), choice.below(16));
-            let drawn: BTreeMap<_, _> =
-                (0..length).map(name).map(|(tier, name)| (name, tier)).collect();
-            let names: Vec<_> = drawn
-                .into_iter()
-                .map(|(name, tier)| (usize::try_from(tier).unwrap(), name.to_string()))
-                .collect();
+            let drawn: BTreeMap<_, _> = (0..length).map(name).map(|(tier, name)| (name, tier)).collect();
+            let names: Vec<_> =
+                drawn.into_iter().map(|(name, tier)| (usize::try_from(tier).unwrap(), name.to_string())).collect();
             let events = listed(set.update(names.clone(), |_| (), now));
             assert_eq!(events, model.update(&names, at));
             // Attempts at endpoints that have left count no more. If the name comes back it is another endpoint.

@@ -106,11 +106,7 @@ fn calls_in_flight_are_exact() {
     for health in [Health::Served, Health::Failed, Health::Ignored] {
         let held = set.end(take(), &End::judged(health, ms(1)), secs(1), &mut Always(0)).held;
         assert_eq!(in_flight(), 1);
-        assert!(
-            set.end(held.unwrap(), &End::Over(BodyEnd::Broken), secs(1), &mut Always(0))
-                .held
-                .is_none()
-        );
+        assert!(set.end(held.unwrap(), &End::Over(BodyEnd::Broken), secs(1), &mut Always(0)).held.is_none());
         assert_eq!(in_flight(), 0);
     }
     let unwound = catch_unwind(AssertUnwindSafe(|| {
@@ -160,8 +156,7 @@ fn unknown_latency_gets_one_call_at_a_time() {
     let set = set_of(2);
     judge(&set, "0", Health::Served, Duration::ZERO);
     let mut random = Mixed(1);
-    let held: Vec<_> =
-        (0..100).map(|_| pick(&set, &Trail::new(), ms(1), &mut random).ticket).collect();
+    let held: Vec<_> = (0..100).map(|_| pick(&set, &Trail::new(), ms(1), &mut random).ticket).collect();
     let unknown = held.iter().filter(|ticket| &**ticket.name() == "1").count();
     assert_eq!(unknown, 1);
 }
@@ -173,8 +168,7 @@ fn later_tier_follows_the_first() {
     set.update([(0, "a"), (0, "b"), (7, "x"), (7, "y")], |_| (), Duration::ZERO);
     let mut random = Mixed(1);
     let mut names = |trail: &Trail| -> Vec<_> {
-        let picks =
-            (0..50).map(|_| pick(&set, trail, ms(1), &mut random).ticket.name().to_string());
+        let picks = (0..50).map(|_| pick(&set, trail, ms(1), &mut random).ticket.name().to_string());
         picks.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
     };
     assert_eq!(names(&Trail::new()), ["a", "b"]);

@@ -18,11 +18,8 @@ fn staying_endpoint_keeps_its_state() {
     kill(&set, "3", ms(1));
     let before = ["2", "3"].map(|name| view(&set, name, secs(1)));
     let mut made = Vec::new();
-    let events = set.update(
-        [(0, "9"), (0, "3"), (0, "2"), (0, "8"), (0, "3")],
-        |name| made.push(name.to_owned()),
-        secs(1),
-    );
+    let events =
+        set.update([(0, "9"), (0, "3"), (0, "2"), (0, "8"), (0, "3")], |name| made.push(name.to_owned()), secs(1));
     assert_eq!((events, made), (None, vec!["9".to_owned(), "8".to_owned()]));
     assert_eq!(["2", "3"].map(|name| view(&set, name, secs(1))), before);
     assert_eq!(set.view(secs(1)).len(), 4);
@@ -114,10 +111,7 @@ fn subset_changes_little() {
 fn many_endpoints_are_warned_of() {
     assert_eq!(set_of(100).validate(), []);
     let warnings = set_of(101).validate();
-    assert_eq!(
-        warnings[0].to_string(),
-        "`endpoints` is 101 (recommended: at most 100, or a subset)"
-    );
+    assert_eq!(warnings[0].to_string(), "`endpoints` is 101 (recommended: at most 100, or a subset)");
     let set = Set::new().subset(NonZeroUsize::new(200).unwrap(), 1);
     set.update((0..150).map(|name| (0, name.to_string())), |_| (), ms(0));
     assert_eq!(set.validate(), []);
@@ -130,9 +124,7 @@ fn debug_lists_each_endpoint() {
     judge(&set, "0", Health::Served, ms(1));
     let ticket = ticket_of(&set, "0", ms(1));
     let shown = format!("{set:?}");
-    for part in
-        ["name: \"0\"", "in_flight: 1", "latency: Some(999.936µs)", "failing: 0.0", "out: None"]
-    {
+    for part in ["name: \"0\"", "in_flight: 1", "latency: Some(999.936µs)", "failing: 0.0", "out: None"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert_eq!(format!("{ticket:?}"), "EndpointTicket(\"0\")");

@@ -39,9 +39,8 @@ fn no_double_burst_at_a_windows_edge() {
             allowed.push(millis);
         }
     }
-    let most = allowed
-        .iter()
-        .map(|from| allowed.iter().filter(|millis| (*from..from + 1000).contains(*millis)).count());
+    let most =
+        allowed.iter().map(|from| allowed.iter().filter(|millis| (*from..from + 1000).contains(*millis)).count());
     assert_eq!(most.max(), Some(10 + 9));
     let half_a_second = allowed.iter().filter(|millis| (900..1100).contains(*millis)).count();
     assert_eq!(half_a_second, 10 + 1);
@@ -96,10 +95,7 @@ fn destinations_stay_within_the_bound() {
     let limit = ten(1).max_destinations(8);
     assert!(limit.allow_at(HOST, NOW));
     let allowed = (0..100_000_u32)
-        .filter(|number| {
-            limit
-                .allow_at(&format!("host-{number}"), NOW + Duration::from_nanos(u64::from(*number)))
-        })
+        .filter(|number| limit.allow_at(&format!("host-{number}"), NOW + Duration::from_nanos(u64::from(*number))))
         .count();
     assert_eq!(allowed, 7 + 1, "the others share one");
     assert!(format!("{limit:?}").contains("destinations: 8"));
@@ -125,9 +121,7 @@ fn a_waker_may_use_the_limit() {
     let asking = Arc::new(Asking(OnceLock::from(limit.clone()), Mutex::default()));
     admit(&limit, NOW).unwrap();
     let first = wait(&limit, NOW);
-    let Admit::Waiting(mut ticket) = limit.admit(&Arrival::new(HOST, NOW)) else {
-        panic!("not in line")
-    };
+    let Admit::Waiting(mut ticket) = limit.admit(&Arrival::new(HOST, NOW)) else { panic!("not in line") };
     let waker = Waker::from(Arc::clone(&asking));
     limit.resume(&mut ticket, &Arrival::new(HOST, NOW), &waker);
     first.cancel(NOW);

@@ -10,9 +10,7 @@ use crate::guards::{HOST, NOW, SECOND, admit, at, wait, waits_until};
 
 /// The calls that are allowed up to that second, asking each 10 ms.
 fn calls(limit: &RateLimit, seconds: std::ops::Range<u64>) -> usize {
-    (seconds.start * 100..seconds.end * 100)
-        .filter(|step| limit.allow_at(HOST, at(step * 10)))
-        .count()
+    (seconds.start * 100..seconds.end * 100).filter(|step| limit.allow_at(HOST, at(step * 10))).count()
 }
 
 #[test]
@@ -116,8 +114,7 @@ fn lower_rate_ends_the_following() {
     assert!(limit.allow_at(HOST, NOW));
     limit.follow_at(HOST, 18_000, SECOND * 3600, NOW);
     limit.set_limit_at(HOST, Limit::per_second(8), NOW);
-    let sent =
-        |from: u64| (1..=100).filter(|step| limit.allow_at(HOST, at(from + 100 * step))).count();
+    let sent = |from: u64| (1..=100).filter(|step| limit.allow_at(HOST, at(from + 100 * step))).count();
     assert_eq!(sent(0), 50, "the quota");
     limit.set_limit_at(HOST, Limit::per_second(1), at(10_000));
     assert_eq!(sent(10_000), 10);

@@ -195,8 +195,7 @@ fn token_at_hand_is_taken_past_the_deadline() {
 fn cancelling_two_refills_once() {
     let limit = ten(5);
     assert!(limit.allow_n_at(HOST, 5, NOW));
-    let [mut first, _second, mut third, _fourth] =
-        [5, 1, 5, 1].map(|n| limit.reserve_n_at(HOST, n, NOW));
+    let [mut first, _second, mut third, _fourth] = [5, 1, 5, 1].map(|n| limit.reserve_n_at(HOST, n, NOW));
     third.cancel_at(NOW);
     assert_eq!(limit.tokens_at(HOST, NOW), -8.0);
     first.cancel_at(NOW);

@@ -3,9 +3,7 @@
 use core::time::Duration;
 
 use reattempt_core::guard::{GuardKind, Reason, Refused};
-use reattempt_core::{
-    Call, Decision, Delays, FailedAttempt, NextRetry, Random, Schedule, StopReason, Terms,
-};
+use reattempt_core::{Call, Decision, Delays, FailedAttempt, NextRetry, Random, Schedule, StopReason, Terms};
 
 use super::{Counting, SECOND, Zero, decide, failed, limits};
 use crate::support::{Bucket, FAILURE};

@@ -9,8 +9,8 @@ use core::time::Duration;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use reattempt_core::{
-    Budget, Call, CallEnd, Classification, Decision, Delays, FailedAttempt, Failure, Limits,
-    NextRetry, Random, Schedule, SentAt, ServerHint, StopReason, Terms, Undone, Verdict,
+    Budget, Call, CallEnd, Classification, Decision, Delays, FailedAttempt, Failure, Limits, NextRetry, Random,
+    Schedule, SentAt, ServerHint, StopReason, Terms, Undone, Verdict,
 };
 
 use crate::support::{Bucket, FAILURE};
@@ -56,12 +56,7 @@ fn failed() -> FailedAttempt<'static> {
     FailedAttempt::new(Verdict::Transient(FAILURE), "x", Duration::ZERO)
 }
 
-fn decide(
-    call: &mut Call<Seconds>,
-    terms: &Terms,
-    attempt: &FailedAttempt<'_>,
-    budget: &impl Budget,
-) -> Decision {
+fn decide(call: &mut Call<Seconds>, terms: &Terms, attempt: &FailedAttempt<'_>, budget: &impl Budget) -> Decision {
     call.failed(terms, attempt, &Counting, budget, &mut Zero)
 }
 
@@ -123,10 +118,9 @@ fn refused_retry_is_recorded_as_a_failure() {
 
 #[test]
 fn forbidden_call_reports_no_failure() {
-    for (terms, reason) in [
-        (forbidden(StopReason::Nested), StopReason::Nested),
-        (Terms::new(limits(1)), StopReason::AttemptsExhausted),
-    ] {
+    for (terms, reason) in
+        [(forbidden(StopReason::Nested), StopReason::Nested), (Terms::new(limits(1)), StopReason::AttemptsExhausted)]
+    {
         let bucket = Bucket::of(10);
         let mut call = Call::new(&Counting);
         assert_eq!(decide(&mut call, &terms, &failed(), &bucket), Decision::Return(reason));
@@ -155,8 +149,7 @@ fn forbidden(reason: StopReason) -> Terms {
 fn failed_source_ends_the_call() {
     let bucket = Bucket::of(10);
     let mut call = Call::new(&Counting);
-    let attempt =
-        FailedAttempt { source_failed: true, undone: Some(Undone::NotDispatched), ..failed() };
+    let attempt = FailedAttempt { source_failed: true, undone: Some(Undone::NotDispatched), ..failed() };
     let decision = decide(&mut call, &terms(), &attempt, &bucket);
     assert_eq!(decision, Decision::Return(StopReason::Permanent));
     assert!(bucket.log().is_empty());
@@ -266,9 +259,7 @@ fn schedule_is_given_failure_and_admission() {
 /// A success ends the call, whatever the driver reports.
 #[test]
 fn success_and_permanent_end_the_call() {
-    for (verdict, reason) in
-        [(Verdict::Success, StopReason::Succeeded), (Verdict::Permanent, StopReason::Permanent)]
-    {
+    for (verdict, reason) in [(Verdict::Success, StopReason::Succeeded), (Verdict::Permanent, StopReason::Permanent)] {
         let attempt = FailedAttempt::new(verdict, "x", Duration::ZERO);
         let bucket = Bucket::of(10);
         let mut call = Call::new(&Counting);

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use reattempt_core::{
-    Account, Budget, Call, CallEnd, Decision, Failure, Permit, PermitIssuer, ServerHint,
-    StopReason, Terms,
+    Account, Budget, Call, CallEnd, Decision, Failure, Permit, PermitIssuer, ServerHint, StopReason, Terms,
 };
 
 use super::{AGAIN, Counting, SECOND, Seconds, decide, failed, limits, terms};
@@ -143,8 +142,7 @@ fn proxy_budget_works_in_a_pair() {
     let pair = (in_flight.clone(), bucket.clone());
     assert!(pair.counts_calls());
     let terms = Terms::new(limits(9));
-    let mut calls: Vec<_> =
-        (0..2).map(|_| (Call::new(&Counting), Account::start("x", &pair))).collect();
+    let mut calls: Vec<_> = (0..2).map(|_| (Call::new(&Counting), Account::start("x", &pair))).collect();
     assert_eq!(decide(&mut calls[0].0, &terms, &failed(), &pair), AGAIN);
     let refused = decide(&mut calls[1].0, &terms, &failed(), &pair);
     assert_eq!(refused, Decision::Return(StopReason::BudgetExhausted), "no token is left");

@@ -13,12 +13,8 @@ use super::clients::{HANGS, server};
 
 #[tokio::test]
 async fn hyper_meets_faults_in_its_connector() {
-    let faults = Faults::new([
-        WireFault::Refuse,
-        WireFault::read(20, Break::Reset),
-        WireFault::TimeOut,
-        WireFault::Pass,
-    ]);
+    let faults =
+        Faults::new([WireFault::Refuse, WireFault::read(20, Break::Reset), WireFault::TimeOut, WireFault::Pass]);
     let address = server().await;
     let mut seen = Vec::new();
     for _ in 0..4 {

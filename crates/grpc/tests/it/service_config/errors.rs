@@ -9,11 +9,7 @@ use super::{entries, errors};
 // SC-3
 #[test]
 fn method_needs_a_service() {
-    let names = [
-        r#"{"method": "m"}"#,
-        r#"{"service": "", "method": "m"}"#,
-        r#"{"service":null,"method":"m"}"#,
-    ];
+    let names = [r#"{"method": "m"}"#, r#"{"service": "", "method": "m"}"#, r#"{"service":null,"method":"m"}"#];
     for name in names {
         assert_eq!(
             errors(&entries(&["[]", &format!("[{{}}, {name}]")])),
@@ -48,12 +44,8 @@ fn same_name_twice_makes_the_config_invalid() {
         ("{}", r#"{"service": "", "method": ""}"#),
     ];
     for (first, second) in same {
-        let across =
-            entries(&["[]", &format!("[{first}]"), &format!(r#"[{{"service":"z"}}, {second}]"#)]);
-        assert_eq!(
-            errors(&across),
-            ["methodConfig[2].name[1] must not be the same as methodConfig[1].name[0]"]
-        );
+        let across = entries(&["[]", &format!("[{first}]"), &format!(r#"[{{"service":"z"}}, {second}]"#)]);
+        assert_eq!(errors(&across), ["methodConfig[2].name[1] must not be the same as methodConfig[1].name[0]"]);
         let within = entries(&[&format!("[{first}, {second}, {second}]")]);
         assert_eq!(
             errors(&within),
@@ -130,10 +122,7 @@ fn duplicate_key_is_refused_at_every_level() {
 #[test]
 fn list_of_choices_is_no_service_config() {
     let reason = "the document must be an object, its keys Unicode text, but it is";
-    assert_eq!(
-        errors(r#"[{"serviceConfig": {}}]"#),
-        [format!(r#"{reason} [{{"serviceConfig": {{}}}}]"#)]
-    );
+    assert_eq!(errors(r#"[{"serviceConfig": {}}]"#), [format!(r#"{reason} [{{"serviceConfig": {{}}}}]"#)]);
     for text in ["null", "true", "7", r#""{}""#, r#"{"\udead": 1}"#] {
         assert_eq!(errors(text), [format!("{reason} {text}")]);
     }

@@ -35,11 +35,7 @@ fn entry(config: &ServiceConfig, path: &str) -> Option<u64> {
 // SC-1
 #[test]
 fn most_specific_entry_wins() {
-    let names = [
-        "[{}]",
-        r#"[{"service": "a.B"}, {"service": "a.C"}]"#,
-        r#"[{"service": "a.B", "method": "Get"}]"#,
-    ];
+    let names = ["[{}]", r#"[{"service": "a.B"}, {"service": "a.C"}]"#, r#"[{"service": "a.B", "method": "Get"}]"#];
     let config = ServiceConfig::parse(&entries(&names)).unwrap();
     let rows = [
         ("/a.B/Get", 3),
@@ -92,9 +88,7 @@ fn entry_without_names_is_read_unapplied() {
         let bad = text.replace("1s", "1h");
         assert_eq!(
             errors(&bad),
-            [
-                r#"methodConfig[0].timeout must be a duration like "1.5s", not below 0, but it is "1h""#
-            ],
+            [r#"methodConfig[0].timeout must be a duration like "1.5s", not below 0, but it is "1h""#],
             "{names}"
         );
     }
@@ -115,11 +109,7 @@ fn default_and_service_entries_are_spelled() {
         let config = ServiceConfig::parse(&entries(&[&format!("[{name}]")])).unwrap();
         assert_eq!(entry(&config, "/any/Thing"), Some(1), "{name}");
     }
-    let service = [
-        r#"{"service": "s"}"#,
-        r#"{"service": "s", "method": ""}"#,
-        r#"{"service":"s","method":null}"#,
-    ];
+    let service = [r#"{"service": "s"}"#, r#"{"service": "s", "method": ""}"#, r#"{"service":"s","method":null}"#];
     for name in service {
         let config = ServiceConfig::parse(&entries(&[&format!("[{name}]")])).unwrap();
         assert_eq!(entry(&config, "/s/Thing"), Some(1), "{name}");
@@ -192,10 +182,7 @@ fn reader_and_file_give_what_text_gives() {
     assert_eq!(config.for_method("/s/m").unwrap().timeout, Some(Duration::from_secs(1)));
 
     let errors = ServiceConfig::read(&b"{\"a\": \"\xff\"}"[..]).unwrap_err();
-    assert_eq!(
-        errors.to_string(),
-        "the document is not UTF-8: invalid utf-8 sequence of 1 bytes from index 7"
-    );
+    assert_eq!(errors.to_string(), "the document is not UTF-8: invalid utf-8 sequence of 1 bytes from index 7");
 
     struct Broken;
     impl io::Read for Broken {
@@ -227,8 +214,7 @@ fn settings_that_are_not_applied_are_listed() {
         {"name": [{}], "maxRequestMessageBytes": 0, "maxResponseMessageBytes": 5}
     ]}"#;
     let config = ServiceConfig::parse(text).unwrap();
-    let unapplied: Vec<_> =
-        config.unapplied().map(|setting| (setting.methods(), setting.field())).collect();
+    let unapplied: Vec<_> = config.unapplied().map(|setting| (setting.methods(), setting.field())).collect();
     assert_eq!(
         unapplied,
         [

@@ -13,15 +13,13 @@ fn hedging_policy_needs_only_its_attempts() {
     assert_eq!((read.max_attempts(), read.hedging_delay()), (4, Duration::from_millis(500)));
     assert_eq!(read.non_fatal_codes(), CodeSet::from_iter([Code::Unavailable]));
     for value in [r#"{"maxAttempts": 3}"#, r#"{"maxAttempts": 3, "nonFatalStatusCodes": []}"#] {
-        let MethodPolicy::Hedging(read) = method(STRICT, "hedgingPolicy", value).unwrap().policy
-        else {
+        let MethodPolicy::Hedging(read) = method(STRICT, "hedgingPolicy", value).unwrap().policy else {
             panic!("{value}")
         };
         assert_eq!((read.max_attempts(), read.hedging_delay()), (3, Duration::ZERO));
         assert!(read.non_fatal_codes().is_empty());
     }
-    let missing =
-        ("methodConfig[0].hedgingPolicy.maxAttempts".to_owned(), "is required".to_owned());
+    let missing = ("methodConfig[0].hedgingPolicy.maxAttempts".to_owned(), "is required".to_owned());
     assert_eq!(method(STRICT, "hedgingPolicy", "{}"), Err(missing));
 }
 

@@ -73,13 +73,10 @@ fn message_limits_are_unsigned_and_may_be_0() {
 #[test]
 fn both_policies_are_an_error_none_is_not() {
     let (retry, hedging) = (policy(&RETRY, "", ""), policy(&HEDGING, "", ""));
-    let both =
-        format!(r#"{{"methodConfig": [{{"hedgingPolicy": {hedging}, "retryPolicy": {retry}}}]}}"#);
+    let both = format!(r#"{{"methodConfig": [{{"hedgingPolicy": {hedging}, "retryPolicy": {retry}}}]}}"#);
     for reader in [STRICT, LENIENT] {
-        let expected = (
-            "methodConfig[0].hedgingPolicy".to_owned(),
-            "must not be given beside `retryPolicy`".to_owned(),
-        );
+        let expected =
+            ("methodConfig[0].hedgingPolicy".to_owned(), "must not be given beside `retryPolicy`".to_owned());
         assert_eq!(one_error(reader().parse(&both)), Err(expected));
     }
     let null = both.replace(&hedging, "null");

@@ -8,8 +8,7 @@ mod throttling;
 use std::time::Duration;
 
 use reattempt_grpc::{
-    MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, ServiceConfig,
-    ServiceConfigReader, Throttling,
+    MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, ServiceConfig, ServiceConfigReader, Throttling,
 };
 
 const STRICT: fn() -> ServiceConfigReader = ServiceConfigReader::default;
@@ -17,9 +16,7 @@ const LENIENT: fn() -> ServiceConfigReader = ServiceConfig::lenient;
 
 /// A policy that obeys the rules, with other text in place of one field's value.
 fn policy(fields: &[(&str, &str)], field: &str, value: &str) -> String {
-    let members = fields
-        .iter()
-        .map(|(name, own)| format!(r#""{name}": {}"#, if *name == field { value } else { own }));
+    let members = fields.iter().map(|(name, own)| format!(r#""{name}": {}"#, if *name == field { value } else { own }));
     format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
 }
 
@@ -31,27 +28,18 @@ const RETRY: [(&str, &str); 5] = [
     ("retryableStatusCodes", r#"["UNAVAILABLE"]"#),
 ];
 
-const HEDGING: [(&str, &str); 3] = [
-    ("maxAttempts", "4"),
-    ("hedgingDelay", r#""0.5s""#),
-    ("nonFatalStatusCodes", r#"["UNAVAILABLE"]"#),
-];
+const HEDGING: [(&str, &str); 3] =
+    [("maxAttempts", "4"), ("hedgingDelay", r#""0.5s""#), ("nonFatalStatusCodes", r#"["UNAVAILABLE"]"#)];
 
 const THROTTLING: [(&str, &str); 2] = [("maxTokens", "10"), ("tokenRatio", "0.1")];
 
 /// The method of a config with one entry that has this one field, or the one error.
-fn method(
-    reader: fn() -> ServiceConfigReader,
-    field: &str,
-    value: &str,
-) -> Result<MethodConfig, (String, String)> {
+fn method(reader: fn() -> ServiceConfigReader, field: &str, value: &str) -> Result<MethodConfig, (String, String)> {
     let text = format!(r#"{{"methodConfig": [{{"name": [{{}}], "{field}": {value}}}]}}"#);
     Ok(one_error(reader().parse(&text))?.for_method("").unwrap().clone())
 }
 
-fn one_error<T>(
-    result: Result<T, reattempt_grpc::ServiceConfigErrors>,
-) -> Result<T, (String, String)> {
+fn one_error<T>(result: Result<T, reattempt_grpc::ServiceConfigErrors>) -> Result<T, (String, String)> {
     result.map_err(|errors| {
         assert_eq!(errors.iter().count(), 1, "{errors}");
         let error = errors.iter().next().unwrap();
@@ -59,11 +47,7 @@ fn one_error<T>(
     })
 }
 
-fn retry(
-    reader: fn() -> ServiceConfigReader,
-    field: &str,
-    value: &str,
-) -> Result<MethodRetryPolicy, (String, String)> {
+fn retry(reader: fn() -> ServiceConfigReader, field: &str, value: &str) -> Result<MethodRetryPolicy, (String, String)> {
     match method(reader, "retryPolicy", &policy(&RETRY, field, value))?.policy {
         MethodPolicy::Retry(policy) => Ok(policy),
         other => panic!("{other:?}"),
@@ -81,11 +65,7 @@ fn hedging(
     }
 }
 
-fn throttling(
-    reader: fn() -> ServiceConfigReader,
-    field: &str,
-    value: &str,
-) -> Result<Throttling, (String, String)> {
+fn throttling(reader: fn() -> ServiceConfigReader, field: &str, value: &str) -> Result<Throttling, (String, String)> {
     let text = format!(r#"{{"retryThrottling": {}}}"#, policy(&THROTTLING, field, value));
     Ok(one_error(reader().parse(&text))?.retry_throttling().unwrap())
 }

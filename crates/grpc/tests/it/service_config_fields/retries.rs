@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use reattempt_grpc::{Code, CodeSet, ServiceConfig};
 
-use super::{
-    ABOVE, ATTEMPTS, CODE, LENIENT, STRICT, hedging, one_error, refused, retry, throttling,
-};
+use super::{ABOVE, ATTEMPTS, CODE, LENIENT, STRICT, hedging, one_error, refused, retry, throttling};
 
 #[test]
 fn a_whole_retry_policy() {
@@ -27,8 +25,7 @@ fn max_attempts_is_a_whole_number_above_1() {
         let hedging = hedging(STRICT, "maxAttempts", text).unwrap();
         assert_eq!(hedging.max_attempts(), expected, "{text}");
     }
-    let bad =
-        ["1", "0", "-2", "2.5", "1.99", "true", "[2]", "{}", r#""""#, r#""two""#, "2.0000000001"];
+    let bad = ["1", "0", "-2", "2.5", "1.99", "true", "[2]", "{}", r#""""#, r#""two""#, "2.0000000001"];
     for text in bad {
         let path = "methodConfig[0].retryPolicy.maxAttempts";
         assert_eq!(retry(STRICT, "maxAttempts", text), refused(path, ATTEMPTS, text));
@@ -57,8 +54,7 @@ fn numbers_in_quotes_only_leniently() {
     assert_eq!(multiplier.backoff_multiplier(), 1.5);
     let ratio = throttling(LENIENT, "tokenRatio", r#""0.5466""#).unwrap();
     assert_eq!(ratio.token_ratio_thousandths(), 546);
-    let never =
-        ["", " 4", "4 ", "+4", "04", "4.", ".4e1", "0x4", "four", "null", "[4]", "\\\"4\\\""];
+    let never = ["", " 4", "4 ", "+4", "04", "4.", ".4e1", "0x4", "four", "null", "[4]", "\\\"4\\\""];
     for text in never {
         let text = format!(r#""{text}""#);
         let path = "methodConfig[0].retryPolicy.maxAttempts";

@@ -52,16 +52,10 @@ fn throttle_has_bounds_and_three_decimals() {
 #[test]
 fn missing_throttle_field_is_named() {
     let errors = ServiceConfig::parse(r#"{"retryThrottling": {}}"#).unwrap_err();
-    assert_eq!(
-        errors.to_string(),
-        "retryThrottling.maxTokens is required\nretryThrottling.tokenRatio is required"
-    );
+    assert_eq!(errors.to_string(), "retryThrottling.maxTokens is required\nretryThrottling.tokenRatio is required");
     let path = "retryThrottling";
     let object = "an object, its keys Unicode text";
-    assert_eq!(
-        one_error(ServiceConfig::parse(r#"{"retryThrottling": [1]}"#)),
-        refused(path, object, "[1]")
-    );
+    assert_eq!(one_error(ServiceConfig::parse(r#"{"retryThrottling": [1]}"#)), refused(path, object, "[1]"));
 }
 
 // THR-9

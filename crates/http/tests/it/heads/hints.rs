@@ -66,9 +66,8 @@ const LONGEST_DATE: Duration = Duration::from_secs(8_100 * 366 * 24 * 3600);
 /// Reads the hints of the response head that `data` stands for, by each choice of what is read.
 pub(crate) fn check(data: &[u8]) {
     let mut input = Input::new(data);
-    let status =
-        StatusCode::from_u16(100 + u16::from(input.byte()) * 3 + u16::from(input.below(135)))
-            .expect("between 100 and 999");
+    let status = StatusCode::from_u16(100 + u16::from(input.byte()) * 3 + u16::from(input.below(135)))
+        .expect("between 100 and 999");
     let wall_clock = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::from(input.byte()) << 24);
     let read = input.byte();
     let mut headers = HeaderMap::new();
@@ -109,8 +108,7 @@ pub(crate) fn check(data: &[u8]) {
     match verdict {
         Verdict::Permanent => {
             let made = matches!(classification.verdict, Verdict::Transient(_));
-            let allowed =
-                hinted.should_retry == Some(true) && (400..600).contains(&status.as_u16());
+            let allowed = hinted.should_retry == Some(true) && (400..600).contains(&status.as_u16());
             assert_eq!(made, allowed);
             assert!(made || classification.verdict == Verdict::Permanent);
         }
@@ -120,12 +118,9 @@ pub(crate) fn check(data: &[u8]) {
 
 /// Returns the longest wait that a number in these headers can stand for: that many seconds.
 fn longest_number(headers: &HeaderMap) -> Duration {
-    let numbers =
-        headers.values().flat_map(|value| value.as_bytes().split(|byte| !byte.is_ascii_digit()));
+    let numbers = headers.values().flat_map(|value| value.as_bytes().split(|byte| !byte.is_ascii_digit()));
     let number = |digits: &[u8]| {
-        digits.iter().fold(0_u64, |number, digit| {
-            number.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
-        })
+        digits.iter().fold(0_u64, |number, digit| number.saturating_mul(10).saturating_add(u64::from(digit - b'0')))
     };
     // A fraction of a millisecond counts as one.
     Duration::from_secs(numbers.map(number).max().unwrap_or(0).saturating_add(1))

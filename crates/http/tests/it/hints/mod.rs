@@ -19,10 +19,7 @@ const DATE_FORMS: [&str; 3] =
 fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in fields {
-        headers.append(
-            HeaderName::from_static(name),
-            HeaderValue::from_bytes(value.as_bytes()).unwrap(),
-        );
+        headers.append(HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap());
     }
     headers
 }
@@ -80,24 +77,15 @@ fn should_retry_turns_failing_statuses_only() {
     for (code, kind) in [(409, FailureKind::Other), (501, FailureKind::Server)] {
         let status = StatusCode::from_u16(code).unwrap();
         let classification = yes.classification(verdict_of_status(status), status);
-        let Verdict::Transient(failure) = classification.verdict else {
-            panic!("{classification:?}")
-        };
+        let Verdict::Transient(failure) = classification.verdict else { panic!("{classification:?}") };
         assert_eq!((failure.kind(), failure.code()), (kind, Some(code)));
         assert_eq!(classification.hint, seconds(3));
-        assert_eq!(
-            silent.classification(verdict_of_status(status), status).verdict,
-            Verdict::Permanent
-        );
+        assert_eq!(silent.classification(verdict_of_status(status), status).verdict, Verdict::Permanent);
     }
     for code in [200, 304] {
         let status = StatusCode::from_u16(code).unwrap();
         assert_eq!(yes.classification(Verdict::Success, status).verdict, Verdict::Success);
-        assert_eq!(
-            yes.classification(Verdict::Permanent, status).verdict,
-            Verdict::Permanent,
-            "{code}"
-        );
+        assert_eq!(yes.classification(Verdict::Permanent, status).verdict, Verdict::Permanent, "{code}");
     }
     for code in [429, 503] {
         let status = StatusCode::from_u16(code).unwrap();
@@ -145,32 +133,17 @@ fn rate_limit_reset_counts_only_on_request() {
         (&[("ratelimit", r#""a";r=0;t=10"#), ("age", "0")], seconds(10)),
         (&[("ratelimit", r#""a";r=0;t=10"#), ("age", "1")], ServerHint::None),
         (&[("ratelimit", r#""a";r=0;t=10"#), ("age", "old")], seconds(10)),
-        (
-            &[("ratelimit-reset", "30"), ("ratelimit-remaining", "0"), ("age", "9")],
-            ServerHint::None,
-        ),
-        (
-            &[("x-ratelimit-reset", "30"), ("x-ratelimit-remaining", "0"), ("age", "9")],
-            ServerHint::None,
-        ),
+        (&[("ratelimit-reset", "30"), ("ratelimit-remaining", "0"), ("age", "9")], ServerHint::None),
+        (&[("x-ratelimit-reset", "30"), ("x-ratelimit-remaining", "0"), ("age", "9")], ServerHint::None),
         (&[("ratelimit-reset", "30"), ("ratelimit-remaining", "0")], seconds(30)),
         (&[("ratelimit-reset", "30"), ("ratelimit-remaining", "4")], ServerHint::None),
         (&[("ratelimit-reset", "30")], ServerHint::None),
         (&[("x-ratelimit-reset", "30"), ("x-ratelimit-remaining", "0")], seconds(30)),
         (&[("x-ratelimit-reset", "30"), ("x-ratelimit-remaining", "1")], ServerHint::None),
         (&[("x-ratelimit-reset", "30")], ServerHint::None),
-        (
-            &[("x-ratelimit-reset", "999999999"), ("x-ratelimit-remaining", "0"), own],
-            seconds(999_999_999),
-        ),
-        (
-            &[("x-ratelimit-reset", "1000000000"), ("x-ratelimit-remaining", "0"), own],
-            seconds(1_000_000_000 - EXAMPLE),
-        ),
-        (
-            &[("x-ratelimit-reset", "99999999999999999999"), ("x-ratelimit-remaining", "0"), own],
-            seconds(u64::MAX),
-        ),
+        (&[("x-ratelimit-reset", "999999999"), ("x-ratelimit-remaining", "0"), own], seconds(999_999_999)),
+        (&[("x-ratelimit-reset", "1000000000"), ("x-ratelimit-remaining", "0"), own], seconds(1_000_000_000 - EXAMPLE)),
+        (&[("x-ratelimit-reset", "99999999999999999999"), ("x-ratelimit-remaining", "0"), own], seconds(u64::MAX)),
         // Retry-After was said of this refusal, the quota of all requests.
         (&[("retry-after", "2"), ("ratelimit", r#""default";r=0;t=30"#)], seconds(2)),
     ] {
@@ -219,17 +192,12 @@ const NAMES: [&str; 12] = [
 fn value() -> impl Strategy<Value = HeaderValue> {
     let bytes = prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..40),
-        proptest::collection::vec(
-            prop::sample::select(&b"0123456789+-. :,;\"\\rt=GMTSunNov"[..]),
-            0..40
-        ),
-        (0_u32..40, 0_u32..14, 0_u32..10_000, 0_u32..25, 0_u32..62).prop_map(
-            |(day, month, year, hour, second)| {
-                let months = "JanFebMarAprMayJunJulAugSepOctNovDecXyz\u{b2}bc";
-                let month: String = months.chars().skip(month as usize * 3).take(3).collect();
-                format!("Sun, {day:02} {month} {year:04} {hour:02}:59:{second:02} GMT").into_bytes()
-            }
-        ),
+        proptest::collection::vec(prop::sample::select(&b"0123456789+-. :,;\"\\rt=GMTSunNov"[..]), 0..40),
+        (0_u32..40, 0_u32..14, 0_u32..10_000, 0_u32..25, 0_u32..62).prop_map(|(day, month, year, hour, second)| {
+            let months = "JanFebMarAprMayJunJulAugSepOctNovDecXyz\u{b2}bc";
+            let month: String = months.chars().skip(month as usize * 3).take(3).collect();
+            format!("Sun, {day:02} {month} {year:04} {hour:02}:59:{second:02} GMT").into_bytes()
+        }),
     ];
     bytes.prop_filter_map("not a header value", |bytes| HeaderValue::from_bytes(&bytes).ok())
 }

@@ -174,19 +174,12 @@ fn the_longest_of_several_values_counts() {
         (&[("retry-after", "-2"), ("retry-after", "5")], seconds(5)),
         (&[("retry-after-ms", "2"), ("retry-after-ms", "9")], millis(9)),
         (
-            &[
-                ("retry-after", "10"),
-                ("retry-after", DATE_FORMS[0]),
-                ("date", "Sun, 06 Nov 1994 08:49:07 GMT"),
-            ],
+            &[("retry-after", "10"), ("retry-after", DATE_FORMS[0]), ("date", "Sun, 06 Nov 1994 08:49:07 GMT")],
             seconds(30),
         ),
         (
             &[
-                (
-                    "retry-after",
-                    "Sun, 06 Nov 1994 08:49:37 GMT, 10, Sunday, 06-Nov-94 08:49:17 GMT",
-                ),
+                ("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT, 10, Sunday, 06-Nov-94 08:49:17 GMT"),
                 ("date", "Sun, 06 Nov 1994 08:49:07 GMT"),
             ],
             seconds(30),
@@ -200,16 +193,8 @@ fn the_longest_of_several_values_counts() {
 #[test]
 fn leap_second_is_the_second_after_59() {
     let own = ("date", "Sat, 31 Dec 2016 23:59:30 GMT");
-    for date in [
-        "Sat, 31 Dec 2016 23:59:60 GMT",
-        "Saturday, 31-Dec-16 23:59:60 GMT",
-        "Sat Dec 31 23:59:60 2016",
-    ] {
-        assert_eq!(
-            read(Hints::default(), &[("retry-after", date), own]).hint,
-            seconds(30),
-            "{date}"
-        );
+    for date in ["Sat, 31 Dec 2016 23:59:60 GMT", "Saturday, 31-Dec-16 23:59:60 GMT", "Sat Dec 31 23:59:60 2016"] {
+        assert_eq!(read(Hints::default(), &[("retry-after", date), own]).hint, seconds(30), "{date}");
     }
     for garbage in ["Sat, 31 Dec 2016 23:60:00 GMT", "Sat, 31 Dec 2016 23:59:61 GMT", ":60"] {
         let hinted = read(Hints::default(), &[("retry-after", garbage), own]);

@@ -34,12 +34,9 @@ async fn failed_body_is_callers_own() {
 async fn servers_fault_is_not_callers_own() {
     let refused = refused().await;
     let resets = serve(async |connection| reset(connection)).await;
-    for (client, server) in [
-        (http1_client(), refused),
-        (http2_client(), refused),
-        (http1_client(), resets),
-        (http2_client(), resets),
-    ] {
+    for (client, server) in
+        [(http1_client(), refused), (http2_client(), refused), (http1_client(), resets), (http2_client(), resets)]
+    {
         let error = client.request(get(&format!("http://{server}/"))).await.unwrap_err();
         assert!(!is_callers_own(&error), "{error:?}");
     }

@@ -61,11 +61,7 @@ async fn crowd(
     calls.join_all().await.into_iter().map(Result::unwrap_err).collect()
 }
 
-async fn assert_all(
-    client: &impl Crowd,
-    server: impl AsyncFn() -> std::net::SocketAddr,
-    expected: &[Verdict],
-) {
+async fn assert_all(client: &impl Crowd, server: impl AsyncFn() -> std::net::SocketAddr, expected: &[Verdict]) {
     for number in [1, 20, 200] {
         for method in [Method::GET, Method::POST] {
             for error in crowd(client, number, &method, server().await).await {
@@ -129,8 +125,7 @@ async fn crowd_parked_requests_are_lost() {
 #[tokio::test]
 async fn dispatch_task_that_died_is_lost() {
     let (client, _server) = tokio::io::duplex(1024);
-    let (mut sender, connection) =
-        conn::http1::handshake::<_, Body>(TokioIo::new(client)).await.unwrap();
+    let (mut sender, connection) = conn::http1::handshake::<_, Body>(TokioIo::new(client)).await.unwrap();
     let connection = tokio::spawn(connection);
     let call = tokio::spawn(sender.send_request(get("/")));
     tokio::task::yield_now().await;
@@ -146,11 +141,9 @@ async fn dispatch_task_that_died_is_lost() {
 #[tokio::test]
 async fn dispatch_task_panicked_is_permanent() {
     let (client, _server) = tokio::io::duplex(1024);
-    let (mut sender, connection) =
-        conn::http1::handshake::<_, Body>(TokioIo::new(client)).await.unwrap();
+    let (mut sender, connection) = conn::http1::handshake::<_, Body>(TokioIo::new(client)).await.unwrap();
     tokio::spawn(connection);
-    let request =
-        Request::post("/").body(Fails(|| panic!("a bug of the caller's own")).boxed()).unwrap();
+    let request = Request::post("/").body(Fails(|| panic!("a bug of the caller's own")).boxed()).unwrap();
     let error = sender.send_request(request).await.unwrap_err();
     assert!(error.is_user(), "{error:?}");
     assert_eq!(verdict_of_error(&error), Some(Verdict::Permanent), "{error:?}");
@@ -162,8 +155,7 @@ async fn dispatch_task_panicked_is_permanent() {
 #[tokio::test]
 async fn texts_are_those_of_these_versions() {
     let lock = include_str!("../../../../../Cargo.lock");
-    for (name, version) in [("hyper", "1.12.0"), ("hyper-util", "0.1.21"), ("tokio-util", "0.7.20")]
-    {
+    for (name, version) in [("hyper", "1.12.0"), ("hyper-util", "0.1.21"), ("tokio-util", "0.7.20")] {
         let entry = format!("name = \"{name}\"\nversion = \"{version}\"\n");
         assert!(lock.contains(&entry), "{name} {version}");
     }
@@ -183,8 +175,7 @@ async fn texts_are_those_of_these_versions() {
     let refused = texts(refused().await).await;
     assert!(refused.contains("client error (Connect): request was canceled"), "{refused:?}");
     let parked = texts(ends_with_parked_requests().await).await;
-    let gone =
-        "client error (SendRequest): dispatch task is gone: runtime dropped the dispatch task";
+    let gone = "client error (SendRequest): dispatch task is gone: runtime dropped the dispatch task";
     assert!(parked.contains(gone), "{parked:?}");
     let cut = texts(ends_in_a_frame().await).await;
     let cut_off = "client error (SendRequest): connection error: bytes remaining on stream";

@@ -105,8 +105,7 @@ async fn closing_reused_connection_is_no_proof() {
 
 #[tokio::test]
 async fn the_callers_own_body_fails() {
-    let uri =
-        format!("http://{}/", serve(async |mut connection| read_on(&mut connection).await).await);
+    let uri = format!("http://{}/", serve(async |mut connection| read_on(&mut connection).await).await);
     let result = http1_client().request(post_that_breaks_off(&uri)).await;
     assert_verdict(result, Verdict::Permanent);
 }

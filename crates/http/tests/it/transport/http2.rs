@@ -9,9 +9,7 @@ use reattempt_core::Verdict;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use super::server::{
-    DATA, HEADERS, read_http2_headers, read_on, reset, serve, write_frame, write_goaway,
-};
+use super::server::{DATA, HEADERS, read_http2_headers, read_on, reset, serve, write_frame, write_goaway};
 use super::*;
 
 async fn call(server: std::net::SocketAddr) -> Result<(), hyper_util::client::legacy::Error> {
@@ -142,8 +140,7 @@ async fn request_not_taken_by_dead_connection() {
         reset(connection);
     });
     let io = TokioIo::new(TcpStream::connect(server.await).await.unwrap());
-    let (mut sender, connection) =
-        conn::http2::handshake::<_, _, Body>(TokioExecutor::new(), io).await.unwrap();
+    let (mut sender, connection) = conn::http2::handshake::<_, _, Body>(TokioExecutor::new(), io).await.unwrap();
     let first = sender.send_request(get("http://localhost/"));
     let (first, _) = tokio::join!(first, connection);
     assert_verdict(first, LOST);

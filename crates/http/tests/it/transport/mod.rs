@@ -70,10 +70,7 @@ impl http_body::Body for Fails {
     type Data = Bytes;
     type Error = std::io::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         Poll::Ready(Some(Err((self.0)())))
     }
 }
@@ -81,10 +78,7 @@ impl http_body::Body for Fails {
 /// Asserts on the verdict, and shows the chain that it was made of. Of what is asserted in this way,
 /// only a refusal by the server is left undone on a connection that was there.
 #[track_caller]
-fn assert_verdict<T>(
-    result: Result<T, impl Error + 'static>,
-    expected: impl Into<Option<Verdict>>,
-) {
+fn assert_verdict<T>(result: Result<T, impl Error + 'static>, expected: impl Into<Option<Verdict>>) {
     let Err(error) = result else { panic!("the call succeeded") };
     let expected = expected.into();
     assert_eq!(verdict_of_error(&error), expected, "{error:?}");

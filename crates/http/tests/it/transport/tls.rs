@@ -46,9 +46,8 @@ fn tls(authenticates: bool) -> (TlsAcceptor, CertificateDer<'static>) {
     let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
     let certificate = certified.cert.der().clone();
     let provider = Arc::new(ring::default_provider());
-    let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .unwrap();
+    let config =
+        ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions().unwrap();
     let trusted = Arc::new(roots(&certificate));
     let verifier = WebPkiClientVerifier::builder_with_provider(trusted, provider).build().unwrap();
     let config = match authenticates {
@@ -137,9 +136,7 @@ async fn broken_tls_record_is_a_lost_connection() {
 // trap 24
 #[tokio::test]
 async fn alert_in_handshake_by_its_meaning() {
-    for (alert, expected) in
-        [(80, NOT_CONNECTED), (40, Verdict::Permanent), (42, Verdict::Permanent)]
-    {
+    for (alert, expected) in [(80, NOT_CONNECTED), (40, Verdict::Permanent), (42, Verdict::Permanent)] {
         let server = serve(move |mut connection: TcpStream| async move {
             connection.read_u8().await.unwrap();
             connection.write_all(&[21, 3, 3, 0, 2, 2, alert]).await.unwrap();

@@ -16,8 +16,7 @@ fn endpoint(server: std::net::SocketAddr) -> Endpoint {
 
 async fn call(mut channel: Channel, body: Body) -> Result<(), ChannelError> {
     std::future::poll_fn(|cx| channel.poll_ready(cx)).await?;
-    let request =
-        Request::builder().method(Method::POST).uri("/service/method").body(body).unwrap();
+    let request = Request::builder().method(Method::POST).uri("/service/method").body(body).unwrap();
     channel.call(request).await.map(drop)
 }
 

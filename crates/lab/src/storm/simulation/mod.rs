@@ -162,11 +162,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
                 queue.after(first, Event { kind: Kind::CallDue, ..due });
             }
             if let Some(mean) = scene.drop_every {
-                client.losses = Some(Arrivals::new(
-                    scene.seed,
-                    u64::from(number) | LOSSES,
-                    1000.0 / mean as f64,
-                ));
+                client.losses = Some(Arrivals::new(scene.seed, u64::from(number) | LOSSES, 1000.0 / mean as f64));
                 let first = client.next_loss();
                 let loss = Event { client: number, call: u32::MAX, ..no_client };
                 queue.after(first, Event { kind: Kind::ConnectionLost, ..loss });
@@ -216,8 +212,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
                 // The result of an abandoned attempt is ignored.
                 let slot = event.slot as usize;
                 let known = self.calls.get(slot).filter(|call| {
-                    (call.client, call.number, call.attempt)
-                        == (event.client, event.call, event.attempt)
+                    (call.client, call.number, call.attempt) == (event.client, event.call, event.attempt)
                 });
                 if known.is_some() {
                     self.attempt_event(slot, event);
@@ -318,15 +313,9 @@ impl<'a, W: Watch> Simulation<'a, W> {
     fn attempt_event(&mut self, slot: usize, event: Event) {
         let (verdict, health) = match event.kind {
             Kind::RetryDue => return self.send_retry(slot, event),
-            Kind::Refusal => {
-                (verdict_of_status(StatusCode::SERVICE_UNAVAILABLE), Health::Unavailable)
-            }
-            Kind::Timeout => {
-                (Verdict::Transient(Failure::new(FailureKind::Timeout)), Health::Unavailable)
-            }
-            Kind::ConnectionLost => {
-                (Verdict::Transient(Failure::new(FailureKind::Network)), Health::Failed)
-            }
+            Kind::Refusal => (verdict_of_status(StatusCode::SERVICE_UNAVAILABLE), Health::Unavailable),
+            Kind::Timeout => (Verdict::Transient(Failure::new(FailureKind::Timeout)), Health::Unavailable),
+            Kind::ConnectionLost => (Verdict::Transient(Failure::new(FailureKind::Network)), Health::Failed),
             _ => (Verdict::Success, Health::Served),
         };
         if let Some((sent, tickets)) = self.calls[slot].admitted.take().map(|admitted| *admitted) {
@@ -349,9 +338,8 @@ impl<'a, W: Watch> Simulation<'a, W> {
             account.unwrap_or_default().settle(CallEnd::Succeeded, DESTINATION, &client.budget);
             Err(StopReason::Succeeded)
         } else {
-            let retrying = call.retrying.get_or_insert_with(|| {
-                Box::new(Retrying::new(self.policy, client.seed, event.call))
-            });
+            let retrying =
+                call.retrying.get_or_insert_with(|| Box::new(Retrying::new(self.policy, client.seed, event.call)));
             retrying.failed(self.policy, &client.budget, ending, (call.started, now))
         };
         let (at, call, client) = (now, event.call, event.client);

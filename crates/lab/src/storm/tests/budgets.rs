@@ -11,8 +11,7 @@ use super::super::budgets::{Budgets, Case};
 fn cases(calls: u32, seconds: u64) -> Vec<Case> {
     let failure_rates = vec![0.1, 0.3, 0.5, 1.0];
     let duration = Duration::from_secs(seconds);
-    let budgets =
-        Budgets { policies: Vec::new(), file: None, failure_rates, burst: None, calls, duration };
+    let budgets = Budgets { policies: Vec::new(), file: None, failure_rates, burst: None, calls, duration };
     budgets.cases(1).unwrap()
 }
 

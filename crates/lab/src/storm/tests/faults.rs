@@ -23,9 +23,8 @@ fn bursts_take_the_share_of_the_time() {
         let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
         assert!((mean - 0.3).abs() < 0.1, "{mean}");
     }
-    let all_or_nothing = |seconds: &[f64]| {
-        seconds.iter().filter(|share| !(0.05..0.95).contains(*share)).count() * 100 / seconds.len()
-    };
+    let all_or_nothing =
+        |seconds: &[f64]| seconds.iter().filter(|share| !(0.05..0.95).contains(*share)).count() * 100 / seconds.len();
     assert_eq!(all_or_nothing(&chance), 0);
     assert!(all_or_nothing(&bursts) > 75, "{}", all_or_nothing(&bursts));
 }
@@ -43,14 +42,14 @@ fn bursts_do_not_move_the_calls() {
 #[test]
 fn requests_that_are_lost_time_out() {
     let scene = Scene { duration: 5000, ..failing(100, 0.0) };
-    let scene =
-        Scene { server: ServerSettings { fault: Fault::Lose(0.4), ..scene.server }, ..scene };
+    let scene = Scene { server: ServerSettings { fault: Fault::Lose(0.4), ..scene.server }, ..scene };
     let trace = Simulation::new(&scene, &policy("no retry"), Trace::default()).run();
     let lost = trace.ended.iter().filter_map(|end| end.failure.map(|failure| (end, failure)));
     let lost: Vec<_> = lost.collect();
-    assert!(lost.iter().all(|(end, failure)| {
-        failure.kind() == FailureKind::Timeout && end.at == end.started + scene.timeout
-    }));
+    assert!(
+        lost.iter()
+            .all(|(end, failure)| { failure.kind() == FailureKind::Timeout && end.at == end.started + scene.timeout })
+    );
     let share = lost.len() as f64 / trace.begun as f64;
     assert!((share - 0.4).abs() < 0.03, "{share}");
 }

@@ -8,8 +8,7 @@ fn stall(seed: u64) -> Scene {
     let mut scene = scene(5_000, Fault::Stall);
     (scene.rate, scene.duration, scene.end, scene.seed) = (0.01, 60_000, 90_000, seed);
     let service = 66;
-    scene.server =
-        ServerSettings { workers: 5, service, queue: 151, faulty: 10_000..20_000, ..scene.server };
+    scene.server = ServerSettings { workers: 5, service, queue: 151, faulty: 10_000..20_000, ..scene.server };
     scene
 }
 
@@ -65,8 +64,7 @@ fn answers_after_the_patience_are_of_no_use() {
 /// F-9
 #[test]
 fn lost_data_costs_ten_retries() {
-    let lossy =
-        StoreSettings { down: 14_000..16_000, loses_data: true, ..StoreSettings::default() };
+    let lossy = StoreSettings { down: 14_000..16_000, loses_data: true, ..StoreSettings::default() };
     let (lost, attempts) = lost_and_attempts(&stall(1), &fleet(&lossy));
     let (usual, _) = lost_and_attempts(&stall(1), &fleet(&StoreSettings::default()));
     assert!(lost < usual + 0.1 && attempts < 1.1, "{lost} {usual} {attempts}");

@@ -135,9 +135,9 @@ async fn client(number: u32, scene: Scene, policy: Policy, world: Arc<Mutex<Worl
     let network = Network { client: number, world: world.clone() };
     // Guards see the timeouts of attempts only if these are inside.
     let mut retry = match Guards::new(&policy.guards, arrivals.seed) {
-        guards if guards.is_empty() => BoxService::new(
-            Retry::new(retries.attempt_timeout(timeout), network).map_response(drop),
-        ),
+        guards if guards.is_empty() => {
+            BoxService::new(Retry::new(retries.attempt_timeout(timeout), network).map_response(drop))
+        }
         guards => {
             let guarded = GuardLayer::http(guards).attempt_timeout(timeout).layer(network);
             BoxService::new(Retry::new(retries.boxed_errors(), guarded).map_response(drop))
@@ -196,9 +196,7 @@ fn ends(client: u32, call: u32, started: u64, report: &Report) -> Vec<Ended> {
         attempt: attempt.number,
         started,
         failure: match &attempt.outcome {
-            AttemptOutcome::Failed { error: Some(error), .. } if error.contains("not sent: ") => {
-                None
-            }
+            AttemptOutcome::Failed { error: Some(error), .. } if error.contains("not sent: ") => None,
             AttemptOutcome::Failed { failure, .. } => Some(*failure),
             _ => None,
         },

@@ -111,9 +111,7 @@ fn call_ends_once_and_its_attempts_end() {
                     let took = end.at - sent;
                     match end.failure {
                         None => assert!(took >= 12 && took <= scene.timeout, "{ends:?}"),
-                        Some(failure)
-                            if failure.kind() == reattempt::schedule::FailureKind::Timeout =>
-                        {
+                        Some(failure) if failure.kind() == reattempt::schedule::FailureKind::Timeout => {
                             assert_eq!(took, scene.timeout, "{ends:?}");
                         }
                         Some(_) => assert_eq!(took, 2, "{ends:?}"),

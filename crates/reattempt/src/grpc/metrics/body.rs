@@ -39,11 +39,7 @@ where
         error.into()
     }
 
-    fn read_frame(
-        &mut self,
-        frame: Option<Result<&Frame<Bytes>, &BoxError>>,
-        _: impl FnOnce() -> bool,
-    ) {
+    fn read_frame(&mut self, frame: Option<Result<&Frame<Bytes>, &BoxError>>, _: impl FnOnce() -> bool) {
         let code = match frame {
             Some(Ok(frame)) => match (frame.data_ref(), frame.trailers_ref()) {
                 (Some(data), _) => {

@@ -7,9 +7,9 @@ use opentelemetry::metrics::{Counter, Histogram, Meter, MeterProvider};
 
 /// The bounds of durations, in seconds.
 const LATENCIES: [f64; 41] = [
-    0.0, 0.00001, 0.00005, 0.0001, 0.0003, 0.0006, 0.0008, 0.001, 0.002, 0.003, 0.004, 0.005,
-    0.006, 0.008, 0.01, 0.013, 0.016, 0.02, 0.025, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.16,
-    0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
+    0.0, 0.00001, 0.00005, 0.0001, 0.0003, 0.0006, 0.0008, 0.001, 0.002, 0.003, 0.004, 0.005, 0.006, 0.008, 0.01,
+    0.013, 0.016, 0.02, 0.025, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8,
+    1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
 ];
 
 /// The bounds of sizes, in bytes.
@@ -51,8 +51,7 @@ pub enum RetryMetric {
 
 impl RetryMetric {
     /// All metrics of retries.
-    pub const ALL: [Self; 4] =
-        [Self::Retries, Self::TransparentRetries, Self::Hedges, Self::RetryDelay];
+    pub const ALL: [Self; 4] = [Self::Retries, Self::TransparentRetries, Self::Hedges, Self::RetryDelay];
 }
 
 /// `true` if a method is recorded by its name.
@@ -77,9 +76,7 @@ pub(super) struct Instruments {
 
 impl Instruments {
     pub(super) fn new(provider: &dyn MeterProvider, target: Arc<str>) -> Self {
-        let scope = InstrumentationScope::builder("reattempt")
-            .with_version(env!("CARGO_PKG_VERSION"))
-            .build();
+        let scope = InstrumentationScope::builder("reattempt").with_version(env!("CARGO_PKG_VERSION")).build();
         let meter = provider.meter_with_scope(scope);
         Self {
             target,

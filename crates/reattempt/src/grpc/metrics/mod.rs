@@ -117,10 +117,7 @@ impl<M> GrpcMetrics<M> {
 
     /// Sets the methods ("package.Service/Method") that are recorded by name even if no generated client has named
     /// them. Default: none, because each name in a request would make a time series.
-    pub fn generic_methods(
-        mut self,
-        recorded: impl Fn(&str) -> bool + Send + Sync + 'static,
-    ) -> Self {
+    pub fn generic_methods(mut self, recorded: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         Arc::make_mut(&mut self.instruments).generic_methods = Some(Arc::new(recorded));
         self
     }
@@ -144,8 +141,6 @@ impl<M> Clone for GrpcMetrics<M> {
 
 impl<M> fmt::Debug for GrpcMetrics<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GrpcMetrics")
-            .field("target", &self.instruments.target)
-            .finish_non_exhaustive()
+        f.debug_struct("GrpcMetrics").field("target", &self.instruments.target).finish_non_exhaustive()
     }
 }

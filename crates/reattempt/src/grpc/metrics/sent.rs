@@ -28,11 +28,7 @@ impl Watch<tonic::body::Body> for Sent {
         error
     }
 
-    fn read_frame(
-        &mut self,
-        frame: Option<Result<&Frame<Bytes>, &tonic::Status>>,
-        _: impl FnOnce() -> bool,
-    ) {
+    fn read_frame(&mut self, frame: Option<Result<&Frame<Bytes>, &tonic::Status>>, _: impl FnOnce() -> bool) {
         if let Some(Ok(frame)) = frame
             && let Some(data) = frame.data_ref()
         {

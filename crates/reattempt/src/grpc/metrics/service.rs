@@ -119,10 +119,7 @@ where
         {
             span.end_with(code);
         }
-        Poll::Ready(
-            result
-                .map(|response| response.map(|inner| Watched { inner, watch: MeasuredEnd(span) })),
-        )
+        Poll::Ready(result.map(|response| response.map(|inner| Watched { inner, watch: MeasuredEnd(span) })))
     }
 }
 
@@ -140,10 +137,7 @@ impl<S: Clone, M> Clone for Measured<S, M> {
 
 impl<M> fmt::Debug for GrpcMetricsLayer<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GrpcMetricsLayer")
-            .field("metrics", &self.metrics)
-            .field("side", &self.side)
-            .finish()
+        f.debug_struct("GrpcMetricsLayer").field("metrics", &self.metrics).field("side", &self.side).finish()
     }
 }
 
@@ -155,8 +149,6 @@ impl<S: fmt::Debug, M> fmt::Debug for Measured<S, M> {
 
 impl<F, M> fmt::Debug for ResponseFuture<F, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseFuture")
-            .field("ended", &self.span.is_none())
-            .finish_non_exhaustive()
+        f.debug_struct("ResponseFuture").field("ended", &self.span.is_none()).finish_non_exhaustive()
     }
 }

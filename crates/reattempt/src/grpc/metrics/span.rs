@@ -45,10 +45,7 @@ impl Span {
     }
 
     /// Begins an attempt, whose sent bytes are counted.
-    pub(super) fn attempt(
-        instruments: &Arc<Instruments>,
-        attempt: Request<Body>,
-    ) -> (Self, Request<Body>) {
+    pub(super) fn attempt(instruments: &Arc<Instruments>, attempt: Request<Body>) -> (Self, Request<Body>) {
         let started = Instant::now();
         let call = Call::of(instruments, &attempt);
         let extensions = attempt.extensions();
@@ -57,8 +54,7 @@ impl Span {
         let own = extensions.get::<Deadline>().copied();
         let deadline = own.into_iter().chain(call.deadline).min();
         let sent = Arc::<AtomicU64>::default();
-        let attempt = attempt
-            .map(|body| Body::new(Watched { inner: body, watch: Sent::new(Arc::clone(&sent)) }));
+        let attempt = attempt.map(|body| Body::new(Watched { inner: body, watch: Sent::new(Arc::clone(&sent)) }));
         let of = Of::Attempt { sent, received: Messages::default() };
         (Self { call, started, deadline, of, code: None }, attempt)
     }
@@ -81,9 +77,7 @@ impl Drop for Span {
         let now = Instant::now();
         let code = self.code.unwrap_or_else(|| match self.deadline {
             // Another attempt's timer may have ended the call a moment before.
-            Some(deadline) if clock::is_due(deadline.instant(), self.started, now) => {
-                Code::DeadlineExceeded
-            }
+            Some(deadline) if clock::is_due(deadline.instant(), self.started, now) => Code::DeadlineExceeded,
             _ => Code::Cancelled,
         });
         let seconds = now.saturating_duration_since(self.started).as_secs_f64();

@@ -94,11 +94,7 @@ where
                 Some(none) => {
                     let causes = none.errors().map(|errors| format!(": {errors}"));
                     let text = format!("{none}{}", causes.unwrap_or_default());
-                    Poll::Ready(Ok(GrpcBody::answering(
-                        Code::Unavailable,
-                        &text,
-                        Unanswered::NOT_SENT,
-                    )))
+                    Poll::Ready(Ok(GrpcBody::answering(Code::Unavailable, &text, Unanswered::NOT_SENT)))
                 }
             },
         }

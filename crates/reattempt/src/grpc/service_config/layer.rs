@@ -146,12 +146,8 @@ impl ServiceConfigLayer {
     pub fn observe_with<O: Observer + 'static>(self, observer: O) -> Self {
         let of_retries = Arc::new(observer);
         let of_hedges = Arc::clone(&of_retries);
-        self.retries(|retries| {
-            retries.observe(move |destination, event| of_retries.on_event(destination, event))
-        })
-        .hedges(|hedges| {
-            hedges.observe(move |destination, event| of_hedges.on_event(destination, event))
-        })
+        self.retries(|retries| retries.observe(move |destination, event| of_retries.on_event(destination, event)))
+            .hedges(|hedges| hedges.observe(move |destination, event| of_hedges.on_event(destination, event)))
     }
 
     /// Adds a closure as an observer. Its first argument is empty unless the generated client has an origin (see

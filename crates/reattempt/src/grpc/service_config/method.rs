@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use reattempt_core::{Failure, FailureKind, Schedule, Verdict};
-use reattempt_grpc::{
-    Code, CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy,
-};
+use reattempt_grpc::{Code, CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy};
 use reattempt_schedule_exponential::{Exponential, ExponentialDelays};
 
 use crate::call::method::MethodOverrides;

@@ -29,9 +29,9 @@ pub use future::ResponseFuture;
 pub use layer::ServiceConfigLayer;
 pub(crate) use method::kind;
 pub use reattempt_grpc::{
-    CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, NoServiceConfig,
-    ServiceConfig, ServiceConfigError, ServiceConfigErrors, ServiceConfigHandle,
-    ServiceConfigReader, Throttle, Throttling, UnappliedSetting,
+    CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, NoServiceConfig, ServiceConfig,
+    ServiceConfigError, ServiceConfigErrors, ServiceConfigHandle, ServiceConfigReader, Throttle, Throttling,
+    UnappliedSetting,
 };
 pub use service::Client;
 

@@ -50,11 +50,7 @@ impl<S: Clone> Client<S> {
         (retries, hedges): (Retries, Hedges),
         inner: S,
     ) -> Self {
-        let shared = Shared {
-            handle,
-            most_attempts,
-            hedge: Arc::new(HedgeShared::new(hedges, inner.clone())),
-        };
+        let shared = Shared { handle, most_attempts, hedge: Arc::new(HedgeShared::new(hedges, inner.clone())) };
         let retry = Retry::new(retries, inner);
         Self { retry, shared: Arc::new(shared), options: None }
     }

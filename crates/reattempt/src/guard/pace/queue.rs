@@ -69,11 +69,7 @@ impl Queue {
     }
 
     /// Returns the refusal that [`admit`](Self::admit) would return.
-    pub(super) fn would_admit(
-        &self,
-        pace: &Responsive,
-        arrival: &Arrival<'_>,
-    ) -> Result<(), Refused> {
+    pub(super) fn would_admit(&self, pace: &Responsive, arrival: &Arrival<'_>) -> Result<(), Refused> {
         let line = self.lock();
         if line.is_empty() && pace.turn_due(arrival.now, 0) <= arrival.now {
             return Ok(());
@@ -82,13 +78,7 @@ impl Queue {
     }
 
     /// Takes the turn of a call that waits, if it is due.
-    pub(super) fn resume(
-        &self,
-        pace: &Responsive,
-        turn: Turn,
-        arrival: &Arrival<'_>,
-        waker: &Waker,
-    ) -> Step {
+    pub(super) fn resume(&self, pace: &Responsive, turn: Turn, arrival: &Arrival<'_>, waker: &Waker) -> Step {
         // Dropped after the lock.
         let _gone;
         let mut line = self.lock();
@@ -152,9 +142,6 @@ fn refused(reason: Reason, due: Duration, arrival: &Arrival<'_>) -> Refused {
 impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = self.lock();
-        f.debug_struct("Queue")
-            .field("bounds", &line.patience())
-            .field("waiting", &line.len())
-            .finish()
+        f.debug_struct("Queue").field("bounds", &line.patience()).field("waiting", &line.len()).finish()
     }
 }

@@ -61,9 +61,10 @@ where
         // A hedge that a guard refuses at its first poll was not sent; the guard's own observer is notified.
         let protocol = &self.shared.policy.settings.protocol;
         let by_guard = refused && protocol.refusal(outcome).is_some();
-        let not_sent = self.running.as_mut().is_some_and(|running| {
-            by_guard && running.unannounced.take_if(|(hedge, _)| *hedge == number).is_some()
-        });
+        let not_sent = self
+            .running
+            .as_mut()
+            .is_some_and(|running| by_guard && running.unannounced.take_if(|(hedge, _)| *hedge == number).is_some());
         self.announce();
         if let Some(running) = &mut self.running {
             match refused {
@@ -140,8 +141,7 @@ where
         let settings = &*self.shared.policy.settings;
         let options = self.options.as_ref();
         let outcome = result.as_ref().map_err(M::view);
-        let classification =
-            settings.protocol.classify_outcome(outcome, options, self.kept.as_ref());
+        let classification = settings.protocol.classify_outcome(outcome, options, self.kept.as_ref());
         let event = HedgeEvent::of(&classification, self.responded(result));
         let failure = classification.verdict.failure().copied();
         Sorted { event, failure, stop: classification.hint == ServerHint::Stop }
@@ -230,9 +230,7 @@ where
     pub(super) fn with_any_destination(&self, f: impl FnOnce(&str)) {
         match (&self.running, &self.kept) {
             (Some(running), _) => f(running.log.destination()),
-            (None, Some(kept)) => {
-                f(&self.shared.policy.settings.protocol.destination_of(kept.view()))
-            }
+            (None, Some(kept)) => f(&self.shared.policy.settings.protocol.destination_of(kept.view())),
             (None, None) => {}
         }
     }

@@ -35,8 +35,7 @@ pub(in crate::hedge) enum Outcome<R, A> {
 }
 
 /// The end of a call of these types.
-pub(in crate::hedge) type OverOf<S, Req, K, M> =
-    Over<ResultOf<S, Req, K, M>, AnswerOf<S, Req, K, M>>;
+pub(in crate::hedge) type OverOf<S, Req, K, M> = Over<ResultOf<S, Req, K, M>, AnswerOf<S, Req, K, M>>;
 
 /// The result that the caller gets.
 pub(in crate::hedge) type AnswerOf<S, Req, K, M> = Result<
@@ -77,8 +76,7 @@ where
             Some((_, Ok(response))) => protocol.drain(response).1,
             _ => running.refused.take(),
         });
-        let made =
-            timed_out::<S, Req, K, M>(protocol, interrupt, TimeLimit::Deadline, since, refused)?;
+        let made = timed_out::<S, Req, K, M>(protocol, interrupt, TimeLimit::Deadline, since, refused)?;
         Some(Over { outcome: Outcome::Made(made), stop })
     }
 
@@ -175,12 +173,7 @@ where
 
     /// Puts the report into the caller's slot. Returns it for an outcome if an attempt has failed, or if there were
     /// several.
-    fn take_report(
-        &mut self,
-        (sent, winner): (u32, Option<u32>),
-        stop: StopReason,
-        first: bool,
-    ) -> Option<Report> {
+    fn take_report(&mut self, (sent, winner): (u32, Option<u32>), stop: StopReason, first: bool) -> Option<Report> {
         let slot = self.options.as_ref().and_then(CallOptions::slot).cloned();
         if self.running.is_none() && slot.is_none() {
             return None;
@@ -192,8 +185,7 @@ where
         if let (Some(number), StopReason::Succeeded) = (winner, stop) {
             running.log_end(number, ended, AttemptOutcome::Succeeded);
         }
-        let report =
-            running.log.take_report(&shared.policy.settings.protocol, (sent, winner), stop);
+        let report = running.log.take_report(&shared.policy.settings.protocol, (sent, winner), stop);
         if let Some(slot) = slot {
             slot.put(report.clone());
         }
@@ -201,11 +193,7 @@ where
     }
 
     /// Reads of a refused response what is there at once, so that its connection may be used again.
-    pub(super) fn drain_refused(
-        &mut self,
-        refused: Option<(u32, ResultOf<S, Req, K, M>)>,
-        cx: &mut Context<'_>,
-    ) {
+    pub(super) fn drain_refused(&mut self, refused: Option<(u32, ResultOf<S, Req, K, M>)>, cx: &mut Context<'_>) {
         if let Some((_, Ok(response))) = refused {
             let (drain, head) = self.shared.policy.settings.protocol.drain(response);
             let _ = pin!(drain).poll(cx);

@@ -42,8 +42,7 @@ impl CallStart {
         let own = options.as_ref();
         let of_options = own.and_then(CallOptions::get_deadline);
         let deadline = [deadline, request_terms.deadline, of_options].into_iter().flatten().min();
-        let may_repeat = settings.protocol.cannot_save(request).is_none()
-            && !own.is_some_and(CallOptions::never);
+        let may_repeat = settings.protocol.cannot_save(request).is_none() && !own.is_some_and(CallOptions::never);
         let replaces = may_repeat && settings.protocol.replaces();
         let may_hedge = may_repeat
             && own
@@ -70,17 +69,8 @@ impl CallStart {
             limits.max_server_delay = max_server_delay;
         }
         let terms = HedgeTerms::new(limits, delay.unwrap_or(Duration::ZERO));
-        let deadline_to_add =
-            deadline.filter(|deadline| Some(*deadline) != request_terms.existing_deadline);
-        Self {
-            options,
-            deadline,
-            deadline_to_add,
-            strip: request_terms.strip,
-            terms,
-            stopwatch,
-            replaces,
-        }
+        let deadline_to_add = deadline.filter(|deadline| Some(*deadline) != request_terms.existing_deadline);
+        Self { options, deadline, deadline_to_add, strip: request_terms.strip, terms, stopwatch, replaces }
     }
 
     /// Returns `true` if the call may be hedged.
@@ -111,9 +101,6 @@ impl CallStart {
     /// Returns `true` if nothing depends on the call's outcome and nothing interrupts it. Then the outcome is
     /// passed on.
     pub(in crate::hedge) fn is_noop(&self, interrupts: bool) -> bool {
-        !self.keeps()
-            && self.stopwatch.is_none()
-            && !(interrupts && self.deadline.is_some())
-            && self.slot().is_none()
+        !self.keeps() && self.stopwatch.is_none() && !(interrupts && self.deadline.is_some()) && self.slot().is_none()
     }
 }

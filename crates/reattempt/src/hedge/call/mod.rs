@@ -290,11 +290,7 @@ where
     }
 
     /// Returns the next attempt with its permit, once the budget has confirmed it.
-    fn poll_grant(
-        &mut self,
-        now: Instant,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<ReadyingOf<S, Req, K>, StopReason>> {
+    fn poll_grant(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<Result<ReadyingOf<S, Req, K>, StopReason>> {
         let granted = self.grant(now)?;
         match granted.permit.poll_confirmed(cx) {
             Poll::Ready(true) => Poll::Ready(Ok(granted)),
@@ -338,10 +334,7 @@ where
     }
 
     /// Polls the hedges. Ready with the first that has ended.
-    pub(super) fn poll_hedges(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Ended<S::Response, S::Error>> {
+    pub(super) fn poll_hedges(&mut self, cx: &mut Context<'_>) -> Poll<Ended<S::Response, S::Error>> {
         match &mut self.running {
             Some(running) => running.poll(cx),
             None => Poll::Pending,

@@ -20,10 +20,7 @@ where
 {
     /// Sends the next attempt if one is due; returns the end of the call if there can be none and no
     /// other is in flight.
-    pub(in crate::hedge) fn poll_hedge(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> ControlFlow<OverOf<S, Req, K, M>, Hedging> {
+    pub(in crate::hedge) fn poll_hedge(&mut self, cx: &mut Context<'_>) -> ControlFlow<OverOf<S, Req, K, M>, Hedging> {
         self.announce();
         let NotSent(reason, error) = match self.poll_due(cx) {
             Ok(Hedging::Sent) => {
@@ -66,10 +63,7 @@ where
 
     /// Drains the last refused response before others are waited for: one of them may need its connection.
     /// Returns the end of the call if the budget refuses the next attempt and no other is in flight.
-    pub(in crate::hedge) fn release(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Option<OverOf<S, Req, K, M>> {
+    pub(in crate::hedge) fn release(&mut self, cx: &mut Context<'_>) -> Option<OverOf<S, Req, K, M>> {
         let running = self.running.as_ref()?;
         if !matches!(running.last, Some((_, Ok(_)))) {
             return None;

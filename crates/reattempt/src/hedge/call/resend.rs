@@ -21,11 +21,7 @@ where
 {
     /// Returns `true` if this attempt is to be replaced: once per call for each kind. Limits and the budget do
     /// not apply, and the number of attempts in flight stays as it is.
-    pub(in crate::hedge) fn is_replaced(
-        &mut self,
-        number: u32,
-        result: &ResultOf<S, Req, K, M>,
-    ) -> bool {
+    pub(in crate::hedge) fn is_replaced(&mut self, number: u32, result: &ResultOf<S, Req, K, M>) -> bool {
         let protocol = &self.shared.policy.settings.protocol;
         let error = result.as_ref().err().map(M::view);
         let Some(undone) = error.and_then(|error| protocol.undone(error)) else { return false };
@@ -53,10 +49,7 @@ where
 
     /// Sends the replacements whose services are ready. Returns the attempt that cannot be replaced after
     /// all, and how it ended.
-    pub(in crate::hedge) fn poll_replacing(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Option<(u32, ResultOf<S, Req, K, M>)> {
+    pub(in crate::hedge) fn poll_replacing(&mut self, cx: &mut Context<'_>) -> Option<(u32, ResultOf<S, Req, K, M>)> {
         let end = self.end_of_hedging();
         let running = self.running.as_mut()?;
         if running.replacing.is_empty() {
@@ -83,14 +76,8 @@ where
             let Some(kept) = kept else { return Some((number, result)) };
             let watch = kept.watch_next();
             let kind = AttemptKind::Replacement;
-            let order = NextAttempt {
-                number,
-                kind,
-                last: false,
-                keeps_head: true,
-                deadline: self.deadline,
-                unproven: true,
-            };
+            let order =
+                NextAttempt { number, kind, last: false, keeps_head: true, deadline: self.deadline, unproven: true };
             match self.shared.policy.settings.protocol.again(&mut self.kept, order) {
                 None => return Some((number, result)),
                 Some(attempt) => {

@@ -61,10 +61,7 @@ where
         let after = since.map(|since| now.saturating_duration_since(since)).unwrap_or_default();
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
         let refused = retrying.and_then(|retrying| retrying.refused.clone());
-        M::timed_out(
-            interrupt,
-            TimedOut { limit, after, refused, source: K::source_of_time_limit() },
-        )
+        M::timed_out(interrupt, TimedOut { limit, after, refused, source: K::source_of_time_limit() })
     }
 
     /// Returns the end of a call whose own deadline a client or server below has enforced. It comes before the
@@ -113,9 +110,7 @@ where
         let outcome = result.as_ref().map_err(M::view);
         let classification = protocol.classify_outcome(outcome, options, self.kept.as_ref());
         match classification.verdict.failure() {
-            None if classification.verdict == Verdict::Success => {
-                ControlFlow::Break(StopReason::Succeeded)
-            }
+            None if classification.verdict == Verdict::Success => ControlFlow::Break(StopReason::Succeeded),
             None => match self.replaceable(result) {
                 Some(failure) => ControlFlow::Continue((classification, failure)),
                 None => {

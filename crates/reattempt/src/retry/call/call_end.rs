@@ -36,13 +36,9 @@ where
         };
         let watched = match &result {
             Ok(_) if open => {
-                self.context.deadline.is_some()
-                    || settings.observer.is_some()
-                    || !settings.budget.is_noop()
+                self.context.deadline.is_some() || settings.observer.is_some() || !settings.budget.is_noop()
             }
-            Ok(response) => {
-                self.context.deadline.is_some() && settings.protocol.may_stall(response)
-            }
+            Ok(response) => self.context.deadline.is_some() && settings.protocol.may_stall(response),
             Err(_) => false,
         };
         if watched {
@@ -66,8 +62,7 @@ where
         open: bool,
     ) -> Result<K::Answer, M::Error> {
         let account = if open { self.take_account() } else { Account::default() };
-        let finish =
-            Finish { settled: !open, ..self.finish(stop == StopReason::Succeeded, account) };
+        let finish = Finish { settled: !open, ..self.finish(stop == StopReason::Succeeded, account) };
         let _ = self.account(&mut result, stop, open);
         self.clear();
         result.map(|response| K::watched(response, finish))
@@ -76,12 +71,7 @@ where
     /// Settles with the budget and reports the end of the call. An open response is not yet a success for the
     /// budget. Returns the report if there is no response to put it into.
     #[inline(always)]
-    fn account(
-        &mut self,
-        result: &mut Result<S::Response, M::Error>,
-        stop: StopReason,
-        open: bool,
-    ) -> Option<Report> {
+    fn account(&mut self, result: &mut Result<S::Response, M::Error>, stop: StopReason, open: bool) -> Option<Report> {
         if stop == StopReason::Succeeded {
             let settings = &*self.shared.policy.settings;
             self.context.succeeded(settings, self.sent_at);
@@ -110,11 +100,7 @@ where
 
     /// Ends a call whose time is up with the protocol's response, if it has one.
     #[cold]
-    pub(in crate::retry) fn end_late(
-        &mut self,
-        text: &str,
-        stop: StopReason,
-    ) -> Option<Result<K::Answer, M::Error>> {
+    pub(in crate::retry) fn end_late(&mut self, text: &str, stop: StopReason) -> Option<Result<K::Answer, M::Error>> {
         let shared = Arc::clone(&self.shared);
         let report = || self.conclude(Ok(None), stop);
         let answer = shared.policy.settings.protocol.too_late(text, report)?;
@@ -139,9 +125,7 @@ where
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
         let destination = match progress {
             Some(progress) => progress.destination().to_owned(),
-            None if settings.budget.is_keyed() || settings.observer.is_some() => {
-                self.destination().into_owned()
-            }
+            None if settings.budget.is_keyed() || settings.observer.is_some() => self.destination().into_owned(),
             None => String::new(),
         };
         Finish {

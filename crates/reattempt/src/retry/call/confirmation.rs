@@ -13,7 +13,7 @@ use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay};
 
 /// The outcome that was held, and the budget's answer.
-type ConfirmedOf<A, E> = (Box<Held<A, E>>, Result<(), StopReason>);
+type ConfirmedOf<A, E> = (Held<A, E>, Result<(), StopReason>);
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where
@@ -43,24 +43,21 @@ where
     }
 
     /// Polls for the confirmation of the retry whose outcome is held. Ready with `None` if none is held.
-    pub(super) fn poll_held(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<ConfirmedOf<S::Response, M::Error>>> {
+    pub(super) fn poll_held(&mut self, cx: &mut Context<'_>) -> Poll<Option<ConfirmedOf<S::Response, M::Error>>> {
         let confirmed = ready!(self.poll_confirmed(cx));
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
         let held = retrying.and_then(|retrying| retrying.held.take());
-        Poll::Ready(held.map(|held| (held, confirmed)))
+        Poll::Ready(held.map(|held| (*held, confirmed)))
     }
 
     /// Goes on after the confirmation. Returns the end of the call, with the outcome that was held, if the retry is
     /// refused.
     pub(super) fn resume(
         &mut self,
-        held: Box<Held<S::Response, M::Error>>,
+        held: Held<S::Response, M::Error>,
         confirmed: Result<(), StopReason>,
     ) -> Option<Result<K::Answer, M::Error>> {
-        let Held { result, granted } = *held;
+        let Held { result, granted } = held;
         match confirmed {
             Ok(()) => {
                 // The response is drained from now on.

@@ -130,10 +130,7 @@ impl<S, A, R, H: Send + 'static, T, E, D> Retrying<S, A, R, H, T, E, D> {
     }
 
     /// Creates the state with a first attempt that is not sent yet: a hook is to see it, or it is too late.
-    pub(in crate::retry) fn of_first(
-        (head, rest): (H, T),
-        ready_by: Option<Instant>,
-    ) -> Pin<Box<Self>> {
+    pub(in crate::retry) fn of_first((head, rest): (H, T), ready_by: Option<Instant>) -> Pin<Box<Self>> {
         let made = Some((Box::new(head), rest));
         Self::at(Stage::Waiting { due: None, sent: None, made }, ready_by)
     }
@@ -208,8 +205,7 @@ impl CallStart {
         let keeps = replaces || context.keeps(&settings.limits);
         let needs_key = keeps && settings.protocol.needs_key(view);
         context.keyed = needs_key;
-        let deadline =
-            context.deadline.map(Deadline::at).filter(|own| Some(*own) != existing_deadline);
+        let deadline = context.deadline.map(Deadline::at).filter(|own| Some(*own) != existing_deadline);
         let nested = keeps && settings.nested && !view.contains(&http::header::UPGRADE);
         let marker = nested.then(NestedMarker::default);
         Self { context, keeps, needs_key, deadline, marker, strip }
@@ -235,10 +231,7 @@ impl CallStart {
     /// Returns `true` if nothing depends on the outcome of a call that is not saved. Then the outcome is passed
     /// on.
     #[inline]
-    pub(super) fn is_noop<K: Protocol, D: Schedule, B: Budget>(
-        &self,
-        settings: &Settings<K, D, B>,
-    ) -> bool {
+    pub(super) fn is_noop<K: Protocol, D: Schedule, B: Budget>(&self, settings: &Settings<K, D, B>) -> bool {
         settings.hook.is_none()
             && settings.observer.is_none()
             && settings.budget.is_full()

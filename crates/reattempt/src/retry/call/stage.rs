@@ -166,8 +166,7 @@ where
                     }
                 }
                 StageView::Hooking { hook, .. } => {
-                    let polled =
-                        poll_by(this.sleep, this.ready_by, cx, |cx| hook.as_mut().poll(cx));
+                    let polled = poll_by(this.sleep, this.ready_by, cx, |cx| hook.as_mut().poll(cx));
                     match ready!(polled) {
                         Ok(head) => {
                             this.stage.finish_hook(head);
@@ -177,8 +176,7 @@ where
                     }
                 }
                 StageView::Readying { service, .. } => {
-                    let polled =
-                        poll_by(this.sleep, this.ready_by, cx, |cx| service.poll_ready(cx));
+                    let polled = poll_by(this.sleep, this.ready_by, cx, |cx| service.poll_ready(cx));
                     match ready!(polled) {
                         Ok(Ok(())) => match self.too_late() {
                             None => {
@@ -273,12 +271,10 @@ where
     /// Makes the next attempt from the saved request; the last one consumes it.
     fn again(&mut self) -> Option<K::Attempt> {
         let settings = &self.shared.policy.settings;
-        let last = self.number >= self.context.max_attempts(&settings.limits)
-            && !settings.protocol.replaces();
+        let last = self.number >= self.context.max_attempts(&settings.limits) && !settings.protocol.replaces();
         let deadline = self.context.deadline.map(Deadline::at);
         let options = self.context.options.as_ref();
-        let keeps_head =
-            settings.protocol.classifies() || options.is_some_and(CallOptions::classifies);
+        let keeps_head = settings.protocol.classifies() || options.is_some_and(CallOptions::classifies);
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
         let kind = match progress {
             Some(progress) if progress.replaces() => AttemptKind::Replacement,
@@ -350,8 +346,7 @@ where
     /// Returns the error of a call whose time is over while no attempt is under way. It is the last attempt's, or
     /// a `TimedOut` if the error type can contain it.
     fn late_error(&mut self, limit: TimeLimit, now: Instant) -> Option<M::Error> {
-        self.last_error()
-            .or_else(|| self.timed_out(M::interrupt()?, limit, self.context.started, now))
+        self.last_error().or_else(|| self.timed_out(M::interrupt()?, limit, self.context.started, now))
     }
 
     /// Takes the error that the last attempt ended with.
@@ -393,11 +388,7 @@ fn poll_by<T>(
 }
 
 /// Sleeps until `until`, by the timer of the stage before if there was one.
-fn poll_sleep(
-    mut sleep: Pin<&mut Option<Sleep>>,
-    cx: &mut Context<'_>,
-    until: Instant,
-) -> Poll<()> {
+fn poll_sleep(mut sleep: Pin<&mut Option<Sleep>>, cx: &mut Context<'_>, until: Instant) -> Poll<()> {
     match sleep.as_mut().as_pin_mut() {
         None => sleep.set(Some(sleep_until(until))),
         Some(running) if running.deadline() != until => running.reset(until),

@@ -33,10 +33,7 @@ impl Service<Request<ReplayBody<Full<Bytes>>>> for SendOnly {
     type Error = Infallible;
     type Future = Ready<Result<Response<Empty<Bytes>>, Infallible>>;
 
-    fn poll_ready(
-        &mut self,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Result<(), Infallible>> {
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Infallible>> {
         std::task::Poll::Ready(Ok(()))
     }
 
@@ -47,10 +44,7 @@ impl Service<Request<ReplayBody<Full<Bytes>>>> for SendOnly {
 }
 
 /// A body that is `Send` and nothing more.
-struct SendOnlyBody(
-    #[allow(dead_code, reason = "its type is the point")] std::cell::Cell<u8>,
-    PhantomPinned,
-);
+struct SendOnlyBody(#[allow(dead_code, reason = "its type is the point")] std::cell::Cell<u8>, PhantomPinned);
 
 type Future<M> = RetryFuture<SendOnly, Request<Full<Bytes>>, Http, Exponential, RetryBudget, M>;
 

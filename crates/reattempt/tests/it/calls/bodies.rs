@@ -14,9 +14,7 @@ use reattempt_replay::{ReplayBody, ReplayError, ReplayLimits, ReplayMemory};
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::{Layer, ServiceExt, service_fn};
 
-use crate::calls::support::{
-    Act, Body, ONE, Server, get, of_frames, policy, put, report_of, request, watched,
-};
+use crate::calls::support::{Act, Body, ONE, Server, get, of_frames, policy, put, report_of, request, watched};
 
 fn streamed<B>(body: B) -> Request<B> {
     Request::put(ONE).body(body).unwrap()
@@ -45,10 +43,7 @@ async fn length_of_body_is_known_on_every_attempt() {
     let lengths = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&lengths);
     let inner = service_fn(move |request: Request<ReplayBody<Body>>| {
-        noted
-            .lock()
-            .unwrap()
-            .push((request.body().size_hint().exact(), request.body().is_end_stream()));
+        noted.lock().unwrap().push((request.body().size_hint().exact(), request.body().is_end_stream()));
         async {
             request.into_body().collect().await.unwrap();
             Ok::<_, io::Error>(Response::builder().status(503).body(Empty::<Bytes>::new()).unwrap())
@@ -66,8 +61,7 @@ async fn length_of_body_is_known_on_every_attempt() {
 async fn body_over_cap_is_sent_once() {
     let server = Server::statuses([503]);
     let limits = ReplayLimits::default().per_call(40);
-    let client =
-        RetryLayer::new(policy().protocol(|http| http.replay(limits))).layer(server.clone());
+    let client = RetryLayer::new(policy().protocol(|http| http.replay(limits))).layer(server.clone());
     let body = of_frames::<io::Error>([Ok("0123456789"), Ok("this is what does not fit any more")]);
     let response = client.clone().oneshot(streamed(body)).await.unwrap();
     assert_eq!((response.status().as_u16(), server.count()), (503, 1));
@@ -82,8 +76,7 @@ async fn body_over_cap_is_sent_once() {
 async fn bodiless_retries_where_no_body_is_kept() {
     let server = Server::statuses([503]);
     let limits = ReplayLimits::default().per_call(0);
-    let client =
-        RetryLayer::new(policy().protocol(|http| http.replay(limits))).layer(server.clone());
+    let client = RetryLayer::new(policy().protocol(|http| http.replay(limits))).layer(server.clone());
     assert_ready!(task::spawn(client.clone().oneshot(put())).poll()).unwrap();
     assert_eq!(server.count(), 1);
     client.oneshot(get()).await.unwrap();
@@ -104,8 +97,7 @@ async fn axum_body_of_one_buffer_is_retried() {
             503.into()
         });
         let limits = ReplayLimits::default().memory(memory.clone());
-        let client =
-            RetryLayer::new(policy().protocol(|http| http.replay(limits))).layer(server.clone());
+        let client = RetryLayer::new(policy().protocol(|http| http.replay(limits))).layer(server.clone());
         let body = axum::body::Body::from(vec![b'x'; length]);
         let response = client.oneshot(streamed(body)).await.unwrap();
         assert_eq!((response.status().as_u16(), server.count()), (503, attempts));
@@ -143,10 +135,7 @@ async fn retry_before_first_byte_duplicates_none() {
         let server = second.clone();
         async move {
             if first {
-                return Err(crate::calls::support::Broken::new(
-                    0,
-                    io::Error::from(io::ErrorKind::ConnectionRefused),
-                ));
+                return Err(crate::calls::support::Broken::new(0, io::Error::from(io::ErrorKind::ConnectionRefused)));
             }
             server.oneshot(request).await
         }
@@ -162,9 +151,7 @@ async fn retry_before_first_byte_duplicates_none() {
 async fn early_answer_cancels_upload_for_retry() {
     let (send, mut receive) = tokio::sync::mpsc::unbounded_channel::<&'static str>();
     let frames = futures_util::stream::poll_fn(move |cx| {
-        receive.poll_recv(cx).map(|data| {
-            data.map(|data| Ok::<_, io::Error>(http_body::Frame::data(Bytes::from(data))))
-        })
+        receive.poll_recv(cx).map(|data| data.map(|data| Ok::<_, io::Error>(http_body::Frame::data(Bytes::from(data)))))
     });
     // The first attempt reads one frame and is answered, the rest of its upload still going on.
     let (hand_over, mut uploads) = tokio::sync::mpsc::unbounded_channel();
@@ -202,8 +189,7 @@ async fn error_of_callers_body_is_not_retried() {
     let server = Server::by(|_, _| Act::from(200));
     let reset = io::Error::from(io::ErrorKind::ConnectionReset);
     let body = of_frames([Ok("one"), Err(reset)]);
-    let error =
-        RetryLayer::new(policy()).layer(server.clone()).oneshot(streamed(body)).await.unwrap_err();
+    let error = RetryLayer::new(policy()).layer(server.clone()).oneshot(streamed(body)).await.unwrap_err();
     assert_eq!((error.attempt, server.count()), (1, 1));
 }
 
@@ -262,13 +248,7 @@ fn body_is_not_polled_by_call() {
 
     let server = Server::statuses([503, 200]);
     let mut client = RetryLayer::new(policy()).layer(server.clone());
-    assert!(
-        Service::<Request<InRuntime>>::poll_ready(
-            &mut client,
-            &mut Context::from_waker(Waker::noop())
-        )
-        .is_ready()
-    );
+    assert!(Service::<Request<InRuntime>>::poll_ready(&mut client, &mut Context::from_waker(Waker::noop())).is_ready());
     let call = client.call(streamed(InRuntime::default()));
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_time().start_paused(true);

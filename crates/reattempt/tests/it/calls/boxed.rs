@@ -13,10 +13,8 @@ use crate::calls::support::{Act, Answer, Broken, Server, get, ms, policy, post, 
 #[tokio::test(start_paused = true)]
 async fn timeout_of_tower_counts_as_timeout() {
     let server = Server::by(|arrival, _| if arrival == 1 { Act::Hang } else { 200.into() });
-    let client = ServiceBuilder::new()
-        .layer(RetryLayer::new(policy().boxed_errors()))
-        .timeout(ms(50))
-        .service(server.clone());
+    let client =
+        ServiceBuilder::new().layer(RetryLayer::new(policy().boxed_errors())).timeout(ms(50)).service(server.clone());
     let response = client.oneshot(get()).await.unwrap();
     assert_eq!((server.times(), server.cancelled()), (vec![0, 150], 1));
     let AttemptOutcome::Failed { failure, .. } = &report_of(&response).attempts()[0].outcome else {
@@ -29,8 +27,7 @@ async fn timeout_of_tower_counts_as_timeout() {
 async fn a_post_behind_a_timeout_is_not_repeated() {
     let server = Server::by(|_, _| Act::Hang);
     let inner = ServiceBuilder::new().timeout(ms(50)).service(server.clone());
-    let result: Result<Answer, BoxError> =
-        RetryLayer::new(policy().boxed_errors()).layer(inner).oneshot(post()).await;
+    let result: Result<Answer, BoxError> = RetryLayer::new(policy().boxed_errors()).layer(inner).oneshot(post()).await;
     assert!(result.unwrap_err().is::<Elapsed>(), "the error is tower's own");
     assert_eq!(server.count(), 1);
 }
@@ -61,9 +58,7 @@ async fn buffer_of_one_serves_many_waiting_calls() {
         calls.spawn(client.clone().oneshot(get()));
     }
     let all = tokio::time::timeout(ms(10_000), calls.join_all()).await.unwrap();
-    assert!(
-        all.iter().all(|result| result.as_ref().is_ok_and(|response| response.status() == 503))
-    );
+    assert!(all.iter().all(|result| result.as_ref().is_ok_and(|response| response.status() == 503)));
     assert_eq!(server.count(), 60);
     assert!(server.times().iter().all(|&time| time <= 210), "{:?}", server.times());
 }

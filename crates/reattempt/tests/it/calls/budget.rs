@@ -18,8 +18,8 @@ use tower::retry::RetryLayer as StockLayer;
 use tower::{Layer, ServiceExt};
 
 use crate::calls::support::{
-    Act, ONE, Server, TWO, With, answer, failing, get, ms, options, policy, post, report_of,
-    request, server_failure, tokens, transient,
+    Act, ONE, Server, TWO, With, answer, failing, get, ms, options, policy, post, report_of, request, server_failure,
+    tokens, transient,
 };
 
 #[tokio::test(start_paused = true)]
@@ -48,10 +48,7 @@ async fn permanent_failures_alone_are_credited() {
     client.clone().oneshot(get()).await.unwrap();
     assert_eq!(budget.balance("one.example"), 8.0);
     client.clone().oneshot(get()).await.unwrap();
-    assert!(
-        (budget.balance("one.example") - 8.1).abs() < 1e-9,
-        "the host is there: it answered 404"
-    );
+    assert!((budget.balance("one.example") - 8.1).abs() < 1e-9, "the host is there: it answered 404");
     client.oneshot(post()).await.unwrap();
     assert!((budget.balance("one.example") - 8.1).abs() < 1e-9, "a 503 not retried is a 503 still");
 }
@@ -79,8 +76,7 @@ async fn error_of_any_verdict_earns_no_credit() {
     for verdict in verdicts {
         let server = Server::by(|_, _| Act::Error(io::Error::other("of an unknown type")));
         let budget = tokens(10.0);
-        let policy =
-            policy().max_attempts(2).protocol(|http| http.classify(move |_| Some(verdict)));
+        let policy = policy().max_attempts(2).protocol(|http| http.classify(move |_| Some(verdict)));
         let client = RetryLayer::new(policy.budget(budget.clone())).layer(server);
         drop(budget.acquire("one.example", &server_failure(503), ms(0)).unwrap().spend());
         client.oneshot(get()).await.unwrap_err();
@@ -111,8 +107,7 @@ async fn one_destination_does_not_starve_another() {
 #[tokio::test(start_paused = true)]
 async fn the_key_of_the_budget_can_be_chosen() {
     let server = Server::statuses([503]);
-    let policy =
-        policy().budget(tokens(3.0)).protocol(|http| http.destination(|_| "cluster".into()));
+    let policy = policy().budget(tokens(3.0)).protocol(|http| http.destination(|_| "cluster".into()));
     let client = RetryLayer::new(policy).layer(server.clone());
     for uri in [ONE, TWO, ONE, TWO] {
         client.clone().oneshot(request("GET", uri, "")).await.unwrap();
@@ -192,8 +187,7 @@ async fn trap_13_on_several_threads_too() {
             true => 200.into(),
             false => 503.into(),
         });
-        let policy =
-            policy().backoff(reattempt_schedule_fixed::Constant::new(std::time::Duration::ZERO));
+        let policy = policy().backoff(reattempt_schedule_fixed::Constant::new(std::time::Duration::ZERO));
         let client = RetryLayer::new(policy.budget(tokens(10.0))).layer(server.clone());
         let mut calls = JoinSet::new();
         for number in 0..200 {
@@ -227,8 +221,7 @@ async fn one_host_has_one_bucket() {
     let server = Server::statuses([503]);
     let budget = tokens(10.0);
     let client = RetryLayer::new(policy().budget(budget.clone())).layer(server);
-    for uri in ["http://one.example/", "http://ONE.example:80/", "http://user:secret@one.example/"]
-    {
+    for uri in ["http://one.example/", "http://ONE.example:80/", "http://user:secret@one.example/"] {
         client.clone().oneshot(request("GET", uri, "")).await.unwrap();
     }
     client.clone().oneshot(request("GET", "http://one.example:8080/", "")).await.unwrap();
@@ -295,9 +288,7 @@ async fn budget_counts_what_is_under_way() {
     let policy = policy().budget(budget.clone());
     let server = |status: u16| Server::by(move |_, _| Act::from(status).later(ms(10)));
     for (status, options) in [(200, options()), (503, options()), (404, options().never_retry())] {
-        let mut call = task::spawn(
-            RetryLayer::new(policy.clone()).layer(server(status)).oneshot(get().with(options)),
-        );
+        let mut call = task::spawn(RetryLayer::new(policy.clone()).layer(server(status)).oneshot(get().with(options)));
         assert!(call.poll().is_pending());
         assert_eq!(budget.counts(), [1, 0], "{status}");
         if status == 503 {
@@ -339,12 +330,9 @@ async fn assert_counted<F: Future>(budget: &InFlight, again: Option<u64>, call: 
 async fn budget_counts_hedged_calls() {
     let budget = InFlight::default();
     let hedge = HedgePolicy::http().delay(ms(5)).budget(budget.clone());
-    for (status, request, again) in [
-        (200, get as fn() -> _, Some(5)),
-        (503, get, Some(5)),
-        (200, post, None),
-        (503, post, None),
-    ] {
+    for (status, request, again) in
+        [(200, get as fn() -> _, Some(5)), (503, get, Some(5)), (200, post, None), (503, post, None)]
+    {
         let server = Server::by(move |_, _| Act::from(status).later(ms(10)));
         let client = HedgeLayer::new(hedge.clone()).layer(server);
         assert_counted(&budget, again, || client.clone().oneshot(request())).await;

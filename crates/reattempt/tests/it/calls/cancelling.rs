@@ -60,16 +60,15 @@ async fn drop_in_hook_gives_token_back() {
     let budget = tokens(10.0);
     let hooks = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&hooks);
-    let policy = policy().budget(budget.clone()).before_attempt(
-        move |_: &mut http::request::Parts, attempt: AttemptContext| {
+    let policy =
+        policy().budget(budget.clone()).before_attempt(move |_: &mut http::request::Parts, attempt: AttemptContext| {
             counted.fetch_add(1, Ordering::SeqCst);
             Box::pin(async move {
                 if attempt.number > 1 {
                     std::future::pending::<()>().await;
                 }
             })
-        },
-    );
+        });
     let client = RetryLayer::new(policy).layer(server.clone());
     let mut call = task::spawn(client.oneshot(get()));
     assert_pending!(call.poll());
@@ -168,9 +167,7 @@ async fn dropped_after(polls: usize) -> bool {
         .budget(budget.clone())
         .protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())))
         .attempt_timeout(ms(1000))
-        .before_attempt(|_: &mut http::request::Parts, _| {
-            Box::pin(async { tokio::time::sleep(ms(10)).await })
-        });
+        .before_attempt(|_: &mut http::request::Parts, _| Box::pin(async { tokio::time::sleep(ms(10)).await }));
     let client = RetryLayer::new(policy).layer(server.clone());
     let mut call = task::spawn(client.oneshot(put()));
     let mut ended = false;
@@ -189,10 +186,7 @@ async fn dropped_after(polls: usize) -> bool {
     let paid = 10.0 - balance(&budget);
     let credit = if ended { 0.1 } else { 0.0 };
     let retries = sent.saturating_sub(1) as f64;
-    assert!(
-        (paid - (retries - credit)).abs() < 1e-9,
-        "after {polls} polls: {retries} retries, {paid} paid"
-    );
+    assert!((paid - (retries - credit)).abs() < 1e-9, "after {polls} polls: {retries} retries, {paid} paid");
     advance(ms(10_000)).await;
     assert_eq!(server.count(), sent, "after {polls} polls something was sent after the end");
     ended

@@ -17,8 +17,7 @@ use tokio::time::Instant;
 use tower::{Layer, ServiceExt};
 
 use crate::calls::support::{
-    Act, Policy, Server, With, get, ms, of_frames, options, policy, post, report_of, request,
-    transient,
+    Act, Policy, Server, With, get, ms, of_frames, options, policy, post, report_of, request, transient,
 };
 
 const AFTER: ServerHint = ServerHint::After(Duration::from_secs(3));
@@ -26,9 +25,7 @@ const AFTER: ServerHint = ServerHint::After(Duration::from_secs(3));
 /// A policy that gives every 503 this hint.
 fn hinting(hint: ServerHint) -> Policy {
     policy().protocol(move |http| {
-        http.classify(move |outcome: Outcome<'_>| {
-            (outcome.status()? == 503).then(|| transient(503).with_hint(hint))
-        })
+        http.classify(move |outcome: Outcome<'_>| (outcome.status()? == 503).then(|| transient(503).with_hint(hint)))
     })
 }
 
@@ -194,9 +191,7 @@ async fn request_that_was_not_saved_is_none() {
 async fn request_is_seen_if_only_its_body_is_gone() {
     let seen = Seen::default();
     let server = Server::statuses([503]);
-    let policy = policy().protocol(|http| {
-        http.replay(ReplayLimits::default().per_call(1)).classify(seen.classifier())
-    });
+    let policy = policy().protocol(|http| http.replay(ReplayLimits::default().per_call(1)).classify(seen.classifier()));
     let request = search().map(|_| of_frames::<std::io::Error>([Ok("hello")]));
     RetryLayer::new(policy).layer(server.clone()).oneshot(request).await.unwrap();
     assert_eq!((server.count(), seen.lines()), (1, vec![SEEN.to_owned()]));
@@ -231,8 +226,7 @@ async fn rule_by_request_retries_post_to_one_path() {
 
 #[test]
 fn view_shows_no_credentials() {
-    let request = request("GET", "http://me:secret@one.example/a?key=secret", "")
-        .header("authorization", "secret");
+    let request = request("GET", "http://me:secret@one.example/a?key=secret", "").header("authorization", "secret");
     let view = RequestView::from(&request);
     assert_eq!(format!("{view:?}"), "RequestView { method: \"GET\", path: \"/a\", .. }");
 }
@@ -245,10 +239,7 @@ async fn operation_hint_sets_delay_or_stops() {
         left -= 1;
         std::future::ready(if left == 0 { Ok(()) } else { Err("busy") })
     };
-    retry(policy_of_operations(), count)
-        .classify(|_| Verdict::throttled().with_hint(AFTER))
-        .await
-        .unwrap();
+    retry(policy_of_operations(), count).classify(|_| Verdict::throttled().with_hint(AFTER)).await.unwrap();
     assert!((3000..=3301).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
 
     let stopped = |_: &&str| Verdict::transient().with_hint(ServerHint::Stop);
@@ -260,8 +251,7 @@ async fn operation_hint_sets_delay_or_stops() {
 
     let mut slept = Vec::new();
     let blocking = retry_blocking(policy_of_operations(), || Err::<(), _>("busy"));
-    let blocking =
-        blocking.classify(|_| Verdict::throttled().with_hint(ServerHint::Exactly(ms(7))));
+    let blocking = blocking.classify(|_| Verdict::throttled().with_hint(ServerHint::Exactly(ms(7))));
     blocking.call_with(|wait| slept.push(wait)).unwrap_err();
     assert_eq!(slept, [ms(7); 2]);
 }
@@ -323,8 +313,7 @@ async fn setter_in_chain_changes_protocol() {
     guard.layer(server.clone()).oneshot(replayed()).await.unwrap();
     assert_eq!(breaker.counts("one.example").total_failures, 1);
 
-    let fallback =
-        FallbackLayer::http(|_: &_| Some(Response::default())).on_status(locked.0, locked.1);
+    let fallback = FallbackLayer::http(|_: &_| Some(Response::default())).on_status(locked.0, locked.1);
     let server = Server::statuses([423]);
     let response = fallback.layer(server.clone()).oneshot(replayed()).await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);

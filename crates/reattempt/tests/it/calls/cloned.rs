@@ -18,9 +18,7 @@ fn judge(outcome: Result<&String, &(dyn Error + 'static)>) -> Verdict {
     match outcome {
         Ok(answer) if answer == "busy" => Verdict::Transient(Failure::new(FailureKind::Server)),
         Ok(_) => Verdict::Success,
-        Err(error) if error.is::<io::Error>() => {
-            Verdict::Transient(Failure::new(FailureKind::Network))
-        }
+        Err(error) if error.is::<io::Error>() => Verdict::Transient(Failure::new(FailureKind::Network)),
         Err(_) => Verdict::Permanent,
     }
 }
@@ -45,10 +43,7 @@ async fn a_plain_request_is_cloned_and_retried() {
     let answer = RetryLayer::new(policy).layer(inner).oneshot("what?".to_owned()).await.unwrap();
     assert_eq!(answer, "42");
     let asked = asked.into_inner().unwrap();
-    assert_eq!(
-        asked,
-        [("what?".to_owned(), 0), ("what?".to_owned(), 100), ("what?".to_owned(), 200)]
-    );
+    assert_eq!(asked, [("what?".to_owned(), 0), ("what?".to_owned(), 100), ("what?".to_owned(), 200)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -88,15 +83,12 @@ async fn what_it_calls_permanent_is_not_retried() {
 async fn it_can_be_timed_out_and_observed() {
     let events = std::sync::Arc::new(Mutex::new(Vec::new()));
     let noted = std::sync::Arc::clone(&events);
-    let inner =
-        service_fn(|(): ()| async { std::future::pending::<Result<String, io::Error>>().await });
+    let inner = service_fn(|(): ()| async { std::future::pending::<Result<String, io::Error>>().await });
     let policy = RetryPolicy::cloned(judge)
         .backoff(Constant::new(ms(100)))
         .attempt_timeout(ms(50))
         .max_attempts(2)
-        .observe_with(move |_: &str, event: &Event<'_>| {
-            noted.lock().unwrap().push(event.to_string())
-        });
+        .observe_with(move |_: &str, event: &Event<'_>| noted.lock().unwrap().push(event.to_string()));
     RetryLayer::new(policy).layer(inner).oneshot(()).await.unwrap_err();
     assert_eq!(
         *events.lock().unwrap(),

@@ -9,9 +9,7 @@ use reattempt_schedule_fixed::Constant;
 use tokio::time::timeout;
 use tower::{Layer, ServiceExt};
 
-use crate::calls::support::{
-    Act, Log, Server, endless, get, ms, of_frames, policy, report_of, watched,
-};
+use crate::calls::support::{Act, Log, Server, endless, get, ms, of_frames, policy, report_of, watched};
 use crate::confirming::Asking;
 
 /// F-4: the retry leaves when it is due and confirmed; the delay was fixed before.
@@ -74,8 +72,7 @@ async fn draining_begins_with_the_confirmation() {
         _ => 200.into(),
     });
     let policy = policy().backoff(Constant::immediate()).budget(Asking::new(ms(30), true));
-    let mut call =
-        tokio_test::task::spawn(RetryLayer::new(policy).layer(server.clone()).oneshot(get()));
+    let mut call = tokio_test::task::spawn(RetryLayer::new(policy).layer(server.clone()).oneshot(get()));
     assert!(call.poll().is_pending());
     assert_eq!(watch.polls(), 0);
     call.await.unwrap();

@@ -16,9 +16,7 @@ use reattempt::{CallOptions, RetryLayer, TimedOut, retry};
 use reattempt_schedule_fixed::Constant;
 use tower::{Layer, Service, ServiceExt};
 
-use crate::calls::support::{
-    Act, Body, Broken, Server, With, get, ms, policy, report_of, request, transient,
-};
+use crate::calls::support::{Act, Body, Broken, Server, With, get, ms, policy, report_of, request, transient};
 
 const URL: &str = "http://user:secret-1@one.example/path?api_key=secret-2#secret-3";
 
@@ -69,8 +67,7 @@ fn long_text_is_searched_at_once() {
         let (done, ended) = mpsc::channel();
         std::thread::spawn(move || {
             let error = move || io::Error::new(io::ErrorKind::ConnectionReset, text.clone());
-            let client =
-                RetryLayer::new(policy()).layer(Server::by(move |_, _| Act::Error(error())));
+            let client = RetryLayer::new(policy()).layer(Server::by(move |_, _| Act::Error(error())));
             let mut runtime = tokio::runtime::Builder::new_current_thread();
             let runtime = runtime.enable_time().start_paused(true).build().unwrap();
             let failed = runtime.block_on(client.oneshot(get())).is_err();

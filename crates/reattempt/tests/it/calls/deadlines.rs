@@ -64,9 +64,8 @@ async fn the_earlier_of_two_deadlines_counts() {
     for (of_request, of_options) in [(150, 1000), (1000, 150)] {
         let server = Server::statuses([503]);
         let client = RetryLayer::new(policy().max_attempts(9)).layer(server.clone());
-        let request = get()
-            .with(Deadline::after(ms(of_request)))
-            .with(options().deadline(Deadline::after(ms(of_options))));
+        let request =
+            get().with(Deadline::after(ms(of_request))).with(options().deadline(Deadline::after(ms(of_options))));
         client.oneshot(request).await.unwrap();
         assert_eq!(server.times(), [0, 100]);
     }
@@ -106,10 +105,7 @@ async fn deadline_interrupts_later_attempt() {
     let timed_out = error.downcast_ref::<TimedOut>().unwrap();
     assert_eq!((timed_out.limit(), timed_out.after()), (TimeLimit::Deadline, ms(70)));
     let refused = timed_out.refused().unwrap();
-    assert_eq!(
-        (refused.status.as_u16(), &refused.headers["x-why"]),
-        (503, &"busy".parse().unwrap())
-    );
+    assert_eq!((refused.status.as_u16(), &refused.headers["x-why"]), (503, &"busy".parse().unwrap()));
     let text = "the deadline passed after 70ms; the last answer was 503 Service Unavailable";
     assert_eq!(error.to_string(), text);
 }
@@ -134,9 +130,8 @@ async fn deadline_does_not_interrupt_own_error() {
 #[tokio::test(start_paused = true)]
 async fn a_deadline_interrupts_a_hook_that_hangs() {
     let server = Server::statuses([200]);
-    let policy = policy()
-        .boxed_errors()
-        .before_attempt(|_: &mut http::request::Parts, _| Box::pin(std::future::pending()));
+    let policy =
+        policy().boxed_errors().before_attempt(|_: &mut http::request::Parts, _| Box::pin(std::future::pending()));
     let client = RetryLayer::new(policy).layer(server.clone());
     let call = client.oneshot(get().with(Deadline::after(ms(70))));
     let error = tokio::time::timeout(ms(1000), call).await.expect("the call is over").unwrap_err();

@@ -9,9 +9,7 @@ use reattempt::RetryLayer;
 use reattempt_schedule_fixed::Constant;
 use tower::{Layer, ServiceExt};
 
-use crate::calls::support::{
-    Act, AnswerBody, Server, Watch, endless, failing, get, ms, of_frames, policy, watched,
-};
+use crate::calls::support::{Act, AnswerBody, Server, Watch, endless, failing, get, ms, of_frames, policy, watched};
 
 /// Refuses the first attempt with `body`, and notes at each arrival how the body fared.
 fn refusing(body: AnswerBody) -> (Server, Watch) {
@@ -88,11 +86,7 @@ async fn trap_07_as_much_as_is_allowed_is_read() {
     RetryLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
     assert_eq!(watch.polls(), 1);
     let (server, watch) = refusing(full(101));
-    RetryLayer::new(policy().protocol(|http| http.drain_limit(100)))
-        .layer(server)
-        .oneshot(get())
-        .await
-        .unwrap();
+    RetryLayer::new(policy().protocol(|http| http.drain_limit(100))).layer(server).oneshot(get()).await.unwrap();
     assert_eq!(watch.polls(), 0, "the limit can be set");
 }
 

@@ -21,8 +21,7 @@ use crate::calls::support::{
 #[tokio::test(start_paused = true)]
 async fn last_error_keeps_inner_type() {
     let server = Server::by(|_, _| ConnectionReset.into());
-    let result: Result<Answer, Broken> =
-        RetryLayer::new(policy()).layer(server.clone()).oneshot(get()).await;
+    let result: Result<Answer, Broken> = RetryLayer::new(policy()).layer(server.clone()).oneshot(get()).await;
     let error = result.unwrap_err();
     assert_eq!((error.attempt, server.count()), (3, 3));
     let cause = error.source().unwrap().downcast_ref::<std::io::Error>().unwrap();
@@ -40,8 +39,7 @@ async fn last_of_errors_and_responses_returns() {
     assert_eq!(response.status(), 500);
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "the real thing");
 
-    let server =
-        Server::by(|arrival, _| if arrival == 3 { InvalidData.into() } else { 503.into() });
+    let server = Server::by(|arrival, _| if arrival == 3 { InvalidData.into() } else { 503.into() });
     let error = RetryLayer::new(policy()).layer(server).oneshot(get()).await.unwrap_err();
     assert_eq!(error.attempt, 3);
 }
@@ -82,8 +80,7 @@ async fn lost_connection_retries_repeatable_only() {
 async fn first_success_or_final_has_no_report() {
     for status in [200, 204, 302, 400, 404, 501] {
         let server = Server::statuses([status]);
-        let response =
-            RetryLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
+        let response = RetryLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
         assert_eq!((response.status().as_u16(), server.count()), (status, 1));
         assert!(response.extensions().get::<Report>().is_none());
     }
@@ -97,8 +94,7 @@ async fn overloaded_is_retried_as_not_sent() {
     let shed = Arc::new(AtomicUsize::new(0));
     let inner = server.clone();
     let service = service_fn(move |request: Request<ReplayBody<Body>>| {
-        let (inner, turned_away) =
-            (inner.clone(), shed.fetch_add(1, Ordering::SeqCst).is_multiple_of(2));
+        let (inner, turned_away) = (inner.clone(), shed.fetch_add(1, Ordering::SeqCst).is_multiple_of(2));
         async move {
             match turned_away {
                 true => Err(BoxError::from(Overloaded::new())),

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use reattempt::{Deadline, RetryLayer};
 use reattempt_core::{
-    Budget, Delays, Failure, Jitter, NextRetry, Permit, Random, Schedule, ScheduleExt, SentAt,
-    SharedSchedule,
+    Budget, Delays, Failure, Jitter, NextRetry, Permit, Random, Schedule, ScheduleExt, SentAt, SharedSchedule,
 };
 use reattempt_schedule_fixed::Constant;
 use tower::{Layer, ServiceExt};
@@ -179,11 +178,8 @@ async fn budget_gets_failures_never_retried() {
 #[tokio::test(start_paused = true)]
 async fn budget_under_stock_layer_hears_same() {
     let diary = Diary::default();
-    let client =
-        tower::retry::RetryLayer::new(policy().budget(diary.clone()).stock()).layer(server());
-    let request = get().map(|body| {
-        reattempt_replay::ReplayBody::new(body, &reattempt_replay::ReplayLimits::default())
-    });
+    let client = tower::retry::RetryLayer::new(policy().budget(diary.clone()).stock()).layer(server());
+    let request = get().map(|body| reattempt_replay::ReplayBody::new(body, &reattempt_replay::ReplayLimits::default()));
     client.oneshot(request).await.unwrap();
     assert_eq!(
         diary.lines(),

@@ -53,8 +53,7 @@ async fn hook_changes_are_made_afresh() {
 #[tokio::test(start_paused = true)]
 async fn hook_runs_after_delay_and_before_sending() {
     let server = Server::statuses([503, 200]);
-    let policy = policy()
-        .before_attempt(|_: &mut Parts, _| Box::pin(async { tokio::time::sleep(ms(30)).await }));
+    let policy = policy().before_attempt(|_: &mut Parts, _| Box::pin(async { tokio::time::sleep(ms(30)).await }));
     let client = RetryLayer::new(policy).layer(server.clone());
     let mut call = task::spawn(client.oneshot(get()));
     assert_pending!(call.poll());
@@ -70,9 +69,8 @@ async fn it_authenticates_again_after_a_401() {
         Ok("new") => 200.into(),
         _ => 401.into(),
     });
-    let policy = policy()
-        .protocol(|http| http.on_status(StatusCode::UNAUTHORIZED, transient(401)))
-        .before_attempt(move |head: &mut Parts, attempt: AttemptContext| {
+    let policy = policy().protocol(|http| http.on_status(StatusCode::UNAUTHORIZED, transient(401))).before_attempt(
+        move |head: &mut Parts, attempt: AttemptContext| {
             let token = Arc::clone(&token);
             Box::pin(async move {
                 if attempt.cause.is_some_and(|cause| cause.code() == Some(401)) {
@@ -81,7 +79,8 @@ async fn it_authenticates_again_after_a_401() {
                 let token = *token.lock().unwrap();
                 head.headers.insert("authorization", token.parse().unwrap());
             })
-        });
+        },
+    );
     let client = RetryLayer::new(policy).layer(server.clone());
     assert_eq!(client.clone().oneshot(get()).await.unwrap().status(), 200);
     assert_eq!(server.count(), 2);
@@ -119,15 +118,12 @@ async fn hook_sees_head_of_refused_response() {
     });
     let seen = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&seen);
-    let policy = policy()
-        .protocol(|http| http.on_status(StatusCode::UNAUTHORIZED, transient(401)))
-        .before_attempt(move |_: &mut Parts, attempt: AttemptContext| {
-            noted
-                .lock()
-                .unwrap()
-                .push(attempt.refused.map(|refused| refused.headers["www-authenticate"].clone()));
+    let policy = policy().protocol(|http| http.on_status(StatusCode::UNAUTHORIZED, transient(401))).before_attempt(
+        move |_: &mut Parts, attempt: AttemptContext| {
+            noted.lock().unwrap().push(attempt.refused.map(|refused| refused.headers["www-authenticate"].clone()));
             Box::pin(async {})
-        });
+        },
+    );
     RetryLayer::new(policy).layer(server).oneshot(get()).await.unwrap();
     assert_eq!(*seen.lock().unwrap(), [None, Some("Digest nonce=7".parse().unwrap())]);
 }

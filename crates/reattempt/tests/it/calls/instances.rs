@@ -171,8 +171,7 @@ async fn late_call_is_observed_by_destination() {
 #[tokio::test(start_paused = true)]
 async fn late_after_the_hook_is_not_sent() {
     let server = Server::statuses([200]);
-    let policy = policy()
-        .before_attempt(|_: &mut Parts, _: AttemptContext| Box::pin(async { sleep(ms(50)).await }));
+    let policy = policy().before_attempt(|_: &mut Parts, _: AttemptContext| Box::pin(async { sleep(ms(50)).await }));
     let client = RetryLayer::new(policy.boxed_errors()).layer(server.clone());
     let error = client.oneshot(get().with(Deadline::after(ms(20)))).await.map(drop).unwrap_err();
     assert!(error.is::<TimedOut>());
@@ -183,8 +182,7 @@ async fn late_after_the_hook_is_not_sent() {
 #[tokio::test(start_paused = true)]
 async fn hook_may_use_the_same_limited_client() {
     let server = Server::statuses([200]);
-    let limited =
-        ServiceBuilder::new().layer(ConcurrencyLimitLayer::new(1)).service(server.clone());
+    let limited = ServiceBuilder::new().layer(ConcurrencyLimitLayer::new(1)).service(server.clone());
     let inner = limited.clone();
     let in_hook = Arc::new(AtomicBool::new(false));
     let ran = Arc::clone(&in_hook);

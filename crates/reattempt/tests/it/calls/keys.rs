@@ -15,8 +15,7 @@ const KEY: &str = "idempotency-key";
 #[tokio::test(start_paused = true)]
 async fn all_attempts_of_a_call_share_one_key() {
     let server = Server::statuses([503]);
-    let client = RetryLayer::new(policy().protocol(|http| http.generate_idempotency_keys(true)))
-        .layer(server.clone());
+    let client = RetryLayer::new(policy().protocol(|http| http.generate_idempotency_keys(true))).layer(server.clone());
     for _ in 0..5 {
         client.clone().oneshot(post()).await.unwrap();
     }
@@ -33,8 +32,7 @@ async fn all_attempts_of_a_call_share_one_key() {
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_there_is_left_alone() {
     let server = Server::statuses([503]);
-    let client = RetryLayer::new(policy().protocol(|http| http.generate_idempotency_keys(true)))
-        .layer(server.clone());
+    let client = RetryLayer::new(policy().protocol(|http| http.generate_idempotency_keys(true))).layer(server.clone());
     client.oneshot(post().header(KEY, "\"mine\"")).await.unwrap();
     let seen = server.seen();
     assert_eq!(seen.len(), 3);
@@ -44,8 +42,7 @@ async fn a_key_that_is_there_is_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn no_key_if_unneeded_or_unasked() {
     let server = Server::statuses([200]);
-    let client = RetryLayer::new(policy().protocol(|http| http.generate_idempotency_keys(true)))
-        .layer(server.clone());
+    let client = RetryLayer::new(policy().protocol(|http| http.generate_idempotency_keys(true))).layer(server.clone());
     client.clone().oneshot(get()).await.unwrap();
     client.oneshot(put()).await.unwrap();
     RetryLayer::new(policy()).layer(server.clone()).oneshot(post()).await.unwrap();
@@ -56,8 +53,7 @@ async fn no_key_if_unneeded_or_unasked() {
 #[tokio::test(start_paused = true)]
 async fn full_request_is_given_no_key() {
     let server = Server::statuses([503]);
-    let client = RetryLayer::new(policy().protocol(|http| http.generate_idempotency_keys(true)))
-        .layer(server.clone());
+    let client = RetryLayer::new(policy().protocol(|http| http.generate_idempotency_keys(true))).layer(server.clone());
     let mut full = post();
     for number in 0..24_576 {
         let name = http::HeaderName::try_from(format!("x-{number}")).unwrap();
@@ -71,11 +67,7 @@ async fn full_request_is_given_no_key() {
 /// Retries for ever, an hour after each failure.
 fn patient() -> RetryPolicy<reattempt::Http, Constant> {
     let hour = Constant::new(Duration::from_secs(3600));
-    policy()
-        .backoff(hour)
-        .max_elapsed(None)
-        .max_attempts(u32::MAX)
-        .budget(crate::calls::support::tokens(100.0))
+    policy().backoff(hour).max_elapsed(None).max_attempts(u32::MAX).budget(crate::calls::support::tokens(100.0))
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,8 +82,7 @@ async fn keyed_call_ends_with_the_keys_life() {
 #[tokio::test(start_paused = true)]
 async fn a_generated_key_lives_no_longer() {
     let server = Server::statuses([503]);
-    let client = RetryLayer::new(patient().protocol(|http| http.generate_idempotency_keys(true)))
-        .layer(server.clone());
+    let client = RetryLayer::new(patient().protocol(|http| http.generate_idempotency_keys(true))).layer(server.clone());
     client.oneshot(post()).await.unwrap();
     assert_eq!(server.count(), 25);
 }
@@ -107,8 +98,7 @@ async fn call_without_key_outlives_key_life() {
 #[tokio::test(start_paused = true)]
 async fn a_shorter_limit_stays() {
     let server = Server::statuses([503]);
-    let client =
-        RetryLayer::new(policy().max_elapsed(ms(150)).max_attempts(9)).layer(server.clone());
+    let client = RetryLayer::new(policy().max_elapsed(ms(150)).max_attempts(9)).layer(server.clone());
     client.oneshot(post().header(KEY, "\"mine\"")).await.unwrap();
     assert_eq!(server.times(), [0, 100]);
 }

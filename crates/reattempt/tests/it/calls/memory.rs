@@ -14,7 +14,8 @@ use crate::calls::support::{Act, ONE, Server, get, policy, report_of, request};
 
 /// A body of a hundred bytes.
 fn hundred() -> http::Request<crate::calls::support::Body> {
-    const BODY: &str = "----------------------------------------------------------------------------------------------------";
+    const BODY: &str =
+        "----------------------------------------------------------------------------------------------------";
     assert_eq!(BODY.len(), 100);
     request("PUT", ONE, BODY)
 }
@@ -24,8 +25,7 @@ fn hundred() -> http::Request<crate::calls::support::Body> {
 async fn calls_past_bound_are_sent_unkept() {
     let memory = ReplayMemory::new(500);
     let server = Server::statuses([503]);
-    let policy =
-        policy().protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
+    let policy = policy().protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
     let client = RetryLayer::new(policy).layer(server.clone());
     // One in the first quarter, and two that are counted for their destination: as much is free.
     let mut kept: Vec<_> = (0..3).map(|_| task::spawn(client.clone().oneshot(hundred()))).collect();
@@ -40,10 +40,7 @@ async fn calls_past_bound_are_sent_unkept() {
     assert_eq!(report_of(&response).stop_reason(), StopReason::BodyNotKept);
     assert_eq!(server.seen()[3].body.as_ref().unwrap().len(), 100, "whole");
     assert_eq!(memory.used(), 300);
-    assert_pending!(
-        task::spawn(client.clone().oneshot(get())).poll(),
-        "a body of no length is kept"
-    );
+    assert_pending!(task::spawn(client.clone().oneshot(get())).poll(), "a body of no length is kept");
 
     drop(kept);
     assert_eq!(memory.used(), 0);
@@ -77,10 +74,8 @@ async fn thousand_calls_in_backoff_obey_bound() {
 
 #[tokio::test(start_paused = true)]
 async fn default_bound_is_shared_by_clones_only() {
-    let layer = RetryLayer::new(
-        policy()
-            .protocol(|http| http.replay(ReplayLimits::default().memory(ReplayMemory::new(200)))),
-    );
+    let layer =
+        RetryLayer::new(policy().protocol(|http| http.replay(ReplayLimits::default().memory(ReplayMemory::new(200)))));
     let server = Server::statuses([503]);
     let mut first = task::spawn(layer.clone().layer(server.clone()).oneshot(hundred()));
     assert_pending!(first.poll());
@@ -95,8 +90,7 @@ async fn default_bound_is_shared_by_clones_only() {
 async fn the_last_attempt_keeps_nothing() {
     let memory = ReplayMemory::new(1000);
     let server = Server::by(|arrival, _| if arrival < 3 { 503.into() } else { Act::Hang });
-    let policy =
-        policy().protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
+    let policy = policy().protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
     let mut call = task::spawn(RetryLayer::new(policy).layer(server.clone()).oneshot(hundred()));
     let mut used = Vec::new();
     for _ in 0..3 {
@@ -116,8 +110,7 @@ async fn hanging_host_leaves_memory_for_others() {
         Some("one.example") => Act::Hang,
         _ => 503.into(),
     });
-    let policy =
-        policy().protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
+    let policy = policy().protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
     let client = RetryLayer::new(policy).layer(server.clone());
     let mut hanging: Vec<_> = Vec::new();
     for _ in 0..100 {
@@ -152,9 +145,7 @@ async fn destination_is_computed_past_a_quarter() {
     });
     let client = RetryLayer::new(policy).layer(Server::by(|_, _| Act::Hang));
     let mut calls = Vec::new();
-    for (used, computations) in
-        [(100, 0), (200, 0), (300, 1), (400, 2), (500, 3), (600, 4), (600, 5)]
-    {
+    for (used, computations) in [(100, 0), (200, 0), (300, 1), (400, 2), (500, 3), (600, 4), (600, 5)] {
         let mut call = task::spawn(client.clone().oneshot(hundred()));
         assert_pending!(call.poll());
         calls.push(call);

@@ -8,9 +8,7 @@ use reattempt_core::StopReason;
 use reattempt_schedule_fixed::Constant;
 use tower::{Layer, ServiceExt};
 
-use crate::calls::support::{
-    Act, Answer, Server, With, answer, get, ms, of_frames, policy, post, put, report_of,
-};
+use crate::calls::support::{Act, Answer, Server, With, answer, get, ms, of_frames, policy, post, put, report_of};
 
 /// The outcome of a future that must be ready at once.
 fn now<T>(future: impl Future<Output = T>) -> T {

@@ -8,17 +8,12 @@ use reattempt_core::ScheduleExt;
 use reattempt_schedule_fixed::Constant;
 use tower::{Layer, ServiceExt};
 
-use crate::calls::support::{
-    Act, Body, Log, Policy, Server, With, get, ms, options, policy, post, put, tokens,
-};
+use crate::calls::support::{Act, Body, Log, Policy, Server, With, get, ms, options, policy, post, put, tokens};
 
 /// The events of one call. How it ended is another test's concern.
 async fn events(policy: Policy, server: &Server, request: Request<Body>) -> Vec<String> {
     let log = Log::default();
-    let _ = RetryLayer::new(policy.observe_with(log.clone()))
-        .layer(server.clone())
-        .oneshot(request)
-        .await;
+    let _ = RetryLayer::new(policy.observe_with(log.clone())).layer(server.clone()).oneshot(request).await;
     log.lines()
 }
 
@@ -114,20 +109,15 @@ async fn what_must_not_be_repeated() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_was_not_kept() {
-    let policy = policy()
-        .protocol(|http| http.replay(reattempt_replay::ReplayLimits::default().per_call(0)));
-    assert_eq!(
-        of_status(503, policy, put()).await,
-        [FAILED.to_owned(), gave_up("the request body was not kept")]
-    );
+    let policy = policy().protocol(|http| http.replay(reattempt_replay::ReplayLimits::default().per_call(0)));
+    assert_eq!(of_status(503, policy, put()).await, [FAILED.to_owned(), gave_up("the request body was not kept")]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_schedule_that_ended() {
     let schedule = Constant::new(ms(100)).take(0);
     let log = Log::default();
-    let client = RetryLayer::new(policy().backoff(schedule).observe_with(log.clone()))
-        .layer(Server::statuses([503]));
+    let client = RetryLayer::new(policy().backoff(schedule).observe_with(log.clone())).layer(Server::statuses([503]));
     client.oneshot(get()).await.unwrap();
     assert_eq!(log.lines(), [FAILED.to_owned(), gave_up("the schedule has ended")]);
 }
@@ -158,10 +148,7 @@ async fn no_time_left() {
     );
     assert_eq!(
         of_status(503, policy(), get().with(Deadline::after(ms(50)))).await,
-        [
-            FAILED.to_owned(),
-            gave_up("the deadline has passed, or would pass before another attempt")
-        ]
+        [FAILED.to_owned(), gave_up("the deadline has passed, or would pass before another attempt")]
     );
 }
 
@@ -169,14 +156,8 @@ async fn no_time_left() {
 async fn no_token_left() {
     let policy = policy().budget(tokens(1.0));
     let lines = of_status(503, policy.clone(), get()).await;
-    assert_eq!(
-        lines.last().unwrap(),
-        "one.example: gave up after 2 attempts: the retry budget is exhausted"
-    );
-    assert_eq!(
-        of_status(503, policy, get()).await,
-        [FAILED.to_owned(), gave_up("the retry budget is exhausted")]
-    );
+    assert_eq!(lines.last().unwrap(), "one.example: gave up after 2 attempts: the retry budget is exhausted");
+    assert_eq!(of_status(503, policy, get()).await, [FAILED.to_owned(), gave_up("the retry budget is exhausted")]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,9 +10,7 @@ use reattempt_core::{Failure, FailureKind, SharedSchedule, StopReason, Verdict};
 use reattempt_schedule_fixed::{Constant, Linear};
 use tower::{Layer, ServiceExt};
 
-use crate::calls::support::{
-    Act, Server, With, get, ms, options, policy, post, report_of, transient,
-};
+use crate::calls::support::{Act, Server, With, get, ms, options, policy, post, report_of, transient};
 
 #[tokio::test(start_paused = true)]
 async fn attempts() {
@@ -82,14 +80,10 @@ async fn a_schedule() {
 async fn classifier_that_is_asked_before_policys() {
     let server = Server::statuses([404]);
     let policy = policy().protocol(|http| {
-        http.classify(|outcome: Outcome<'_>| {
-            (outcome.status()?.as_u16() == 404).then_some(Verdict::Success)
-        })
+        http.classify(|outcome: Outcome<'_>| (outcome.status()?.as_u16() == 404).then_some(Verdict::Success))
     });
     let client = RetryLayer::new(policy).layer(server.clone());
-    let mine = options().classify(|outcome: Outcome<'_>| {
-        (outcome.status()?.as_u16() == 404).then(|| transient(404))
-    });
+    let mine = options().classify(|outcome: Outcome<'_>| (outcome.status()?.as_u16() == 404).then(|| transient(404)));
     client.clone().oneshot(get().with(mine)).await.unwrap();
     assert_eq!(server.count(), 3);
     client.oneshot(get()).await.unwrap();
@@ -100,15 +94,11 @@ async fn classifier_that_is_asked_before_policys() {
 async fn call_classifier_sees_errors() {
     let server = Server::by(|_, _| ConnectionReset.into());
     let client = RetryLayer::new(policy()).layer(server.clone());
-    let mine = options().classify(|outcome: Outcome<'_>| {
-        outcome.find_error::<std::io::Error>().map(|_| Verdict::Permanent)
-    });
+    let mine =
+        options().classify(|outcome: Outcome<'_>| outcome.find_error::<std::io::Error>().map(|_| Verdict::Permanent));
     client.clone().oneshot(get().with(mine)).await.unwrap_err();
     assert_eq!(server.count(), 1);
-    client
-        .oneshot(get().with(options().classify(|_: Outcome<'_>| None::<Verdict>)))
-        .await
-        .unwrap_err();
+    client.oneshot(get().with(options().classify(|_: Outcome<'_>| None::<Verdict>))).await.unwrap_err();
     assert_eq!(server.count(), 4);
 }
 
@@ -159,8 +149,7 @@ async fn request_classifiers_precede_the_handles() {
     client.clone().oneshot(get()).await.unwrap();
     assert_eq!(server.count(), 3, "404 and 410 are both the handle's to retry");
     let server = Server::statuses([404, 410, 200]);
-    let client =
-        RetryLayer::new(policy()).layer(server.clone()).with_options(verdict(404, retried));
+    let client = RetryLayer::new(policy()).layer(server.clone()).with_options(verdict(404, retried));
     let response = client.oneshot(get().with(verdict(404, Verdict::Permanent))).await.unwrap();
     assert_eq!((response.status().as_u16(), server.count()), (404, 1));
 }
@@ -206,9 +195,7 @@ async fn status_and_classifiers_coexist() {
         _ => 410.into(),
     });
     let client = RetryLayer::new(policy().max_attempts(9)).layer(server.clone());
-    let on = |wanted: u16| {
-        move |outcome: Outcome<'_>| (outcome.status()? == wanted).then(|| transient(wanted))
-    };
+    let on = |wanted: u16| move |outcome: Outcome<'_>| (outcome.status()? == wanted).then(|| transient(wanted));
     let mine = options().on_status(http::StatusCode::NOT_FOUND, transient(404)).classify(on(409));
     assert_eq!(client.oneshot(get().with(mine)).await.unwrap().status(), 410);
     assert_eq!(server.count(), 3);

@@ -112,8 +112,7 @@ async fn jitter_is_never_sooner_than_server_asked() {
         for seed in 0..200 {
             let server = asking("retry-after", "10");
             let client =
-                RetryLayer::new(RetryPolicy::http().budget(RetryBudget::percent(10)).seed(seed))
-                    .layer(server.clone());
+                RetryLayer::new(RetryPolicy::http().budget(RetryBudget::percent(10)).seed(seed)).layer(server.clone());
             client.oneshot(get()).await.unwrap();
             seconds.push(server.times()[1]);
         }
@@ -137,8 +136,7 @@ async fn delays_below_a_second_are_obeyed() {
 #[tokio::test(start_paused = true)]
 async fn a_hint_that_is_not_read_changes_nothing() {
     let server = asking("retry-after", "7");
-    let client =
-        RetryLayer::new(policy().protocol(|http| http.hints(Hints::none()))).layer(server.clone());
+    let client = RetryLayer::new(policy().protocol(|http| http.hints(Hints::none()))).layer(server.clone());
     client.oneshot(get()).await.unwrap();
     assert_eq!(server.times(), [0, 100]);
 }
@@ -181,18 +179,13 @@ async fn elapsed_time_counts_from_first_poll() {
     let call = readied(&mut client, &request).await.call(request);
     advance(ms(10_000)).await;
     assert_eq!(report_of(&call.await.unwrap()).stop_reason(), StopReason::ElapsedExhausted);
-    assert_eq!(
-        server.times().len(),
-        2,
-        "neither none, for the time before, nor as many as one likes"
-    );
+    assert_eq!(server.times().len(), 2, "neither none, for the time before, nor as many as one likes");
 }
 
 #[tokio::test(start_paused = true)]
 async fn delay_that_fits_elapsed_is_waited() {
     let server = Server::statuses([503]);
-    let client =
-        RetryLayer::new(policy().max_elapsed(ms(100)).max_attempts(9)).layer(server.clone());
+    let client = RetryLayer::new(policy().max_elapsed(ms(100)).max_attempts(9)).layer(server.clone());
     client.oneshot(get()).await.unwrap();
     assert_eq!(server.times(), [0, 100]);
 }
@@ -201,8 +194,7 @@ async fn delay_that_fits_elapsed_is_waited() {
 async fn elapsed_none_means_no_limit() {
     let server = Server::statuses([503]);
     let schedule = Constant::new(ms(3_600_000));
-    let client =
-        RetryLayer::new(policy().backoff(schedule).max_elapsed(None)).layer(server.clone());
+    let client = RetryLayer::new(policy().backoff(schedule).max_elapsed(None)).layer(server.clone());
     client.oneshot(get()).await.unwrap();
     assert_eq!(server.times(), [0, 3_600_000, 7_200_000]);
 }
@@ -268,8 +260,8 @@ async fn seed_reproduces_delays_and_calls_differ() {
     let mut runs = Vec::new();
     for _ in 0..2 {
         let server = Server::statuses([503]);
-        let client = RetryLayer::new(RetryPolicy::http().budget(RetryBudget::percent(10)).seed(7))
-            .layer(server.clone());
+        let client =
+            RetryLayer::new(RetryPolicy::http().budget(RetryBudget::percent(10)).seed(7)).layer(server.clone());
         let mut delays = Vec::new();
         for _ in 0..4 {
             let response = client.clone().oneshot(get()).await.unwrap();

@@ -14,10 +14,7 @@ async fn connect_and_upgrades_are_sent_once() {
     for request in [connect, upgrade] {
         let server = Server::statuses([503]);
         let budget = tokens(10.0);
-        let policy = policy()
-            .budget(budget.clone())
-            .nested(true)
-            .protocol(|http| http.generate_idempotency_keys(true));
+        let policy = policy().budget(budget.clone()).nested(true).protocol(|http| http.generate_idempotency_keys(true));
         let client = RetryLayer::new(policy).layer(server.clone());
         let headers = request.headers().clone();
         let response = client.oneshot(request).await.unwrap();
@@ -37,10 +34,7 @@ async fn the_first_attempt_is_the_request_itself() {
     let request = request.header("x-mine", "yes").with(7_u8);
     RetryLayer::new(policy()).layer(server.clone()).oneshot(request).await.unwrap();
     let seen = &server.seen()[0];
-    assert_eq!(
-        (&seen.head.method, seen.head.uri.to_string()),
-        (&Method::PATCH, "http://one.example/a?b=c".into())
-    );
+    assert_eq!((&seen.head.method, seen.head.uri.to_string()), (&Method::PATCH, "http://one.example/a?b=c".into()));
     assert_eq!((seen.head.version, seen.header("x-mine")), (http::Version::HTTP_2, Some("yes")));
     assert_eq!(seen.head.headers.len(), 1);
     assert_eq!((seen.head.extensions.get(), seen.head.extensions.len()), (Some(&7_u8), 1));
@@ -54,10 +48,7 @@ async fn a_retry_is_the_request_and_its_number() {
     let request = request.header("x-mine", "yes").with(7_u8);
     RetryLayer::new(policy()).layer(server.clone()).oneshot(request).await.unwrap();
     let seen = &server.seen()[1];
-    assert_eq!(
-        (&seen.head.method, seen.head.uri.to_string()),
-        (&Method::PUT, "http://one.example/a?b=c".into())
-    );
+    assert_eq!((&seen.head.method, seen.head.uri.to_string()), (&Method::PUT, "http://one.example/a?b=c".into()));
     assert_eq!((seen.head.version, seen.header("x-mine")), (http::Version::HTTP_2, Some("yes")));
     assert_eq!(seen.head.headers.len(), 1);
     assert_eq!((seen.head.extensions.get(), seen.head.extensions.len()), (Some(&7_u8), 2));

@@ -17,8 +17,7 @@ use tower::{Layer, Service, ServiceExt};
 use tower_test::mock;
 
 use crate::calls::support::{
-    Act, Answer, Attempt, Broken, Mocked, Policy, Server, With, get, mocked, ms, options, policy,
-    ready, tokens,
+    Act, Answer, Attempt, Broken, Mocked, Policy, Server, With, get, mocked, ms, options, policy, ready, tokens,
 };
 
 // trap 09
@@ -47,9 +46,8 @@ async fn trap_09_retries_ready_their_own_clone() {
 #[tokio::test(start_paused = true)]
 async fn hook_instance_is_readied_after_it() {
     let server = Server::statuses([503, 200]);
-    let policy = policy().before_attempt(|_: &mut http::request::Parts, _| {
-        Box::pin(async { tokio::time::sleep(ms(10)).await })
-    });
+    let policy =
+        policy().before_attempt(|_: &mut http::request::Parts, _| Box::pin(async { tokio::time::sleep(ms(10)).await }));
     let mut client = RetryLayer::new(policy).layer(server.clone());
     ready(&mut client).await.call(get()).await.unwrap();
     drop(client);
@@ -102,10 +100,7 @@ struct Gated {
 }
 
 /// The first asking is the first attempt's and is granted; `later` answers all others.
-fn gated(
-    server: &Server,
-    later: impl Fn() -> Poll<Result<(), Broken>> + Send + Sync + 'static,
-) -> Gated {
+fn gated(server: &Server, later: impl Fn() -> Poll<Result<(), Broken>> + Send + Sync + 'static) -> Gated {
     let gate = move |asked| if asked == 0 { Poll::Ready(Ok(())) } else { later() };
     Gated { server: server.clone(), asked: Arc::default(), gate: Arc::new(gate) }
 }
@@ -163,8 +158,7 @@ async fn readiness_error_after_refusal_has_report() {
 #[tokio::test(start_paused = true)]
 async fn readiness_wait_ends_with_elapsed_time() {
     let server = Server::by(|_, _| ConnectionReset.into());
-    let client =
-        RetryLayer::new(policy().max_elapsed(ms(700))).layer(gated(&server, || Poll::Pending));
+    let client = RetryLayer::new(policy().max_elapsed(ms(700))).layer(gated(&server, || Poll::Pending));
     let began = Instant::now();
     let call = tokio::time::timeout(ms(5000), client.oneshot(get()));
     let error = call.await.expect("the call is over").unwrap_err();
@@ -228,8 +222,7 @@ async fn readiness_is_awaited_without_outcome() {
 
 #[tokio::test(start_paused = true)]
 async fn service_ready_in_time_is_called() {
-    let server =
-        Server::by(|arrival, _| if arrival == 1 { ConnectionReset.into() } else { 200.into() });
+    let server = Server::by(|arrival, _| if arrival == 1 { ConnectionReset.into() } else { 200.into() });
     let open = Arc::new(Mutex::new(false));
     let seen = Arc::clone(&open);
     let gate = move || if *seen.lock().unwrap() { Poll::Ready(Ok(())) } else { Poll::Pending };
@@ -261,7 +254,6 @@ async fn client_readiness_is_inner_readiness() {
 
 #[tokio::test(start_paused = true)]
 async fn the_type_of_a_client_can_be_named() {
-    let client: reattempt::Retry<Server, Policy> =
-        RetryLayer::new(policy()).layer(Server::by(|_, _| Act::from(200)));
+    let client: reattempt::Retry<Server, Policy> = RetryLayer::new(policy()).layer(Server::by(|_, _| Act::from(200)));
     assert_eq!(client.oneshot(get()).await.unwrap().status(), 200);
 }

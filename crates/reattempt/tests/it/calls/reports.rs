@@ -8,9 +8,7 @@ use reattempt_core::StopReason;
 use reattempt_replay::{ReplayLimits, ReplayMemory};
 use tower::{Layer, ServiceExt};
 
-use crate::calls::support::{
-    Act, ONE, Server, With, get, ms, options, policy, report_of, request, server_failure,
-};
+use crate::calls::support::{Act, ONE, Server, With, get, ms, options, policy, report_of, request, server_failure};
 
 #[tokio::test(start_paused = true)]
 async fn report_holds_attempts_delays_and_reason() {
@@ -111,8 +109,7 @@ async fn call_that_is_not_retried_fills_slot() {
 #[tokio::test(start_paused = true)]
 async fn refused_retry_has_no_delay_in_report() {
     let server = Server::statuses([503]);
-    let response =
-        RetryLayer::new(policy().max_elapsed(ms(50))).layer(server).oneshot(get()).await.unwrap();
+    let response = RetryLayer::new(policy().max_elapsed(ms(50))).layer(server).oneshot(get()).await.unwrap();
     assert_eq!(report_of(&response).total_delay(), ms(0));
 }
 

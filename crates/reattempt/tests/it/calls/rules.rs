@@ -11,9 +11,7 @@ use reattempt_schedule_fixed::Constant;
 use reattempt_schedule_responsive::Responsive;
 use tower::{Layer, ServiceExt};
 
-use crate::calls::support::{
-    Act, Policy, Server, With, get, ms, options, policy, post, report_of, request,
-};
+use crate::calls::support::{Act, Policy, Server, With, get, ms, options, policy, post, report_of, request};
 
 /// POSTs below /search may be repeated, and batches have five attempts.
 fn ruled(http: Http) -> Http {
@@ -58,9 +56,7 @@ async fn rules_choose_by_method_path_and_header() {
 #[tokio::test(start_paused = true)]
 async fn request_outranks_handle_outranks_rule() {
     let seven = SharedSchedule::new(Constant::new(ms(7)));
-    let rule = move |_: RequestView<'_>| {
-        Some(options().max_attempts(2).backoff(seven.clone()).max_elapsed(ms(15)))
-    };
+    let rule = move |_: RequestView<'_>| Some(options().max_attempts(2).backoff(seven.clone()).max_elapsed(ms(15)));
     let policy = policy().protocol(|http| http.options_for(rule));
     for (own, of_handle, times) in [
         (None, None, vec![0, 7]),
@@ -79,15 +75,11 @@ async fn request_outranks_handle_outranks_rule() {
 
 #[tokio::test(start_paused = true)]
 async fn rule_can_forbid_retries_and_set_deadline() {
-    let never =
-        |request: RequestView<'_>| (request.path() == "/once").then(|| options().never_retry());
-    let soon = |request: RequestView<'_>| {
-        (request.path() == "/soon").then(|| options().deadline(Deadline::after(ms(150))))
-    };
+    let never = |request: RequestView<'_>| (request.path() == "/once").then(|| options().never_retry());
+    let soon =
+        |request: RequestView<'_>| (request.path() == "/soon").then(|| options().deadline(Deadline::after(ms(150))));
     let policy = policy().protocol(|http| http.options_for(never).options_for(soon));
-    for (path, count, stop) in
-        [("/once", 1, StopReason::Forbidden), ("/soon", 2, StopReason::DeadlineExceeded)]
-    {
+    for (path, count, stop) in [("/once", 1, StopReason::Forbidden), ("/soon", 2, StopReason::DeadlineExceeded)] {
         let server = Server::statuses([503]);
         let slot = reattempt::report::ReportSlot::default();
         let uri = format!("http://one.example{path}");
@@ -149,9 +141,7 @@ async fn key_of_request_counts_only_if_trusted() {
         (true, true, keyed(), 3, 3),
     ] {
         for (status, expected) in [(503, after_503), (429, after_429)] {
-            let of_keys = |http: Http| {
-                http.trust_idempotency_keys(trusted).generate_idempotency_keys(generated)
-            };
+            let of_keys = |http: Http| http.trust_idempotency_keys(trusted).generate_idempotency_keys(generated);
             let server = Server::statuses([status]);
             let client = RetryLayer::new(policy().protocol(of_keys)).layer(server.clone());
             let key = request.headers().get(KEY).cloned();
@@ -159,8 +149,7 @@ async fn key_of_request_counts_only_if_trusted() {
             let row = format!("{trusted}, {generated}, {request:?}, {status}");
             assert_eq!(server.count(), expected, "{row}");
             let seen = server.seen();
-            let kept =
-                seen.iter().all(|seen| key.is_none() || seen.head.headers.get(KEY) == key.as_ref());
+            let kept = seen.iter().all(|seen| key.is_none() || seen.head.headers.get(KEY) == key.as_ref());
             assert!(kept, "the key that was there is left alone: {row}");
         }
     }

@@ -70,11 +70,7 @@ async fn idempotent_methods_alone_are_repeated() {
         ("PATCH", 1),
         ("PROPFIND", 1),
     ] {
-        assert_eq!(
-            attempts(policy(), request(method, ONE, ""), || 503.into()).await,
-            expected,
-            "{method}"
-        );
+        assert_eq!(attempts(policy(), request(method, ONE, ""), || 503.into()).await, expected, "{method}");
     }
 }
 
@@ -82,9 +78,7 @@ async fn idempotent_methods_alone_are_repeated() {
 #[tokio::test(start_paused = true)]
 async fn trap_25_custom_classifier_keeps_defaults() {
     let policy = policy().protocol(|http| {
-        http.classify(|outcome: Outcome<'_>| {
-            (outcome.status()? == StatusCode::CONFLICT).then(|| transient(409))
-        })
+        http.classify(|outcome: Outcome<'_>| (outcome.status()? == StatusCode::CONFLICT).then(|| transient(409)))
     });
     assert_eq!(attempts(policy.clone(), get(), || 409.into()).await, 3, "what it adds");
     assert_eq!(attempts(policy.clone(), get(), || 503.into()).await, 3, "what was there");
@@ -98,12 +92,9 @@ async fn trap_25_custom_classifier_keeps_defaults() {
 // trap 25
 #[tokio::test(start_paused = true)]
 async fn trap_25_second_classifier_keeps_first() {
-    let on = |wanted: u16| {
-        move |outcome: Outcome<'_>| (outcome.status()? == wanted).then(|| transient(wanted))
-    };
-    let policy = policy().protocol(|http| {
-        http.classify(on(409)).classify(on(404)).on_status(StatusCode::GONE, transient(410))
-    });
+    let on = |wanted: u16| move |outcome: Outcome<'_>| (outcome.status()? == wanted).then(|| transient(wanted));
+    let policy =
+        policy().protocol(|http| http.classify(on(409)).classify(on(404)).on_status(StatusCode::GONE, transient(410)));
     for status in [409, 404, 410, 503] {
         let server = Server::statuses([status]);
         RetryLayer::new(policy.clone()).layer(server.clone()).oneshot(get()).await.unwrap();
@@ -115,9 +106,7 @@ async fn trap_25_second_classifier_keeps_first() {
 #[tokio::test(start_paused = true)]
 async fn hints_hold_beside_custom_classifier() {
     let policy = policy().protocol(|http| {
-        http.classify(|outcome: Outcome<'_>| {
-            (outcome.status()? == StatusCode::CONFLICT).then(|| transient(409))
-        })
+        http.classify(|outcome: Outcome<'_>| (outcome.status()? == StatusCode::CONFLICT).then(|| transient(409)))
     });
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(409).header("retry-after", "5"),
@@ -130,11 +119,9 @@ async fn hints_hold_beside_custom_classifier() {
 #[tokio::test(start_paused = true)]
 async fn a_status_can_be_given_a_verdict() {
     let refused = Verdict::NotProcessed(server_failure(503));
-    let lenient =
-        policy().protocol(|http| http.on_status(StatusCode::SERVICE_UNAVAILABLE, refused));
+    let lenient = policy().protocol(|http| http.on_status(StatusCode::SERVICE_UNAVAILABLE, refused));
     assert_eq!(attempts(lenient, post(), || 503.into()).await, 3);
-    let strict = policy()
-        .protocol(|http| http.on_status(StatusCode::SERVICE_UNAVAILABLE, Verdict::Permanent));
+    let strict = policy().protocol(|http| http.on_status(StatusCode::SERVICE_UNAVAILABLE, Verdict::Permanent));
     assert_eq!(attempts(strict, get(), || 503.into()).await, 1);
     let back = policy().protocol(|http| {
         http.on_status(StatusCode::SERVICE_UNAVAILABLE, Verdict::Permanent)
@@ -145,15 +132,13 @@ async fn a_status_can_be_given_a_verdict() {
 
 #[tokio::test(start_paused = true)]
 async fn own_permanent_verdict_beats_the_server() {
-    let policy =
-        policy().protocol(|http| http.on_status(StatusCode::BAD_GATEWAY, Verdict::Permanent));
+    let policy = policy().protocol(|http| http.on_status(StatusCode::BAD_GATEWAY, Verdict::Permanent));
     let insisting: fn() -> Act = || Act::from(502).header("x-should-retry", "true");
     assert_eq!(attempts(policy, get(), insisting).await, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn hint_never_makes_failure_of_success() {
-    let odd: fn() -> Act =
-        || Act::from(200).header("x-should-retry", "true").header("retry-after", "1");
+    let odd: fn() -> Act = || Act::from(200).header("x-should-retry", "true").header("retry-after", "1");
     assert_eq!(attempts(policy(), get(), odd).await, 1);
 }

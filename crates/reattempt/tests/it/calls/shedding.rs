@@ -172,10 +172,7 @@ macro_rules! shed_call_is_sent_later {
 async fn send_keeps_no_handle_that_was_shed() {
     shed_call_is_sent_later!(|service| RetryLayer::new(policy().boxed_errors()).layer(service));
     let retry = || policy().boxed_errors();
-    shed_call_is_sent_later!(|service| StandardLayer::http()
-        .retry(retry())
-        .unwrap()
-        .layer(service));
+    shed_call_is_sent_later!(|service| StandardLayer::http().retry(retry()).unwrap().layer(service));
 }
 
 // trap 50

@@ -20,8 +20,8 @@ use tower::{Layer, Service, ServiceExt, service_fn};
 use tower_http::follow_redirect::FollowRedirectLayer;
 
 use crate::calls::support::{
-    Act, Answer, Body, Broken, Log, ONE, Server, With, answer, failing, get, mocked, ms, of_frames,
-    options, policy, post, put, report_of, request, tokens, transient,
+    Act, Answer, Body, Broken, Log, ONE, Server, With, answer, failing, get, mocked, ms, of_frames, options, policy,
+    post, put, report_of, request, tokens, transient,
 };
 
 fn replayable(request: Request<Body>) -> Request<ReplayBody<Body>> {
@@ -62,18 +62,10 @@ async fn three_attempts_and_the_last_real_outcome() {
 #[tokio::test(start_paused = true)]
 async fn post_is_repeated_only_if_safe() {
     let server = Server::statuses([503]);
-    StockLayer::new(policy().stock())
-        .layer(server.clone())
-        .oneshot(replayable(post()))
-        .await
-        .unwrap();
+    StockLayer::new(policy().stock()).layer(server.clone()).oneshot(replayable(post())).await.unwrap();
     assert_eq!(server.count(), 1);
     let server = Server::by(|_, _| ConnectionRefused.into());
-    StockLayer::new(policy().stock())
-        .layer(server.clone())
-        .oneshot(replayable(post()))
-        .await
-        .unwrap_err();
+    StockLayer::new(policy().stock()).layer(server.clone()).oneshot(replayable(post())).await.unwrap_err();
     assert_eq!(server.count(), 3);
 }
 
@@ -185,8 +177,7 @@ async fn options_observers_and_slots_work() {
     let log = Log::default();
     let slot = ReportSlot::default();
     let client = StockLayer::new(policy().observe_with(log.clone()).stock()).layer(server.clone());
-    let request =
-        replayable(post()).with(options().repeatable(true).max_attempts(2).report_to(&slot));
+    let request = replayable(post()).with(options().repeatable(true).max_attempts(2).report_to(&slot));
     let response = client.oneshot(request).await.unwrap();
     assert_eq!(server.count(), 2);
     assert_eq!(
@@ -205,8 +196,7 @@ async fn options_observers_and_slots_work() {
 async fn success_at_once_has_event_and_slot() {
     let log = Log::default();
     let slot = ReportSlot::default();
-    let client =
-        StockLayer::new(policy().observe_with(log.clone()).stock()).layer(Server::statuses([200]));
+    let client = StockLayer::new(policy().observe_with(log.clone()).stock()).layer(Server::statuses([200]));
     let request = replayable(get()).with(options().report_to(&slot));
     let response = client.oneshot(request).await.unwrap();
     assert!(response.extensions().get::<Report>().is_none());
@@ -232,12 +222,10 @@ async fn failed_source_ends_the_stock_call() {
 #[tokio::test(start_paused = true)]
 async fn trap_04_a_body_over_the_cap_is_sent_once() {
     let server = Server::statuses([503]);
-    let body =
-        of_frames::<std::io::Error>([Ok("0123456789"), Ok("this is what does not fit any more")]);
+    let body = of_frames::<std::io::Error>([Ok("0123456789"), Ok("this is what does not fit any more")]);
     let body = ReplayBody::new(body, &ReplayLimits::default().per_call(40));
     let request = Request::put("http://one.example/").body(body).unwrap();
-    let response =
-        StockLayer::new(policy().stock()).layer(server.clone()).oneshot(request).await.unwrap();
+    let response = StockLayer::new(policy().stock()).layer(server.clone()).oneshot(request).await.unwrap();
     assert_eq!((response.status().as_u16(), server.count()), (503, 1));
     assert_eq!(report_of(&response).stop_reason(), StopReason::BodyNotKept);
 }

@@ -15,9 +15,7 @@ use tokio::time::{Instant, advance};
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
 
-use crate::calls::support::{
-    Act, Attempt, Broken, Mocked, Server, With, get, ms, options, policy, post, report_of,
-};
+use crate::calls::support::{Act, Attempt, Broken, Mocked, Server, With, get, ms, options, policy, post, report_of};
 
 #[tokio::test(start_paused = true)]
 async fn hanging_attempt_is_dropped_and_retried() {
@@ -69,10 +67,7 @@ async fn timeout_error_names_limit_and_head() {
     let timed_out = error.downcast_ref::<TimedOut>().unwrap();
     assert_eq!(timed_out.limit(), TimeLimit::Attempt);
     let refused = timed_out.refused().unwrap();
-    assert_eq!(
-        (refused.status.as_u16(), refused.headers["x-why"].as_bytes()),
-        (503, &b"second"[..])
-    );
+    assert_eq!((refused.status.as_u16(), refused.headers["x-why"].as_bytes()), (503, &b"second"[..]));
     let text = "the attempt timed out after 50ms; the last answer was 503 Service Unavailable";
     assert_eq!(error.to_string(), text);
 }

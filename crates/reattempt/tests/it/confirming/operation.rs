@@ -14,10 +14,7 @@ use super::Asking;
 
 const MS: Duration = Duration::from_millis(1);
 
-fn policy(
-    delay: Duration,
-    budget: &Asking,
-) -> RetryPolicy<reattempt::operation::Operations, impl Schedule, Asking> {
+fn policy(delay: Duration, budget: &Asking) -> RetryPolicy<reattempt::operation::Operations, impl Schedule, Asking> {
     RetryPolicy::operations().backoff(Constant::new(delay)).budget(budget.clone())
 }
 
@@ -44,9 +41,7 @@ async fn run(delay: Duration, budget: &Asking) -> (Vec<u128>, Vec<u128>, Result<
 /// F-4: the retry leaves when it is due and confirmed.
 #[tokio::test(start_paused = true)]
 async fn retry_leaves_when_due_and_confirmed() {
-    for (delay, answer, leaves) in
-        [(100_u32, 30_u32, 100_u32), (20, 30, 30), (0, 30, 30), (100, 0, 100)]
-    {
+    for (delay, answer, leaves) in [(100_u32, 30_u32, 100_u32), (20, 30, 30), (0, 30, 30), (100, 0, 100)] {
         let budget = Asking::new(answer * MS, true);
         let (called, notified, result) = run(delay * MS, &budget).await;
         assert_eq!(called, [0, u128::from(leaves)], "{delay} {answer}");

@@ -18,9 +18,7 @@ use super::support::{Cluster, Does, Empty, WELL, get, policy, post};
 #[tokio::test(start_paused = true)]
 async fn retries_go_to_untried_endpoints() {
     // A 408 changes no price, so the trail alone decides.
-    for (servers, does) in
-        [(2, Does::Refuse), (3, Does::Status(408)), (5, Does::Reset), (8, Does::Status(408))]
-    {
+    for (servers, does) in [(2, Does::Refuse), (3, Does::Status(408)), (5, Does::Reset), (8, Does::Status(408))] {
         let cluster = Cluster::of(vec![does; servers]);
         let budget = RetryBudget::unlimited();
         let layer = RetryLayer::new(policy(8).budget(budget));
@@ -88,9 +86,7 @@ async fn dead_endpoint_costs_no_call() {
 // E-2
 #[tokio::test(start_paused = true)]
 async fn keyless_post_is_processed_once() {
-    for (does, attempts) in
-        [(Does::Reset, 1), (Does::Status(500), 1), (Does::Hang, 1), (Does::Refuse, 4)]
-    {
+    for (does, attempts) in [(Does::Reset, 1), (Does::Status(500), 1), (Does::Hang, 1), (Does::Refuse, 4)] {
         let cluster = Cluster::of([does; 4]);
         let layer = RetryLayer::new(policy(4).attempt_timeout(secs(1)));
         let _ = layer.layer(cluster.balanced()).send(post()).await;
@@ -132,9 +128,8 @@ async fn refusal_below_is_sent_elsewhere() {
     breakers[0].isolate("service");
     let (nodes, guards) = (cluster.clone(), breakers.clone());
     let endpoints = reattempt::endpoints::Endpoints::list([0_usize, 1]).unwrap();
-    let balanced = endpoints.connect(move |number| {
-        GuardLayer::http(guards[number].clone()).layer(nodes.client(number))
-    });
+    let balanced =
+        endpoints.connect(move |number| GuardLayer::http(guards[number].clone()).layer(nodes.client(number)));
     let policy = policy(3).budget(Empty);
     let client = RetryLayer::new(policy).layer(balanced.http());
     for _ in 0..20 {

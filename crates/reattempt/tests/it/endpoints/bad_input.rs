@@ -25,26 +25,11 @@ fn unusable_urls_are_errors() {
             &["http://a/?token=s3cret"],
             "endpoint `http://a/?...` has a query or a fragment (a base URL ends with its path)",
         ),
-        (
-            &["http://me:s3cret@a/"],
-            "endpoint `a/` has a user name or a password (set an `Authorization` header)",
-        ),
-        (
-            &["http://a/b/../c"],
-            "endpoint `http://a/b/../c` has `.` or `..` in its path (a path without them)",
-        ),
-        (
-            &["http://a/%2E%2e"],
-            "endpoint `http://a/%2E%2e` has `.` or `..` in its path (a path without them)",
-        ),
-        (
-            &["http://a", "http://A:80/"],
-            "endpoint `http://A:80/` is listed twice (each endpoint once)",
-        ),
-        (
-            &["http://a", "https://b"],
-            "endpoint `https://b` has another scheme than the first (one scheme for all)",
-        ),
+        (&["http://me:s3cret@a/"], "endpoint `a/` has a user name or a password (set an `Authorization` header)"),
+        (&["http://a/b/../c"], "endpoint `http://a/b/../c` has `.` or `..` in its path (a path without them)"),
+        (&["http://a/%2E%2e"], "endpoint `http://a/%2E%2e` has `.` or `..` in its path (a path without them)"),
+        (&["http://a", "http://A:80/"], "endpoint `http://A:80/` is listed twice (each endpoint once)"),
+        (&["http://a", "https://b"], "endpoint `https://b` has another scheme than the first (one scheme for all)"),
     ];
     for (urls, expected) in cases {
         assert_eq!(problem(urls), *expected);
@@ -59,10 +44,7 @@ fn unusable_urls_are_errors() {
 fn unusable_names_are_errors() {
     for name in ["", "host", ":80", "host:", "host:x", "host:70000", "::1:80", "http://host:80"] {
         let error = Endpoints::dns(name, Duration::from_secs(1)).map(drop).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            format!("endpoint `{name}` has no host and port (`host:port`)")
-        );
+        assert_eq!(error.to_string(), format!("endpoint `{name}` has no host and port (`host:port`)"));
     }
     assert!(Endpoints::dns("[::1]:80", Duration::from_secs(1)).is_ok());
     let twice = Endpoints::list([1, 2, 1]).map(drop).unwrap_err();

@@ -227,11 +227,7 @@ fn client_is_made_without_a_runtime() {
     let client = Endpoints::look_up(secs(10), || async { Ok::<_, std::io::Error>(["a"]) })
         .connect(move |name: &str| nodes.client(name))
         .http();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         client.send(get()).await.unwrap();
     });
@@ -321,9 +317,7 @@ async fn stream_that_panics_ends() {
     let node = cluster.client("a");
     let mut first = Some(node);
     let changes = stream::poll_fn(move |_| match first.take() {
-        Some(node) => {
-            std::task::Poll::Ready(Some(Ok::<_, std::io::Error>(Change::Insert("a", node))))
-        }
+        Some(node) => std::task::Poll::Ready(Some(Ok::<_, std::io::Error>(Change::Insert("a", node)))),
         None => panic!("the stream panics"),
     });
     let client = Endpoints::discover(changes).http();

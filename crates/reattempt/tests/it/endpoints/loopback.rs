@@ -31,8 +31,7 @@ use crate::reqwest_calls::server::{Server, answer, nobody};
 /// Both base URLs get requests, with their prefixes, and a dead one costs no call.
 #[tokio::test]
 async fn reqwest_goes_to_each_base_url() {
-    let servers =
-        [Server::start([answer("200 OK")]).await, Server::start([answer("200 OK")]).await];
+    let servers = [Server::start([answer("200 OK")]).await, Server::start([answer("200 OK")]).await];
     let (_socket, dead) = nobody();
     let urls = [servers[0].url("/eu"), servers[1].url("/us"), dead];
     let layer = EndpointsLayer::http(urls).unwrap();
@@ -147,8 +146,7 @@ async fn dns_finds_the_addresses_of_a_name() {
 /// Any `Discover`, such as tower's list of services.
 #[tokio::test]
 async fn list_of_services_is_a_source() {
-    let servers =
-        [Server::start([answer("200 OK")]).await, Server::start([answer("200 OK")]).await];
+    let servers = [Server::start([answer("200 OK")]).await, Server::start([answer("200 OK")]).await];
     let services = servers.each_ref().map(|server| client_to(server.address));
     let list = ServiceList::new::<Request<HyperBody>>(services);
     let client = RetryLayer::new(policy(3)).layer(Endpoints::discover(list).http());

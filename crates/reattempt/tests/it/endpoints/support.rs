@@ -102,9 +102,7 @@ impl Cluster {
     }
 
     /// Lists all servers.
-    pub(super) fn list(
-        &self,
-    ) -> Endpoints<Connected<List<String>, impl FnMut(String) -> Node + use<>>> {
+    pub(super) fn list(&self) -> Endpoints<Connected<List<String>, impl FnMut(String) -> Node + use<>>> {
         let cluster = self.clone();
         Endpoints::list(self.names()).unwrap().connect(move |name| cluster.client(name))
     }

@@ -25,9 +25,8 @@ async fn arrives(layer: &EndpointsLayer, request: Request<Body>) -> (String, Opt
 
 #[tokio::test]
 async fn base_of_requests_is_replaced() {
-    let layer = |base: &str, to: &str| {
-        EndpointsLayer::with(Http::new(), Endpoints::urls([to]).unwrap().base(base).unwrap())
-    };
+    let layer =
+        |base: &str, to: &str| EndpointsLayer::with(Http::new(), Endpoints::urls([to]).unwrap().base(base).unwrap());
     for (base, to, request, expected) in [
         ("http://orders", "https://eu.example", "http://orders/a?b=c", "https://eu.example/a?b=c"),
         ("http://orders", "http://eu:81/api", "http://orders/a?b", "http://eu:81/api/a?b"),

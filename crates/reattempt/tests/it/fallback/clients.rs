@@ -16,9 +16,7 @@ use tower::{BoxError, Layer};
 
 use super::spare;
 use crate::calls::support::{ONE, With, policy};
-use crate::grpc::support::{
-    Answer, Lost, Server, call, ends_with, lost, policy as grpc_policy, trailers_only,
-};
+use crate::grpc::support::{Answer, Lost, Server, call, ends_with, lost, policy as grpc_policy, trailers_only};
 use crate::guard::support::refused;
 
 #[tokio::test(start_paused = true)]
@@ -29,8 +27,7 @@ async fn reqwest_fallback_keeps_the_url() {
             Ok::<_, Infallible>(reqwest::Response::from(builder.body("own").unwrap()))
         });
         let client = FallbackLayer::http(spare).layer(RetryLayer::new(policy()).layer(client));
-        let request =
-            reqwest::Request::new(http::Method::GET, format!("{ONE}path").parse().unwrap());
+        let request = reqwest::Request::new(http::Method::GET, format!("{ONE}path").parse().unwrap());
         let response = client.send(request).await.unwrap();
         if status == 404 {
             assert_eq!(response.url().path(), "/path");
@@ -87,9 +84,8 @@ async fn grpc_fallback_is_a_message() {
 async fn reqwest_backup_gets_unsent_post_if_told() {
     use http::Method;
 
-    let backup = tower::service_fn(|_: reqwest::Request| async {
-        Ok::<_, Error>(reqwest::Response::from(Response::new("")))
-    });
+    let backup =
+        tower::service_fn(|_: reqwest::Request| async { Ok::<_, Error>(reqwest::Response::from(Response::new(""))) });
     let refused = tower::service_fn(|_: reqwest::Request| async {
         Err::<reqwest::Response, _>(Error::from(ErrorKind::ConnectionRefused))
     });
@@ -112,8 +108,7 @@ async fn reqwest_backup_gets_no_generated_key() {
     for refuses in [true, false] {
         let (sent, backed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (arrivals, backups) = (Arc::clone(&sent), Arc::clone(&backed));
-        let answer =
-            |status| reqwest::Response::from(Response::builder().status(status).body("").unwrap());
+        let answer = |status| reqwest::Response::from(Response::builder().status(status).body("").unwrap());
         let server = tower::service_fn(move |_: reqwest::Request| {
             let first = arrivals.fetch_add(1, Ordering::SeqCst) == 0;
             async move {
@@ -174,9 +169,7 @@ async fn grpc_backup_needs_proof_or_permission() {
 
     let permitted = || call().with(CallOptions::new().repeatable(true));
     let backup = tower::service_fn(|_: Call| async { Ok::<_, BoxError>(ends_with(Code::Ok)) });
-    for (is_sent, request, backed) in
-        [(true, call(), false), (true, permitted(), true), (false, call(), true)]
-    {
+    for (is_sent, request, backed) in [(true, call(), false), (true, permitted(), true), (false, call(), true)] {
         let server = tower::service_fn(move |_: Call| async move {
             match is_sent {
                 true => Ok::<_, BoxError>(trailers_only(Code::DeadlineExceeded)),

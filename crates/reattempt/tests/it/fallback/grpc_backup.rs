@@ -27,8 +27,7 @@ use tower::{Layer, Service, service_fn};
 
 use crate::calls::support::{With, ms};
 use crate::grpc::support::{
-    Answer, Lost, Server, Step, call, call_within, ends_with, lost, policy, status, streaming,
-    trailers_only,
+    Answer, Lost, Server, Step, call, call_within, ends_with, lost, policy, status, streaming, trailers_only,
 };
 
 type Call = Request<Body>;
@@ -48,8 +47,7 @@ impl Reader {
     /// Returns the server as a service, which reads each body to its end.
     fn service(
         &self,
-    ) -> impl Service<Call, Response = Answer, Error = Infallible, Future: Send> + Clone + Send + use<>
-    {
+    ) -> impl Service<Call, Response = Answer, Error = Infallible, Future: Send> + Clone + Send + use<> {
         let this = self.clone();
         service_fn(move |call: Call| {
             let this = this.clone();
@@ -104,8 +102,7 @@ async fn generated_client_has_a_backup() {
     let server = Reader::new([unavailable as fn() -> Answer]);
     let backup = Reader::new([unavailable as fn() -> Answer, serving]);
     let retries = RetryLayer::new(policy(0));
-    let channel = FallbackLayer::grpc_backup(retries.layer(backup.service()))
-        .layer(retries.layer(server.service()));
+    let channel = FallbackLayer::grpc_backup(retries.layer(backup.service())).layer(retries.layer(server.service()));
     let mut client = HealthClient::new(channel);
     let check = || {
         let message = HealthCheckRequest { service: "stock".to_owned() };
@@ -129,8 +126,7 @@ async fn grpc_backup_gets_the_whole_stream() {
         let server = Reader::new([unavailable as fn() -> Answer]);
         let backup = Reader::new([serving as fn() -> Answer]);
         let retries = RetryLayer::new(policy(0).max_attempts(attempts));
-        let client = FallbackLayer::grpc_backup(retries.layer(backup.service()))
-            .layer(retries.layer(server.service()));
+        let client = FallbackLayer::grpc_backup(retries.layer(backup.service())).layer(retries.layer(server.service()));
         let answer = client.send(streamed(&[Ok("one "), Ok("two "), Ok("three")])).await.unwrap();
         assert!(fell_back(&answer));
         let body = Bytes::from_static(b"one two three");
@@ -282,9 +278,8 @@ async fn outcome_of_a_grpc_backup_is_no_proof() {
         || Err(lost(io::Error::from(ErrorKind::ConnectionReset))),
         || Err(lost(io::Error::from(ErrorKind::ConnectionRefused))),
     ];
-    for (answer, options, attempts) in answers
-        .into_iter()
-        .flat_map(|answer| [(answer, CallOptions::new(), 1), (answer, repeatable(), 3)])
+    for (answer, options, attempts) in
+        answers.into_iter().flat_map(|answer| [(answer, CallOptions::new(), 1), (answer, repeatable(), 3)])
     {
         let server = Server::at_once(|_| unavailable());
         let backup = Server::by(move |_| (0, answer()));

@@ -16,15 +16,12 @@ use http_body_util::{BodyExt, Full};
 use reattempt::error::TimeLimit;
 use reattempt::fallback::{Backup, BackupFailed, Failed, FallbackBody, FallbackLayer, FellBack};
 use reattempt::guard::{GuardLayer, Refused};
-use reattempt::{
-    CallOptions, Deadline, Http, ReplayBody, Report, RetryLayer, RetryPolicy, TimedOut,
-};
+use reattempt::{CallOptions, Deadline, Http, ReplayBody, Report, RetryLayer, RetryPolicy, TimedOut};
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
 use crate::calls::support::{
-    Act, AnswerBody, Body, Broken, Log, ONE, Server, With, answer, failing, get, ms, policy, post,
-    put, request, tokens,
+    Act, AnswerBody, Body, Broken, Log, ONE, Server, With, answer, failing, get, ms, policy, post, put, request, tokens,
 };
 use crate::guard::support::{Recorder, refused};
 
@@ -36,12 +33,7 @@ fn spare(_: &Failed) -> Option<Response<Bytes>> {
 
 async fn call(server: Server, request: Request<Body>) -> Result<Answer, BoxError> {
     let retries = RetryLayer::new(policy());
-    ServiceBuilder::new()
-        .layer(FallbackLayer::http(spare))
-        .layer(retries)
-        .service(server)
-        .send(request)
-        .await
+    ServiceBuilder::new().layer(FallbackLayer::http(spare)).layer(retries).service(server).send(request).await
 }
 
 fn failed(answer: &Answer) -> Option<&Failed> {
@@ -237,10 +229,8 @@ async fn backup_gets_a_post_that_was_not_sent() {
     recorder.refuse(refused());
     let retries = RetryLayer::new(policy().boxed_errors());
     let guards = GuardLayer::http(recorder);
-    let client = FallbackLayer::backup(
-        retries.layer(GuardLayer::http(Recorder::default()).layer(backup.clone())),
-    )
-    .layer(retries.layer(guards.layer(Server::statuses([200]))));
+    let client = FallbackLayer::backup(retries.layer(GuardLayer::http(Recorder::default()).layer(backup.clone())))
+        .layer(retries.layer(guards.layer(Server::statuses([200]))));
     assert_eq!(client.send(post()).await.unwrap().status(), 200);
     assert_eq!(backup.count(), 1);
 }
@@ -249,16 +239,13 @@ async fn backup_gets_a_post_that_was_not_sent() {
 // trap 35
 #[tokio::test(start_paused = true)]
 async fn backup_gets_post_if_no_hop_was_before() {
-    for (http, backed) in [
-        (Http::new(), 0),
-        (Http::new().redirects_below(true), 0),
-        (Http::new().redirects_below(false), 1),
-    ] {
+    for (http, backed) in
+        [(Http::new(), 0), (Http::new().redirects_below(true), 0), (Http::new().redirects_below(false), 1)]
+    {
         let backup = Server::statuses([200]);
         let retries = RetryLayer::new(policy().max_attempts(1));
         let server = Server::by(|_, _| ErrorKind::ConnectionRefused.into());
-        let client = FallbackLayer::with(http, Backup::new(retries.layer(backup.clone())))
-            .layer(retries.layer(server));
+        let client = FallbackLayer::with(http, Backup::new(retries.layer(backup.clone()))).layer(retries.layer(server));
         let answer = client.send(post()).await;
         assert_eq!((backup.count(), answer.is_ok()), (backed, backed == 1));
     }
@@ -315,9 +302,7 @@ async fn backup_ends_at_the_deadline() {
 async fn key_sends_no_post_to_the_backup() {
     let keyed = || post().header("idempotency-key", "one");
     let permitted = || post().with(CallOptions::new().repeatable(true));
-    for (status, request, backed) in
-        [(503, keyed(), 0), (429, keyed(), 1), (503, permitted(), 1), (503, put(), 1)]
-    {
+    for (status, request, backed) in [(503, keyed(), 0), (429, keyed(), 1), (503, permitted(), 1), (503, put(), 1)] {
         let backup = Server::statuses([200]);
         with_backup(Http::new(), status, &backup)(request).await.unwrap();
         assert_eq!(backup.count(), backed, "{status}");

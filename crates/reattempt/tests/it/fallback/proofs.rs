@@ -144,9 +144,7 @@ async fn proof_of_last_attempt_is_not_the_calls() {
 // trap 49
 #[tokio::test(start_paused = true)]
 async fn last_stock_attempt_is_not_the_call() {
-    let replayable = |request: Request<Body>| {
-        request.map(|body| ReplayBody::new(body, &ReplayLimits::default()))
-    };
+    let replayable = |request: Request<Body>| request.map(|body| ReplayBody::new(body, &ReplayLimits::default()));
     for (statuses, backups) in [([503, 429], 0), ([429, 429], 1)] {
         let (server, backup) = (Server::statuses(statuses), Server::statuses([200]));
         let retried = ServiceBuilder::new()

@@ -108,8 +108,7 @@ fn answer(seed: u64) -> (u64, Result<crate::grpc::support::Answer, Lost>) {
     let mut answer = if random.random() { streaming(steps) } else { Response::new(body(steps)) };
     answer.headers_mut().extend(fields(random));
     let odd = random.random_range(100..1000);
-    *answer.status_mut() =
-        [200, 200, 200, 200, 404, 429, 503, odd][random.random_range(0..8)].try_into().unwrap();
+    *answer.status_mut() = [200, 200, 200, 200, 404, 429, 503, odd][random.random_range(0..8)].try_into().unwrap();
     (takes, Ok(answer))
 }
 
@@ -129,9 +128,9 @@ fn is_refusal(head: &Response<()>) -> bool {
     let pushbacks: Vec<_> = head.headers().get_all("grpc-retry-pushback-ms").iter().collect();
     let obeyed = match &*pushbacks {
         [] => true,
-        [one] => one.to_str().is_ok_and(|text| {
-            text.parse::<i32>().is_ok_and(|wait| wait >= 0 && wait.to_string() == text)
-        }),
+        [one] => {
+            one.to_str().is_ok_and(|text| text.parse::<i32>().is_ok_and(|wait| wait >= 0 && wait.to_string() == text))
+        }
         _ => false,
     };
     refused && obeyed
@@ -187,10 +186,7 @@ fn number(head: &Response<()>) -> usize {
 }
 
 fn quick() -> RetryPolicy<Grpc, Constant> {
-    policy(5)
-        .max_elapsed(None)
-        .max_server_delay(ms(u64::MAX))
-        .protocol(|grpc| grpc.retry_info(true))
+    policy(5).max_elapsed(None).max_server_delay(ms(u64::MAX)).protocol(|grpc| grpc.retry_info(true))
 }
 
 // TN-7

@@ -16,8 +16,8 @@ use tonic::body::Body;
 use tower::{Layer, Service, ServiceExt};
 
 use crate::grpc::support::{
-    Answer, Lost, Server, Step, call, call_within, ends_with, field, ms, policy, read, status,
-    streaming, trailers_only, with,
+    Answer, Lost, Server, Step, call, call_within, ends_with, field, ms, policy, read, status, streaming,
+    trailers_only, with,
 };
 
 /// A balanced service: where a call goes is picked when it is readied.
@@ -85,11 +85,7 @@ async fn every_attempt_is_sent_by_fresh_pick() {
 /// Returns how often a server is called that always answers so, and why the call ends.
 async fn end_of(
     answer: impl Fn() -> Answer + Send + Sync + 'static,
-    policy: reattempt::RetryPolicy<
-        reattempt::grpc::Grpc,
-        reattempt_schedule_fixed::Constant,
-        Throttle,
-    >,
+    policy: reattempt::RetryPolicy<reattempt::grpc::Grpc, reattempt_schedule_fixed::Constant, Throttle>,
     request: Request<Body>,
 ) -> (usize, StopReason) {
     let server = Server::at_once(move |_| answer());
@@ -148,9 +144,7 @@ async fn pushback_is_read_from_trailers() {
 // OUT-4
 #[tokio::test(start_paused = true)]
 async fn out_4_status_that_layer_sees_decides() {
-    for (sent, seen, attempts) in
-        [(Code::NotFound, Code::Unavailable, 2), (Code::Unavailable, Code::NotFound, 1)]
-    {
+    for (sent, seen, attempts) in [(Code::NotFound, Code::Unavailable, 2), (Code::Unavailable, Code::NotFound, 1)] {
         let server = Server::at_once(move |number| match number {
             1 => trailers_only(sent),
             _ => ends_with(Code::Ok),
@@ -192,8 +186,7 @@ async fn tn_3_each_attempt_has_extensions_of_call() {
 #[tokio::test(start_paused = true)]
 async fn attempt_is_limited_by_client_only() {
     const DAYS: u64 = 10 * 24 * 3_600_000;
-    let slow =
-        || Server::by(|number| (if number == 1 { DAYS } else { 0 }, Ok(ends_with(Code::Ok))));
+    let slow = || Server::by(|number| (if number == 1 { DAYS } else { 0 }, Ok(ends_with(Code::Ok))));
     let server = slow();
     RetryLayer::new(policy(0)).layer(server.clone()).oneshot(call()).await.unwrap();
     assert_eq!(server.count(), 1);

@@ -12,8 +12,8 @@ use reattempt_grpc::Code;
 use tower::{Layer, ServiceExt};
 
 use crate::grpc::support::{
-    Answer, Server, Step, call, change, ends_with, field, lost, policy, read, status, streaming,
-    throttle, trailers_only, with,
+    Answer, Server, Step, call, change, ends_with, field, lost, policy, read, status, streaming, throttle,
+    trailers_only, with,
 };
 
 // ST-2
@@ -42,9 +42,7 @@ async fn missing_status_is_unknown_to_budget() {
         let throttle = throttle();
         let failure = reattempt_core::Failure::new(reattempt_core::FailureKind::Server);
         let unknown = reattempt_core::Verdict::NotProcessed(failure);
-        let policy = policy(0)
-            .protocol(|grpc| grpc.on_code(Code::Unknown, unknown))
-            .budget(throttle.clone());
+        let policy = policy(0).protocol(|grpc| grpc.on_code(Code::Unknown, unknown)).budget(throttle.clone());
         let client = RetryLayer::new(policy).layer(Server::at_once(move |_| streaming(steps())));
         read(client.oneshot(call()).await.unwrap()).await;
         assert_eq!(change(&throttle), -1000);
@@ -82,22 +80,17 @@ async fn caller_sees_frames_of_one_attempt() {
 
 #[tokio::test(start_paused = true)]
 async fn body_error_is_own_with_its_causes() {
-    let client = RetryLayer::grpc()
-        .layer(Server::at_once(|_| streaming([Step::Fail(lost("the cable").into())])));
+    let client = RetryLayer::grpc().layer(Server::at_once(|_| streaming([Step::Fail(lost("the cable").into())])));
     let mut body = client.oneshot(call()).await.unwrap().into_body();
     let error = body.frame().await.unwrap().unwrap_err();
-    assert_eq!(
-        error.downcast_ref::<crate::grpc::support::Lost>().unwrap().0.to_string(),
-        "the cable"
-    );
+    assert_eq!(error.downcast_ref::<crate::grpc::support::Lost>().unwrap().0.to_string(), "the cable");
 }
 
 /// tonic panics over such a field, in the head and in trailers.
 // TN-7
 #[tokio::test(start_paused = true)]
 async fn details_not_in_base64_are_dropped() {
-    for (value, stays) in [("CAUaAA", true), ("CAUaAA==", true), ("", true), ("not base64!", false)]
-    {
+    for (value, stays) in [("CAUaAA", true), ("CAUaAA==", true), ("", true), ("not base64!", false)] {
         let in_trailers = move |_| {
             let mut trailers = status(Code::NotFound);
             trailers.extend(field("grpc-status-details-bin", value));
@@ -107,13 +100,9 @@ async fn details_not_in_base64_are_dropped() {
         let mut body = client.oneshot(call()).await.unwrap().into_body();
         let trailers = body.frame().await.unwrap().unwrap().into_trailers().unwrap();
         assert_eq!(trailers.contains_key("grpc-status-details-bin"), stays, "{value}");
-        assert_eq!(
-            tonic::Status::from_header_map(&trailers).unwrap().code(),
-            tonic::Code::NotFound
-        );
+        assert_eq!(tonic::Status::from_header_map(&trailers).unwrap().code(), tonic::Code::NotFound);
 
-        let in_head =
-            move |_| with(trailers_only(Code::NotFound), "grpc-status-details-bin", value);
+        let in_head = move |_| with(trailers_only(Code::NotFound), "grpc-status-details-bin", value);
         let client = RetryLayer::grpc().layer(Server::at_once(in_head));
         let reply = client.oneshot(call()).await.unwrap();
         assert_eq!(reply.headers().contains_key("grpc-status-details-bin"), stays, "{value}");

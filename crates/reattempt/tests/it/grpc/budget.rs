@@ -7,14 +7,12 @@ use reattempt_grpc::{Code, Throttle, Throttling};
 use tower::{Layer, ServiceExt};
 
 use crate::grpc::support::{
-    Diary, Reply, Server, Step, call, call_with, change, ends_with, field, policy, read, status,
-    streaming, throttle, trailers_only, with,
+    Diary, Reply, Server, Step, call, call_with, change, ends_with, field, policy, read, status, streaming, throttle,
+    trailers_only, with,
 };
 
 /// Runs one call to its end, and says what it did to the throttle.
-async fn cost(
-    answer: impl Fn(usize) -> crate::grpc::support::Answer + Send + Sync + 'static,
-) -> i64 {
+async fn cost(answer: impl Fn(usize) -> crate::grpc::support::Answer + Send + Sync + 'static) -> i64 {
     let throttle = throttle();
     let client = RetryLayer::new(policy(0).max_attempts(2).budget(throttle.clone()));
     let reply = client.layer(Server::at_once(answer)).oneshot(call()).await.unwrap();
@@ -85,8 +83,7 @@ async fn failure_of_last_attempt_costs_a_token() {
 #[tokio::test(start_paused = true)]
 async fn thr_3_failure_after_commit_costs_one_too() {
     assert_eq!(cost(|_| ends_with(Code::Unavailable)).await, -1000);
-    let broken =
-        || crate::grpc::support::lost(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
+    let broken = || crate::grpc::support::lost(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
     assert_eq!(cost(move |_| streaming([Step::Fail(broken().into())])).await, -1000);
 }
 
@@ -125,8 +122,7 @@ async fn pb_8_also_when_the_bucket_is_full() {
 // PB-7
 #[tokio::test(start_paused = true)]
 async fn wait_with_unlisted_code_retries_nothing() {
-    let server =
-        Server::at_once(|_| with(trailers_only(Code::NotFound), "grpc-retry-pushback-ms", "0"));
+    let server = Server::at_once(|_| with(trailers_only(Code::NotFound), "grpc-retry-pushback-ms", "0"));
     let throttle = throttle();
     let client = RetryLayer::new(policy(0).budget(throttle.clone()));
     client.layer(server.clone()).oneshot(call()).await.unwrap();
@@ -143,8 +139,7 @@ async fn without_retries_no_failure_costs_a_token() {
         || with(trailers_only(Code::NotFound), "grpc-retry-pushback-ms", "-1"),
         || ends_with(Code::Unavailable),
     ] {
-        for (attempts, options) in [(1, CallOptions::new()), (3, CallOptions::new().never_retry())]
-        {
+        for (attempts, options) in [(1, CallOptions::new()), (3, CallOptions::new().never_retry())] {
             let throttle = throttle();
             let client = RetryLayer::new(policy(0).max_attempts(attempts).budget(throttle.clone()));
             let client = client.layer(Server::at_once(move |_| answer()));
@@ -207,15 +202,13 @@ async fn budget_gets_end_when_status_is_read() {
 async fn classifier_is_asked_about_trailers_too() {
     let aborted = Failure::new(FailureKind::Server).with_code(Code::Aborted.number());
     let throttle = throttle();
-    let policy = policy(0)
-        .protocol(|grpc| grpc.on_code(Code::Aborted, Verdict::NotProcessed(aborted)))
-        .budget(throttle.clone());
+    let policy =
+        policy(0).protocol(|grpc| grpc.on_code(Code::Aborted, Verdict::NotProcessed(aborted))).budget(throttle.clone());
     let client = RetryLayer::new(policy).layer(Server::at_once(|_| ends_with(Code::Aborted)));
     read(client.clone().oneshot(call()).await.unwrap()).await;
     assert_eq!(change(&throttle), -1000);
-    let own = CallOptions::new().classify(|outcome: Outcome<'_>| {
-        outcome.headers()?.contains_key("grpc-status").then_some(Verdict::Permanent)
-    });
+    let own = CallOptions::new()
+        .classify(|outcome: Outcome<'_>| outcome.headers()?.contains_key("grpc-status").then_some(Verdict::Permanent));
     read(client.oneshot(call_with(own)).await.unwrap()).await;
     assert_eq!(change(&throttle), -1000);
 }
@@ -224,12 +217,10 @@ async fn classifier_is_asked_about_trailers_too() {
 #[tokio::test(start_paused = true)]
 async fn answer_that_ends_with_error_earns_none() {
     let diary = Diary::default();
-    let client = RetryLayer::new(policy(0).budget(diary.clone())).layer(Server::at_once(|_| {
-        streaming([Step::Data("message"), Step::Fail("of an unknown type".into())])
-    }));
+    let client = RetryLayer::new(policy(0).budget(diary.clone()))
+        .layer(Server::at_once(|_| streaming([Step::Data("message"), Step::Fail("of an unknown type".into())])));
     // It is asked about the code that the error stands for.
-    let sorted =
-        |outcome: Outcome<'_>| outcome.headers()?.get("grpc-status").map(|_| Verdict::Permanent);
+    let sorted = |outcome: Outcome<'_>| outcome.headers()?.get("grpc-status").map(|_| Verdict::Permanent);
     let call = call_with(CallOptions::new().classify(sorted));
     read(client.oneshot(call).await.unwrap()).await;
     assert_eq!(diary.lines(), [""; 0]);

@@ -20,9 +20,7 @@ use tonic::body::Body;
 use tower::{Layer, Service};
 
 use crate::calls::support::fed;
-use crate::grpc::support::{
-    Answer, Lost, Reply, Step, call_within, ms, policy, streaming, trailers_only,
-};
+use crate::grpc::support::{Answer, Lost, Reply, Step, call_within, ms, policy, streaming, trailers_only};
 
 /// An attempt that has arrived: what it uploads, and where to answer it.
 struct Arrived {
@@ -323,8 +321,7 @@ async fn last_attempt_keeps_nothing() {
 async fn call_past_bound_is_sent_unkept() {
     let bound = ReplayLimits::default().memory(ReplayMemory::new(200));
     let layer = RetryLayer::new(policy(0).protocol(|grpc| grpc.replay(bound)));
-    let [mut first, mut second] =
-        std::array::from_fn(|_| Scene::of(|server| layer.clone().layer(server)));
+    let [mut first, mut second] = std::array::from_fn(|_| Scene::of(|server| layer.clone().layer(server)));
     let [mut kept, mut passed] = [&mut first, &mut second].map(|scene| {
         scene.say(60);
         scene.arrived()

@@ -15,9 +15,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 use tower::{Layer, ServiceExt, service_fn};
 
-use super::support::{
-    Answer, Server, body, call, call_with, call_within, ms, policy, trailers_only, with,
-};
+use super::support::{Answer, Server, body, call, call_with, call_within, ms, policy, trailers_only, with};
 
 /// The server hears of a deadline by the field alone.
 #[tokio::test(start_paused = true)]
@@ -48,8 +46,7 @@ async fn callers_timeout_is_handed_on_whole() {
     let rows = [("259200S", "259200S"), ("900u", "900000n"), ("1n", "1n"), ("2H", "7200000m")];
     for (first, second) in rows {
         let server = Server::heads([Code::Unavailable, Code::Ok].map(trailers_only));
-        let client = RetryLayer::new(RetryPolicy::grpc().backoff(Constant::immediate()))
-            .layer(server.clone());
+        let client = RetryLayer::new(RetryPolicy::grpc().backoff(Constant::immediate())).layer(server.clone());
         client.oneshot(call_within(first)).await.unwrap();
         assert_eq!(server.fields("grpc-timeout"), [Some(first.into()), Some(second.into())]);
     }
@@ -133,8 +130,7 @@ async fn timed_out_call_gets_deadline_exceeded() {
 async fn a_code_can_be_given_a_verdict_of_its_own() {
     let aborted = Failure::new(FailureKind::Server).with_code(Code::Aborted.number());
     let policy = policy(100).protocol(|grpc| {
-        grpc.on_code(Code::Aborted, Verdict::NotProcessed(aborted))
-            .on_code(Code::Unavailable, Verdict::Permanent)
+        grpc.on_code(Code::Aborted, Verdict::NotProcessed(aborted)).on_code(Code::Unavailable, Verdict::Permanent)
     });
     let rows = [
         (trailers_only(Code::Aborted), 2),
@@ -160,8 +156,7 @@ async fn destination_is_that_of_the_origin() {
     let policy = RetryPolicy::grpc().max_attempts(1).observe(move |destination, _| {
         seen.lock().unwrap().push(destination.to_owned());
     });
-    let channel =
-        RetryLayer::new(policy).layer(Server::heads([Code::Unavailable].map(trailers_only)));
+    let channel = RetryLayer::new(policy).layer(Server::heads([Code::Unavailable].map(trailers_only)));
     HealthClient::new(channel.clone()).check(HealthCheckRequest::default()).await.unwrap_err();
     let origin = "http://stock.example:50051".parse().unwrap();
     let mut client = HealthClient::with_origin(channel, origin);

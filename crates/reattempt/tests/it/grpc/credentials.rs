@@ -7,9 +7,7 @@ use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt_grpc::Code;
 use tower::{Layer, ServiceExt};
 
-use crate::grpc::support::{
-    Diary, Reply, Server, call_with, ends_with, ms, policy, read, throttle, trailers_only,
-};
+use crate::grpc::support::{Diary, Reply, Server, call_with, ends_with, ms, policy, read, throttle, trailers_only};
 
 #[tokio::test(start_paused = true)]
 async fn watched_answer_frees_the_saved_head() {

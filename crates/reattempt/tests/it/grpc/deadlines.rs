@@ -18,8 +18,8 @@ use tower::util::BoxCloneService;
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 use crate::grpc::support::{
-    Answer, Lost, Server, Step, call, call_with, call_within, change, ends_with, lost, ms, policy,
-    read, status, streaming, throttle, trailers_only, with,
+    Answer, Lost, Server, Step, call, call_with, call_within, change, ends_with, lost, ms, policy, read, status,
+    streaming, throttle, trailers_only, with,
 };
 
 /// The field, extension and options of a row, and the deadline they give, in milliseconds.
@@ -84,9 +84,8 @@ async fn dl_2_also_when_a_hook_has_taken_time() {
         1 => trailers_only(Code::Unavailable),
         _ => trailers_only(Code::Ok),
     });
-    let slow = policy(0).before_attempt(|_: &mut http::request::Parts, _: AttemptContext| {
-        Box::pin(sleep(Duration::from_millis(200)))
-    });
+    let slow = policy(0)
+        .before_attempt(|_: &mut http::request::Parts, _: AttemptContext| Box::pin(sleep(Duration::from_millis(200))));
     RetryLayer::new(slow).layer(server.clone()).oneshot(call_within("1S")).await.unwrap();
     let told: Vec<_> = server.fields("grpc-timeout").iter().map(left).collect();
     assert_eq!(told, [800, 600]);
@@ -183,9 +182,7 @@ impl Service<Request<Body>> for OnlyOnce {
 // RET-3, DL-8
 #[tokio::test(start_paused = true)]
 async fn pushback_past_deadline_ends_call() {
-    let server = Server::at_once(|_| {
-        with(trailers_only(Code::Unavailable), "grpc-retry-pushback-ms", "2000")
-    });
+    let server = Server::at_once(|_| with(trailers_only(Code::Unavailable), "grpc-retry-pushback-ms", "2000"));
     let client = RetryLayer::new(policy(0)).layer(server.clone());
     let reply = client.oneshot(call_within("1S")).await.unwrap();
     assert_eq!((&reply.headers()["grpc-status"], server.count()), (&"4".parse().unwrap(), 1));
@@ -207,15 +204,7 @@ async fn drop_in_wait_sends_nothing_more() {
 async fn deadline_ends_answer_being_read() {
     for steps in [
         || vec![Step::Data("a"), Step::Wait(100), Step::Data("b"), Step::Hang],
-        || {
-            vec![
-                Step::Data("a"),
-                Step::Wait(100),
-                Step::Data("b"),
-                Step::Wait(300),
-                Step::Data("c"),
-            ]
-        },
+        || vec![Step::Data("a"), Step::Wait(100), Step::Data("b"), Step::Wait(300), Step::Data("c")],
     ] {
         let throttle = throttle();
         let client = RetryLayer::new(policy(0).budget(throttle.clone()));
@@ -232,8 +221,7 @@ async fn deadline_ends_answer_being_read() {
 // DL-3
 #[tokio::test(start_paused = true)]
 async fn message_after_deadline_is_not_delivered() {
-    let answer =
-        |_| streaming([Step::Data("a"), Step::Data("b"), Step::Trailers(status(Code::Ok))]);
+    let answer = |_| streaming([Step::Data("a"), Step::Data("b"), Step::Trailers(status(Code::Ok))]);
     let client = RetryLayer::grpc().layer(Server::at_once(answer));
     let mut body = client.oneshot(call_within("250m")).await.unwrap().into_body();
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "a");

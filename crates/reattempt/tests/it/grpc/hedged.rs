@@ -10,8 +10,7 @@ use tokio::time::Instant;
 use tower::{Layer, ServiceExt};
 
 use crate::grpc::support::{
-    Answer, Server, Step, call, call_with, call_within, change, ends_with, ms, read, streaming,
-    throttle, trailers_only,
+    Answer, Server, Step, call, call_with, call_within, change, ends_with, ms, read, streaming, throttle, trailers_only,
 };
 
 fn policy() -> HedgePolicy<Grpc> {

@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use tower::{Layer, ServiceBuilder, ServiceExt};
 
 use crate::grpc::support::{
-    Server, Step, body, call, call_with, call_within, change, ends_with, field, lost, ms, policy,
-    read, status, streaming, throttle, trailers_only, with,
+    Server, Step, body, call, call_with, call_within, change, ends_with, field, lost, ms, policy, read, status,
+    streaming, throttle, trailers_only, with,
 };
 
 fn config(policy: &str) -> ServiceConfig {
@@ -26,8 +26,7 @@ fn config(policy: &str) -> ServiceConfig {
     ServiceConfig::parse(&text).unwrap()
 }
 
-const HEDGED: &str =
-    r#", "hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.01s", "nonFatalStatusCodes": []}"#;
+const HEDGED: &str = r#", "hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.01s", "nonFatalStatusCodes": []}"#;
 const RETRIED: &str = r#", "retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.01s",
     "maxBackoff": "0.01s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}"#;
 

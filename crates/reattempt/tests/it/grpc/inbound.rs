@@ -36,11 +36,8 @@ async fn inbound_deadline_reaches_every_attempt() {
     let inbound = Request::builder().header("grpc-timeout", "1S").body(()).unwrap();
     server.clone().oneshot(inbound).await.unwrap();
     server.oneshot(Request::new(())).await.unwrap();
-    let told: Vec<_> = upstream
-        .fields("grpc-timeout")
-        .iter()
-        .map(|field| parse_grpc_timeout(field.as_ref()?.as_bytes()))
-        .collect();
+    let told: Vec<_> =
+        upstream.fields("grpc-timeout").iter().map(|field| parse_grpc_timeout(field.as_ref()?.as_bytes())).collect();
     assert_eq!(told, [Some(ms(800)), Some(ms(700)), None]);
 }
 

@@ -20,8 +20,7 @@ use tower::{BoxError, Layer, ServiceExt};
 
 use crate::grpc::reset::Resets;
 use crate::grpc::support::{
-    Lost, Server, Step, call, call_with, change, lost, ms, policy, read, streaming, throttle,
-    trailers_only,
+    Lost, Server, Step, call, call_with, change, lost, ms, policy, read, streaming, throttle, trailers_only,
 };
 
 type Make = fn() -> BoxError;
@@ -122,9 +121,7 @@ async fn out_2_boxed_error_is_the_status() {
 #[tokio::test(start_paused = true)]
 async fn out_2_lost_in_the_body_is_unavailable() {
     for (make, expected) in errors() {
-        let server = Server::at_once(move |_| {
-            streaming([Step::Data("a"), Step::Wait(1), Step::Fail(make())])
-        });
+        let server = Server::at_once(move |_| streaming([Step::Data("a"), Step::Wait(1), Step::Fail(make())]));
         let client = RetryLayer::new(policy(1)).layer(server.clone());
         let mut body = client.oneshot(call()).await.unwrap().into_body();
         body.frame().await.unwrap().unwrap();
@@ -183,12 +180,9 @@ async fn out_2_outer_layer_does_not_repeat_a_loss() {
 
         // Not even where the server's own answers of that code are repeated.
         let not_processed = reattempt_core::Failure::new(reattempt_core::FailureKind::Server);
-        let repeats = policy(1)
-            .protocol(|grpc| grpc.on_code(Code::Unavailable, Verdict::NotProcessed(not_processed)));
+        let repeats = policy(1).protocol(|grpc| grpc.on_code(Code::Unavailable, Verdict::NotProcessed(not_processed)));
         let repeats = repeats.protocol(|grpc| {
-            grpc.classify(move |outcome: Outcome<'_>| {
-                outcome.headers().map(|_| Verdict::NotProcessed(not_processed))
-            })
+            grpc.classify(move |outcome: Outcome<'_>| outcome.headers().map(|_| Verdict::NotProcessed(not_processed)))
         });
         let one = server();
         head(RetryLayer::new(repeats).layer(inner(&one)).oneshot(call()).await).unwrap();
@@ -229,16 +223,10 @@ async fn dl_4_outer_layer_does_not_repeat_it() {
         } else {
             let inner = RetryLayer::new(inner).layer(server.clone());
             let client = RetryLayer::new(policy(1)).layer(inner.clone());
-            assert_eq!(
-                read(client.oneshot(repeatable).await.unwrap()).await.0,
-                Some(Code::DeadlineExceeded)
-            );
+            assert_eq!(read(client.oneshot(repeatable).await.unwrap()).await.0, Some(Code::DeadlineExceeded));
             assert_eq!(server.count(), 1);
             let client = listing.layer(inner);
-            assert_eq!(
-                read(client.oneshot(call()).await.unwrap()).await.0,
-                Some(Code::DeadlineExceeded)
-            );
+            assert_eq!(read(client.oneshot(call()).await.unwrap()).await.0, Some(Code::DeadlineExceeded));
         }
         assert_eq!(server.count(), if boxed { 1 } else { 2 });
     }

@@ -10,8 +10,8 @@ use tokio_test::{assert_pending, task};
 use tower::{Layer, ServiceExt};
 
 use crate::grpc::support::{
-    Answer, Server, Step, call, change, ends_with, field, lost, ms, policy, read, status,
-    streaming, throttle, trailers_only,
+    Answer, Server, Step, call, change, ends_with, field, lost, ms, policy, read, status, streaming, throttle,
+    trailers_only,
 };
 
 /// Returns the number of attempts of a call whose first answer is this one, and the time its answer began.
@@ -160,10 +160,7 @@ async fn st_5_layer_is_switched_at_run_time() {
             assert_eq!(peeking.is_enabled(), enabled);
             let before = server.count();
             let reply = client.clone().oneshot(call()).await.unwrap();
-            assert_eq!(
-                (read(reply).await.0, server.count() - before),
-                (Some(Code::Unavailable), attempts)
-            );
+            assert_eq!((read(reply).await.0, server.count() - before), (Some(Code::Unavailable), attempts));
         }
     }
     let mut under_way = task::spawn(peeking.layer(server.clone()).oneshot(call()));

@@ -8,8 +8,7 @@ use reattempt_grpc::Code;
 use tower::{Layer, ServiceExt};
 
 use crate::grpc::support::{
-    Answer, Server, Step, body, call, call_with, ends_with, ms, policy, read, status, streaming,
-    trailers_only, with,
+    Answer, Server, Step, body, call, call_with, ends_with, ms, policy, read, status, streaming, trailers_only, with,
 };
 
 fn http(status: u16, content_type: &str) -> Answer {
@@ -138,9 +137,7 @@ async fn status_out_of_range_is_on_no_list() {
 // OUT-3
 #[tokio::test(start_paused = true)]
 async fn status_made_by_service_below_is_judged() {
-    for (status, attempts) in
-        [(tonic::Status::unavailable("no"), 3), (tonic::Status::invalid_argument("no"), 1)]
-    {
+    for (status, attempts) in [(tonic::Status::unavailable("no"), 3), (tonic::Status::invalid_argument("no"), 1)] {
         let server = Server::by(move |_| (0, Err(crate::grpc::support::lost(status.clone()))));
         let client = RetryLayer::new(policy(0)).layer(server.clone());
         assert!(client.oneshot(call()).await.is_err());
@@ -151,9 +148,7 @@ async fn status_made_by_service_below_is_judged() {
 /// UNAVAILABLE with a RetryInfo of this delay in milliseconds, in base64.
 fn asks_for(milliseconds: &str) -> Answer {
     let details = match milliseconds {
-        "1500" => {
-            "CA4aNgoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJldHJ5SW5mbxIKCggIARCAyrXuAQ=="
-        }
+        "1500" => "CA4aNgoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJldHJ5SW5mbxIKCggIARCAyrXuAQ==",
         other => other,
     };
     with(trailers_only(Code::Unavailable), "grpc-status-details-bin", details)
@@ -252,12 +247,8 @@ async fn any_head_has_defined_outcome() {
                         *answer.status_mut() = StatusCode::OK;
                         answer
                     });
-                    let policy = policy(0)
-                        .max_attempts(2)
-                        .max_elapsed(None)
-                        .protocol(|grpc| grpc.retry_info(true));
-                    let reply =
-                        RetryLayer::new(policy).layer(server).oneshot(call()).await.unwrap();
+                    let policy = policy(0).max_attempts(2).max_elapsed(None).protocol(|grpc| grpc.retry_info(true));
+                    let reply = RetryLayer::new(policy).layer(server).oneshot(call()).await.unwrap();
                     let _ = tonic::Status::from_header_map(reply.headers());
                     read(reply).await;
                 }

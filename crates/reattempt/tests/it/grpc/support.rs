@@ -141,9 +141,7 @@ struct State {
 
 impl Server {
     /// Answers by this script.
-    pub(crate) fn by(
-        script: impl Fn(usize) -> (u64, Result<Answer, Lost>) + Send + Sync + 'static,
-    ) -> Self {
+    pub(crate) fn by(script: impl Fn(usize) -> (u64, Result<Answer, Lost>) + Send + Sync + 'static) -> Self {
         let (began, script, seen) = (Instant::now(), Box::new(script), Mutex::default());
         Self(Arc::new(State { began, script, seen }))
     }
@@ -240,16 +238,13 @@ pub(crate) async fn read<B>(reply: Response<B>) -> (Option<Code>, String)
 where
     B: http_body::Body<Data = Bytes>,
 {
-    let code = |headers: &HeaderMap| {
-        headers.get("grpc-status").map(|value| Code::from_bytes(value.as_bytes()))
-    };
+    let code = |headers: &HeaderMap| headers.get("grpc-status").map(|value| Code::from_bytes(value.as_bytes()));
     let head = code(reply.headers());
     let (mut text, mut trailers) = (String::new(), None);
     let mut body = Box::pin(reply.into_body());
     // An answer that nobody ends is to fail its test, not to hang it.
-    while let Some(frame) = tokio::time::timeout(Duration::from_secs(3600), body.frame())
-        .await
-        .expect("the answer ends")
+    while let Some(frame) =
+        tokio::time::timeout(Duration::from_secs(3600), body.frame()).await.expect("the answer ends")
     {
         let Ok(frame) = frame else { break };
         match frame.into_data() {

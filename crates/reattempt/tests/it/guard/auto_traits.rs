@@ -22,16 +22,7 @@ fn guard_types_are_send_and_sync() {
     send_sync_unpin::<Refused>();
     send::<GuardedBody<AnswerBody, CircuitBreaker>>();
     type Attempt = Request<reattempt_replay::ReplayBody<Full<bytes::Bytes>>>;
-    send::<
-        ResponseFuture<
-            Server,
-            Attempt,
-            <Server as Service<Attempt>>::Future,
-            CircuitBreaker,
-            Http,
-            BoxedError,
-        >,
-    >();
+    send::<ResponseFuture<Server, Attempt, <Server as Service<Attempt>>::Future, CircuitBreaker, Http, BoxedError>>();
 }
 
 #[cfg(feature = "reqwest")]

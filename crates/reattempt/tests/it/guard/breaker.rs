@@ -177,8 +177,7 @@ async fn overrides_decide_over_health() {
     let http = Http::new().on_status(http::StatusCode::CONFLICT, Verdict::not_processed());
     let client = GuardLayer::with(http, recorder.clone()).layer(Server::statuses([409, 500]));
     client.send(attempt(ONE)).await.unwrap();
-    let own =
-        CallOptions::new().on_status(http::StatusCode::INTERNAL_SERVER_ERROR, Verdict::Success);
+    let own = CallOptions::new().on_status(http::StatusCode::INTERNAL_SERVER_ERROR, Verdict::Success);
     client.send(attempt(ONE).with(own)).await.unwrap();
     assert_eq!(recorder.log(), ["admitted", "Failed", "admitted", "Served"]);
 }
@@ -199,10 +198,8 @@ async fn own_body_error_is_ignored() {
 async fn attempt_timeout_inside_opens_the_breaker() {
     let server = Server::by(|_, _| Act::Hang);
     let breaker = CircuitBreaker::rate().consecutive_failures(5);
-    let client = ServiceBuilder::new()
-        .layer(GuardLayer::http(breaker.clone()))
-        .timeout(ms(100))
-        .service(server.clone());
+    let client =
+        ServiceBuilder::new().layer(GuardLayer::http(breaker.clone())).timeout(ms(100)).service(server.clone());
     for _ in 0..5 {
         client.send(attempt(ONE)).await.unwrap_err();
     }
@@ -235,10 +232,7 @@ async fn second_guard_refuses_first_is_unsent() {
     second.refuse(super::support::refused());
     let client = GuardLayer::http((first.clone(), second.clone())).layer(Server::statuses([200]));
     client.send(attempt(ONE)).await.unwrap_err();
-    assert_eq!(
-        (first.log().join(" "), second.log().join(" ")),
-        ("admitted unsent".into(), "refused".into())
-    );
+    assert_eq!((first.log().join(" "), second.log().join(" ")), ("admitted unsent".into(), "refused".into()));
 }
 
 // trap 38
@@ -249,7 +243,11 @@ async fn refused_call_reserves_no_readiness() {
     let recorder = Recorder::default();
     recorder.refuse(super::support::refused());
     let mut client = GuardLayer::http(recorder).layer(server.clone());
-    let call = ServiceExt::<http::Request<reattempt_replay::ReplayBody<crate::calls::support::Body>>>::ready(&mut client).await.unwrap().call(attempt(ONE));
+    let call =
+        ServiceExt::<http::Request<reattempt_replay::ReplayBody<crate::calls::support::Body>>>::ready(&mut client)
+            .await
+            .unwrap()
+            .call(attempt(ONE));
     assert_eq!(server.unused(), 1);
     call.await.unwrap_err();
 }
@@ -289,7 +287,6 @@ async fn passed_deadline_is_not_sent() {
 
 #[test]
 fn layer_debug_shows_the_guard() {
-    let layer =
-        GuardLayer::http(CircuitBreaker::rate().consecutive_failures(5).with_name("billing"));
+    let layer = GuardLayer::http(CircuitBreaker::rate().consecutive_failures(5).with_name("billing"));
     assert!(format!("{layer:?}").contains("billing"));
 }

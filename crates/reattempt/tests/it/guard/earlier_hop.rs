@@ -230,8 +230,7 @@ async fn testimony_of_an_earlier_attempt_is_void() {
     let (server, backup) = (form(), Server::statuses([200]));
     let retries = RetryLayer::new(policy().max_attempts(3).boxed_errors());
     let below = FollowRedirectLayer::new().layer(guarded(&[true, false, true], &server));
-    let client = FallbackLayer::backup(retries.layer(guarded(&[false], &backup)))
-        .layer(retries.layer(below));
+    let client = FallbackLayer::backup(retries.layer(guarded(&[false], &backup))).layer(retries.layer(below));
     let error = client.send(request("POST", ONE, "pay")).await.unwrap_err();
     assert!(error.is::<Refused>(), "{error}");
     assert_eq!((posts(&server), backup.count()), (1, 0));
@@ -242,9 +241,7 @@ async fn testimony_of_an_earlier_attempt_is_void() {
 #[cfg(feature = "reqwest")]
 #[tokio::test(start_paused = true)]
 async fn refusal_around_reqwest_is_proof() {
-    for (follows, expected) in
-        [(None, (2, true)), (Some(false), (2, true)), (Some(true), (1, false))]
-    {
+    for (follows, expected) in [(None, (2, true)), (Some(false), (2, true)), (Some(true), (1, false))] {
         let http = follows.map_or(Http::new(), |follows| Http::new().redirects_below(follows));
         let arrivals = Arc::new(AtomicUsize::new(0));
         let seen = Arc::clone(&arrivals);

@@ -17,11 +17,9 @@ use crate::calls::support::{Act, ONE, Server, With, get, ms};
 #[tokio::test(start_paused = true)]
 async fn dropped_before_a_poll_is_unsent() {
     let recorder = Recorder::default();
-    let mut client = GuardLayer::http(recorder.clone()).layer(service_fn(
-        async |_: Request<Empty<bytes::Bytes>>| {
-            Ok::<_, Infallible>(Response::new(Empty::<bytes::Bytes>::new()))
-        },
-    ));
+    let mut client = GuardLayer::http(recorder.clone()).layer(service_fn(async |_: Request<Empty<bytes::Bytes>>| {
+        Ok::<_, Infallible>(Response::new(Empty::<bytes::Bytes>::new()))
+    }));
     drop(client.call(Request::get(ONE).body(Empty::new()).unwrap()));
     assert_eq!(recorder.log(), ["admitted", "unsent"]);
 }
@@ -94,14 +92,12 @@ async fn limit_marks_no_attempt_after_a_panic() {
 #[tokio::test(start_paused = true)]
 async fn panic_in_the_attempt_ends_the_ticket() {
     let recorder = Recorder::holding();
-    let client = GuardLayer::http(recorder.clone()).layer(service_fn(
-        async |_: Request<Empty<bytes::Bytes>>| {
-            if true {
-                panic!("the client's own bug");
-            }
-            Ok::<_, Infallible>(Response::new(Empty::<bytes::Bytes>::new()))
-        },
-    ));
+    let client = GuardLayer::http(recorder.clone()).layer(service_fn(async |_: Request<Empty<bytes::Bytes>>| {
+        if true {
+            panic!("the client's own bug");
+        }
+        Ok::<_, Infallible>(Response::new(Empty::<bytes::Bytes>::new()))
+    }));
     let call = client.send(Request::get(ONE).body(Empty::new()).unwrap());
     assert!(AssertUnwindSafe(call).catch_unwind().await.is_err());
     assert_eq!(recorder.log(), ["admitted", "abandoned"]);
@@ -125,14 +121,12 @@ async fn panic_in_call_ends_the_ticket() {
 #[tokio::test(start_paused = true)]
 async fn upgraded_response_gives_its_place_back() {
     let recorder = Recorder::holding();
-    let client = GuardLayer::http(recorder.clone()).layer(service_fn(
-        async |_: Request<Empty<bytes::Bytes>>| {
-            let mut switching = Response::new(Empty::<bytes::Bytes>::new());
-            *switching.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-            switching.extensions_mut().insert(7_u8);
-            Ok::<_, Infallible>(switching)
-        },
-    ));
+    let client = GuardLayer::http(recorder.clone()).layer(service_fn(async |_: Request<Empty<bytes::Bytes>>| {
+        let mut switching = Response::new(Empty::<bytes::Bytes>::new());
+        *switching.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        switching.extensions_mut().insert(7_u8);
+        Ok::<_, Infallible>(switching)
+    }));
     let response = client.send(Request::get(ONE).body(Empty::new()).unwrap()).await.unwrap();
     // hyper's OnUpgrade is such an extension.
     assert_eq!(response.extensions().get(), Some(&7_u8));
@@ -147,13 +141,10 @@ async fn clone_request_ends_the_place_at_once() {
         Ok(_) => reattempt::Verdict::Success,
         Err(_) => reattempt::Verdict::Permanent,
     };
-    let client =
-        GuardLayer::classified(judge, recorder.clone()).layer(service_fn(async |number: u8| {
-            match number {
-                9 => Err(std::fmt::Error),
-                number => Ok(number),
-            }
-        }));
+    let client = GuardLayer::classified(judge, recorder.clone()).layer(service_fn(async |number: u8| match number {
+        9 => Err(std::fmt::Error),
+        number => Ok(number),
+    }));
     for number in [1, 0, 9] {
         let _ = client.send(number).await;
     }
@@ -165,11 +156,9 @@ async fn clone_request_ends_the_place_at_once() {
 #[tokio::test(start_paused = true)]
 async fn response_without_holder_is_passed_on() {
     let recorder = Recorder::default();
-    let client = GuardLayer::http(recorder.clone()).layer(service_fn(
-        async |_: Request<Empty<bytes::Bytes>>| {
-            Ok::<_, Infallible>(Response::new(Full::<bytes::Bytes>::from("body")))
-        },
-    ));
+    let client = GuardLayer::http(recorder.clone()).layer(service_fn(async |_: Request<Empty<bytes::Bytes>>| {
+        Ok::<_, Infallible>(Response::new(Full::<bytes::Bytes>::from("body")))
+    }));
     let response = client.send(Request::get(ONE).body(Empty::new()).unwrap()).await.unwrap();
     assert_eq!(recorder.log(), ["admitted", "Served"]);
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "body");

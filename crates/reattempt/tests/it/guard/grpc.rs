@@ -29,8 +29,7 @@ async fn health_of_codes() {
         };
         for answer in [trailers_only, ends_with] {
             let recorder = Recorder::default();
-            let client =
-                GuardLayer::grpc(recorder.clone()).layer(Server::at_once(move |_| answer(code)));
+            let client = GuardLayer::grpc(recorder.clone()).layer(Server::at_once(move |_| answer(code)));
             let response = client.send(request()).await.unwrap();
             let _ = response.into_body().collect().await.unwrap();
             assert_eq!(recorder.log(), ["admitted", health], "{code:?}");
@@ -41,8 +40,7 @@ async fn health_of_codes() {
 #[tokio::test(start_paused = true)]
 async fn call_is_judged_at_its_trailers() {
     let recorder = Recorder::holding();
-    let client =
-        GuardLayer::grpc(recorder.clone()).layer(Server::at_once(|_| ends_with(Code::Internal)));
+    let client = GuardLayer::grpc(recorder.clone()).layer(Server::at_once(|_| ends_with(Code::Internal)));
     let response = client.send(request()).await.unwrap();
     assert_eq!(recorder.log(), ["admitted"]);
     let mut body = Box::pin(response.into_body());
@@ -117,11 +115,7 @@ async fn message_of_a_probe_closes_the_breaker() {
 async fn body_without_a_status_has_failed() {
     let answers: [fn() -> Answer; 2] = [
         || streaming([Step::Data("message")]),
-        || {
-            streaming([Step::Fail(
-                std::io::Error::from(std::io::ErrorKind::ConnectionReset).into(),
-            )])
-        },
+        || streaming([Step::Fail(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into())]),
     ];
     for answer in answers {
         let recorder = Recorder::default();
@@ -134,8 +128,7 @@ async fn body_without_a_status_has_failed() {
 #[tokio::test(start_paused = true)]
 async fn lost_connection_has_failed() {
     let recorder = Recorder::default();
-    let server =
-        Server::by(|_| (0, Err(lost(std::io::Error::from(std::io::ErrorKind::BrokenPipe)))));
+    let server = Server::by(|_| (0, Err(lost(std::io::Error::from(std::io::ErrorKind::BrokenPipe)))));
     let client = GuardLayer::grpc(recorder.clone()).layer(server);
     assert!(client.send(request()).await.is_err());
     assert_eq!(recorder.log(), ["admitted", "Failed"]);
@@ -144,8 +137,7 @@ async fn lost_connection_has_failed() {
 #[tokio::test(start_paused = true)]
 async fn open_breaker_answers_unavailable() {
     let server = Server::at_once(|_| trailers_only(Code::Unavailable));
-    let client =
-        GuardLayer::grpc(CircuitBreaker::rate().consecutive_failures(5)).layer(server.clone());
+    let client = GuardLayer::grpc(CircuitBreaker::rate().consecutive_failures(5)).layer(server.clone());
     for _ in 0..5 {
         drop(client.send(request()).await.unwrap());
     }
@@ -214,9 +206,7 @@ async fn client_answer(recorder: &Recorder) -> http::Response<impl http_body::Bo
 async fn refused_answer_is_unsent_outside() {
     let (outer, inner) = (Recorder::default(), Recorder::default());
     inner.refuse(Refused::new(GuardKind::RATE_LIMIT, Reason::RateExceeded));
-    let layers = tower::ServiceBuilder::new()
-        .layer(GuardLayer::grpc(outer.clone()))
-        .layer(GuardLayer::grpc(inner));
+    let layers = tower::ServiceBuilder::new().layer(GuardLayer::grpc(outer.clone())).layer(GuardLayer::grpc(inner));
     let client = layers.service(Server::at_once(|_| ends_with(Code::Ok)));
     let response = client.send(request()).await.unwrap();
     assert_eq!(response.headers()["grpc-status"], "8");

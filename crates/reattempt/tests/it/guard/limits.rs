@@ -7,8 +7,7 @@ use http_body_util::BodyExt;
 use reattempt::classify::Hints;
 use reattempt::guard::handle::{RateLimitExt, ThrottleExt, UsageExt};
 use reattempt::guard::{
-    self, AdaptiveLimit, Bulkhead, GuardLayer, Limit, RateLimit, Reason, Refused, SendRate,
-    Throttle,
+    self, AdaptiveLimit, Bulkhead, GuardLayer, Limit, RateLimit, Reason, Refused, SendRate, Throttle,
 };
 use reattempt::{Deadline, Http};
 use tower::Layer;
@@ -82,26 +81,13 @@ async fn in_a_minute(server: Server, hints: Hints) -> (usize, usize) {
 async fn rate_limit_follows_the_server() {
     let read = Hints::default().rate_limit(true);
     let families: [fn(u32, u64) -> Fields; 4] = [
-        |left, reset| {
-            vec![("ratelimit", format!("\"hour\";r=90000;t=3000, \"burst\";r={left};t={reset}"))]
-        },
-        |left, reset| {
-            vec![("ratelimit-remaining", left.to_string()), ("ratelimit-reset", reset.to_string())]
-        },
-        |left, reset| {
-            vec![
-                ("x-ratelimit-remaining", left.to_string()),
-                ("x-ratelimit-reset", reset.to_string()),
-            ]
-        },
+        |left, reset| vec![("ratelimit", format!("\"hour\";r=90000;t=3000, \"burst\";r={left};t={reset}"))],
+        |left, reset| vec![("ratelimit-remaining", left.to_string()), ("ratelimit-reset", reset.to_string())],
+        |left, reset| vec![("x-ratelimit-remaining", left.to_string()), ("x-ratelimit-reset", reset.to_string())],
         |left, reset| {
             let date = "Sun, 09 Sep 2001 01:46:40 GMT".to_owned();
             let reset = (1_000_000_000 + reset).to_string();
-            vec![
-                ("x-ratelimit-remaining", left.to_string()),
-                ("x-ratelimit-reset", reset),
-                ("date", date),
-            ]
+            vec![("x-ratelimit-remaining", left.to_string()), ("x-ratelimit-reset", reset), ("date", date)]
         },
     ];
     for (number, fields) in families.into_iter().enumerate() {

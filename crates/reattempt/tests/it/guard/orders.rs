@@ -78,11 +78,7 @@ impl Stack {
 
     /// Makes calls at once. The server acts by the script, and serves after it. Each call is dropped
     /// after its patience. Asserts that nothing is left of them.
-    async fn calls<const N: usize>(
-        &self,
-        script: &[Action],
-        patience: [Duration; N],
-    ) -> [Outcome; N] {
+    async fn calls<const N: usize>(&self, script: &[Action], patience: [Duration; N]) -> [Outcome; N] {
         *self.script.lock().unwrap() = script.iter().copied().collect();
         let before = self.server.count();
         let calls = patience.map(|patience| call(self.client.clone(), patience));
@@ -170,8 +166,7 @@ impl Stack {
     /// More calls at once than any limit admits. Two are dropped while they run or wait.
     async fn crowd(&self) {
         let patience = [LONG, ms(5), LONG, LONG, ms(15), LONG];
-        let [first, _, third, fourth, _, last] =
-            self.calls(&[is_slow as Action; 24], patience).await;
+        let [first, _, third, fourth, _, last] = self.calls(&[is_slow as Action; 24], patience).await;
         for outcome in [first, third, fourth, last] {
             assert_eq!(outcome, Outcome::Served, "{}", self.name);
         }

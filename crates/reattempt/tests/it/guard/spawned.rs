@@ -11,9 +11,8 @@ use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
 /// Spawns a call by each way to make one: inside a block and as it is.
 macro_rules! calls_are_spawned {
     ($body:ty) => {{
-        let inner = service_fn(|request: Request<$body>| async move {
-            Ok::<_, BoxError>(Response::new(request.into_body()))
-        });
+        let inner =
+            service_fn(|request: Request<$body>| async move { Ok::<_, BoxError>(Response::new(request.into_body())) });
         let layer = GuardLayer::http(CircuitBreaker::rate());
         let client = layer.layer(BoxCloneService::new(inner));
         let request = || Request::new(<$body>::new(Empty::new().map_err(Into::into)));

@@ -141,22 +141,14 @@ impl Stack {
         let [call_limit, attempt_limit] = [(); 2].map(|()| Arc::new(Semaphore::new(PERMITS)));
         let script = Arc::new(Mutex::new(VecDeque::<Action>::new()));
         let acts = Arc::clone(&script);
-        let server = Server::by(move |_, _| {
-            acts.lock().unwrap().pop_front().map_or_else(serves, |act| act())
-        });
-        let inner = server
-            .clone()
-            .map_request(|attempt: Request<RequestBody>| attempt.map(ReplayBody::passthrough));
+        let server = Server::by(move |_, _| acts.lock().unwrap().pop_front().map_or_else(serves, |act| act()));
+        let inner = server.clone().map_request(|attempt: Request<RequestBody>| attempt.map(ReplayBody::passthrough));
         let mut client = boxed(inner);
-        for row in
-            OUTSIDE_IN.into_iter().rev().filter(|row| rows.contains(row) || *row == Row::Guards)
-        {
+        for row in OUTSIDE_IN.into_iter().rev().filter(|row| rows.contains(row) || *row == Row::Guards) {
             client = match row {
                 Row::Fallback => boxed(FallbackLayer::http(spare).layer(client)),
                 Row::TotalTimeout => boxed(Timeout::new(client, ms(5_000))),
-                Row::CallLimit => {
-                    boxed(ConcurrencyLimit::with_semaphore(client, call_limit.clone()))
-                }
+                Row::CallLimit => boxed(ConcurrencyLimit::with_semaphore(client, call_limit.clone())),
                 Row::Retry => {
                     let policy = policy().budget(RetryBudget::unlimited()).boxed_errors();
                     boxed(RetryLayer::new(policy).layer(of_attempts(client)))
@@ -167,9 +159,7 @@ impl Stack {
                     boxed(HedgeLayer::new(policy).layer(of_attempts(client)))
                 }
                 Row::Guards => guarded(&parts, client),
-                Row::AttemptLimit => {
-                    boxed(ConcurrencyLimit::with_semaphore(client, attempt_limit.clone()))
-                }
+                Row::AttemptLimit => boxed(ConcurrencyLimit::with_semaphore(client, attempt_limit.clone())),
                 Row::AttemptTimeout => boxed(Timeout::new(client, ms(200))),
             };
         }

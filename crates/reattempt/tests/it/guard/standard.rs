@@ -96,8 +96,7 @@ async fn options_of_a_handle_keep_total_time() {
     let deadline = Deadline::after(ms(5_000));
     let client = client.with_options(CallOptions::new().max_attempts(2));
     assert_eq!(client.send(get()).await.unwrap().status(), 503);
-    let deadlines: Vec<_> =
-        server.seen().iter().map(|seen| seen.head.extensions.get().copied()).collect();
+    let deadlines: Vec<_> = server.seen().iter().map(|seen| seen.head.extensions.get().copied()).collect();
     assert_eq!(deadlines, [Some(deadline); 2]);
 }
 
@@ -187,8 +186,7 @@ fn standard_clients_have_types_to_store() {
     service::<http::Request<crate::calls::support::Body>, StandardClient<Server>>();
     let _: StandardClient<Server> = StandardLayer::http().layer(Server::statuses([200]));
     #[cfg(feature = "tonic")]
-    let _: StandardClient<Server, reattempt::grpc::Grpc> =
-        StandardLayer::grpc().layer(Server::statuses([200]));
+    let _: StandardClient<Server, reattempt::grpc::Grpc> = StandardLayer::grpc().layer(Server::statuses([200]));
 }
 
 /// An attempt of 10 s, the default, fits a window of 20 s.

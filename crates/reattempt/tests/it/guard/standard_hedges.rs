@@ -37,9 +37,8 @@ async fn hedges_replace_retries_under_the_guards() {
     let (server, guard) = (Server::by(|_, _| Act::from(503)), Recorder::default());
     let layer = StandardLayer::http().guards(guard.clone());
     let layer = layer.retry(RetryPolicy::http().max_attempts(5).seed(1).boxed_errors()).unwrap();
-    let served = |http: reattempt::Http| {
-        http.on_status(http::StatusCode::SERVICE_UNAVAILABLE, reattempt::Verdict::Success)
-    };
+    let served =
+        |http: reattempt::Http| http.on_status(http::StatusCode::SERVICE_UNAVAILABLE, reattempt::Verdict::Success);
     let client = layer.hedge(hedges().protocol(served)).unwrap().layer(server.clone());
     assert_eq!(client.send(get()).await.unwrap().status(), 503);
     assert_eq!((server.count(), guard.log()), (1, vec!["admitted".into(), "Served".into()]));
@@ -65,10 +64,7 @@ async fn total_time_ends_a_hedged_call() {
     let client = layer.layer(server.clone());
     let began = Instant::now();
     let error = client.send(get()).await.unwrap_err();
-    assert_eq!(
-        error.downcast_ref::<TimedOut>().unwrap().to_string(),
-        "the deadline passed after 950ms"
-    );
+    assert_eq!(error.downcast_ref::<TimedOut>().unwrap().to_string(), "the deadline passed after 950ms");
     assert_eq!((server.times(), began.elapsed()), (vec![0, 100], ms(950)));
     // The first attempt ends by its own timeout, and the second by the deadline.
     assert_eq!(guard.log(), ["admitted", "admitted", "Unavailable", "Unavailable"]);
@@ -78,9 +74,7 @@ async fn total_time_ends_a_hedged_call() {
 #[tokio::test(start_paused = true)]
 async fn attempts_have_the_earliest_deadline() {
     let layer = StandardLayer::http().hedge(hedges()).unwrap().total_time(ms(5_000)).unwrap();
-    for (of_options, of_request, expected) in
-        [(6_000, 9_000, 5_000), (400, 9_000, 400), (8_000, 300, 300)]
-    {
+    for (of_options, of_request, expected) in [(6_000, 9_000, 5_000), (400, 9_000, 400), (8_000, 300, 300)] {
         let server = slow_at_first();
         let after = |time: u64| Deadline::after(ms(time));
         let options = CallOptions::new().deadline(after(of_options));
@@ -89,8 +83,7 @@ async fn attempts_have_the_earliest_deadline() {
         request.extensions_mut().insert(after(of_request));
         let expected = after(expected);
         client.send(request).await.unwrap();
-        let deadlines: Vec<_> =
-            server.seen().iter().map(|seen| seen.head.extensions.get().copied()).collect();
+        let deadlines: Vec<_> = server.seen().iter().map(|seen| seen.head.extensions.get().copied()).collect();
         assert_eq!(deadlines, [Some(expected); 2]);
     }
 }

@@ -208,8 +208,7 @@ async fn deadline_ends_a_wait_for_readiness() {
     assert!(!slow.sent.load(Ordering::SeqCst));
 }
 
-fn always_ready()
--> impl Service<Request<Empty<Bytes>>, Response = Response<Empty<Bytes>>, Error = Infallible> + Clone
+fn always_ready() -> impl Service<Request<Empty<Bytes>>, Response = Response<Empty<Bytes>>, Error = Infallible> + Clone
 {
     tower::service_fn(async |_| Ok(Response::new(Empty::new())))
 }

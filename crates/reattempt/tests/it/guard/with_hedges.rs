@@ -11,8 +11,7 @@ fn client(
     policy: HedgePolicy<reattempt::Http>,
     guard: &Recorder,
     server: &Server,
-) -> impl Service<http::Request<Body>, Response: Send, Error = BoxError, Future: Send> + Clone + use<>
-{
+) -> impl Service<http::Request<Body>, Response: Send, Error = BoxError, Future: Send> + Clone + use<> {
     ServiceBuilder::new()
         .layer(HedgeLayer::new(policy.boxed_errors()))
         .layer(GuardLayer::http(guard.clone()))

@@ -30,9 +30,8 @@ fn client<G: reattempt::guard::contract::Guard>(
     policy: RetryPolicy<Http, Constant>,
     guard: G,
     server: &Server,
-) -> impl Service<http::Request<Body>, Response: std::fmt::Debug + Send, Error = BoxError, Future: Send>
-+ Clone
-+ use<G> {
+) -> impl Service<http::Request<Body>, Response: std::fmt::Debug + Send, Error = BoxError, Future: Send> + Clone + use<G>
+{
     ServiceBuilder::new()
         .layer(RetryLayer::new(policy.boxed_errors()))
         .layer(GuardLayer::http(guard))
@@ -52,10 +51,7 @@ async fn open_breaker_ends_the_call_at_once() {
     assert!(is_refusal(&error));
     // The fifth attempt opened it; the sixth was refused, and a second does not fit.
     assert_eq!((server.count(), began.elapsed()), (5, ms(100)));
-    assert_eq!(
-        log.lines().last().unwrap(),
-        "one.example: gave up after 2 attempts: a guard refused the attempt"
-    );
+    assert_eq!(log.lines().last().unwrap(), "one.example: gave up after 2 attempts: a guard refused the attempt");
     let began = Instant::now();
     assert!(is_refusal(&client.oneshot(get()).await.unwrap_err()));
     assert_eq!((server.count(), began.elapsed()), (5, ms(0)));

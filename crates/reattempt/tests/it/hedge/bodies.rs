@@ -68,11 +68,7 @@ type Arrived = (Upload, mock::SendResponse<Mocked>);
 type Call = task::Spawn<<Client as Service<Request<FedBody>>>::Future>;
 
 /// A call whose first attempt and one hedge are under way.
-async fn two_in_flight(
-    client: &mut Client,
-    handle: &mut Handle,
-    body: FedBody,
-) -> (Call, Arrived, Arrived) {
+async fn two_in_flight(client: &mut Client, handle: &mut Handle, body: FedBody) -> (Call, Arrived, Arrived) {
     assert_ready_ok!(task::spawn(ServiceExt::<Request<FedBody>>::ready(client)).poll());
     let mut call = task::spawn(client.call(upload(body)));
     assert_pending!(call.poll());
@@ -154,8 +150,7 @@ async fn winner_streams_on_without_losers() {
 // BUF-8, HG-12
 #[tokio::test(start_paused = true)]
 async fn outgrown_body_is_sent_once_unhedged() {
-    let (mut client, mut handle) =
-        client(policy().protocol(|http| http.replay(ReplayLimits::default().per_call(64))));
+    let (mut client, mut handle) = client(policy().protocol(|http| http.replay(ReplayLimits::default().per_call(64))));
     let (speak, body) = fed();
     assert_ready_ok!(task::spawn(ServiceExt::<Request<FedBody>>::ready(&mut client)).poll());
     let mut call = task::spawn(client.call(upload(body)));
@@ -174,9 +169,8 @@ async fn outgrown_body_is_sent_once_unhedged() {
 // BUF-8, HG-12
 #[tokio::test(start_paused = true)]
 async fn attempt_that_read_most_goes_on_alone() {
-    let (mut client, mut handle) = client(
-        policy().max_attempts(5).protocol(|http| http.replay(ReplayLimits::default().per_call(64))),
-    );
+    let (mut client, mut handle) =
+        client(policy().max_attempts(5).protocol(|http| http.replay(ReplayLimits::default().per_call(64))));
     let (speak, body) = fed();
     speak.send("one".into()).unwrap();
     let (mut call, mut first, mut second) = two_in_flight(&mut client, &mut handle, body).await;
@@ -206,12 +200,9 @@ async fn error_in_poll_of_cut_is_no_outcome() {
         let length = request.into_body().collect().await.map(|body| body.to_bytes().len());
         let length = length.map_err(|_| io::Error::other("the stream was reset"))?;
         tokio::time::sleep(ms(50)).await;
-        Ok::<_, io::Error>(
-            Response::builder().header("length", length).body(Empty::<Bytes>::new()).unwrap(),
-        )
+        Ok::<_, io::Error>(Response::builder().header("length", length).body(Empty::<Bytes>::new()).unwrap())
     });
-    let policy =
-        policy().max_attempts(2).protocol(|http| http.replay(ReplayLimits::default().per_call(64)));
+    let policy = policy().max_attempts(2).protocol(|http| http.replay(ReplayLimits::default().per_call(64)));
     let client = HedgeLayer::new(policy).layer(client);
     let (speak, body) = fed();
     let mut call = task::spawn(client.oneshot(upload(body)));
@@ -230,8 +221,7 @@ async fn error_in_poll_of_cut_is_no_outcome() {
 // BUF-10, HG-12
 #[tokio::test(start_paused = true)]
 async fn real_failure_beats_waiting_for_cut_off() {
-    let (mut client, mut handle) =
-        client(policy().protocol(|http| http.replay(ReplayLimits::default().per_call(64))));
+    let (mut client, mut handle) = client(policy().protocol(|http| http.replay(ReplayLimits::default().per_call(64))));
     let (speak, body) = fed();
     let (mut call, mut first, _second) = two_in_flight(&mut client, &mut handle, body).await;
     speak.send(vec![1; 100].into()).unwrap();

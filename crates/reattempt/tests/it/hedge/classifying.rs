@@ -14,11 +14,9 @@ use crate::hedge::support::{Act, Server, get, ms};
 #[tokio::test(start_paused = true)]
 async fn hedge_hint_puts_next_off_or_stops() {
     // The hint that a classifier gives the first attempt, which fails after 30 ms.
-    for (hint, expected) in [
-        (ServerHint::None, vec![0, 30]),
-        (ServerHint::Exactly(ms(400)), vec![0, 430]),
-        (ServerHint::Stop, vec![0]),
-    ] {
+    for (hint, expected) in
+        [(ServerHint::None, vec![0, 30]), (ServerHint::Exactly(ms(400)), vec![0, 430]), (ServerHint::Stop, vec![0])]
+    {
         let server = Server::by(|arrival, _| match arrival {
             1 => Act::from(503).later(ms(30)),
             _ => 200.into(),

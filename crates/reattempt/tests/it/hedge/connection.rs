@@ -93,8 +93,7 @@ async fn run(policy: HedgePolicy<Grpc>, fate: Fate) -> Run {
         }
     });
     let memory = ReplayMemory::new(1 << 20);
-    let policy =
-        policy.protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
+    let policy = policy.protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
     let policy = policy.budget(tokens(1000.0));
     let channel = Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy();
     let client = HedgeLayer::new(policy.clone()).layer(channel);

@@ -18,9 +18,7 @@ use tokio::time::advance;
 use tokio_test::{assert_pending, task};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
-use crate::hedge::support::{
-    Act, Body, ONE, Server, With, answer, failing, get, ms, options, tokens, watched,
-};
+use crate::hedge::support::{Act, Body, ONE, Server, With, answer, failing, get, ms, options, tokens, watched};
 use crate::hedge::{policy, report};
 
 #[tokio::test(start_paused = true)]
@@ -116,10 +114,7 @@ impl http_body::Body for Trickle {
     type Data = Bytes;
     type Error = Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(self.0)))))
     }
 }

@@ -118,8 +118,7 @@ async fn hg_7_a_pushback_is_waited_for_exactly() {
 
 /// UNAVAILABLE with a RetryInfo of 1.5 s.
 fn retry_info() -> Answer {
-    let details =
-        "CA4aNgoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJldHJ5SW5mbxIKCggIARCAyrXuAQ==";
+    let details = "CA4aNgoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJldHJ5SW5mbxIKCggIARCAyrXuAQ==";
     let mut answer = trailers_only(Code::Unavailable);
     answer.headers_mut().insert("grpc-status-details-bin", details.parse().unwrap());
     answer
@@ -128,8 +127,7 @@ fn retry_info() -> Answer {
 // HG-7, RI-4
 #[tokio::test(start_paused = true)]
 async fn hg_7_ri_4_retry_info_is_a_least_wait() {
-    let server =
-        || Server::after(|arrival| if arrival == 1 { (20, retry_info()) } else { (0, headers()) });
+    let server = || Server::after(|arrival| if arrival == 1 { (20, retry_info()) } else { (0, headers()) });
     let off = server();
     run(policy(), &off).await;
     assert_eq!(off.times(), [0, 20], "off by default");
@@ -145,9 +143,7 @@ async fn hg_7_ri_4_retry_info_is_a_least_wait() {
 // DL-3
 #[tokio::test(start_paused = true)]
 async fn dl_3_late_call_is_not_sent() {
-    for change in
-        [|policy: HedgePolicy<Grpc>| policy, |policy: HedgePolicy<Grpc>| policy.max_attempts(1)]
-    {
+    for change in [|policy: HedgePolicy<Grpc>| policy, |policy: HedgePolicy<Grpc>| policy.max_attempts(1)] {
         let server = Server::after(|_| (0, headers()));
         let client = HedgeLayer::new(change(policy())).layer(server.clone());
         let late = call().with(Deadline::after(ms(0)));
@@ -261,10 +257,7 @@ async fn failed_head_is_not_charged_again_at_end() {
     let server = Server::after(|_| (10, headers()));
     // A head without a status would commit the call, if nobody knew better; its end will tell UNKNOWN.
     let busy = Verdict::Transient(Failure::new(FailureKind::Throttled));
-    let policy = policy()
-        .max_attempts(2)
-        .budget(throttle.clone())
-        .protocol(|grpc| grpc.classify(move |_| Some(busy)));
+    let policy = policy().max_attempts(2).budget(throttle.clone()).protocol(|grpc| grpc.classify(move |_| Some(busy)));
     let answer = HedgeLayer::new(policy).layer(server).oneshot(call()).await.unwrap();
     assert_eq!(throttle.tokens_thousandths(), Some(8000), "one for each attempt");
     answer.into_body().collect().await.unwrap();
@@ -306,8 +299,7 @@ async fn config_policy_is_used_and_capped() {
     let text = r#"{"methodConfig": [{"name": [{}], "hedgingPolicy": {
         "maxAttempts": 9, "hedgingDelay": "0.050s", "nonFatalStatusCodes": ["ABORTED"]}}]}"#;
     let config = ServiceConfig::parse(text).unwrap();
-    let MethodPolicy::Hedging(hedging) = &config.for_method("/service/method").unwrap().policy
-    else {
+    let MethodPolicy::Hedging(hedging) = &config.for_method("/service/method").unwrap().policy else {
         panic!("another policy");
     };
     let server = Server::after(|arrival| match arrival {

@@ -36,8 +36,7 @@ fn errors() -> [fn() -> BoxError; 3] {
 fn only_first(
     server: Server,
     error: impl Fn() -> BoxError + Clone + Send + 'static,
-) -> impl Service<Request<ReplayBody<Body>>, Response = Answer, Error = BoxError, Future: Send> + Clone
-{
+) -> impl Service<Request<ReplayBody<Body>>, Response = Answer, Error = BoxError, Future: Send> + Clone {
     service_fn(move |request: Request<ReplayBody<Body>>| {
         let (server, error) = (server.clone(), error.clone());
         async move {
@@ -83,9 +82,8 @@ async fn classified_permanent_error_leaves_first() {
         1 => Act::from(200).later(ms(500)),
         _ => ConnectionRefused.into(),
     });
-    let policy = policy().protocol(|http| {
-        http.classify(|outcome| outcome.status().is_none().then_some(Verdict::Permanent))
-    });
+    let policy =
+        policy().protocol(|http| http.classify(|outcome| outcome.status().is_none().then_some(Verdict::Permanent)));
     let answer = HedgeLayer::new(policy).layer(server.clone()).oneshot(get()).await.unwrap();
     assert_eq!((answer.status(), report(&answer)), (StatusCode::OK, Some((3, 1))));
     assert_eq!(server.times(), [0, 100, 200], "nor does it bring the next forward");
@@ -141,9 +139,8 @@ async fn refused_hedge_does_not_hide_the_response() {
 #[tokio::test(start_paused = true)]
 async fn refused_first_attempt_is_the_outcome() {
     let client = HedgeLayer::new(policy().boxed_errors());
-    let refuses = service_fn(|_: Request<ReplayBody<Body>>| async {
-        Err::<Answer, BoxError>(Overloaded::new().into())
-    });
+    let refuses =
+        service_fn(|_: Request<ReplayBody<Body>>| async { Err::<Answer, BoxError>(Overloaded::new().into()) });
     let error = client.layer(refuses).oneshot(get()).await.unwrap_err();
     assert!(error.is::<Overloaded>());
 }
@@ -155,9 +152,8 @@ async fn error_earns_no_credit() {
         let heard = Heard::default();
         let server = Server::by(|_, _| PermissionDenied.into());
         let policy = policy().budget(heard.clone());
-        let policy = policy.protocol(|http| {
-            http.classify(move |outcome| verdict.filter(|_| outcome.status().is_none()))
-        });
+        let policy =
+            policy.protocol(|http| http.classify(move |outcome| verdict.filter(|_| outcome.status().is_none())));
         HedgeLayer::new(policy).layer(server).oneshot(get()).await.unwrap_err();
         assert!(heard.lines().is_empty(), "{verdict:?}: {:?}", heard.lines());
     }
@@ -204,8 +200,7 @@ async fn transient_error_verdict_hedges_at_once() {
         1 => Act::Fail(PermissionDenied),
         _ => 200.into(),
     });
-    let policy = policy()
-        .protocol(|http| http.classify(|outcome| outcome.status().is_none().then(|| transient(1))));
+    let policy = policy().protocol(|http| http.classify(|outcome| outcome.status().is_none().then(|| transient(1))));
     let client = HedgeLayer::new(policy).layer(server.clone());
     assert_eq!(client.oneshot(get()).await.unwrap().status(), 200);
     assert_eq!(server.times(), [0, 0]);

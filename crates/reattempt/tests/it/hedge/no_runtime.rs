@@ -17,9 +17,7 @@ use crate::hedge::support::{Act, Body, Server, get, ms, post};
 // trap 23
 #[test]
 fn trap_23_calls_work_and_are_not_hedged() {
-    for (policy, request) in
-        [(policy(), get()), (HedgePolicy::http(), get()), (policy().delay(ms(0)), post())]
-    {
+    for (policy, request) in [(policy(), get()), (HedgePolicy::http(), get()), (policy().delay(ms(0)), post())] {
         let server = Server::statuses([200]);
         let call = pin!(HedgeLayer::new(policy).layer(server.clone()).oneshot(request));
         let Poll::Ready(answer) = call.poll(&mut Context::from_waker(Waker::noop())) else {

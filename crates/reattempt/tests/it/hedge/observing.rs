@@ -38,22 +38,13 @@ async fn why_a_call_has_failed() {
     };
     let gave_up = |attempts, reason| format!("one.example: gave up after {attempts}: {reason}");
     let busy: fn(usize) -> Act = |_| 503.into();
-    assert_eq!(
-        run(policy(), busy).await,
-        gave_up("3 attempts", "all allowed attempts have been made")
-    );
+    assert_eq!(run(policy(), busy).await, gave_up("3 attempts", "all allowed attempts have been made"));
     let poor = policy().budget(tokens(1.0));
     assert_eq!(run(poor, busy).await, gave_up("2 attempts", "the retry budget is exhausted"));
     let stop: fn(usize) -> Act = |_| Act::from(503).header("x-should-retry", "false");
-    assert_eq!(
-        run(policy(), stop).await,
-        gave_up("1 attempt", "the server asked not to be called again")
-    );
+    assert_eq!(run(policy(), stop).await, gave_up("1 attempt", "the server asked not to be called again"));
     let denied: fn(usize) -> Act = |_| PermissionDenied.into();
-    assert_eq!(
-        run(policy(), denied).await,
-        "one.example: failed on attempt 1: the failure is permanent"
-    );
+    assert_eq!(run(policy(), denied).await, "one.example: failed on attempt 1: the failure is permanent");
 }
 
 #[tokio::test(start_paused = true)]

@@ -96,10 +96,7 @@ async fn never_ready_service_is_not_awaited() {
     advance(ms(2)).await;
     let error = assert_ready_err!(call.poll());
     let error = error.downcast_ref::<TimedOut>().unwrap();
-    assert_eq!(
-        (error.limit(), error.refused().unwrap().status.as_u16()),
-        (TimeLimit::Elapsed, 503)
-    );
+    assert_eq!((error.limit(), error.refused().unwrap().status.as_u16()), (TimeLimit::Elapsed, 503));
     assert_eq!(policy.budget_ref().balance("one.example"), 5.0);
 }
 

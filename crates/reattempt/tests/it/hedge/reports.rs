@@ -33,9 +33,7 @@ async fn report_lists_failures_before_success() {
     let answer = HedgeLayer::new(policy()).layer(server).oneshot(get()).await.unwrap();
     let report = Report::of(&answer).unwrap();
     let [first, second] = report.attempts() else { panic!("{report}") };
-    assert!(
-        matches!(&first.outcome, AttemptOutcome::Failed { failure, .. } if failure.code() == Some(503))
-    );
+    assert!(matches!(&first.outcome, AttemptOutcome::Failed { failure, .. } if failure.code() == Some(503)));
     assert_eq!((first.ended, second.ended), (ms(50), ms(60)));
     assert_eq!((&second.outcome, report.winner()), (&AttemptOutcome::Succeeded, Some(2)));
 }
@@ -44,8 +42,7 @@ async fn report_lists_failures_before_success() {
 async fn slot_has_report_of_failed_call() {
     let server = Server::by(|_, _| ConnectionRefused.into());
     let slot = ReportSlot::default();
-    let client =
-        HedgeLayer::new(policy()).layer(server).with_options(CallOptions::new().report_to(&slot));
+    let client = HedgeLayer::new(policy()).layer(server).with_options(CallOptions::new().report_to(&slot));
     client.oneshot(get()).await.unwrap_err();
     let report = slot.take().unwrap();
     assert_eq!(report.stop_reason(), StopReason::AttemptsExhausted);

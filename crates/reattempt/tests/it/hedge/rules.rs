@@ -235,10 +235,7 @@ async fn last_failure_is_the_outcome_of_all() {
     });
     // 500 is fatal by the table.
     let failing = policy().protocol(|http| {
-        http.on_status(
-            http::StatusCode::INTERNAL_SERVER_ERROR,
-            crate::hedge::support::transient(500),
-        )
+        http.on_status(http::StatusCode::INTERNAL_SERVER_ERROR, crate::hedge::support::transient(500))
     });
     let answer = HedgeLayer::new(failing).layer(server.clone()).oneshot(get()).await.unwrap();
     assert_eq!((answer.status().as_u16(), report(&answer)), (502, Some((3, 2))));
@@ -274,10 +271,7 @@ async fn hg_15_dropped_hedge_leaves_the_first() {
         _ => Act::from(200).later(ms(500)),
     });
     let answer = HedgeLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
-    assert_eq!(
-        (answer.status().as_u16(), report(&answer), server.cancelled()),
-        (200, Some((3, 1)), 1)
-    );
+    assert_eq!((answer.status().as_u16(), report(&answer), server.cancelled()), (200, Some((3, 1)), 1));
 }
 
 // HG-10, trap 11

@@ -9,10 +9,7 @@ use crate::hedge::policy;
 use crate::hedge::support::{Act, ONE, Server, With, get, ms, options, post, put, request};
 
 /// Returns the number of attempts of `request` that a slow server sees.
-async fn attempts(
-    policy: reattempt::hedge::HedgePolicy,
-    request: http::Request<crate::hedge::support::Body>,
-) -> usize {
+async fn attempts(policy: reattempt::hedge::HedgePolicy, request: http::Request<crate::hedge::support::Body>) -> usize {
     let server = Server::by(|_, _| Act::from(200).later(ms(10_000)));
     let client = HedgeLayer::new(policy).layer(server.clone());
     assert_eq!(client.oneshot(request).await.unwrap().status(), StatusCode::OK);

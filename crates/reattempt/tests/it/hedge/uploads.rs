@@ -32,12 +32,7 @@ enum Ended {
 
 /// Serves one connection. Of the stream that comes first it reads nothing if it `stalls`; a complete
 /// upload is answered when `go_on` is told. Says how each of them ended.
-async fn serve(
-    socket: TcpStream,
-    stalls: bool,
-    go_on: Arc<Notify>,
-    ends: mpsc::UnboundedSender<Ended>,
-) {
+async fn serve(socket: TcpStream, stalls: bool, go_on: Arc<Notify>, ends: mpsc::UnboundedSender<Ended>) {
     let mut handshake = h2::server::Builder::new();
     handshake.initial_connection_window_size(1 << 20);
     let mut connection = handshake.handshake::<_, Bytes>(socket).await.unwrap();

@@ -3,8 +3,7 @@
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use reattempt::error::BoxedError;
 use reattempt::grpc::metrics::{
-    GrpcMetrics, GrpcMetricsLayer, Measured, MeasuredBody, ResponseFuture as MeasuredFuture,
-    RetryMetric,
+    GrpcMetrics, GrpcMetricsLayer, Measured, MeasuredBody, ResponseFuture as MeasuredFuture, RetryMetric,
 };
 use std::fmt::Debug;
 

@@ -141,8 +141,7 @@ async fn two_providers_measure_apart() {
         1 => trailers_only(Code::Unavailable),
         _ => ends_with(Code::Ok),
     });
-    let enabled =
-        |reader: &Reader| reader.metrics().enable(reattempt::grpc::metrics::RetryMetric::ALL);
+    let enabled = |reader: &Reader| reader.metrics().enable(reattempt::grpc::metrics::RetryMetric::ALL);
     let layer = enabled(&inner).around(RetryLayer::new(policy(100)));
     let layer = enabled(&outer).around(layer);
     let client = ServiceBuilder::new().layer(layer).service(server);

@@ -13,15 +13,12 @@ use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 use crate::metrics::reader::{Reader, line};
 use crate::metrics::reset::Resets;
 use crate::metrics::support::{
-    Answer, Lost, Server, Step, call, call_with, call_within, lost, ms, read, status, streaming,
-    trailers_only,
+    Answer, Lost, Server, Step, call, call_with, call_within, lost, ms, read, status, streaming, trailers_only,
 };
 
 /// A layer that makes one attempt of each call.
 fn one_attempt() -> RetryLayer<RetryPolicy<reattempt::grpc::Grpc>> {
-    RetryLayer::new(
-        RetryPolicy::grpc().max_attempts(1).protocol(|grpc| grpc.transparent_retries(false)),
-    )
+    RetryLayer::new(RetryPolicy::grpc().max_attempts(1).protocol(|grpc| grpc.transparent_retries(false)))
 }
 
 /// The status of the attempt and of the call, which are the same.
@@ -153,17 +150,14 @@ async fn deadline_ends_attempt_and_call_as_such() {
     for wait in [100, 0] {
         for by in 0..3 {
             let reader = Reader::new();
-            let policy = RetryPolicy::grpc()
-                .protocol(|grpc| grpc.transparent_retries(false))
-                .max_attempts(1);
+            let policy = RetryPolicy::grpc().protocol(|grpc| grpc.transparent_retries(false)).max_attempts(1);
             let (request, policy) = match by {
                 0 => (call_with(Deadline::after(ms(50))), policy),
                 1 => (call_within("50m"), policy),
                 _ => (call(), policy.protocol(|grpc| grpc.timeout(ms(50)))),
             };
             let layer = reader.metrics().around(RetryLayer::new(policy));
-            let server =
-                Server::by(move |_| (wait, Ok(streaming([Step::Data("message"), Step::Hang]))));
+            let server = Server::by(move |_| (wait, Ok(streaming([Step::Data("message"), Step::Hang]))));
             let client = ServiceBuilder::new().layer(layer).service(server);
             let (code, _) = read(client.oneshot(request).await.unwrap()).await;
             assert_eq!(code, Some(Code::DeadlineExceeded));

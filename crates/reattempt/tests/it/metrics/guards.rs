@@ -6,8 +6,7 @@ use reattempt::guard::contract::{Admit, Arrival, End, Guard, GuardKind, Health};
 use reattempt::guard::handle::ThrottleCounts;
 use reattempt::guard::metrics::GuardMetrics;
 use reattempt::guard::{
-    self, Bulkhead, CircuitBreaker, GuardLayer, Limit, RateLimit, Reason, Refused, SendRate,
-    Throttle,
+    self, Bulkhead, CircuitBreaker, GuardLayer, Limit, RateLimit, Reason, Refused, SendRate, Throttle,
 };
 use reattempt::observe::{Event, Observer};
 use tower::Layer;
@@ -21,11 +20,7 @@ fn line(labels: &str, value: u64) -> (String, u64) {
 }
 
 fn breaker(metrics: &GuardMetrics) -> CircuitBreaker {
-    CircuitBreaker::rate()
-        .seed(1)
-        .with_name("stock")
-        .consecutive_failures(5)
-        .on_state_change(metrics.state_changes())
+    CircuitBreaker::rate().seed(1).with_name("stock").consecutive_failures(5).on_state_change(metrics.state_changes())
 }
 
 #[tokio::test(start_paused = true)]
@@ -55,9 +50,8 @@ async fn destinations_are_labels_if_asked_for() {
     }
     assert_eq!(
         reader.of_guard("refused"),
-        ["one.example", "two.example"].map(|host| {
-            line(&format!("destination={host} guard=circuit_breaker reason=open"), 1)
-        })
+        ["one.example", "two.example"]
+            .map(|host| { line(&format!("destination={host} guard=circuit_breaker reason=open"), 1) })
     );
     assert_eq!(reader.of_guard("state_changes").len(), 2);
 }
@@ -89,9 +83,7 @@ async fn places_are_read_when_collected() {
     let mut tickets: Vec<_> = (0..4).map(|_| admit()).collect();
     let served = End::judged(Health::Served, Duration::ZERO);
     let held = bulkhead.end(tickets.remove(0), &served, start);
-    for (name, value) in
-        [("limit", 3), ("in_flight", 3), ("waiting", 1), ("past_head", 1), ("oldest_past_head", 7)]
-    {
+    for (name, value) in [("limit", 3), ("in_flight", 3), ("waiting", 1), ("past_head", 1), ("oldest_past_head", 7)] {
         assert_eq!(reader.of_guard(name), [line("name=stock", value)], "{name}");
     }
     bulkhead.end(held.unwrap(), &End::Unsent, start);
@@ -142,17 +134,12 @@ async fn every_guard_and_reason_has_a_label() {
     let reader = Reader::new();
     let recorder = Recorder::default();
     let layer = GuardLayer::http(recorder.clone());
-    let client =
-        layer.observe_with(GuardMetrics::new(&reader.provider)).layer(Server::statuses([200]));
+    let client = layer.observe_with(GuardMetrics::new(&reader.provider)).layer(Server::statuses([200]));
     let refusals = [
         (GuardKind::CIRCUIT_BREAKER, Reason::Open, "guard=circuit_breaker reason=open"),
         (GuardKind::RATE_LIMIT, Reason::RateExceeded, "guard=rate_limit reason=rate_exceeded"),
         (GuardKind::BULKHEAD, Reason::Full, "guard=bulkhead reason=full"),
-        (
-            GuardKind::ADAPTIVE_LIMIT,
-            Reason::WaitTooLong,
-            "guard=adaptive_limit reason=wait_too_long",
-        ),
+        (GuardKind::ADAPTIVE_LIMIT, Reason::WaitTooLong, "guard=adaptive_limit reason=wait_too_long"),
         (GuardKind::THROTTLE, Reason::Shed, "guard=throttle reason=shed"),
         (GuardKind::SEND_RATE, Reason::TooLarge, "guard=send_rate reason=too_large"),
         (GuardKind::named(&"own guard"), Reason::Isolated, "guard=own_guard reason=isolated"),
@@ -182,8 +169,7 @@ fn every_state_has_a_label() {
     (0..5).for_each(|_| call(Health::Failed, at(100)));
     call(Health::Served, at(130));
     breaker.isolate_at("one.example", at(130));
-    let changes =
-        ["closed to=forced open", "closed to=open", "half-open to=closed", "open to=half-open"];
+    let changes = ["closed to=forced open", "closed to=open", "half-open to=closed", "open to=half-open"];
     let expected = changes.map(|change| {
         let change = change.replace(" to=", " name=stock to=");
         line(&format!("destination=one.example from={change}"), 1)
@@ -208,9 +194,7 @@ fn instruments_of_guards_have_their_units() {
     let breaker = CircuitBreaker::rate().seed(1).on_state_change(metrics.state_changes());
     breaker.isolate_at("one.example", Duration::ZERO);
     let bulkhead = Bulkhead::new(1);
-    let Admit::Admitted(ticket) = bulkhead.admit(&Arrival::new("", Duration::ZERO)) else {
-        panic!("there is a place")
-    };
+    let Admit::Admitted(ticket) = bulkhead.admit(&Arrival::new("", Duration::ZERO)) else { panic!("there is a place") };
     let held = bulkhead.end(ticket, &End::judged(Health::Served, Duration::ZERO), Duration::ZERO);
     assert!(held.is_some());
     metrics.places("", move || bulkhead.usage_at("", Duration::ZERO));

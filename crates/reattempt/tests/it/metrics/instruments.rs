@@ -10,9 +10,7 @@ use tower::{ServiceBuilder, ServiceExt};
 
 use crate::metrics::reader::{Reader, TARGET};
 use crate::metrics::reset::Resets;
-use crate::metrics::support::{
-    Server, call, call_with, ends_with, ms, policy, read, trailers_only,
-};
+use crate::metrics::support::{Server, call, call_with, ends_with, ms, policy, read, trailers_only};
 
 const LATENCIES: &str = "0 0.00001 0.00005 0.0001 0.0003 0.0006 0.0008 0.001 0.002 0.003 0.004 0.005 0.006 \
     0.008 0.01 0.013 0.016 0.02 0.025 0.03 0.04 0.05 0.065 0.08 0.1 0.13 0.16 0.2 0.25 0.3 0.4 0.5 0.65 \
@@ -49,9 +47,7 @@ async fn names_units_and_bounds_are_grpcs() {
         .metrics()
         .map(|metric| {
             let (kind, bounds) = match metric.data() {
-                AggregatedMetrics::U64(MetricData::Sum(sum)) if sum.is_monotonic() => {
-                    ("counter", Vec::new())
-                }
+                AggregatedMetrics::U64(MetricData::Sum(sum)) if sum.is_monotonic() => ("counter", Vec::new()),
                 AggregatedMetrics::U64(MetricData::Histogram(histogram)) => {
                     ("whole", histogram.data_points().next().unwrap().bounds().collect())
                 }
@@ -81,11 +77,7 @@ async fn names_units_and_bounds_are_grpcs() {
 }
 
 /// The labels `grpc.method` of a call like this.
-async fn method_of(
-    reader: Reader,
-    metrics: reattempt::grpc::metrics::GrpcMetrics,
-    generated: bool,
-) -> String {
+async fn method_of(reader: Reader, metrics: reattempt::grpc::metrics::GrpcMetrics, generated: bool) -> String {
     let server = Server::at_once(|_| ends_with(Code::Ok));
     let retried = metrics.around(RetryLayer::new(policy(1)));
     let client = ServiceBuilder::new().layer(retried).service(server);

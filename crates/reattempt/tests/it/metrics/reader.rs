@@ -44,9 +44,7 @@ impl Reader {
 
     /// The label `key` of everything that was measured; "none" where there is no such label.
     pub(crate) fn labels(&self, key: &str) -> Vec<String> {
-        distinct(
-            self.points().into_iter().map(|point| point.label(key).unwrap_or("none".to_owned())),
-        )
+        distinct(self.points().into_iter().map(|point| point.label(key).unwrap_or("none".to_owned())))
     }
 
     /// Returns the values of the instrument `reattempt.guard.{name}`, each behind its labels in their order.
@@ -97,10 +95,9 @@ fn points_of(metric: &Metric) -> Vec<Point> {
             .data_points()
             .map(|data| point(data.attributes().cloned().collect(), data.count(), data.sum()))
             .collect(),
-        AggregatedMetrics::U64(MetricData::Gauge(gauge)) => gauge
-            .data_points()
-            .map(|data| point(data.attributes().cloned().collect(), 1, data.value()))
-            .collect(),
+        AggregatedMetrics::U64(MetricData::Gauge(gauge)) => {
+            gauge.data_points().map(|data| point(data.attributes().cloned().collect(), 1, data.value())).collect()
+        }
         AggregatedMetrics::F64(MetricData::Gauge(gauge)) => gauge
             .data_points()
             .map(|data| {

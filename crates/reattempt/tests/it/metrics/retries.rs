@@ -8,9 +8,7 @@ use tower::{Layer, ServiceBuilder, ServiceExt};
 
 use crate::metrics::reader::{Reader, line};
 use crate::metrics::reset::Resets;
-use crate::metrics::support::{
-    Answer, Lost, Server, call, ends_with, ms, policy, read, trailers_only,
-};
+use crate::metrics::support::{Answer, Lost, Server, call, ends_with, ms, policy, read, trailers_only};
 
 /// One stream that the server has refused.
 async fn refused() -> Resets {

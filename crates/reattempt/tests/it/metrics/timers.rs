@@ -126,17 +126,13 @@ async fn observe(policy: Policy, first: First, attempt: usize, streamed: bool) -
     let server = Server::by(move |number| {
         let passed = u64::try_from(began.elapsed().as_millis()).unwrap();
         if number < attempt {
-            return (
-                10,
-                Ok(with(trailers_only(Code::Unavailable), "grpc-retry-pushback-ms", "20")),
-            );
+            return (10, Ok(with(trailers_only(Code::Unavailable), "grpc-retry-pushback-ms", "20")));
         }
         match first {
             First::Layer => (600_000, Ok(trailers_only(Code::Ok))),
             First::Channel(at) => (at - passed, Err(lost(tonic::TimeoutExpired(())))),
             First::Server(at) => {
-                let answer =
-                    with(trailers_only(Code::Cancelled), "grpc-message", "Timeout expired");
+                let answer = with(trailers_only(Code::Cancelled), "grpc-message", "Timeout expired");
                 (at - passed, Ok(answer))
             }
         }
@@ -178,9 +174,10 @@ async fn observe(policy: Policy, first: First, attempt: usize, streamed: bool) -
         }
     };
     let report = slot.take().map(|report| {
-        let attempts = report.attempts().iter().map(|one| {
-            format!("{} {}", one.number, at_the_deadline(&format!("{:?}", one.outcome)))
-        });
+        let attempts = report
+            .attempts()
+            .iter()
+            .map(|one| format!("{} {}", one.number, at_the_deadline(&format!("{:?}", one.outcome))));
         format!("{:?} {:?}", report.stop_reason(), attempts.collect::<Vec<_>>())
     });
     let measured = ["attempt.duration", "call.duration"].map(|name| {

@@ -52,7 +52,6 @@ fn blocking_operation_needs_no_runtime() {
 fn blocking_without_delay_does_not_sleep() {
     let results = RefCell::new(vec![Ok(3), Err("two"), Err("one")]);
     let operation = || results.borrow_mut().pop().unwrap();
-    let value = retry_blocking(Constant::immediate(), operation)
-        .call_with(|_| panic!("there is nothing to wait for"));
+    let value = retry_blocking(Constant::immediate(), operation).call_with(|_| panic!("there is nothing to wait for"));
     assert_eq!(value.unwrap(), 3);
 }

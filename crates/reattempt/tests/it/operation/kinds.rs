@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use reattempt::operation::{is_transient_io_error, is_transient_sqlstate};
 use reattempt::{RetryPolicy, retry};
-use reattempt_core::{
-    Delays, Failure, FailureKind, NextRetry, Random, Schedule, StopReason, Verdict,
-};
+use reattempt_core::{Delays, Failure, FailureKind, NextRetry, Random, Schedule, StopReason, Verdict};
 use tokio::time::Instant;
 
 use super::{SECOND, script};
@@ -57,9 +55,7 @@ fn transient_sqlstates_are_recognised() {
     for state in ["08006", "08001", "40001", "40P01", "57P01", "57P03"] {
         assert!(is_transient_sqlstate(state), "{state}");
     }
-    for state in
-        ["42601", "28P01", "57014", "57P04", "40002", "08P01", "", "4", "40", "400011", "é8006"]
-    {
+    for state in ["42601", "28P01", "57014", "57P04", "40002", "08P01", "", "4", "40", "400011", "é8006"] {
         assert!(!is_transient_sqlstate(state), "{state}");
     }
 }

@@ -64,18 +64,13 @@ async fn each_delay_and_error_precede_a_new_try() {
 
 #[tokio::test(start_paused = true)]
 async fn error_has_reason_attempts_and_time() {
-    let error = retry(Constant::new(SECOND), script([Err("one"), Err("two"), Err("three")]))
-        .await
-        .unwrap_err();
+    let error = retry(Constant::new(SECOND), script([Err("one"), Err("two"), Err("three")])).await.unwrap_err();
     assert_eq!(*error.error(), "three");
     assert_eq!(error.stop_reason(), StopReason::AttemptsExhausted);
     assert_eq!(error.attempts(), 3);
     assert_eq!(error.elapsed(), 2 * SECOND);
     assert_eq!(error.report().total_delay(), 2 * SECOND);
-    assert_eq!(
-        error.to_string(),
-        "gave up after 3 attempts in 2s: all allowed attempts have been made"
-    );
+    assert_eq!(error.to_string(), "gave up after 3 attempts in 2s: all allowed attempts have been made");
     assert_eq!(error.into_error(), "three");
 }
 
@@ -109,10 +104,7 @@ async fn the_first_error_may_be_permanent() {
 #[tokio::test(start_paused = true)]
 async fn it_never_sleeps_first_and_gives_up_after() {
     let started = Instant::now();
-    let policy = RetryPolicy::operations()
-        .backoff(Constant::new(4 * SECOND))
-        .max_attempts(10)
-        .max_elapsed(10 * SECOND);
+    let policy = RetryPolicy::operations().backoff(Constant::new(4 * SECOND)).max_attempts(10).max_elapsed(10 * SECOND);
     let error = retry(policy, script([Err("down")])).await.unwrap_err();
     assert_eq!(error.stop_reason(), StopReason::ElapsedExhausted);
     assert_eq!(error.attempts(), 3);
@@ -135,19 +127,12 @@ async fn time_that_an_attempt_takes_counts() {
 #[tokio::test(start_paused = true)]
 async fn calls_by_one_policy_share_its_budget() {
     let budget = three_tokens();
-    let policy = RetryPolicy::operations()
-        .backoff(Constant::new(MS))
-        .max_attempts(100)
-        .budget(budget.clone());
+    let policy = RetryPolicy::operations().backoff(Constant::new(MS)).max_attempts(100).budget(budget.clone());
     let error = retry(&policy, script([Err("down")])).await.unwrap_err();
     assert_eq!(error.stop_reason(), StopReason::BudgetExhausted);
     assert_eq!(error.attempts(), 4, "three tokens, three retries");
     let error = retry(&policy, script([Err("down")])).await.unwrap_err();
-    assert_eq!(
-        (error.attempts(), *error.error()),
-        (1, "down"),
-        "nothing is left, and nothing lost"
-    );
+    assert_eq!((error.attempts(), *error.error()), (1, "down"), "nothing is left, and nothing lost");
     assert_eq!(retry(&policy, script([Ok(1)])).await.unwrap(), 1);
     assert!((budget.balance("") - 0.1).abs() < 1e-9, "{}", budget.balance(""));
     retry(&policy, script([Err("denied")])).when(|_| false).await.unwrap_err();
@@ -264,8 +249,7 @@ async fn observers_see_what_happens() {
     retry(&policy, script([Err("down"), Ok(1)])).await.unwrap();
     retry(&policy, script([Ok(1)])).await.unwrap();
     let seen = seen.lock().unwrap();
-    let expected =
-        ["attempt 1: other", "attempt 2 in 1s", "succeeded on attempt 2", "succeeded on attempt 1"];
+    let expected = ["attempt 1: other", "attempt 2 in 1s", "succeeded on attempt 2", "succeeded on attempt 1"];
     assert_eq!(*seen, expected);
 }
 
@@ -273,8 +257,7 @@ async fn observers_see_what_happens() {
 async fn a_seed_makes_the_delays_reproducible() {
     let delays = async |seed| {
         let told = RefCell::new(Vec::new());
-        let policy =
-            RetryPolicy::operations().max_attempts(6).budget(RetryBudget::percent(10)).seed(seed);
+        let policy = RetryPolicy::operations().max_attempts(6).budget(RetryBudget::percent(10)).seed(seed);
         let call = retry(policy, script([Err("down")]));
         call.notify(|_, delay| told.borrow_mut().push(delay)).await.unwrap_err();
         told.into_inner()

@@ -26,10 +26,7 @@ impl Service<Request<Empty<Bytes>>> for SendOnly {
     type Error = Infallible;
     type Future = Ready<Result<Response<Empty<Bytes>>, Infallible>>;
 
-    fn poll_ready(
-        &mut self,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Result<(), Infallible>> {
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Infallible>> {
         std::task::Poll::Ready(Ok(()))
     }
 

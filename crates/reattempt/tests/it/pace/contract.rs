@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-use reattempt::guard::contract::{
-    Admit, Arrival, End, Guard, GuardKind, Health, PaceTicket, Resume,
-};
+use reattempt::guard::contract::{Admit, Arrival, End, Guard, GuardKind, Health, PaceTicket, Resume};
 use reattempt::guard::{Limit, Pace, Reason, Refused};
 
 use super::support::{ms, pace, secs};

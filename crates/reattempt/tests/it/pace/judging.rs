@@ -59,8 +59,7 @@ async fn a_status_can_be_made_to_count() {
     for verdict in [Verdict::NotProcessed(THROTTLED), Verdict::Transient(THROTTLED)] {
         let http = Http::new().on_status(StatusCode::SERVICE_UNAVAILABLE, verdict);
         assert_eq!(moved(http, 503).await, up);
-        let http = Http::new()
-            .classify(move |outcome: Outcome<'_>| (outcome.status()? == 503).then_some(verdict));
+        let http = Http::new().classify(move |outcome: Outcome<'_>| (outcome.status()? == 503).then_some(verdict));
         assert_eq!(moved(http, 503).await, up);
     }
     let http = Http::new().on_status(StatusCode::BAD_GATEWAY, Verdict::Success);
@@ -102,8 +101,7 @@ async fn grpc_counts_at_its_trailers() {
     let pace = pace();
     let server = Server::by(|number| {
         let code = if number <= 2 { 8 } else { 0 };
-        let trailers =
-            HeaderMap::from_iter([(HeaderName::from_static("grpc-status"), code.into())]);
+        let trailers = HeaderMap::from_iter([(HeaderName::from_static("grpc-status"), code.into())]);
         let body = Full::new(Bytes::from_static(b"message"));
         let body = body.with_trailers(async { Some(Ok(trailers)) });
         Ok::<_, Infallible>(grpc_answer(None).map(|_| body))

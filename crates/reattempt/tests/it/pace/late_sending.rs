@@ -42,11 +42,7 @@ async fn note_is_that_of_the_sending() {
     let of = interval();
     let paced = pace(&of);
     // The first call is not paced, so the others wait for their turns and then for the service.
-    GuardLayer::http(paced.clone())
-        .layer(service_fn(refuses))
-        .oneshot(Request::new(0))
-        .await
-        .unwrap();
+    GuardLayer::http(paced.clone()).layer(service_fn(refuses)).oneshot(Request::new(0)).await.unwrap();
     assert_eq!(moves(&of, paced, 1).await, 21);
     assert_eq!(of.metrics().invocations, 21);
 }

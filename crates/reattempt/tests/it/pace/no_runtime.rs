@@ -13,10 +13,7 @@ use super::support::{Server, pace, request, secs};
 /// Polls a call once; it must be over then.
 fn call(client: &mut Guarded<Server, Pace>) -> Result<u16, BoxError> {
     let mut cx = Context::from_waker(Waker::noop());
-    assert!(
-        Service::<http::Request<http_body_util::Empty<bytes::Bytes>>>::poll_ready(client, &mut cx)
-            .is_ready()
-    );
+    assert!(Service::<http::Request<http_body_util::Empty<bytes::Bytes>>>::poll_ready(client, &mut cx).is_ready());
     let mut answer = Box::pin(client.call(request()));
     match answer.as_mut().poll(&mut cx) {
         Poll::Ready(answer) => answer.map(|answer| answer.status().as_u16()),

@@ -11,8 +11,7 @@ use super::support::{Answer, Server, answer, begin, call, ms, pace};
 #[tokio::test(start_paused = true)]
 async fn readiness_is_that_of_the_inner_service() {
     let layer = GuardLayer::http(Pace::new(pace()));
-    let (mut client, mut handle) =
-        mock::spawn_with(|inner: mock::Mock<http::Request<u32>, Answer>| layer.layer(inner));
+    let (mut client, mut handle) = mock::spawn_with(|inner: mock::Mock<http::Request<u32>, Answer>| layer.layer(inner));
     handle.allow(0);
     assert_pending!(client.poll_ready());
     handle.allow(1);

@@ -37,8 +37,7 @@ async fn a_full_queue_turns_calls_away() {
     let layer = GuardLayer::http(Pace::new(pace()).queue(2, secs(30)));
     let client = layer.layer(server.watch());
     call(&mut client.clone()).await.unwrap();
-    let mut waiting: Vec<_> =
-        (0..2).map(|_| task::spawn(client.clone().oneshot(request()))).collect();
+    let mut waiting: Vec<_> = (0..2).map(|_| task::spawn(client.clone().oneshot(request()))).collect();
     waiting.iter_mut().for_each(|call| assert_pending!(call.poll()));
 
     let error = client.clone().oneshot(request()).await.unwrap_err();
@@ -77,8 +76,7 @@ async fn a_turn_that_moves_away_ends_the_wait() {
     let layer = GuardLayer::http(Pace::new(pace()).queue(1024, ms(250)));
     let client = layer.layer(server.watch());
     call(&mut client.clone()).await.unwrap();
-    let (first, second) =
-        tokio::join!(client.clone().oneshot(request()), client.clone().oneshot(request()));
+    let (first, second) = tokio::join!(client.clone().oneshot(request()), client.clone().oneshot(request()));
     assert_eq!(first.unwrap().status(), 429);
     // Due after 200 ms at first, and after 300 ms once the interval had doubled.
     assert_eq!(refused(&second.unwrap_err()).reason(), Reason::WaitTooLong);
@@ -128,8 +126,7 @@ async fn grpc_is_answered_by_the_layer() {
     let mark: &Refused = full.extensions().get().unwrap();
     assert_eq!((mark.guard(), mark.reason()), (GuardKind::PACE, Reason::RateExceeded));
 
-    let client =
-        GuardLayer::grpc(Pace::new(client.guard().responsive().clone())).layer(server.watch());
+    let client = GuardLayer::grpc(Pace::new(client.guard().responsive().clone())).layer(server.watch());
     let mut late = request();
     late.headers_mut().insert("grpc-timeout", "99m".parse().unwrap());
     let late = client.oneshot(late).await.unwrap();

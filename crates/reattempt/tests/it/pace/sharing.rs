@@ -87,9 +87,7 @@ fn no_count_is_lost_between_threads() {
     const CALLS: u64 = 500;
     let pace = Responsive::new().initial(ms(1)).unwrap().max(ms(3)).unwrap();
     let classify = |outcome: Result<&u64, &(dyn Error + 'static)>| match outcome {
-        Ok(number) if number % 3 == 0 => {
-            Verdict::NotProcessed(Failure::new(FailureKind::Throttled))
-        }
+        Ok(number) if number % 3 == 0 => Verdict::NotProcessed(Failure::new(FailureKind::Throttled)),
         _ => Verdict::Success,
     };
     // The clocks of the threads are far apart, so a turn may be due long after the time of a call.

@@ -15,10 +15,7 @@ use tower::{Layer, Service, ServiceBuilder};
 use super::support::{Answer, Server, answer, call, ms, pace, secs};
 
 fn policy() -> RetryPolicy<reattempt::Http, Constant> {
-    RetryPolicy::http()
-        .backoff(Constant::new(ms(10)))
-        .budget(RetryBudget::unlimited())
-        .max_attempts(4)
+    RetryPolicy::http().backoff(Constant::new(ms(10))).budget(RetryBudget::unlimited()).max_attempts(4)
 }
 
 fn checked<S, B>(client: S) -> S

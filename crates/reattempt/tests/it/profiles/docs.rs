@@ -19,8 +19,7 @@ fn table(constructor: &str, header: &str) -> Option<Vec<Vec<String>>> {
     let mut rows = lines.skip_while(|line| !line.starts_with(header)).peekable();
     rows.peek()?;
     let rows = rows.skip(2).take_while(|line| line.starts_with('|'));
-    let cells =
-        |row: &str| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+    let cells = |row: &str| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
     Some(rows.map(cells).collect())
 }
 
@@ -70,12 +69,8 @@ fn check(name: &str, row: &[String], interval: impl Fn(i32) -> f64) {
     for (number, (low, high)) in (0..).zip(bounds) {
         let (lowest, highest) = jittered(interval(number).min(cap), &row[3]);
         // To the nearest nanosecond, and to what a float can hold of a year.
-        let near =
-            |drawn: Duration, bound: f64| (nanos(drawn) - bound).abs() <= 1.0 + bound * 1e-15;
-        assert!(
-            near(low, lowest) && near(high, highest),
-            "{name}, retry {number}: {low:?} {high:?}"
-        );
+        let near = |drawn: Duration, bound: f64| (nanos(drawn) - bound).abs() <= 1.0 + bound * 1e-15;
+        assert!(near(low, lowest) && near(high, highest), "{name}, retry {number}: {low:?} {high:?}");
     }
     assert_eq!(profile.max_attempts, attempts(&row[4]), "{name}");
     assert_eq!(profile.max_elapsed, duration(&row[5]), "{name}");

@@ -22,11 +22,7 @@ const CALLS: u32 = 20_000;
 type Envelope = (&'static [(u32, u32)], u64, u64);
 
 fn profiles() -> [(Profile<Exponential>, Duration); 3] {
-    [
-        (profile::cenkalti_quick(), ms(30)),
-        (profile::cenkalti_medium(), ms(100)),
-        (profile::cenkalti_slow(), ms(300)),
-    ]
+    [(profile::cenkalti_quick(), ms(30)), (profile::cenkalti_medium(), ms(100)), (profile::cenkalti_slow(), ms(300))]
 }
 
 /// The share of calls in percent, rounded.
@@ -63,8 +59,7 @@ fn envelopes_of_quick_medium_and_slow_calls() {
 #[test]
 fn the_ends_of_the_envelopes() {
     let ends = profiles().map(|(profile, attempt)| {
-        [0, u64::MAX]
-            .map(|draw| fail_for_good(&profile, attempt, &Unlimited, &mut Always(draw)).retries)
+        [0, u64::MAX].map(|draw| fail_for_good(&profile, attempt, &Unlimited, &mut Always(draw)).retries)
     });
     assert_eq!(ends, [[3, 1], [4, 2], [8, 5]]);
 }
@@ -72,11 +67,8 @@ fn the_ends_of_the_envelopes() {
 #[test]
 fn estimates_count_attempts_checked_late() {
     // Attempts from and to with their share in percent; time from and to in ms with theirs.
-    let estimates = [
-        ((3, 4, 100), (250, 380, 63)),
-        ((1, 5, 100), (1000, 1500, 95)),
-        ((8, 9, 97), (10_000, 14_000, 97)),
-    ];
+    let estimates =
+        [((3, 4, 100), (250, 380, 63)), ((1, 5, 100), (1000, 1500, 95)), ((8, 9, 97), (10_000, 14_000, 97))];
     for ((profile, attempt), (attempts, time)) in profiles().iter().zip(estimates) {
         let mut random = Seeded(20_260_101);
         let (mut in_number, mut in_time) = (0, 0);

@@ -49,11 +49,10 @@ impl Server {
 macro_rules! call {
     ($policy:expr, $method:expr, $server:expr) => {{
         let server = $server.clone();
-        let client =
-            RetryLayer::new($policy).layer(service_fn(move |_: Request<ReplayBody<Body>>| {
-                let response = server.answer();
-                async move { Ok::<_, Infallible>(response) }
-            }));
+        let client = RetryLayer::new($policy).layer(service_fn(move |_: Request<ReplayBody<Body>>| {
+            let response = server.answer();
+            async move { Ok::<_, Infallible>(response) }
+        }));
         let request = Request::builder().method($method).uri("http://example.com/");
         client.oneshot(request.body(Body::default()).unwrap()).await.unwrap().status()
     }};

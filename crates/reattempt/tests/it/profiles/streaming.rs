@@ -24,19 +24,7 @@ fn delays<const N: usize>(failures: [Failure; N]) -> [Duration; N] {
 fn the_first_time_at_once_and_then_by_kind() {
     assert_eq!(
         delays([LOST, REFUSED, LOST, BROKEN, SILENT, BROKEN, CALM, CALM, LOST, CALM, BROKEN]),
-        [
-            ms(0),
-            ms(250),
-            ms(500),
-            secs(5),
-            ms(750),
-            secs(10),
-            secs(60),
-            secs(120),
-            ms(1000),
-            secs(240),
-            secs(20)
-        ]
+        [ms(0), ms(250), ms(500), secs(5), ms(750), secs(10), secs(60), secs(120), ms(1000), secs(240), secs(20)]
     );
 }
 
@@ -58,8 +46,7 @@ fn what_call_of_its_own_counts_ends_with_it() {
     let schedule = profile::twitter_streaming().schedule;
     for _ in 0..3 {
         let mut call = schedule.delays();
-        let mut next =
-            |number| call.next_delay(&NextRetry::new(number, BROKEN), &mut Always(0)).unwrap();
+        let mut next = |number| call.next_delay(&NextRetry::new(number, BROKEN), &mut Always(0)).unwrap();
         assert_eq!([0, 1, 2].map(&mut next), [0, 5, 10].map(secs));
     }
 }

@@ -69,8 +69,7 @@ pub(crate) fn fail_for_good<S: Schedule>(
     let mut elapsed = Duration::ZERO;
     loop {
         elapsed += attempt;
-        let failed = FailedAttempt::new(Verdict::Transient(FAILURE), "example.com", elapsed)
-            .elapsed(elapsed);
+        let failed = FailedAttempt::new(Verdict::Transient(FAILURE), "example.com", elapsed).elapsed(elapsed);
         match call.failed(&terms, &failed, &profile.schedule, budget, random) {
             Decision::Return(reason) => {
                 return Ended { retries: call.attempt() - 1, elapsed, reason };

@@ -63,10 +63,7 @@ fn cenkalti_by_the_length_of_calls() {
 #[test]
 fn go_backoff() {
     let linear = profile::go_backoff_linear();
-    assert_eq!(
-        in_ms(&linear.schedule, 65)[62..],
-        [(15_750, 15_750), (16_000, 16_000), (16_000, 16_000)]
-    );
+    assert_eq!(in_ms(&linear.schedule, 65)[62..], [(15_750, 15_750), (16_000, 16_000), (16_000, 16_000)]);
     let exponential = profile::go_backoff_exponential();
     let expected = [5, 10, 20, 40, 80, 160, 320, 320].map(|s| (secs(s), secs(s)));
     assert_eq!(bounds(&exponential.schedule, 8), expected);

@@ -30,10 +30,7 @@ impl Body for Panics {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.polled.fetch_add(1, Ordering::Relaxed) {
             0 => Poll::Ready(Some(Ok(Frame::data(Bytes::from("one "))))),
             1 => panic!("on purpose"),
@@ -90,11 +87,8 @@ async fn immediate_retries_yield_to_others() {
         let answer = Response::builder().status(503).body(Empty::<Bytes>::new()).unwrap();
         Ok::<_, Infallible>(answer)
     });
-    let policy = RetryPolicy::http()
-        .backoff(Constant::immediate())
-        .max_attempts(10_000)
-        .max_elapsed(None)
-        .budget(Unlimited);
+    let policy =
+        RetryPolicy::http().backoff(Constant::immediate()).max_attempts(10_000).max_elapsed(None).budget(Unlimited);
     let turns = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&turns);
     let other = tokio::spawn(async move {

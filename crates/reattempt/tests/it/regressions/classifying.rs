@@ -38,8 +38,7 @@ async fn tower_http_success_is_left_to_the_table() {
     // 429 is the table's, 501 only the classifier's, and 404 nobody's.
     for (status, attempts) in [(429, 2), (501, 2), (404, 1)] {
         let server = Server::statuses([status, 200]);
-        let client =
-            RetryLayer::new(policy().protocol(|http| http.classify_with(only_5xx.clone())));
+        let client = RetryLayer::new(policy().protocol(|http| http.classify_with(only_5xx.clone())));
         client.layer(server.clone()).oneshot(get()).await.unwrap();
         assert_eq!(server.count(), attempts, "{status}");
     }

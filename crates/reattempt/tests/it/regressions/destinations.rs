@@ -125,10 +125,7 @@ async fn a_name_of_the_users_is_taken_as_it_is() {
     }
     let rows = [("http://one.example/A", None, "/A"), ("/B", Some("one.example"), "/B")];
     for (uri, host, expected) in rows {
-        assert_eq!(
-            destination(policy().protocol(|http| http.destination(path)), uri, host).await,
-            expected
-        );
+        assert_eq!(destination(policy().protocol(|http| http.destination(path)), uri, host).await, expected);
     }
 }
 

@@ -40,8 +40,7 @@ async fn ended_call_holds_no_body_and_no_memory() {
     // A refusal that is final, and a success after a retry: the body was kept in both.
     for statuses in [[404, 404], [503, 200]] {
         let memory = ReplayMemory::new(1000);
-        let policy =
-            policy().protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
+        let policy = policy().protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
         let client = RetryLayer::new(policy).layer(Server::statuses(statuses));
         let (body, watch) = watched(put().into_body());
         let request = http::Request::put("http://one.example/").body(body).unwrap();

@@ -12,9 +12,7 @@ use reattempt::fallback::{FallbackLayer, FellBack};
 use reattempt::observe::Event;
 use reattempt::report::ReportSlot;
 use reattempt::standard::StandardLayer;
-use reattempt::{
-    CallOptions, Http, Report, ReqwestExt, Retry, RetryBudget, RetryLayer, RetryPolicy,
-};
+use reattempt::{CallOptions, Http, Report, ReqwestExt, Retry, RetryBudget, RetryLayer, RetryPolicy};
 use reattempt_core::{Failure, FailureKind, StopReason, Verdict};
 use reattempt_replay::{ReplayLimits, ReplayMemory};
 use reattempt_schedule_fixed::Constant;
@@ -58,8 +56,7 @@ fn request(method: &str, url: &str) -> Request {
 /// refusal is that of the request, and still the POST was processed.
 #[tokio::test]
 async fn redirected_refused_post_is_not_repeated() {
-    let server =
-        Server::start([see_other("/form"), answer("429 Too Many"), answer("200 OK")]).await;
+    let server = Server::start([see_other("/form"), answer("429 Too Many"), answer("200 OK")]).await;
     let slot = ReportSlot::default();
     let client = following().with_options(CallOptions::new().report_to(&slot));
     let response = client.oneshot(request("POST", &server.url("/form"))).await.unwrap();
@@ -110,8 +107,7 @@ async fn redirected_get_is_repeated() {
     following().oneshot(request("GET", &server.url("/page"))).await.unwrap_err();
     assert_eq!(server.seen(), ["GET /page"; 3]);
 
-    let server =
-        Server::start([see_other("/form"), answer("429 Too Many"), answer("200 OK")]).await;
+    let server = Server::start([see_other("/form"), answer("429 Too Many"), answer("200 OK")]).await;
     let client = following().with_options(CallOptions::new().repeatable(true));
     let response = client.oneshot(request("POST", &server.url("/form"))).await.unwrap();
     assert_eq!(response.status(), 200);
@@ -136,8 +132,7 @@ async fn post_without_redirects_is_repeated() {
 #[tokio::test]
 async fn own_verdict_holds_behind_redirects() {
     let refused = Verdict::NotProcessed(Failure::new(FailureKind::Server));
-    let policy =
-        policy().protocol(|http| http.on_status(http::StatusCode::SERVICE_UNAVAILABLE, refused));
+    let policy = policy().protocol(|http| http.on_status(http::StatusCode::SERVICE_UNAVAILABLE, refused));
     let client = retried(policy, redirect::Policy::default());
     let server = Server::start([answer("503 Service Unavailable"), answer("200 OK")]).await;
     let response = client.oneshot(request("POST", &server.url("/pay"))).await.unwrap();
@@ -145,8 +140,7 @@ async fn own_verdict_holds_behind_redirects() {
 }
 
 /// A client in place of reqwest's that reads nothing, and refuses every request but its last.
-fn refusing()
--> impl Service<Request, Response = reqwest::Response, Error = Infallible, Future: Send> + Clone {
+fn refusing() -> impl Service<Request, Response = reqwest::Response, Error = Infallible, Future: Send> + Clone {
     service_fn(|_: Request| async {
         Ok(Response::builder().status(503).body("").map(reqwest::Response::from).unwrap())
     })
@@ -187,8 +181,7 @@ async fn bodies_of_bytes_count_against_bound() {
 #[tokio::test]
 async fn bytes_past_bound_are_sent_once_if_read() {
     let memory = ReplayMemory::new(60_000);
-    let policy =
-        policy().protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
+    let policy = policy().protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
     let lengths = Mutex::new(Vec::new());
     let inner = service_fn(|mut request: Request| {
         let body = request.body_mut().take().unwrap();
@@ -313,9 +306,7 @@ async fn rules_and_untrusted_keys_of_reqwest() {
         request.headers_mut().insert("idempotency-key", "\"theirs\"".parse().unwrap());
         request
     };
-    for (path, trusted, attempts) in
-        [("/order", true, 3), ("/order", false, 1), ("/search?q=rust", false, 3)]
-    {
+    for (path, trusted, attempts) in [("/order", true, 3), ("/order", false, 1), ("/search?q=rust", false, 3)] {
         let server = Server::start([answer("503 Busy")]).await;
         let policy = policy().protocol(|http| {
             http.trust_idempotency_keys(trusted).options_for(|request| {

@@ -69,8 +69,7 @@ async fn hedges_share_bucket_and_timeout() {
 // CALL-8
 #[tokio::test(start_paused = true)]
 async fn call_8_cap_of_hedges_is_raised() {
-    for (attempts, cap, count) in [(9, None, 5), (9, Some(7), 7), (3, Some(7), 3), (9, Some(2), 2)]
-    {
+    for (attempts, cap, count) in [(9, None, 5), (9, Some(7), 7), (3, Some(7), 3), (9, Some(2), 2)] {
         let server = Server::of([Step::Hang]);
         let text = hedged(attempts, "0.01s", "[]");
         let mut layer = ServiceConfigLayer::new(parse(&text));

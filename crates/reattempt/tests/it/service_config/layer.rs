@@ -99,9 +99,7 @@ async fn it_can_be_shared_and_shows_what_it_holds() {
     let server = Server::of([OK]);
     let layer = ServiceConfigLayer::new(ServiceConfig::default());
     shared(&layer);
-    let client = layer.layer(tower::service_fn(|_: Request<Body>| async {
-        Ok::<_, std::io::Error>(answer(vec![]))
-    }));
+    let client = layer.layer(tower::service_fn(|_: Request<Body>| async { Ok::<_, std::io::Error>(answer(vec![])) }));
     shared(&client);
     let mut client = layer.layer(server);
     let call = client.ready().await.unwrap().call(call());

@@ -62,9 +62,7 @@ fn hedged(attempts: u32, delay: &str, codes: &str) -> String {
 fn throttled(config: &str, max_tokens: f64, ratio: f64) -> String {
     let config = config.strip_suffix('}').unwrap();
     let separator = if config.ends_with('{') { "" } else { ", " };
-    format!(
-        r#"{config}{separator}"retryThrottling": {{"maxTokens": {max_tokens}, "tokenRatio": {ratio}}}}}"#
-    )
+    format!(r#"{config}{separator}"retryThrottling": {{"maxTokens": {max_tokens}, "tokenRatio": {ratio}}}}}"#)
 }
 
 fn parse(text: &str) -> ServiceConfig {
@@ -76,10 +74,7 @@ fn client(text: &str, server: &Server) -> Client<Server> {
 }
 
 /// The code with which a call ends, and why; reads the answer to its end.
-async fn end_of(
-    client: &Client<Server>,
-    request: Request<Body>,
-) -> (Result<Code, std::io::Error>, StopReason) {
+async fn end_of(client: &Client<Server>, request: Request<Body>) -> (Result<Code, std::io::Error>, StopReason) {
     let slot = ReportSlot::default();
     let client = client.with_options(CallOptions::new().report_to(&slot));
     // Long past every limit that is tested here.

@@ -15,9 +15,7 @@ use super::{call, call_of, client, code_of, document, end_of, ends, parse, retri
 // SC-1
 #[tokio::test(start_paused = true)]
 async fn each_method_is_retried_by_its_config() {
-    let entry = |name: &str, attempts, codes| {
-        format!(r#"{{"name": [{name}], {}}}"#, retries(attempts, "0.01s", codes))
-    };
+    let entry = |name: &str, attempts, codes| format!(r#"{{"name": [{name}], {}}}"#, retries(attempts, "0.01s", codes));
     let text = document(&[
         &entry("{}", 2, r#"["UNAVAILABLE"]"#),
         &entry(r#"{"service": "a.B"}"#, 3, r#"["UNAVAILABLE", "ABORTED"]"#),
@@ -150,9 +148,7 @@ async fn call_8_clients_cap_lowers_attempts() {
 #[tokio::test(start_paused = true)]
 async fn smaller_timeout_counts() {
     let text = r#"{"methodConfig": [{"name": [{}], "timeout": "2s"}]}"#;
-    for (own, ends_at, told) in
-        [(None, 2000, "2000000u"), (Some("9S"), 2000, "2000000u"), (Some("1S"), 1000, "1S")]
-    {
+    for (own, ends_at, told) in [(None, 2000, "2000000u"), (Some("9S"), 2000, "2000000u"), (Some("1S"), 1000, "1S")] {
         let server = Server::of([Step::Hang]);
         let mut call = call();
         if let Some(own) = own {

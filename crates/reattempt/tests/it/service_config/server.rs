@@ -18,8 +18,7 @@ use tower::{BoxError, Service};
 
 use super::PATH;
 
-pub(super) type Frames =
-    futures_util::stream::Iter<std::vec::IntoIter<Result<Frame<Bytes>, BoxError>>>;
+pub(super) type Frames = futures_util::stream::Iter<std::vec::IntoIter<Result<Frame<Bytes>, BoxError>>>;
 pub(super) type Answer = Response<StreamBody<Frames>>;
 
 /// The outcome of an attempt.

@@ -11,8 +11,7 @@ use reattempt::fallback::{Backup, Failed, FallbackLayer};
 use reattempt::guard::contract::{SharedGuard, erase};
 use reattempt::guard::handle::CircuitBreakerExt;
 use reattempt::guard::{
-    self, AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, GuardLayer, Limit, Pace, RateLimit,
-    SendRate, Throttle,
+    self, AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, GuardLayer, Limit, Pace, RateLimit, SendRate, Throttle,
 };
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::schedule::Failure;
@@ -118,9 +117,7 @@ impl Stack {
     }
 
     fn retry(&self, layer: &Layer, seed: u64, client: Client) -> Client {
-        let Layer::Retry { attempts, delay, attempt_timeout, clone_per_call, redirects_below } =
-            layer
-        else {
+        let Layer::Retry { attempts, delay, attempt_timeout, clone_per_call, redirects_below } = layer else {
             return client;
         };
         let limits = ReplayLimits::default().memory(self.memory.clone());
@@ -167,11 +164,7 @@ fn spare(_: &Failed) -> Option<Response<Bytes>> {
     Some(Response::new(Bytes::from_static(b"spare")))
 }
 
-fn guarded<G: guard::contract::Guard>(
-    guard: G,
-    attempt_timeout: Option<u64>,
-    client: Client,
-) -> Client {
+fn guarded<G: guard::contract::Guard>(guard: G, attempt_timeout: Option<u64>, client: Client) -> Client {
     let layer = GuardLayer::http(guard);
     let layer = match attempt_timeout {
         Some(time) => layer.attempt_timeout(ms(time)),
@@ -259,17 +252,12 @@ impl Part {
         HOSTS.iter().find_map(|host| match self {
             Self::Breaker(breaker) => {
                 let counts = breaker.counts(host);
-                let ended =
-                    counts.total_successes + counts.total_failures + counts.total_exclusions;
+                let ended = counts.total_successes + counts.total_failures + counts.total_exclusions;
                 (counts.requests != ended).then(|| format!("breaker, {host}: {counts:?}"))
             }
             Self::Rate(rate) => (rate.waiting(host) > 0).then(|| format!("rate limit, {host}")),
-            Self::Places(places) => {
-                used(places.usage_at(host, now)).then(|| format!("bulkhead, {host}"))
-            }
-            Self::Adaptive(limit) => {
-                used(limit.usage_at(host, now)).then(|| format!("adaptive limit, {host}"))
-            }
+            Self::Places(places) => used(places.usage_at(host, now)).then(|| format!("bulkhead, {host}")),
+            Self::Adaptive(limit) => used(limit.usage_at(host, now)).then(|| format!("adaptive limit, {host}")),
             Self::Throttle(_) => None,
             Self::Send(rate) => (rate.waiting(host) > 0).then(|| format!("send rate, {host}")),
             Self::Pace(pace) => (pace.waiting() > 0).then(|| "pace".into()),

@@ -201,12 +201,7 @@ impl Drop for UnderWay {
 }
 
 impl UnderWay {
-    async fn serve(
-        &self,
-        number: usize,
-        act: Act,
-        body: RequestBody,
-    ) -> Result<Response<AnyBody>, io::Error> {
+    async fn serve(&self, number: usize, act: Act, body: RequestBody) -> Result<Response<AnyBody>, io::Error> {
         if act.reads && body.collect().await.is_err() {
             return Err(io::ErrorKind::ConnectionReset.into());
         }

@@ -42,12 +42,8 @@ where
 /// Returns the client for the attempts of a retry layer or of hedging.
 pub(crate) fn of_attempts(
     client: Client,
-) -> impl Service<
-    Request<ReplayBody<RequestBody>>,
-    Response = Response<AnyBody>,
-    Error = BoxError,
-    Future: Send,
-> + Clone
+) -> impl Service<Request<ReplayBody<RequestBody>>, Response = Response<AnyBody>, Error = BoxError, Future: Send>
++ Clone
 + Send
 + Sync {
     client.map_request(|attempt: Request<ReplayBody<RequestBody>>| attempt.map(RequestBody::new))
@@ -102,10 +98,7 @@ impl Body for RequestBody {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let Some(shared) = self.shared.clone() else { return Poll::Ready(None) };
         let mut state = shared.state.lock().unwrap();
         loop {

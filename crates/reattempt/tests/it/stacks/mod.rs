@@ -56,8 +56,7 @@ fn seed_reproduces_its_run() {
 
 /// Returns the rule with the smallest plan that breaks it, and the layers of some others.
 fn shown(rule: &str, seeds: &[u64]) -> String {
-    let mut plans: Vec<_> =
-        seeds.iter().take(SHOWN).map(|seed| minimised(rule, Plan::of(*seed))).collect();
+    let mut plans: Vec<_> = seeds.iter().take(SHOWN).map(|seed| minimised(rule, Plan::of(*seed))).collect();
     plans.sort_by_key(|plan| (plan.layers.len(), plan.calls.len(), plan.acts.len()));
     let mut text = format!("\n{} stacks break the rule: {rule}\n", seeds.len());
     for plan in &plans {
@@ -98,8 +97,7 @@ fn candidates(plan: &Plan) -> impl Iterator<Item = Plan> {
     };
     let layers = (0..plan.layers.len()).map(move |at| with(&|plan| _ = plan.layers.remove(at)));
     let guards = (0..plan.layers.len()).flat_map(move |at| {
-        let kinds =
-            if let Layer::Guards { kinds, .. } = &plan.layers[at] { kinds.len() } else { 0 };
+        let kinds = if let Layer::Guards { kinds, .. } = &plan.layers[at] { kinds.len() } else { 0 };
         let less = move |kind| {
             with(&move |plan| {
                 if let Layer::Guards { kinds, .. } = &mut plan.layers[at] {
@@ -110,14 +108,13 @@ fn candidates(plan: &Plan) -> impl Iterator<Item = Plan> {
         (0..kinds).filter(move |_| kinds > 1).map(less)
     });
     let calls = (0..plan.calls.len()).map(move |at| with(&|plan| _ = plan.calls.remove(at)));
-    let troubles = (0..plan.calls.len()).map(move |at| {
-        with(&|plan| (plan.calls[at].deadline, plan.calls[at].dropped_after) = (None, None))
-    });
+    let troubles = (0..plan.calls.len())
+        .map(move |at| with(&|plan| (plan.calls[at].deadline, plan.calls[at].dropped_after) = (None, None)));
     let troubles = troubles.filter(|smaller| smaller.calls != plan.calls);
     let rest = [with(&|plan| _ = plan.readiness.pop()), with(&|plan| _ = plan.acts.pop())];
-    let rest = rest.into_iter().filter(|smaller| {
-        (smaller.readiness.len(), smaller.acts.len()) != (plan.readiness.len(), plan.acts.len())
-    });
+    let rest = rest
+        .into_iter()
+        .filter(|smaller| (smaller.readiness.len(), smaller.acts.len()) != (plan.readiness.len(), plan.acts.len()));
     let acts = (0..plan.acts.len()).map(move |at| with(&|plan| plan.acts[at] = Act::SERVES));
     let acts = acts.filter(|smaller| smaller.acts != plan.acts);
     layers.chain(guards).chain(calls).chain(troubles).chain(rest).chain(acts)

@@ -58,16 +58,13 @@ fn earlier_attempt_is_unknown(plan: &Plan, record: &Record, number: usize) -> bo
     let last = plan.layers.iter().rposition(|layer| matches!(layer, Layer::Backup { .. }));
     let above = &plan.layers[..last.unwrap_or(0)];
     let limits = |layer: &Layer| match layer {
-        Layer::Retry { attempt_timeout, .. } | Layer::Guards { attempt_timeout, .. } => {
-            attempt_timeout.is_some()
-        }
+        Layer::Retry { attempt_timeout, .. } | Layer::Guards { attempt_timeout, .. } => attempt_timeout.is_some(),
         layer => matches!(layer, Layer::Timeout(_)),
     };
     let follows = |layer: &Layer| matches!(layer, Layer::Follow { .. });
     let retries = above.iter().position(|layer| matches!(layer, Layer::Retry { .. }));
     retries.is_some_and(|retries| {
-        above[retries..].iter().any(limits)
-            || (above.iter().any(follows) && redirected(record, number))
+        above[retries..].iter().any(limits) || (above.iter().any(follows) && redirected(record, number))
     })
 }
 
@@ -84,9 +81,7 @@ fn last_hop_refused(record: &Record, number: usize) -> bool {
 /// Every call ends, unless a server hangs.
 fn every_call_ends(plan: &Plan, record: &Record) -> Verdict {
     match record.ends.iter().position(|end| *end == End::Stuck) {
-        Some(number) if !may_hang(plan, record) => {
-            Err(("every call ends", format!("call {number}")))
-        }
+        Some(number) if !may_hang(plan, record) => Err(("every call ends", format!("call {number}"))),
         _ => Ok(()),
     }
 }
@@ -107,9 +102,7 @@ fn may_hang(plan: &Plan, record: &Record) -> bool {
     let limits = |layer: &Layer| {
         let limit = match layer {
             Layer::Timeout(time) => Some(*time),
-            Layer::Retry { attempt_timeout, .. } | Layer::Guards { attempt_timeout, .. } => {
-                *attempt_timeout
-            }
+            Layer::Retry { attempt_timeout, .. } | Layer::Guards { attempt_timeout, .. } => *attempt_timeout,
             _ => None,
         };
         limit.is_some()
@@ -125,10 +118,7 @@ fn may_hang(plan: &Plan, record: &Record) -> bool {
 fn nothing_is_missing(plan: &Plan, record: &Record) -> Verdict {
     let gone = worker_is_gone(plan, record);
     if let Some(leak) = record.leaks.first().filter(|_| !gone) {
-        return Err((
-            "guards, budgets and memory hold nothing for calls that have ended",
-            leak.clone(),
-        ));
+        return Err(("guards, budgets and memory hold nothing for calls that have ended", leak.clone()));
     }
     for (layer, missing) in &record.missing_at_end {
         if !gone && *missing > worker_holds(plan, *layer) {
@@ -166,9 +156,7 @@ fn worker_holds(plan: &Plan, limit: usize) -> usize {
 }
 
 fn worker_starves(plan: &Plan) -> bool {
-    let clones = |layer: &Layer| {
-        matches!(layer, Layer::Follow { .. } | Layer::Retry { .. } | Layer::Hedge { .. })
-    };
+    let clones = |layer: &Layer| matches!(layer, Layer::Follow { .. } | Layer::Retry { .. } | Layer::Hedge { .. });
     plan.layers.iter().enumerate().any(|(index, layer)| {
         let all = matches!(layer, Layer::Limit(size) if *size <= worker_holds(plan, index));
         all && plan.is_below(index, clones)

@@ -148,8 +148,7 @@ pub(crate) struct Plan {
 }
 
 impl Act {
-    pub(crate) const SERVES: Self =
-        Self { answer: Answer::Ok, after: 0, works: true, early: true, reads: true };
+    pub(crate) const SERVES: Self = Self { answer: Answer::Ok, after: 0, works: true, early: true, reads: true };
 }
 
 impl Call {
@@ -212,8 +211,7 @@ impl Plan {
 fn state_the_truth_about_redirects(layers: &mut [Layer]) {
     for index in 0..layers.len() {
         let follows = layers[index..].iter().any(|below| matches!(below, Layer::Follow { .. }));
-        if let Layer::Retry { redirects_below, .. } | Layer::Backup { redirects_below, .. } =
-            &mut layers[index]
+        if let Layer::Retry { redirects_below, .. } | Layer::Backup { redirects_below, .. } = &mut layers[index]
             && *redirects_below == Some(false)
             && follows
         {
@@ -237,10 +235,7 @@ fn layer(random: &mut SmallRng) -> Layer {
             redirects_below: pick(random, &redirects),
         },
         5..=6 => Layer::Hedge { delay: pick(random, &[0, 20]) },
-        7..=9 => Layer::Backup {
-            retries: random.random_ratio(1, 3),
-            redirects_below: pick(random, &redirects),
-        },
+        7..=9 => Layer::Backup { retries: random.random_ratio(1, 3), redirects_below: pick(random, &redirects) },
         10 => Layer::Spare,
         11..=13 => Layer::Follow { clones: random.random() },
         14..=17 => Layer::Guards {
@@ -256,33 +251,19 @@ fn layer(random: &mut SmallRng) -> Layer {
 
 fn kind(random: &mut SmallRng) -> Kind {
     use Kind::*;
-    let kinds = [
-        Breaker,
-        Rate,
-        Rate,
-        RateNoQueue,
-        Bulkhead,
-        BulkheadQueue,
-        Adaptive,
-        Throttle,
-        SendRate,
-        Pace,
-        PaceNoQueue,
-    ];
+    let kinds =
+        [Breaker, Rate, Rate, RateNoQueue, Bulkhead, BulkheadQueue, Adaptive, Throttle, SendRate, Pace, PaceNoQueue];
     pick(random, &kinds)
 }
 
 fn call(random: &mut SmallRng, trouble: &Trouble) -> Call {
-    let method =
-        pick(random, &[Method::Get, Method::Put, Method::Post, Method::Post, Method::Post]);
+    let method = pick(random, &[Method::Get, Method::Put, Method::Post, Method::Post, Method::Post]);
     let content = match method {
         Method::Get => Content::Empty,
         _ => pick(random, &[Content::Empty, Content::Memory, Content::Memory, Content::Streamed]),
     };
     let mark = match method {
-        Method::Post => {
-            pick(random, &[Mark::None, Mark::None, Mark::None, Mark::Key, Mark::Repeatable])
-        }
+        Method::Post => pick(random, &[Mark::None, Mark::None, Mark::None, Mark::Key, Mark::Repeatable]),
         _ => Mark::None,
     };
     let dropped = trouble.drops && random.random_ratio(1, 2);

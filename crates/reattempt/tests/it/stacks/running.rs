@@ -117,9 +117,7 @@ async fn observe(plan: &Plan) -> Record {
 }
 
 fn is_served_by_primary(cluster: &Cluster, number: usize) -> bool {
-    let served = |arrival: &Arrival| {
-        arrival.call == number && arrival.place == Place::Primary && arrival.carried_out
-    };
+    let served = |arrival: &Arrival| arrival.call == number && arrival.place == Place::Primary && arrival.carried_out;
     cluster.ledger().arrivals.iter().any(served)
 }
 
@@ -143,10 +141,9 @@ async fn look(plan: &Plan, cluster: &Cluster, stack: &Stack, missing: &mut Vec<(
 }
 
 fn missing_now(stack: &Stack) -> Vec<(usize, usize)> {
-    let missing =
-        |(layer, limit, size): &(usize, std::sync::Arc<tokio::sync::Semaphore>, usize)| {
-            (*layer, size - limit.available_permits())
-        };
+    let missing = |(layer, limit, size): &(usize, std::sync::Arc<tokio::sync::Semaphore>, usize)| {
+        (*layer, size - limit.available_permits())
+    };
     stack.limits.iter().map(missing).filter(|(_, missing)| *missing > 0).collect()
 }
 
@@ -202,10 +199,7 @@ impl Body for Streamed {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         self.pending = !self.pending;
         if !self.pending {
             cx.waker().wake_by_ref();

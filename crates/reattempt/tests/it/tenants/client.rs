@@ -1,9 +1,7 @@
 //! The client that both owners share.
 
 use reattempt::guard::contract::{Guard, SharedGuard, erase};
-use reattempt::guard::{
-    AdaptiveLimit, Bulkhead, CircuitBreaker, GuardLayer, Limit, RateLimit, SendRate, Throttle,
-};
+use reattempt::guard::{AdaptiveLimit, Bulkhead, CircuitBreaker, GuardLayer, Limit, RateLimit, SendRate, Throttle};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::{Http, RetryBudget, RetryLayer, RetryPolicy};
 use reattempt_http::Hints;

@@ -37,18 +37,12 @@ fn owner_is_served_as_it_is_alone() {
     for seed in first..first.saturating_add(number("REATTEMPT_TENANTS", 228)) {
         let scene = Scene::of(seed);
         if let Err(case) = judge(&scene) {
-            let kind =
-                format!("{:?} against {:?}, table {:?}", scene.attack, scene.guarding, scene.table);
-            broken
-                .entry(kind)
-                .or_default()
-                .push(format!("seed {seed}, hedged {}: {case}", scene.hedged));
+            let kind = format!("{:?} against {:?}, table {:?}", scene.attack, scene.guarding, scene.table);
+            broken.entry(kind).or_default().push(format!("seed {seed}, hedged {}: {case}", scene.hedged));
         }
     }
-    let lines: Vec<_> = broken
-        .iter()
-        .map(|(kind, cases)| format!("{kind}: {} scenes, such as {}", cases.len(), cases[0]))
-        .collect();
+    let lines: Vec<_> =
+        broken.iter().map(|(kind, cases)| format!("{kind}: {} scenes, such as {}", cases.len(), cases[0])).collect();
     assert!(
         broken.is_empty(),
         "{}\nonce more: REATTEMPT_TENANTS=1 REATTEMPT_TENANTS_SEED=… \

@@ -85,10 +85,9 @@ async fn played(scene: Arc<Scene>, attacked: bool) -> Trace {
     hostile.join_all().await;
     ended.sort_by_key(|(number, _)| *number);
     let arrivals = arrivals.lock().unwrap();
-    let calls = ended.into_iter().map(|(number, ended)| Ended {
-        attempts: arrivals.get(&number).cloned().unwrap_or_default(),
-        ..ended
-    });
+    let calls = ended
+        .into_iter()
+        .map(|(number, ended)| Ended { attempts: arrivals.get(&number).cloned().unwrap_or_default(), ..ended });
     let names = budget.destinations();
     let longest_name = names.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     Trace { calls: calls.collect(), longest_name }
@@ -187,10 +186,7 @@ impl Body for Held {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match self.frame.take() {
             Some(bytes) => Poll::Ready(Some(Ok(Frame::data(vec![0; bytes].into())))),
             None if self.ends => Poll::Ready(None),

@@ -159,8 +159,7 @@ impl Scene {
 fn cases() -> Vec<(Attack, Guarding)> {
     use Attack::*;
     use Guarding::*;
-    let guards =
-        [Breaker, Rate, Quota, Bulkhead, BulkheadQueue, Adaptive, Throttle, SendRate, Several];
+    let guards = [Breaker, Rate, Quota, Bulkhead, BulkheadQueue, Adaptive, Throttle, SendRate, Several];
     let attacks = [Names, Holds, Bodies, Hosts, LongNames, Quotas];
     let pairs = attacks.iter().flat_map(|attack| guards.map(|guard| (*attack, guard)));
     pairs.chain([Unsupported, SlowUploads, HangUps].map(|attack| (attack, Breaker))).collect()

@@ -30,8 +30,7 @@ const TARGETS: &[&str] = &[
     "b=c&d",
     "",
 ];
-const NAMES: &[&str] =
-    &["x-", "a", "Accept", "traceparent", "-", "_", "1", "content-", "type", "~"];
+const NAMES: &[&str] = &["x-", "a", "Accept", "traceparent", "-", "_", "1", "content-", "type", "~"];
 const VALUES: &[&str] = &["", " ", "\t", "a", ":", "\u{e9}", "*/*", "0", ",", "\""];
 const USUAL: &[&str] = &[
     "accept",
@@ -60,8 +59,7 @@ const METHODS: &[Method] = &[
     Method::TRACE,
     Method::QUERY,
 ];
-const VERSIONS: &[Version] =
-    &[Version::HTTP_09, Version::HTTP_10, Version::HTTP_11, Version::HTTP_2, Version::HTTP_3];
+const VERSIONS: &[Version] = &[Version::HTTP_09, Version::HTTP_10, Version::HTTP_11, Version::HTTP_2, Version::HTTP_3];
 
 /// More names than a header map can hold.
 const TOO_MANY: u32 = 24_700;
@@ -76,9 +74,7 @@ pub(crate) fn check(data: &[u8]) {
     assert_eq!(kept.authority(), request.uri().authority().map(Authority::as_str));
     for name in request.headers().keys().take(50) {
         assert!(kept.contains(name));
-        assert!(
-            kept.values(name).eq(request.headers().get_all(name).iter().map(HeaderValue::as_bytes))
-        );
+        assert!(kept.values(name).eq(request.headers().get_all(name).iter().map(HeaderValue::as_bytes)));
     }
     for _ in 0..2 {
         let mut again = Request::new(());

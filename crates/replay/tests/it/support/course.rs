@@ -54,11 +54,7 @@ pub(crate) fn check(bytes: &[u8]) {
     if made % 4 != 0 {
         assert_eq!(control.polls.load(Ordering::SeqCst), 0, "it is polled before a reader is");
     }
-    let course = Course {
-        expected: joined(&expected(&steps)),
-        length: told.then(|| data_len(&steps)),
-        control,
-    };
+    let course = Course { expected: joined(&expected(&steps)), length: told.then(|| data_len(&steps)), control };
     course.run(Polled::new(body), bytes, stalled, per_call.min(bound) == usize::MAX, &memory);
     assert_eq!(memory.used(), 0, "nothing is held any more");
 }
@@ -137,14 +133,7 @@ impl Polled {
 }
 
 impl Course {
-    fn run(
-        &self,
-        first: Polled,
-        actions: impl Iterator<Item = u8>,
-        stalled: u8,
-        roomy: bool,
-        memory: &ReplayMemory,
-    ) {
+    fn run(&self, first: Polled, actions: impl Iterator<Item = u8>, stalled: u8, roomy: bool, memory: &ReplayMemory) {
         let mut readers = vec![first];
         let mut cancelled = false;
         for action in actions {

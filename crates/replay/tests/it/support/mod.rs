@@ -131,10 +131,7 @@ impl Body for Script {
     type Data = Bytes;
     type Error = Boom;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Boom>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Boom>>> {
         let this = self.project();
         this.control.polls.fetch_add(1, Ordering::SeqCst);
         while let Some(Step::Wait) = this.steps.front() {
@@ -168,10 +165,7 @@ impl Body for Script {
 }
 
 pub(crate) fn trailers(value: &'static str) -> HeaderMap {
-    HeaderMap::from_iter([(
-        http::HeaderName::from_static("checksum"),
-        HeaderValue::from_static(value),
-    )])
+    HeaderMap::from_iter([(http::HeaderName::from_static("checksum"), HeaderValue::from_static(value))])
 }
 
 /// The frames that a reader got.

@@ -29,10 +29,7 @@ impl<E: Unpin> Body for Frames<E> {
     type Data = Bytes;
     type Error = E;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, E>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, E>>> {
         Poll::Ready(self.0.pop_front().map(|frame| frame.map(|data| Frame::data(data.into()))))
     }
 }
@@ -53,10 +50,7 @@ impl Body for Endless {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         ready!(self.0.poll_tick(cx));
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b".")))))
     }
@@ -95,10 +89,7 @@ impl<B: Body + Unpin> Body for Watched<B> {
     type Data = B::Data;
     type Error = B::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         self.watch.polls.fetch_add(1, Ordering::SeqCst);
         Pin::new(&mut self.body).poll_frame(cx)
     }
@@ -126,10 +117,7 @@ impl Body for FedBody {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         self.0.poll_recv(cx).map(|data| data.map(|data| Ok(Frame::data(data))))
     }
 }

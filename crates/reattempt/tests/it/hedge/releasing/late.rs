@@ -53,10 +53,7 @@ async fn deadline_while_readying_names_refusal() {
     advance(ms(501)).await;
     let error = assert_ready!(call.poll()).unwrap_err();
     let error = error.downcast_ref::<TimedOut>().unwrap();
-    assert_eq!(
-        (error.limit(), error.refused().unwrap().status.as_u16()),
-        (TimeLimit::Deadline, 503)
-    );
+    assert_eq!((error.limit(), error.refused().unwrap().status.as_u16()), (TimeLimit::Deadline, 503));
 }
 
 /// With the service's own errors there is nothing to end with but the next attempt.
@@ -95,11 +92,9 @@ async fn limit_without_error_waits_for_service() {
 #[tokio::test(start_paused = true)]
 async fn late_call_is_unsent_and_frees_its_place() {
     let late = || get().with(Deadline::after(ms(0)));
-    for request in [
-        late(),
-        late().with(options().max_attempts(1)),
-        crate::hedge::support::post().with(Deadline::after(ms(0))),
-    ] {
+    for request in
+        [late(), late().with(options().max_attempts(1)), crate::hedge::support::post().with(Deadline::after(ms(0)))]
+    {
         let server = Server::statuses([200]);
         let (heard, log) = (Heard::default(), Log::default());
         let policy = policy().boxed_errors().budget(heard.clone()).observe_with(log.clone());

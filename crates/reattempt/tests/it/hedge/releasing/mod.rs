@@ -24,9 +24,7 @@ use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
 use crate::calls::support::With;
 use crate::hedge::budget::Heard;
 use crate::hedge::policy;
-use crate::hedge::support::{
-    Act, Body, ONE, Server, answer, get, ms, of_frames, options, tokens, watched,
-};
+use crate::hedge::support::{Act, Body, ONE, Server, answer, get, ms, of_frames, options, tokens, watched};
 
 type Attempt<B = Body> = Request<ReplayBody<B>>;
 
@@ -41,10 +39,7 @@ impl http_body::Body for Held {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         self.place.take_if(|_| frame.is_none());
         Poll::Ready(frame)
@@ -251,8 +246,7 @@ async fn dropped_anywhere_leaves_nothing_behind() {
         let places = Arc::clone(&bulkhead.places);
         let memory = ReplayMemory::new(1 << 16);
         let limits = ReplayLimits::default().memory(memory.clone());
-        let policy =
-            policy().max_attempts(5).protocol(|http| http.replay(limits)).budget(tokens(5.0));
+        let policy = policy().max_attempts(5).protocol(|http| http.replay(limits)).budget(tokens(5.0));
         let client = HedgeLayer::new(policy.clone()).layer(bulkhead);
         let upload = of_frames([Ok::<_, Error>("one"), Ok("two"), Ok("three")]);
         let request = Request::put(ONE).body(upload).unwrap().with(options().repeatable(true));
