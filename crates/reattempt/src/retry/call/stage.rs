@@ -1,7 +1,6 @@
 //! The way to the next attempt, stage by stage: confirm it, drain the refused response, wait, call the hook, ready a
 //! service, send.
 
-// structure(file-length): the stages of one way, in the order in which a call passes them.
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
