@@ -63,13 +63,16 @@ pub(crate) fn ask(member: &Arc<Member>, destination: &str, cost: u64) -> Option<
         Some(Permit::free())
     };
     let now = member.courier.now();
+    if !member.courier.is_ready() {
+        return alone();
+    }
     let Some(found) = member.destination(destination, now) else { return alone() };
     let memory = found.remember(now, member.random());
     if memory == Memory::Refused {
         member.note(destination, &FleetEvent::Remembered);
         return None;
     }
-    if !member.courier.is_ready() || !member.may_send(now) {
+    if !member.may_send(now) {
         return alone();
     }
     member.note(destination, &FleetEvent::Asked);
@@ -105,7 +108,7 @@ impl Asking for Ask {
         let round_trip = self.member.courier.now().saturating_sub(self.asked_at);
         let event = match answer {
             Ok(true) => {
-                self.destination.on_grant();
+                self.destination.forget_refusals();
                 self.settle(|course| course.granted = true);
                 FleetEvent::Granted { round_trip }
             }
@@ -115,6 +118,7 @@ impl Asking for Ask {
                 FleetEvent::Refused { round_trip }
             }
             Err(ref error) => {
+                self.destination.forget_refusals();
                 self.member.store_failed(&self.destination, error);
                 FleetEvent::Alone
             }
@@ -130,6 +134,7 @@ impl Asking for Ask {
 
     fn is_late(&self) {
         if self.confirm(true) {
+            self.destination.forget_refusals();
             self.member.store_is_late();
             self.member.note(&self.destination.name, &FleetEvent::Late);
             self.member.note(&self.destination.name, &FleetEvent::Alone);
@@ -138,6 +143,7 @@ impl Asking for Ask {
 
     fn is_lost(&self) {
         if self.confirm(true) {
+            self.destination.forget_refusals();
             self.member.note(&self.destination.name, &FleetEvent::Alone);
         }
     }

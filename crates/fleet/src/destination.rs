@@ -74,7 +74,8 @@ impl Destination {
         }
     }
 
-    pub(crate) fn on_grant(&self) {
+    /// Forgets the refusals: the store has granted, or nothing is known of its bucket any more.
+    pub(crate) fn forget_refusals(&self) {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).count = 0;
     }
 

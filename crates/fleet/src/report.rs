@@ -1,7 +1,7 @@
 //! The report of earned tokens, which go with the next question if there is one in time.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::courier::{Message, Report, Reporting};
@@ -21,6 +21,7 @@ struct Credit {
     destination: Arc<Destination>,
     is_soon: bool,
     delay: Duration,
+    is_taken: AtomicBool,
 }
 
 /// Adds tokens that go with the next question, or else with a report.
@@ -31,7 +32,7 @@ pub(crate) fn credit(member: &Arc<Member>, destination: &Arc<Destination>, earne
         let delay = if is_soon { SOON } else { between(LATER.0, LATER.1, member.random()) };
         let (member, destination) = (Arc::clone(member), Arc::clone(destination));
         let courier = Arc::clone(&member.courier);
-        let credit = Credit { member, destination, is_soon, delay };
+        let credit = Credit { member, destination, is_soon, delay, is_taken: AtomicBool::new(false) };
         courier.carry(Message::Report(Report(Box::new(credit))));
     }
 }
@@ -53,6 +54,7 @@ impl Reporting for Credit {
     }
 
     fn take(&self) -> Option<u64> {
+        self.is_taken.store(true, Ordering::Relaxed);
         self.destination.is_scheduled(self.is_soon).store(false, Ordering::Release);
         let now = self.member.courier.now();
         let may_send = self.destination.has_credit() && self.member.may_send(now);
@@ -64,6 +66,15 @@ impl Reporting for Credit {
         match answer {
             Ok(_) => self.member.store_works(),
             Err(error) => self.member.store_failed(&self.destination, &error),
+        }
+    }
+}
+
+/// A report that is lost with its runtime makes room for the next one.
+impl Drop for Credit {
+    fn drop(&mut self) {
+        if !*self.is_taken.get_mut() {
+            self.destination.is_scheduled(self.is_soon).store(false, Ordering::Release);
         }
     }
 }

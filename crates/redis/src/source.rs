@@ -41,7 +41,14 @@ impl Source {
 
         let urls = parse_all(urls)?;
         let own = urls.first().map(|first| first.redis_settings().clone()).unwrap_or_default();
-        let node = SentinelNodeConnectionInfo::default().set_redis_connection_info(own);
+        let mut node = SentinelNodeConnectionInfo::default().set_redis_connection_info(own);
+        // The password of the primary must not leave without the TLS that a URL asks for.
+        for url in &urls {
+            if let redis::ConnectionAddr::TcpTls { insecure, .. } = url.addr() {
+                let mode = if *insecure { redis::TlsMode::Insecure } else { redis::TlsMode::Secure };
+                node = node.set_tls_mode(mode);
+            }
+        }
         // Owned, because the client takes no other name without TLS.
         let service = String::from(service);
         let bare = |info: ConnectionInfo| info.set_redis_settings(RedisConnectionInfo::default());
@@ -96,8 +103,8 @@ fn parse_all(urls: &[&str]) -> Result<Vec<ConnectionInfo>, RedisStoreError> {
 
 /// Reads a URL. No part of it is in the error, because it may contain a password.
 fn parse(url: &str) -> Result<ConnectionInfo, RedisStoreError> {
-    let scheme = url.split(':').next().unwrap_or_default();
-    if ["rediss", "valkeys"].iter().any(|tls| scheme.eq_ignore_ascii_case(tls)) {
+    let parsed = redis::parse_redis_url(url).ok_or(RedisStoreError::InvalidUrl)?;
+    if ["rediss", "valkeys"].contains(&parsed.scheme()) {
         use_tls()?;
     }
     url.into_connection_info().map_err(|_| RedisStoreError::InvalidUrl)

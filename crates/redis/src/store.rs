@@ -3,28 +3,24 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
 
 use reattempt_fleet::{BudgetStore, Settling};
 use redis::{Value, cmd};
 use tokio::sync::Mutex;
-use tokio::time::Instant;
 
 use crate::connection::Connection;
 use crate::error::{RedisStoreError, StoreFailed};
 use crate::script;
 use crate::source::Source;
 
-/// The time after which an answer is late: a budget's default patience.
-const LATE: Duration = Duration::from_millis(50);
-
-/// The late answers in a row after which a new connection is made. The old one may wait for a reply that never comes.
-const MOST_LATE: u32 = 3;
+/// The questions without an answer in a row after which a new connection is made. The old one may wait for a reply that
+/// never comes.
+const MOST_UNANSWERED: u32 = 3;
 
 /// A store on Redis or Valkey.
 ///
-/// It connects when it is first asked, so a process starts without it. After an error, or after three late answers in a
-/// row, the next question makes a new connection. Clones share the connection.
+/// It connects when it is first asked, so a process starts without it. After an error, or after three questions in a
+/// row without an answer, the next question makes a new connection. Clones share the connection.
 ///
 /// ```
 /// use reattempt_redis::{RedisStore, RedisStoreError};
@@ -42,8 +38,8 @@ pub struct RedisStore {
 struct Shared {
     source: Source,
     connection: Mutex<Option<Connection>>,
-    /// The late answers in a row.
-    late: AtomicU32,
+    /// The questions without an answer in a row.
+    unanswered: AtomicU32,
     /// The mark of the last message. A reply with another is not its own.
     last_mark: AtomicU64,
 }
@@ -117,8 +113,8 @@ impl RedisStore {
     }
 
     fn of(source: Source) -> Self {
-        let (late, last_mark) = (AtomicU32::new(0), AtomicU64::new(0));
-        Self { shared: Arc::new(Shared { source, connection: Mutex::default(), late, last_mark }) }
+        let (unanswered, last_mark) = (AtomicU32::new(0), AtomicU64::new(0));
+        Self { shared: Arc::new(Shared { source, connection: Mutex::default(), unanswered, last_mark }) }
     }
 }
 
@@ -136,7 +132,7 @@ impl BudgetStore for RedisStore {
 
 impl Shared {
     async fn settle(&self, key: &str, amounts: (u64, u64)) -> Result<bool, StoreFailed> {
-        let mut watch = Watch { shared: self, since: Instant::now(), is_answered: false };
+        let mut watch = Watch { shared: self, is_answered: false };
         let mut connection = self.connection().await?;
         let mark = self.last_mark.fetch_add(1, Ordering::Relaxed);
         let (answer, repeated) = script::settle(&mut connection, key, amounts, mark).await?;
@@ -165,19 +161,18 @@ impl Shared {
     }
 }
 
-/// The wait for an answer. If the budget drops it, the answer is late too.
+/// The wait for an answer. The budget drops it if the answer is late.
 struct Watch<'a> {
     shared: &'a Shared,
-    since: Instant,
     is_answered: bool,
 }
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        if self.is_answered && self.since.elapsed() <= LATE {
-            self.shared.late.store(0, Ordering::Relaxed);
-        } else if self.shared.late.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_LATE {
-            self.shared.late.store(0, Ordering::Relaxed);
+        if self.is_answered {
+            self.shared.unanswered.store(0, Ordering::Relaxed);
+        } else if self.shared.unanswered.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_UNANSWERED {
+            self.shared.unanswered.store(0, Ordering::Relaxed);
             self.shared.disconnect();
         }
     }

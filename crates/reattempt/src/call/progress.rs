@@ -198,6 +198,28 @@ impl<D: Delays> Progress<D> {
         confirmed
     }
 
+    /// Takes a retry back that was confirmed at `now`, after the time of its call. A deadline that the error mode
+    /// ends a call at is left to it.
+    pub(crate) fn check_in_time<K: Protocol, T: Schedule, B>(
+        &mut self,
+        settings: &Settings<K, T, B>,
+        context: &CallContext,
+        now: Instant,
+        ends_at_deadline: bool,
+    ) -> Result<(), StopReason> {
+        let most = context.limits(&settings.limits).max_elapsed;
+        let stop = if !ends_at_deadline && context.deadline.is_some_and(|deadline| deadline <= now) {
+            StopReason::DeadlineExceeded
+        } else if most.is_some_and(|most| clock::later(self.started, most) < now) {
+            StopReason::ElapsedExhausted
+        } else {
+            return Ok(());
+        };
+        self.call.revoke();
+        self.log.set_delay(None);
+        Err(stop)
+    }
+
     /// Takes a granted retry back, because its request is lost.
     pub(crate) fn revoke(&mut self) {
         self.call.revoke();

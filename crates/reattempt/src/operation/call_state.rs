@@ -89,6 +89,14 @@ impl<D: Schedule, B> CallState<D, B> {
         self.progress.as_mut().map_or(Poll::Ready(Ok(())), |progress| progress.poll_confirmed(cx))
     }
 
+    /// Takes a retry back that was confirmed after the time of its call.
+    pub(super) fn check_in_time(&mut self) -> Result<(), StopReason> {
+        match &mut self.progress {
+            Some(progress) => progress.check_in_time(&self.settings, &self.context, Instant::now(), false),
+            None => Ok(()),
+        }
+    }
+
     /// Notifies the observer that attempt `number` follows.
     pub(super) fn notify_retry(&self, number: u32) {
         if let Some(progress) = &self.progress {

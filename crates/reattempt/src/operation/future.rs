@@ -82,7 +82,7 @@ where
         loop {
             let Some(Running { operation, tries }) = this.running else { return Poll::Pending };
             let next = if this.confirming.is_some() {
-                let confirmed = ready!(tries.poll_confirmed(cx));
+                let confirmed = ready!(tries.poll_confirmed(cx)).and_then(|()| tries.check_in_time());
                 let Some(held) = this.confirming.take() else { return Poll::Pending };
                 match held.error {
                     Err(error) => {

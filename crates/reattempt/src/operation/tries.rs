@@ -157,6 +157,14 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         }
     }
 
+    /// Takes a retry back whose confirmation has come after the time of its call.
+    pub(super) fn check_in_time(&mut self) -> Result<(), StopReason> {
+        match &mut self.course {
+            Some(Course::Full(call)) => call.check_in_time(),
+            _ => Ok(()),
+        }
+    }
+
     /// Goes on after the budget's confirmation. Returns the error of the call, or the moment at which the retry is due:
     /// `None` for at once.
     pub(super) fn resume<E>(

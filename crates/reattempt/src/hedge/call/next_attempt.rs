@@ -68,7 +68,8 @@ where
         if !matches!(running.last, Some((_, Ok(_)))) {
             return None;
         }
-        let waits = running.readying.is_some();
+        // A hedge that the budget has yet to confirm waits for no connection.
+        let waits = running.readying.as_ref().is_some_and(|next| next.service.is_some());
         if self.in_flight() == 0 {
             // From here on only the next attempt can end the call, so it is made first.
             match self.bind(cx) {

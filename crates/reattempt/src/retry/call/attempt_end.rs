@@ -8,7 +8,7 @@ use reattempt_core::{Budget, Classification, Failure, FailureKind, Schedule, Sto
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::{Call, Onwards, Retrying, destination};
+use super::{Call, Held, Onwards, Retrying, destination};
 use crate::call::clock;
 use crate::call::deadline::PASSED;
 use crate::call::errors::chain;
@@ -151,11 +151,10 @@ where
     ) -> Onwards<K::Answer, M::Error, ()> {
         match self.decide(&result, classification, failure) {
             Ok(granted) => match self.poll_confirmed(cx) {
-                Poll::Ready(Ok(())) => {
-                    self.begin_retry(result, granted);
-                    ControlFlow::Continue(())
-                }
-                Poll::Ready(Err(stop)) => ControlFlow::Break(self.end_call(result, stop)),
+                Poll::Ready(confirmed) => match self.resume(Held { result, granted }, confirmed) {
+                    None => ControlFlow::Continue(()),
+                    Some(ended) => ControlFlow::Break(ended),
+                },
                 Poll::Pending => {
                     self.hold(result, granted);
                     ControlFlow::Continue(())
@@ -245,15 +244,6 @@ where
                 return Err(stop);
             }
         };
-        let at_hand = self.kept.as_ref().is_some_and(|kept| {
-            // A reader of the attempt that is over could use up the kept body.
-            kept.supersede();
-            kept.at_hand()
-        });
-        if !at_hand {
-            progress.revoke();
-            return Err(StopReason::BodyNotKept);
-        }
         Ok(granted)
     }
 }

@@ -10,7 +10,7 @@ use super::stage::Stage;
 use super::{Call, Held, Retrying};
 use crate::call::progress::Granted;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{ClassifyOutcome, Replay};
+use crate::protocol::{ClassifyOutcome, Replay, Saved};
 
 /// The outcome that was held, and the budget's answer.
 type ConfirmedOf<A, E> = (Held<A, E>, Result<(), StopReason>);
@@ -46,8 +46,18 @@ where
     pub(super) fn poll_held(&mut self, cx: &mut Context<'_>) -> Poll<Option<ConfirmedOf<S::Response, M::Error>>> {
         let confirmed = ready!(self.poll_confirmed(cx));
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
-        let held = retrying.and_then(|retrying| retrying.held.take());
-        Poll::Ready(held.map(|held| (*held, confirmed)))
+        let Some(retrying) = retrying else { return Poll::Ready(None) };
+        let Some(mut held) = retrying.held.take() else { return Poll::Ready(None) };
+        // The response is drained from now on.
+        held.granted.now = Instant::now();
+        let in_time = match retrying.progress {
+            Some(progress) => {
+                let settings = &*self.shared.policy.settings;
+                progress.check_in_time(settings, &self.context, held.granted.now, M::ENDS_LATE)
+            }
+            None => Ok(()),
+        };
+        Poll::Ready(Some((*held, confirmed.and(in_time))))
     }
 
     /// Goes on after the confirmation. Returns the end of the call, with the outcome that was held, if the retry is
@@ -58,13 +68,30 @@ where
         confirmed: Result<(), StopReason>,
     ) -> Option<Result<K::Answer, M::Error>> {
         let Held { result, granted } = held;
-        match confirmed {
+        match confirmed.and_then(|()| self.claim_request()) {
             Ok(()) => {
-                // The response is drained from now on.
-                self.begin_retry(result, Granted { now: Instant::now(), ..granted });
+                self.begin_retry(result, granted);
                 None
             }
             Err(stop) => Some(self.end_call(result, stop)),
         }
+    }
+
+    /// Takes the request for a retry that is confirmed. The upload of the attempt before ends here, and not earlier,
+    /// because its response is the caller's if the retry is refused.
+    fn claim_request(&mut self) -> Result<(), StopReason> {
+        let at_hand = self.kept.as_ref().is_some_and(|kept| {
+            // A reader of the attempt that is over could use up the kept body.
+            kept.supersede();
+            kept.at_hand()
+        });
+        if at_hand {
+            return Ok(());
+        }
+        let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
+        if let Some(progress) = retrying.and_then(|retrying| retrying.progress.as_mut()) {
+            progress.revoke();
+        }
+        Err(StopReason::BodyNotKept)
     }
 }
