@@ -123,8 +123,8 @@ impl State for Places {
     }
 
     #[inline(always)]
-    fn record_end(&self, pass: Pass, end: &End, now: Duration) -> Option<Pass> {
-        self.end_call(pass, end, now)
+    fn record_end(&self, pass: &Pass, end: &End, now: Duration) -> Option<Pass> {
+        self.end_call(*pass, end, now)
     }
 
     /// The moment of the head is noted if the place is held past it.

@@ -45,17 +45,26 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
         Self::new(settings, &"".into())
     }
 
-    /// Decides about a call by the state at hand, if that takes no lock or no long way. Default: always.
+    /// Decides about a call by the state at hand. If that takes a lock or a long way, it may leave it to `apart`, which
+    /// uses [`admit`](Self::admit). Default: only if the state has left the table.
     #[inline(always)]
-    fn admit_at_once<T>(&self, arrival: &Arrival<'_>, ticket: impl Fn(Self::Note) -> T) -> Option<Admit<T>> {
-        self.admit(arrival).map(|admitted| admitted.map(ticket))
+    fn admit_at_hand<T>(
+        &self,
+        arrival: &Arrival<'_>,
+        ticket: impl Fn(Self::Note) -> T,
+        apart: impl FnOnce() -> Admit<T>,
+    ) -> Admit<T> {
+        match self.admit(arrival) {
+            Some(admitted) => admitted.map(ticket),
+            None => apart(),
+        }
     }
 
     /// Decides about a call. `None`: the state has left the table.
     fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Self::Note>>;
 
     /// Records the end of a call. Returns what is held until the response body ends.
-    fn record_end(&self, note: Self::Note, end: &End, now: Duration) -> Option<Self::Note>;
+    fn record_end(&self, note: &Self::Note, end: &End, now: Duration) -> Option<Self::Note>;
 
     /// `false`: the end of a call that was served needs no time. `None`: the state of the call decides.
     const TIMES_SUCCESS: Option<bool> = Some(false);
@@ -202,19 +211,23 @@ impl<S: State> PerDestination<S> {
 
     #[inline(always)]
     pub(crate) fn admit<T>(&self, arrival: &Arrival<'_>, wrap: impl Fn(Ticket<S>) -> T) -> Admit<T> {
-        if let Some(state) = self.0.states.at_hand(arrival.destination)
-            && let Some(admitted) = state.admit_at_once(arrival, |note| wrap(Ticket { state: state.hold(), note }))
-        {
-            return admitted;
+        let apart = || self.admit_apart(*arrival, &wrap);
+        match self.0.states.at_hand(arrival.destination) {
+            Some(state) => {
+                let ticket = |note| wrap(Ticket { state: state.hold(), note });
+                state.admit_at_hand(arrival, ticket, apart)
+            }
+            None => apart(),
         }
-        self.admit_apart(arrival, wrap)
     }
 
-    // Not inlined, so that the code for a state at hand stays small.
+    // Cold, so that registers serve the code for a state at hand. By value: an arrival with an address would be written
+    // to memory for that code too.
+    #[cold]
     #[inline(never)]
-    fn admit_apart<T>(&self, arrival: &Arrival<'_>, wrap: impl Fn(Ticket<S>) -> T) -> Admit<T> {
+    fn admit_apart<T>(&self, arrival: Arrival<'_>, wrap: impl Fn(Ticket<S>) -> T) -> Admit<T> {
         let admitted = self.with(arrival.destination, arrival.now, |state| {
-            let admitted = state.admit(arrival)?;
+            let admitted = state.admit(&arrival)?;
             Some(admitted.map(|note| wrap(Ticket { state: state.hold(), note })))
         });
         admitted.unwrap_or_else(|| Admit::Admitted(wrap(Ticket { state: Hold::Nothing, note: S::UNCOUNTED })))
@@ -222,7 +235,7 @@ impl<S: State> PerDestination<S> {
 
     #[inline(always)]
     pub(crate) fn end(&self, ticket: Ticket<S>, end: &End, now: Duration) -> Option<Ticket<S>> {
-        let note = self.0.states.held(&ticket.state)?.record_end(ticket.note, end, now)?;
+        let note = self.0.states.held(&ticket.state)?.record_end(&ticket.note, end, now)?;
         Some(Ticket { note, ..ticket })
     }
 

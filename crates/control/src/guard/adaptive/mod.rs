@@ -203,9 +203,9 @@ impl<R: LimitRule> State for MovingPlaces<R> {
     }
 
     #[inline(always)]
-    fn record_end(&self, pass: Pass, end: &End, now: Duration) -> Option<Pass> {
-        self.record(pass, end, now);
-        self.places.end_call(pass, end, now)
+    fn record_end(&self, pass: &Pass, end: &End, now: Duration) -> Option<Pass> {
+        self.record(*pass, end, now);
+        self.places.end_call(*pass, end, now)
     }
 
     const TIMES_SUCCESS: Option<bool> = Some(true);

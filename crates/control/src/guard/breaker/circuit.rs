@@ -164,15 +164,12 @@ impl Circuit {
     #[inline]
     pub(crate) fn refusal(&self, now: Duration) -> Option<Refused> {
         let gate = self.gate.load(Ordering::Acquire);
-        if gate == 0 {
-            return None;
-        }
         let refused = |reason| Refused::new(GuardKind::CIRCUIT_BREAKER, reason);
         if gate == FORCED {
             return Some(refused(Reason::Isolated));
         }
-        let wait = gate.checked_sub(nanos(now)).filter(|wait| *wait > 0)?;
-        Some(refused(Reason::Open).after_nanos(wait))
+        let wait = gate.saturating_sub(nanos(now));
+        (wait > 0).then(|| refused(Reason::Open).after_nanos(wait))
     }
 }
 

@@ -205,11 +205,16 @@ impl State for Circuit {
     const TIMES_SUCCESS: Option<bool> = None;
 
     #[inline(always)]
-    fn admit_at_once<T>(&self, arrival: &Arrival<'_>, ticket: impl Fn(Pass) -> T) -> Option<Admit<T>> {
+    fn admit_at_hand<T>(
+        &self,
+        arrival: &Arrival<'_>,
+        ticket: impl Fn(Pass) -> T,
+        apart: impl FnOnce() -> Admit<T>,
+    ) -> Admit<T> {
         if let Some(pass) = self.admit_closed(arrival.now) {
-            return Some(Admit::Admitted(ticket(pass)));
+            return Admit::Admitted(ticket(pass));
         }
-        self.refusal(arrival.now).map(Admit::Refused)
+        self.refusal(arrival.now).map_or_else(apart, Admit::Refused)
     }
 
     fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
@@ -217,9 +222,9 @@ impl State for Circuit {
     }
 
     #[inline(always)]
-    fn record_end(&self, pass: Pass, end: &End, now: Duration) -> Option<Pass> {
+    fn record_end(&self, pass: &Pass, end: &End, now: Duration) -> Option<Pass> {
         let served = matches!(end, End::Judged { health: Health::Served, .. });
-        if !(served && self.succeed(&pass, now)) {
+        if !(served && self.succeed(pass, now)) {
             self.record(pass, end, now);
         }
         None
@@ -311,12 +316,12 @@ impl Circuit {
 
     /// Records the end of a call that the tally has not taken as a success.
     #[inline(never)]
-    fn record(&self, pass: Pass, end: &End, now: Duration) {
+    fn record(&self, pass: &Pass, end: &End, now: Duration) {
         let rules = self.rules();
         // A second panic would abort the process, so a call that unwinds asks no function of the user's.
         let outcome = match end {
             End::Judged { .. } if thread::panicking() => Outcome::Abandoned,
-            _ => self.ask_user(pass, Outcome::Abandoned, now, || rules.outcome(end)),
+            _ => self.ask_user(*pass, Outcome::Abandoned, now, || rules.outcome(end)),
         };
         let asked = match end {
             End::Judged { hint, .. } => asked_delay(*hint),
@@ -326,7 +331,7 @@ impl Circuit {
             Trip::Counts(ready_to_trip) => ready_to_trip(counts),
             Trip::Rate(_) => false,
         };
-        self.end_call(pass, Ending { outcome, asked, now }, ready_to_trip);
+        self.end_call(*pass, Ending { outcome, asked, now }, ready_to_trip);
         self.notify();
     }
 

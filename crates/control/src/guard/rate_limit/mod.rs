@@ -220,9 +220,9 @@ impl State for Limiter {
         self.admit(arrival)
     }
 
-    fn record_end(&self, pass: Pass, end: &End, now: Duration) -> Option<Pass> {
+    fn record_end(&self, pass: &Pass, end: &End, now: Duration) -> Option<Pass> {
         match *end {
-            End::Unsent => self.unsent(&pass, now),
+            End::Unsent => self.unsent(pass, now),
             // A limiter that has left the table is not missed: the next response states the quota again.
             End::Judged { quota: Some(quota), .. } => {
                 self.follow(quota, now).into_iter().for_each(Wakers::wake);

@@ -139,7 +139,7 @@ impl State for MovingLimiter {
         self.limiter.admit(arrival)
     }
 
-    fn record_end(&self, pass: Pass, end: &End, now: Duration) -> Option<Pass> {
+    fn record_end(&self, pass: &Pass, end: &End, now: Duration) -> Option<Pass> {
         match *end {
             End::Judged { health, after, .. } => {
                 let news = match health {
@@ -149,7 +149,7 @@ impl State for MovingLimiter {
                 };
                 self.record(news, now.saturating_sub(after), now);
             }
-            End::Unsent => self.limiter.unsent(&pass, now),
+            End::Unsent => self.limiter.unsent(pass, now),
             _ => {}
         }
         None

@@ -198,7 +198,7 @@ impl State for Tally {
     }
 
     #[inline(always)]
-    fn record_end(&self, age: BucketAge, end: &End, now: Duration) -> Option<BucketAge> {
+    fn record_end(&self, age: &BucketAge, end: &End, now: Duration) -> Option<BucketAge> {
         let record = match end {
             End::Judged { health: Health::Overloaded | Health::Unavailable, .. } => Window::refuse,
             End::Unsent => Window::take_back,
