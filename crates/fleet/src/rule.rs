@@ -12,7 +12,7 @@ pub const TOKEN: u64 = 1_000_000;
 /// The tokens of a bucket without a key, in millionths, and the most that time adds.
 pub const CAPACITY: u64 = 10 * TOKEN;
 
-/// The most tokens of a bucket, in millionths. Their product with a [factor](FACTORS) is exact in Lua's numbers.
+/// The most tokens of a bucket, in millionths. Their product with a factor of decay is exact in Lua's numbers.
 pub const MOST_TOKENS: u64 = 100_000 * TOKEN;
 
 /// The time in milliseconds after which a store may forget a state: capacity / rate + 20 s. The bucket is as if new.

@@ -127,7 +127,8 @@ impl<T> Ejections<T> {
             }
         }
         let until = self.places.iter().filter_map(|place| place.until).min().unwrap_or(u64::MAX);
-        Roster::new(until, tiers, self.all_in.is_some())
+        let tiered = self.places.first().map(|place| place.tier) != last;
+        Roster::new(until, tiers, self.all_in.is_some(), tiered)
     }
 }
 

@@ -68,6 +68,8 @@ pub struct Pick<T> {
     pub ticket: EndpointTicket<T>,
     /// `true` if another endpoint is in service that the call has not tried.
     pub elsewhere: bool,
+    /// `true` if the set has more than one tier. Tiers share no state: what one has processed, another may not know.
+    pub tiered: bool,
     /// The changes of the set that were due at this moment, if there were any.
     pub events: Option<Box<[EndpointEvent]>>,
 }
@@ -113,7 +115,7 @@ impl<T> EndpointSet<T> {
     /// Creates an empty set.
     pub fn new() -> Self {
         Self {
-            roster: ArcSwap::from_pointee(Roster::new(u64::MAX, Vec::new(), false)),
+            roster: ArcSwap::from_pointee(Roster::new(u64::MAX, Vec::new(), false, false)),
             ejections: Mutex::new(Ejections::new()),
             updating: Mutex::new(()),
             ejects: true,
@@ -151,7 +153,7 @@ impl<T> EndpointSet<T> {
         }
         let (member, elsewhere) = roster.pick(trail, stamp(at), random)?;
         let ticket = EndpointTicket(Arc::clone(member.endpoint()));
-        Some(Pick { ticket, elsewhere, events })
+        Some(Pick { ticket, elsewhere, tiered: roster.tiered, events })
     }
 
     /// Records the end of an attempt. The vocabulary is that of guards.

@@ -20,12 +20,14 @@ pub(crate) struct Roster<T> {
     length: usize,
     /// `true` if the majority of the last tier is ejected, and in service nevertheless.
     all_in: bool,
+    /// `true` if the set has more than one tier, whether or not all of them are in service.
+    pub(crate) tiered: bool,
 }
 
 impl<T> Roster<T> {
-    pub(crate) fn new(until: u64, tiers: Vec<Tier<T>>, all_in: bool) -> Self {
+    pub(crate) fn new(until: u64, tiers: Vec<Tier<T>>, all_in: bool, tiered: bool) -> Self {
         let length = tiers.iter().map(|tier| tier.len()).sum();
-        Self { until, tiers: tiers.into(), length, all_in }
+        Self { until, tiers: tiers.into(), length, all_in, tiered }
     }
 
     /// Picks an endpoint for a call, in the first tier that has one which the call has not tried. If it has tried all

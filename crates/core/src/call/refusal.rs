@@ -53,7 +53,9 @@ impl<D: Delays> Call<D> {
             GuardKind::CIRCUIT_BREAKER => LONGEST_WAIT_OPEN,
             _ => LONGEST_WAIT,
         };
-        let wait = if failed.elsewhere { Some(Duration::ZERO) } else { refused.wait() };
+        // The endpoint may be an earlier hop's, which was carried out, unless the refusal is proof.
+        let proven = matches!(failed.classification.verdict, Verdict::NotProcessed(_));
+        let wait = if failed.elsewhere && proven { Some(Duration::ZERO) } else { refused.wait() };
         match wait.filter(|wait| again && *wait <= longest.min(most)) {
             Some(wait) => {
                 (self.permit, self.resends) = (permit, true);

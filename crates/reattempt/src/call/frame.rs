@@ -34,6 +34,8 @@ pub(crate) struct Pick {
     pub(crate) id: EndpointId,
     /// `true` if another endpoint was in service that the call had not tried.
     pub(crate) elsewhere: bool,
+    /// `true` if the next attempt may go to servers that share no state with this one.
+    pub(crate) tiered: bool,
 }
 
 thread_local! {

@@ -1,5 +1,6 @@
 //! Base URLs: the part of a URL that differs between endpoints.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -61,11 +62,11 @@ impl BaseUrl {
 
     /// Reads base URLs that serve the same requests.
     pub(super) fn read_all(texts: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Vec<Self>, EndpointsError> {
-        let mut all = Vec::<Self>::new();
+        let (mut all, mut seen) = (Vec::<Self>::new(), HashSet::new());
         for text in texts {
             let text = text.as_ref();
             let one = Self::read(text)?;
-            if all.contains(&one) {
+            if !seen.insert(one.to_string()) {
                 return Err(EndpointsError::new(text, "is listed twice (each endpoint once)"));
             }
             if all.first().is_some_and(|first| first.scheme != one.scheme) {

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use tower::discover::{Change, Discover};
 
 use super::Endpoints;
-use super::discovery::{caught, text};
+use super::discovery::{EndsWait, caught, text};
 use super::guard::EndpointGuard;
 use crate::call::errors::BoxError;
 
@@ -42,12 +42,13 @@ pub(super) async fn follow<D>(guard: Weak<EndpointGuard<D::Service>>, discover: 
 where
     D: Discover,
     D::Key: Display,
-    D::Service: Send + Sync + 'static,
+    D::Service: Clone + Send + Sync + 'static,
     D::Error: Into<BoxError>,
 {
+    let _ends = EndsWait(guard.clone());
     let mut discover = pin!(discover);
     let mut names = BTreeSet::<Arc<str>>::new();
-    // The services that are not in the set: new ones, and those outside of a subset.
+    // A subset or an update by a handle may take a service out of the set, and let it in again later.
     let (mut services, mut inserted, mut changed) = (HashMap::new(), BTreeSet::new(), false);
     loop {
         let changes = poll_fn(|cx| match changes(discover.as_mut(), cx) {
@@ -63,7 +64,7 @@ where
                 Some(Err(error)) => {
                     has_failed = true;
                     let (error, retry) = (text(&error), Some(AFTER_ERROR));
-                    guard.notify(&EndpointEvent::ResolveFailed { error, retry });
+                    let _panicked = caught(|| guard.notify(&EndpointEvent::ResolveFailed { error, retry }));
                 }
                 Some(Ok(Change::Insert(key, service))) => {
                     let name = Arc::from(key.to_string());
@@ -83,10 +84,10 @@ where
         }
         if changed && !names.is_empty() {
             let endpoints = names.iter().map(|name| (0, Arc::clone(name)));
-            guard.replace(endpoints, |name| inserted.contains(name), |name| services.remove(name));
+            guard.replace(endpoints, |name| inserted.contains(name), |name| services.get(name).cloned());
             inserted.clear();
             changed = false;
-            guard.notify(&EndpointEvent::Resolved { endpoints: names.len() });
+            let _panicked = caught(|| guard.notify(&EndpointEvent::Resolved { endpoints: names.len() }));
         }
         drop(guard);
         if is_over {

@@ -90,7 +90,7 @@ impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
             return Admit::Refused(EMPTY);
         };
         self.notify_all(pick.events);
-        frame::picked(Pick { id: pick.ticket.id(), elsewhere: pick.elsewhere });
+        frame::picked(Pick { id: pick.ticket.id(), elsewhere: pick.elsewhere, tiered: pick.tiered });
         Admit::Admitted(pick.ticket)
     }
 

@@ -1,5 +1,6 @@
 //! A handle to a set of endpoints: to read it, to change it and to be notified.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -67,8 +68,8 @@ impl EndpointsHandle<BaseUrl> {
 pub(super) fn replace_urls(guard: &EndpointGuard<BaseUrl>, urls: Vec<(usize, BaseUrl)>) {
     let named: Vec<_> = urls.into_iter().map(|(tier, url)| (tier, url.name(), url)).collect();
     let endpoints = named.iter().map(|(tier, name, _)| (*tier, Arc::clone(name)));
-    let url = |name: &str| named.iter().find(|(_, own, _)| **own == *name);
-    guard.replace(endpoints, |_| false, |name| url(name).map(|(.., url)| url.clone()));
+    let by_name: HashMap<&str, &BaseUrl> = named.iter().map(|(_, name, url)| (&**name, url)).collect();
+    guard.replace(endpoints, |_| false, |name| by_name.get(name).map(|url| (*url).clone()));
 }
 
 /// Returns an error for an empty list and for a name that is listed twice.

@@ -11,7 +11,7 @@ use reattempt_control::EndpointEvent;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::discovery::{Caught, caught, text};
+use super::discovery::{Caught, EndsWait, caught, text};
 use super::guard::EndpointGuard;
 use super::{Endpoints, EndpointsError};
 use crate::call::clock;
@@ -21,6 +21,8 @@ use crate::call::errors::BoxError;
 const LONGEST_LOOK_UP: Duration = Duration::from_secs(10);
 /// The times between look-ups that fail.
 const AFTER_FAILURES: [u64; 6] = [1, 2, 4, 8, 16, 30];
+/// The shortest interval, whatever the user sets.
+const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 /// The shortest time between a look-up and one that an ejection asks for.
 const SHORTEST: Duration = Duration::from_secs(5);
 
@@ -51,7 +53,7 @@ pub struct Dns {
 }
 
 impl Endpoints<Every<Dns>> {
-    /// Looks the addresses of `host:port` up by the system's resolver, each `every`. IPv6 addresses are in brackets.
+    /// Looks the addresses of `host:port` up by the system's resolver, each `every`, which is 1 s at least. IPv6 addresses are in brackets.
     ///
     /// The system's resolver does not show for how long an answer is valid. [`look_up`](Endpoints::look_up) takes any
     /// other resolver.
@@ -90,7 +92,7 @@ impl LookUp for Dns {
 pub struct ByClosure<F>(F);
 
 impl<F> Endpoints<Every<ByClosure<F>>> {
-    /// Asks the closure for the keys of all endpoints, each `every`: for a registry, SRV records, or a resolver that
+    /// Asks the closure for the keys of all endpoints, each `every`, which is 1 s at least: for a registry, SRV records, or a resolver that
     /// knows for how long an answer is valid.
     ///
     /// An error, a panic, a look-up of more than 10 s and an empty answer change nothing. The closure is asked again
@@ -130,6 +132,7 @@ pub(super) async fn keep_up<L: LookUp, C>(
 ) where
     C: Send + Sync + 'static,
 {
+    let _ends = EndsWait(guard.clone());
     let Some(wanted) = guard.upgrade().map(|guard| Arc::clone(&guard.discovery.wanted)) else {
         return;
     };
@@ -150,14 +153,15 @@ pub(super) async fn keep_up<L: LookUp, C>(
         let pause = match found {
             Ok(()) => {
                 failures = 0;
-                look_ups.every
+                look_ups.every.max(SHORTEST_INTERVAL)
             }
             Err(error) => {
                 let seconds = AFTER_FAILURES.get(failures).copied().unwrap_or(30);
                 failures += 1;
                 let retry = Duration::from_secs(seconds);
                 let error = text(&error);
-                guard.notify(&EndpointEvent::ResolveFailed { error, retry: Some(retry) });
+                let event = EndpointEvent::ResolveFailed { error, retry: Some(retry) };
+                let _panicked = caught(|| guard.notify(&event));
                 retry
             }
         };
@@ -168,24 +172,25 @@ pub(super) async fn keep_up<L: LookUp, C>(
     }
 }
 
-/// Replaces the endpoints by those with these keys, unless they are the same.
+/// Replaces the endpoints by those with these keys.
 fn update<C: Send + Sync + 'static, K: Display>(
     guard: &EndpointGuard<C>,
     keys: Vec<K>,
     known: &mut Vec<Arc<str>>,
     connect: &mut impl FnMut(K) -> C,
 ) -> Result<(), BoxError> {
-    let mut by_name: HashMap<Arc<str>, K> = keys.into_iter().map(|key| (key.to_string().into(), key)).collect();
+    let by_name = caught(|| keys.into_iter().map(|key| (key.to_string().into(), key)).collect());
+    let mut by_name: HashMap<Arc<str>, K> = by_name?;
     let mut names: Vec<_> = by_name.keys().cloned().collect();
     names.sort_unstable();
-    if names == *known {
-        return Ok(());
-    }
+    // Also if they are the same: a handle may have replaced them.
     caught(|| {
         let endpoints = names.iter().map(|name| (0, Arc::clone(name)));
         guard.replace(endpoints, |_| false, |name| by_name.remove(name).map(&mut *connect));
     })?;
-    guard.notify(&EndpointEvent::Resolved { endpoints: names.len() });
-    *known = names;
+    if names != *known {
+        let _panicked = caught(|| guard.notify(&EndpointEvent::Resolved { endpoints: names.len() }));
+        *known = names;
+    }
     Ok(())
 }

@@ -48,6 +48,9 @@
 //! that keep a state for each server. A `Buffer` stands below, because it moves a call to another task, and what a call
 //! has tried is known on the thread that sends it. Of two layers that retry, the inner one avoids what it has tried.
 //!
+//! A [`Balanced`] sends every request to its servers, whatever its authority. Follow redirects to other hosts through
+//! another client. Servers with different prefixes must not redirect by absolute paths.
+//!
 //! # What is refused
 //!
 //! Before the first answer of a discovery, calls wait up to 5 s or their deadline. Without any endpoint a call is

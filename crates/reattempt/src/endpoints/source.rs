@@ -131,7 +131,7 @@ impl<D> Source for Discovered<D>
 where
     D: Discover + Send + 'static,
     D::Key: Display + Send,
-    D::Service: Send + Sync + 'static,
+    D::Service: Clone + Send + Sync + 'static,
     D::Error: Into<BoxError>,
 {
     type Client = D::Service;

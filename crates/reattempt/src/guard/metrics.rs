@@ -113,7 +113,7 @@ impl GuardMetrics {
     }
 
     /// Creates the gauges of a limit on calls in flight under this name. `usage` returns the use of the places, by
-    /// [`Bulkhead::usage`](super::Bulkhead::usage) or [`AdaptiveLimit::usage`](super::AdaptiveLimit::usage).
+    /// [`Bulkhead::usage`](super::handle::UsageExt::usage) or [`AdaptiveLimit::usage`](super::handle::UsageExt::usage).
     ///
     /// The provider keeps `usage`, and the guard in it, as long as it lives. Give each limit a name of its own.
     pub fn places(&self, name: impl Into<Arc<str>>, usage: impl Fn() -> Usage + Send + Sync + 'static) {
@@ -139,7 +139,7 @@ impl GuardMetrics {
     }
 
     /// Creates the gauge of a rate limit's tokens under this name. `tokens` returns them, by
-    /// [`RateLimit::tokens`](super::RateLimit::tokens). A value below 0 counts calls that wait.
+    /// [`RateLimit::tokens`](super::handle::RateLimitExt::tokens). A value below 0 counts calls that wait.
     pub fn tokens(&self, name: impl Into<Arc<str>>, tokens: impl Fn() -> f64 + Send + Sync + 'static) {
         let (gauge, unit) = ("reattempt.guard.tokens", "{call}");
         let read = move || Some(tokens());
@@ -156,7 +156,7 @@ impl GuardMetrics {
     }
 
     /// Creates the gauge of a throttle under this name. `counts` returns its counts, by
-    /// [`Throttle::counts`](super::Throttle::counts).
+    /// [`Throttle::counts`](super::handle::ThrottleExt::counts).
     pub fn throttling(&self, name: impl Into<Arc<str>>, counts: impl Fn() -> ThrottleCounts + Send + Sync + 'static) {
         let (gauge, unit) = ("reattempt.guard.refusal_probability", "1");
         let read = move || Some(counts().probability);

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use reattempt_core::guard::{GuardKind, Reason, Refused};
-use reattempt_core::{Call, Decision, Delays, FailedAttempt, NextRetry, Random, Schedule, StopReason, Terms};
+use reattempt_core::{Call, Decision, Delays, FailedAttempt, NextRetry, Random, Schedule, StopReason, Terms, Verdict};
 
 use super::{Counting, SECOND, Zero, decide, failed, limits};
 use crate::support::{Bucket, FAILURE};
@@ -61,7 +61,9 @@ fn retries_elsewhere_leave_schedule_alone() {
 fn refused_attempt_goes_elsewhere_at_once() {
     let bucket = Bucket::of(10);
     let refused = Refused::new(GuardKind::CIRCUIT_BREAKER, Reason::Open).after(SECOND * 60);
-    let refused = FailedAttempt { refused: Some(refused), ..failed() };
+    let unproven = FailedAttempt { refused: Some(refused), ..failed() };
+    let proof = FailedAttempt::new(Verdict::not_processed(), "x", Duration::ZERO);
+    let refused = FailedAttempt { refused: Some(refused), ..proof };
     let (terms, mut call) = (Terms::new(limits(3)), Call::new(&Counting));
     assert_eq!(decide(&mut call, &terms, &failed().elsewhere(true), &bucket), AT_ONCE);
     call.on_send();
@@ -76,6 +78,9 @@ fn refused_attempt_goes_elsewhere_at_once() {
 
     let mut call = Call::new(&Counting);
     assert_eq!(decide(&mut call, &terms, &refused, &bucket), stopped, "nowhere else to go");
+    let mut call = Call::new(&Counting);
+    let unproven = decide(&mut call, &terms, &unproven.elsewhere(true), &bucket);
+    assert_eq!(unproven, stopped, "an earlier hop may have been carried out there");
     let mut call = Call::new(&Counting);
     let one = Terms::new(limits(1));
     assert_eq!(decide(&mut call, &one, &refused.elsewhere(true), &bucket), stopped);

@@ -229,6 +229,11 @@ where
             _ => mem::take(retrying.tried),
         };
         attempt.elsewhere = tried.follow(retrying.trail) && !responded;
+        let proven = attempt.undone.is_some() || matches!(classification.verdict, Verdict::NotProcessed(_));
+        if !proven && tried.pick().is_some_and(|pick| pick.tiered) {
+            // A key is recognised by the tier that has seen it (D-17).
+            self.context.void_key();
+        }
         let progress = retrying.progress.get_or_insert_with(|| {
             let protocol = &policy.settings.protocol;
             let destination = destination(protocol, self.kept.as_ref(), self.target.as_deref());

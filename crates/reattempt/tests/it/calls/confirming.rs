@@ -1,13 +1,18 @@
 //! A retry that a budget confirms later: the outcome is held, and the delay runs.
 
+use std::future::ready;
 use std::io;
+use std::sync::{Arc, Mutex};
 
-use http_body_util::BodyExt;
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Empty};
+use reattempt::ReplayBody;
 use reattempt::RetryLayer;
 use reattempt_core::StopReason;
 use reattempt_schedule_fixed::Constant;
 use tokio::time::timeout;
-use tower::{Layer, ServiceExt};
+use tower::{Layer, ServiceExt, service_fn};
 
 use crate::calls::support::{Act, Log, Server, endless, get, ms, of_frames, policy, report_of, watched};
 use crate::confirming::Asking;
@@ -31,7 +36,7 @@ async fn retry_leaves_when_due_and_confirmed() {
 async fn refused_retry_returns_the_held_response() {
     for answer in [0, 30] {
         let (body, watch) = watched(of_frames::<io::Error>([Ok("a"), Ok("b")]));
-        let body = std::sync::Mutex::new(Some(body.boxed()));
+        let body = Mutex::new(Some(body.boxed()));
         let server = Server::by(move |_, _| {
             let body = body.lock().unwrap().take().unwrap();
             Act::Answer(http::Response::builder().status(503).body(body).unwrap())
@@ -63,7 +68,7 @@ async fn refused_retry_returns_the_held_error() {
 #[tokio::test(start_paused = true)]
 async fn draining_begins_with_the_confirmation() {
     let (body, watch) = watched(endless(ms(10)));
-    let body = std::sync::Mutex::new(Some(body.boxed()));
+    let body = Mutex::new(Some(body.boxed()));
     let server = Server::by(move |arrival, _| match arrival {
         1 => {
             let body = body.lock().unwrap().take().unwrap();
@@ -86,4 +91,43 @@ async fn call_dropped_while_asking_returns_permit() {
     let client = RetryLayer::new(policy().budget(budget.clone())).layer(server.clone());
     timeout(ms(10), client.oneshot(get())).await.unwrap_err();
     assert_eq!((server.count(), budget.log()), (1, vec!["asked", "returned"]));
+}
+
+/// The upload goes on while the outcome is held, because a refused retry must not cut its response off.
+#[tokio::test(start_paused = true)]
+async fn upload_goes_on_until_confirmed() {
+    for confirms in [true, false] {
+        let kept = Arc::new(Mutex::new(None));
+        let keeps = Arc::clone(&kept);
+        // The server answers early, and reads on.
+        let server = service_fn(move |request: http::Request<ReplayBody<BoxBody<Bytes, io::Error>>>| {
+            let is_first = keeps.lock().unwrap().is_none();
+            keeps.lock().unwrap().get_or_insert(Some(request.into_body()));
+            let response = http::Response::builder().status(if is_first { 503 } else { 200 });
+            ready(Ok::<_, io::Error>(response.body(Empty::<Bytes>::new()).unwrap()))
+        });
+        let policy = policy().backoff(Constant::new(ms(100))).budget(Asking::new(ms(30), confirms));
+        let body = of_frames::<io::Error>([Ok("a"), Ok("b")]);
+        let request = http::Request::put("http://one.example/").body(BodyExt::boxed(body)).unwrap();
+        let mut call = tokio_test::task::spawn(RetryLayer::new(policy).layer(server).oneshot(request));
+        assert!(call.poll().is_pending());
+        let mut upload = kept.lock().unwrap().as_mut().and_then(Option::take).unwrap();
+        let frame = upload.frame().await.unwrap().unwrap();
+        assert_eq!(frame.into_data().unwrap(), "a");
+        let response = call.await.unwrap();
+        assert_eq!(response.status(), if confirms { 200 } else { 503 });
+        assert_eq!(upload.frame().await.unwrap().is_ok(), !confirms);
+    }
+}
+
+/// A confirmation that comes after the longest time of the call ends it with the held outcome.
+#[tokio::test(start_paused = true)]
+async fn late_confirmation_sends_no_retry() {
+    let budget = Asking::new(ms(30), true);
+    let policy = policy().backoff(Constant::immediate()).max_elapsed(ms(20)).budget(budget.clone());
+    let server = Server::statuses([503, 200]);
+    let response = RetryLayer::new(policy).layer(server.clone()).oneshot(get()).await.unwrap();
+    assert_eq!((response.status().as_u16(), server.count()), (503, 1));
+    assert_eq!(report_of(&response).stop_reason(), StopReason::ElapsedExhausted);
+    assert_eq!(budget.log(), ["asked", "returned"]);
 }

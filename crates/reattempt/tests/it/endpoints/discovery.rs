@@ -293,7 +293,7 @@ async fn stream_of_changes_is_followed() {
     insert("c");
     assert_eq!(names(&client).await, ["c"]);
     assert_ne!(client.endpoints().view()[0].id, id, "inserted again it is another service");
-    assert_eq!(cluster.alive(), 1);
+    assert_eq!(cluster.alive(), 2, "one in the set, and its original with the task");
 
     sender.send(Err(std::io::Error::other("a pause"))).unwrap();
     insert("d");
@@ -342,4 +342,34 @@ async fn panic_of_connect_changes_nothing() {
         .http();
     let answer = timeout(secs(4), client.send(get())).await.unwrap();
     assert!(answer.is_ok());
+}
+
+/// A service that a handle's update has taken out is there again with the next change of the stream.
+// E-10
+#[tokio::test(start_paused = true)]
+async fn displaced_service_comes_back() {
+    let cluster = Cluster::default();
+    let (client, changes, _) = streamed();
+    for name in ["a", "b"] {
+        changes.send(Ok(Change::Insert(name, cluster.client(name)))).unwrap();
+    }
+    assert_eq!(names(&client).await, ["a", "b"]);
+    client.endpoints().update(["b"], |name| cluster.client(name)).unwrap();
+    assert_eq!(names(&client).await, ["b"]);
+    changes.send(Ok(Change::Insert("c", cluster.client("c")))).unwrap();
+    assert_eq!(names(&client).await, ["a", "b", "c"]);
+    changes.send(Ok(Change::Remove("b"))).unwrap();
+    assert_eq!(names(&client).await, ["a", "c"]);
+}
+
+/// Calls do not wait for the first endpoints of a stream that has ended.
+#[tokio::test(start_paused = true)]
+async fn ended_stream_lets_calls_go_on() {
+    let (client, changes, _) = streamed();
+    let call = tokio::spawn(client.send(get()));
+    drop(changes);
+    let began = tokio::time::Instant::now();
+    call.await.unwrap().unwrap_err();
+    client.send(get()).await.unwrap_err();
+    assert!(began.elapsed() < secs(1), "{:?}", began.elapsed());
 }

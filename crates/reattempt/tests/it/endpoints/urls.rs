@@ -97,3 +97,34 @@ async fn later_tier_takes_over() {
     }
     assert!(!cluster.seen().contains(&"2".to_owned()), "the first tier is back");
 }
+
+/// A later tier does not know the key of a request that the first one may have processed. A proof lets it go there.
+// D-17, E-2
+#[tokio::test(start_paused = true)]
+async fn keyed_post_stays_in_its_tier() {
+    for (does, tiered, expected) in
+        [(Does::Reset, true, 1), (Does::Reset, false, 2), (Does::Refuse, true, 2), (Does::Status(503), true, 1)]
+    {
+        let cluster = Cluster::of([does, WELL]);
+        let endpoints = if tiered {
+            Endpoints::urls(["http://0"]).unwrap().or_else_urls(["http://1"]).unwrap()
+        } else {
+            Endpoints::urls(["http://0", "http://1"]).unwrap()
+        };
+        let layer = EndpointsLayer::with(Http::new(), endpoints);
+        let client = RetryLayer::new(policy(3)).layer(layer.layer(cluster.client("")));
+        let post = || {
+            let post = Request::post("http://0/").header("idempotency-key", "\"k\"");
+            post.body(Body::from("charge")).unwrap()
+        };
+        // Until the first pick is the server that fails.
+        let seen = loop {
+            let _outcome = client.send(post()).await;
+            let seen = cluster.seen();
+            if seen[0] == "0" {
+                break seen;
+            }
+        };
+        assert_eq!(seen.len(), expected, "{does:?}, tiers: {tiered}: {seen:?}");
+    }
+}
