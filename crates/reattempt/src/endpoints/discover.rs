@@ -13,8 +13,8 @@ use tokio::time::sleep;
 use tower::discover::{Change, Discover};
 
 use super::Endpoints;
-use super::discovery::{EndsWait, caught, text};
-use super::guard::EndpointGuard;
+use super::discovery::{caught, text};
+use super::guard::{EndpointGuard, EndsWait};
 use crate::call::errors::BoxError;
 
 /// The wait after an error, so that a source that always fails keeps no thread busy.

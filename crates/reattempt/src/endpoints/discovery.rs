@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
@@ -11,7 +11,6 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use super::guard::EndpointGuard;
 use crate::call::errors::{BoxError, chain};
 
 /// The discovery of a set.
@@ -75,17 +74,6 @@ impl Drop for Discovery {
     fn drop(&mut self) {
         if let Task::Running(task) = &*self.lock() {
             task.abort();
-        }
-    }
-}
-
-/// Lets calls that wait for the first endpoints go on when the task ends, in any way.
-pub(super) struct EndsWait<T>(pub(super) Weak<EndpointGuard<T>>);
-
-impl<T> Drop for EndsWait<T> {
-    fn drop(&mut self) {
-        if let Some(guard) = self.0.upgrade() {
-            guard.discovery.answered();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A set of endpoints as a guard: it admits an attempt by a pick, and judges the endpoint by the attempt's end.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use reattempt_control::{EndpointEvent, EndpointSet, EndpointTicket};
@@ -114,5 +114,16 @@ impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
 impl<T> fmt::Debug for EndpointGuard<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.set.fmt(f)
+    }
+}
+
+/// Lets calls that wait for the first endpoints go on when the task ends, in any way.
+pub(super) struct EndsWait<T>(pub(super) Weak<EndpointGuard<T>>);
+
+impl<T> Drop for EndsWait<T> {
+    fn drop(&mut self) {
+        if let Some(guard) = self.0.upgrade() {
+            guard.discovery.answered();
+        }
     }
 }

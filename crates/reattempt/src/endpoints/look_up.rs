@@ -11,8 +11,8 @@ use reattempt_control::EndpointEvent;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::discovery::{Caught, EndsWait, caught, text};
-use super::guard::EndpointGuard;
+use super::discovery::{Caught, caught, text};
+use super::guard::{EndpointGuard, EndsWait};
 use super::{Endpoints, EndpointsError};
 use crate::call::clock;
 use crate::call::errors::BoxError;
@@ -53,7 +53,8 @@ pub struct Dns {
 }
 
 impl Endpoints<Every<Dns>> {
-    /// Looks the addresses of `host:port` up by the system's resolver, each `every`, which is 1 s at least. IPv6 addresses are in brackets.
+    /// Looks the addresses of `host:port` up by the system's resolver, each `every`, which is 1 s at least. IPv6
+    /// addresses are in brackets.
     ///
     /// The system's resolver does not show for how long an answer is valid. [`look_up`](Endpoints::look_up) takes any
     /// other resolver.
@@ -92,8 +93,8 @@ impl LookUp for Dns {
 pub struct ByClosure<F>(F);
 
 impl<F> Endpoints<Every<ByClosure<F>>> {
-    /// Asks the closure for the keys of all endpoints, each `every`, which is 1 s at least: for a registry, SRV records, or a resolver that
-    /// knows for how long an answer is valid.
+    /// Asks the closure for the keys of all endpoints, each `every`, which is 1 s at least: for a registry, SRV records,
+    /// or a resolver that knows for how long an answer is valid.
     ///
     /// An error, a panic, a look-up of more than 10 s and an empty answer change nothing. The closure is asked again
     /// after 1 s, doubling to 30 s.
