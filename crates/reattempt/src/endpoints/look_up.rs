@@ -93,8 +93,8 @@ impl LookUp for Dns {
 pub struct ByClosure<F>(F);
 
 impl<F> Endpoints<Every<ByClosure<F>>> {
-    /// Asks the closure for the keys of all endpoints, each `every`, which is 1 s at least: for a registry, SRV records,
-    /// or a resolver that knows for how long an answer is valid.
+    /// Asks the closure for the keys of all endpoints, each `every`, which is 1 s at least: for a registry, SRV
+    /// records, or a resolver that knows for how long an answer is valid.
     ///
     /// An error, a panic, a look-up of more than 10 s and an empty answer change nothing. The closure is asked again
     /// after 1 s, doubling to 30 s.

@@ -153,8 +153,8 @@ impl<G: Guard, K: RequestProtocol, M> GuardLayer<G, K, M> {
     /// Sets the most time for each attempt, up to the head of its response. Default: no limit.
     ///
     /// The guards record a timeout as [unavailable](super::contract::Health::Unavailable). tower's `Timeout` outside
-    /// the layer would make it an abandoned attempt. A circuit breaker lets a probe keep its place for this time if it is
-    /// above 30 s. The caller gets a [`TimedOut`](crate::TimedOut), or the protocol's response.
+    /// the layer would make it an abandoned attempt. A circuit breaker lets a probe keep its place for this time if it
+    /// is above 30 s. The caller gets a [`TimedOut`](crate::TimedOut), or the protocol's response.
     #[doc(alias = "timeout")]
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.shared.attempt_timeout = Some(timeout);
