@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use reattempt_control::Trail;
 use tower_service::Service;
 
-use crate::call::frame::{Frame, Sending, Tried};
+use crate::call::frame::{Sending, Tried};
 
 /// The part of a client that its clones and the calls under way share.
 pub(crate) struct Shared<S, P> {
@@ -41,16 +41,9 @@ impl<S: Clone, P> Shared<S, P> {
     }
 }
 
-/// Sends the first attempt of a call by a service that is ready. Returns the frame of the attempt too.
-// Moving a request costs more than all else on the way of a call that succeeds at once.
-#[inline(always)]
-pub(crate) fn send_first<S: Service<A>, A>(service: &mut S, attempt: A) -> (S::Future, Frame) {
-    let frame = Sending::first();
-    let sent = service.call(attempt);
-    (sent, frame.close())
-}
-
-/// Sends a later attempt to an endpoint that the call has not tried, if there is one. Returns the endpoint too.
+/// Sends an attempt after the first, to an endpoint that the call has not tried if there is one. Returns the endpoint
+/// too.
+// The first attempt is sent in place: a future in a pair would be moved once more.
 pub(crate) fn send_next<S: Service<A>, A>(service: &mut S, attempt: A, trail: Trail) -> (S::Future, Tried) {
     let frame = Sending::next(trail);
     let sent = service.call(attempt);

@@ -12,13 +12,14 @@ use super::call::{AnswerOf, Call, CallStart, timed_out};
 use super::{HedgePolicy, ResponseFuture};
 use crate::accessors::inner_accessors;
 use crate::call::deadline::Deadline;
+use crate::call::frame::Sending;
 use crate::call::observe::Event;
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
 use crate::call::timed_out::TimeLimit;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Origin, Protocol, Replay};
-use crate::shared::{Shared, send_first};
+use crate::shared::Shared;
 
 /// A client whose calls are hedged, made by [`HedgeLayer`](crate::hedge::HedgeLayer).
 ///
@@ -142,8 +143,9 @@ where
     if counts {
         call.count();
     }
-    let (attempt, first) = send_first(inner, attempt);
-    call.on_first(first);
+    let frame = Sending::first();
+    let attempt = inner.call(attempt);
+    call.on_first(frame.close());
     ResponseFuture::new(call, attempt)
 }
 

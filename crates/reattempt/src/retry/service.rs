@@ -13,13 +13,13 @@ use super::call::{Call, CallStart, Retrying};
 use crate::accessors::inner_accessors;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
-use crate::call::frame::Frame;
+use crate::call::frame::{Frame, Sending};
 use crate::call::options::CallOptions;
 use crate::call::settings::Settings;
 use crate::error_mode::ErrorMode;
 use crate::policy::RetryPolicy;
 use crate::protocol::{Added, ClassifyOutcome, Origin, Protocol, Replay};
-use crate::shared::{Shared, send_first};
+use crate::shared::Shared;
 
 /// A client whose calls are retried, made by [`RetryLayer`](crate::RetryLayer).
 ///
@@ -92,7 +92,9 @@ where
                 let mut kept = None;
                 let attempt = protocol.keep(request, Added::default(), &mut kept);
                 let sent_at = settings.schedule.on_send();
-                let (attempt, first) = send_first(&mut self.inner, attempt);
+                let frame = Sending::first();
+                let attempt = self.inner.call(attempt);
+                let first = frame.close();
                 let shared = Arc::clone(&self.shared);
                 let call = Call {
                     shared,
@@ -216,7 +218,9 @@ where
             (SentAt::default(), (None, Frame::None), Some(retrying))
         } else {
             let sent_at = start.context.on_send(&settings.schedule);
-            let (attempt, first) = send_first(&mut self.inner, attempt);
+            let frame = Sending::first();
+            let attempt = self.inner.call(attempt);
+            let first = frame.close();
             let clones = settings.clone_per_call && start.keeps;
             let mut retrying = Retrying::of_late(first);
             if clones {
