@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -63,7 +64,13 @@ pub(crate) fn run(plan: &Plan) -> Result<(), (&'static str, String)> {
 /// Runs the plan and returns what happened.
 pub(crate) fn record(plan: &Plan) -> Record {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    runtime.block_on(observe(plan))
+    runtime.block_on(async {
+        // The send rate counts in halves of a second from the epoch of guards, so each run begins at a whole one.
+        // Whole milliseconds, as timers have them.
+        let past = u64::try_from(reattempt::guard::handle::now().as_millis() % 1000).unwrap();
+        tokio::time::advance(Duration::from_millis(1000 - past)).await;
+        observe(plan).await
+    })
 }
 
 async fn observe(plan: &Plan) -> Record {
