@@ -5,7 +5,7 @@
 //! | head of a response | [`code_of_head`], [`verdict_of_head`] |
 //! | trailers, or a head with a status | [`Code::from_bytes`], [`verdict_of_code`]; the server's delay from [`pushback`] or [`retry_info`] |
 //! | service config from the service's owner | [`ServiceConfig`], and [`ServiceConfigHandle`] to replace it while calls run |
-//! | `retryThrottling` in a service config | [`Throttle`], a retry budget |
+//! | `retryThrottling` in a service config | [`RetryThrottle`], a retry budget |
 //!
 //! ```
 //! use reattempt_grpc::{Code, MethodPolicy, ServiceConfig};
@@ -57,5 +57,5 @@ pub use service_config::{
     CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, NoServiceConfig, ServiceConfig,
     ServiceConfigError, ServiceConfigErrors, ServiceConfigHandle, ServiceConfigReader, UnappliedSetting,
 };
-pub use throttle::{Throttle, Throttling};
+pub use throttle::{RetryThrottle, RetryThrottling};
 pub use timeout::parse_grpc_timeout;

@@ -4,13 +4,13 @@
 #![cfg(loom)]
 
 use loom::thread;
-use reattempt_grpc::{Throttle, Throttling};
+use reattempt_grpc::{RetryThrottle, RetryThrottling};
 
-fn settings(max_tokens: f64, token_ratio: f64) -> Option<Throttling> {
-    Some(Throttling::new(max_tokens, token_ratio).unwrap())
+fn settings(max_tokens: f64, token_ratio: f64) -> Option<RetryThrottling> {
+    Some(RetryThrottling::new(max_tokens, token_ratio).unwrap())
 }
 
-fn spawn<T: 'static>(throttle: &Throttle, act: impl Fn(&Throttle) -> T + 'static) -> thread::JoinHandle<T> {
+fn spawn<T: 'static>(throttle: &RetryThrottle, act: impl Fn(&RetryThrottle) -> T + 'static) -> thread::JoinHandle<T> {
     let throttle = throttle.clone();
     thread::spawn(move || act(&throttle))
 }
@@ -19,8 +19,8 @@ fn spawn<T: 'static>(throttle: &Throttle, act: impl Fn(&Throttle) -> T + 'static
 #[test]
 fn no_debit_is_lost_and_one_sees_the_half() {
     loom::model(|| {
-        let throttle = Throttle::new(settings(4.0, 1.0));
-        let other = spawn(&throttle, Throttle::failed);
+        let throttle = RetryThrottle::new(settings(4.0, 1.0));
+        let other = spawn(&throttle, RetryThrottle::failed);
         let own = throttle.failed();
         // One of them left 3 of 4 tokens, the other 2.
         assert_ne!(own, other.join().unwrap());
@@ -32,9 +32,9 @@ fn no_debit_is_lost_and_one_sees_the_half() {
 #[test]
 fn no_credit_is_lost_or_past_the_most() {
     loom::model(|| {
-        let throttle = Throttle::new(settings(2.0, 0.75));
+        let throttle = RetryThrottle::new(settings(2.0, 0.75));
         throttle.failed();
-        let other = spawn(&throttle, Throttle::succeeded);
+        let other = spawn(&throttle, RetryThrottle::succeeded);
         throttle.succeeded();
         other.join().unwrap();
         assert_eq!(throttle.tokens_thousandths(), Some(2_000));
@@ -45,10 +45,10 @@ fn no_credit_is_lost_or_past_the_most() {
 #[test]
 fn debit_and_a_credit_at_the_bottom() {
     loom::model(|| {
-        let throttle = Throttle::new(settings(1.0, 0.5));
+        let throttle = RetryThrottle::new(settings(1.0, 0.5));
         throttle.failed();
         // A debit of nothing only loads. If it were first, loom would run no other order (tokio-rs/loom#166).
-        let other = spawn(&throttle, Throttle::failed);
+        let other = spawn(&throttle, RetryThrottle::failed);
         throttle.succeeded();
         assert!(!other.join().unwrap(), "half of it or nothing is left");
         let left = throttle.tokens_thousandths();
@@ -63,9 +63,9 @@ fn new_settings_lose_no_debit_and_no_credit() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
-        let throttle = Throttle::new(settings(8.0, 1.0));
+        let throttle = RetryThrottle::new(settings(8.0, 1.0));
         (0..4).for_each(|_| _ = throttle.failed());
-        let failing = spawn(&throttle, Throttle::failed);
+        let failing = spawn(&throttle, RetryThrottle::failed);
         let swapping = spawn(&throttle, |throttle| throttle.configure(settings(16.0, 2.0)));
         throttle.succeeded();
         failing.join().unwrap();
@@ -81,7 +81,7 @@ fn new_settings_lose_no_debit_and_no_credit() {
 #[test]
 fn tokens_are_seen_under_own_settings_only() {
     loom::model(|| {
-        let throttle = Throttle::new(settings(4.0, 1.0));
+        let throttle = RetryThrottle::new(settings(4.0, 1.0));
         let swapping = spawn(&throttle, |throttle| {
             throttle.configure(settings(1000.0, 1.0));
             throttle.configure(settings(4.0, 1.0));

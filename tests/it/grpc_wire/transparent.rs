@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer, Throttle, Throttling};
+use reattempt::grpc::service_config::{RetryThrottle, RetryThrottling, ServiceConfig, ServiceConfigLayer};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::{Report, RetryBudget};
 use tokio::sync::Notify;
@@ -36,7 +36,7 @@ async fn tr_4_replacement_is_no_attempt() {
     for script in unprocessed() {
         // The second attempt is replaced, as the first would have been.
         let server = Server::start([refused(), script.clone(), refused()]).await;
-        let throttle = Throttle::from(Throttling::new(10.0, 0.001).unwrap());
+        let throttle = RetryThrottle::from(RetryThrottling::new(10.0, 0.001).unwrap());
         let mut client = client_of(&server, policy().budget(throttle.clone()));
         let answer = client.say(Text::new("hello")).await.unwrap();
         assert_eq!(answer.extensions().get::<Report>().unwrap().retries(), 2, "{script:?}");
@@ -142,7 +142,7 @@ async fn hedge_replacement_never_ready_ends() {
 // THR-8
 #[tokio::test]
 async fn thr_8_empty_bucket_allows_a_replacement() {
-    let throttle = Throttle::from(Throttling::new(1.0, 0.001).unwrap());
+    let throttle = RetryThrottle::from(RetryThrottling::new(1.0, 0.001).unwrap());
     throttle.failed();
     let server = Server::start([vec![Step::Reset(Reason::REFUSED_STREAM)]]).await;
     let mut client = client_of(&server, policy().budget(throttle));

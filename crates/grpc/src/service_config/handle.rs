@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 
 use super::{MethodConfig, ServiceConfig, ServiceConfigErrors};
-use crate::Throttle;
+use crate::RetryThrottle;
 
 /// The current service config on a channel, replaceable at any time.
 ///
@@ -49,7 +49,7 @@ struct Shared {
     /// The config in force while no other one is supplied.
     default: Arc<ServiceConfig>,
     in_force: ArcSwap<Choice>,
-    throttle: Throttle,
+    throttle: RetryThrottle,
     /// The lock held during a change, so that config and throttle change in the same order.
     changing: Mutex<()>,
 }
@@ -75,7 +75,7 @@ impl ServiceConfigHandle {
         let shared = Shared {
             default,
             in_force: ArcSwap::from_pointee(choice),
-            throttle: Throttle::new(throttling),
+            throttle: RetryThrottle::new(throttling),
             changing: Mutex::new(()),
         };
         Self { shared: Arc::new(shared) }
@@ -148,7 +148,7 @@ impl ServiceConfigHandle {
     }
 
     /// Returns the throttle of all calls on the channel (THR-1). A new config does not replace it.
-    pub fn throttle(&self) -> &Throttle {
+    pub fn throttle(&self) -> &RetryThrottle {
         &self.shared.throttle
     }
 }

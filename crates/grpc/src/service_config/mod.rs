@@ -18,7 +18,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::throttle::Throttling;
+use crate::throttle::RetryThrottling;
 use std::{fs, io};
 
 pub use code_set::CodeSet;
@@ -78,7 +78,7 @@ pub struct ServiceConfig {
     by_name: Vec<(Box<str>, Arc<MethodConfig>)>,
     /// The policy for all other methods.
     default: Option<Arc<MethodConfig>>,
-    retry_throttling: Option<Throttling>,
+    retry_throttling: Option<RetryThrottling>,
 }
 
 impl ServiceConfig {
@@ -166,7 +166,7 @@ impl ServiceConfig {
     }
 
     /// Returns the throttling for all retries and hedges on the channel, or `None` if there is none (THR-11).
-    pub fn retry_throttling(&self) -> Option<Throttling> {
+    pub fn retry_throttling(&self) -> Option<RetryThrottling> {
         self.retry_throttling
     }
 }

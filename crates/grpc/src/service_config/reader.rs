@@ -17,7 +17,7 @@ use super::{
 };
 use crate::Code;
 use crate::decimal::Decimal;
-use crate::throttle::throttling::{MAX_TOKENS, TOKEN_RATIO, Throttling, max_tokens_of, token_ratio_of};
+use crate::throttle::throttling::{MAX_TOKENS, RetryThrottling, TOKEN_RATIO, max_tokens_of, token_ratio_of};
 
 pub(super) fn read(text: &str, lenient: bool) -> Result<ServiceConfig, ServiceConfigErrors> {
     let raw = serde_json::from_str(text).map_err(ServiceConfigError::syntax)?;
@@ -157,13 +157,13 @@ impl Reader {
         })
     }
 
-    fn throttling(&mut self, node: &Node<'_, '_>) -> Option<Throttling> {
+    fn throttling(&mut self, node: &Node<'_, '_>) -> Option<RetryThrottling> {
         let throttling = self.object(node)?;
         let max_tokens =
             self.required(&throttling, "maxTokens", |reader, node| reader.number(node, max_tokens_of, MAX_TOKENS));
         let token_ratio =
             self.required(&throttling, "tokenRatio", |reader, node| reader.number(node, token_ratio_of, TOKEN_RATIO));
-        Some(Throttling::of_thousandths(max_tokens?, token_ratio?))
+        Some(RetryThrottling::of_thousandths(max_tokens?, token_ratio?))
     }
 }
 

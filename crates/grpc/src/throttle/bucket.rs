@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Throttling;
+use super::RetryThrottling;
 
 /// One token, in thousandths (THR-10).
 const TOKEN: u64 = 1000;
@@ -35,7 +35,7 @@ struct Level {
 impl Level {
     const OFF: Self = Self { tokens: 0, max: 0, ratio: 0 };
 
-    fn full(settings: Option<Throttling>) -> Self {
+    fn full(settings: Option<RetryThrottling>) -> Self {
         settings.map_or(Self::OFF, |settings| {
             let max = u64::from(settings.max_tokens_thousandths());
             let ratio = u64::from(settings.token_ratio_thousandths()).min(max);
@@ -75,7 +75,7 @@ impl Level {
 }
 
 impl Bucket {
-    pub(super) fn new(settings: Option<Throttling>) -> Self {
+    pub(super) fn new(settings: Option<RetryThrottling>) -> Self {
         Self { word: AtomicU64::new(Level::full(settings).pack()) }
     }
 
@@ -90,7 +90,7 @@ impl Bucket {
         self.change(Level::credited);
     }
 
-    pub(super) fn configure(&self, settings: Option<Throttling>) {
+    pub(super) fn configure(&self, settings: Option<RetryThrottling>) {
         let full = Level::full(settings);
         self.change(|level| level.carried_over(full));
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bucket::Bucket;
 use reattempt_core::{Budget, Failure, Permit, ServerHint};
 
-pub use throttling::Throttling;
+pub use throttling::RetryThrottling;
 
 /// gRPC's retry throttle, which stops all retries and hedges to a server that mostly fails.
 ///
@@ -25,9 +25,9 @@ pub use throttling::Throttling;
 /// are exact under contention.
 ///
 /// ```
-/// # use reattempt_grpc::{Throttle, Throttling};
+/// # use reattempt_grpc::{RetryThrottle, RetryThrottling};
 ///
-/// let throttle = Throttle::new(Some(Throttling::new(4.0, 0.5)?));
+/// let throttle = RetryThrottle::new(Some(RetryThrottling::new(4.0, 0.5)?));
 /// assert!(throttle.failed(), "3 of 4 tokens are left: a retry may follow");
 /// assert!(!throttle.failed(), "2 are left, which is half: no retry");
 /// throttle.succeeded();
@@ -43,13 +43,13 @@ pub use throttling::Throttling;
 /// A permanent failure adds nothing, because only status OK does (THR-4). It takes a token only if the server's
 /// pushback stops the call (THR-3, PB-8).
 #[derive(Clone)]
-pub struct Throttle {
+pub struct RetryThrottle {
     bucket: Arc<Bucket>,
 }
 
-impl Throttle {
+impl RetryThrottle {
     /// Creates a throttle with a full bucket. With `None` nothing is throttled.
-    pub fn new(settings: Option<Throttling>) -> Self {
+    pub fn new(settings: Option<RetryThrottling>) -> Self {
         Self { bucket: Arc::new(Bucket::new(settings)) }
     }
 
@@ -77,7 +77,7 @@ impl Throttle {
     ///
     /// The bucket keeps the same fraction of its size, so that a new config does not refill it. If nothing was
     /// throttled before, the bucket starts full. Equal settings change nothing.
-    pub fn configure(&self, settings: Option<Throttling>) {
+    pub fn configure(&self, settings: Option<RetryThrottling>) {
         self.bucket.configure(settings);
     }
 
@@ -87,13 +87,13 @@ impl Throttle {
     }
 }
 
-impl From<Throttling> for Throttle {
-    fn from(settings: Throttling) -> Self {
+impl From<RetryThrottling> for RetryThrottle {
+    fn from(settings: RetryThrottling) -> Self {
         Self::new(Some(settings))
     }
 }
 
-impl Budget for Throttle {
+impl Budget for RetryThrottle {
     /// Returns a permit that costs nothing, unless retries are throttled.
     fn acquire(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
         (!self.is_throttled()).then(Permit::free)
@@ -129,8 +129,8 @@ impl Budget for Throttle {
     }
 }
 
-impl fmt::Debug for Throttle {
+impl fmt::Debug for RetryThrottle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Throttle").field("tokens_thousandths", &self.tokens_thousandths()).finish_non_exhaustive()
+        f.debug_struct("RetryThrottle").field("tokens_thousandths", &self.tokens_thousandths()).finish_non_exhaustive()
     }
 }

@@ -4,7 +4,7 @@ use reattempt_core::ConfigError;
 
 use crate::decimal::Decimal;
 
-/// The settings of a [`Throttle`](crate::Throttle): the bucket's size, and the tokens added for each success.
+/// The settings of a [`RetryThrottle`](crate::RetryThrottle): the bucket's size, and the tokens added for each success.
 ///
 /// Both are stored in thousandths of a token. Further decimals are dropped, not rounded (THR-9, THR-10).
 ///
@@ -12,14 +12,14 @@ use crate::decimal::Decimal;
 /// more than one attempt in eleven keeps failing.
 ///
 /// ```
-/// # use reattempt_grpc::Throttling;
-/// let throttling = Throttling::new(10.0, 0.5466)?;
+/// # use reattempt_grpc::RetryThrottling;
+/// let throttling = RetryThrottling::new(10.0, 0.5466)?;
 /// assert_eq!(throttling.max_tokens_thousandths(), 10_000);
 /// assert_eq!(throttling.token_ratio_thousandths(), 546);
 /// # Ok::<(), reattempt_core::ConfigError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Throttling {
+pub struct RetryThrottling {
     max_tokens: u32,
     token_ratio: u32,
 }
@@ -27,7 +27,7 @@ pub struct Throttling {
 pub(crate) const MAX_TOKENS: &str = "a number from 0.001 to 1000";
 pub(crate) const TOKEN_RATIO: &str = "a number of at least 0.001";
 
-impl Throttling {
+impl RetryThrottling {
     /// Creates settings with a bucket size of `max_tokens` and `token_ratio` tokens for each success.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Throttling {
     }
 }
 
-impl Default for Throttling {
+impl Default for RetryThrottling {
     fn default() -> Self {
         Self { max_tokens: 10_000, token_ratio: 100 }
     }

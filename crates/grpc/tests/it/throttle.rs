@@ -7,16 +7,16 @@ use reattempt_core::{
     Budget, Call, Decision, Delays, FailedAttempt, Failure, FailureKind, Limits, NextRetry, Random, Schedule,
     ServerHint, StopReason, Terms, Verdict,
 };
-use reattempt_grpc::{ServiceConfig, Throttle, Throttling};
+use reattempt_grpc::{RetryThrottle, RetryThrottling, ServiceConfig};
 
 const FAILURE: Failure = Failure::new(FailureKind::Server);
 
-fn throttle(max_tokens: f64, token_ratio: f64) -> Throttle {
-    Throttling::new(max_tokens, token_ratio).unwrap().into()
+fn throttle(max_tokens: f64, token_ratio: f64) -> RetryThrottle {
+    RetryThrottling::new(max_tokens, token_ratio).unwrap().into()
 }
 
 /// Fails until `tokens` thousandths are left, which must come out even.
-fn drain_to(throttle: &Throttle, tokens: u32) {
+fn drain_to(throttle: &RetryThrottle, tokens: u32) {
     while throttle.tokens_thousandths().unwrap() > tokens {
         throttle.failed();
     }
@@ -154,7 +154,7 @@ fn thousand_tenths_are_a_hundred_tokens() {
 #[test]
 fn without_settings_nothing_is_throttled() {
     let config = ServiceConfig::parse("{}").unwrap();
-    let throttle = Throttle::new(config.retry_throttling());
+    let throttle = RetryThrottle::new(config.retry_throttling());
     for _ in 0..100 {
         assert!(throttle.failed());
     }
@@ -179,13 +179,13 @@ fn throttle_is_full_if_success_adds_nothing() {
 // SC-6
 #[test]
 fn same_settings_keep_the_bucket_as_it_is() {
-    let settings = Throttling::new(7.0, 0.3).unwrap();
-    let throttle = Throttle::new(Some(settings));
+    let settings = RetryThrottling::new(7.0, 0.3).unwrap();
+    let throttle = RetryThrottle::new(Some(settings));
     throttle.failed();
     throttle.succeeded();
     throttle.configure(Some(settings));
     assert_eq!(throttle.tokens_thousandths(), Some(6_300));
-    throttle.configure(Some(Throttling::new(7.0, 0.5).unwrap()));
+    throttle.configure(Some(RetryThrottling::new(7.0, 0.5).unwrap()));
     assert_eq!(throttle.tokens_thousandths(), Some(6_300), "another ratio, the same bucket");
     throttle.succeeded();
     assert_eq!(throttle.tokens_thousandths(), Some(6_800));
@@ -199,13 +199,13 @@ fn new_settings_keep_level_of_all_handles() {
     drain_to(&throttle, 3_000);
     let rows = [(20.0, 6_000), (10.0, 3_000), (1000.0, 300_000), (0.003, 0), (10.0, 0)];
     for (max_tokens, left) in rows {
-        throttle.configure(Some(Throttling::new(max_tokens, 1.0).unwrap()));
+        throttle.configure(Some(RetryThrottling::new(max_tokens, 1.0).unwrap()));
         assert_eq!(handle.tokens_thousandths(), Some(left), "{max_tokens}");
         assert!(handle.is_throttled(), "no free refill");
     }
     handle.succeeded();
     assert_eq!(throttle.tokens_thousandths(), Some(1_000));
-    throttle.configure(Some(Throttling::new(1.0, 1.0).unwrap()));
+    throttle.configure(Some(RetryThrottling::new(1.0, 1.0).unwrap()));
     assert_eq!(throttle.tokens_thousandths(), Some(100));
 }
 
@@ -218,7 +218,7 @@ fn throttling_is_switched_off_and_on() {
     throttle.configure(None);
     assert!(handle.failed() && !handle.is_throttled());
     assert_eq!(handle.tokens_thousandths(), None);
-    throttle.configure(Some(Throttling::default()));
+    throttle.configure(Some(RetryThrottling::default()));
     assert_eq!(handle.tokens_thousandths(), Some(10_000), "a bucket that was not there is full");
 }
 
@@ -228,7 +228,7 @@ fn throttle_is_shared_and_shows_its_level() {
     let throttle = throttle(10.0, 0.1);
     shared(&throttle);
     throttle.failed();
-    let shown = "Throttle { tokens_thousandths: Some(9000), .. }";
+    let shown = "RetryThrottle { tokens_thousandths: Some(9000), .. }";
     assert_eq!(format!("{throttle:?}"), shown);
 }
 
@@ -259,7 +259,7 @@ impl Random for NoRandom {
 }
 
 /// An attempt has failed: what the retry engine does with the budget, and decides.
-fn after_failure(throttle: &Arc<Throttle>, attempts: u32, hint: ServerHint) -> Option<StopReason> {
+fn after_failure(throttle: &Arc<RetryThrottle>, attempts: u32, hint: ServerHint) -> Option<StopReason> {
     let schedule = AtOnce;
     let mut call = Call::new(&schedule);
     (1..attempts).for_each(|_| call.on_send());

@@ -3,20 +3,20 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use reattempt_grpc::{Throttle, Throttling};
+use reattempt_grpc::{RetryThrottle, RetryThrottling};
 
 #[derive(Debug, Clone)]
 enum Step {
     Fail,
     Succeed,
-    Configure(Option<Throttling>),
+    Configure(Option<RetryThrottling>),
 }
 
 /// The rules as they are written, in thousandths, with room to spare.
 #[derive(Default)]
 struct Model {
     tokens: i128,
-    settings: Option<Throttling>,
+    settings: Option<RetryThrottling>,
 }
 
 impl Model {
@@ -32,7 +32,7 @@ impl Model {
         match step {
             Step::Fail => self.tokens -= 1000,
             Step::Succeed => {
-                let ratio = |settings: Throttling| i128::from(settings.token_ratio_thousandths());
+                let ratio = |settings: RetryThrottling| i128::from(settings.token_ratio_thousandths());
                 self.tokens += self.settings.map_or(0, ratio);
             }
             Step::Configure(settings) if *settings == self.settings => {}
@@ -47,10 +47,11 @@ impl Model {
     }
 }
 
-fn settings() -> impl Strategy<Value = Throttling> {
+fn settings() -> impl Strategy<Value = RetryThrottling> {
     let max = prop_oneof![1_u32..=20, 1_u32..=1_000_000, Just(1_000_000)];
     let ratio = prop_oneof![1_u32..=2_000, 1_u32..=u32::MAX];
-    (max, ratio).prop_map(|(max, ratio)| Throttling::new(f64::from(max) / 1000.0, f64::from(ratio) / 1000.0).unwrap())
+    (max, ratio)
+        .prop_map(|(max, ratio)| RetryThrottling::new(f64::from(max) / 1000.0, f64::from(ratio) / 1000.0).unwrap())
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -74,7 +75,7 @@ proptest! {
         first in settings(),
         steps in vec(step(), 1..200),
     ) {
-        let throttle = Throttle::new(Some(first));
+        let throttle = RetryThrottle::new(Some(first));
         let mut model = Model::default();
         model.step(&Step::Configure(Some(first)));
         for step in &steps {

@@ -7,8 +7,8 @@ use reattempt::profile::Profile;
 use reattempt::retry::Limits;
 use reattempt::schedule::{Exponential, Failure, FailureKind, SharedSchedule};
 use reattempt_grpc::{
-    Code, CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, ServiceConfig,
-    ServiceConfigError, Throttling, UnappliedSetting,
+    Code, CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, RetryThrottling, ServiceConfig,
+    ServiceConfigError, UnappliedSetting,
 };
 use serde_json::Value;
 
@@ -217,7 +217,7 @@ fn hedged(policy: &MethodHedgingPolicy) -> Vec<String> {
     vec![sent, errors]
 }
 
-fn throttled(throttling: Throttling) -> Description {
+fn throttled(throttling: RetryThrottling) -> Description {
     let most = thousandths(throttling.max_tokens_thousandths());
     let ratio = thousandths(throttling.token_ratio_thousandths());
     let half = most / 2.0;

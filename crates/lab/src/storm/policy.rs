@@ -14,7 +14,7 @@ use reattempt::profile::Profile;
 use reattempt::retry::Limits;
 use reattempt::schedule::{Constant, Exponential, Schedule, SharedSchedule};
 use reattempt::{RetryBudget, profile};
-use reattempt_grpc::{Throttle, Throttling};
+use reattempt_grpc::{RetryThrottle, RetryThrottling};
 
 use super::fleet::StoreSettings;
 use super::tick::ticks;
@@ -43,7 +43,7 @@ pub(super) type ClientBudget = Arc<dyn Budget + Send + Sync>;
 enum Kind {
     Unlimited,
     Bucket(RetryBudget),
-    Throttle(Throttling),
+    Throttle(RetryThrottling),
     /// A budget that all clients share.
     Fleet(StoreSettings),
 }
@@ -264,12 +264,12 @@ impl Policy {
             Kind::Unlimited | Kind::Fleet(_) => Arc::new(Unlimited),
             // All calls go to one server, so one bucket is enough. A setter creates separate state.
             Kind::Bucket(budget) => Arc::new(budget.clone().shared(true)),
-            Kind::Throttle(throttling) => Arc::new(Throttle::from(*throttling)),
+            Kind::Throttle(throttling) => Arc::new(RetryThrottle::from(*throttling)),
         }
     }
 }
 
 /// Returns gRPC's throttle with its usual numbers.
 fn throttle() -> Result<Kind, ConfigError> {
-    Throttling::new(10.0, 0.1).map(Kind::Throttle)
+    RetryThrottling::new(10.0, 0.1).map(Kind::Throttle)
 }

@@ -12,7 +12,7 @@ use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full};
 use reattempt::budget::Budget;
 use reattempt::grpc::Grpc;
-use reattempt::grpc::service_config::{Throttle, Throttling};
+use reattempt::grpc::service_config::{RetryThrottle, RetryThrottling};
 use reattempt::grpc::{GrpcBody, GrpcCode as Code};
 use reattempt::observe::Event;
 use reattempt::report::ReportSlot;
@@ -81,14 +81,14 @@ async fn read(reply: Response<GrpcBody<Body>>) -> Ended {
     seen.map_or(Ended::NoStatus, Ended::Status)
 }
 
-fn throttle() -> Throttle {
-    let throttle = Throttle::new(Some(Throttling::new(100.0, 0.1).unwrap()));
+fn throttle() -> RetryThrottle {
+    let throttle = RetryThrottle::new(Some(RetryThrottling::new(100.0, 0.1).unwrap()));
     throttle.failed();
     throttle
 }
 
 /// The balance above that at the start, in thousandths.
-fn change(throttle: &Throttle) -> i64 {
+fn change(throttle: &RetryThrottle) -> i64 {
     i64::from(throttle.tokens_thousandths().unwrap()) - 99_000
 }
 
@@ -182,7 +182,7 @@ async fn tr_4_schedule_and_attempts_do_not_notice() {
 // THR-8
 #[tokio::test]
 async fn thr_8_a_replacement_is_not_throttled() {
-    let throttle = Throttle::new(Some(Throttling::new(2.0, 0.1).unwrap()));
+    let throttle = RetryThrottle::new(Some(RetryThrottling::new(2.0, 0.1).unwrap()));
     throttle.failed();
     assert!(throttle.is_throttled());
     let server = Server::start([unprocessed(), echo()]).await;

@@ -8,7 +8,8 @@ mod throttling;
 use std::time::Duration;
 
 use reattempt_grpc::{
-    MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, ServiceConfig, ServiceConfigReader, Throttling,
+    MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, RetryThrottling, ServiceConfig,
+    ServiceConfigReader,
 };
 
 const STRICT: fn() -> ServiceConfigReader = ServiceConfigReader::default;
@@ -65,7 +66,11 @@ fn hedging(
     }
 }
 
-fn throttling(reader: fn() -> ServiceConfigReader, field: &str, value: &str) -> Result<Throttling, (String, String)> {
+fn throttling(
+    reader: fn() -> ServiceConfigReader,
+    field: &str,
+    value: &str,
+) -> Result<RetryThrottling, (String, String)> {
     let text = format!(r#"{{"retryThrottling": {}}}"#, policy(&THROTTLING, field, value));
     Ok(one_error(reader().parse(&text))?.retry_throttling().unwrap())
 }

@@ -1,6 +1,6 @@
 //! The fields of `retryThrottling`.
 
-use reattempt_grpc::{ServiceConfig, Throttling};
+use reattempt_grpc::{RetryThrottling, ServiceConfig};
 
 use super::{STRICT, one_error, refused, throttling};
 
@@ -62,7 +62,7 @@ fn missing_throttle_field_is_named() {
 #[test]
 fn settings_in_code_have_same_bounds() {
     let read = |max, ratio| {
-        Throttling::new(max, ratio)
+        RetryThrottling::new(max, ratio)
             .map(|read| (read.max_tokens_thousandths(), read.token_ratio_thousandths()))
             .map_err(|error| error.to_string())
     };
@@ -78,6 +78,6 @@ fn settings_in_code_have_same_bounds() {
         let text = format!("`token_ratio` must be a number of at least 0.001, but it is {ratio}");
         assert_eq!(read(10.0, ratio), Err(text));
     }
-    let default = Throttling::default();
-    assert_eq!(default, Throttling::new(10.0, 0.1).unwrap());
+    let default = RetryThrottling::default();
+    assert_eq!(default, RetryThrottling::new(10.0, 0.1).unwrap());
 }

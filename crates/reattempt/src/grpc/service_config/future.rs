@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use http::Response;
 use http_body::Body;
 use pin_project_lite::pin_project;
-use reattempt_grpc::{Code, NoServiceConfig, Throttle};
+use reattempt_grpc::{Code, NoServiceConfig, RetryThrottle};
 use reattempt_schedule_exponential::Exponential;
 use tower_service::Service;
 
@@ -18,8 +18,8 @@ use crate::hedge::ResponseFuture as HedgeFuture;
 use crate::protocol::{ClassifyOutcome, Replay};
 use crate::retry::ResponseFuture as RetryFuture;
 
-type Retried<S, Req> = RetryFuture<S, Req, Grpc, Exponential, Throttle, Answered>;
-type Hedged<S, Req> = HedgeFuture<S, Req, Grpc, Throttle, Answered>;
+type Retried<S, Req> = RetryFuture<S, Req, Grpc, Exponential, RetryThrottle, Answered>;
+type Hedged<S, Req> = HedgeFuture<S, Req, Grpc, RetryThrottle, Answered>;
 
 pin_project! {
     /// The future of a call that is retried or hedged by a service config.

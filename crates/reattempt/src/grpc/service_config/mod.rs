@@ -29,13 +29,13 @@ pub use future::ResponseFuture;
 pub use layer::ServiceConfigLayer;
 pub(crate) use method::kind;
 pub use reattempt_grpc::{
-    CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, NoServiceConfig, ServiceConfig,
-    ServiceConfigError, ServiceConfigErrors, ServiceConfigHandle, ServiceConfigReader, Throttle, Throttling,
+    CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, NoServiceConfig, RetryThrottle,
+    RetryThrottling, ServiceConfig, ServiceConfigError, ServiceConfigErrors, ServiceConfigHandle, ServiceConfigReader,
     UnappliedSetting,
 };
 pub use service::Client;
 
 /// The policy of the calls that a config does not hedge.
-type Retries = crate::policy::RetryPolicy<Grpc, Exponential, Throttle>;
+type Retries = crate::policy::RetryPolicy<Grpc, Exponential, RetryThrottle>;
 /// The policy of the calls that a config hedges.
-type Hedges = HedgePolicy<Grpc, Throttle>;
+type Hedges = HedgePolicy<Grpc, RetryThrottle>;

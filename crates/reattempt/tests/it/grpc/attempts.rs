@@ -11,7 +11,7 @@ use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::report::ReportSlot;
 use reattempt::{CallOptions, RetryLayer};
 use reattempt_core::StopReason;
-use reattempt_grpc::{Code, Throttle, Throttling};
+use reattempt_grpc::{Code, RetryThrottle, RetryThrottling};
 use tonic::body::Body;
 use tower::{Layer, Service, ServiceExt};
 
@@ -85,7 +85,7 @@ async fn every_attempt_is_sent_by_fresh_pick() {
 /// Returns how often a server is called that always answers so, and why the call ends.
 async fn end_of(
     answer: impl Fn() -> Answer + Send + Sync + 'static,
-    policy: reattempt::RetryPolicy<reattempt::grpc::Grpc, reattempt_schedule_fixed::Constant, Throttle>,
+    policy: reattempt::RetryPolicy<reattempt::grpc::Grpc, reattempt_schedule_fixed::Constant, RetryThrottle>,
     request: Request<Body>,
 ) -> (usize, StopReason) {
     let server = Server::at_once(move |_| answer());
@@ -100,11 +100,11 @@ async fn end_of(
 #[tokio::test(start_paused = true)]
 async fn pushback_beats_no_other_limit() {
     let pushed = || with(trailers_only(Code::Unavailable), "grpc-retry-pushback-ms", "10");
-    let open = || policy(0).max_attempts(4).budget(Throttle::new(None));
+    let open = || policy(0).max_attempts(4).budget(RetryThrottle::new(None));
     assert_eq!(end_of(pushed, open(), call()).await, (4, StopReason::AttemptsExhausted));
     let late = call_within("15m");
     assert_eq!(end_of(pushed, open(), late).await, (2, StopReason::DeadlineExceeded));
-    let throttled = Throttle::new(Some(Throttling::new(4.0, 0.1).unwrap()));
+    let throttled = RetryThrottle::new(Some(RetryThrottling::new(4.0, 0.1).unwrap()));
     let throttled = policy(0).max_attempts(4).budget(throttled);
     assert_eq!(end_of(pushed, throttled, call()).await, (2, StopReason::BudgetExhausted));
     let committed = || {

@@ -5,7 +5,7 @@ use reattempt::CallOptions;
 use reattempt::grpc::Grpc;
 use reattempt::grpc::service_config::ServiceConfigLayer;
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
-use reattempt_grpc::{Code, ServiceConfig, Throttle};
+use reattempt_grpc::{Code, RetryThrottle, ServiceConfig};
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt};
 
@@ -56,7 +56,7 @@ async fn call_not_to_be_hedged_is_credited() {
             "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}
         }"#;
         let layer = ServiceConfigLayer::new(ServiceConfig::parse(text).unwrap()).max_attempts(1);
-        let throttle: Throttle = layer.handle().throttle().clone();
+        let throttle: RetryThrottle = layer.handle().throttle().clone();
         throttle.failed();
         let client = layer.layer(Server::at_once(move |_| answer()));
         read(client.oneshot(call()).await.unwrap()).await;

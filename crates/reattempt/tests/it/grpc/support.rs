@@ -17,7 +17,7 @@ use reattempt::RetryPolicy;
 use reattempt::grpc::Grpc;
 use reattempt::grpc::GrpcBody;
 use reattempt_core::{Budget, Failure, Permit, ServerHint};
-use reattempt_grpc::{Code, Throttle, Throttling};
+use reattempt_grpc::{Code, RetryThrottle, RetryThrottling};
 use reattempt_schedule_fixed::Constant;
 use tokio::time::{Instant, sleep};
 use tonic::body::Body;
@@ -256,14 +256,14 @@ where
 }
 
 /// A throttle of ten tokens, one of which is gone: it shows credits, and throttles nothing yet.
-pub(crate) fn throttle() -> Throttle {
-    let throttle = Throttle::new(Some(Throttling::new(10.0, 0.1).unwrap()));
+pub(crate) fn throttle() -> RetryThrottle {
+    let throttle = RetryThrottle::new(Some(RetryThrottling::new(10.0, 0.1).unwrap()));
     throttle.failed();
     throttle
 }
 
 /// The balance above the nine tokens at the start, in thousandths.
-pub(crate) fn change(throttle: &Throttle) -> i64 {
+pub(crate) fn change(throttle: &RetryThrottle) -> i64 {
     i64::from(throttle.tokens_thousandths().unwrap()) - 9000
 }
 

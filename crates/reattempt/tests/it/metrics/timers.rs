@@ -12,7 +12,7 @@ use reattempt::grpc::service_config::ServiceConfigLayer;
 use reattempt::observe::Event;
 use reattempt::report::ReportSlot;
 use reattempt::{CallOptions, RetryLayer};
-use reattempt_grpc::{Code, ServiceConfig, ServiceConfigHandle, Throttle};
+use reattempt_grpc::{Code, RetryThrottle, ServiceConfig, ServiceConfigHandle};
 use tokio::time::{Instant, sleep};
 use tonic::body::Body;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
@@ -162,7 +162,7 @@ async fn observe(policy: Policy, first: First, attempt: usize, streamed: bool) -
         }
         _ => {
             let handle = ServiceConfigHandle::new(document(policy));
-            let throttle: Throttle = handle.throttle().clone();
+            let throttle: RetryThrottle = handle.throttle().clone();
             throttle.failed();
             let noted = note.clone();
             let layer = ServiceConfigLayer::new(handle)
