@@ -1,18 +1,18 @@
-//! The bound of the names under which state is kept.
+//! The length limit for destination names that are stored.
 
 use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::OnceLock;
 
-/// The longest name that is kept as it is, in bytes. No host name is longer (RFC 1035 §2.3.4).
+/// The longest name that is stored unchanged, in bytes. No host name is longer (RFC 1035 §2.3.4).
 const LONGEST: usize = 255;
 
-/// Returns the name under which budgets and guards keep the state of a destination.
+/// Returns the name under which budgets and guards store a destination's state.
 ///
-/// A bound on the number of destinations bounds no memory if others choose names of any length. So a name of more than
-/// 255 bytes is replaced by `#` and a hash of 128 bits. The hash is the same throughout the process, and its keys are
-/// random, so no one can choose two names with the same hash.
+/// A limit on the number of destinations does not limit memory if others choose names of any length. So a name longer
+/// than 255 bytes is replaced by `#` and a 128-bit hash. The hash keys are random and stay the same for the life of the
+/// process, so an attacker cannot choose two names that collide.
 ///
 /// ```
 /// # use reattempt_control::bounded_name;

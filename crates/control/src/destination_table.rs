@@ -1,31 +1,32 @@
-//! A table of bounded size with one entry for each destination, shared by budgets and guards.
+//! A bounded table with one entry per destination, shared by budgets and guards.
 //!
-//! A table that only grows is a leak, and names that others choose fill a table that does not forget. So a newcomer to
-//! a full table takes the place of another destination.
+//! A table that only grows is a leak, and hostile names would fill a table without eviction. So a new destination
+//! evicts another one from a full table.
 //!
-//! # Which destination leaves
+//! # Eviction
 //!
-//! An entry with a call in flight never leaves. Any other is *idle*. The places form a ring with a *hand*, as in the
-//! clock algorithm of page caches. A newcomer looks at the next [`SEEN`] places from the hand on, and considers the
-//! first [`CONSIDERED`] that are idle. So its work does not grow with the table.
+//! An entry with a call in flight is never evicted. All others are *idle*. The places form a ring with a *hand*, as in
+//! the clock algorithm for page caches. A new destination inspects the next [`SEEN`] places from the hand on, and
+//! considers the first [`CONSIDERED`] idle ones. So its work does not grow with the table.
 //!
-//! 1. An entry in its initial state leaves first: a new entry would be the same.
-//! 2. Otherwise the first one leaves that was not used since the hand last passed. Its use is a mark beside the table,
-//!    which a look-up sets and the hand clears.
-//! 3. If all of them were used, the first one leaves.
+//! 1. An entry in its initial state is evicted first, because a new entry would be the same.
+//! 2. Otherwise the first entry that was not used since the hand last passed is evicted. Uses are marked beside the
+//!    table: a look-up sets the mark, and the hand clears it.
+//! 3. If all of them were used, the first one is evicted.
 //!
-//! If none may leave, the newcomer gets no place, and its guard or budget decides without a state. It is not refused
-//! because of the names of others. Only a rate limit has one state for all of these, which may refuse.
+//! If nothing can be evicted, the new destination gets no entry, and its guard or budget decides without state. A
+//! destination is not refused because of other destinations' names. Only a rate limit keeps one shared state for all
+//! destinations without an entry, and that state may refuse.
 //!
 //! # Threads
 //!
-//! The table is divided into parts of about [`PART`] entries. A newcomer copies one part, or two, behind the lock of
-//! newcomers. A look-up reads its part without a lock.
+//! The table is divided into parts of about [`PART`] entries. Adding a destination copies one or two parts behind a
+//! lock. A look-up reads its part without a lock.
 //!
-//! A call counts a reference to its entry before it uses it, and until it ends. So an entry is idle if only the ring
-//! and its part refer to it. A thread may find an entry just before it leaves. Therefore the entry is *retired* in one
-//! atomic step of its own, in which its references are counted. A thread that uses a retired entry learns it from the
-//! entry, and looks again behind the lock, where the new part is in place.
+//! A call holds a reference to its entry from before its first use until it ends. So an entry is idle if only the ring
+//! and its part refer to it. A thread may find an entry just before it is evicted. Therefore one atomic step *retires*
+//! the entry and checks its references. A thread that uses a retired entry notices, and looks again behind the lock,
+//! where the new part is in place.
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::AtomicBool;
@@ -39,52 +40,52 @@ use hashbrown::HashTable;
 
 use crate::sync::{Mutex, MutexGuard, Ordering};
 
-/// Each run of a model must be the same, so the hash has no random seed.
+/// Every model run must be the same, so the hash has no random seed.
 #[cfg(loom)]
 type RandomState = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 
-/// The default bound of a table: room for the destinations of a busy gateway, in some hundred kilobytes.
+/// The default capacity of a table: enough for the destinations of a busy gateway, in a few hundred kilobytes.
 pub(crate) const DEFAULT_DESTINATIONS: usize = 1024;
-/// The highest bound of a table. An entry takes some hundred bytes, so more would be a leak.
+/// The highest capacity of a table. An entry needs a few hundred bytes, so more would be a leak.
 const MOST_DESTINATIONS: usize = 65_536;
 
-/// The places that a newcomer to a full table looks at, and the most idle ones among them that it considers.
+/// The number of places that are inspected in a full table, and the number of idle ones that are considered.
 const SEEN: usize = 128;
 const CONSIDERED: usize = 8;
 
-/// The mean number of entries in a part of a full table. A newcomer copies as many.
+/// The mean number of entries in a part of a full table, all of which are copied to add one.
 const PART: usize = 16;
 
-/// The references to an idle entry: those of the ring and of its part.
+/// The reference count of an idle entry: the ring and its part.
 const IDLE: usize = 2;
 
-/// Returns the legal bound of a table that is next to `most`.
+/// Clamps a table's capacity to its valid range.
 pub(crate) fn clamped_destinations(most: usize) -> usize {
     most.clamp(1, MOST_DESTINATIONS)
 }
 
-/// A value that a table can hold for a destination.
+/// A value that a table can store for a destination.
 pub(crate) trait Entry {
-    /// Takes the entry out of service if it is in its initial state at `now`, and idle. Returns `true` if it did.
+    /// Retires the entry if it is idle and in its initial state at `now`. Returns `true` if it was retired.
     ///
-    /// With `forgets` any other state may be lost as well. A call may use the entry until the step that retires it, so
-    /// `is_idle` is asked in that step: behind the entry's lock, or after the load of the word that is then exchanged.
+    /// With `forgets`, any other state may be lost as well. A call may use the entry until the step that retires it. So
+    /// `is_idle` is called in that step: behind the entry's lock, or after the load of the word that is then exchanged.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool;
 }
 
-/// The entries of a part, by the hash of their names.
+/// The entries of a part, by name hash.
 pub(crate) type Part<E> = HashTable<Place<E>>;
 
-/// An entry with the name of its destination.
+/// An entry with its destination's name.
 pub(crate) struct Place<E> {
     pub(crate) name: Arc<str>,
     pub(crate) entry: Arc<E>,
-    /// The number of its place in the ring.
+    /// The index of the place in the ring.
     number: usize,
 }
 
 impl<E> Place<E> {
-    /// Creates a place outside of the ring.
+    /// Creates a place that is not in the ring.
     pub(crate) fn apart(name: Arc<str>, entry: Arc<E>) -> Self {
         Self { name, entry, number: usize::MAX }
     }
@@ -100,15 +101,15 @@ impl<E> Clone for Place<E> {
 pub(crate) struct DestinationTable<E> {
     /// A power of two.
     parts: Box<[ArcSwap<Part<E>>]>,
-    /// Held while the table changes. An entry is retired only under it.
+    /// Held while the table changes. An entry is retired only while it is held.
     ring: Mutex<Ring<E>>,
-    /// The marks of the places whose entries were used since the hand last passed. They decide about nothing but the
-    /// order, so the model checker need not see them.
+    /// The marks of places whose entries were used since the hand last passed. They affect only the eviction order, so
+    /// the model checker need not see them.
     used: Box<[AtomicBool]>,
     hashing: RandomState,
 }
 
-/// The places, with the hashes of their names.
+/// The places, with their name hashes.
 struct Ring<E> {
     places: Vec<(u64, Arc<E>)>,
     hand: usize,
@@ -126,7 +127,7 @@ impl<E: Entry> DestinationTable<E> {
         }
     }
 
-    /// Returns the part in which a destination with that hash has its place.
+    /// Returns the part for a hash.
     #[inline]
     fn part(&self, hash: u64) -> Option<&ArcSwap<Part<E>>> {
         // The low bits choose the place in a part.
@@ -134,12 +135,12 @@ impl<E: Entry> DestinationTable<E> {
         self.parts.get(usize::from(u16::from_le_bytes([low, high])) & (self.parts.len() - 1))
     }
 
-    /// Returns the entry of `destination`, if it has a place, and marks it as used.
+    /// Returns the entry of `destination`, if there is one, and marks it as used.
     #[inline]
     pub(crate) fn find(&self, hash: u64, destination: &str) -> Option<Arc<E>> {
         let part = self.part(hash)?.load();
         let place = part.find(hash, |place| *place.name == *destination)?;
-        // A mark is read first, because threads share its cache line. A place past the bound has none.
+        // A mark is read first, because threads share its cache line. A place beyond the capacity has no mark.
         let mark = self.used.get(place.number);
         if let Some(mark) = mark.filter(|mark| !mark.load(Ordering::Relaxed)) {
             mark.store(true, Ordering::Relaxed);
@@ -147,11 +148,11 @@ impl<E: Entry> DestinationTable<E> {
         Some(Arc::clone(&place.entry))
     }
 
-    /// Finds `destination`, which has that hash, a place behind the lock. Returns its entry, which cannot be retired
-    /// while the reference is held.
+    /// Finds or adds an entry for `destination`, whose hash is `hash`, behind the lock. The entry cannot be retired
+    /// while the returned reference is held.
     ///
-    /// `create` makes the entry for the name of a newcomer. `None`: there is no place. With `past_bound` there is one,
-    /// for a state that the user sets.
+    /// `create` makes a new entry from its name. Returns `None` if there is no room. With `past_bound` there always is,
+    /// for state that the user sets.
     pub(crate) fn enter(
         &self,
         hash: u64,
@@ -161,7 +162,7 @@ impl<E: Entry> DestinationTable<E> {
         create: impl FnOnce(&Arc<str>) -> E,
     ) -> Option<Arc<E>> {
         let mut ring = self.lock();
-        // Another thread may have brought it in meanwhile.
+        // Another thread may have added it meanwhile.
         if let Some(entry) = self.find(hash, destination) {
             return Some(entry);
         }
@@ -182,7 +183,7 @@ impl<E: Entry> DestinationTable<E> {
         Some(entry)
     }
 
-    /// Returns the number of a free place, from which an entry leaves if the table is full.
+    /// Returns the index of a free place, after an eviction if the table is full.
     fn free(&self, ring: &mut Ring<E>, now: Duration) -> Option<usize> {
         let len = ring.places.len();
         if len < self.used.len() {
@@ -215,7 +216,7 @@ impl<E: Entry> DestinationTable<E> {
         Some(number)
     }
 
-    /// Replaces the part of that hash by a changed copy. Called behind the lock.
+    /// Replaces the part for a hash with a changed copy. Called behind the lock.
     fn change(&self, hash: u64, change: impl FnOnce(&mut Part<E>)) {
         let Some(part) = self.part(hash) else { return };
         let mut changed = Part::clone(&part.load());
@@ -223,20 +224,20 @@ impl<E: Entry> DestinationTable<E> {
         part.store(Arc::new(changed));
     }
 
-    /// Runs `act` while no newcomer comes in.
+    /// Runs `act` while no destination is added.
     pub(crate) fn alone(&self, act: impl FnOnce()) {
         let _ring = self.lock();
         act();
     }
 
-    /// Runs `first`, and then `act` for each entry, while no newcomer comes in.
+    /// Runs `first`, and then `act` for each entry, while no destination is added.
     pub(crate) fn for_all(&self, first: impl FnOnce(), act: impl Fn(&Arc<E>)) {
         let ring = self.lock();
         first();
         ring.places.iter().for_each(|(_, entry)| act(entry));
     }
 
-    /// Looks at each place, in no order and without a lock.
+    /// Visits each place, unordered and without a lock.
     pub(crate) fn for_each(&self, mut act: impl FnMut(&Place<E>)) {
         self.parts.iter().for_each(|part| part.load().iter().for_each(&mut act));
     }
@@ -252,10 +253,10 @@ impl<E: Entry> DestinationTable<E> {
 
     /// Returns the hash of a name.
     ///
-    /// Callers choose slots by its low bits, so the hash is foldhash's `quality`. Its `fast` clusters names such as
-    /// `host-1` and `host-2` under some seeds: a look-up then compares 18 names, where 1.6 are usual. The seed is
-    /// random, so an adversary who chooses the names cannot know which of them collide. Even with collisions a look-up
-    /// compares at most as many names as the table may hold.
+    /// Callers choose slots by the low bits, so the hash is foldhash's `quality`. Under some seeds, its `fast` clusters
+    /// names such as `host-1` and `host-2`: a look-up then compares 18 names instead of about 1.6. The seed is random,
+    /// so an adversary who chooses names cannot predict collisions. Even with collisions, a look-up compares at most as
+    /// many names as the table can hold.
     #[inline]
     pub(crate) fn hash(&self, destination: &str) -> u64 {
         let mut hasher = self.hashing.build_hasher();

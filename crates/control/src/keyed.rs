@@ -1,8 +1,8 @@
-//! The entries of one budget or guard: the bounded table, and slots in front of it for the first destinations.
+//! The entries of one budget or guard: a bounded table, with slots in front of it for the first destinations.
 //!
-//! The first destinations keep their entries, in slots that never change. So a look-up among them loads no table, and
-//! a ticket holds the number of such a slot and counts no references. Names that come first keep these slots for ever,
-//! whoever chose them. Then other names are looked up in the table, which takes longer and changes nothing else.
+//! The first destinations keep their entries in slots that never change. So a look-up among them does not load the
+//! table, and a ticket stores a slot number and counts no references. The first names keep these slots forever, even if
+//! an attacker chose them. Other names are then looked up in the table, which only takes longer.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,63 +12,63 @@ use crate::bounded_name::bounded_name;
 use crate::destination_table::{DestinationTable, Entry, Place};
 use crate::sync::{AtomicUsize, OnceLock, Ordering};
 
-/// The least bound with which entries are kept. In a smaller table every entry must be able to leave.
+/// The lowest bound with which entries get permanent slots. In a smaller table every entry must be evictable.
 const KEEPS: usize = 64;
 
-/// Entries are kept for one in this many destinations of the bound, and for at most [`MOST_KEPT`].
+/// One in this many destinations gets a permanent slot, up to [`MOST_KEPT`].
 const KEPT_PART: usize = 16;
 const MOST_KEPT: usize = 64;
 
-/// The most destinations that `Debug` lists.
+/// The maximum number of destinations that `Debug` lists.
 const LISTED: usize = 16;
 
 /// The entries of one budget or guard.
 pub(crate) struct Keyed<E> {
     table: DestinationTable<E>,
     /// The entries that are never retired: [`SHARED`], [`FIRST`], and from [`NEXT`] on those of further destinations.
-    /// Each of these has the first slot from its hash on that was free. At least half of their slots stay free. Most
-    /// clients have one destination, and need not hash it.
+    /// Each of the latter has the first free slot from its hash on. At least half of these slots stay free. Most
+    /// clients have one destination, which needs no hash.
     slots: Box<[OnceLock<Place<E>>]>,
-    /// The number of destinations whose entries are kept, and the most. It changes behind the table's lock.
+    /// The number of destinations with permanent slots, and its maximum. It changes behind the table's lock.
     kept: AtomicUsize,
     most_kept: usize,
     /// `false` if all destinations share one entry.
     by_destination: bool,
 }
 
-/// An entry that is never retired, and its slot. It has no destructor, so it costs nothing to let it go.
+/// An entry that is never retired, and its slot. It has no destructor, so dropping it costs nothing.
 pub(crate) struct Kept<'a, E> {
     entry: &'a Arc<E>,
     slot: usize,
 }
 
-/// An entry that was found, and is held before it is used.
+/// An entry that was found but is not yet held.
 pub(crate) enum Found<'a, E> {
     Kept(Kept<'a, E>),
     Counted(Arc<E>),
 }
 
-/// A ticket's hold on its entry. A table entry that is held is not retired.
+/// A ticket's hold on its entry. A held table entry is not retired.
 pub(crate) enum Hold<E> {
     /// The slot of an entry that is never retired.
     Kept(usize),
     Counted(Arc<E>),
-    /// The call was admitted without a state, because each entry that might have left had calls in flight.
+    /// The call was admitted without a state, because every candidate for eviction had calls in flight.
     Nothing,
 }
 
-/// The answer to a newcomer for which the table has no place.
+/// The treatment of a new destination for which the table has no room.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PastBound {
-    /// It has no entry.
+    /// It gets no entry.
     Nothing,
-    /// It uses the entry that all such destinations share.
+    /// It uses an entry that all such destinations share.
     Shared,
-    /// It enters all the same, for a state that the user sets.
+    /// It is added anyway, for state that the user sets.
     Enters,
 }
 
-/// The slot of the entry that all destinations share, or those for which there is no place.
+/// The slot of the shared entry, for all destinations or for those without room.
 const SHARED: usize = 0;
 /// The slot of the first destination.
 const FIRST: usize = 1;
@@ -119,7 +119,7 @@ impl<E> Deref for Found<'_, E> {
 }
 
 impl<E: Entry> Keyed<E> {
-    /// Creates entries for at most that many destinations, or one for all.
+    /// Creates entries for at most `max_destinations` destinations, or one for all.
     pub(crate) fn new(max_destinations: Option<usize>, shared: E) -> Self {
         let most = max_destinations.unwrap_or(0);
         let most_kept = if most < KEEPS { 0 } else { (most / KEPT_PART).min(MOST_KEPT) };
@@ -135,7 +135,7 @@ impl<E: Entry> Keyed<E> {
         }
     }
 
-    /// Returns the entry of `destination` if that takes no look-up. It is never retired.
+    /// Returns the entry of `destination` if that needs no look-up. It is never retired.
     #[inline(always)]
     pub(crate) fn at_hand(&self, destination: &str) -> Option<Kept<'_, E>> {
         let slot = if self.by_destination { FIRST } else { SHARED };
@@ -144,7 +144,7 @@ impl<E: Entry> Keyed<E> {
         is_own.then_some(Kept { entry: &place.entry, slot })
     }
 
-    /// Returns the entry that all destinations share, or those for which there is no place.
+    /// Returns the shared entry, for all destinations or for those without room.
     pub(crate) fn shared(&self) -> Option<Found<'_, E>> {
         let place = self.slots.get(SHARED)?.get()?;
         Some(Found::Kept(Kept { entry: &place.entry, slot: SHARED }))
@@ -156,7 +156,7 @@ impl<E: Entry> Keyed<E> {
         self.slots.get(NEXT..).unwrap_or_default()
     }
 
-    /// Returns the entry that a ticket holds. A ticket of another guard may hold none of this one.
+    /// Returns the entry that a ticket holds. A ticket from another guard may not match any entry of this one.
     #[inline(always)]
     pub(crate) fn held<'a>(&'a self, hold: &'a Hold<E>) -> Option<&'a E> {
         match hold {
@@ -166,9 +166,9 @@ impl<E: Entry> Keyed<E> {
         }
     }
 
-    /// Uses the entry of `destination`. `act` returns `None` if the entry was retired; a kept one never is.
+    /// Uses the entry of `destination`. `act` returns `None` if the entry was retired; a permanent one never is.
     ///
-    /// `None`: there is no place for the destination, and `past_bound` has no answer to that.
+    /// Returns `None` if there is no room for the destination and `past_bound` provides no entry.
     #[inline(always)]
     pub(crate) fn with<R>(
         &self,
@@ -185,7 +185,7 @@ impl<E: Entry> Keyed<E> {
     }
 
     /// Uses the entry of `destination` in another slot or in the table.
-    // Not inlined, so that the code for an entry at hand stays small.
+    // Not inlined, so that the fast path stays small.
     #[inline(never)]
     fn look_up<R>(
         &self,
@@ -214,7 +214,8 @@ impl<E: Entry> Keyed<E> {
         act: impl Fn(&Found<'_, E>) -> Option<R>,
     ) -> Option<R> {
         let found = self.table.find(hash, destination).map(Found::Counted);
-        // `None`: there was no entry, or it was retired. One that is found behind the lock is held, so it is not.
+        // `None`: there was no entry, or it was retired. An entry that is found behind the lock is held, so it cannot
+        // be retired.
         if let Some(done) = found.and_then(|found| act(&found)) {
             return Some(done);
         }
@@ -226,7 +227,7 @@ impl<E: Entry> Keyed<E> {
         }
     }
 
-    /// Finds `destination` a place behind the lock.
+    /// Finds or makes a place for `destination` behind the lock.
     #[cold]
     fn enter(
         &self,
@@ -239,19 +240,19 @@ impl<E: Entry> Keyed<E> {
         if self.kept.load(Ordering::Acquire) < self.most_kept {
             self.table.alone(|| self.keep(hash, destination, &create));
         }
-        // Another thread may have kept it since the first look, in the last slot too.
+        // Another thread may have stored it since the first look, even in the last slot.
         if let Some(kept) = self.find_kept(hash, destination) {
             return Some(Found::Kept(kept));
         }
         self.table.enter(hash, destination, now, past_bound, create).map(Found::Counted)
     }
 
-    /// Returns the entry of `destination` if it is kept.
+    /// Returns the entry of `destination` if it has a permanent slot.
     fn find_kept(&self, hash: u64, destination: &str) -> Option<Kept<'_, E>> {
         self.at_hand(destination).or_else(|| self.find_next(hash, destination))
     }
 
-    /// Returns the entry of `destination` if it is among the next ones that are kept.
+    /// Returns the entry of `destination` if it has a permanent slot from [`NEXT`] on.
     #[inline(always)]
     fn find_next(&self, hash: u64, destination: &str) -> Option<Kept<'_, E>> {
         let slots = self.next_slots();
@@ -265,7 +266,7 @@ impl<E: Entry> Keyed<E> {
         None
     }
 
-    /// Keeps the entry of a newcomer, if there is room. Called behind the table's lock.
+    /// Gives a new destination a permanent slot, if one is free. Called behind the table's lock.
     #[cold]
     fn keep(&self, hash: u64, destination: &str, create: impl Fn(&Arc<str>) -> E) {
         let kept = self.kept.load(Ordering::Relaxed);
@@ -288,7 +289,7 @@ impl<E: Entry> Keyed<E> {
         self.kept.store(kept + 1, Ordering::Release);
     }
 
-    /// Returns the entry of `destination`, which has that hash, if there is one.
+    /// Returns the entry of `destination`, whose hash is `hash`, if there is one.
     #[inline]
     pub(crate) fn find(&self, hash: u64, destination: &str) -> Option<Found<'_, E>> {
         let kept = self.find_kept(hash, destination).map(Found::Kept);
@@ -307,7 +308,7 @@ impl<E: Entry> Keyed<E> {
         self.table.hash(destination)
     }
 
-    /// Looks at each place without a lock, the shared one first.
+    /// Visits each place without a lock, the shared one first.
     pub(crate) fn for_each(&self, mut act: impl FnMut(&Place<E>)) {
         self.slots.iter().filter_map(OnceLock::get).for_each(&mut act);
         self.table.for_each(act);
@@ -320,7 +321,7 @@ impl<E: Entry> Keyed<E> {
         all
     }
 
-    /// Replaces settings, and then lets each entry adopt them, while no newcomer comes in.
+    /// Replaces settings, and then lets each entry adopt them, while no destination is added.
     pub(crate) fn adopt(&self, replace: impl FnOnce(), adopt: impl Fn(&Arc<E>)) {
         let replace_kept = || {
             replace();
@@ -329,7 +330,8 @@ impl<E: Entry> Keyed<E> {
         self.table.for_all(replace_kept, &adopt);
     }
 
-    /// Returns what `pick` finds in the entries, by name, and how many more there are. The shared one has no name.
+    /// Returns what `pick` finds in the entries, sorted by name, and the number of omitted ones. The shared entry has
+    /// no name.
     pub(crate) fn listed<T>(&self, pick: impl Fn(&E) -> Option<T>) -> (Vec<(Arc<str>, T)>, usize) {
         let mut listed = Vec::new();
         self.for_each(|place| {
@@ -342,20 +344,20 @@ impl<E: Entry> Keyed<E> {
         (listed, more)
     }
 
-    /// Returns the number of destinations with an entry of their own.
+    /// Returns the number of destinations with their own entry.
     pub(crate) fn len(&self) -> usize {
         self.table.len() + self.kept.load(Ordering::Relaxed)
     }
 }
 
-/// Returns the slot of a number. The number of slots is a power of two, or 0.
+/// Returns the slot for a number. `slots` is a power of two, or 0.
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "the slots are counted by the low bits")]
 const fn slot_of(number: u64, slots: usize) -> usize {
     number as usize & slots.wrapping_sub(1)
 }
 
-/// Compares two names. Most are short: a call of `memcmp` costs more than their comparison.
+/// Compares two names. Most are short, so calling `memcmp` costs more than comparing them inline.
 #[inline]
 fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
@@ -369,7 +371,7 @@ fn is_same(one: &str, other: &str) -> bool {
     }
 }
 
-/// Returns the first and the last `N` bytes: together all of a name of `N` to `2 N` bytes.
+/// Returns the first and the last `N` bytes, which together cover any name of `N` to `2 N` bytes.
 #[inline]
 fn ends<const N: usize>(bytes: &[u8]) -> (Option<&[u8; N]>, Option<&[u8; N]>) {
     (bytes.first_chunk(), bytes.last_chunk())

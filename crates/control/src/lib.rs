@@ -1,28 +1,28 @@
-//! State that many calls share: retry budgets, guards and observed latencies.
+//! State that many calls share: retry budgets, guards, latencies and endpoints.
 //!
 //! Users import these types from `reattempt`: [`RetryBudget`] from its root, the guards from `reattempt::guard`.
 //!
-//! Input: the outcomes of calls, their destinations, and the time as an argument. Output: the decision about a retry or
-//! an attempt. There is no clock here, no task, no timer and no runtime.
+//! Input: outcomes of calls, their destinations, and the time as an argument. Output: a decision about a retry or an
+//! attempt. There is no clock, task, timer or runtime.
 //!
 //! | type | state |
 //! |---|---|
-//! | [`RetryBudget`] | a bucket of tokens for each destination |
+//! | [`RetryBudget`] | a token bucket per destination |
 //! | [`Latencies`] | a histogram of the latencies of first attempts |
-//! | [`ServerLoad`] | the calls to a server in the last two seconds, for the advice in refusals |
-//! | [`EndpointSet`] | several equivalent endpoints: latency, failures and calls in flight of each |
+//! | [`ServerLoad`] | a server's calls in the last two seconds, for the advice in refusals |
+//! | [`EndpointSet`] | several equivalent endpoints, with the latency, failures and calls in flight of each |
 //!
-//! Guards decide about every attempt, the first included. Their contract is [`reattempt_core::guard`]. Each keeps one
-//! state for each destination, in a table of bounded size.
+//! Guards decide about every attempt, including the first. Their contract is [`reattempt_core::guard`]. Each guard
+//! keeps one state per destination, in a bounded table.
 //!
 //! | guard | problem and remedy | state |
 //! |---|---|---|
 //! | [`CircuitBreaker`] | a server fails: calls to it are refused for a while | closed, open or half-open |
-//! | [`Bulkhead`] | a server is slow: its calls in flight are limited, so other servers' calls go on | the calls in flight and in line |
-//! | [`AdaptiveLimit`] | a server's capacity changes: a bulkhead whose limit follows it | the limit, its window of samples |
-//! | [`Throttle`] | a server refuses many calls: part of the calls is not sent | requests and accepts of two minutes |
-//! | [`RateLimit`] | the client has a quota of calls for each second | a bucket of tokens, and the calls that wait for them |
-//! | [`SendRate`] | the client's quota is unknown: refusals lower the rate, successes raise it again | the rate, and the tokens of a rate limit |
+//! | [`Bulkhead`] | a server is slow: its calls in flight are limited, so calls to other servers continue | calls in flight and in line |
+//! | [`AdaptiveLimit`] | a server's capacity changes: a bulkhead's limit follows it | the limit, a window of samples |
+//! | [`Throttle`] | a server refuses many calls: some calls are not sent | requests and accepts over two minutes |
+//! | [`RateLimit`] | the client has a quota of calls per second: calls wait for tokens or are refused | a token bucket, and waiting calls |
+//! | [`SendRate`] | the client's quota is unknown: refusals lower the rate, successes raise it | the rate, and a rate limit's tokens |
 //!
 //! [`Line`] is the bounded line in which calls wait for a guard.
 //!
@@ -39,8 +39,8 @@
 //!
 //! # When to use it alone
 //!
-//! Use it to guard something other than a tower service, such as a queue consumer or a thread pool, on a clock of your
-//! own. Every decision is exact under contention.
+//! Use it to guard something other than a tower service, such as a queue consumer or a thread pool, with your own
+//! clock. Every decision is exact under contention.
 #![forbid(unsafe_code)]
 
 mod bounded_name;

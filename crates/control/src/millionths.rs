@@ -1,8 +1,8 @@
-//! Shares and factors in whole millionths.
+//! Ratios and factors in whole millionths.
 
 pub(crate) const MILLION: u64 = 1_000_000;
 
-/// Converts a number to millionths, moved to the next one of the range. Not a number counts as `least`.
+/// Converts a number to millionths, clamped to the range. NaN counts as `least`.
 ///
 /// The range lies within 0 and ten million.
 #[allow(

@@ -1,4 +1,4 @@
-//! The atomics and locks of the state machines: those of std, or under `--cfg loom` those of the model checker.
+//! Atomics and locks for the state machines: from std, or from the model checker under `--cfg loom`.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ pub(crate) use std::sync::{Mutex, MutexGuard};
 #[cfg(not(loom))]
 pub(crate) use std::sync::OnceLock;
 
-/// A cell that is set once, for models: the checker sees the flag, and may show a reader that it is not set yet.
+/// A cell that is set once, for models. The checker sees its flag, and may show a reader that it is not set yet.
 #[cfg(loom)]
 pub(crate) struct OnceLock<T> {
     is_set: AtomicBool,
@@ -44,10 +44,11 @@ impl<T> From<T> for OnceLock<T> {
     }
 }
 
-/// The number of parts of a count. Threads add to different parts, as long as there are no more threads than parts.
+/// The number of parts of a striped count. Threads add to different parts, as long as there are at most as many threads
+/// as parts.
 pub(crate) const STRIPES: usize = if cfg!(loom) { 2 } else { 4 };
 
-/// Returns the number of this thread's part. Threads get the numbers by turns.
+/// Returns the number of this thread's part. Threads are assigned to parts round-robin.
 #[cfg(not(loom))]
 #[inline]
 pub(crate) fn stripe() -> usize {
@@ -72,8 +73,8 @@ pub(crate) fn use_stripe(number: usize) {
     OWN.with(|own| own.set(number));
 }
 
-/// A value with cache lines of its own, so that writes to its neighbours do not slow it down. Processors fetch the
-/// lines in pairs of 64 bytes.
+/// A value on its own cache lines, so that writes to its neighbors do not slow it down. Processors fetch the lines in
+/// pairs of 64 bytes.
 #[repr(align(128))]
 #[derive(Debug, Default)]
 pub(crate) struct Apart<T>(pub(crate) T);

@@ -1,13 +1,12 @@
-//! One bucket of tokens, exact under contention and without a lock.
+//! A lock-free token bucket that is exact under contention.
 //!
-//! Input: takes and their moments, credits, and returned permits. Output: taken, refused or retired. The model checker
-//! includes this file as it stands, so it does not refer to destinations.
+//! Input: takes with their times, credits, and returned permits. Output: taken, refused or retired. The model checker
+//! includes this file unchanged, so the file does not refer to destinations.
 //!
-//! The balance and the *epoch*, the number of refills so far, are in one word, so every change is one compare-and-swap.
-//! A refill raises the balance, takes the token and starts the next epoch in that one step. Afterwards it stores the
-//! moment until which it has refilled, with the number of the new epoch. As long as that number is not the one in the
-//! word, no other thread refills: takes and credits go on as if no time had passed. So no stretch of time is credited
-//! twice, or past the capacity, and no thread waits.
+//! The balance and the *epoch* (the number of refills so far) share one word, so every change is one compare-and-swap.
+//! A refill adds the tokens, takes the caller's token and starts the next epoch in one step. Then it stores its time,
+//! tagged with the new epoch. Until that tag matches the word's epoch, no other thread refills: takes and credits
+//! proceed as if no time had passed. So no interval is credited twice or beyond the capacity, and no thread waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,87 +16,87 @@ use reattempt_core::PermitIssuer;
 use super::not_full::{NotFull, Slot};
 use crate::sync::{AtomicU64, Ordering};
 
-/// One token, in the millionths that everything here is counted in: 0.1, 0.3 and 0.6 are exact.
+/// One token in millionths, the unit of all amounts here, so that 0.1, 0.3 and 0.6 are exact.
 pub(crate) const TOKEN: u64 = 1_000_000;
 
-/// The low bits of the state, which count refills; the balance is above them. The count wraps after half a million. A
-/// change passes unseen only if exactly that many refills fit between a thread's load and its swap, and end at
-/// the same balance.
+/// The number of low bits that count refills; the balance is above them. The count wraps after half a million. A
+/// compare-and-swap misses a change only if exactly that many refills happen between a thread's load and its swap, and
+/// the balance is the same again.
 const EPOCH_BITS: u32 = 19;
 const EPOCH: u64 = (1 << EPOCH_BITS) - 1;
 
-/// One token where the state has its balance.
+/// One token at the position of the balance in the state.
 const ONE: u64 = TOKEN << EPOCH_BITS;
 
-/// The most tokens of a bucket: the sum of two full balances fits into the balance's 45 bits.
+/// The largest capacity. The sum of two full balances fits into the balance's 45 bits.
 pub(crate) const MOST_TOKENS: u32 = 10_000_000;
 
-/// The state of a bucket that has left the table. It is above every full state, and a credit added to it does not
-/// overflow. So credits and permits given back take the bucket for full and leave it alone.
+/// The state of a bucket that was removed from the table. It is above every full state, and adding a credit to it does
+/// not overflow. So credits and returned permits treat the bucket as full and do not change it.
 const RETIRED: u64 = 7 << 61;
 
-/// The least number that is no balance. A take that the bucket cannot pay would leave at least that, and so would every
-/// take from a retired bucket.
+/// The lowest value that is not a balance. Subtracting more than the bucket holds wraps to at least this value, and so
+/// does every take from a retired bucket.
 const NO_BALANCE: u64 = 1 << 63;
 const _: () = {
     let most = MOST_TOKENS as u64 * ONE;
     assert!(most < NO_BALANCE && RETIRED - most >= NO_BALANCE);
 };
 
-/// The low bits of a moment, which are microseconds; whole seconds are above them.
+/// The number of low bits of a time that hold microseconds; whole seconds are above them.
 const MICROSECOND_BITS: u32 = 20;
 const MICROSECONDS: u64 = (1 << MICROSECOND_BITS) - 1;
 
-/// The rule of a bucket, in millionths of a token.
+/// The settings of a bucket, in millionths of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rule {
-    /// The most it holds, and what it starts with; at most [`MOST_TOKENS`].
+    /// The capacity, which is also the initial balance; at most [`MOST_TOKENS`].
     pub(crate) capacity: u64,
-    /// The amount that a success adds; 0 if only time adds tokens.
+    /// The amount added per success; 0 if only time adds tokens.
     pub(crate) ratio: u64,
-    /// The amount that a second adds; at most a million tokens.
+    /// The amount added per second; at most a million tokens.
     pub(crate) refill: u64,
-    /// `true` if a retry that ends its call with a success returns what it cost.
+    /// `true` if a retry returns its cost when its call succeeds.
     pub(crate) refunds: bool,
 }
 
 /// The outcome of a take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Take {
-    /// The tokens are gone from the bucket.
+    /// The tokens were taken.
     Taken,
     /// No tokens were taken.
     Refused,
-    /// The bucket has left the table: the caller must look for the one in its place.
+    /// The bucket was removed from the table: the caller must look up its replacement.
     Retired,
 }
 
 pub(crate) struct Bucket {
     /// The balance above [`EPOCH_BITS`], the epoch below, or [`RETIRED`].
     state: AtomicU64,
-    /// The moment until which time has been credited, and the epoch that it belongs to.
+    /// The time up to which refills have been credited, tagged with its epoch.
     refilled_until: AtomicU64,
     refilled_epoch: AtomicU64,
-    /// Capacity and ratio, shifted to where the state has its balance.
+    /// Capacity and ratio, shifted to the position of the balance in the state.
     full: u64,
     credit: u64,
     refill: u64,
     refunds: bool,
-    /// Where it is counted while it is not full.
+    /// The slot that counts the bucket while it is not full.
     counted: (Arc<NotFull>, Slot),
 }
 
-/// A bucket as a thread sees it at a moment.
+/// A snapshot of a bucket at one time.
 struct Seen {
     state: u64,
-    /// The state with the refill that is due, in the next epoch if there is one.
+    /// The state after any pending refill, in the next epoch if there was one.
     worth: u64,
-    /// `true` if `worth` has a refill.
+    /// `true` if `worth` includes a refill.
     refilled: bool,
 }
 
 impl Bucket {
-    /// A full bucket.
+    /// Creates a full bucket.
     pub(crate) fn new(rule: Rule, counted: (Arc<NotFull>, Slot)) -> Self {
         let full = rule.capacity << EPOCH_BITS;
         Self {
@@ -112,13 +111,13 @@ impl Bucket {
         }
     }
 
-    /// Takes this many tokens, or none.
+    /// Takes all `tokens`, or none.
     #[inline]
     pub(crate) fn take(&self, tokens: u32, now: Duration) -> Take {
         self.try_take(tokens, now).unwrap_or_else(|| self.take_in_time(tokens, now))
     }
 
-    /// A [`take`](Self::take) in any other case than the usual.
+    /// Slow path of [`take`](Self::take).
     #[inline(never)]
     fn take_in_time(&self, tokens: u32, now: Duration) -> Take {
         let (cost, now) = (u64::from(tokens) * ONE, moment(now));
@@ -129,28 +128,28 @@ impl Bucket {
         }
     }
 
-    /// A [`take`](Self::take) in the usual case, small enough to be inlined: no time has passed, and no other thread
-    /// changes the bucket. `None` in any other.
+    /// Fast path of [`take`](Self::take), small enough to be inlined: no time has passed, and no other thread changes
+    /// the bucket. Returns `None` in every other case.
     #[inline(always)]
     pub(crate) fn try_take(&self, tokens: u32, now: Duration) -> Option<Take> {
         let (cost, now) = (u64::from(tokens) * ONE, moment(now));
-        // A moment before the last one credits nothing.
+        // A time before the last refill credits nothing.
         if now > self.refilled_until.load(Ordering::Acquire) {
             return None;
         }
         self.take_from(&Seen::as_it_is(self.state.load(Ordering::Acquire)), cost, now)
     }
 
-    /// An attempt at a take; `None` if the bucket was changed since it was seen.
+    /// Tries to take `cost` once. Returns `None` if the bucket has changed since `seen`.
     #[inline]
     fn take_from(&self, seen: &Seen, cost: u64, now: u64) -> Option<Take> {
         let next = seen.worth.wrapping_sub(cost);
         if next >= NO_BALANCE {
-            // Nothing is written: the refill that was due stays due.
+            // Nothing is written, so the pending refill stays pending.
             return Some(if seen.state == RETIRED { Take::Retired } else { Take::Refused });
         }
-        // A bucket is counted before it is not full, and uncounted after it is full again. So the count may be too high
-        // for a moment and is never too low.
+        // A bucket is counted before it stops being full, and uncounted after it is full again. So the count may be too
+        // high for a moment but is never too low.
         let was_full = seen.state >= self.full;
         if was_full {
             self.count();
@@ -167,24 +166,24 @@ impl Bucket {
         Some(Take::Taken)
     }
 
-    /// Stores the moment of a refill, for the epoch that it has begun.
+    /// Stores the time of a refill, tagged with the epoch that the refill started.
     #[inline]
     fn refilled(&self, now: u64, state: u64) {
         self.refilled_until.store(now, Ordering::Release);
         self.refilled_epoch.store(state & EPOCH, Ordering::Release);
     }
 
-    /// Adds the tokens of a success. Reads no clock, and writes nothing if the bucket is full. Returns `false` if
-    /// the bucket has left the table.
+    /// Adds the tokens of a success. Reads no clock, and writes nothing if the bucket is full. Returns `false` if the
+    /// bucket was removed from the table.
     #[inline]
     pub(crate) fn credit(&self) -> bool {
         let state = self.state.load(Ordering::Acquire);
-        // A credit that leaves the bucket less than full needs no cut to the capacity, and the bucket stays counted.
+        // A credit that does not fill the bucket needs no clamping, and the bucket stays counted.
         let next = state + self.credit;
         (next < self.full && self.replace(state, next)) || self.add(self.credit)
     }
 
-    /// Fills the bucket, and stops counting it, if time has filled it up by `now`.
+    /// Fills and uncounts the bucket if time has filled it up by `now`.
     pub(crate) fn settle(&self, now: Duration) {
         let now = moment(now);
         let seen = self.look(now);
@@ -195,9 +194,9 @@ impl Bucket {
         }
     }
 
-    /// Takes the bucket out of service if it is idle, and full at `now` or to be forgotten. Returns `true` if it did.
+    /// Retires the bucket if it is idle and either full at `now` or `forgets` is set. Returns `true` if it was retired.
     ///
-    /// A later take finds it retired. Both are one atomic step, so no take is lost in between.
+    /// The check and the retirement are one atomic step, so no take is lost in between.
     pub(crate) fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         let seen = self.look(moment(now));
         let leaves = seen.state != RETIRED && (forgets || seen.worth >= self.full) && is_idle();
@@ -210,15 +209,15 @@ impl Bucket {
         true
     }
 
-    /// The balance in millionths, as the last take or credit left it; `None` once retired.
+    /// Returns the balance in millionths as of the last take or credit; `None` once retired.
     pub(crate) fn balance(&self) -> Option<u64> {
         let state = self.state.load(Ordering::Acquire);
         (state != RETIRED).then_some(state >> EPOCH_BITS)
     }
 
-    /// Adds an amount, up to the capacity. Returns `false` if the bucket has left the table.
+    /// Adds `amount`, up to the capacity. Returns `false` if the bucket was removed from the table.
     ///
-    /// The amount is at most [`MOST_TOKENS`], shifted to where the state has its balance.
+    /// `amount` is at most [`MOST_TOKENS`], shifted to the position of the balance.
     #[inline(never)]
     fn add(&self, amount: u64) -> bool {
         let mut state = self.state.load(Ordering::Acquire);
@@ -231,7 +230,7 @@ impl Bucket {
         state != RETIRED
     }
 
-    /// An attempt at an addition to a bucket that is not full; `false` if the bucket was changed since `state` was
+    /// Tries once to add to a bucket that is not full. Returns `false` if the bucket has changed since `state` was
     /// loaded.
     #[inline]
     fn add_to(&self, state: u64, amount: u64) -> bool {
@@ -246,10 +245,9 @@ impl Bucket {
         filled
     }
 
-    /// The state, and what it is worth at `now`.
+    /// Returns the state, and its value at `now`.
     ///
-    /// The state is read last: when its epoch is the one read first, the moment read between them
-    /// is that epoch's own.
+    /// The state is loaded again last. If its epoch has not changed, the time read in between belongs to that epoch.
     fn look(&self, now: u64) -> Seen {
         let epoch = self.refilled_epoch.load(Ordering::Acquire);
         let until = self.refilled_until.load(Ordering::Acquire);
@@ -276,8 +274,8 @@ impl Bucket {
         self.counted.0.remove(self.counted.1);
     }
 
-    /// Changes the state. Release and acquire, because a thread loads the moment of the last refill before this step,
-    /// and stores that of its own refill after it.
+    /// Exchanges the state. Release and acquire, because a thread loads the time of the last refill before this step
+    /// and stores its own after it.
     #[inline]
     fn replace(&self, state: u64, next: u64) -> bool {
         self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
@@ -287,7 +285,7 @@ impl Bucket {
 impl PermitIssuer for Bucket {
     #[inline]
     fn give_back(&self, cost: u32) {
-        // It was taken from this bucket, so it is no more than the capacity.
+        // The amount was taken from this bucket, so it is at most the capacity.
         let amount = u64::from(cost) * ONE;
         let state = self.state.load(Ordering::Acquire);
         if state < self.full && !self.add_to(state, amount) {
@@ -304,24 +302,24 @@ impl PermitIssuer for Bucket {
 }
 
 impl Seen {
-    /// Creates the view without a refill.
+    /// Creates a snapshot without a refill.
     #[inline]
     fn as_it_is(state: u64) -> Self {
         Self { state, worth: state, refilled: false }
     }
 }
 
-/// `now` in microseconds, in a form that needs no division; it ends after half a million years.
+/// Returns `now` in microseconds, in a form that needs no division; it overflows after half a million years.
 #[inline]
 fn moment(now: Duration) -> u64 {
     let seconds = now.as_secs().min(u64::MAX >> MICROSECOND_BITS);
     (seconds << MICROSECOND_BITS) | u64::from(now.subsec_micros())
 }
 
-/// Returns the amount that `refill` a second adds from `since` to `now`, a later moment.
+/// Returns the amount that a rate of `refill` per second adds between `since` and the later time `now`.
 ///
-/// It is the difference of two whole numbers, one for each moment. So many short stretches add up to one long
-/// stretch, and no remainder is lost.
+/// The result is the difference of two whole numbers, one per time. So many short intervals add up to one long
+/// interval, and no remainder is lost.
 fn accrued(since: u64, now: u64, refill: u64) -> u64 {
     let of_second = |moment: u64| (moment & MICROSECONDS) * refill / 1_000_000;
     let seconds = (now >> MICROSECOND_BITS) - (since >> MICROSECOND_BITS);

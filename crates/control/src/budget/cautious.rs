@@ -1,17 +1,17 @@
-//! One bucket of a cautious budget: tokens, and doubt that closes it while attempts fail.
+//! A cautious token bucket, with a doubt counter that blocks retries while attempts fail.
 //!
-//! The whole state is one word, so each event is one compare-and-swap: a failure is counted and the
-//! token of its retry taken at once. There is no lock, and no thread waits for another. The
-//! model checker includes this file as it stands, so it does not refer to destinations or settings.
+//! The whole state is one word, so each event is one compare-and-swap: counting a failure and taking the token for its
+//! retry are one step. There is no lock, and no thread waits for another. The model checker includes this file
+//! unchanged, so the file does not refer to destinations or settings.
 //!
 //! | bits | content |
 //! |---|---|
 //! | 56–63 | *trust*: 128 − doubt |
 //! | 36–55 | tokens, in thousandths |
-//! | 0–35 | moment of the last failure, in ticks of 64 ms; it ends after 139 years |
+//! | 0–35 | time of the last failure, in ticks of 64 ms; overflows after 139 years |
 //!
-//! A bucket with all tokens and no doubt is full. Whatever the moment of its last failure, its state is above that of
-//! every bucket that is not full. So a success finds by one comparison that it has no effect.
+//! A bucket with all tokens and no doubt is full. Whenever its last failure was, its state is above that of every
+//! bucket that is not full. So a success needs one comparison to find out that it has no effect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,15 +22,14 @@ use super::bucket::Take;
 use super::not_full::{NotFull, Slot};
 use crate::sync::{AtomicU64, Ordering};
 
-/// The most doubt that is counted: 64 successes remove it.
+/// The maximum doubt: 64 successes remove it.
 pub(crate) const MOST_DOUBT: u64 = 128;
-/// Beyond this doubt there is no retry. The first call of an outage can make its three attempts.
+/// The doubt above which no retry is granted. The first call of an outage can still make three attempts.
 const ALLOWED_DOUBT: u64 = 3;
-/// Doubt that a success removes, where the state has it. With 1, a server that fails half of its attempts would close
-/// the bucket.
+/// The doubt that one success removes, at its position in the state. If it were 1, a server that fails half of its
+/// attempts would block the bucket.
 const REMOVED_BY_SUCCESS: u64 = 2 << DOUBT_SHIFT;
-/// The time without a failure after which a bucket is new again. The bucket of a host that is no longer called keeps
-/// its place in the table for as long.
+/// The failure-free time after which a bucket resets. An unused host's bucket keeps its place in the table for as long.
 pub(crate) const QUIET: Duration = Duration::from_secs(600);
 
 const TICK_BITS: u32 = 36;
@@ -39,57 +38,57 @@ const TOKEN_BITS: u32 = 20;
 const TOKENS: u64 = ((1 << TOKEN_BITS) - 1) << TICK_BITS;
 const DOUBT_SHIFT: u32 = TICK_BITS + TOKEN_BITS;
 const TRUST: u64 = u64::MAX << DOUBT_SHIFT;
-/// The last second whose ticks can be counted.
+/// The last second that ticks can represent.
 const LAST_SECOND: u64 = (TICK << 6) / 1000 - 1;
-/// The least state without doubt.
+/// The lowest state without doubt.
 const NO_DOUBT: u64 = MOST_DOUBT << DOUBT_SHIFT;
 
-/// One token, in the thousandths that are counted here.
+/// One token in thousandths, the unit of this file.
 const TOKEN: u64 = 1000;
-/// The tokens of a retry, which its success returns.
+/// The tokens that a retry takes; returned if the retry succeeds.
 const RETURNED: u32 = 1;
-/// The tokens of a hedge, and of a retry after the server throttled. They are not returned: the success of one does not
-/// prove that the server has time for more.
+/// The tokens that a hedge, or a retry after the server throttled, takes. They are not returned: its success does not
+/// prove that the server has spare capacity.
 const KEPT: u32 = 2;
 
-/// A thousandth in the millionths of the settings.
+/// The number of millionths (the unit of the settings) in a thousandth.
 const MILLIONTHS: u64 = 1000;
 
-/// The bounds of the tokens that such a bucket may hold: any retry can be paid, and they fit into their bits.
+/// The bounds of a bucket's capacity: it can pay for any retry, and it fits into its bits.
 pub(crate) const LEAST_TOKENS: u32 = KEPT;
 pub(crate) const MOST_TOKENS: u32 = 1000;
 
-/// The state of a bucket that has left the table. It is above every full state, and a credit added to it does not
-/// overflow. So successes and permits leave it alone.
+/// The state of a bucket that was removed from the table. It is above every full state, and adding a credit to it does
+/// not overflow. So successes and permits do not change it.
 const RETIRED: u64 = u64::MAX << DOUBT_SHIFT;
 
 /// The settings of a cautious bucket, in millionths of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Caution {
-    /// The most it holds, and what it starts with; from [`LEAST_TOKENS`] to [`MOST_TOKENS`].
+    /// The capacity, which is also the initial balance; from [`LEAST_TOKENS`] to [`MOST_TOKENS`].
     pub(crate) capacity: u64,
-    /// The tokens that a success adds.
+    /// The tokens that one success adds.
     pub(crate) credit: u64,
 }
 
 /// An event that a bucket records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// An attempt failed, and no retry is asked for.
+    /// An attempt failed, and no retry is requested.
     Failure(FailureKind),
-    /// An attempt failed, and its retry asks for tokens.
+    /// An attempt failed, and its retry requests tokens.
     FailureAndRetry(FailureKind),
-    /// A hedge asks for tokens, without a failure of its own. That it is due is itself a sign of trouble.
+    /// A hedge requests tokens, without a failure. That a hedge is needed is already a sign of trouble.
     Hedge(FailureKind),
 }
 
 pub(crate) struct CautiousBucket {
     state: AtomicU64,
-    /// No doubt and all tokens, at tick 0: the least state that is full.
+    /// No doubt and all tokens, at tick 0: the lowest full state.
     full: u64,
-    /// The amount that a success adds, where the state has its tokens.
+    /// The amount that one success adds, at the position of the tokens in the state.
     credit: u64,
-    /// Where it is counted while it is not full.
+    /// The slot that counts the bucket while it is not full.
     counted: (Arc<NotFull>, Slot),
 }
 
@@ -101,7 +100,7 @@ impl Event {
         }
     }
 
-    /// Returns the tokens that a retry costs after the event.
+    /// Returns the cost of a retry after this event.
     #[inline]
     pub(crate) fn cost(self) -> u32 {
         match self {
@@ -121,9 +120,9 @@ impl CautiousBucket {
         Self { state, full, credit, counted }
     }
 
-    /// Records `event`, and takes the tokens that it asks for if they may be taken, in one atomic step.
+    /// Records `event`, and takes the tokens that it requests if that is allowed, in one atomic step.
     ///
-    /// A refused hedge leaves no trace. A refused retry leaves its failure.
+    /// A refused hedge changes nothing. A refused retry still counts its failure.
     pub(crate) fn record(&self, event: Event, now: Duration) -> Take {
         loop {
             if let Some(take) = self.try_record(event, now) {
@@ -132,7 +131,7 @@ impl CautiousBucket {
         }
     }
 
-    /// An attempt to [`record`](Self::record); `None` if another thread has changed the bucket meanwhile.
+    /// Tries to [`record`](Self::record) once. Returns `None` if another thread has changed the bucket meanwhile.
     #[inline(always)]
     pub(crate) fn try_record(&self, event: Event, now: Duration) -> Option<Take> {
         let now = tick(now);
@@ -162,18 +161,18 @@ impl CautiousBucket {
         None
     }
 
-    /// Records a success. Reads no clock, and writes nothing when the bucket is full. Returns `false` if the
-    /// bucket has left the table.
+    /// Records a success. Reads no clock, and writes nothing if the bucket is full. Returns `false` if the bucket was
+    /// removed from the table.
     #[inline]
     pub(crate) fn credit(&self) -> bool {
         let state = self.state.load(Ordering::Acquire);
-        // The usual case, small enough to be inlined: there is no doubt, and the bucket stays less than full.
+        // Fast path, small enough to be inlined: there is no doubt, and the bucket stays below full.
         let next = state + self.credit;
         (state >= NO_DOUBT && next < self.full && self.exchange(state, next))
             || self.add(REMOVED_BY_SUCCESS, self.credit)
     }
 
-    /// Returns the tokens in millionths; `None` once retired.
+    /// Returns the balance in millionths; `None` once retired.
     pub(crate) fn balance(&self) -> Option<u64> {
         let state = self.state.load(Ordering::Acquire);
         (state != RETIRED).then(|| tokens_of(state) * MILLIONTHS)
@@ -184,17 +183,17 @@ impl CautiousBucket {
         MOST_DOUBT.saturating_sub(self.state.load(Ordering::Acquire) >> DOUBT_SHIFT)
     }
 
-    /// Fills the bucket if it has been quiet for [`QUIET`].
+    /// Resets the bucket if it has been quiet for [`QUIET`].
     pub(crate) fn settle(&self, now: Duration) {
         let state = self.state.load(Ordering::Acquire);
         let settled = self.after_quiet(state, tick(now));
-        // If another thread changes the bucket meanwhile, a later settlement fills it.
+        // If another thread changes the bucket meanwhile, a later call fills it.
         let _ = self.replace(state, settled);
     }
 
-    /// Takes the bucket out of service if it is idle, and full at `now` or to be forgotten. Returns `true` if it did.
+    /// Retires the bucket if it is idle and either full at `now` or `forgets` is set. Returns `true` if it was retired.
     ///
-    /// A thread that records a failure in it afterwards finds it retired, so no failure is lost with the bucket.
+    /// A thread that records a failure afterwards finds the bucket retired, so no failure is lost.
     pub(crate) fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         let state = self.state.load(Ordering::Acquire);
         state != RETIRED
@@ -203,16 +202,16 @@ impl CautiousBucket {
             && self.replace(state, RETIRED).is_ok()
     }
 
-    /// Returns the state, or that of a new bucket if there was no failure for [`QUIET`].
+    /// Returns the state, or a new bucket's state if there was no failure for [`QUIET`].
     fn after_quiet(&self, state: u64, now: u64) -> u64 {
         let is_quiet = now.saturating_sub(state & TICK) >= tick(QUIET);
         if is_quiet && state < self.full { self.full | (state & TICK) } else { state }
     }
 
-    /// Removes doubt from a bucket that is not full, and adds tokens, both up to their bounds. Both stand where the
-    /// state has them. Returns `false` if the bucket has left the table.
+    /// Removes doubt from a bucket that is not full, and adds tokens, both within their bounds. Both arguments are
+    /// shifted to their positions in the state. Returns `false` if the bucket was removed from the table.
     ///
-    /// Not inlined, so that a success of a full bucket saves no registers.
+    /// Not inlined, so that a success on a full bucket saves no registers.
     #[inline(never)]
     fn add(&self, removed: u64, tokens: u64) -> bool {
         let mut state = self.state.load(Ordering::Acquire);
@@ -227,10 +226,10 @@ impl CautiousBucket {
         state != RETIRED
     }
 
-    /// Changes `state` into a `next` that is no less full, or returns what is there instead.
+    /// Exchanges `state` for a `next` that is at least as full, or returns the current state.
     ///
-    /// The bucket is uncounted after it has become full, and [`try_record`](Self::try_record) counts it before it
-    /// ceases to be full. So the count may be too high for a moment, but never too low.
+    /// The bucket is uncounted after it has become full, and [`try_record`](Self::try_record) counts it before it stops
+    /// being full. So the count may be too high for a moment but is never too low.
     #[inline]
     fn replace(&self, state: u64, next: u64) -> Result<(), u64> {
         if state == next {
@@ -243,7 +242,7 @@ impl CautiousBucket {
         Ok(())
     }
 
-    /// Changes the state without a change of the count.
+    /// Exchanges the state and does not touch the count.
     #[inline]
     fn exchange(&self, state: u64, next: u64) -> bool {
         self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
@@ -260,10 +259,10 @@ impl CautiousBucket {
     }
 }
 
-/// Returns the state after a failure or a hedge: more doubt, its moment, and the same tokens.
+/// Returns the state after a failure or a hedge: more doubt, the new time, and the same tokens.
 ///
-/// A connection that is lost fails every call on it. So a failure of the kind `Network` within the tick of another
-/// failure adds no doubt.
+/// One lost connection fails every call on it. So a `Network` failure in the same tick as another failure adds no
+/// doubt.
 fn doubted(state: u64, event: Event, now: u64) -> u64 {
     let trust = state >> DOUBT_SHIFT;
     let lost = matches!(event, Event::Failure(FailureKind::Network) | Event::FailureAndRetry(FailureKind::Network));
@@ -281,7 +280,7 @@ fn tokens_of(state: u64) -> u64 {
     (state & TOKENS) >> TICK_BITS
 }
 
-/// Returns a moment in ticks, which need no division.
+/// Converts a time to ticks, without a division.
 #[inline]
 fn tick(now: Duration) -> u64 {
     let seconds = now.as_secs().min(LAST_SECOND);

@@ -12,7 +12,7 @@ use super::settings::Kind;
 use crate::sync::Ordering;
 
 impl Budget for RetryBudget {
-    /// Takes the cost of a retry from the bucket of `destination`. Allocates only at the first take for a destination.
+    /// Takes a retry's cost from the bucket of `destination`. Allocates only for the first take of a destination.
     ///
     /// A cautious budget treats this as a hedge: it costs 2 tokens and adds 1 to the doubt.
     #[inline]
@@ -29,7 +29,7 @@ impl Budget for RetryBudget {
             .or_else(|| self.refuse())
     }
 
-    /// Adds to the doubt of a cautious budget. No other kind counts failures.
+    /// Adds doubt to a cautious budget. No other kind counts failures.
     #[inline]
     fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
         if matches!(self.state.settings.kind, Kind::Cautious(_)) {
@@ -37,7 +37,7 @@ impl Budget for RetryBudget {
         }
     }
 
-    /// Adds the ratio to the bucket of `destination`. Under a quota a retried call adds nothing, because its last
+    /// Adds the ratio to the bucket of `destination`. Under a quota, a retried call adds nothing, because its last
     /// retry has returned its cost.
     #[inline]
     fn on_success(&self, destination: &str, retries: u32) {
@@ -67,7 +67,8 @@ impl Budget for RetryBudget {
 }
 
 impl RetryBudget {
-    /// Takes a token from the shared bucket in the usual case, without a call. `None` in any other.
+    /// Takes a token from the shared bucket in the usual case, without a function call. Returns `None` in every other
+    /// case.
     #[inline]
     fn take_shared(&self, now: Duration) -> Option<Permit> {
         let bucket = self.state.shared.as_ref()?;

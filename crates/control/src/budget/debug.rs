@@ -7,10 +7,10 @@ use super::RetryBudget;
 use super::settings::{Kind, tokens};
 use super::store::Balance;
 
-/// The most destinations that are listed.
+/// The maximum number of destinations listed.
 const LISTED: usize = 16;
 
-/// The rule, the refusals, and the balances that are not full, the emptiest first.
+/// Shows the rule, the refusals, and the balances that are not full, lowest first.
 impl fmt::Debug for RetryBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("RetryBudget");
@@ -71,7 +71,7 @@ impl fmt::Debug for Balance {
     }
 }
 
-/// The first few balances, and how many more there are.
+/// The first balances, and the number of omitted ones.
 struct Listed<'a>(&'a [(Arc<str>, Balance)]);
 
 impl fmt::Debug for Listed<'_> {

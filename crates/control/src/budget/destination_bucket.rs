@@ -1,6 +1,6 @@
-//! The interface between the stores of a budget and the kinds of bucket in them.
+//! The interface between a budget's stores and its kinds of bucket.
 //!
-//! Its implementations are here, because the model checker includes the files of the buckets alone.
+//! The implementations are here, because the model checker includes the bucket files alone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,24 +13,24 @@ use super::not_full::{NotFull, Slot};
 use super::settings::Costs;
 use crate::destination_table::Entry;
 
-/// A bucket that a table of destinations can hold.
+/// A bucket that can be stored in a table of destinations.
 pub(super) trait DestinationBucket: Entry + PermitIssuer + Sized + 'static {
-    /// The settings of such a bucket.
+    /// The settings of this kind of bucket.
     type Rule: Copy + Send + Sync;
 
-    /// Creates a full bucket, which is counted in a slot while a success would change it.
+    /// Creates a full bucket. `slot` counts it while a success would change it.
     fn create(rule: Self::Rule, counted: (Arc<NotFull>, Slot)) -> Self;
-    /// Returns the most that the bucket holds, in millionths.
+    /// Returns the capacity in millionths.
     fn capacity(rule: Self::Rule) -> u64;
-    /// Returns the tokens that an event asks for.
+    /// Returns the tokens that an event requests.
     fn cost(rule: Self::Rule, event: Event) -> u32;
-    /// Records an event, and takes the tokens that it asks for.
+    /// Records an event, and takes the tokens that it requests.
     fn record(&self, event: Event, cost: u32, now: Duration) -> Take;
-    /// Records a success. Returns `false` if the bucket has left the table.
+    /// Records a success. Returns `false` if the bucket was removed from the table.
     fn credit(&self) -> bool;
-    /// Returns the tokens in millionths; `None` once the bucket has left the table.
+    /// Returns the tokens in millionths; `None` once the bucket was removed from the table.
     fn balance(&self) -> Option<u64>;
-    /// Returns the doubt that keeps retries back although there are tokens; only some kinds have any.
+    /// Returns the doubt, which blocks retries even if there are tokens; 0 for kinds without doubt.
     fn doubt(&self) -> u64 {
         0
     }
@@ -39,7 +39,7 @@ pub(super) trait DestinationBucket: Entry + PermitIssuer + Sized + 'static {
 }
 
 impl Entry for Bucket {
-    /// The next bucket of the destination is full, so it grants again what this one has granted.
+    /// The destination's next bucket starts full, so it grants what this one has granted once more.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         self.retire(now, forgets, is_idle)
     }
@@ -81,7 +81,7 @@ impl DestinationBucket for Bucket {
 }
 
 impl Entry for CautiousBucket {
-    /// The next bucket of the destination is full, so it grants again what this one has granted.
+    /// The destination's next bucket starts full, so it grants what this one has granted once more.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         self.retire(now, forgets, is_idle)
     }

@@ -1,11 +1,11 @@
-//! A bucket for each destination, in a table of bounded size.
+//! A bounded table with one bucket per destination.
 //!
-//! Input: events and successes with the name of a destination. Output: permits of the bucket that tokens were taken
-//! from. The table is [`Keyed`].
+//! Input: events and successes with a destination name. Output: permits from the bucket that paid. The table is
+//! [`Keyed`].
 //!
-//! A destination without a take, or under a cautious budget without a failure, has a full bucket and needs no entry.
-//! For the same reason full buckets leave first when the table has no place left. A permit holds its bucket, so a
-//! bucket with a retry under way does not leave.
+//! A destination without a take (for a cautious budget: without a failure) has a full bucket and needs no entry. For
+//! the same reason, full buckets are evicted first from a full table. A permit holds its bucket, so a bucket with a
+//! retry in flight is not evicted.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use crate::bounded_name::bounded_name;
 use crate::keyed::{Found, Keyed, PastBound};
 use crate::sync::{AtomicU64, Ordering};
 
-/// The least time in seconds between two searches for buckets that time has filled up.
+/// The minimum time in seconds between two searches for buckets that time has filled up.
 const SECONDS_BETWEEN_SETTLEMENTS: u64 = 10;
 
 pub(super) struct Destinations<B: DestinationBucket> {
     buckets: Keyed<B>,
     /// The number of buckets that a success would change; 0 if only time adds tokens.
     not_full: Arc<NotFull>,
-    /// The second from which on the next event settles the buckets.
+    /// The second after which the next event settles the buckets.
     settle_at: AtomicU64,
     rule: B::Rule,
 }
@@ -53,7 +53,7 @@ impl<B: DestinationBucket> Store for Destinations<B> {
         self.buckets.with(destination, now, PastBound::Shared, create, record).flatten()
     }
 
-    /// Credits the bucket of `destination`. A destination without a bucket of its own uses the shared one.
+    /// Credits the bucket of `destination`, or the shared bucket if the destination has none.
     fn on_success(&self, destination: &str) {
         if let Cow::Owned(name) = bounded_name(destination) {
             return self.on_success(&name);
@@ -82,14 +82,14 @@ impl<B: DestinationBucket> Store for Destinations<B> {
         });
         let full = Balance { tokens: B::capacity(self.rule), doubt: 0 };
         let mut all = all.into_iter();
-        // The shared one is the first.
+        // The shared bucket comes first.
         let others = all.next().map_or(full, |(_, others)| others);
         (all.collect(), others)
     }
 }
 
 impl<B: DestinationBucket> Destinations<B> {
-    /// Creates full buckets for at most that many destinations. They are counted in `not_full`.
+    /// Creates full buckets for at most `most` destinations. They are counted in `not_full`.
     pub(super) fn new(most: usize, rule: B::Rule, not_full: Arc<NotFull>) -> Self {
         let others = B::create(rule, (Arc::clone(&not_full), Slot::OTHERS));
         Self { buckets: Keyed::new(Some(most), others), not_full, settle_at: AtomicU64::new(0), rule }
@@ -104,10 +104,10 @@ impl<B: DestinationBucket> Destinations<B> {
         });
     }
 
-    /// Fills the buckets that time has filled up, if it is this thread's turn.
+    /// Fills the buckets that time has filled up, if a search is due and this thread wins it.
     ///
-    /// Without it, a bucket that is no longer used would stay less than full, and every success would compute the hash
-    /// of its destination.
+    /// Otherwise an unused bucket would never be marked as full, and every success would compute its destination's
+    /// hash.
     #[cold]
     fn settle(&self, now: Duration) {
         let seconds = now.as_secs();

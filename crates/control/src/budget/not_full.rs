@@ -1,27 +1,27 @@
-//! The number of buckets that a success would change, in all and by the hash of their destination.
+//! The number of buckets that a success would change, in total and by destination hash.
 //!
 //! If every bucket is full, a success needs one load. Otherwise it needs a hash and two more loads, and seldom reads
-//! the table of destinations. Destinations with the same part of their hash are counted together. So a success may
-//! look up a full bucket, but it never misses one that is not full.
+//! the table of destinations. Destinations whose hashes share a slot are counted together. So a success may look up a
+//! full bucket, but it never misses one that is not full.
 
 use crate::sync::{Apart, AtomicU32, AtomicUsize, Ordering};
 
-/// The number of counts by hash: a kilobyte for each budget. One is enough for the model checker.
+/// The number of slots: one kilobyte per budget. One is enough for the model checker.
 const SLOTS: usize = if cfg!(loom) { 1 } else { 256 };
 
 pub(crate) struct NotFull {
-    /// The word that every success of every thread reads.
+    /// The total, which every success on every thread reads.
     all: Apart<AtomicUsize>,
-    /// The last is for the bucket that destinations share.
+    /// The last slot is for the shared bucket.
     by_slot: [AtomicU32; SLOTS + 1],
 }
 
-/// Where a bucket is counted.
+/// The slot in which a bucket is counted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot(usize);
 
 impl Slot {
-    /// The slot of the bucket that destinations of any hash share.
+    /// The slot of the bucket that all destinations share.
     pub(crate) const OTHERS: Self = Self(SLOTS);
     /// No slot, for a bucket that is found without a hash.
     pub(crate) const NONE: Self = Self(usize::MAX);
@@ -37,21 +37,21 @@ impl NotFull {
         Self { all: Apart::default(), by_slot: std::array::from_fn(|_| AtomicU32::default()) }
     }
 
-    /// Returns the number of buckets that are not full: for a moment perhaps too high, never too low.
+    /// Returns the number of buckets that are not full: sometimes too high for a moment, never too low.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.all.0.load(Ordering::Acquire)
     }
 
-    /// Returns the number of those buckets in the slots of this hash: the most that its destination may use.
+    /// Returns the number of non-full buckets in the slots for this hash: an upper bound for its destination.
     #[inline]
     pub(crate) fn count_for(&self, hash: u64) -> u32 {
         let count = |slot: Slot| self.by_slot[slot.0].load(Ordering::Acquire);
         count(Slot::of(hash)) + count(Slot::OTHERS)
     }
 
-    /// Counts a bucket. It is called before the bucket ceases to be full, so a thread that finds it less than full
-    /// finds it counted.
+    /// Counts a bucket. It is called before the bucket stops being full, so a thread that sees a non-full bucket also
+    /// sees it counted.
     #[inline]
     pub(crate) fn add(&self, slot: Slot) {
         self.all.0.fetch_add(1, Ordering::Relaxed);

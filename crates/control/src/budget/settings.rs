@@ -1,6 +1,6 @@
-//! The settings of a budget, in whole millionths of a token.
+//! Budget settings, in whole millionths of a token.
 //!
-//! Input: floats and counts of the user. Output: checked integers, or an error that names the field.
+//! Input: the user's floats and counts. Output: checked integers, or an error that names the field.
 
 use std::ops::RangeInclusive;
 
@@ -10,10 +10,10 @@ use super::bucket::{MOST_TOKENS, Rule, TOKEN};
 use super::cautious::{self, Caution};
 use crate::destination_table::{DEFAULT_DESTINATIONS, clamped_destinations};
 
-/// The share of the normal traffic that may be retried, in the budgets that are made for a traffic.
+/// The share of normal traffic that may be retried, for budgets built from a traffic rate.
 const RATIO: f64 = 0.1;
-/// The amount that a second adds by default to the bucket of a ratio budget: one retry in a hundred seconds. With a
-/// tenth of a token, many clients of one call a second would keep a server down.
+/// The default trickle of a ratio budget: one retry per 100 seconds. With a tenth of a token, many clients that each
+/// send one call per second would keep a server down.
 const TRICKLE: u64 = TOKEN / 100;
 
 const CAUTIOUS_CAPACITY: RangeInclusive<u64> =
@@ -21,15 +21,15 @@ const CAUTIOUS_CAPACITY: RangeInclusive<u64> =
 
 const UNSET_IF_UNLIMITED: &str = "left unset on an unlimited budget";
 
-/// The settings that a budget was built from.
+/// The settings from which a budget was built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) kind: Kind,
-    /// `None` when all destinations share one bucket.
+    /// `None` if all destinations share one bucket.
     pub(crate) max_destinations: Option<usize>,
 }
 
-/// The kind of a budget, with the rule of its buckets.
+/// The kind of a budget, with its bucket settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Every retry is granted.
@@ -40,7 +40,7 @@ pub(crate) enum Kind {
     Quota(Rule, Costs),
 }
 
-/// The tokens that a retry costs.
+/// The cost of a retry in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Costs {
     pub(crate) retry: u32,
@@ -142,7 +142,7 @@ impl Settings {
                 return Err(ConfigError::new("capacity", tokens, "a number from 2 to 1000"));
             }
             Kind::Quota(_, costs) if capacity < u64::from(costs.dearest()) * TOKEN => {
-                // A retry after a timeout, or any at all, would never be allowed.
+                // The bucket could never pay for a retry, or for one after a timeout.
                 return Err(ConfigError::new("capacity", tokens, "at least what a retry costs"));
             }
             Kind::Cautious(caution) => caution.capacity = capacity,
@@ -157,7 +157,7 @@ impl Settings {
         let unset = match &mut self.kind {
             Kind::Unlimited => UNSET_IF_UNLIMITED,
             Kind::Cautious(_) => "left unset on a cautious budget",
-            // It would replace the rate, and at 0 leave nothing that refills the bucket.
+            // A trickle would replace the rate, and a trickle of 0 would leave a bucket that never refills.
             Kind::Tokens(rule) if rule.ratio == 0 => "left unset on a rate budget",
             Kind::Tokens(rule) | Kind::Quota(rule, _) => {
                 rule.refill = refill;
@@ -186,7 +186,7 @@ fn capacity(field: &'static str, tokens: f64) -> Result<u64, ConfigError> {
     millionths(field, tokens, (1.0, f64::from(MOST_TOKENS), "a number from 1 to 10000000"))
 }
 
-/// Checks a client's normal rate. A tenth of it must be a legal rate as well.
+/// Checks a client's normal rate. A tenth of it must be a valid rate as well.
 fn normal(rps: f64) -> Result<f64, ConfigError> {
     let (least, most) = (0.000_01, 10_000_000.0);
     if (least..=most).contains(&rps) {
@@ -195,13 +195,13 @@ fn normal(rps: f64) -> Result<f64, ConfigError> {
     Err(ConfigError::new("normal_rps", rps, "a number from 0.00001 to 10000000"))
 }
 
-/// Returns `value` to the nearest millionth, if it lies within the range `(least, most, in words)`.
+/// Returns `value` rounded to millionths if it lies within the range `(least, most, in words)`.
 fn millionths(
     field: &'static str,
     value: f64,
     (least, most, allowed): (f64, f64, &'static str),
 ) -> Result<u64, ConfigError> {
-    // NaN lies in no range.
+    // NaN is outside every range.
     if !(least..=most).contains(&value) {
         return Err(ConfigError::new(field, value, allowed));
     }

@@ -9,9 +9,9 @@ use super::bucket::Take;
 use super::cautious::Event;
 use super::destination_bucket::DestinationBucket;
 
-/// The buckets of a budget. The type behind the trait object decides their kind, and if each destination has its own.
+/// A budget's buckets. The type behind the trait object determines their kind, and whether destinations have their own.
 pub(super) trait Store: Send + Sync {
-    /// Records `event` of `destination`. Returns a permit if it asks for tokens and the bucket grants them.
+    /// Records `event` for `destination`. Returns a permit if the event requests tokens and the bucket grants them.
     fn record(&self, destination: &str, event: Event, now: Duration) -> Option<Permit>;
 
     /// Records a failure of `destination`. Returns a permit for its retry if the bucket grants it.
@@ -19,7 +19,7 @@ pub(super) trait Store: Send + Sync {
         self.record(destination, Event::FailureAndRetry(failure), now)
     }
 
-    /// Returns a permit for a hedge of `destination` if the bucket grants it.
+    /// Returns a permit for a hedge to `destination` if the bucket grants it.
     fn hedge(&self, destination: &str, failure: FailureKind, now: Duration) -> Option<Permit> {
         self.record(destination, Event::Hedge(failure), now)
     }
@@ -27,17 +27,17 @@ pub(super) trait Store: Send + Sync {
     /// Records a success of `destination`.
     fn on_success(&self, destination: &str);
 
-    /// Returns the balance of the bucket that `destination` would use, in millionths. `None`: there is no limit.
+    /// Returns the balance of the bucket that `destination` would use, in millionths; `None` without a limit.
     fn balance(&self, destination: &str) -> Option<u64>;
 
     /// Returns `true` if a success would not change the bucket that `destination` would use.
     fn is_full(&self, destination: &str) -> bool;
 
-    /// Returns the buckets of destinations, in no order, and the bucket that destinations share.
+    /// Returns the destinations' buckets, unsorted, and the shared bucket.
     fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance);
 }
 
-/// The tokens of a bucket in millionths, and the doubt that keeps retries back although there are tokens.
+/// A bucket's tokens in millionths, and its doubt, which blocks retries even if there are tokens.
 #[derive(Clone, Copy)]
 pub(super) struct Balance {
     pub(super) tokens: u64,

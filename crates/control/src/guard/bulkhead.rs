@@ -1,4 +1,4 @@
-//! The bulkhead: a limit on calls in flight for each destination.
+//! The bulkhead: a limit on calls in flight per destination.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,31 +14,31 @@ use super::per_destination::{PerDestination, State};
 use super::places::{Pass, Places, Rule, Usage};
 use crate::destination_table::Entry;
 
-/// A limit on calls in flight for each destination.
+/// A limit on calls in flight per destination.
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a bulkhead*, one slow server collects all calls of a client. Each holds its task, memory and connection
-/// until it times out, and none are left for calls to healthy servers.
+/// *Without a bulkhead*, one slow server accumulates all of a client's calls. Each call holds its task, memory and
+/// connection until it times out, and none are left for healthy servers.
 ///
 /// *A place that is freed at the response head* does not limit bodies, which hold the connection. *A place that is
-/// freed by code after the call* leaks if the call is dropped. *A place that is given to a waiting call while that call
-/// is dropped* is lost. Here a place is held until the body ends or is dropped, and a dropped call passes its place on.
+/// freed by code after the call* leaks if the call is dropped. *A place that is passed to a waiting call while that
+/// call is dropped* is lost. Here a place is held until the body ends or is dropped, and a dropped call passes its
+/// place on.
 ///
 /// # Rules
 ///
-/// - At most [`limit`](Self::new) calls are in flight. A further call is refused at once, without a known wait.
-/// - With a [`queue`](Self::queue), calls wait in the order in which they came, up to its bounds and their deadlines.
-///   A released place goes to the first call in line in the same step, so no newcomer overtakes it.
+/// - At most [`limit`](Self::new) calls are in flight. Further calls are refused at once, without an estimated wait.
+/// - With a [`queue`](Self::queue), calls wait in order of arrival, within its bounds and their deadlines. A released
+///   place goes to the first waiting call in the same step, so later calls cannot overtake it.
 /// - The place is held until the response body ends. [`release_at_head`](Self::release_at_head) frees it at the head.
-/// - A limit of 0 admits nothing, and nothing waits for it.
-/// - A place that is given to a waiting call is its own until the call gives up. If the call is not polled by then, the
-///   place goes on.
-/// - If the [table](Self::max_destinations) is full, a destination without a call in flight leaves for a newcomer, and
-///   nothing is lost. If each that is looked at has one, calls to the newcomer are admitted without a limit.
-/// - A body that is not read holds its place. [`usage_at`](Self::usage_at) has the number of bodies that have not
-///   ended and
-///   the age of the oldest.
+/// - A limit of 0 admits nothing, and calls do not queue for it.
+/// - A place that is passed to a waiting call stays reserved until the call's wait ends. If the call has not been
+///   polled by then, the place goes to the next one.
+/// - If the [table](Self::max_destinations) is full, a new destination evicts one without a call in flight, and nothing
+///   is lost. If every candidate has one, calls to the new destination are admitted without a limit.
+/// - An unread body holds its place. [`usage_at`](Self::usage_at) returns the number of unfinished bodies and the age
+///   of the oldest.
 ///
 /// ```
 /// use std::time::Duration;
@@ -64,34 +64,34 @@ guard! {
     replaced: "Calls beyond a lower limit finish; a higher one admits calls that wait.",
 }
 
-/// A setter returns a new bulkhead, whose state is its own.
+/// A setter returns a new bulkhead with its own state.
 impl Bulkhead {
-    /// Creates a bulkhead of this many places, in which no call waits.
+    /// Creates a bulkhead with `limit` places and no queue.
     pub fn new(limit: u32) -> Self {
         let kind = GuardKind::BULKHEAD;
         Self(PerDestination::new(Rule { limit, patience: Patience::NONE, hold: true, kind }))
     }
 
-    /// Sets how many calls may wait for one destination, and for how long. Default: none, because before a slow
-    /// server a line only delays the refusal.
+    /// Sets how many calls may wait per destination, and for how long. Default: none, because a queue in front of a
+    /// slow server only delays the refusal.
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         Self(self.0.changed(|rule| rule.patience = Patience { calls, time }))
     }
 
-    /// Frees the place at the response head if `on`. Default: at the end of the body.
+    /// Frees the place at the response head if `on`. Default: it is held to the end of the body.
     ///
-    /// The head of a gRPC response does not end its call, so such a place is held until the trailers.
+    /// The head of a gRPC response does not end its call, so its place is always held until the trailers.
     pub fn release_at_head(self, on: bool) -> Self {
         Self(self.0.changed(|rule| rule.hold = !on))
     }
 
-    /// Returns the use of the places for `destination` at `now`.
+    /// Returns the use of places for `destination` at `now`.
     pub fn usage_at(&self, destination: &str, now: Duration) -> Usage {
         self.0.read(destination, |places| places.usage(now))
     }
 }
 
-/// 64 places: at 100 ms for each call, they admit 640 calls a second.
+/// 64 places: at 100 ms per call, they admit 640 calls per second.
 impl Default for Bulkhead {
     fn default() -> Self {
         Self::new(64)
@@ -99,7 +99,7 @@ impl Default for Bulkhead {
 }
 
 impl Entry for Places {
-    /// Nothing is lost with places that no call holds.
+    /// Nothing is lost with an entry whose places are all free.
     fn retire(&self, _: Duration, _: bool, _: &dyn Fn() -> bool) -> bool {
         self.retire()
     }
@@ -127,7 +127,7 @@ impl State for Places {
         self.end_call(*pass, end, now)
     }
 
-    /// The moment of the head is noted if the place is held past it.
+    /// The time of the head is recorded if the place is held beyond it.
     const TIMES_SUCCESS: Option<bool> = None;
 
     #[inline(always)]

@@ -1,9 +1,9 @@
-//! The public type of a guard around the shell that all guards share.
+//! The public type of a guard, around the shell that all guards share.
 
-/// Gives a guard its setters that all guards have, `impl Guard`, `Debug`, and the type of its tickets.
+/// Implements the setters that all guards have, `Guard`, `Debug`, and the ticket type.
 ///
-/// The guard is a struct around `PerDestination`. `memory` is that of 1024 destinations, and `replaced`
-/// completes the docs of `replace_settings`.
+/// The guard is a struct around `PerDestination`. `memory` is the memory of 1024 destinations, and `replaced` completes
+/// the docs of `replace_settings`.
 macro_rules! guard {
     (
         $guard:ident $(<$rule:ident: $bound:ident>)?, $ticket:ident, $state:ty,
@@ -13,29 +13,29 @@ macro_rules! guard {
         pub struct $ticket $(<$rule: $bound>)? ($crate::guard::per_destination::Ticket<$state>);
 
         impl $(<$rule: $bound>)? $guard $(<$rule>)? {
-            /// Sets the most destinations with a state of their own. Default: 1024.
+            /// Sets the maximum number of destinations with their own state. Default: 1024.
             ///
             #[doc = concat!("So many take ", $memory, ". The number is clamped to 1 to 65536.")]
             pub fn max_destinations(self, most: usize) -> Self {
                 Self(self.0.max_destinations(most))
             }
 
-            /// Keeps one state for all destinations if `on`. Default: a state for each.
+            /// Keeps one state for all destinations if `on`. Default: one state per destination.
             ///
-            /// Use it for a client of one server, or for a bound on the whole client. A later
+            /// Use it for a client of one server, or to limit the client as a whole. A later call to
             /// [`max_destinations`](Self::max_destinations) undoes it.
             pub fn shared(self, on: bool) -> Self {
                 Self(self.0.shared(on))
             }
 
-            /// Adopts the settings of another guard, except `max_destinations` and `shared`, and keeps the state.
+            /// Adopts another guard's settings, except `max_destinations` and `shared`, and keeps the state.
             ///
             #[doc = $replaced]
             pub fn replace_settings(&self, with: &Self) {
                 self.0.replace_settings(&with.0);
             }
 
-            /// Returns a warning for each setting outside of its recommended range.
+            /// Returns a warning for each setting outside its recommended range.
             pub fn validate(&self) -> Vec<reattempt_core::Warning> {
                 self.0.validate()
             }

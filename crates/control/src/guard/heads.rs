@@ -1,17 +1,17 @@
-//! The moments at which response heads arrived whose bodies are not over, so that unread bodies can be found.
+//! The arrival times of response heads whose bodies have not ended, so that unread bodies can be found.
 
 use std::time::Duration;
 
 use super::time::nanos;
 use crate::sync::{AtomicU64, Ordering};
 
-/// The slots that are used without a lock: half of a bulkhead's default limit.
+/// The number of lock-free slots: half of a bulkhead's default limit.
 pub(crate) const HEADS: usize = if cfg!(loom) { 1 } else { 32 };
 
-/// The slots that a call tries.
+/// The number of slots that a call tries.
 const TRIES: usize = if cfg!(loom) { 1 } else { 4 };
 
-/// The moments, in slots that calls take and clear without a lock. A free slot is 0.
+/// Arrival times in slots that calls take and clear without a lock. A free slot is 0.
 pub(crate) struct Heads([AtomicU64; HEADS]);
 
 impl Heads {
@@ -19,8 +19,8 @@ impl Heads {
         Self(std::array::from_fn(|_| AtomicU64::new(0)))
     }
 
-    /// Notes a moment in a free slot. Calls begin at the slot for their number of calls in flight, so they rarely meet.
-    /// Returns the slot, if there was one.
+    /// Stores a time in a free slot, and returns the slot if there was one. Calls start at the slot of their number of
+    /// calls in flight, so they rarely collide.
     #[inline]
     pub(crate) fn note(&self, in_flight: u32, now: Duration) -> Option<usize> {
         let stamp = nanos(now).saturating_add(1);
@@ -45,7 +45,7 @@ impl Heads {
     }
 }
 
-/// The moments at which response heads arrived, in slots behind the lock of their owner.
+/// Arrival times of response heads, in slots behind their owner's lock.
 #[derive(Default)]
 pub(crate) struct MoreHeads {
     since: Vec<Option<Duration>>,

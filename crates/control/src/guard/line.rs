@@ -1,6 +1,6 @@
-//! The bounded line of calls that wait for a guard, in the order in which they came.
+//! The bounded line of calls that wait for a guard, in order of arrival.
 //!
-//! The line is plain data behind its owner's lock. Wakers are taken out of it, and woken once the lock is released.
+//! The line is plain data behind its owner's lock. Wakers are taken out of it and woken after the lock is released.
 
 use std::num::NonZeroU64;
 use std::task::Waker;
@@ -11,9 +11,9 @@ use reattempt_core::guard::Arrival;
 /// The bounds on waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// The most calls that wait in one line; 0 if none may.
+    /// The maximum number of calls that wait in one line; 0 if none may.
     pub calls: usize,
-    /// The longest wait of one call.
+    /// The maximum wait of one call.
     pub time: Duration,
 }
 
@@ -22,11 +22,11 @@ impl Patience {
     pub(crate) const NONE: Self = Self { calls: 0, time: Duration::ZERO };
 }
 
-/// The number of a call in a line. It stays the same until the call leaves.
+/// The number of a call in a line. It does not change until the call leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Turn(NonZeroU64);
 
-/// A line of waiting calls, first come first served. A step takes a time that grows with the logarithm of its length.
+/// A first-come, first-served line of waiting calls. Each step takes time logarithmic in its length.
 ///
 /// The owner keeps the line behind a lock, and checks that it is not [full](Self::is_full) before it adds a call.
 /// Wakers that methods return must be woken or dropped after the lock is released.
@@ -49,11 +49,11 @@ pub struct Turn(NonZeroU64);
 pub struct Line {
     patience: Patience,
     next: Turn,
-    /// In the order of their turns. Calls that have left stay here until they are the greater part.
+    /// In order of their turns. Calls that have left stay here until they are the majority.
     entries: Vec<Entry>,
-    /// The calls that wait, as a Fenwick tree over the entries.
+    /// The waiting calls, as a Fenwick tree over the entries.
     counts: Vec<usize>,
-    /// No call waits before this entry.
+    /// No call waits in front of this entry.
     head: usize,
     len: usize,
 }
@@ -67,7 +67,7 @@ struct Entry {
 
 #[derive(Debug)]
 struct Waiter {
-    /// The moment at which the call gives up.
+    /// The time at which the call gives up.
     give_up: Duration,
     waker: Option<Waker>,
 }
@@ -84,12 +84,12 @@ impl Line {
         self.patience
     }
 
-    /// Changes the bounds. The moments at which waiting calls give up stay the same.
+    /// Changes the bounds. Calls that already wait give up at the same time as before.
     pub(crate) const fn set_patience(&mut self, patience: Patience) {
         self.patience = patience;
     }
 
-    /// Returns `true` if as many calls wait as the bounds allow.
+    /// Returns `true` if the bounds allow no more waiting calls.
     pub const fn is_full(&self) -> bool {
         self.len >= self.patience.calls
     }
@@ -104,15 +104,14 @@ impl Line {
         self.len == 0
     }
 
-    /// Adds a call behind all others, even if the line is full. The call gives up after the longest wait, or at its
-    /// deadline.
+    /// Adds a call at the end, even if the line is full. The call gives up after the maximum wait, or at its deadline.
     pub fn push(&mut self, arrival: &Arrival<'_>) -> Turn {
         let turn = self.next;
         self.next = Turn(turn.0.saturating_add(1));
         let longest = arrival.now.saturating_add(self.patience.time);
         let give_up = arrival.latest.map_or(longest, |latest| latest.min(longest));
         let index = self.entries.len();
-        // A node counts the entries from the lowest bit of its number on.
+        // A node counts the entries from the lowest set bit of its index on.
         let first = (index + 1) & index;
         self.counts.push(self.ahead_of(index) - self.ahead_of(first) + 1);
         self.entries.push(Entry { turn, waiter: Some(Waiter { give_up, waker: None }) });
@@ -127,13 +126,13 @@ impl Line {
         Some(self.ahead_of(index))
     }
 
-    /// Returns the moment at which a call gives up; zero if it has left the line.
+    /// Returns the time at which a call gives up; zero if it has left the line.
     pub fn give_up(&self, turn: Turn) -> Duration {
         let entry = self.index_of(turn).and_then(|index| self.entries.get(index));
         entry.and_then(|entry| entry.waiter.as_ref()).map_or(Duration::ZERO, |call| call.give_up)
     }
 
-    /// Stores the waker of a call. Returns the one that it replaces, whose destructor may run the user's code.
+    /// Stores a call's waker. Returns the replaced waker, whose destructor may run user code.
     #[must_use]
     pub fn set_waker(&mut self, turn: Turn, waker: &Waker) -> Option<Waker> {
         let index = self.index_of(turn)?;
@@ -144,7 +143,7 @@ impl Line {
         }
     }
 
-    /// Removes a call. If it was the first, the wakers that are returned wake the next.
+    /// Removes a call. If it was first, the returned wakers wake the next call.
     pub fn leave(&mut self, turn: Turn) -> Wakers {
         let was_first = self.front() == Some(turn);
         let _gone = self.remove(turn);
@@ -172,7 +171,7 @@ impl Line {
         gone.waker
     }
 
-    /// Forgets the calls that have left.
+    /// Drops the entries of calls that have left.
     fn compact(&mut self) {
         self.entries.retain(|entry| entry.waiter.is_some());
         self.counts.clear();
@@ -185,7 +184,7 @@ impl Line {
         self.entries.get(self.head).map(|entry| entry.turn)
     }
 
-    /// Returns the waker of the first call, for an owner that has changed its moment.
+    /// Returns the waker of the first call, for an owner that has changed when that call may go.
     pub fn first(&mut self) -> Wakers {
         Wakers { _gone: None, first: self.first_waker() }
     }
@@ -211,16 +210,16 @@ impl Line {
     }
 }
 
-/// The entries of calls that have left which a short line keeps.
+/// The number of left-over entries that a short line keeps.
 const SPARE: usize = 16;
 
 const fn lowest_bit(number: usize) -> usize {
     number & number.wrapping_neg()
 }
 
-/// The wakers that a change of the line has left: of the first call, and of a call that is gone.
+/// The wakers that a change to the line produced: that of the first call, and that of a call that left.
 ///
-/// Wake or drop them after the lock of the line is released.
+/// Wake or drop them after the line's lock is released.
 #[derive(Debug, Default)]
 #[must_use = "the first call is woken by `wake`"]
 pub struct Wakers {

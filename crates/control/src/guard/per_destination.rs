@@ -1,7 +1,7 @@
-//! The shell of every guard in this crate: settings, a state for each destination, and tickets.
+//! The shell of every guard in this crate: settings, one state per destination, and tickets.
 //!
-//! A guard is one `impl State`: the state of one destination, shared by threads. [`PerDestination`] finds the state of
-//! a call, and the macro in `guard_type` gives the guard its public type.
+//! A guard is one `impl State`: one destination's state, shared by threads. [`PerDestination`] looks up the state for a
+//! call, and the macro in `guard_type` defines the guard's public type.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,29 +15,29 @@ use reattempt_core::guard::{Admit, Arrival, End, Refused, Resume};
 use crate::destination_table::{DEFAULT_DESTINATIONS, Entry, clamped_destinations};
 use crate::keyed::{Found, Hold, Keyed, PastBound};
 
-/// The state of one destination, which decides about the calls to it.
+/// The state of one destination, which decides about its calls.
 pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
     type Settings: Clone + Send + Sync + 'static;
 
-    /// The note in the ticket of a call.
+    /// The guard's note in a call's ticket.
     type Note: fmt::Debug + Copy + Send + Sync + 'static;
 
-    /// A state as `Debug` lists it.
+    /// A state as listed by `Debug`.
     type Shown: fmt::Debug;
 
-    /// The note of a call that is admitted without a state.
+    /// The note for a call that is admitted without a state.
     const UNCOUNTED: Self::Note;
 
-    /// Destinations for which there is no place share one state. Otherwise their calls are admitted without one.
+    /// If `true`, destinations without a place share one state. Otherwise their calls are admitted without one.
     const OTHERS_SHARE: bool = false;
 
-    /// A call that has waited for another guard needs a new decision. Otherwise it keeps what it was given.
+    /// If `true`, a call that has waited for another guard gets a new decision. Otherwise the first decision stands.
     const DECIDES_AGAIN: bool = false;
 
-    /// The name of the states that `Debug` lists.
+    /// The field name under which `Debug` lists states.
     const LISTED: &'static str;
 
-    /// Creates the state of a newcomer.
+    /// Creates the state of a new destination.
     fn new(settings: &Self::Settings, destination: &Arc<str>) -> Self;
 
     /// Creates the state that destinations without a place share.
@@ -45,8 +45,9 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
         Self::new(settings, &"".into())
     }
 
-    /// Decides about a call by the state at hand. If that takes a lock or a long way, it may leave it to `apart`, which
-    /// uses [`admit`](Self::admit). Default: only if the state has left the table.
+    /// Decides about a call with a state that needs no look-up. If the decision takes a lock or much code, the state
+    /// may delegate to `apart`, which uses [`admit`](Self::admit). Default: it does so only if the state was removed
+    /// from the table.
     #[inline(always)]
     fn admit_at_hand<T>(
         &self,
@@ -60,13 +61,13 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
         }
     }
 
-    /// Decides about a call. `None`: the state has left the table.
+    /// Decides about a call. Returns `None` if the state was removed from the table.
     fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Self::Note>>;
 
-    /// Records the end of a call. Returns what is held until the response body ends.
+    /// Records the end of a call. Returns the note of what is held until the response body ends.
     fn record_end(&self, note: &Self::Note, end: &End, now: Duration) -> Option<Self::Note>;
 
-    /// `false`: the end of a call that was served needs no time. `None`: the state of the call decides.
+    /// `false`: the end of a served call needs no time. `None`: the call's state decides.
     const TIMES_SUCCESS: Option<bool> = Some(false);
 
     fn times_success(&self, note: &Self::Note) -> bool {
@@ -74,25 +75,25 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
         true
     }
 
-    /// Returns `true` if the call only has to show that the server works again.
+    /// Returns `true` if the call is a probe, sent only to find out if the server works again.
     fn is_probe(note: &Self::Note) -> bool {
         let _ = note;
         false
     }
 
-    /// Decides about a call that waits.
+    /// Decides about a waiting call.
     fn resume(&self, note: &mut Self::Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let _ = (note, arrival, waker);
         Resume::Admitted
     }
 
-    /// Returns the decision that `admit` would make, and takes nothing.
+    /// Returns the decision that `admit` would make, without taking anything.
     fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         let _ = arrival;
         Ok(())
     }
 
-    /// Returns the settings of a guard that adopts those of another.
+    /// Returns the settings of a guard that adopts another guard's.
     fn merged(own: &Self::Settings, other: &Self::Settings) -> Self::Settings {
         let _ = own;
         other.clone()
@@ -101,7 +102,7 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
     /// Adopts new settings. The table's lock is held.
     fn adopt(&self, settings: &Self::Settings);
 
-    /// Wakes calls that new settings let go earlier. No lock is held.
+    /// Wakes calls that may go earlier under new settings. No lock is held.
     fn wake_waiting(&self) {}
 
     fn validate(settings: &Self::Settings) -> Vec<Warning> {
@@ -112,21 +113,21 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
     /// Adds the settings to the guard's `Debug` output.
     fn show_settings(settings: &Self::Settings, f: &mut fmt::DebugStruct<'_, '_>);
 
-    /// Returns what `Debug` lists, unless there is nothing unusual.
+    /// Returns the entry that `Debug` lists; `None` if the state is unremarkable.
     fn shown(&self) -> Option<Self::Shown>;
 }
 
-/// The states and the settings of a guard. Clones share them.
+/// The states and settings of a guard. Clones share them.
 pub(crate) struct PerDestination<S: State>(Arc<Shared<S>>);
 
 struct Shared<S: State> {
     settings: ArcSwap<S::Settings>,
     states: Keyed<S>,
-    /// `None`: one state for all.
+    /// `None`: one state for all destinations.
     max_destinations: Option<usize>,
 }
 
-/// The proof that a guard admitted a call or has it in line.
+/// The proof that a guard admitted a call or put it in line.
 pub(crate) struct Ticket<S: State> {
     state: Hold<S>,
     note: S::Note,
@@ -146,7 +147,7 @@ impl<S: State> PerDestination<S> {
         Self(Arc::new(Shared { settings: ArcSwap::from_pointee(settings), states, max_destinations }))
     }
 
-    /// Returns the same guard with changed settings and a state of its own.
+    /// Returns the same guard with changed settings and its own state.
     pub(crate) fn changed(&self, change: impl FnOnce(&mut S::Settings)) -> Self {
         let mut settings = S::Settings::clone(&self.settings());
         change(&mut settings);
@@ -167,7 +168,7 @@ impl<S: State> PerDestination<S> {
     }
 
     pub(crate) fn replace_settings(&self, with: &Self) {
-        // Kept to the end: destructors of settings may be the user's.
+        // Dropped last, because destructors of settings may be user code.
         let former = self.settings();
         let settings = Arc::new(S::merged(&former, &with.settings()));
         let replace = || self.0.settings.store(Arc::clone(&settings));
@@ -179,7 +180,7 @@ impl<S: State> PerDestination<S> {
         S::validate(&self.settings())
     }
 
-    /// Uses the state of `destination`. `act` returns `None` if the state has left the table.
+    /// Uses the state of `destination`. `act` returns `None` if the state was removed from the table.
     #[inline(always)]
     pub(crate) fn with<R>(
         &self,
@@ -191,13 +192,13 @@ impl<S: State> PerDestination<S> {
         self.0.states.with(destination, now, past_bound, self.create(), act)
     }
 
-    /// Uses the state of `destination` for a change by the user. There is always a place for it.
+    /// Uses the state of `destination` for a change by the user. There is always room for it.
     pub(crate) fn set<R>(&self, destination: &str, now: Duration, act: impl Fn(&S) -> Option<R>) -> Option<R> {
         let act = |state: &Found<'_, S>| act(state);
         self.0.states.with(destination, now, PastBound::Enters, self.create(), act)
     }
 
-    /// Reads the state of `destination`, or that of a newcomer.
+    /// Reads the state of `destination`, or that of a new destination.
     pub(crate) fn read<R>(&self, destination: &str, read: impl FnOnce(&S) -> R) -> R {
         match self.0.states.get(destination) {
             Some(state) => read(&state),
@@ -221,8 +222,8 @@ impl<S: State> PerDestination<S> {
         }
     }
 
-    // Cold, so that registers serve the code for a state at hand. By value: an arrival with an address would be written
-    // to memory for that code too.
+    // Cold, so that registers serve the fast path. By value: an arrival whose address is taken would be written to
+    // memory on the fast path too.
     #[cold]
     #[inline(never)]
     fn admit_apart<T>(&self, arrival: Arrival<'_>, wrap: impl Fn(Ticket<S>) -> T) -> Admit<T> {

@@ -1,9 +1,9 @@
-//! The places of one destination, as threads share them, with the line of calls that wait for one.
+//! The places of one destination, as threads share them, with the line of calls that wait for a place.
 //!
-//! The calls in flight are counted in one word, which a take and a release change without the lock while no call
-//! waits. The bit [`WAITERS`] sends both behind the lock. The word then changes under the lock alone, and a released
-//! place goes to the first in line in the same step. A call that was given a place has it until it gives up: if it is
-//! not polled by then, the next call that comes to the lock passes the place on.
+//! One word counts the calls in flight. While no call waits, takes and releases change it without the lock. The bit
+//! [`WAITERS`] sends both behind the lock. Then the word changes only under the lock, and a released place goes to the
+//! first call in line in the same step. That call keeps the place until its wait ends. If it was not polled by then,
+//! the next call that takes the lock passes the place on.
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
@@ -16,15 +16,15 @@ use super::heads::{HEADS, Heads, MoreHeads};
 use super::line::{Line, Patience, Turn};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering};
 
-/// Calls wait in line. The count of calls in flight is below this bit.
+/// Set while calls wait in line. The count of calls in flight is below this bit.
 const WAITERS: u64 = 1 << 32;
-/// The places have left the table.
+/// Set once the places were removed from the table.
 const RETIRED: u64 = 1 << 33;
 
 pub(crate) struct Places {
     word: AtomicU64,
     limit: AtomicU32,
-    /// A place is held until the response body ends.
+    /// `true` if a place is held until the response body ends.
     hold: AtomicBool,
     kind: GuardKind,
     heads: Heads,
@@ -33,7 +33,7 @@ pub(crate) struct Places {
 
 struct State {
     line: Line,
-    /// The calls that were given a place and have not been polled since, in the order in which they give up.
+    /// Calls that were given a place and not polled since, in order of the end of their wait.
     granted: BTreeSet<(Duration, Turn)>,
     more_heads: MoreHeads,
 }
@@ -50,31 +50,31 @@ pub(crate) struct Rule {
 /// The note in the ticket of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// In line, or given a place since, or too late for one.
+    /// In line, or since given a place, or too late for one.
     Waiting { turn: Turn, give_up: Duration },
     Held {
-        /// The calls in flight at the start, this one included.
+        /// The number of calls in flight at the start, including this one.
         in_flight: u32,
     },
-    /// The response head has arrived. The slot has the moment; from [`HEADS`] on it is behind the lock.
+    /// The response head has arrived. The slot stores the time; from [`HEADS`] on it is behind the lock.
     PastHead(usize),
 }
 
-/// The use of the places of one destination.
+/// The use of one destination's places.
 ///
-/// The numbers are read one after the other. While calls come and go they may disagree for a moment.
+/// The numbers are read one after the other, so they may disagree for a moment while calls come and go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// The present limit on calls in flight.
+    /// The current limit on calls in flight.
     pub limit: u32,
     /// Calls that hold a place.
     pub in_flight: u32,
     /// Calls in line.
     pub waiting: usize,
-    /// Calls whose response head has arrived and whose body has not ended, perhaps because it is not read.
+    /// Calls whose response head has arrived and whose body has not ended, perhaps because it is unread.
     pub past_head: usize,
-    /// The time since the oldest of those heads arrived; `None` if there is none.
+    /// The time since the oldest of those heads arrived; `None` if there is no such call.
     pub oldest_past_head: Option<Duration>,
 }
 
@@ -98,7 +98,7 @@ impl Places {
         }
     }
 
-    /// Decides about a call. `None`: the places have left the table.
+    /// Decides about a call. Returns `None` if the places were removed from the table.
     #[inline]
     pub(crate) fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
         match self.take() {
@@ -164,14 +164,14 @@ impl Places {
         Ok(())
     }
 
-    /// Decides about a call that waits.
+    /// Decides about a waiting call.
     pub(crate) fn resume(&self, pass: &mut Pass, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let Pass::Waiting { turn, give_up } = *pass else { return Resume::Admitted };
-        // Dropped after the lock.
+        // Dropped after the lock is released.
         let _gone;
         let mut state = self.lock();
         let is_granted = |state: &mut State| state.granted.remove(&(give_up, turn));
-        // The place of a call that comes late is its own, if it has not been passed on.
+        // A late call still owns its place, unless the place was passed on.
         let mut granted = is_granted(&mut state);
         let woken = self.pass_on(&mut state, arrival.now);
         granted = granted || is_granted(&mut state);
@@ -180,7 +180,7 @@ impl Places {
             Resume::Admitted
         } else if arrival.now < give_up && state.line.place_of(turn).is_some() {
             _gone = state.line.set_waker(turn, waker);
-            // A place that is not taken up may be passed on to this call.
+            // A place that its call never used may be passed on to this call.
             let passed_on = state.granted.first().map(|(until, _)| *until);
             let until = passed_on.map_or(give_up, |passed_on| passed_on.min(give_up));
             Resume::Waiting { until: Some(until) }
@@ -193,7 +193,7 @@ impl Places {
         next
     }
 
-    /// Ends a call. Returns what is held until the response body ends.
+    /// Ends a call. Returns the pass of what is held until the response body ends.
     #[inline]
     pub(crate) fn end_call(&self, pass: Pass, end: &End, now: Duration) -> Option<Pass> {
         let holds = || matches!(end, End::Judged { .. }) && self.holds();
@@ -212,7 +212,7 @@ impl Places {
         self.hold.load(Ordering::Relaxed)
     }
 
-    /// Ends a call that waits, or whose response head has arrived now or before.
+    /// Ends a call that waits, or whose response head arrives now or arrived earlier.
     #[inline(never)]
     fn end_otherwise(&self, pass: Pass, now: Duration) -> Option<Pass> {
         match pass {
@@ -231,7 +231,7 @@ impl Places {
         self.end_behind_lock(pass, now)
     }
 
-    /// Ends a call by the line, or by the moments behind the lock.
+    /// Ends a call that has an entry in the line or a head time behind the lock.
     fn end_behind_lock(&self, pass: Pass, now: Duration) -> Option<Pass> {
         let _gone;
         let mut state = self.lock();
@@ -269,15 +269,15 @@ impl Places {
     #[cold]
     fn release_to_waiting(&self, now: Duration) {
         let mut state = self.lock();
-        // One atomic step: if no call waits any longer, other threads count without the lock.
+        // One atomic step: if no call waits anymore, other threads count without the lock.
         self.word.fetch_sub(1, Ordering::AcqRel);
         let woken = self.pass_on(&mut state, now);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Gives the free places to the first calls in line, with those of calls that gave up without being polled.
-    /// Returns the wakers of all that have left the line, and of the next one.
+    /// Passes free places, including those of calls that gave up unpolled, to the first calls in line. Returns the
+    /// wakers of all that have left the line, and of the next call.
     fn pass_on(&self, state: &mut State, now: Duration) -> Vec<Waker> {
         while state.granted.first().is_some_and(|(give_up, _)| *give_up <= now) {
             state.granted.pop_first();
@@ -301,8 +301,8 @@ impl Places {
         woken
     }
 
-    /// Returns the waker of the first in line, if a place may go on to it before it gives up. It does not know yet when
-    /// to ask for it.
+    /// Returns the waker of the first call in line, if a place may be passed on to it before it gives up. That call
+    /// does not yet know when to check.
     fn next(state: &mut State) -> Option<Waker> {
         let (until, _) = state.granted.first()?;
         let next = state.line.front()?;
@@ -316,25 +316,25 @@ impl Places {
         gone
     }
 
-    /// Lets takes and releases go without the lock again if no call waits.
+    /// Lets takes and releases bypass the lock again if no call waits.
     fn note_empty(&self, state: &State) {
         if state.line.is_empty() {
             self.word.fetch_and(!WAITERS, Ordering::AcqRel);
         }
     }
 
-    /// Changes the limit. Calls beyond a lower one finish. After a higher one, [`fill`](Self::fill) the places.
+    /// Changes the limit. Calls above a lower limit finish. After raising it, call [`fill`](Self::fill).
     pub(crate) fn set_limit(&self, limit: u32) {
         self.limit.store(limit, Ordering::Release);
     }
 
-    /// Gives free places to calls that wait, and wakes them. No other lock may be held.
+    /// Gives free places to waiting calls, and wakes them. No other lock may be held.
     pub(crate) fn fill(&self) {
         let woken = self.pass_on(&mut self.lock(), Duration::ZERO);
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Adopts new settings but for the limit.
+    /// Adopts new settings except the limit.
     pub(crate) fn adopt(&self, rule: &Rule) {
         self.hold.store(rule.hold, Ordering::Relaxed);
         self.lock().line.set_patience(rule.patience);
@@ -349,7 +349,7 @@ impl Places {
         self.may_wait(&self.lock(), arrival)
     }
 
-    /// Retires the places if no call holds one. Returns `true` if it did.
+    /// Retires the places if no call holds one. Returns `true` if they were retired.
     pub(crate) fn retire(&self) -> bool {
         self.replace(0, RETIRED).is_ok()
     }
@@ -370,7 +370,7 @@ impl Places {
         }
     }
 
-    /// Returns the use for `Debug`, which has no clock, if there is any.
+    /// Returns the use for `Debug`, which has no clock; `None` if all places are free.
     pub(crate) fn in_use(&self) -> Option<Usage> {
         let usage = Usage { oldest_past_head: None, ..self.usage(Duration::ZERO) };
         (usage.in_flight > 0).then_some(usage)
@@ -386,7 +386,7 @@ impl Places {
     }
 }
 
-/// Returns the calls in flight.
+/// Returns the number of calls in flight.
 #[allow(clippy::cast_possible_truncation, reason = "the count is the low half of the word")]
 const fn count(word: u64) -> u32 {
     word as u32

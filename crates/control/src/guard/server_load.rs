@@ -1,4 +1,4 @@
-//! The calls to a server in the last two seconds, and the advice to refused clients that follows from them.
+//! A server's calls in the last two seconds, and the resulting advice to refused clients.
 
 use std::fmt;
 use std::sync::PoisonError;
@@ -11,13 +11,13 @@ use super::time::nanos;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// The bounds of the wait in an advice, before it is spread.
+/// The bounds of the advised wait, before jitter.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(30);
-/// The fewest arrivals with which the share of retries decides.
+/// The minimum number of arrivals for a decision on the share of retries.
 const ENOUGH: u32 = 20;
 
-/// The advice to a client whose call is refused.
+/// The advice to a client whose call was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Advice {
     /// The time after which the client may retry.
@@ -26,9 +26,9 @@ pub struct Advice {
     pub stop: bool,
 }
 
-/// The counts of the calls to one server, in two buckets of a second.
+/// Counts of one server's calls, in two one-second buckets.
 ///
-/// An arrival and an end add to the current bucket without a lock. The lock is taken once a second, and by refusals.
+/// Arrivals and ends are added to the current bucket without a lock. The lock is taken once a second, and by refusals.
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,7 +44,7 @@ pub struct Advice {
 /// }
 /// let now = Duration::from_millis(500);
 /// load.ended(now);
-/// // One call ended in half a second, and two were refused: in a second, two more will have ended.
+/// // One call ended in half a second, and two were refused. So two more calls will end within one second.
 /// let full = Refused::new(GuardKind::BULKHEAD, Reason::Full);
 /// load.advise(&full, now, &mut Lowest);
 /// assert_eq!(load.advise(&full, now, &mut Lowest).after, Duration::from_secs(1));
@@ -52,9 +52,9 @@ pub struct Advice {
 pub struct ServerLoad {
     /// The nanosecond at which the current bucket began.
     began: AtomicU64,
-    /// Calls that arrived, and in the upper half the retries among them.
+    /// Calls that arrived; the upper half counts the retries among them.
     arrivals: AtomicU64,
-    /// Calls that ended, and in the upper half those refused.
+    /// Calls that ended; the upper half counts refused calls.
     ends: AtomicU64,
     state: Mutex<State>,
 }
@@ -88,7 +88,7 @@ impl ServerLoad {
         }
     }
 
-    /// Records a call that arrives.
+    /// Records an arriving call.
     pub fn arrived(&self, retry: bool, now: Duration) {
         self.turn(now);
         self.arrivals.fetch_add(if retry { UPPER + 1 } else { 1 }, Ordering::Relaxed);
@@ -100,11 +100,11 @@ impl ServerLoad {
         self.ends.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records a call that is refused, and returns the advice to its client.
+    /// Records a refused call, and returns the advice to its client.
     ///
-    /// The delay is the known wait of the refusal, or else the time in which as many calls end as were refused in both
-    /// buckets. It is from 100 ms to 30 s, and up to as much again is drawn from `random`. The client must not retry if
-    /// there were 20 arrivals or more, and more than half of them were retries.
+    /// The delay is the refusal's known wait. If there is none, it is the time in which as many calls end as were
+    /// refused in both buckets. It is clamped to 100 ms to 30 s, and `random` adds up to 100 % of it. The client must
+    /// not retry if there were at least 20 arrivals, and more than half of them were retries.
     pub fn advise(&self, refused: &Refused, now: Duration, random: &mut impl Random) -> Advice {
         self.turn(now);
         self.ends.fetch_add(UPPER, Ordering::Relaxed);
@@ -117,7 +117,7 @@ impl ServerLoad {
         Advice { after, stop: arrived >= ENOUGH && retries > arrived / 2 }
     }
 
-    /// Returns the current bucket and the one before. Under the lock no call moves from one to the other.
+    /// Returns the current bucket and the previous one. Under the lock, no call moves between them.
     pub(crate) fn buckets(&self) -> (Counts, State) {
         let state = self.lock();
         let words = [&self.arrivals, &self.ends].map(|word| word.load(Ordering::Relaxed));
@@ -178,7 +178,7 @@ const fn halves(word: u64) -> (u32, u32) {
     (word as u32, (word >> 32) as u32)
 }
 
-/// Shows the buckets as the last call left them; [`turn`](ServerLoad::turn) brings them up to date.
+/// Shows the buckets as of the last call; call [`turn`](ServerLoad::turn) first to update them.
 impl fmt::Debug for ServerLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (current, State { before, .. }) = self.buckets();

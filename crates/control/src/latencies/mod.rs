@@ -1,9 +1,9 @@
-//! The running quantile of observed latencies, after which hedges are sent.
+//! The running quantile of observed latencies, which determines when hedges are sent.
 //!
 //! The quantile is read from a histogram. Each power of two has 16 buckets. Older samples count less, because all
 //! weights are halved each time a window is full.
 //!
-//! No loom model: one lock guards the histogram and each store of the quantile.
+//! There is no loom model: one lock guards the histogram and every store of the quantile.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,17 +14,17 @@ use reattempt_core::ConfigError;
 
 use crate::millionths::{MILLION, millionths};
 
-/// Buckets in each power of two, and how many of its bits tell them apart.
+/// The number of buckets per power of two, and the number of bits that select one.
 const STEPS: usize = 16;
 const STEP_BITS: u32 = 4;
-/// Longer latencies, from some 19 hours on, count as that.
+/// Longer latencies, from about 19 hours on, count as this one.
 const LONGEST_MICROS: u64 = (1 << 36) - 1;
 const BUCKETS: usize = STEPS * 33;
-/// The weight of a fresh sample: halved nine times it is gone.
+/// The weight of a fresh sample, which becomes 0 after nine halvings.
 const WEIGHT: u32 = 256;
-/// The samples from one estimate of the quantile to the next.
+/// The number of samples between updates of the quantile.
 const EVERY: u32 = 16;
-/// The fewest samples of an estimate, and the fewest of them that lie beyond the quantile.
+/// The minimum number of samples, and the minimum number of them above the quantile.
 const LEAST_SAMPLES: u64 = 100;
 const LEAST_BEYOND: u64 = 10;
 /// The length of a window, as a multiple of the warm-up.
@@ -52,7 +52,7 @@ const UNKNOWN: u64 = u64::MAX;
 pub struct Latencies {
     /// The share of latencies below the quantile, in millionths.
     below: u64,
-    /// The samples before there is a quantile.
+    /// The number of samples needed before there is a quantile.
     warm_up: u32,
     /// In microseconds.
     quantile: AtomicU64,
@@ -61,14 +61,14 @@ pub struct Latencies {
 
 struct Histogram {
     weights: Box<[u32]>,
-    /// Samples since the weights were halved.
+    /// Samples since the weights were last halved.
     fresh: u32,
     /// Samples so far, up to the warm-up.
     seen: u32,
 }
 
 impl Latencies {
-    /// Creates a running quantile. With 0.95, 95 of 100 latencies are shorter than it.
+    /// Creates a running quantile. With 0.95, 95 of 100 latencies are below it.
     ///
     /// # Errors
     ///
@@ -98,19 +98,19 @@ impl Latencies {
         }
     }
 
-    /// Returns the quantile; `None` until there are 100 samples and ten of them lie beyond it (200 samples for the
-    /// 95th percentile).
+    /// Returns the quantile; `None` until there are 100 samples and ten of them are above it (200 samples for the 95th
+    /// percentile).
     pub fn quantile(&self) -> Option<Duration> {
         let micros = self.quantile.load(Ordering::Relaxed);
         (micros != UNKNOWN).then(|| Duration::from_micros(micros))
     }
 
-    /// Returns the number of samples. Older ones count in part.
+    /// Returns the weighted number of samples; older samples count in part.
     pub fn samples(&self) -> u32 {
         self.lock().weights.iter().sum::<u32>() / WEIGHT
     }
 
-    /// Records a latency. A lock is held for a few additions, and at each sixteenth sample for a pass over 528
+    /// Records a latency. A lock is held for a few additions, and at every sixteenth sample for a pass over 528
     /// buckets.
     pub fn record(&self, latency: Duration) {
         let mut histogram = self.lock();
@@ -138,7 +138,7 @@ impl Latencies {
 }
 
 impl Histogram {
-    /// Returns the upper end of the bucket in which the quantile lies, in microseconds.
+    /// Returns the upper end of the bucket that contains the quantile, in microseconds.
     fn quantile(&self, below: u64) -> u64 {
         let total: u64 = self.weights.iter().map(|weight| u64::from(*weight)).sum();
         let rank = (total * below).div_ceil(MILLION);
@@ -153,8 +153,8 @@ impl Histogram {
     }
 }
 
-/// Returns the bucket of a latency. Below 16 µs each microsecond has a bucket. Above, the power of two and the next
-/// four bits choose it.
+/// Returns the bucket for a latency. Below 16 µs each microsecond has a bucket. Above, the power of two and the next
+/// four bits select it.
 fn bucket(latency: Duration) -> usize {
     let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX).min(LONGEST_MICROS);
     let shift = micros.checked_ilog2().unwrap_or(0).saturating_sub(STEP_BITS);

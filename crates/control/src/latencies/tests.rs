@@ -1,4 +1,4 @@
-//! The quantile against sorted samples, its warm-up and its fading.
+//! Tests of the quantile against sorted samples, its warm-up and its fading.
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -35,7 +35,7 @@ fn estimate_is_at_most_a_sixteenth_above() {
         for sample in &samples {
             latencies.record(micros(*sample));
         }
-        // Made anew one time in sixteen: the last eight are still to be counted.
+        // The quantile is updated once per 16 samples, so the last eight do not count yet.
         samples.truncate(1000 - 1000 % 16);
         samples.sort_unstable();
         let rank = (samples.len() * usize::from(percent)).div_ceil(100);
@@ -66,7 +66,7 @@ fn old_samples_fade() {
         latencies.record(micros(1_000_000));
     }
     assert!(latencies.quantile().unwrap() >= micros(1_000_000));
-    // Six windows; if all counted alike for ever it would take 1.9 million.
+    // Six windows; if old samples never faded, it would take 1.9 million.
     for _ in 0..12_000 {
         latencies.record(micros(1000));
     }

@@ -1,8 +1,8 @@
-//! The adaptive limit: a bulkhead whose limit follows the latencies and refusals of the server.
+//! The adaptive limit: a bulkhead whose limit follows the server's latencies and refusals.
 //!
 //! | file | its part |
 //! |---|---|
-//! | `window` | the samples since the last move, without a lock |
+//! | `window` | the samples since the limit last moved, without a lock |
 //! | `rule` | the trait of the rules, and three of them |
 //! | `settings` | the setters |
 
@@ -30,36 +30,37 @@ use window::Window;
 pub use rule::{Aimd, Gradient2, LimitRule, Vegas};
 pub use window::LimitWindow;
 
-/// A limit on calls in flight that follows what the server can take, for each destination.
+/// An adaptive limit on calls in flight per destination, which follows the server's capacity.
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *A fixed limit* is too high after a server has lost half of its capacity, and too low after it has doubled.
+/// *A fixed limit* is too high after a server has lost half of its capacity, and too low after its capacity has
+/// doubled.
 ///
-/// *A rule that takes fast failures for low latency* raises the limit while the server is down. Here only calls that
-/// were served have a latency. *A rule that counts calls only* raises it to the maximum while the client is idle. Here
-/// a limit of which less than half is used does not grow. *A baseline taken under load* lets the queue stand for ever.
-/// Here baselines are renewed.
+/// *A rule that mistakes fast failures for low latency* raises the limit while the server is down. Here only served
+/// calls count for latency. *A rule that only counts calls* raises the limit to the maximum while the client is idle.
+/// Here a limit does not grow while less than half of it is used. *A baseline measured under load* keeps the server's
+/// queue long forever. Here baselines are renewed.
 ///
 /// # Rules
 ///
-/// | rule | it looks at | it suits |
+/// | rule | it reacts to | it suits |
 /// |---|---|---|
 /// | [`Aimd`] | dropped calls | servers that refuse early |
-/// | [`Vegas`] | the latency above a baseline that is renewed | steady latencies |
+/// | [`Vegas`] | latency above a baseline, which is renewed | steady latencies |
 /// | [`Gradient2`] | the trend of latencies | latencies that drift |
 ///
-/// - A sample is a call that was served, with its latency to the outcome, or one that was *dropped*:
-///   [`Overloaded`](Health::Overloaded) or [`Unavailable`](Health::Unavailable). Both have the calls in flight at the
-///   start. Other failures and abandoned calls are ignored.
-/// - The limit moves when a window closes: after 1 s with 50 samples, or after 30 s with fewer. A call that began
-///   before the last move is no sample. So one event lowers the limit once, even if many calls time out.
+/// - A sample is a served call with its latency until the outcome, or a *dropped* call:
+///   [`Overloaded`](Health::Overloaded) or [`Unavailable`](Health::Unavailable). A sample also has the number of calls
+///   in flight when its call started. Other failures and abandoned calls are ignored.
+/// - The limit moves when a window closes: after 1 s with 50 samples, or after 30 s with fewer. A call that started
+///   before the last move is not a sample. So one event lowers the limit once, even if many calls time out.
 /// - Limits are from 1 to 200 and begin at 20 ([`bounds`](Self::bounds), [`initial`](Self::initial)).
-/// - Places are those of a [`Bulkhead`](crate::Bulkhead): held to the end of the body, with a [`queue`](Self::queue)
-///   by choice.
-/// - If the [table](Self::max_destinations) is full, a destination without a call in flight leaves for a newcomer: one
-///   without a sample first, otherwise the one that was used least recently. The limit that was found is lost. If each
-///   that is looked at has a call in flight, calls to the newcomer are admitted without a limit.
+/// - Places work as in a [`Bulkhead`](crate::Bulkhead): they are held to the end of the body, and calls can
+///   [`queue`](Self::queue).
+/// - If the [table](Self::max_destinations) is full, a new destination evicts one without a call in flight: one without
+///   a sample first, otherwise the least recently used. The evicted destination loses its learned limit. If every
+///   candidate has a call in flight, calls to the new destination are admitted without a limit.
 ///
 /// ```
 /// use std::time::Duration;
@@ -78,7 +79,7 @@ guard! {
     replaced: "Limits stay, and rules with their states. A limit out of bounds moves when its window closes.",
 }
 
-/// The places of a destination, with the window and the rule that move their limit.
+/// A destination's places, with the window and the rule that move their limit.
 struct MovingPlaces<R> {
     places: Places,
     window: Window,
@@ -90,7 +91,7 @@ struct Moving<R> {
     rule: R,
     limit: f64,
     bounds: Bounds,
-    /// The windows that were closed; it wraps.
+    /// The number of windows closed; it wraps.
     windows: u64,
 }
 
@@ -110,7 +111,7 @@ impl<R: LimitRule> MovingPlaces<R> {
         }
     }
 
-    /// Closes the window at the end of a call, whose place is freed if the user's rule panics.
+    /// Closes the window at the end of a call. The call's place is freed even if the user's rule panics.
     #[cold]
     #[inline(never)]
     fn close_for(&self, pass: Pass, now: Duration) {
@@ -127,14 +128,14 @@ impl<R: LimitRule> MovingPlaces<R> {
             moving.windows = moving.windows.wrapping_add(1);
             (moving.rule.clone(), moving.limit, moving.windows, window)
         };
-        // Without the lock, because rule and wakers are the user's.
+        // Called without the lock, because rule and wakers are the user's code.
         let next = rule.next_limit(limit, &window);
         let grows = next > limit;
         let moves = next.is_finite() && (!grows || is_in_use(limit, &window));
         let _before = {
             let mut moving = self.lock();
             if moving.windows != number {
-                // A later window was closed while the rule ran.
+                // A later window closed while the rule ran.
                 return;
             }
             moving.limit = moving.bounds.clamp(if moves { next } else { limit });
@@ -149,7 +150,7 @@ impl<R: LimitRule> MovingPlaces<R> {
     }
 }
 
-/// The place of a call while the user's rule runs. It is freed if the rule panics.
+/// A call's place while the user's rule runs. It is freed if the rule panics.
 struct Unwinding<'a> {
     places: &'a Places,
     pass: Pass,
@@ -163,7 +164,7 @@ impl Drop for Unwinding<'_> {
     }
 }
 
-/// Returns the limit in whole calls.
+/// Rounds the limit to whole calls.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the limit is within bounds of 32 bits")]
 fn whole(limit: f64) -> u32 {
     limit as u32
@@ -177,7 +178,7 @@ impl<R: LimitRule> AdaptiveLimit<R> {
 }
 
 impl<R: LimitRule> Entry for MovingPlaces<R> {
-    /// The limit that was found is lost.
+    /// The learned limit is lost.
     fn retire(&self, _: Duration, forgets: bool, _: &dyn Fn() -> bool) -> bool {
         (forgets || self.window.is_new()) && self.places.retire()
     }
@@ -218,7 +219,7 @@ impl<R: LimitRule> State for MovingPlaces<R> {
         self.places.would_admit(arrival)
     }
 
-    /// The rule stays, with its state.
+    /// The rule keeps its state.
     fn merged(own: &Rules<R>, other: &Rules<R>) -> Rules<R> {
         Rules { rule: own.rule.clone(), ..other.clone() }
     }

@@ -1,13 +1,13 @@
-//! The rules by which an adaptive limit moves.
+//! The rules that move an adaptive limit.
 
 use reattempt_core::ConfigError;
 
 use super::window::LimitWindow;
 
-/// A rule by which an adaptive limit moves, once for each window.
+/// A rule that moves an adaptive limit, once per window.
 ///
-/// Each destination has a clone of its own, so a rule may have state. The caller applies the bounds. It also ignores
-/// a higher limit if less than half of the present one was in use.
+/// Each destination has its own clone of the rule, so a rule may have state. The caller applies the bounds, and ignores
+/// an increase if less than half of the present limit was in use.
 ///
 /// ```
 /// # use reattempt_control::{AdaptiveLimit, LimitRule, LimitWindow};
@@ -25,14 +25,13 @@ use super::window::LimitWindow;
 /// let limit = AdaptiveLimit::new(Halve);
 /// ```
 pub trait LimitRule: Clone + Send + Sync + 'static {
-    /// Returns the limit after a window at `limit`. A value that is not finite is ignored.
+    /// Returns the limit to use after `window`, which ran with `limit`. A value that is not finite is ignored.
     fn next_limit(&mut self, limit: f64, window: &LimitWindow) -> f64;
 }
 
-/// Additive increase, multiplicative decrease: one more after a window without a dropped call, a tenth less after one
-/// with any.
+/// Additive increase, multiplicative decrease: plus one after a window without dropped calls, otherwise minus a tenth.
 ///
-/// It needs no latencies, so it suits servers that refuse early and whose latency varies for other reasons.
+/// It uses no latencies, so it suits servers that refuse early, or whose latency varies for other reasons.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Aimd {
     backoff: f64,
@@ -44,7 +43,7 @@ impl Aimd {
         Self { backoff: 0.9 }
     }
 
-    /// Sets the factor after a window with dropped calls. Default: 0.9.
+    /// Sets the factor that is applied after a window with dropped calls. Default: 0.9.
     ///
     /// # Errors
     ///
@@ -69,29 +68,31 @@ impl LimitRule for Aimd {
     }
 }
 
-/// The windows from one renewal of the baseline to the next. A renewal costs half of the limit for one of them.
+/// The number of windows between baseline renewals. A renewal halves the limit for one window.
 const RENEWAL: u32 = 30;
 
-/// The rule of TCP Vegas: the latency above a baseline is the time in the server's queue, which the rule keeps short.
+/// The rule of TCP Vegas. It estimates the server's queue from the latency above a baseline, and keeps that queue
+/// short.
 ///
-/// `limit · (1 − baseline / latency)` calls are queued. With `s = max(1, log₁₀ limit)`:
+/// The estimate is `limit · (1 − baseline / latency)` queued calls. With `s = max(1, log₁₀ limit)`:
 ///
-/// | queued | the limit |
+/// | queued calls | change of the limit |
 /// |---|---|
 /// | at most `s` | + `6 s` |
 /// | below `3 s` | + `s` |
 /// | above `6 s`, or calls were dropped | − `s` |
 ///
-/// The latency is the 90th percentile of a window, and the baseline is the lowest of those. After 30 windows the
-/// baseline is renewed, in the next window with half of the limit in use. The limit is halved for one window, and that
-/// window's latency is the new baseline. So a baseline taken under load does not stay, nor one of a faster past.
+/// The latency is a window's 90th percentile, and the baseline is the lowest latency so far. After 30 windows the
+/// baseline is renewed, in the next window that uses half of the limit. The limit is halved for one window, and that
+/// window's latency is the new baseline. So a baseline that was measured under load, or on a faster server in the past,
+/// does not stay.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Vegas {
-    /// Seconds.
+    /// In seconds.
     base: Option<f64>,
-    /// Windows since the baseline was renewed.
+    /// The number of windows since the baseline was renewed.
     age: u32,
-    /// The limit to return to after the window at half of it.
+    /// The limit to restore after the window at half of it.
     before: Option<f64>,
 }
 
@@ -137,25 +138,25 @@ impl LimitRule for Vegas {
     }
 }
 
-/// The windows that the long average remembers, and those that it begins with.
+/// The number of windows in the long average, and the number of its first samples.
 const LONG: f64 = 600.0;
 const WARM_UP: f64 = 10.0;
-/// The calls that may queue while the latency is steady.
+/// The number of calls that may queue while the latency is steady.
 const HEADROOM: f64 = 4.0;
-/// The weight of a new value.
+/// The weight of a new limit.
 const SMOOTHING: f64 = 0.2;
 
-/// The rule of Netflix's Gradient2: the limit follows the ratio of a long average of latencies to the current one.
+/// The rule of Netflix's Gradient2. The limit follows the ratio of a long-term latency average to the current latency.
 ///
-/// In each window the limit moves by a fifth of the way to `limit · gradient + 4`. The gradient is `long / current`,
-/// clamped to 0.5 to 1. The long average remembers 600 windows. Above twice the current latency it shrinks faster, so
-/// that a time of overload is forgotten.
+/// In each window the limit moves a fifth of the way to `limit · gradient + 4`. The gradient is `long / current`,
+/// clamped to 0.5 to 1. The long average covers 600 windows. While it is more than twice the current latency, it
+/// shrinks faster, so that a past overload is forgotten.
 ///
-/// Unlike in the original, dropped calls count. In a window with any, the gradient is at most the share of served calls
-/// (at least 0.5), and the 4 are not added.
+/// Unlike the original, the rule counts dropped calls. In a window with dropped calls, the gradient is at most the
+/// share of served calls (at least 0.5), and the 4 is not added.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Gradient2 {
-    /// Seconds.
+    /// In seconds.
     long: f64,
     windows: f64,
 }
@@ -166,7 +167,7 @@ impl Gradient2 {
         Self { long: 0.0, windows: 0.0 }
     }
 
-    /// Returns the long average over the current latency.
+    /// Returns the ratio of the long average to the current latency.
     fn ratio(&mut self, current: f64) -> f64 {
         self.windows += 1.0;
         let weight = if self.windows <= WARM_UP { 1.0 / self.windows } else { 2.0 / (LONG + 1.0) };

@@ -12,7 +12,7 @@ use crate::guard::places::Rule;
 #[derive(Debug, Clone)]
 pub(super) struct Rules<R> {
     pub(super) rule: R,
-    /// Its limit is the initial one.
+    /// The places' settings; their limit is the initial one.
     pub(super) places: Rule,
     pub(super) bounds: Bounds,
 }
@@ -31,29 +31,29 @@ impl Bounds {
 }
 
 impl AdaptiveLimit<Aimd> {
-    /// Creates a limit that moves by dropped calls alone.
+    /// Creates a limit that reacts to dropped calls alone, with [`Aimd`].
     pub fn aimd() -> Self {
         Self::new(Aimd::new())
     }
 }
 
 impl AdaptiveLimit<Vegas> {
-    /// Creates a limit that keeps the server's queue short.
+    /// Creates a limit that keeps the server's queue short, with [`Vegas`].
     pub fn vegas() -> Self {
         Self::new(Vegas::new())
     }
 }
 
 impl AdaptiveLimit<Gradient2> {
-    /// Creates a limit that follows the trend of latencies.
+    /// Creates a limit that follows the latency trend, with [`Gradient2`].
     pub fn gradient2() -> Self {
         Self::new(Gradient2::new())
     }
 }
 
-/// A setter returns a new limit, whose state is its own.
+/// A setter returns a new limit with its own state.
 impl<R: LimitRule> AdaptiveLimit<R> {
-    /// Creates a limit that moves by `rule`.
+    /// Creates a limit that `rule` moves.
     pub fn new(rule: R) -> Self {
         let (kind, patience) = (GuardKind::ADAPTIVE_LIMIT, Patience::NONE);
         Self(PerDestination::new(Rules {
@@ -63,11 +63,11 @@ impl<R: LimitRule> AdaptiveLimit<R> {
         }))
     }
 
-    /// Sets the lowest and the highest limit; the initial one is moved between them. Default: 1 and 200, because a
+    /// Sets the lowest and the highest limit; the initial limit is clamped to them. Default: 1 and 200, because a
     /// client rarely needs more.
     ///
-    /// A `least` of 0 means 1: at a limit of 0 there would be no sample to raise it again. A `most` below `least` means
-    /// `least`.
+    /// A `least` of 0 is raised to 1, because a limit of 0 would produce no samples to raise it again. A `most` below
+    /// `least` is raised to `least`.
     pub fn bounds(self, least: u32, most: u32) -> Self {
         let least = least.max(1);
         let most = most.max(least);
@@ -77,21 +77,21 @@ impl<R: LimitRule> AdaptiveLimit<R> {
         }))
     }
 
-    /// Sets the limit to begin with, within the bounds. Default: 20.
+    /// Sets the initial limit, within the bounds. Default: 20.
     pub fn initial(self, limit: u32) -> Self {
         Self(self.0.changed(|rules| {
             rules.places.limit = limit.clamp(rules.bounds.least, rules.bounds.most);
         }))
     }
 
-    /// Sets how many calls may wait for one destination, and for how long. Default: none.
+    /// Sets how many calls may wait per destination, and for how long. Default: none.
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         Self(self.0.changed(|rules| rules.places.patience = Patience { calls, time }))
     }
 
-    /// Frees the place at the response head if `on`. Default: at the end of the body.
+    /// Frees the place at the response head if `on`. Default: it is held to the end of the body.
     ///
-    /// The head of a gRPC response does not end its call, so such a place is held until the trailers.
+    /// The head of a gRPC response does not end its call, so its place is always held until the trailers.
     pub fn release_at_head(self, on: bool) -> Self {
         Self(self.0.changed(|rules| rules.places.hold = !on))
     }

@@ -1,49 +1,49 @@
-//! The samples of one destination since the last move of its limit, shared by threads without a lock.
+//! The samples of one destination since its limit last moved, shared by threads without a lock.
 //!
-//! Samples are gathered beside each other: one that is recorded while the window closes belongs to it or to the next.
-//! The counts lose none.
+//! Samples are recorded independently. One that is recorded while a window closes counts in this window or in the next;
+//! none is lost.
 
 use std::time::Duration;
 
 use super::super::time::nanos;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// The latencies that a window keeps; later ones replace the earliest.
+/// The number of latencies that a window stores; later ones overwrite the earliest.
 const KEPT: usize = 256;
 
-/// In the word of counts: dropped calls are above that bit.
+/// The bit above which the word of counts holds dropped calls.
 const DROPPED: u32 = 32;
 
-/// The samples to go by: with fewer, a window is open for longer.
+/// The samples that close a window; with fewer, it stays open longer.
 const ENOUGH: u64 = 50;
-/// The shortest and the longest time that a window is open, in nanoseconds.
+/// The minimum and maximum time that a window is open, in nanoseconds.
 const SHORTEST: u64 = 1_000_000_000;
 const LONGEST: u64 = 30 * SHORTEST;
 
-/// The samples of a closed window, as a [`LimitRule`](super::LimitRule) is given them.
+/// The samples of a closed window, the input of a [`LimitRule`](super::LimitRule).
 ///
 /// A window is closed after 1 s with 50 samples, or after 30 s with fewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LimitWindow {
-    /// Calls that the server answered.
+    /// The number of calls that the server answered.
     pub served: u32,
-    /// Calls that the server refused or did not answer in time (429, 503, RESOURCE_EXHAUSTED, timeouts).
+    /// The number of calls that the server refused or did not answer in time (429, 503, RESOURCE_EXHAUSTED, timeouts).
     pub dropped: u32,
-    /// The 90th percentile of the latencies of the calls served; of the last 256 if they are more.
+    /// The 90th percentile of the latencies of served calls, or of the last 256 if there are more.
     pub latency: Option<Duration>,
-    /// The most calls in flight at the start of a call.
+    /// The highest number of calls in flight when a call started.
     pub in_flight: u32,
 }
 
 /// The words of an open window.
 pub(crate) struct Window {
-    /// Calls served, and above bit [`DROPPED`] those dropped.
+    /// Served calls; dropped calls are above bit [`DROPPED`].
     counts: AtomicU64,
     in_flight: AtomicU32,
-    /// The nanosecond in which it began; 0 before the first sample.
+    /// The nanosecond at which the window began; 0 before the first sample.
     start: AtomicU64,
-    /// In microseconds; 0 for none.
+    /// In microseconds; 0 for an empty slot.
     latencies: Box<[AtomicU32]>,
 }
 
@@ -57,10 +57,10 @@ impl Window {
         }
     }
 
-    /// Records the end of a call. Returns `true` if the window is to be closed.
+    /// Records the end of a call. Returns `true` if the window should be closed.
     ///
-    /// A call that began before the window is no sample: it is news of the limit before. So a window is open for
-    /// longer than the calls take.
+    /// A call that started before the window is not a sample, because it ran under the previous limit. So a window is
+    /// open for longer than its calls take.
     #[inline]
     pub(crate) fn record(&self, served: bool, latency: Duration, in_flight: u32, now: Duration) -> bool {
         let (now, latency) = (nanos(now).max(1), nanos(latency));
@@ -86,14 +86,14 @@ impl Window {
         is_due(start, counts.wrapping_add(1), now)
     }
 
-    /// Begins the first window. Another thread may have begun it: its moment is as good.
+    /// Begins the first window. Another thread may have begun it; its time is as good.
     #[cold]
     fn begin(&self, began: u64) -> u64 {
         let (set, failed) = (Ordering::AcqRel, Ordering::Acquire);
         self.start.compare_exchange(0, began, set, failed).map_or_else(|start| start, |_| began)
     }
 
-    /// Closes the window and begins the next, if it is still to be closed. One thread at a time may call it.
+    /// Closes the window and begins the next, if it should still be closed. Only one thread at a time may call it.
     pub(crate) fn close(&self, now: Duration) -> Option<LimitWindow> {
         let now = nanos(now);
         let start = self.start.load(Ordering::Acquire);
@@ -116,7 +116,7 @@ impl Window {
     }
 }
 
-/// Returns `true` if a window that began then, with those counts, is to be closed.
+/// Returns `true` if a window with that start time and those counts should be closed.
 #[inline]
 fn is_due(start: u64, counts: u64, now: u64) -> bool {
     let open = now.saturating_sub(start);

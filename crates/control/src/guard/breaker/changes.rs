@@ -1,4 +1,4 @@
-//! Changes of state, delivered in order and without any lock held.
+//! State changes, delivered in order and without holding a lock.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
-/// A state of a circuit breaker.
+/// The state of a circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum BreakerState {
@@ -38,7 +38,7 @@ impl fmt::Display for BreakerState {
 pub struct StateChange {
     /// The name of the breaker.
     pub name: Arc<str>,
-    /// The destination; empty for the state that destinations share.
+    /// The destination; empty for the state that all destinations without their own share.
     pub destination: Arc<str>,
     /// The state before.
     pub from: BreakerState,
@@ -48,11 +48,11 @@ pub struct StateChange {
 
 pub(crate) type Callback = Arc<dyn Fn(&StateChange) + Send + Sync>;
 
-/// Changes that wait to be delivered. One thread delivers at a time, so that they stay in order.
+/// State changes that wait for delivery. One thread delivers at a time, so that they stay in order.
 #[derive(Default)]
 pub(crate) struct Changes {
     queue: Mutex<Queue>,
-    /// A change waits.
+    /// `true` if a change waits.
     any: AtomicBool,
 }
 
@@ -62,7 +62,7 @@ struct Queue {
     delivering: bool,
 }
 
-/// Lets another thread deliver, also after the callback has unwound.
+/// A guard that lets another thread deliver after this one, even if the callback panics.
 struct Delivering<'a>(&'a Changes);
 
 impl Drop for Delivering<'_> {
@@ -84,9 +84,9 @@ impl Changes {
         self.any.load(Ordering::Acquire)
     }
 
-    /// Delivers what waits, unless another thread does so already, or this one further up its stack.
+    /// Delivers waiting changes, unless another thread already does, or this thread does further up its stack.
     pub(crate) fn deliver(&self, callback: &Callback) {
-        // A change that is pushed while the last one is delivered is found by the next round.
+        // The next round finds a change that is pushed while the last one is delivered.
         while self.begin() {
             let delivering = Delivering(self);
             while let Some(change) = delivering.0.next() {

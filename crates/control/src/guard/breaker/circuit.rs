@@ -1,5 +1,5 @@
-//! One destination's breaker as threads share it: a machine behind a lock, a tally of calls, and a word. The tally
-//! counts while it is closed, and the word refuses while it is open.
+//! One destination's breaker as threads share it: a machine behind a lock, a tally of calls, and a gate word. While it
+//! is closed, the tally counts calls without the lock. While it is open, the gate refuses calls without the lock.
 
 use std::mem;
 use std::sync::{Arc, PoisonError};
@@ -15,13 +15,13 @@ use super::rules::Rules;
 use super::tally::{Pass, Tally};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
-/// The gate of a breaker that is forced open.
+/// The gate value of a breaker that is forced open.
 const FORCED: u64 = u64::MAX;
 
 pub(crate) struct Circuit {
     pub(crate) destination: Arc<str>,
     tally: Tally,
-    /// The nanosecond until which calls are refused; 0 if the machine has to be asked.
+    /// The nanosecond until which calls are refused; 0 if the machine must decide.
     gate: AtomicU64,
     changes: Arc<Changes>,
     state: Mutex<State>,
@@ -39,13 +39,13 @@ impl Circuit {
         Self { destination, tally: Tally::new(), gate: AtomicU64::new(0), changes, state }
     }
 
-    /// Admits a call without the lock, if the circuit is closed and has nothing else to do.
+    /// Admits a call without the lock, if the circuit is closed and needs no other step.
     #[inline]
     pub(crate) fn admit_closed(&self, now: Duration) -> Option<Pass> {
         self.tally.admit(now)
     }
 
-    /// Decides about a call that takes at most `timeout`. `None`: the circuit has left the table.
+    /// Decides about a call that takes at most `timeout`. Returns `None` if the circuit was removed from the table.
     #[inline]
     pub(crate) fn admit(&self, now: Duration, timeout: Option<Duration>) -> Option<Result<Pass, Refused>> {
         if let Some(pass) = self.admit_closed(now) {
@@ -57,7 +57,7 @@ impl Circuit {
         self.with(|rules, machine| (!machine.retired).then(|| machine.admit(rules, now, timeout)))
     }
 
-    /// Returns the decision about a call, and takes nothing.
+    /// Returns the decision for a call without recording the call.
     pub(crate) fn would_admit(&self, now: Duration) -> Result<(), Refused> {
         if let Some(refused) = self.refusal(now) {
             return Err(refused);
@@ -68,19 +68,19 @@ impl Circuit {
         })
     }
 
-    /// Records a success. Returns `false` if [`end_call`](Self::end_call) must.
+    /// Records a success. Returns `false` if the caller must use [`end_call`](Self::end_call).
     #[inline]
     pub(crate) fn succeed(&self, pass: &Pass, now: Duration) -> bool {
         self.tally.succeed(pass, now)
     }
 
-    /// Returns `true` if [`succeed`](Self::succeed) would record a success at any time.
+    /// Returns `true` if [`succeed`](Self::succeed) would record a success.
     #[inline]
     pub(crate) fn takes_success(&self, pass: &Pass) -> bool {
         self.tally.takes_success(pass)
     }
 
-    /// Records the end of a call. The user's trip rule is asked between two steps, without the lock.
+    /// Records the end of a call. The user's trip rule runs between two steps, without the lock.
     pub(crate) fn end_call(&self, pass: Pass, ending: Ending, ready_to_trip: impl FnOnce(&Counts) -> bool) {
         if ending.outcome == Outcome::Success && self.succeed(&pass, ending.now) {
             return;
@@ -111,13 +111,13 @@ impl Circuit {
         result
     }
 
-    /// Closes the tally, and adds its counts to the machine.
+    /// Closes the tally and adds its counts to the machine.
     fn take_tally(&self, machine: &mut Machine) {
         let (calls, successes) = self.tally.close();
         machine.window.add(calls, successes);
     }
 
-    /// Adopts new settings. Returns the former ones, whose destructors may be the user's.
+    /// Adopts new settings. Returns the former ones, because their destructors may be the user's.
     #[must_use]
     pub(crate) fn adopt(&self, rules: Arc<Rules>) -> Arc<Rules> {
         let mut state = self.lock();
@@ -144,12 +144,12 @@ impl Circuit {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Retires the circuit if it is in its initial state at `now`. Any other state that the user has not forced may be
-    /// forgotten, which closes the circuit. Returns `true` if it was retired.
+    /// Retires the circuit if it is in its initial state at `now`. With `forgets`, it is also retired in any other
+    /// state that the user has not forced, which closes the circuit. Returns `true` if it was retired.
     pub(crate) fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         self.with(|rules, machine| {
             machine.advance(rules, now);
-            // Asked once: a call that comes in between would find its state forgotten.
+            // Called once: a call that arrives in between would lose its state.
             if is_idle() {
                 if forgets && machine.state != BreakerState::ForcedOpen {
                     machine.force(rules, BreakerState::Closed, now);

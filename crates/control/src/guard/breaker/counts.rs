@@ -1,12 +1,12 @@
-//! The counts of a circuit breaker, and the window of buckets that they are taken over.
+//! A circuit breaker's counts, and the window of time buckets that they cover.
 
-/// The counts of calls by which a trip rule decides, as in sony/gobreaker. All of them saturate.
+/// The call counts on which a trip rule decides, as in sony/gobreaker. All of them saturate.
 ///
-/// A call counts in the bucket of the moment at which it was admitted.
+/// A call counts in the bucket in which it was admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Calls that were admitted, those under way included.
+    /// Calls that were admitted, including those in flight.
     pub requests: u32,
     /// Calls that succeeded.
     pub total_successes: u32,
@@ -16,13 +16,13 @@ pub struct Counts {
     pub total_exclusions: u32,
     /// Successes since the last failure.
     pub consecutive_successes: u32,
-    /// Failures of the window since the last success; under the rate rule without 429 and RESOURCE_EXHAUSTED. That rule
-    /// itself counts on from window to window.
+    /// Failures in the window since the last success. The rate rule's own run of failures continues across windows.
+    /// Under that rule, 429 and RESOURCE_EXHAUSTED do not count here.
     pub consecutive_failures: u32,
 }
 
 impl Counts {
-    /// Returns the requests that are not excluded.
+    /// Returns the number of requests that are not excluded.
     pub fn valid_requests(&self) -> u32 {
         self.requests.saturating_sub(self.total_exclusions)
     }
@@ -47,7 +47,7 @@ impl Counts {
             }
         };
         *other = 0;
-        // A server that limits its callers is not a server that is down.
+        // A server that limits its callers is not down.
         *own = own.saturating_add(u32::from(outcome != Outcome::Overload));
     }
 
@@ -56,13 +56,13 @@ impl Counts {
         self.total_successes = self.total_successes.saturating_sub(gone.total_successes);
         self.total_failures = self.total_failures.saturating_sub(gone.total_failures);
         self.total_exclusions = self.total_exclusions.saturating_sub(gone.total_exclusions);
-        // A run that began in the bucket that has gone is as long as what is left of it.
+        // A run that began in a dropped bucket is at most as long as what is left of the window.
         self.consecutive_successes = self.consecutive_successes.min(self.total_successes);
         self.consecutive_failures = self.consecutive_failures.min(self.total_failures);
     }
 }
 
-/// The end of a call as the breaker counts it.
+/// The end of a call, as the breaker counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Success,
@@ -71,17 +71,17 @@ pub(crate) enum Outcome {
     Overload,
     Excluded,
     Abandoned,
-    /// Takes the request back.
+    /// Uncounts a request that was never sent.
     Unsent,
 }
 
-/// Counts over the last few buckets of time; with one bucket, since the last clearing.
+/// Counts over the last few time buckets; with one bucket, since they were last cleared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Window {
     total: Counts,
-    /// Failures since the last success, also those whose buckets have gone.
+    /// Failures since the last success, including those in dropped buckets.
     pub(crate) run: u32,
-    /// The bucket of each age, at the age modulo their number.
+    /// The buckets by age, indexed by age modulo their number.
     buckets: Vec<Counts>,
     age: u64,
 }
@@ -97,12 +97,12 @@ impl Window {
         &self.total
     }
 
-    /// Returns the age of the current bucket: a call that begins now belongs to it.
+    /// Returns the age of the current bucket, in which a call that begins now counts.
     pub(crate) fn age(&self) -> u64 {
         self.age
     }
 
-    /// Clears the counts. The run of failures goes on.
+    /// Clears the counts. The run of failures continues.
     pub(crate) fn clear(&mut self) {
         self.total = Counts::default();
         self.buckets.fill(Counts::default());
@@ -116,7 +116,8 @@ impl Window {
         }
     }
 
-    /// Counts calls that began in the current bucket, and successes among its calls after which no call has failed.
+    /// Counts calls that began in the current bucket, and the successes among them. No failure may have followed these
+    /// successes.
     #[inline]
     pub(crate) fn add(&mut self, calls: u64, successes: u64) {
         if calls == 0 && successes == 0 {
@@ -131,7 +132,7 @@ impl Window {
         }
     }
 
-    /// Records the end of a call that began at `age`. It counts unless its bucket has gone.
+    /// Records the end of a call that began at `age`, unless its bucket was dropped.
     pub(crate) fn record(&mut self, age: u64, outcome: Outcome) {
         match outcome {
             Outcome::Success => self.run = 0,
@@ -147,7 +148,7 @@ impl Window {
         self.total.add(outcome);
     }
 
-    /// Records an outcome among the last calls, of which a bucket has `calls`. Calls under way do not count.
+    /// Records an outcome in a window of the last calls, with `calls` per bucket. Calls in flight do not count.
     pub(crate) fn record_last(&mut self, calls: u32, outcome: Outcome) {
         if let Outcome::Success | Outcome::Failure | Outcome::Overload = outcome {
             if self.buckets[self.place(self.age)].requests >= calls {
@@ -158,7 +159,7 @@ impl Window {
         }
     }
 
-    /// Moves the window on to `age`. An earlier age changes nothing.
+    /// Advances the window to `age`. An earlier age changes nothing.
     pub(crate) fn grow(&mut self, age: u64) {
         if age.saturating_sub(self.age) >= self.length() {
             self.clear();

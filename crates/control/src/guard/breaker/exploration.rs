@@ -1,6 +1,7 @@
-//! Every sequence of events up to a depth, from a closed breaker: a breadth-first search over the machine's states.
+//! A breadth-first search over the machine's states: every sequence of events from a closed breaker, up to a given
+//! depth.
 //!
-//! A search of 150 lines does it; a model checker as a dependency would bring in a web server.
+//! The search takes 150 lines; a model checker as a dependency would pull in a web server.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -33,7 +34,7 @@ struct Node {
     path: Vec<Event>,
 }
 
-/// A lease of a second: a probe under way may outlive it.
+/// The lease is one second, so a probe in flight may outlive it.
 fn rules(breaker: &CircuitBreaker) -> Rules {
     Rules { lease: SECOND, ..Rules::clone(&breaker.0.settings()) }
 }
@@ -50,7 +51,7 @@ fn events(node: &Node) -> Vec<Event> {
     events
 }
 
-/// The state without what does not matter: the generation's number, absolute times, the order of passes.
+/// Returns the state without what is irrelevant: the generation number, absolute times, and the order of passes.
 fn fingerprint(node: &Node) -> String {
     let machine = &node.machine;
     let now = machine.now;
@@ -136,7 +137,7 @@ fn verify(before: &Node, after: &Node, event: Event, rules: &Rules) {
             assert_eq!(fingerprint(&same), fingerprint(after), "G-4: {path:?}");
         }
     }
-    // G-1: whatever is under way and never ends, a call is admitted once the open time and the leases are over.
+    // G-1: whichever calls never end, a call is admitted once the open time and the leases are over.
     let mut later = machine.clone();
     let wait = rules.max_open_time.max(rules.open_time);
     later.advance(rules, machine.now + wait);
@@ -150,7 +151,7 @@ fn verify(before: &Node, after: &Node, event: Event, rules: &Rules) {
     }
 }
 
-/// A call that comes back after the wait that its refusal names is admitted, and one just before it is not.
+/// Verifies that a call is admitted after the wait in its refusal, and not just before.
 fn verify_wait(machine: &Machine, rules: &Rules, path: &[Event]) {
     let refused = machine.clone().admit(rules, machine.now, None).unwrap_err();
     let wait = refused.wait().unwrap();
@@ -160,7 +161,7 @@ fn verify_wait(machine: &Machine, rules: &Rules, path: &[Event]) {
     assert!(machine.clone().admit(rules, machine.now + wait, None).is_ok(), "{path:?}");
 }
 
-/// Before a server that serves every call from now on, later than the lease ends, the breaker closes.
+/// Verifies that the breaker closes if the server serves every call from now on, more slowly than the lease.
 fn verify_recovery(node: &Node, rules: &Rules) {
     let mut machine = node.machine.clone();
     let mut under_way = VecDeque::new();
@@ -175,7 +176,7 @@ fn verify_recovery(node: &Node, rules: &Rules) {
     assert_eq!(machine.state, Closed, "trap 51: {:?}", node.path);
 }
 
-/// Returns the number of different states, and those that were reached.
+/// Returns the number of distinct states, and the breaker states that were reached.
 fn explore(breaker: &CircuitBreaker, depth: usize) -> (usize, HashSet<BreakerState>) {
     let rules = rules(breaker);
     let mut level = vec![Node { machine: Machine::new(&rules), passes: vec![], path: vec![] }];
@@ -200,7 +201,8 @@ fn explore(breaker: &CircuitBreaker, depth: usize) -> (usize, HashSet<BreakerSta
     (seen.len(), states)
 }
 
-/// Leases, generations, abandoned calls, concurrent probes, a server that is slower than a lease.
+/// The rate form keeps its rules with leases, generations, abandoned calls, concurrent probes, and a server slower than
+/// a lease.
 // G-1, G-2, G-4, trap 51
 #[test]
 fn rate_form_keeps_its_rules() {
@@ -211,7 +213,7 @@ fn rate_form_keeps_its_rules() {
     assert!(seen > 3_000, "{seen} states");
 }
 
-/// A window of calls; the breaker closes also if one of two probes fails.
+/// A window of the last calls keeps the rules, also if the breaker closes although one of two probes failed.
 // G-1, G-2, G-4, trap 51
 #[test]
 fn last_calls_keep_the_rules() {

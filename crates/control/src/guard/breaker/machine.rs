@@ -15,25 +15,25 @@ use super::tally::{Epoch, NO_TAG, Pass, tag_of};
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     pub(crate) state: BreakerState,
-    /// The number of states and fixed windows so far. Results of an earlier one are discarded.
+    /// The number of states and fixed windows so far. Results from an earlier generation are discarded.
     pub(crate) generation: u64,
     pub(crate) window: Window,
-    /// The beginning of the generation.
+    /// The start of the generation.
     pub(crate) start: Duration,
     /// The end of the open time or of the fixed window.
     pub(crate) expiry: Option<Duration>,
-    /// The probes that hold a place in the half-open state: their numbers, and the ends of their leases.
+    /// The probes that hold a place in the half-open state: their numbers and lease ends.
     pub(crate) probes: Vec<(u64, Duration)>,
     pub(crate) next_probe: u64,
-    /// Openings since the breaker was closed, but for the first.
+    /// The number of times the breaker reopened since it was last closed.
     pub(crate) reopened: u32,
-    /// The latest moment seen behind the lock: time does not go back.
+    /// The latest time seen behind the lock, because time must not go back.
     pub(crate) now: Duration,
-    /// The number of generations and buckets that were seen. A pass of another epoch is not of this bucket.
+    /// The number of generations and buckets so far. A pass from another epoch does not belong to the current bucket.
     pub(crate) epoch: u64,
-    /// The nanosecond before which a closed machine has nothing to do; 0 if it must look.
+    /// The nanosecond before which a closed machine has nothing to do; 0 if it must check.
     pub(crate) quiet_until: u64,
-    /// Changes that have not been taken for delivery.
+    /// Changes not yet taken for delivery.
     pub(crate) changed: Vec<(BreakerState, BreakerState)>,
     pub(crate) retired: bool,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Machine {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ending {
     pub(crate) outcome: Outcome,
-    /// The delay that the server asked for.
+    /// The delay that the server requested.
     pub(crate) asked: Duration,
     pub(crate) now: Duration,
 }
@@ -66,7 +66,7 @@ impl Machine {
         }
     }
 
-    /// Brings the state up to `now`: open times, fixed windows, buckets and leases end.
+    /// Advances the state to `now`: expired open times, fixed windows, buckets and leases end.
     pub(crate) fn advance(&mut self, rules: &Rules, now: Duration) {
         self.now = self.now.max(now);
         if nanos(self.now) < self.quiet_until {
@@ -81,7 +81,7 @@ impl Machine {
         }
     }
 
-    /// Returns what a tally needs, if the machine is closed and will admit calls.
+    /// Returns the data for a tally, if the machine is closed and will admit calls.
     pub(crate) fn open_epoch(&self, rules: &Rules) -> Option<Epoch> {
         let counts = self.state == BreakerState::Closed && !self.retired && rules.last_calls == 0;
         counts.then(|| Epoch {
@@ -95,7 +95,7 @@ impl Machine {
         })
     }
 
-    /// Adopts settings in place of former ones. A window with other buckets begins anew.
+    /// Adopts new settings. A window with a different bucket layout starts empty.
     pub(crate) fn adopt(&mut self, former: &Rules, rules: &Rules) {
         self.epoch += 1;
         self.quiet_until = 0;
@@ -130,12 +130,12 @@ impl Machine {
         }
     }
 
-    /// Returns the refusal that a call would receive now, after [`advance`](Self::advance).
+    /// Returns the refusal that a call would receive at present. Call [`advance`](Self::advance) first.
     pub(crate) fn would_admit(&self, rules: &Rules) -> Result<(), Refused> {
         let refused = |reason| Refused::new(GuardKind::CIRCUIT_BREAKER, reason);
         match self.state {
             BreakerState::Closed => Ok(()),
-            // With none under way one more is admitted, also if settings with fewer places were adopted.
+            // If no probe is in flight, one more is admitted, even if the adopted settings have fewer places.
             BreakerState::HalfOpen if self.probes.is_empty() || self.places() < rules.probes => Ok(()),
             BreakerState::HalfOpen => Err(refused(Reason::TooManyRequests)),
             BreakerState::Open => {
@@ -146,13 +146,13 @@ impl Machine {
         }
     }
 
-    /// Returns the places of the half-open state that are taken: by probes under way, and by those judged.
+    /// Returns the number of half-open places in use: probes in flight, and probes that have ended.
     fn places(&self) -> u32 {
         let under_way = u32::try_from(self.probes.len()).unwrap_or(u32::MAX);
         under_way.saturating_add(judged(self.window.counts()))
     }
 
-    /// Decides about a call that takes at most `timeout`, if its layer limits it.
+    /// Decides about a call that takes at most `timeout`, if its layer has a timeout.
     pub(crate) fn admit(&mut self, rules: &Rules, now: Duration, timeout: Option<Duration>) -> Result<Pass, Refused> {
         self.advance(rules, now);
         self.would_admit(rules)?;
@@ -173,7 +173,7 @@ impl Machine {
 
     /// Records the end of a call.
     ///
-    /// Returns the counts that the user's trip rule must judge, without a lock, before [`trip`](Self::trip).
+    /// Returns the counts for the user's trip rule, which must run without a lock before [`trip`](Self::trip).
     pub(crate) fn end_call(&mut self, rules: &Rules, pass: Pass, ending: Ending) -> Option<Counts> {
         let Ending { outcome, asked, now } = ending;
         self.advance(rules, now);
@@ -189,7 +189,7 @@ impl Machine {
                 self.judge(rules, outcome, asked)
             }
             BreakerState::HalfOpen => {
-                // Its place may be free already: the lease bounds the place, and not the result.
+                // The place may be free already: the lease bounds only the place, and the result still counts.
                 self.probes.retain(|(probe, _)| *probe != pass.probe);
                 self.window.record(pass.age, outcome);
                 self.judge_probe(rules, outcome, asked);
@@ -227,14 +227,14 @@ impl Machine {
         }
     }
 
-    /// Opens the breaker, if it is still closed and in the generation in which the trip rule was asked.
+    /// Opens the breaker, if it is still closed and in the generation in which the trip rule ran.
     pub(crate) fn trip(&mut self, rules: &Rules, generation: u64, asked: Duration) {
         if self.state == BreakerState::Closed && self.generation == generation {
             self.open(rules, asked);
         }
     }
 
-    /// Forces the breaker open, or closes it. Calls under way count for neither.
+    /// Forces the breaker open, or closes it. Calls in flight do not count afterwards.
     pub(crate) fn force(&mut self, rules: &Rules, state: BreakerState, now: Duration) {
         self.advance(rules, now);
         self.reopened = 0;
@@ -242,7 +242,7 @@ impl Machine {
         self.advance(rules, now);
     }
 
-    /// Returns `true` if a new machine would behave the same, but for a run of failures before the window.
+    /// Returns `true` if a new machine would behave the same, apart from the run of failures before the window.
     pub(crate) fn is_initial(&self) -> bool {
         self.state == BreakerState::Closed && self.window.counts().requests == 0
     }
@@ -271,14 +271,14 @@ impl Machine {
         self.window.clear();
     }
 
-    /// Frees the places of probes that have not ended in time.
+    /// Frees the places of probes whose lease is over.
     fn end_leases(&mut self) {
         let now = self.now;
         self.probes.retain(|(_, lease)| *lease > now);
     }
 }
 
-/// Returns the calls that succeeded or failed.
+/// Returns the number of calls that succeeded or failed.
 fn judged(counts: &Counts) -> u32 {
     counts.total_successes.saturating_add(counts.total_failures)
 }

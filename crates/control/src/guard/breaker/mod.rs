@@ -1,8 +1,8 @@
-//! The circuit breaker: calls to a failing server are refused for a while, until a few probes succeed.
+//! The circuit breaker, which refuses calls to a failing server for a while, until a few probes succeed.
 //!
 //! | file | its part |
 //! |---|---|
-//! | `machine` | the states and their changes, over plain values |
+//! | `machine` | the states and their transitions, over plain values |
 //! | `counts` | the counts and their window |
 //! | `rules` | the settings as the machine reads them |
 //! | `circuit` | one destination's machine, shared by threads |
@@ -43,24 +43,24 @@ pub use changes::{BreakerState, StateChange};
 pub use counts::Counts;
 use counts::Outcome;
 
-/// A circuit breaker for each destination.
+/// A circuit breaker per destination.
 ///
-/// *Closed*, it admits every call and counts failures. Too many of them *open* it, and it refuses every call. When the
-/// open time is over, at its exact end already, it is *half-open* and admits a few calls, the *probes*. If they succeed
-/// it closes; if one fails it opens again.
+/// *Closed*, the breaker admits every call and counts failures. Too many failures *open* it, and it refuses every call.
+/// From the exact end of the open time on, it is *half-open* and admits a few calls, the *probes*. If they succeed, the
+/// breaker closes; if one fails, it opens again.
 ///
 /// # What goes wrong without it, and with it
 ///
 /// *Without a breaker*, calls to a server that is down wait for their timeouts and hold connections and memory. The
-/// server must start again under their load.
+/// server must restart under their load.
 ///
-/// *A ratio without a minimum of calls* opens after one failure of one call. *A count without a window* needs a million
-/// failures after a million successes. *A half-open state without a limit* sends all waiting calls at once. *A probe
-/// that never ends* keeps a breaker half-open for ever; here the probe's place is free again after 30 s, or after the
-/// [attempt timeout](Arrival::timeout) if that is longer. *A probe that is too slow for its place* counts all the same,
-/// or a slow server would never be let in again.
+/// *A failure ratio without a minimum number of calls* opens after one failed call. *A count without a window* needs a
+/// million failures after a million successes. *A half-open state without a limit* sends all waiting calls at once. *A
+/// probe that never ends* keeps a breaker half-open forever. Here the probe's place is freed after 30 s, or after the
+/// [attempt timeout](Arrival::timeout) if that is longer. The result of a probe that outlives its place still counts,
+/// or a slow server would never be used again.
 ///
-/// *A breaker for each request or client* never opens. Build one and clone it: clones share their state.
+/// *A breaker per request or per client* never opens. Build one and clone it: clones share their state.
 ///
 /// # The two trip rules
 ///
@@ -72,25 +72,25 @@ use counts::Outcome;
 /// | probes | 1 | 1 |
 /// | 429, RESOURCE_EXHAUSTED | failures that do not count as consecutive | failures |
 ///
-/// The reasons for the rate rule: at 30 % failures retries still help, and the breaker stays closed. A server that is
-/// down opens it after twenty calls, even behind a minute of successes. The varied open time spreads the clients that
-/// return.
+/// Reasons for the rate rule: at 30 % failures, retries still help, so the breaker stays closed. A server that is down
+/// opens it after twenty calls, even after a minute of successes. The randomized open time spreads out returning
+/// clients.
 ///
 /// # Rules
 ///
 /// - A result does not count if the state has changed since its call was admitted.
-/// - An abandoned call does not count, because callers hang up for reasons of their own. A call that is dropped at its
-///   deadline is judged as a timeout by the layer.
+/// - An abandoned call does not count, because callers hang up for their own reasons. The layer treats a call that is
+///   dropped at its deadline as a timeout.
 /// - A failed probe opens the breaker again, unless [`probe_failure_ratio`](Self::probe_failure_ratio) allows more. A
-///   probe that is abandoned, excluded or unsent frees its place. So does one whose callback or predicate panics.
-/// - A run of consecutive failures goes on from one window to the next.
-/// - If the server asks for a longer delay with the failure that opens the breaker, the open time is that delay, up
-///   to [`max_open_time`](Self::max_open_time), and under the rate rule up to 30 s in any case.
-/// - Time does not go back: an earlier moment counts as the latest one seen.
-/// - At most [`max_destinations`](Self::max_destinations) have a breaker of their own. If the table is full, a breaker
-///   without a call in flight leaves for a newcomer: one that is closed and has an empty window first, otherwise the
-///   one that was used least recently. Its state is lost, and an open one is reported as closed. One that is
-///   [isolated](Self::isolate_at) stays. If none may leave, calls to the newcomer are admitted without a breaker.
+///   probe that is abandoned, excluded or unsent frees its place, and so does one whose callback or predicate panics.
+/// - A run of consecutive failures continues from one window to the next.
+/// - If the failure that opens the breaker carries a longer delay from the server, the open time is that delay. It is
+///   at most [`max_open_time`](Self::max_open_time), but under the rate rule up to 30 s is always respected.
+/// - Time does not go back: a time before the latest one seen is replaced by it.
+/// - At most [`max_destinations`](Self::max_destinations) destinations have their own breaker. If the table is full, a
+///   new destination evicts a breaker without a call in flight: a closed one with an empty window first, otherwise the
+///   least recently used. Its state is lost, and an open one is reported as closed. An [isolated](Self::isolate_at)
+///   breaker is never evicted. If nothing can be evicted, calls to the new destination are admitted without a breaker.
 ///
 /// ```
 /// use std::time::Duration;
@@ -118,12 +118,12 @@ guard! {
 }
 
 impl CircuitBreaker {
-    /// Returns the name, which state changes carry.
+    /// Returns the name that appears in state changes.
     pub fn name(&self) -> Arc<str> {
         Arc::clone(&self.0.settings().name)
     }
 
-    /// Returns the time over which the closed state counts; zero if its counts are never cleared.
+    /// Returns the period over which the closed state counts; zero if its counts are never cleared.
     pub fn window(&self) -> Duration {
         self.0.settings().interval
     }
@@ -151,7 +151,7 @@ impl CircuitBreaker {
         self.force(destination, BreakerState::ForcedOpen, now);
     }
 
-    /// Closes the breaker for `destination`, and clears its counts. The results of calls under way do not count.
+    /// Closes the breaker for `destination`, and clears its counts. The results of calls in flight do not count.
     pub fn close_at(&self, destination: &str, now: Duration) {
         self.force(destination, BreakerState::Closed, now);
     }
@@ -245,7 +245,7 @@ impl State for Circuit {
         decision
     }
 
-    /// Changes stay in the queue of their breaker.
+    /// Changes stay in their breaker's queue.
     fn merged(own: &Arc<Rules>, other: &Arc<Rules>) -> Arc<Rules> {
         Arc::new(Rules { changes: Arc::clone(&own.changes), ..Rules::clone(other) })
     }
@@ -254,8 +254,8 @@ impl State for Circuit {
         drop(self.adopt(Arc::clone(rules)));
     }
 
-    /// The open time and, in the rate form, the share of failures and the window. A `min_calls` above the default of
-    /// `consecutive_failures` has no effect, because that opens the breaker before.
+    /// Checks the open time and, in the rate form, the failure ratio and the window. A `min_calls` above the default of
+    /// `consecutive_failures` has no effect, because consecutive failures open the breaker first.
     fn validate(rules: &Arc<Rules>) -> Vec<Warning> {
         let consecutive = Rate::default().consecutive;
         let (ratio, calls, window) = match rules.trip {
@@ -280,7 +280,7 @@ impl State for Circuit {
             .field("open_time", &rules.open_time);
     }
 
-    /// The destinations that are not closed, as the last call left them.
+    /// The destinations that are not closed, as of their last call.
     fn shown(&self) -> Option<BreakerState> {
         let state = self.with(|_, machine| machine.state);
         (state != BreakerState::Closed).then_some(state)
@@ -304,8 +304,7 @@ impl Circuit {
         })
     }
 
-    /// Calls functions of the user's. If one of them panics, the call ends with that outcome, which frees a probe's
-    /// place.
+    /// Runs user code. If it panics, the call ends with `outcome`, which frees a probe's place.
     fn ask_user<R>(&self, pass: Pass, outcome: Outcome, now: Duration, ask: impl FnOnce() -> R) -> R {
         let ending = Ending { outcome, asked: Duration::ZERO, now };
         let unwinding = Unwinding { circuit: self, pass, ending };
@@ -314,11 +313,11 @@ impl Circuit {
         answer
     }
 
-    /// Records the end of a call that the tally has not taken as a success.
+    /// Records the end of a call that the tally has not recorded as a success.
     #[inline(never)]
     fn record(&self, pass: &Pass, end: &End, now: Duration) {
         let rules = self.rules();
-        // A second panic would abort the process, so a call that unwinds asks no function of the user's.
+        // A second panic would abort the process, so no user code runs for a call that unwinds.
         let outcome = match end {
             End::Judged { .. } if thread::panicking() => Outcome::Abandoned,
             _ => self.ask_user(*pass, Outcome::Abandoned, now, || rules.outcome(end)),
@@ -335,8 +334,8 @@ impl Circuit {
         self.notify();
     }
 
-    /// Delivers the changes that wait. While the thread unwinds they wait for the next call: a second panic would abort
-    /// the process.
+    /// Delivers waiting changes. While the thread unwinds, they wait for the next call, because a second panic would
+    /// abort the process.
     #[inline]
     fn notify(&self) {
         if self.changes().any() && !thread::panicking() {
@@ -352,7 +351,7 @@ impl Circuit {
     }
 }
 
-/// A call while functions of the user's run. It ends if one of them panics.
+/// A call while user code runs. It ends if that code panics.
 struct Unwinding<'a> {
     circuit: &'a Circuit,
     pass: Pass,
@@ -362,7 +361,7 @@ struct Unwinding<'a> {
 impl Drop for Unwinding<'_> {
     #[cold]
     fn drop(&mut self) {
-        // A change of the state is delivered by the next call, because the callback may be what panics.
+        // The next call delivers the state change, because the callback may be what panicked.
         self.circuit.end_call(self.pass, self.ending, |_| false);
     }
 }

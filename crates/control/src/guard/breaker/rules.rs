@@ -9,13 +9,13 @@ use reattempt_core::guard::{End, Health};
 use super::changes::{Callback, Changes};
 use super::counts::{Counts, Outcome};
 
-/// The buckets of a window: more would cost memory for each destination and add no precision.
+/// The maximum number of buckets in a window: more would cost memory per destination and add no precision.
 const MOST_BUCKETS: u32 = 1000;
 
-/// The delay of a server that the rate form obeys, however short its open time is.
+/// The longest server delay that the rate form always respects, however short its open time is.
 const LONGEST_ASKED: Duration = Duration::from_secs(30);
 
-/// The open time where none is set.
+/// The open time if none is set.
 const UNSET_OPEN_TIME: Duration = Duration::from_secs(60);
 
 pub(crate) type Predicate<T> = Arc<dyn Fn(T) -> bool + Send + Sync>;
@@ -25,20 +25,20 @@ type ReadyToTrip = Arc<dyn Fn(&Counts) -> bool + Send + Sync>;
 pub(crate) struct Rules {
     pub(crate) name: Arc<str>,
     pub(crate) probes: u32,
-    /// The share of failed probes that opens the breaker again, in millionths. Zero: the first one does.
+    /// The share of failed probes that opens the breaker again, in millionths. Zero: the first failed probe does.
     pub(crate) probe_ratio: u64,
-    /// The time for which a probe holds its place, unless it may take longer.
+    /// The time for which a probe holds its place, unless the attempt timeout is longer.
     pub(crate) lease: Duration,
     /// Zero: the counts of the closed state are never cleared.
     pub(crate) interval: Duration,
     /// Zero: one fixed window.
     pub(crate) bucket_period: Duration,
-    /// The calls of a window that is not one of time; its interval is zero. Zero: a window of time.
+    /// The number of calls in a call-based window, whose interval is zero. Zero: a time-based window.
     pub(crate) last_calls: u32,
     /// Zero: 60 s, as in gobreaker.
     pub(crate) open_time: Duration,
     pub(crate) max_open_time: Duration,
-    /// The open time varies by that many percent in either direction.
+    /// The open time varies by this percentage in either direction.
     pub(crate) spread: u32,
     pub(crate) seed: u64,
     pub(crate) trip: Trip,
@@ -46,14 +46,14 @@ pub(crate) struct Rules {
     pub(crate) is_successful: Option<Predicate<Health>>,
     pub(crate) is_excluded: Option<Predicate<Health>>,
     pub(crate) on_state_change: Option<Callback>,
-    /// The changes that wait for the callback, those of all destinations of one breaker.
+    /// Changes that wait for the callback, for all destinations of one breaker.
     pub(crate) changes: Arc<Changes>,
 }
 
-/// The rule by which a closed breaker opens, asked after each failure.
+/// The rule that opens a closed breaker, checked after each failure.
 #[derive(Clone)]
 pub(crate) enum Trip {
-    /// The user's own; the default of the counting form is more than 5 consecutive failures.
+    /// A predicate on the counts: the user's, or the counting form's default of more than 5 consecutive failures.
     Counts(ReadyToTrip),
     Rate(Rate),
 }
@@ -61,7 +61,7 @@ pub(crate) enum Trip {
 /// The rate rule.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rate {
-    /// Millionths.
+    /// In millionths.
     pub(crate) ratio: u64,
     pub(crate) calls: u32,
     /// Zero: off.
@@ -69,8 +69,8 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// Returns `true` if the last failure of a window opens the breaker. Both shares are rounded to millionths, so a
-    /// ratio of ⅔ is reached by two of three.
+    /// Returns `true` if the last failure of a window opens the breaker. Both shares are rounded to millionths, so two
+    /// of three failures reach a ratio of ⅔.
     pub(crate) fn opens(&self, counts: &Counts, run: u32, last_calls: u32) -> bool {
         let most = if last_calls > 0 { last_calls } else { u32::MAX };
         let judged = counts.total_failures.saturating_add(counts.total_successes);
@@ -79,7 +79,7 @@ impl Rate {
     }
 }
 
-/// Returns a part of some calls in millionths, rounded.
+/// Returns `part / calls` in millionths, rounded.
 pub(crate) fn share(part: u32, calls: u32) -> u64 {
     let calls = u64::from(calls.max(1));
     (u64::from(part) * 1_000_000 + calls / 2) / calls
@@ -92,7 +92,7 @@ impl Default for Rate {
 }
 
 impl Rules {
-    /// Returns the window's buckets; 1 for a fixed window.
+    /// Returns the number of buckets in the window; 1 for a fixed window.
     pub(crate) fn buckets(&self) -> usize {
         if let Some(calls) = self.calls_of_bucket() {
             return usize::try_from(self.last_calls.div_ceil(calls)).unwrap_or(1);
@@ -106,12 +106,12 @@ impl Rules {
         }
     }
 
-    /// Returns the calls of one bucket; `None` for a window of time.
+    /// Returns the calls per bucket; `None` for a time-based window.
     pub(crate) fn calls_of_bucket(&self) -> Option<u32> {
         (self.last_calls > 0).then(|| self.last_calls.div_ceil(MOST_BUCKETS))
     }
 
-    /// Returns the time of one bucket, at least the thousandth part of the interval; zero for a fixed window.
+    /// Returns the length of one bucket, at least 1/1000 of the interval; zero for a fixed window.
     pub(crate) fn period(&self) -> Duration {
         if self.bucket_period.is_zero() || self.bucket_period >= self.interval {
             return Duration::ZERO;
@@ -120,12 +120,12 @@ impl Rules {
         if self.bucket_period.saturating_mul(MOST_BUCKETS) < self.interval { least } else { self.bucket_period }
     }
 
-    /// Returns `true` if every call that was served is a success.
+    /// Returns `true` if every served call is a success.
     pub(crate) fn has_plain_successes(&self) -> bool {
         self.slow.is_none() && self.is_successful.is_none() && self.is_excluded.is_none()
     }
 
-    /// Classifies the end of a call, without any lock held: the predicates are the user's.
+    /// Classifies the end of a call without holding a lock, because the predicates are user code.
     pub(crate) fn outcome(&self, end: &End) -> Outcome {
         let asked = |predicate: &Option<Predicate<Health>>, health, default| {
             predicate.as_ref().map_or(health == default, |predicate| predicate(health))
@@ -149,7 +149,7 @@ impl Rules {
         }
     }
 
-    /// Returns the time to stay open after `reopened` failed probes in a row, for the opening with that number.
+    /// Returns the open time after `reopened` failed probes in a row. `number` is the number of this opening.
     pub(crate) fn next_open_time(&self, reopened: u32, number: u64, asked: Duration) -> Duration {
         let open_time = if self.open_time.is_zero() { UNSET_OPEN_TIME } else { self.open_time };
         let most = self.max_open_time.max(open_time);

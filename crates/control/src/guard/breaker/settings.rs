@@ -14,12 +14,12 @@ use crate::millionths::millionths;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The values of `min_calls` beside the default of the other rule.
+/// The valid values of `min_calls` while `consecutive_failures` has its default.
 pub(super) const MIN_CALLS: &str = "at most 20, unless `consecutive_failures` is set too";
 
-/// A setter returns a new breaker, whose state is its own.
+/// A setter returns a new breaker with its own state.
 impl CircuitBreaker {
-    /// Creates the default breaker, which opens at a rate of failures.
+    /// Creates the default breaker, which opens at a failure rate.
     pub fn rate() -> Self {
         Self(PerDestination::new(Arc::new(Rules {
             interval: MINUTE,
@@ -36,21 +36,22 @@ impl CircuitBreaker {
         Self(PerDestination::new(Arc::new(rules())))
     }
 
-    /// Sets the name, which state changes carry. Default: empty.
+    /// Sets the name that appears in state changes. Default: empty.
     pub fn with_name(self, name: impl Into<Arc<str>>) -> Self {
         self.set(|rules| rules.name = name.into())
     }
 
-    /// Sets the most probes in the half-open state, and the successes that close it. 0 means 1, the default.
+    /// Sets the maximum number of probes in the half-open state, which is also the number of successes that closes the
+    /// breaker. 0 means 1, the default.
     #[doc(alias("max_requests", "permittedNumberOfCallsInHalfOpenState"))]
     pub fn probes(self, most: u32) -> Self {
         self.set(|rules| rules.probes = most.max(1))
     }
 
-    /// Sets the share of the [`probes`](Self::probes) probes that may fail before the breaker opens again.
+    /// Sets the share of failed [`probes`](Self::probes) at which the breaker opens again.
     ///
-    /// Below that share it closes once all of them have ended. Default: 0, so the first failed probe opens it. In
-    /// resilience4j the share is that of the `failureRateThreshold`.
+    /// If fewer fail, the breaker closes once all probes have ended. Default: 0, so the first failed probe opens it. In
+    /// resilience4j, `failureRateThreshold` is also this share.
     ///
     /// ```
     /// # use reattempt_control::CircuitBreaker;
@@ -58,102 +59,102 @@ impl CircuitBreaker {
     /// let breaker = CircuitBreaker::rate().probes(10).probe_failure_ratio(0.5);
     /// ```
     ///
-    /// The share is clamped to 0 to 1, and not a number counts as 0.
+    /// The share is clamped to 0 to 1, and NaN counts as 0.
     pub fn probe_failure_ratio(self, ratio: f64) -> Self {
         self.set(|rules| rules.probe_ratio = millionths(ratio, 0.0, 1.0))
     }
 
-    /// Sets the time over which the closed state counts. With zero the counts are never cleared.
+    /// Sets the period over which the closed state counts. With zero, the counts are never cleared.
     ///
-    /// Default: 60 s, long enough to see 20 calls of a quiet client; for the counting form zero.
+    /// Default: 60 s, long enough for a quiet client to make 20 calls; for the counting form zero.
     pub fn interval(self, interval: Duration) -> Self {
         self.set(|rules| (rules.interval, rules.last_calls) = (interval, 0))
     }
 
-    /// Sets a window of the last `calls` that succeeded or failed, in place of the [`interval`](Self::interval).
-    /// 0 means 1.
+    /// Uses a window of the last `calls` that succeeded or failed, in place of the [`interval`](Self::interval). 0
+    /// means 1.
     ///
-    /// Calls under way do not count in [`Counts`]. A [`min_calls`](Self::min_calls) above `calls` means `calls`. Every
-    /// call takes the lock of its destination, and each of the first 1000 calls takes 24 bytes. A window of time is
-    /// better for clients whose load varies: here old failures remain until other calls replace them.
+    /// Calls in flight do not count in [`Counts`]. A [`min_calls`](Self::min_calls) above `calls` is lowered to
+    /// `calls`. Every call takes its destination's lock, and each of the first 1000 calls in the window needs 24 bytes.
+    /// Prefer a time-based window for clients with variable load: here old failures remain until other calls replace
+    /// them.
     #[doc(alias("sliding_window_size", "COUNT_BASED"))]
     pub fn last_calls(self, calls: u32) -> Self {
         self.set(|rules| (rules.interval, rules.last_calls) = (Duration::ZERO, calls.max(1)))
     }
 
-    /// Sets the time of one bucket of a sliding window. With zero, or a time not below the interval, the window is
-    /// fixed: its counts are cleared all at once.
+    /// Sets the length of one bucket of a sliding window. With zero, or with at least the interval, the window is
+    /// fixed: all its counts are cleared at once.
     ///
-    /// The interval is rounded up to whole buckets; there are at most 1000. Default: 6 s; for the counting form zero.
+    /// The interval is rounded up to whole buckets, at most 1000. Default: 6 s; for the counting form zero.
     pub fn bucket_period(self, period: Duration) -> Self {
         self.set(|rules| rules.bucket_period = period)
     }
 
     /// Sets the open time. Zero means 60 s, as in gobreaker, and [`validate`](Self::validate) warns of it.
     ///
-    /// Default: 10 s, the shortest time recommended; for the counting form 60 s. The server is well again for half of
-    /// that time, on average, before a call reaches it.
+    /// Default: 10 s, the shortest recommended time; for the counting form 60 s. On average, a server that has
+    /// recovered waits half of the open time for its next call.
     #[doc(alias("timeout", "waitDurationInOpenState"))]
     pub fn open_time(self, time: Duration) -> Self {
         self.set(|rules| rules.open_time = time)
     }
 
-    /// Sets the longest open time: open times double after each failed probe up to it. A value below
-    /// [`open_time`](Self::open_time) has no effect, which is the default.
+    /// Sets the maximum open time, up to which open times double after each failed probe. By default, or with a value
+    /// below [`open_time`](Self::open_time), they do not double.
     ///
-    /// Doubling saves a server that is down a few probes, and keeps callers from one that is well again.
+    /// Doubling saves a dead server a few probes, but keeps callers away longer from one that has recovered.
     pub fn max_open_time(self, most: Duration) -> Self {
         self.set(|rules| rules.max_open_time = most)
     }
 
-    /// Sets by how many percent the open time varies in either direction, 50 at most. Default: 10; for the counting
+    /// Sets by how many percent the open time varies in either direction, at most 50. Default: 10; for the counting
     /// form 0.
     pub fn spread(self, percent: u32) -> Self {
         self.set(|rules| rules.spread = percent.min(50))
     }
 
-    /// Seeds the variation of open times. Default: a seed of its own for each breaker.
+    /// Sets the random seed for open times. Default: a different seed for each breaker.
     pub fn seed(self, seed: u64) -> Self {
         self.set(|rules| rules.seed = seed)
     }
 
-    /// Sets the share of failures at which the breaker opens. Default: 0.5, above every rate at which retries still
-    /// help.
+    /// Sets the failure ratio at which the breaker opens. Default: 0.5, above every ratio at which retries still help.
     ///
-    /// It is a part of the rate rule, which replaces the rule of [`counting`](Self::counting) or
-    /// [`ready_to_trip`](Self::ready_to_trip) if that was set before. resilience4j's word is `failureRateThreshold`.
+    /// This is part of the rate rule, which replaces an earlier [`counting`](Self::counting) or
+    /// [`ready_to_trip`](Self::ready_to_trip) rule. resilience4j calls it `failureRateThreshold`.
     ///
     /// ```
     /// # use reattempt_control::CircuitBreaker;
     /// let breaker = CircuitBreaker::rate().failure_ratio(0.3).min_calls(50).consecutive_failures(10);
     /// ```
     ///
-    /// The share is clamped to one millionth to 1, and not a number counts as one millionth.
+    /// The ratio is clamped to one millionth to 1, and NaN counts as one millionth.
     pub fn failure_ratio(self, ratio: f64) -> Self {
         self.set_rate(|rate| rate.ratio = millionths(ratio, 1e-6, 1.0))
     }
 
-    /// Sets the calls that must have ended in the window before the [`failure_ratio`](Self::failure_ratio) counts.
+    /// Sets the minimum number of ended calls in the window before the [`failure_ratio`](Self::failure_ratio) applies.
     ///
-    /// Default: 20. With 1, a single failure would open the breaker. 0 means 1. Also a part of the rate rule.
+    /// Default: 20. With 1, a single failure would open the breaker. 0 means 1. This is part of the rate rule.
     ///
-    /// [`consecutive_failures`](Self::consecutive_failures) may open it at fewer calls: set that too.
+    /// [`consecutive_failures`](Self::consecutive_failures) may open the breaker after fewer calls, so set that too.
     pub fn min_calls(self, calls: u32) -> Self {
         self.set_rate(|rate| rate.calls = calls.max(1))
     }
 
-    /// Sets the failures in a row at which the breaker opens, however few the calls are. 0: never.
+    /// Sets the number of consecutive failures that opens the breaker, regardless of the number of calls. 0: never.
     ///
-    /// The run goes on from one window to the next, so a client of a call a minute is protected too. Default: 20, so
-    /// that a busy client notices a server that is down. With 5, failures of 30 % open it within seconds. Also a part
-    /// of the rate rule.
+    /// The run continues from one window to the next, so a client with one call per minute is protected too. Default:
+    /// 20, so that a busy client notices a dead server. With 5, a failure ratio of 30 % would open the breaker within
+    /// seconds. This is part of the rate rule.
     pub fn consecutive_failures(self, failures: u32) -> Self {
         self.set_rate(|rate| rate.consecutive = failures)
     }
 
     /// Sets the trip rule to a predicate on the counts, called after each failure in the closed state.
     ///
-    /// It is called without any lock held. Default of the counting form: more than 5 consecutive failures.
+    /// No lock is held during the call. Default of the counting form: more than 5 consecutive failures.
     pub fn ready_to_trip(self, rule: impl Fn(&Counts) -> bool + Send + Sync + 'static) -> Self {
         self.set(|rules| rules.trip = Trip::Counts(Arc::new(rule)))
     }
@@ -163,18 +164,18 @@ impl CircuitBreaker {
         self.set(|rules| rules.slow = Some(threshold))
     }
 
-    /// Sets the outcomes that are successes. Default: [`Health::Served`].
+    /// Sets which outcomes are successes. Default: [`Health::Served`].
     pub fn is_successful(self, is: impl Fn(Health) -> bool + Send + Sync + 'static) -> Self {
         self.set(|rules| rules.is_successful = Some(Arc::new(is)))
     }
 
-    /// Sets the outcomes that are neither success nor failure. Default: [`Health::Ignored`].
+    /// Sets which outcomes are neither successes nor failures. Default: [`Health::Ignored`].
     pub fn is_excluded(self, is: impl Fn(Health) -> bool + Send + Sync + 'static) -> Self {
         self.set(|rules| rules.is_excluded = Some(Arc::new(is)))
     }
 
-    /// Sets the callback for state changes. It is called once for each change, in order and without any lock held, so
-    /// it may use the breaker. Default: none.
+    /// Sets the callback for state changes. It is called once per change, in order and without holding a lock, so it
+    /// may use the breaker. Default: none.
     pub fn on_state_change(self, notify: impl Fn(&StateChange) + Send + Sync + 'static) -> Self {
         self.set(|rules| rules.on_state_change = Some(Arc::new(notify)))
     }
@@ -199,7 +200,7 @@ impl CircuitBreaker {
     }
 }
 
-/// Returns the share of so many millionths, at most a million.
+/// Converts millionths to a ratio, at most 1.
 pub(super) fn ratio_of(millionths: u64) -> f64 {
     f64::from(u32::try_from(millionths).unwrap_or(u32::MAX)) / 1e6
 }

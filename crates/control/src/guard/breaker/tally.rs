@@ -1,11 +1,11 @@
-//! The calls to a healthy server, counted without the lock.
+//! A tally of the calls to a healthy server, counted without the lock.
 //!
-//! While a breaker is closed and no bucket, window or run of failures ends, calls and successes only add to counts.
-//! They add to the *tally*. Each step behind the lock first takes the tally into the machine, and opens a new one when
-//! it is done. So every call counts exactly once, and either before a step or after it.
+//! While a breaker is closed and no bucket, window or run of failures ends, calls and successes are only counted. They
+//! are counted in the *tally*. Each step behind the lock first adds the tally to the machine, and opens an empty one at
+//! its end. So every call counts exactly once, before or after a step.
 //!
-//! The tally is a few words, and a thread uses one of them. A word that two threads exchange costs both of them more
-//! than the rest of the call. A step uses no count before it has closed all words.
+//! The tally has a few words, and each thread uses one. Two threads that write the same word slow each other down by
+//! more than the rest of the call costs. A step closes all words before it reads any count.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::sync::{Apart, AtomicU64, Ordering, STRIPES, stripe};
 
 /// The tally is open.
 const OPEN: u64 = 1 << 63;
-/// It also takes successes.
+/// The tally also records successes.
 const TAKES_SUCCESSES: u64 = 1 << 62;
 /// The low bits of the machine's epoch.
 const EPOCH: u64 = 0x3fff_ffff << 32;
@@ -22,17 +22,17 @@ const CALL: u64 = 1 << 16;
 const CALLS: u64 = 0xffff << 16;
 const SUCCESSES: u64 = 0xffff;
 
-/// A breaker's note in the ticket of a call that it admitted.
+/// A breaker's note in the ticket of an admitted call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Pass {
     pub(crate) generation: u64,
     pub(crate) age: u64,
     pub(crate) probe: u64,
-    /// The tag of its bucket's tally, or none for a probe.
+    /// The tag of its bucket's tally, or [`NO_TAG`] for a probe.
     pub(crate) tag: u64,
 }
 
-/// The part of a window in which the machine has nothing to do.
+/// A part of a window during which the machine has nothing to do.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Epoch {
     pub(crate) number: u64,
@@ -40,18 +40,19 @@ pub(crate) struct Epoch {
     pub(crate) age: u64,
     /// The nanosecond at which it ends.
     pub(crate) quiet_until: u64,
-    /// The nanosecond at which a fixed window ends; the greatest one if it has no end.
+    /// The nanosecond at which a fixed window ends; the maximum if it never does.
     pub(crate) ends_at: u64,
     pub(crate) takes_successes: bool,
 }
 
-/// The tag of a pass that no tally takes: it has a bit of the counts.
+/// The tag of a pass that no tally accepts: one of its count bits is set.
 pub(crate) const NO_TAG: u64 = 1;
 
 pub(crate) struct Tally {
-    /// 0 while it is not open. They differ in their counts alone.
+    /// 0 while the tally is closed. The words differ only in their counts.
     words: [Apart<AtomicU64>; STRIPES],
-    /// The nanosecond before which the machine has nothing to do. These four belong to the epoch in the words.
+    /// The nanosecond before which the machine has nothing to do. This and the next three fields belong to the epoch in
+    /// the words.
     quiet_until: AtomicU64,
     /// The nanosecond at which a fixed window ends.
     ends_at: AtomicU64,
@@ -60,7 +61,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Creates a tally that is not open.
+    /// Creates a closed tally.
     pub(crate) fn new() -> Self {
         Self {
             words: std::array::from_fn(|_| Apart(AtomicU64::new(0))),
@@ -71,7 +72,7 @@ impl Tally {
         }
     }
 
-    /// Counts a call. `None`: the machine must decide about it.
+    /// Counts a call. Returns `None` if the machine must decide.
     #[inline]
     pub(crate) fn admit(&self, now: Duration) -> Option<Pass> {
         let now = nanos(now);
@@ -82,7 +83,8 @@ impl Tally {
             if word & OPEN == 0 || is_full || now >= self.quiet_until.load(Ordering::Relaxed) {
                 return None;
             }
-            // They are of this epoch if the word has not changed since: a step closes the tally before it changes them.
+            // These values belong to the epoch if the word has not changed since: a step closes the tally before it
+            // changes them.
             let (generation, age) = (self.generation.load(Ordering::Relaxed), self.age.load(Ordering::Relaxed));
             match replace(own, word, word + CALL) {
                 Ok(()) => return Some(Pass { generation, age, probe: 0, tag: tag(word) }),
@@ -93,8 +95,8 @@ impl Tally {
 
     /// Counts a success. Returns `false` if the machine must record it.
     ///
-    /// In a rolling window it needs no time: the success belongs to the bucket of its admission, which no step has
-    /// ended. A fixed window ends with the first call after its time, and results from before do not count.
+    /// In a sliding window it needs no time: the success belongs to the bucket of its admission, which no step has
+    /// ended. A fixed window ends with the first call after its time, and earlier results do not count.
     #[inline]
     pub(crate) fn succeed(&self, pass: &Pass, now: Duration) -> bool {
         let own = self.own();
@@ -108,7 +110,7 @@ impl Tally {
         false
     }
 
-    /// Returns `true` if it would count a success at any time.
+    /// Returns `true` if it would count a success of this pass.
     #[inline]
     pub(crate) fn takes_success(&self, pass: &Pass) -> bool {
         takes_success(self.own().load(Ordering::Acquire), pass) && self.ends_at.load(Ordering::Relaxed) == u64::MAX
@@ -120,7 +122,7 @@ impl Tally {
         end == u64::MAX || nanos(now) < end
     }
 
-    /// Closes the tally. Returns its calls, and the successes among them.
+    /// Closes the tally. Returns its number of calls, and of successes among them.
     #[inline]
     pub(crate) fn close(&self) -> (u64, u64) {
         let words = self.words.iter().map(|word| word.0.swap(0, Ordering::AcqRel));
@@ -139,7 +141,7 @@ impl Tally {
         self.words.iter().for_each(|own| own.0.store(word, Ordering::Release));
     }
 
-    /// Returns the word of this thread.
+    /// Returns this thread's word.
     #[inline]
     fn own(&self) -> &AtomicU64 {
         &self.words[stripe() % STRIPES].0
@@ -151,19 +153,19 @@ fn replace(own: &AtomicU64, seen: u64, word: u64) -> Result<(), u64> {
     own.compare_exchange_weak(seen, word, Ordering::AcqRel, Ordering::Acquire).map(drop)
 }
 
-/// Returns the word, without its counts, that a success must find.
+/// Returns the word without its counts, for comparison with a pass's tag.
 #[inline]
 fn tag(word: u64) -> u64 {
     word & EPOCH | OPEN | TAKES_SUCCESSES
 }
 
-/// Returns `true` if the word is of the pass's epoch, and has room for one more success.
+/// Returns `true` if the word belongs to the pass's epoch, and has room for one more success.
 #[inline]
 fn takes_success(word: u64, pass: &Pass) -> bool {
     word & !(CALLS | SUCCESSES) == pass.tag && word & SUCCESSES != SUCCESSES
 }
 
-/// Returns the tag of a pass of that epoch.
+/// Returns the tag for passes in `epoch`.
 #[inline]
 pub(crate) fn tag_of(epoch: u64) -> u64 {
     tag(epoch << 32)

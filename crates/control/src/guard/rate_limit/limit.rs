@@ -1,4 +1,4 @@
-//! A rate: tokens for each period of time.
+//! A rate: tokens per period.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use reattempt_core::ConfigError;
 
-/// One token, in the millionths that everything here is counted in.
+/// One token in millionths, the unit of all amounts here.
 pub(crate) const TOKEN: u64 = 1_000_000;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The lowest rate above zero, and the highest finite one, as tokens for each second.
+/// The lowest rate above zero and the highest finite rate, in tokens per second.
 const LOWEST: f64 = 1e-6;
 const HIGHEST: f64 = 1e9;
 
@@ -26,35 +26,35 @@ const HIGHEST: f64 = 1e9;
 /// ```
 #[derive(Clone, Copy)]
 pub struct Limit {
-    /// Millionths of a token for each `period`.
+    /// Millionths of a token per `period`.
     millionths: u64,
-    /// Nanoseconds; 0 stands for an infinite rate.
+    /// In nanoseconds; 0 stands for an infinite rate.
     period: u64,
 }
 
 impl Limit {
-    /// The rate that allows everything, at any burst.
+    /// The infinite rate, which allows everything at any burst.
     pub const INFINITE: Self = Self { millionths: 1, period: 0 };
-    /// The rate that adds nothing: after the first burst, nothing is allowed.
+    /// The zero rate: after the first burst, nothing is allowed.
     pub const ZERO: Self = Self { millionths: 0, period: SECOND };
 
-    /// Creates a rate of that many tokens for each second.
+    /// Creates a rate of `tokens` per second.
     pub const fn per_second(tokens: u32) -> Self {
         Self { millionths: tokens as u64 * TOKEN, period: SECOND }
     }
 
-    /// Creates the rate of one token for each interval. An interval of zero stands for an infinite rate. An interval
-    /// beyond 584 years counts as 584 years.
+    /// Creates a rate of one token per `interval`. A zero interval stands for an infinite rate. An interval above 584
+    /// years counts as 584 years.
     pub fn every(interval: Duration) -> Self {
         Self { millionths: TOKEN, period: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX) }
     }
 
-    /// Creates a rate of that many tokens for each second, to the millionth of a token. Zero and infinity are allowed.
-    /// [`every`](Self::every) has slower rates.
+    /// Creates a rate of `tokens` per second, rounded to millionths. Zero and infinity are allowed. Use
+    /// [`every`](Self::every) for slower rates.
     ///
     /// # Errors
     ///
-    /// Returns an error unless `tokens` is 0, a number from 10⁻⁶ to 10⁹, or infinite. A lower one would round to 0.
+    /// Returns an error unless `tokens` is 0, a number from 10⁻⁶ to 10⁹, or infinite. A lower rate would round to 0.
     pub fn of(tokens: f64) -> Result<Self, ConfigError> {
         if tokens == f64::INFINITY {
             return Ok(Self::INFINITE);
@@ -65,7 +65,7 @@ impl Limit {
         Ok(Self::clamped(tokens))
     }
 
-    /// Creates a rate of that many tokens for each second, clamped to the range of finite rates.
+    /// Creates a rate of `tokens` per second, clamped to the range of finite rates.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -77,7 +77,7 @@ impl Limit {
         Self { millionths, period: SECOND }
     }
 
-    /// Creates a rate of `millionths` of a token for each `nanos`, which is not 0.
+    /// Creates a rate of `millionths` of a token per `nanos`, which must not be 0.
     pub(crate) const fn ratio(millionths: u64, nanos: u64) -> Self {
         Self { millionths, period: nanos }
     }
@@ -88,7 +88,7 @@ impl Limit {
         self.period == 0
     }
 
-    /// Returns the tokens for each second.
+    /// Returns the tokens per second.
     #[allow(clippy::cast_precision_loss, reason = "the rate as a float is an approximation")]
     pub fn tokens_per_second(self) -> f64 {
         if self.is_infinite() {
@@ -97,10 +97,10 @@ impl Limit {
         self.millionths as f64 / TOKEN as f64 * (SECOND as f64 / self.period as f64)
     }
 
-    /// Returns the millionths that `elapsed` nanoseconds add, and the rest of the division.
+    /// Returns the millionths that `elapsed` nanoseconds add, and the remainder of the division.
     ///
-    /// `rest` is the rest of the division before, at the same rate. An infinite rate adds nothing, because nothing is
-    /// taken from it.
+    /// `rest` is the previous remainder at the same rate. An infinite rate adds nothing, because nothing is taken from
+    /// it.
     #[inline]
     pub(crate) fn minted(self, elapsed: u64, rest: u64) -> (u64, u64) {
         if self.is_infinite() {
@@ -121,7 +121,7 @@ impl Limit {
         (u64::try_from(sum / period).unwrap_or(u64::MAX), rest)
     }
 
-    /// Returns the nanoseconds in which `missing` millionths are added, if ever.
+    /// Returns the nanoseconds after which `missing` millionths are added; `None` if never.
     pub(crate) fn time_for(self, missing: u64, rest: u64) -> Option<u64> {
         if missing == 0 || self.is_infinite() {
             return Some(0);
@@ -146,7 +146,7 @@ impl PartialOrd for Limit {
     }
 }
 
-/// Two rates are equal if they add the same in any time.
+/// Two rates are equal if they always add the same amount.
 impl PartialEq for Limit {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()

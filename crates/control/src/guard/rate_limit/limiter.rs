@@ -1,8 +1,8 @@
-//! One destination's tokens as threads share them, with the line of calls that wait for theirs.
+//! One destination's tokens as threads share them, with the line of calls that wait for tokens.
 //!
-//! A call that waits has taken its token already. It may go as soon as time has added it, even if calls before it are
-//! not polled. The tokens of the line are *slots*: the first call has the first slot. A call that leaves frees the last
-//! one, so all behind it move up.
+//! A waiting call has already taken its token. It may go as soon as time has added that token, even if earlier calls
+//! are not polled. The tokens of the line are *slots*: the first call has the first slot. A call that leaves frees the
+//! last slot, so all calls behind it move up.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
@@ -21,15 +21,15 @@ use crate::sync::{Mutex, MutexGuard};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub(crate) limit: Limit,
-    /// Millionths.
+    /// In millionths.
     pub(crate) burst: u64,
     pub(crate) patience: Patience,
-    /// Absent if no quota of a server is followed.
+    /// `None` unless the limiter follows a server's quota.
     pub(crate) following: Option<Following>,
     pub(crate) kind: GuardKind,
 }
 
-/// The bounds on the quota of a server that is followed.
+/// The limits on a server's quota that the limiter follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Following {
     pub(crate) longest_reset: Duration,
@@ -46,7 +46,7 @@ pub(crate) struct Limiter(Mutex<State>);
 struct State {
     tokens: Tokens,
     line: Line,
-    /// The position behind the token of each call in line, in order.
+    /// The position just after the token of each call in line, in order.
     slots: VecDeque<u64>,
     following: Option<Following>,
     kind: GuardKind,
@@ -55,14 +55,14 @@ struct State {
     retired: bool,
 }
 
-/// The limiter's note in the ticket of a call.
+/// The limiter's note in a call's ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pass {
     /// The token taken, in millionths; 0 if the rate was infinite.
     cost: u64,
-    /// The inflow up to which the token may be given back.
+    /// The inflow up to which the token may be returned.
     full_at: u64,
-    /// There while the call waits.
+    /// `Some` while the call waits.
     turn: Option<Turn>,
 }
 
@@ -71,26 +71,26 @@ impl Pass {
     pub(crate) const UNCOUNTED: Self = Self { cost: 0, full_at: 0, turn: None };
 }
 
-/// The state that a limiter may lose when it leaves the table.
+/// The state that may be lost when a limiter is evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Forgets {
-    /// Only a limiter leaves that behaves as a new one.
+    /// Nothing: the limiter is evicted only if a new one would behave the same.
     Nothing,
-    /// A quota that the server has stated may be lost, but no token that was taken.
+    /// A quota that the server stated may be lost, but no token that was taken.
     Quota,
-    /// A rate that was found, and its tokens, may be lost.
+    /// A learned rate and its tokens may be lost.
     Rate,
 }
 
-/// A look at a limiter.
+/// A snapshot of a limiter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Look {
-    /// Millionths.
+    /// In millionths.
     pub(crate) balance: i64,
     pub(crate) limit: Limit,
     pub(crate) burst: u64,
     pub(crate) waiting: usize,
-    /// `true` if the server's answers hold the rate down.
+    /// `true` if the server's responses lower the rate.
     pub(crate) follows: bool,
 }
 
@@ -107,7 +107,7 @@ impl Limiter {
         }))
     }
 
-    /// Takes `cost` millionths if they are there. `None`: the limiter has left the table.
+    /// Takes `cost` millionths if they are available. Returns `None` if the limiter was removed from the table.
     #[inline]
     pub(crate) fn allow(&self, cost: u64, now: Duration) -> Option<bool> {
         let mut state = self.lock();
@@ -115,7 +115,7 @@ impl Limiter {
         (!state.retired).then(|| state.tokens.take(cost))
     }
 
-    /// Takes `cost` millionths ahead of time, if they are there at `latest`.
+    /// Takes `cost` millionths ahead of time, if they are available by `latest`.
     pub(crate) fn reserve(&self, cost: u64, now: Duration, latest: Duration) -> Option<Result<Booking, Unbookable>> {
         let mut state = self.lock();
         state.advance(now);
@@ -126,7 +126,7 @@ impl Limiter {
         })
     }
 
-    /// Decides about a call. `None`: the limiter has left the table.
+    /// Decides about a call. Returns `None` if the limiter was removed from the table.
     #[inline]
     pub(crate) fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
         let mut state = self.lock();
@@ -152,10 +152,10 @@ impl Limiter {
         copy.book(TOKEN, latest).map(drop).map_err(|unbookable| state.refusal(unbookable, arrival))
     }
 
-    /// Decides about a call that waits.
+    /// Decides about a waiting call.
     pub(crate) fn resume(&self, pass: &mut Pass, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let Some(turn) = pass.turn else { return Resume::Admitted };
-        // Dropped after the lock.
+        // Dropped after the lock is released.
         let _gone;
         let mut state = self.lock();
         let now = state.advance(arrival.now);
@@ -183,7 +183,7 @@ impl Limiter {
         next
     }
 
-    /// Returns what the call has taken: it is not sent.
+    /// Returns the token of a call that was not sent.
     pub(crate) fn unsent(&self, pass: &Pass, now: Duration) {
         let mut state = self.lock();
         let now = state.advance(now);
@@ -192,7 +192,7 @@ impl Limiter {
         let is_due = waits.is_none_or(|(_, slot)| is_due(slot));
         let full_at = waits.map_or(pass.full_at, |(_, slot)| state.tokens.late_at(slot));
         let left = waits.map(|(turn, _)| state.leave(turn, is_due));
-        // A token that has come is in the bucket again, for whichever call is the first now.
+        // A token that was already added is in the bucket again, for the call that is first now.
         let wakers = if is_due {
             let waiting = state.line.len();
             state.tokens.give_back(pass.cost, full_at, waiting);
@@ -204,7 +204,7 @@ impl Limiter {
         wakers.into_iter().flatten().for_each(Wakers::wake);
     }
 
-    /// Returns the tokens of a reservation that no later one is built upon.
+    /// Returns the tokens of a reservation, except those that later reservations have borrowed.
     pub(crate) fn cancel(&self, booking: &Booking, now: Duration) {
         let mut state = self.lock();
         state.advance(now);
@@ -215,9 +215,9 @@ impl Limiter {
         wakers.wake();
     }
 
-    /// Changes the tokens from now on. With `own`, rate and burst are those of this destination alone.
+    /// Changes the tokens from now on. With `own`, rate and burst apply to this destination alone.
     ///
-    /// Returns the wakers of the line. `None`: the limiter has left the table.
+    /// Returns the line's wakers, or `None` if the limiter was removed from the table.
     pub(crate) fn change(&self, now: Duration, own: bool, change: impl FnOnce(&mut Tokens)) -> Option<Wakers> {
         let mut state = self.lock();
         state.advance(now);
@@ -229,9 +229,8 @@ impl Limiter {
         Some(state.line.first())
     }
 
-    /// Follows the quota of a server. Returns the wakers of the line. `None`: the limiter has left the table, or
-    /// follows
-    /// none.
+    /// Follows a server's quota. Returns the line's wakers, or `None` if the limiter was removed from the table or
+    /// follows no quota.
     // Not inlined, because few responses state a quota.
     #[inline(never)]
     pub(crate) fn follow(&self, quota: Quota, now: Duration) -> Option<Wakers> {
@@ -245,7 +244,7 @@ impl Limiter {
         Some(state.line.first())
     }
 
-    /// Adopts new settings. A rate or burst of its own stays.
+    /// Adopts new settings. A destination's own rate or burst stays.
     pub(crate) fn adopt(&self, rule: &Rule) {
         let mut state = self.lock();
         state.line.set_patience(rule.patience);
@@ -255,14 +254,14 @@ impl Limiter {
         }
     }
 
-    /// Wakes the first call in line, because its moment may have moved.
+    /// Wakes the first call in line, because its time may have changed.
     pub(crate) fn wake_first(&self) {
         let wakers = self.lock().line.first();
         wakers.wake();
     }
 
-    /// Retires the limiter if no call waits, and a new one would behave the same but for what is forgotten. Returns
-    /// `true` if it did.
+    /// Retires the limiter if no call waits, and a new one would behave the same apart from what `forgets` allows.
+    /// Returns `true` if it was retired.
     pub(crate) fn retire(&self, now: Duration, forgets: Forgets, is_idle: &dyn Fn() -> bool) -> bool {
         let mut state = self.lock();
         let may_leave = match forgets {
@@ -278,7 +277,7 @@ impl Limiter {
         state.retired
     }
 
-    /// Looks at the limiter at `now`, or as the last call left it.
+    /// Returns a snapshot of the limiter at `now`, or as of the last call.
     pub(crate) fn look(&self, now: Option<Duration>) -> Look {
         let state = self.lock();
         let mut tokens = state.tokens;
@@ -298,14 +297,14 @@ impl Limiter {
 }
 
 impl State {
-    /// Adds the tokens of the time that has passed. Returns the latest moment seen.
+    /// Adds the tokens for the time that has passed. Returns the latest time seen.
     #[inline]
     fn advance(&mut self, now: Duration) -> u64 {
         self.tokens.advance(nanos(now));
         self.tokens.now()
     }
 
-    /// Returns the moment up to which a call may wait; 0 if it may not.
+    /// Returns the time until which a call may wait; 0 if it may not.
     #[inline]
     fn latest(&self, arrival: &Arrival<'_>) -> u64 {
         if !arrival.patient || self.line.is_full() {
@@ -315,7 +314,7 @@ impl State {
         arrival.latest.map_or(longest, |latest| longest.min(nanos(latest).saturating_sub(1)))
     }
 
-    /// Decides about a call for which there are too few tokens now.
+    /// Decides about a call for which there are too few tokens at present.
     #[cold]
     fn admit_later(&mut self, arrival: &Arrival<'_>) -> Admit<Pass> {
         let latest = self.latest(arrival).max(self.tokens.now());
@@ -350,10 +349,11 @@ impl State {
         self.slots.get(self.line.place_of(turn)?).copied()
     }
 
-    /// Removes a call from the line. If its token has come, it leaves with it, and else the last slot is free.
+    /// Removes a call from the line. If its token was already added, its slot goes too; otherwise the last slot is
+    /// freed.
     fn leave(&mut self, turn: Turn, is_due: bool) -> Wakers {
         if is_due {
-            // It is the first, unless calls before it are not polled.
+            // It is the first one, unless calls in front of it are not polled.
             self.line.place_of(turn).and_then(|place| self.slots.remove(place));
         } else if let Some(last) = self.slots.pop_back() {
             self.tokens.withdraw(last);

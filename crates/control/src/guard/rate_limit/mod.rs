@@ -1,11 +1,11 @@
-//! The rate limit: tokens for each destination, taken at once, ahead of time, or by calls that wait in line.
+//! The rate limit: tokens per destination, taken at once, ahead of time, or by waiting calls.
 //!
 //! | file | its part |
 //! |---|---|
 //! | `limit` | a rate, as a ratio of integers |
-//! | `tokens` | the bucket of one destination, over plain values |
+//! | `tokens` | one destination's bucket, over plain values |
 //! | `limiter` | the bucket as threads share it, with its line of waiting calls |
-//! | `reservation` | tokens that were taken ahead of time |
+//! | `reservation` | tokens taken ahead of time |
 //! | `settings` | the setters |
 
 mod limit;
@@ -33,39 +33,38 @@ pub use limit::Limit;
 pub(super) use limit::TOKEN;
 pub use reservation::Reservation;
 
-/// A rate limit for each destination, with the operations of Go's x/time/rate.
+/// A rate limit per destination, with the operations of Go's x/time/rate.
 ///
-/// A bucket of `burst` tokens starts full, and time adds `limit` tokens for each second. A call takes one token. All
+/// A bucket of `burst` tokens starts full, and time adds `limit` tokens per second. Each call takes one token. All
 /// numbers are integers (millionths of a token, nanoseconds), so no rate drifts.
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a limit*, a client with more work than its quota is refused by the server. Each refusal costs the server
-/// work and the caller a round trip.
+/// *Without a limit*, the server refuses calls beyond the client's quota. Each refusal costs the server work and the
+/// caller a round trip.
 ///
-/// *A count for each window* admits twice the burst at a window's edge; here a bucket refills steadily. *A clock that
-/// goes back* mints tokens; here an earlier moment counts as the latest one. *A dropped waiter* keeps its tokens;
-/// here they return in the step that removes it. *A limit for each clone* multiplies the rate; here clones share
-/// their state.
+/// *A counter per window* admits twice the burst at a window's edge; here a bucket refills steadily. *A clock that goes
+/// back* creates tokens; here an earlier time is replaced by the latest one. *A dropped waiter* keeps its tokens; here
+/// they return in the step that removes it. *A limit per clone* multiplies the rate; here clones share their state.
 ///
 /// # As a guard
 ///
 /// | mode | a call without a token |
 /// |---|---|
-/// | wait, the default | waits for at most 30 s in a line of at most 1024 ([`queue`](Self::queue)) |
-/// | refuse ([`no_queue`](Self::no_queue)) | is refused, with the time until there is a token |
+/// | refuse ([`no_queue`](Self::no_queue)) | is refused, with the time until a token is available |
+/// | [`follow`](Self::follow_at) the server's rate limit fields | waits or is refused, but at a lower rate |
 /// | [`follow`](Self::follow_at) the server's rate limit fields | waits or is refused, at a lower rate |
 ///
-/// - A call whose wait would pass its deadline is refused at once. With a burst of 0 every call is refused.
-/// - Waiting calls go in the order in which they came. A waiting call that is not polled blocks no other.
-/// - If the rate changes, calls that wait go earlier or later. A [`Reservation`] keeps its moment.
-/// - A call that is admitted and not sent returns its token, if the bucket has had room for it since.
-/// - Tokens on which a later reservation is built do not return, until that reservation's moment.
-/// - If the [table](Self::max_destinations) is full, a destination whose tokens are full again leaves for a newcomer,
-///   unless a call is in flight or a reservation is kept. No token is lost or made. A quota that the server has stated
-///   is forgotten, and the next response states it again. If no destination may leave, newcomers share the tokens of
-///   one more. They may be refused because of each other.
-/// - A destination whose own rate or burst was set never leaves, and finds a place past the bound.
+/// - A call that would wait beyond its deadline is refused at once. With a burst of 0, every call is refused.
+/// - Waiting calls go in order of arrival. A waiting call that is not polled does not block others.
+/// - If the rate changes, waiting calls go earlier or later. A [`Reservation`] keeps its time.
+/// - A call that is admitted but not sent returns its token, if the bucket has had room for it since.
+/// - Tokens that a later reservation depends on are not returned before that reservation's time.
+/// - If the [table](Self::max_destinations) is full, a new destination evicts one whose tokens are full again and that
+///   has neither a call in flight nor a reservation. No token is lost or created. A quota that the server stated is
+///   forgotten until the next response states it again. If nothing can be evicted, new destinations share one bucket.
+///   Calls to one of them may then be refused because of the others.
+/// - A destination with its own rate or burst is never evicted, and gets a place even if the table is full.
 ///
 /// ```
 /// use std::time::Duration;
@@ -114,10 +113,11 @@ impl RateLimit {
         self.reserve_until_at(destination, n, now, Duration::MAX)
     }
 
-    /// Takes `n` tokens if they will be there by `latest`: the part of x/time/rate's `WaitN` before its wait.
+    /// Takes `n` tokens if they will be available by `latest`. This is the part of x/time/rate's `WaitN` before its
+    /// wait.
     ///
-    /// Sleep for the reservation's delay, and cancel it if the sleep is dropped. `reattempt::guard::wait_for_tokens`
-    /// and a guard layer do both.
+    /// Sleep for the reservation's delay, and cancel the reservation if the sleep is dropped.
+    /// `reattempt::guard::wait_for_tokens` and a guard layer do both.
     pub fn reserve_until_at(&self, destination: &str, n: u32, now: Duration, latest: Duration) -> Reservation {
         let granted = self.0.with(destination, now, |limiter| {
             let booked = limiter.reserve(cost(n), now, latest)?;
@@ -126,7 +126,7 @@ impl RateLimit {
         Reservation { granted: granted.flatten() }
     }
 
-    /// Returns the tokens that `destination` has at `now`; below 0 if some were taken ahead of time.
+    /// Returns the tokens of `destination` at `now`; negative if some were taken ahead of time.
     #[allow(clippy::cast_precision_loss, reason = "the tokens as a float are an approximation")]
     pub fn tokens_at(&self, destination: &str, now: Duration) -> f64 {
         self.look(destination, Some(now)).balance as f64 / TOKEN as f64
@@ -142,32 +142,34 @@ impl RateLimit {
         u32::try_from(self.look(destination, None).burst / TOKEN).unwrap_or(u32::MAX)
     }
 
-    /// Returns the number of calls that wait for `destination`.
+    /// Returns the number of calls waiting for `destination`.
     pub fn waiting(&self, destination: &str) -> usize {
         self.look(destination, None).waiting
     }
 
-    /// Sets the rate of `destination` from `now` on. [`replace_settings`](Self::replace_settings) no longer changes it.
+    /// Sets the rate of `destination` from `now` on. [`replace_settings`](Self::replace_settings) no longer affects it.
     pub fn set_limit_at(&self, destination: &str, limit: Limit, now: Duration) {
         self.change(destination, now, |tokens| tokens.set(limit, tokens.burst));
     }
 
-    /// Sets the burst of `destination` from `now` on. [`replace_settings`](Self::replace_settings) no longer changes
+    /// Sets the burst of `destination` from `now` on. [`replace_settings`](Self::replace_settings) no longer affects
     /// it.
     pub fn set_burst_at(&self, destination: &str, burst: u32, now: Duration) {
         self.change(destination, now, |tokens| tokens.set(tokens.limit, cost(burst)));
     }
 
-    /// Follows the `RateLimit` or `x-ratelimit` fields of a response: `remaining` calls until `reset` from `now`.
+    /// Follows the `RateLimit` or `x-ratelimit` fields of a response: `remaining` calls until `reset`, counted from
+    /// `now`.
     ///
     /// A guard layer calls this for each HTTP response if the hint for rate limits is on:
     /// `GuardLayer::with(Http::new().hints(Hints::default().rate_limit(true)), limit)`.
     ///
-    /// If the remaining calls would be used up before the reset, the rate is lowered until the reset. One call may go
-    /// at once, the others are spread over the time. The rate is never raised. Each response replaces the one before.
-    /// With none or few remaining, one trial call passes in each [`trial_interval`](Self::trial_interval).
+    /// If the remaining calls would run out before the reset, the rate is lowered until the reset. One call may go at
+    /// once, and the others are spread over that time. The rate is never raised. Each response replaces the previous
+    /// one. If few or no calls remain, one trial call passes per [`trial_interval`](Self::trial_interval).
     ///
-    /// A reset of zero restores the destination's own rate. Resets are cut to [`longest_reset`](Self::longest_reset).
+    /// A reset of zero restores the destination's own rate. Resets are clamped to
+    /// [`longest_reset`](Self::longest_reset).
     pub fn follow_at(&self, destination: &str, remaining: u32, reset: Duration, now: Duration) {
         let quota = Quota::new(remaining, reset);
         let first = self.0.with(destination, now, |limiter| limiter.follow(quota, now));
@@ -191,7 +193,7 @@ fn cost(n: u32) -> u64 {
 }
 
 impl Entry for Limiter {
-    /// A quota that the server has stated is lost, and stated again. No token is.
+    /// A quota that the server stated is lost until the server states it again. No token is lost.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         self.retire(now, if forgets { Forgets::Quota } else { Forgets::Nothing }, is_idle)
     }
@@ -210,7 +212,7 @@ impl State for Limiter {
         Self::new(*rule)
     }
 
-    /// The quota of one server is none for others, so none is followed.
+    /// One server's quota does not apply to others, so no quota is followed.
     fn for_others(rule: &Rule) -> Self {
         Self::new(Rule { following: None, ..*rule })
     }
@@ -223,7 +225,7 @@ impl State for Limiter {
     fn record_end(&self, pass: &Pass, end: &End, now: Duration) -> Option<Pass> {
         match *end {
             End::Unsent => self.unsent(pass, now),
-            // A limiter that has left the table is not missed: the next response states the quota again.
+            // A limiter that was removed from the table is not missed: the next response states the quota again.
             End::Judged { quota: Some(quota), .. } => {
                 self.follow(quota, now).into_iter().for_each(Wakers::wake);
             }
@@ -248,8 +250,8 @@ impl State for Limiter {
         self.adopt(rule);
     }
 
-    /// A burst is unusual for the rate, or no call can pass. A burst of at least one call is usual for rates below one
-    /// call a second.
+    /// Warns if the burst is unusual for the rate, or if no call can pass. A burst of at least one call is usual for
+    /// rates below one call per second.
     fn validate(rule: &Rule) -> Vec<Warning> {
         let Rule { limit, burst, .. } = *rule;
         let per_second = limit.tokens_per_second();
@@ -270,7 +272,7 @@ impl State for Limiter {
         f.field("limit", &rule.limit).field("burst", &(rule.burst / TOKEN)).field("queue", &rule.patience);
     }
 
-    /// The destinations that calls wait for or whose server holds the rate down.
+    /// The destinations with waiting calls, or whose server lowers the rate.
     fn shown(&self) -> Option<Look> {
         let look = self.look(None);
         (look.waiting > 0 || look.follows).then_some(look)

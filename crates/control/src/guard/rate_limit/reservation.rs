@@ -1,4 +1,4 @@
-//! Tokens that were taken ahead of time.
+//! Tokens taken ahead of time.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,18 +7,19 @@ use std::time::Duration;
 use super::limiter::Limiter;
 use super::tokens::Booking;
 
-/// Tokens taken ahead of time, as `Reservation` of x/time/rate.
+/// A reservation of tokens taken ahead of time, as in x/time/rate.
 ///
-/// Its moment stays if the rate or the burst changes. Dropping it returns no tokens; [`cancel`](Self::cancel_at) does.
+/// Its time stays the same if the rate or the burst changes. Dropping it does not return tokens;
+/// [`cancel`](Self::cancel_at) does.
 #[must_use = "a reservation has taken tokens, whether or not they are used"]
 pub struct Reservation {
-    /// There if the tokens were granted.
+    /// `Some` if the tokens were granted.
     pub(super) granted: Option<(Arc<Limiter>, Booking)>,
 }
 
 impl Reservation {
-    /// Returns `true` if the tokens were granted. They are not if they exceed the burst, come after `latest`, or never
-    /// come.
+    /// Returns `true` if the tokens were granted. They are refused if they exceed the burst, or would come after
+    /// `latest` or never.
     pub fn ok(&self) -> bool {
         self.granted.is_some()
     }
@@ -31,9 +32,9 @@ impl Reservation {
         }
     }
 
-    /// Gives back the tokens, except as many as later reservations have borrowed.
+    /// Returns the tokens, except those that later reservations have borrowed.
     ///
-    /// It has no effect after the reservation's moment, or if called again.
+    /// It has no effect after the reservation's time, or if called again.
     pub fn cancel_at(&mut self, now: Duration) {
         if let Some((limiter, booking)) = &mut self.granted {
             limiter.cancel(booking, now);

@@ -9,10 +9,10 @@ use super::{Limit, RateLimit, cost};
 use crate::guard::line::Patience;
 use crate::guard::per_destination::PerDestination;
 
-/// A setter returns a new limit, whose state is its own.
+/// A setter returns a new limit with its own state.
 impl RateLimit {
-    /// Creates a limit of this rate, such as [`Limit::per_second`], and this burst, in calls. A burst of 0 allows
-    /// nothing, unless the rate is infinite.
+    /// Creates a limit with a rate, such as [`Limit::per_second`], and a burst in calls. A burst of 0 allows nothing,
+    /// unless the rate is infinite.
     #[doc(alias("per_second", "quota"))]
     pub fn new(limit: Limit, burst: u32) -> Self {
         let patience = Patience { calls: 1024, time: Duration::from_secs(30) };
@@ -20,27 +20,27 @@ impl RateLimit {
         Self(PerDestination::new(Rule { limit, burst: cost(burst), patience, following, kind }))
     }
 
-    /// Sets how many calls may wait for one destination, and for how long. Default: 1024 calls for 30 s, the default
+    /// Sets how many calls may wait per destination, and for how long. Default: 1024 calls for 30 s, the default
     /// `max_elapsed` of a call.
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         Self(self.0.changed(|rule| rule.patience = Patience { calls, time }))
     }
 
-    /// Refuses calls for which there is no token, instead of making them wait.
+    /// Refuses calls without an available token, instead of making them wait.
     pub fn no_queue(self) -> Self {
         self.queue(0, Duration::ZERO)
     }
 
     /// Sets the longest reset that is [followed](Self::follow_at). Default: 1 h. Some servers send a Unix time where
-    /// others send seconds; taken for seconds it would stop all calls for decades.
+    /// others send seconds. Read as seconds, it would stop all calls for decades.
     pub fn longest_reset(self, longest: Duration) -> Self {
         self.following(|following| following.longest_reset = longest)
     }
 
-    /// Sets the longest interval between calls while the limit [follows](Self::follow_at) a server. Default: 1 min.
+    /// Sets the maximum interval between calls while the limit [follows](Self::follow_at) a server. Default: 1 min.
     ///
-    /// A response with no calls left, perhaps by mistake or for another client, would otherwise stop all calls until
-    /// its reset. The response of a trial call replaces it. [`Duration::MAX`] obeys the server to the letter.
+    /// A response without remaining calls, perhaps sent by mistake or meant for another client, would otherwise stop
+    /// all calls until its reset. A trial call's response replaces it. [`Duration::MAX`] obeys the server strictly.
     pub fn trial_interval(self, interval: Duration) -> Self {
         self.following(|following| following.trial_interval = interval)
     }

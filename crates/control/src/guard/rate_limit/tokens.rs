@@ -1,16 +1,16 @@
-//! The tokens of one destination, over plain values: millionths, nanoseconds, and no float.
+//! One destination's tokens, over plain values: millionths and nanoseconds, no floats.
 //!
-//! Every take advances a *position*, and a booking stores the position after its own tokens. From the two positions
-//! follow the tokens taken since, and the moment at which time has added the booking's tokens.
+//! Every take advances a *position*, and a booking stores the position just after its tokens. The two positions
+//! determine how many tokens were taken since, and when time will have added the booking's tokens.
 //!
-//! A reservation keeps its moment, so tokens that are given back while a later one is still to come could be used
-//! twice: by a newcomer, and by the reservation whose tokens they make come early. Hence three rules:
+//! A reservation keeps its time. So tokens that are returned while a later reservation is pending could be used twice:
+//! by a new call, and by that reservation, whose own tokens then come early. Three rules prevent this:
 //!
-//! | given back by | what returns |
+//! | returned by | what returns |
 //! |---|---|
-//! | a reservation | its tokens, less what was taken after them while a later one is still to come |
-//! | a call that waits | its token, unless a reservation behind it is still to come |
-//! | a call that was admitted | what the bucket has had room for since, unless a reservation is still to come |
+//! | a reservation | its tokens, less those taken after them while a later reservation is pending |
+//! | a waiting call | its token, unless a reservation behind it is pending |
+//! | an admitted call | what the bucket has had room for since, unless a reservation is pending |
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,49 +18,49 @@ use std::time::Duration;
 use super::super::time::nanos;
 use super::limit::{Limit, TOKEN};
 
-/// A bucket of tokens. Below zero, tokens were taken that time has yet to add.
+/// A token bucket. A negative balance means that tokens were taken that time has yet to add.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tokens {
     balance: i64,
-    /// The most that the bucket holds: the burst. At an infinite rate that has no meaning.
+    /// The capacity: the burst. Meaningless at an infinite rate.
     capacity: i64,
-    /// The latest moment seen: time does not go back.
+    /// The latest time seen, because time must not go back.
     now: u64,
-    /// The rate in force: `limit`, or the one that the server's answers imply.
+    /// The current rate: `limit`, or a lower one that the server's responses imply.
     rate: Limit,
-    /// The rest of the last division by the rate's period.
+    /// The remainder of the last division by the rate's period.
     rest: u64,
-    /// The moment at which `limit` is in force again; the latest of all if it is.
+    /// The time at which `limit` applies again; the maximum if it already does.
     follows_until: u64,
     /// The tokens taken so far; it wraps.
     position: u64,
-    /// The tokens that came into the bucket so far, whether or not they had room; it wraps.
+    /// The tokens added so far, including those that did not fit; it wraps.
     inflow: u64,
-    /// The moment of the last reservation that is still to come.
+    /// The time of the last pending reservation.
     promised_until: u64,
     pub(crate) limit: Limit,
     pub(crate) burst: u64,
 }
 
-/// Tokens that were taken, at once or ahead of time.
+/// Tokens that were taken at once or ahead of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Booking {
     /// 0 if the rate was infinite.
     pub(crate) cost: u64,
-    /// The position behind the tokens.
+    /// The position just after the tokens.
     pub(crate) end: u64,
-    /// The moment at which they are there.
+    /// The time at which the tokens are available.
     pub(crate) at: u64,
-    /// The moment of the last reservation before it.
+    /// The time of the last reservation before this one.
     before: u64,
 }
 
 /// The reason why tokens cannot be booked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unbookable {
-    /// More than the bucket ever holds.
+    /// More tokens than the bucket can hold.
     TooMany,
-    /// They would be there at this moment, or never.
+    /// The tokens would be available at this time, or never.
     TooLate(Option<u64>),
 }
 
@@ -82,7 +82,7 @@ impl Tokens {
         }
     }
 
-    /// Adds what time has added by `now`.
+    /// Adds the tokens that time has added by `now`.
     #[inline]
     pub(crate) fn advance(&mut self, now: u64) {
         if now >= self.follows_until {
@@ -105,13 +105,13 @@ impl Tokens {
         let (minted, rest) = self.rate.minted(now - self.now, self.rest);
         self.now = now;
         self.inflow = self.inflow.wrapping_add(minted);
-        // What does not fit is lost, the fraction of a millionth with it.
+        // What does not fit is lost, including the fraction of a millionth.
         let room = self.capacity.wrapping_sub(self.balance).cast_unsigned();
         (self.balance, self.rest) =
             if minted < room { (self.balance.wrapping_add_unsigned(minted), rest) } else { (self.capacity, 0) };
     }
 
-    /// Takes `cost` millionths if they are there now.
+    /// Takes `cost` millionths if they are available now.
     #[inline]
     pub(crate) fn take(&mut self, cost: u64) -> bool {
         if self.rate.is_infinite() {
@@ -139,7 +139,7 @@ impl Tokens {
         self.rate.is_infinite()
     }
 
-    /// Returns `true` if the server's answers hold the rate down.
+    /// Returns `true` if the server's responses lower the rate.
     pub(crate) fn follows(&self) -> bool {
         self.follows_until != NEVER
     }
@@ -149,14 +149,14 @@ impl Tokens {
         self.is_infinite() || !self.follows() && self.balance == self.capacity
     }
 
-    /// Returns `true` if the own rate would have filled the bucket by now, however few tokens it had.
+    /// Returns `true` if the destination's own rate would have filled the bucket by now, however empty it was.
     pub(crate) fn is_full_without_quota(&self, now: u64) -> bool {
         let missing = self.burst.saturating_add(self.balance.min(0).unsigned_abs());
         let full = self.limit.time_for(missing, 0).and_then(|time| self.now.checked_add(time));
         self.follows() && full.is_some_and(|full| full <= now)
     }
 
-    /// Takes `cost` millionths that are there at `latest`.
+    /// Takes `cost` millionths that are available by `latest`.
     #[inline]
     pub(crate) fn book(&mut self, cost: u64, latest: u64) -> Result<Booking, Unbookable> {
         if self.is_infinite() {
@@ -182,17 +182,17 @@ impl Tokens {
         Booking { cost, end: self.position, at, before: self.promised_until }
     }
 
-    /// Keeps the moment of a booking, whatever happens to those before it.
+    /// Fixes the time of a booking, whatever happens to those before it.
     pub(crate) fn promise(&mut self, booking: &Booking) {
         self.promised_until = self.promised_until.max(booking.at);
     }
 
-    /// Returns `true` if a reservation is still to come.
+    /// Returns `true` if a reservation is pending.
     fn promises(&self) -> bool {
         self.promised_until > self.now
     }
 
-    /// Returns the moment at which the tokens that end there are added, if ever.
+    /// Returns the time at which the tokens up to position `end` are added; `None` if never.
     pub(crate) fn due_for(&self, end: u64) -> Option<u64> {
         if self.is_infinite() {
             return Some(self.now);
@@ -211,17 +211,18 @@ impl Tokens {
         self.follows_until.checked_add(self.limit.time_for(missing, 0)?)
     }
 
-    /// Returns the tokens taken after those that end there. Tokens given back since may have left none.
+    /// Returns the tokens taken after position `end`; 0 if more have been returned since.
     pub(crate) fn taken_after(&self, end: u64) -> u64 {
         let after = self.position.wrapping_sub(end);
         if i64::try_from(after).is_ok() { after } else { 0 }
     }
 
-    /// Cancels a reservation. `waiting` are the slots of the calls that wait, in order.
+    /// Cancels a reservation. `waiting` has the slots of the waiting calls, in order.
     ///
-    /// Like x/time/rate it restores nothing once the moment has passed. Calls that wait behind the tokens move up.
+    /// Like x/time/rate, it restores nothing once the reservation's time has passed. Calls that wait behind the tokens
+    /// move up.
     pub(crate) fn cancel(&mut self, booking: &Booking, waiting: &mut VecDeque<u64>) {
-        // Of one that was cancelled before, not even the moment may be given back.
+        // A reservation that was cancelled before must not change even the time.
         if booking.cost == 0 || booking.at < self.now {
             return;
         }
@@ -230,10 +231,10 @@ impl Tokens {
         let own = TOKEN.saturating_mul((waiting.len() - behind) as u64);
         let built_upon = after.saturating_sub(own);
         let most = booking.cost.min(self.burst);
-        // At a higher rate than that of the booking, its tokens may have come already.
+        // If the rate was raised since the booking, its tokens may have been added already.
         let room = u64::try_from(self.room(waiting.len())).unwrap_or(0);
         if built_upon > 0 && self.promises() {
-            // The positions of later reservations stay, so those of earlier calls move.
+            // Later reservations keep their positions, so those of earlier calls move.
             let amount = most.saturating_sub(built_upon);
             waiting.range_mut(..behind).for_each(|slot| *slot = slot.wrapping_add(amount));
             self.credit(amount.min(room));
@@ -247,7 +248,7 @@ impl Tokens {
         self.credit(most.min(room));
     }
 
-    /// Gives back the token of the last slot, whose moment is still to come.
+    /// Returns the token of the last slot, whose time has not come.
     pub(crate) fn withdraw(&mut self, slot: u64) {
         if slot == self.position || !self.promises() {
             self.position = self.position.wrapping_sub(TOKEN);
@@ -255,20 +256,20 @@ impl Tokens {
         }
     }
 
-    /// Returns the inflow with which the bucket is full, beside the tokens of `waiting` calls. What is taken now may be
-    /// given back up to then.
+    /// Returns the inflow at which the bucket is full, apart from the tokens of `waiting` calls. What is taken now may
+    /// be returned until then.
     #[inline]
     pub(crate) fn full_at(&self, waiting: usize) -> u64 {
         self.inflow.wrapping_add_signed(self.room(waiting))
     }
 
-    /// Returns the inflow up to which the token of a slot that has come may be given back.
+    /// Returns the inflow up to which the token of a slot whose time has come may be returned.
     pub(crate) fn late_at(&self, slot: u64) -> u64 {
         let since = self.balance.saturating_add_unsigned(self.taken_after(slot));
         self.inflow.wrapping_add(TOKEN).wrapping_sub(since.max(0).cast_unsigned())
     }
 
-    /// Gives back what was taken by a call that was admitted, beside the tokens of `waiting` calls.
+    /// Returns the token of an admitted call, apart from the tokens of `waiting` calls.
     pub(crate) fn give_back(&mut self, cost: u64, full_at: u64, waiting: usize) {
         if self.promises() {
             return;
@@ -290,9 +291,9 @@ impl Tokens {
         self.balance = self.balance.saturating_add(signed(amount)).min(signed(self.burst));
     }
 
-    /// Changes the rate and the burst from now on. A lower rate that the server's answers imply stays in force.
+    /// Changes the rate and the burst from now on. A lower rate that the server's responses imply still applies.
     pub(crate) fn set(&mut self, limit: Limit, burst: u64) {
-        // What was taken from a larger bucket may have no room in the smaller one.
+        // Tokens that were taken from a larger bucket may not fit into the smaller one.
         self.inflow = self.inflow.wrapping_add(self.burst.saturating_sub(burst));
         (self.limit, self.burst, self.capacity) = (limit, burst, capacity(limit, burst));
         self.balance = self.balance.min(signed(burst));
@@ -301,8 +302,8 @@ impl Tokens {
         }
     }
 
-    /// Lowers the rate so that `remaining` millionths last until then. If they last anyway, the own rate is in force.
-    /// In a longer time than `trial`, the rate is not lowered below one token in that.
+    /// Lowers the rate so that `remaining` millionths last until `until`. If they last anyway, the destination's own
+    /// rate applies. The rate is never lowered below one token per `trial`.
     pub(crate) fn follow(&mut self, remaining: u64, until: u64, trial: Duration) {
         (self.rate, self.rest, self.follows_until) = (self.limit, 0, NEVER);
         let Some(time) = until.checked_sub(self.now).filter(|time| *time > 0) else { return };
@@ -312,7 +313,7 @@ impl Tokens {
         if !unlimited && held.saturating_add(minted) <= remaining {
             return;
         }
-        // One call may go at once, the others are spread over the time that is left.
+        // One call may go at once, and the others are spread over the time left.
         let first = remaining.min(TOKEN);
         let first = if unlimited { first } else { first.min(held) };
         self.balance = self.balance.min(0).saturating_add(signed(first));
@@ -322,7 +323,7 @@ impl Tokens {
     }
 }
 
-/// No moment at all.
+/// Later than every time.
 const NEVER: u64 = u64::MAX;
 
 fn capacity(limit: Limit, burst: u64) -> i64 {

@@ -1,38 +1,38 @@
-//! The rate of one destination by the rule of AWS's adaptive retry mode, over plain values.
+//! One destination's rate under the rule of AWS's adaptive retry mode, over plain values.
 
 use std::time::Duration;
 
-/// The factor on a refusal.
+/// The factor applied after a refusal.
 const BETA: f64 = 0.7;
-/// The weight of the cubic's growth.
+/// The growth coefficient of the cubic.
 const SCALE: f64 = 0.4;
-/// The weight of the latest measurement.
+/// The weight of the latest measurement in the average.
 const SMOOTHING: f64 = 0.8;
 /// The lowest rate.
 const LEAST: f64 = 0.5;
 /// The time over which calls are counted.
 const HALF_SECOND: Duration = Duration::from_millis(500);
 
-/// The state of one destination's rate; all rates are for each second.
+/// The state of one destination's rate; all rates are per second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Cubic {
-    /// The rate of outcomes, smoothed; there from the first half second on.
+    /// The smoothed rate of outcomes; `Some` from the first half second on.
     measured: Option<f64>,
-    /// Outcomes since the half second with that number began.
+    /// The number of the current half second, and the outcomes since it began.
     count: f64,
     half_second: Option<u64>,
-    /// There from the first refusal on.
+    /// `Some` from the first refusal on.
     active: Option<Active>,
-    /// The latest moment seen.
+    /// The latest time seen.
     pub(crate) now: Duration,
 }
 
-/// The outcome of a call as it moves the rate.
+/// A call's outcome, by its effect on the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum News {
     Refused,
     Served,
-    /// Counted in the measured rate alone.
+    /// No effect except on the measured rate.
     None,
 }
 
@@ -40,16 +40,17 @@ pub(crate) enum News {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Active {
     rate: f64,
-    /// The rate before the last refusal: the cubic returns to it and probes beyond.
+    /// The rate before the last refusal. The cubic returns to it and then probes beyond it.
     ceiling: f64,
-    /// The moment of the last refusal.
+    /// The time of the last refusal.
     since: Duration,
 }
 
 impl Cubic {
-    /// Records the outcome of a call. Returns the new rate, if there is one.
+    /// Records a call's outcome. Returns the new rate, if it changed.
     ///
-    /// A refusal of a call that was sent before the last one lowered the rate changes nothing: it is the same news.
+    /// A refusal of a call that was sent before the last cut has no effect, because the cut already reacted to that
+    /// overload.
     pub(crate) fn record(&mut self, news: News, sent: Duration, now: Duration) -> Option<f64> {
         self.now = self.now.max(now);
         self.measure();
@@ -69,7 +70,7 @@ impl Cubic {
         Some(rate)
     }
 
-    /// Counts an outcome, and smooths the rate when a half second is over.
+    /// Counts an outcome, and updates the smoothed rate at the end of each half second.
     fn measure(&mut self) {
         let number = u64::try_from(self.now.as_nanos() / HALF_SECOND.as_nanos()).unwrap_or(u64::MAX);
         let since = *self.half_second.get_or_insert(number);
@@ -84,14 +85,14 @@ impl Cubic {
         }
     }
 
-    /// Returns the measured rate. In the first half second it is as if that were over.
+    /// Returns the measured rate. In the first half second it is estimated as if that were over.
     fn measured(&self) -> f64 {
         self.measured.unwrap_or(self.count / HALF_SECOND.as_secs_f64())
     }
 }
 
 impl Active {
-    /// Returns the cubic's rate: 0.7 of the ceiling at the refusal, the ceiling after a while, and then above it.
+    /// Returns the cubic's rate: 0.7 of the ceiling at the refusal, then up to the ceiling, and later above it.
     fn recovered(&self, now: Duration) -> f64 {
         let pause = (self.ceiling * (1.0 - BETA) / SCALE).cbrt();
         let since = now.saturating_sub(self.since).as_secs_f64();
@@ -107,14 +108,14 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// A state five seconds in, at 10 for each second.
+    /// Returns a state at 5 s with a rate of 10 per second.
     fn at_ten() -> Cubic {
         let active = Some(Active { rate: 10.0, ceiling: 10.0, since: seconds(5) });
         let (measured, half_second) = (Some(1e6), Some(u64::MAX));
         Cubic { active, measured, half_second, ..Cubic::default() }
     }
 
-    /// The test vectors that AWS's clients have in common.
+    /// The test vectors are shared by all of AWS's clients.
     #[test]
     fn successes_follow_the_cubic() {
         let mut cubic = at_ten();

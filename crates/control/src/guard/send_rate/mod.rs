@@ -1,6 +1,6 @@
-//! The adaptive send rate: a rate limit that the server's refusals lower and successes raise again.
+//! The adaptive send rate: a rate limit that a server's refusals lower and successes raise again.
 //!
-//! `cubic` has the rule of the rate, `settings` the setters. Tokens and line are those of the rate limit.
+//! `cubic` has the rule for the rate, `settings` the setters. Tokens and line are those of the rate limit.
 
 mod cubic;
 mod settings;
@@ -22,37 +22,37 @@ use crate::destination_table::Entry;
 use crate::sync::Mutex;
 use cubic::{Cubic, News};
 
-/// A rate of calls for each destination that follows its refusals, by the rule of AWS's adaptive retry mode.
+/// An adaptive send rate per destination, which follows the server's refusals by the rule of AWS's adaptive retry mode.
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a send rate*, a client above its quota is refused again and again. Backoff spreads retries, but first
-/// attempts go on.
+/// *Without a send rate*, a client above its quota is refused again and again. Backoff spreads out retries, but not
+/// first attempts.
 ///
-/// *A rate that each refusal lowers* falls almost to zero if twenty calls are refused at one moment. Here a call that
-/// was sent before the last cut does not lower the rate again.
+/// *A rate that each refusal lowers* falls almost to zero if twenty calls are refused at once. Here a call that was
+/// sent before the last cut does not lower the rate again.
 ///
 /// # The rule
 ///
-/// Nothing is limited before the first refusal. Then a bucket that holds the calls of one second is filled at a rate,
-/// which refusals cut:
+/// Nothing is limited before the first refusal. After it, a bucket with the tokens of one second is refilled at the
+/// rate, which further refusals cut:
 ///
 /// | outcome | the rate |
 /// |---|---|
-/// | [`Overloaded`](Health::Overloaded) | `0.7 w`; the ceiling *w* is the rate so far, or the measured rate if that is lower |
-/// | [`Served`](Health::Served), *t* seconds after the last cut | `0.4 (t − K)³ + w`, with `K = ∛(0.75 w)`: *w* at *K* seconds, more after it |
-/// | both | at most twice the measured rate, and at least one call in two seconds |
+/// | [`Overloaded`](Health::Overloaded) | `0.7 w`; the ceiling *w* is the previous rate, or the measured rate if that is lower |
+/// | [`Served`](Health::Served), *t* seconds after the last cut | `0.4 (t − K)³ + w`, with `K = ∛(0.75 w)`: *w* after *K* seconds, then more |
+/// | both | at most twice the measured rate, and at least one call per two seconds |
 ///
-/// The measured rate is that of outcomes, in half seconds. At a refusal in the first half second it is measured as if
-/// that were over: if the first call is refused, the rate is 1.4 calls in a second. Other failures do not move the
-/// rate. A 503 is often an outage, so it does not. For a server that throttles with 503, add a classifier that returns
-/// `Verdict::throttled`.
+/// The measured rate is the rate of outcomes, in half seconds. A refusal in the first half second is measured as if
+/// that were over: if the first call is refused, the rate is 1.4 calls per second. Other failures do not change the
+/// rate. Neither does a 503, which often means an outage. For a server that throttles with 503, add a classifier that
+/// returns `Verdict::throttled`.
 ///
-/// Calls without a token wait in line, as at a [`RateLimit`](crate::RateLimit).
+/// Calls without a token wait in line, as in a [`RateLimit`](crate::RateLimit).
 ///
-/// If the [table](Self::max_destinations) is full, a destination without a call in flight leaves for a newcomer: one
-/// that was never refused first, otherwise the one that was used least recently. The rate that was found is lost. If
-/// each has a call in flight, calls to the newcomer are admitted without a rate.
+/// If the [table](Self::max_destinations) is full, a new destination evicts one without a call in flight: one that was
+/// never refused first, otherwise the least recently used. Its learned rate is lost. If every candidate has a call in
+/// flight, calls to the new destination are admitted without a rate.
 ///
 /// ```
 /// use std::time::Duration;
@@ -80,7 +80,7 @@ guard! {
     replaced: "The rates stay.",
 }
 
-/// The tokens of a destination, and the cubic that moves their rate. The cubic's lock is taken before the limiter's.
+/// A destination's tokens, and the cubic that sets their rate. The cubic's lock is taken before the limiter's.
 struct MovingLimiter {
     limiter: Limiter,
     cubic: Mutex<Cubic>,
@@ -108,14 +108,14 @@ impl SendRate {
         self.0.read(destination, |state| state.limiter.look(None).limit)
     }
 
-    /// Returns the number of calls that wait for `destination`.
+    /// Returns the number of calls waiting for `destination`.
     pub fn waiting(&self, destination: &str) -> usize {
         self.0.read(destination, |state| state.limiter.look(None).waiting)
     }
 }
 
 impl Entry for MovingLimiter {
-    /// The rate that was found is lost.
+    /// The learned rate is lost.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         let forgets = if forgets { Forgets::Rate } else { Forgets::Nothing };
         self.limiter.retire(now, forgets, is_idle)
@@ -173,7 +173,7 @@ impl State for MovingLimiter {
         f.field("queue", &rule.patience);
     }
 
-    /// The destinations that are limited.
+    /// The destinations with a limited rate.
     fn shown(&self) -> Option<Look> {
         let look = self.limiter.look(None);
         (!look.limit.is_infinite()).then_some(look)

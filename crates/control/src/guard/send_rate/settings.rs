@@ -9,7 +9,7 @@ use crate::guard::line::Patience;
 use crate::guard::per_destination::PerDestination;
 use crate::guard::rate_limit::limiter::Rule;
 
-/// A setter returns a new rate, whose state is its own.
+/// A setter returns a new rate with its own state.
 impl SendRate {
     /// Creates a rate that limits nothing before the first refusal.
     pub fn new() -> Self {
@@ -18,13 +18,13 @@ impl SendRate {
         Self(PerDestination::new(Rule { limit, burst: 0, patience, following: None, kind }))
     }
 
-    /// Sets how many calls may wait for one destination, and for how long. Default: 1024 for 30 s, as a
+    /// Sets how many calls may wait per destination, and for how long. Default: 1024 for 30 s, as in a
     /// [`RateLimit`](crate::RateLimit).
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         Self(self.0.changed(|rule| rule.patience = Patience { calls, time }))
     }
 
-    /// Refuses calls for which there is no token, instead of making them wait.
+    /// Refuses calls without an available token, instead of making them wait.
     pub fn no_queue(self) -> Self {
         self.queue(0, Duration::ZERO)
     }

@@ -20,30 +20,29 @@ use crate::sync::{Mutex, MutexGuard};
 use settings::{Rule, Rules};
 use window::{Requests, Window};
 
-/// An adaptive throttle for each destination: the more the server refuses, the less is sent.
+/// An adaptive throttle per destination: the more calls the server refuses, the fewer are sent.
 ///
 /// # What goes wrong without it, and with it
 ///
 /// *Without a throttle*, an overloaded server spends its time on refusals. If a refusal costs half as much as a
-/// response, a server under twice its capacity has no time left for responses.
+/// response, a server at twice its capacity has no time left for responses.
 ///
-/// *The ratio of requests to accepts alone* refuses half of the calls after one failure. Here nothing is refused
-/// below 10 requests, or below 5 a second.
+/// *The plain ratio of requests to accepts* refuses half of the calls after one failure. Here nothing is refused below
+/// 10 requests, or below 5 per second.
 ///
 /// # The rule
 ///
-/// A call is refused with the probability `max(0, (requests − K · accepts) / (requests + 1))`, at most 0.9, over the
-/// last 2 minutes. With K = 2 the server receives about twice the calls that it accepts. So the client soon notices
-/// when the server accepts more.
+/// A call is refused with probability `max(0, (requests − K · accepts) / (requests + 1))`, at most 0.9, over the last 2
+/// minutes. With K = 2 the server receives about twice as many calls as it accepts. So the client soon notices when the
+/// server accepts more.
 ///
 /// - Requests are counted when they arrive, including those that the throttle refuses.
-/// - Every other outcome than [`Overloaded`](Health::Overloaded) and [`Unavailable`](Health::Unavailable) is an
-///   accept, a 500 included. So is a call that is under way or abandoned.
-/// - A refusal has no known wait: the next call may be admitted.
-/// - If the [table](Self::max_destinations) is full, a destination without a call in flight leaves for a newcomer: one
-///   without counts first, otherwise the one that was used least recently. Its counts are lost, so ten more calls pass
-///   to a server that refuses them. If each that is looked at has a call in flight, calls to the newcomer are admitted
-///   without counts.
+/// - Every outcome other than [`Overloaded`](Health::Overloaded) and [`Unavailable`](Health::Unavailable) is an accept,
+///   including a 500. Calls in flight and abandoned calls are accepts too.
+/// - A refusal has no known wait, because the next call may be admitted.
+/// - If the [table](Self::max_destinations) is full, a new destination evicts one without a call in flight: one without
+///   counts first, otherwise the least recently used. Its counts are lost, so ten more calls pass even if the server
+///   refuses them. If every candidate has a call in flight, calls to the new destination are admitted without counts.
 ///
 /// ```
 /// use std::time::Duration;
@@ -69,26 +68,26 @@ guard! {
     replaced: "The counts are cleared if the window has another length.",
 }
 
-/// The counts of one destination, as threads share them.
+/// One destination's counts, as threads share them.
 struct Tally(Mutex<Counted>);
 
 struct Counted {
     window: Window,
     rule: Rule,
-    /// The state of a generator (xorshift), never 0.
+    /// The state of a random number generator (xorshift), never 0.
     random: u64,
     retired: bool,
 }
 
-/// The counts of a throttle for one destination, and the probability that follows from them.
+/// A throttle's counts for one destination, and the resulting probability.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct ThrottleCounts {
-    /// Requests in the window, those that the throttle refused included.
+    /// Requests in the window, including those that the throttle refused.
     pub requests: u32,
     /// Requests that neither the server nor the throttle refused.
     pub accepts: u32,
-    /// The probability with which the next request is refused, from 0 to 1.
+    /// The probability of refusing the next request, from 0 to 1.
     pub probability: f64,
 }
 
@@ -106,7 +105,7 @@ impl Counted {
         if excess > 0 && is_active() { excess } else { 0 }
     }
 
-    /// Returns the probability of a refusal, as the part of 2³².
+    /// Returns the probability of a refusal, as a fraction of 2³².
     fn probability(&self) -> u64 {
         let excess = u128::from(self.excess()) << 32;
         let requests = (u128::from(self.window.total().all) + 1) * u128::from(MILLION);
@@ -123,7 +122,7 @@ impl Counted {
         self.random >> 32 < probability
     }
 
-    /// Counts a call. `None`: the state has left the table.
+    /// Counts a call. Returns `None` if the state was removed from the table.
     #[inline]
     fn admit(&mut self, now: Duration) -> Option<Admit<BucketAge>> {
         if self.retired {
@@ -142,7 +141,7 @@ impl Counted {
 
 const REFUSED: Refused = Refused::new(GuardKind::THROTTLE, Reason::Shed);
 
-/// The age of the bucket that counts a call.
+/// The age of the bucket in which a call was counted.
 #[derive(Debug, Clone, Copy)]
 struct BucketAge(u64);
 
@@ -187,7 +186,7 @@ impl State for Tally {
 
     fn new(rules: &Rules, destination: &Arc<str>) -> Self {
         let window = Window::new(rules.window);
-        // Neighbouring seeds begin far apart.
+        // Similar seeds must start far apart.
         let random = rules.seed_for(destination).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         Self(Mutex::new(Counted { window, rule: rules.rule, random, retired: false }))
     }
@@ -202,7 +201,7 @@ impl State for Tally {
         let record = match end {
             End::Judged { health: Health::Overloaded | Health::Unavailable, .. } => Window::refuse,
             End::Unsent => Window::take_back,
-            // An accept was counted at the arrival.
+            // An accept was already counted on arrival.
             _ => return None,
         };
         let mut counted = self.lock();
@@ -221,7 +220,7 @@ impl State for Tally {
         f.field("rule", &rules.rule).field("window", &rules.window);
     }
 
-    /// The destinations of which part is refused, as the last call left them.
+    /// The destinations for which some calls are refused, as of the last call.
     fn shown(&self) -> Option<Requests> {
         let counted = self.lock();
         (counted.excess() > 0).then(|| counted.window.total())

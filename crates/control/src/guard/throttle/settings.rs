@@ -13,7 +13,7 @@ use crate::millionths::{MILLION, millionths};
 pub(super) struct Rule {
     /// K, in millionths.
     pub(super) multiplier: u64,
-    /// Millionths.
+    /// In millionths.
     pub(super) max_probability: u64,
     pub(super) min_requests: u32,
     pub(super) min_rate: u32,
@@ -27,14 +27,14 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Returns the seed of a destination: throttles that were seeded alike refuse alike.
+    /// Returns a destination's seed. Throttles with the same seed refuse the same calls.
     pub(super) fn seed_for(&self, destination: &str) -> u64 {
         let step = |seed: u64, byte: &u8| (seed ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         destination.as_bytes().iter().fold(self.seed, step)
     }
 }
 
-/// A setter returns a new throttle, whose state is its own.
+/// A setter returns a new throttle with its own state.
 impl Throttle {
     /// Creates a throttle with K = 2 over 2 minutes.
     pub fn new() -> Self {
@@ -45,31 +45,31 @@ impl Throttle {
         }))
     }
 
-    /// Sets K, the requests that are sent for each accepted one. Default: 2. A lower K refuses more calls here and
+    /// Sets K, the number of requests sent per accepted request. Default: 2. A lower K refuses more calls here and
     /// fewer at the server.
     ///
-    /// It is clamped to 1 to 100, and not a number counts as 1. Below 1, a healthy server's calls would be refused.
+    /// It is clamped to 1 to 100, and NaN counts as 1. Below 1, a healthy server's calls would be refused.
     pub fn multiplier(self, k: f64) -> Self {
         let multiplier = millionths(k, 1.0, 100.0);
         Self(self.0.changed(|rules| rules.rule.multiplier = multiplier))
     }
 
-    /// Sets the highest probability of a refusal. Default: 0.9, so one call in ten still tests the server.
+    /// Sets the maximum probability of a refusal. Default: 0.9, so one call in ten still tests the server.
     ///
-    /// It is clamped to 0 to 1, and not a number counts as 0.
+    /// It is clamped to 0 to 1, and NaN counts as 0.
     pub fn max_probability(self, most: f64) -> Self {
         let most = millionths(most, 0.0, 1.0);
         Self(self.0.changed(|rules| rules.rule.max_probability = most))
     }
 
-    /// Sets the time over which requests are counted, in 16 buckets. Default: 2 minutes.
+    /// Sets the length of the window in which requests are counted, in 16 buckets. Default: 2 minutes.
     ///
     /// A bucket is at least a nanosecond long.
     pub fn window(self, length: Duration) -> Self {
         Self(self.0.changed(|rules| rules.window = length))
     }
 
-    /// Sets the requests, in the window and for each second, below which nothing is refused. Default: 10 and 5,
+    /// Sets the number of requests, in the window and per second, below which nothing is refused. Default: 10 and 5,
     /// because fewer prove nothing and cost the server little.
     pub fn inactive_below(self, requests: u32, per_second: u32) -> Self {
         Self(self.0.changed(|rules| {
@@ -77,7 +77,7 @@ impl Throttle {
         }))
     }
 
-    /// Seeds the random refusals. Default: a seed of its own for each throttle.
+    /// Seeds the random refusals. Default: a different seed for each throttle.
     pub fn seed(self, seed: u64) -> Self {
         Self(self.0.changed(|rules| rules.seed = seed))
     }

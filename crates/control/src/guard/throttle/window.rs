@@ -1,14 +1,14 @@
-//! The counts of a throttle over the last minutes, as plain values.
+//! A throttle's counts over the last minutes, as plain values.
 
 use std::time::Duration;
 
 use crate::guard::time::nanos;
 
-/// The buckets of a window.
+/// The number of buckets in a window.
 const BUCKETS: usize = 16;
 const LENGTH: u64 = BUCKETS as u64;
 
-/// Requests, and those among them that the server or the throttle refused.
+/// Requests, and how many of them the server or the throttle refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Requests {
     pub(super) all: u32,
@@ -25,14 +25,14 @@ impl Requests {
 #[derive(Debug, Clone)]
 pub(super) struct Window {
     total: Requests,
-    /// The bucket of each age, at the age modulo their number.
+    /// The buckets by age, indexed by age modulo their number.
     buckets: [Requests; BUCKETS],
     /// The age of the current bucket, and the nanosecond at which it ends.
     age: u64,
     end: u64,
-    /// The time of a bucket in nanoseconds.
+    /// The length of a bucket in nanoseconds.
     period: u64,
-    /// The latest moment seen, and that of the first request in the window.
+    /// The latest time seen, and the time of the first request in the window.
     now: u64,
     first: u64,
 }
@@ -51,7 +51,7 @@ impl Window {
         }
     }
 
-    /// Adopts another length, with which the counts are cleared.
+    /// Adopts another length and clears the counts.
     pub(super) fn adopt(&mut self, length: Duration) {
         let new = Self::new(length);
         if new.period != self.period {
@@ -59,7 +59,7 @@ impl Window {
         }
     }
 
-    /// Moves the window on. Time does not go back.
+    /// Advances the window. Time does not go back.
     #[inline]
     pub(super) fn advance(&mut self, now: Duration) {
         self.now = self.now.max(nanos(now));
@@ -99,12 +99,12 @@ impl Window {
         self.age
     }
 
-    /// Counts a request of that age as refused, unless its bucket has gone.
+    /// Counts a request of age `age` as refused, unless its bucket was dropped.
     pub(super) fn refuse(&mut self, age: u64) {
         self.change(age, |requests| requests.refused = requests.refused.saturating_add(1));
     }
 
-    /// Takes a request of that age back, unless its bucket has gone.
+    /// Uncounts a request of age `age`, unless its bucket was dropped.
     pub(super) fn take_back(&mut self, age: u64) {
         self.change(age, |requests| requests.all = requests.all.saturating_sub(1));
     }
@@ -121,7 +121,7 @@ impl Window {
         self.total
     }
 
-    /// Returns `true` if there are at least that many requests for each second that the window covers.
+    /// Returns `true` if there are at least `per_second` requests for each second that the window covers.
     #[inline]
     pub(super) fn is_at_rate(&self, per_second: u32) -> bool {
         let covered = u128::from(self.now.saturating_sub(self.first));
