@@ -1,8 +1,8 @@
-//! Retries for every HTTP and gRPC client that is a tower `Service`.
+//! Retries for any HTTP or gRPC client that is a tower `Service`.
 //!
 //! Wrap a client in one layer. Transient failures are retried when that is safe, and a retry budget protects a
-//! struggling server. A request that may have been processed is not repeated unless that is safe. `Retry-After` is
-//! obeyed, delays are jittered, and the caller gets the last real outcome with a report.
+//! struggling server. A request that the server may have processed is not repeated unless that is safe. `Retry-After`
+//! is obeyed, delays are jittered, and the caller gets the last real outcome with a report.
 //!
 //! ```no_run
 //! use bytes::Bytes;
@@ -27,7 +27,7 @@
 //! # }
 //! ```
 //!
-//! reqwest (feature `reqwest`) and tonic (feature `tonic`) take the same layer:
+//! The same layer wraps reqwest (feature `reqwest`) and tonic (feature `tonic`):
 //!
 //! ```
 //! # #[cfg(all(feature = "reqwest", feature = "tonic"))] {
@@ -47,51 +47,51 @@
 //! # }
 //! ```
 //!
-//! Beside `reattempt` the first example needs `bytes`, `http`, `http-body-util`, `tower`, and `hyper-util` with the
-//! features `client-legacy`, `http1` and `tokio`. The examples of other pages use the feature `util` of `tower`.
+//! The first example also needs `bytes`, `http`, `http-body-util`, `tower`, and `hyper-util` with the features
+//! `client-legacy`, `http1` and `tokio`. Examples on other pages use tower's feature `util`.
 //!
 //! **No attempt is timed out by default**: set the client's own timeout, or use [`standard`].
 //!
 //! | feature | effect | versions | default |
 //! |---|---|---|---|
-//! | `http` | layers around HTTP clients; without it the crate is [`retry()`], schedules and budgets | http 1, tower 0.5 | on |
-//! | `hyper` | recognises the errors of hyper and hyper-util clients, h2 included | hyper 1, hyper-util 0.1, h2 0.4 | on |
-//! | `reqwest` | retries `reqwest::Client` as a service of `reqwest::Request` | reqwest 0.13 | off |
+//! | `http` | layers around HTTP clients; without it, only [`retry()`], schedules and budgets | http 1, tower 0.5 | on |
+//! | `hyper` | classifies the errors of hyper and hyper-util clients, h2's included | hyper 1, hyper-util 0.1, h2 0.4 | on |
+//! | `reqwest` | retries requests of `reqwest::Client` | reqwest 0.13 | off |
 //! | `grpc` | gRPC over any HTTP/2 client: codes, trailers, service configs | – | off |
-//! | `tonic` | retries a tonic `Channel` under any generated client; implies `grpc` | tonic 0.14 | off |
-//! | `tower-http` | takes classifiers written for tower-http, and knows its `FollowRedirect` | tower-http 0.7 | off |
+//! | `tonic` | retries calls of a tonic `Channel`; implies `grpc` | tonic 0.14 | off |
+//! | `tower-http` | supports tower-http's classifiers and its `FollowRedirect` | tower-http 0.7 | off |
 //! | `tracing` | an observer that writes `tracing` events | tracing 0.1 | off |
-//! | `opentelemetry` | measures gRPC calls and their attempts by gRPC's own instruments, and guards; implies `tonic` | opentelemetry 0.33 | off |
+//! | `opentelemetry` | instruments for guards, and gRPC's own for gRPC calls; implies `tonic` | opentelemetry 0.33 | off |
 //!
 //! | to find | see |
 //! |---|---|
 //! | a page for each kind of client: the type to store, the bounds to write | [`guide`] |
-//! | retries in a chain of reqwest-middleware | the crate `reattempt-reqwest-middleware` |
-//! | the settings of another library, and ours | [`guide::coming_from`] |
+//! | retries in a reqwest-middleware chain | the crate `reattempt-reqwest-middleware` |
+//! | our equivalents for another library's settings | [`guide::coming_from`] |
 //! | a boxed tonic channel | `guide::tonic`, behind its feature |
 //! | retries for a client of your own type | [`guide::own_client`] |
-//! | tests of retries and of guards | [`guide::testing`] |
+//! | tests of retries and guards | [`guide::testing`] |
 //! | logs and metrics | [`guide::logs`] |
-//! | the report of a call that failed | [`report::ReportSlot`] |
-//! | every setting of retries with its default | [`RetryPolicy`] |
-//! | what is retried, replayed and read of HTTP | [`Http`] |
-//! | delays, and well-known ways to retry by name | [`schedule`], [`profile`] |
+//! | the report of a failed call | [`report::ReportSlot`] |
+//! | every retry setting and its default | [`RetryPolicy`] |
+//! | the HTTP settings: what is retried, replayed and read | [`Http`] |
+//! | delays, and well-known retry policies by name | [`schedule`], [`profile`] |
 //! | the retry budget | [`RetryBudget`] |
-//! | the options of one call | [`CallOptions`] |
-//! | the place of the layer among others | [`order`] |
+//! | options for one call | [`CallOptions`] |
+//! | the order of this layer and others | [`order`] |
 //! | retries, guards and time limits in one layer | [`standard`] |
 //! | circuit breakers, rate limits and other limits for every attempt | [`guard`] |
 //! | load shedding in front of a server | [`shed`] |
-//! | several servers that take each other's requests | [`endpoints`] |
-//! | slow calls sent once more | [`hedge`] |
-//! | a response in place of a call that has failed for good | [`fallback`] |
-//! | all calls slowed to the rate that a server accepts | [`guard::Pace`] |
+//! | several equivalent servers behind one client | [`endpoints`] |
+//! | a second attempt for slow calls | [`hedge`] |
+//! | a response in place of a failed call | [`fallback`] |
+//! | pacing: calls slowed to the rate that a server accepts | [`guard::Pace`] |
 //! | gRPC: service configs, metrics, trailers | `grpc`, behind its feature |
-//! | any other operation | [`retry()`], [`operation`] |
+//! | retries of any other operation | [`retry()`], [`operation`] |
 //! | the reason why a client does not compile | [`check`] |
 //!
-//! The root holds the names that a program needs to wrap a client. Every other item is in the module of its
-//! subject. Each item has one path.
+//! The crate root has the names that a program needs to wrap a client. Every other item has one path, in the module of
+//! its subject.
 
 #![forbid(unsafe_code)]
 #![warn(unnameable_types)]
@@ -150,7 +150,7 @@ pub mod shed;
 #[cfg(feature = "http")]
 pub mod standard;
 
-/// The README's example, compiled.
+/// The README, whose examples are compiled as doctests.
 #[cfg(all(doctest, feature = "hyper", feature = "reqwest", feature = "tonic"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
