@@ -1,22 +1,21 @@
-//! Pages for each kind of client: the type to store, the bounds to write, logs and metrics, testing, and turning
-//! retries off.
+//! Guide pages for each kind of client, for logs and metrics, and for tests.
 //!
-//! The examples use `tower` with its feature `util`.
+//! The examples use tower's feature `util`.
 //!
 //! | page | client | versions |
 //! |---|---|---|
 //! | [`hyper`] | hyper-util's legacy client | hyper 1, hyper-util 0.1 |
 //! | `reqwest`, behind its feature | `reqwest::Client` | reqwest 0.13 |
-//! | `reqwest_middleware`, behind the feature `reqwest` | a `ClientWithMiddleware`, by a crate of its own | reqwest-middleware 0.5 |
-//! | `tonic`, behind its feature | a tonic `Channel` under a generated client, boxed too | tonic 0.14 |
+//! | `reqwest_middleware`, behind the feature `reqwest` | a `ClientWithMiddleware`, with a separate crate | reqwest-middleware 0.5 |
+//! | `tonic`, behind its feature | a tonic `Channel` below a generated client, boxed or not | tonic 0.14 |
 //! | [`axum`] | the outbound calls of an axum service | axum 0.8 |
 //! | [`boxed`] | clients that are boxed, take one body type, or fail with a `BoxError` | tower 0.5 |
-//! | [`generic`] | functions over any client | tower 0.5 |
+//! | [`generic`] | functions that are generic over the client | tower 0.5 |
 //! | [`own_client`] | a client of your own type: a service, or a struct with methods | tower 0.5 |
 //! | [`servers`] | several servers behind one client | tower 0.5, tonic 0.14 |
 //! | [`logs`] | reports, observers, counters and instruments | tracing 0.1, opentelemetry 0.33 |
-//! | [`coming_from`] | other libraries: their settings and ours | tower, reqwest-retry, backoff, backon, tokio-retry … |
-//! | [`testing`] | tests of retries and guards under a paused clock; settings that turn retries off | tokio 1 |
+//! | [`coming_from`] | migration: the settings of other libraries and ours | tower, reqwest-retry, backoff, backon, tokio-retry … |
+//! | [`testing`] | tests of retries and guards under a paused clock; how to turn retries off | tokio 1 |
 
 #[doc = include_str!("axum.md")]
 pub mod axum {}
