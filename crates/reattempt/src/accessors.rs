@@ -1,6 +1,6 @@
-//! The accessors of the inner service, which every service of this crate has.
+//! Accessors for the inner service, which every service in this crate has.
 
-/// Writes `get_ref`, `get_mut` and `into_inner` of a service around a `$Inner`, which is in its field.
+/// Defines `get_ref`, `get_mut` and `into_inner` for a service with a `$Inner` in a field.
 macro_rules! inner_accessors {
     ($Inner:ty, $($field:ident).+) => {
         /// Returns the inner service.
@@ -8,7 +8,7 @@ macro_rules! inner_accessors {
             &self.$($field).+
         }
 
-        /// Returns the inner service, which the next call uses. Do not ready it: `poll_ready` of this service does.
+        /// Returns the inner service, which the next call uses. Do not ready it: this service's `poll_ready` does that.
         pub fn get_mut(&mut self) -> &mut $Inner {
             &mut self.$($field).+
         }

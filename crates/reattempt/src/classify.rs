@@ -6,7 +6,7 @@
 //! | item | content |
 //! |---|---|
 //! | [`Outcome`] | the input of a classifier: the response head of an attempt, or its error |
-//! | [`RequestView`] | the request behind an outcome, or of a call that is about to start |
+//! | [`RequestView`] | the request of an outcome, or of a call that is about to start |
 //! | [`Classifier`], [`Classification`] | a classifier that also returns a [`ServerHint`] |
 //! | [`Hints`], [`Hinted`] | the headers that are read as hints, such as `Retry-After` |
 //! | [`verdict_of_status`], [`verdict_of_error`] | the verdicts of the built-in classification |

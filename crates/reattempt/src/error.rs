@@ -1,13 +1,13 @@
 //! Call errors: the modes that determine a call's error type, and the contents of a boxed error.
 //!
-//! An error type must be able to express a time limit that interrupts an attempt. So the mode is part of the policy's
-//! type:
+//! A time limit can interrupt an attempt only if the call's error type can express that. So the mode is part of the
+//! policy's type:
 //!
 //! | mode | error type of a call | set by |
 //! |---|---|---|
 //! | [`OwnError`] | the inner service's | the default over HTTP |
-//! | [`BoxedError`] | tower's `BoxError`, with a [`TimedOut`](crate::TimedOut) inside after a time limit | [`attempt_timeout`](crate::RetryPolicy::attempt_timeout), [`boxed_errors`](crate::RetryPolicy::boxed_errors) |
-//! | [`Answered`] | the inner service's; the protocol has a response for a passed deadline | the default of protocols with such a response |
+//! | [`BoxedError`] | tower's `BoxError`, which contains a [`TimedOut`](crate::TimedOut) after a time limit | [`attempt_timeout`](crate::RetryPolicy::attempt_timeout), [`boxed_errors`](crate::RetryPolicy::boxed_errors) |
+//! | [`Answered`] | the inner service's; if the deadline passes, the call ends with a response of the protocol | the default over gRPC |
 //!
 //! [`TimeLimit`] and [`RefusedResponse`] are the parts of a `TimedOut`. [`ConfigError`] is the error for an invalid
 //! setting. A [`Warning`] names a setting outside its [`Recommended`] range.

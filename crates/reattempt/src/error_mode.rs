@@ -1,4 +1,4 @@
-//! Error modes: the error type that a call ends with, and whether time limits may interrupt it.
+//! Error modes: the error type of calls, and which time limits may interrupt them.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -14,19 +14,18 @@ use crate::call::errors::BoxError;
 pub(crate) use crate::call::protocol::OwnError;
 use crate::call::timed_out::TimedOut;
 
-/// tower's `BoxError`, with a [`TimedOut`] inside when a time limit interrupted the call.
+/// The mode with tower's `BoxError`, which contains a [`TimedOut`] if a time limit interrupted the call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BoxedError;
 
-/// The inner service's own error type. If the deadline of a call passes or its connection is lost, the protocol returns
-/// a response. It is the default of protocols that have such responses.
+/// The mode with the inner service's own error type, for protocols with responses for local failures. If the deadline
+/// passes or the connection is lost, the call ends with such a response. It is the default of those protocols.
 ///
-/// A time limit for each attempt does not interrupt under this mode; that needs [`BoxedError`].
+/// A time limit for each attempt has no such response, so it needs [`BoxedError`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Answered;
 
-/// A mode that decides the error type of calls whose inner service fails with an `E`: [`OwnError`], [`BoxedError`] or
-/// [`Answered`]. Sealed.
+/// The error type of calls whose inner service fails with an `E`: [`OwnError`], [`BoxedError`] or [`Answered`]. Sealed.
 #[diagnostic::on_unimplemented(
     message = "a policy or a layer that keeps the inner service's error type needs `{E}: std::error::Error`",
     note = "for an inner service whose error is a `BoxError` (a `GuardLayer` of HTTP, tower's Timeout, Buffer or LoadShed, kube's client), call `.boxed_errors()` on the `RetryPolicy`, the `HedgePolicy` or the `GuardLayer` around it"
@@ -34,27 +33,27 @@ pub struct Answered;
 pub trait ErrorMode<E>: sealed::Sealed {
     /// The caller's error type.
     type Error;
-    /// The timer that interrupts an attempt; `()` if none does.
+    /// The timer that interrupts an attempt; `()` if this mode has none.
     #[doc(hidden)]
     type Timer: Default;
     /// Proof that an attempt was interrupted.
     #[doc(hidden)]
     type Interrupt;
-    /// `true` if the time limit of an attempt interrupts it, and a deadline the call.
+    /// `true` if an attempt's time limit interrupts the attempt, and a deadline the call.
     #[doc(hidden)]
     const INTERRUPTS: bool;
-    /// `true` if a deadline that passes is answered by the protocol.
+    /// `true` if the protocol has a response for a deadline that has passed.
     #[doc(hidden)]
     const ANSWERS: bool = false;
     /// `true` if a call can end because its deadline has passed.
     #[doc(hidden)]
     const ENDS_LATE: bool = Self::ANSWERS || Self::INTERRUPTS;
 
-    /// The caller's error for one of the inner service.
+    /// Converts the inner service's error to the caller's.
     #[doc(hidden)]
     fn own(error: E) -> Self::Error;
 
-    /// The caller's error, changed where its type allows it.
+    /// Applies a function to the caller's error if this type allows it.
     #[doc(hidden)]
     fn explained(error: Self::Error, explain: impl FnOnce(BoxError) -> BoxError) -> Self::Error {
         let _ = explain;
@@ -65,8 +64,8 @@ pub trait ErrorMode<E>: sealed::Sealed {
     #[doc(hidden)]
     fn view(error: &Self::Error) -> &(dyn Error + 'static);
 
-    /// Polls the timer, which is made when it is first polled, at a moment `now`, due at `due(now)`.
-    /// Ready with that moment.
+    /// Polls the timer, which the first poll creates with the time `due(now)`. Returns the current time once it has
+    /// expired.
     #[doc(hidden)]
     fn poll_interrupt(
         timer: Pin<&mut Self::Timer>,
@@ -74,18 +73,18 @@ pub trait ErrorMode<E>: sealed::Sealed {
         due: impl FnOnce(Instant) -> Option<Instant>,
     ) -> Poll<(Self::Interrupt, Instant)>;
 
-    /// Returns the proof that a limit may end the call while no attempt is under way. `None` if no limit can.
+    /// Returns a proof that a limit may end the call while no attempt is in flight; `None` if no limit can.
     #[doc(hidden)]
     fn interrupt() -> Option<Self::Interrupt>;
 
-    /// Returns the moment at which the attempt was first not ready, if errors contain it.
+    /// Returns the time at which the attempt was first pending, if errors of this mode contain it.
     #[doc(hidden)]
     fn since(timer: &Self::Timer) -> Option<Instant> {
         let _ = timer;
         None
     }
 
-    /// Forgets the timer: another attempt begins.
+    /// Discards the timer before the next attempt.
     #[doc(hidden)]
     fn reset(timer: Pin<&mut Self::Timer>);
 
@@ -228,7 +227,7 @@ mod sealed {
 }
 
 pin_project! {
-    /// The timer of one attempt, made only when the attempt is not ready at once.
+    /// The timer of one attempt, created only if the attempt is pending at its first poll.
     #[derive(Default)]
     pub struct AttemptTimer {
         started: Option<Instant>,
@@ -242,7 +241,7 @@ impl AttemptTimer {
         let mut this = self.project();
         let started = *this.started.get_or_insert_with(|| {
             let now = Instant::now();
-            // Without a runtime nothing can wait, and the limit cannot be kept.
+            // Without a runtime nothing can wait, so the limit has no effect.
             this.sleep.set(due(now).filter(|_| clock::has_timer()).map(sleep_until));
             now
         });

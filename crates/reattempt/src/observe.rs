@@ -1,6 +1,6 @@
-//! Observers: functions and types that are notified of every event of every call.
+//! Observers: functions and types that are notified of every event in every call.
 //!
-//! [`RetryPolicy::observe`](crate::RetryPolicy::observe) adds one. Any `Fn(&str, &Event)` is an [`Observer`].
+//! [`RetryPolicy::observe`](crate::RetryPolicy::observe) adds an observer. Any `Fn(&str, &Event)` is an [`Observer`].
 //! `TracingObserver`, behind the feature `tracing`, writes each [`Event`] to `tracing`.
 
 #[cfg(feature = "tracing")]

@@ -1,7 +1,7 @@
-//! Profiles: the delays and limits of well-known libraries and services, each under its name.
+//! Profiles: the delays and limits of well-known libraries and services, by name.
 //!
-//! A profile sets the delays and the limits of a policy. A limit or a budget that is set on the policy, before or
-//! after, has precedence. A profile never determines which requests are safe to repeat. It has a budget only if the
+//! A profile sets the delays and limits of a policy. A limit or budget that is set on the policy itself, before or
+//! after, has precedence. A profile never changes which requests are safe to repeat. It sets a budget only where the
 //! table names one.
 //!
 //! ```
@@ -30,7 +30,7 @@
 //! | [`aws`] | full jitter, 1 s doubling to 20 s; with its quota as the budget | 3 | |
 //! | [`stripe`] | full jitter, 500 ms doubling to 4 s | 3 | |
 //! | [`google`] | 1 s doubling to 16 s, each with up to 1 s more | 6 | |
-//! | [`twitter_streaming`] | at once, then by the kind of failure | | |
+//! | [`twitter_streaming`] | at once, then depending on the kind of failure | | |
 //!
 //! An empty cell means no limit, as in the source. The policy's budget still ends such calls: the default one grants
 //! three retries while no call succeeds, unless their delays reach ten minutes. To leave the delays as the only limit,

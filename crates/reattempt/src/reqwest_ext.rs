@@ -1,17 +1,17 @@
-//! A request builder of reqwest, sent by a wrapped client.
+//! reqwest's request builder, extended to send its request through a wrapped client.
 
 use reqwest::{Request, RequestBuilder, Response};
 use tower_service::Service;
 
 use crate::send::send;
 
-/// An extension of reqwest's request builder that sends the request by a wrapped client. Sealed.
+/// An extension of reqwest's `RequestBuilder` that sends requests through a wrapped client. Sealed.
 pub trait ReqwestExt: sealed::Sealed {
-    /// Builds the request and sends it by a clone of `client`, which is a `reqwest::Client` in any layers. The client
-    /// that made the builder sends nothing.
+    /// Builds the request and sends it through a clone of `client`, a `reqwest::Client` in any layers. The client that
+    /// created the builder sends nothing.
     ///
     /// # Errors
-    /// Returns the error of the builder (for a bad URL, for instance), or the error of the call.
+    /// Returns the builder's error (for example, for a bad URL) or the call's error.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call.

@@ -7,14 +7,14 @@
 //! | [`TruncatedExponential`] | doubling, each with a random part, for a fixed number of retries |
 //! | [`Constant`], [`Linear`], [`List`] | constant; growing linearly; a list of durations |
 //! | [`Responsive`] | one interval for all calls, longer after refusals and shorter after successes |
-//! | [`Iterated`] | those of any iterator, created for each call, such as other crates' schedules |
-//! | [`Reconnecting`] | those of any schedule, continued from one call to the next until a reset |
-//! | [`SharedSchedule`] | those of any schedule, type-erased |
+//! | [`Iterated`] | from any iterator, created for each call; adapts schedules of other crates |
+//! | [`Reconnecting`] | from any schedule, continued from one call to the next until a reset |
+//! | [`SharedSchedule`] | from any schedule, type-erased |
 //!
-//! [`ScheduleExt`] limits, caps, floors, joins and jitters schedules, and sets one for each kind of failure. A custom
-//! schedule implements two traits: [`Schedule`] has the settings, and [`Delays`] the state of one call. Before each
-//! retry, [`Delays`] receives the [`Failure`] with its [`FailureKind`], and a [`Random`] for jitter. Calls through a
-//! layer use [`CallRandom`].
+//! [`ScheduleExt`] has the combinators: limits, caps, floors, jitter, sequences, and one schedule for each kind of
+//! failure. A custom schedule implements two traits: [`Schedule`] has the settings, and [`Delays`] the state of one
+//! call. Before each retry, [`Delays`] receives the [`Failure`] with its [`FailureKind`], and a [`Random`] for jitter.
+//! Layers pass a [`CallRandom`].
 //!
 //! ```
 //! use std::time::Duration;

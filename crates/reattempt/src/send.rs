@@ -1,4 +1,4 @@
-//! One call by a shared handle: clone the service, wait until it is ready, call it, drop it.
+//! One call through a shared handle: clone the service, wait until it is ready, call it, drop it.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,10 +8,9 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 pin_project! {
-    /// The future of a call by a handle that is this call's own: it waits until the handle is ready, and calls it.
+    /// A call through a handle of its own. The future waits until the handle is ready, calls it and drops it at once.
     ///
-    /// The handle is dropped as soon as it was called. If the future is polled again after an error of the handle, it
-    /// stays pending.
+    /// If the handle fails to become ready, the future returns that error, and stays pending if it is polled again.
     ///
     /// # Cancel safety
     /// Dropping it cancels the call.
@@ -23,7 +22,7 @@ pin_project! {
     }
 }
 
-/// Sends one request by a service that is this call's own.
+/// Sends one request through a service that belongs to this call.
 pub(crate) fn send<S, Req>(service: S, request: Req) -> Sending<S, Req, S::Future>
 where
     S: Service<Req>,
@@ -38,7 +37,8 @@ impl<S: Service<Req>, Req> Future for Sending<S, Req, S::Future> {
         let mut this = self.project();
         if let Some((service, _)) = this.unsent {
             let ready = ready!(service.poll_ready(cx));
-            // Not kept: a handle that was shed is still queued below, and would be given the next place (trap 50).
+            // Dropped at once: a refused handle stays in the queue below, and would be assigned the next place (trap
+            // 50).
             let unsent = this.unsent.take();
             ready?;
             this.call.set(unsent.map(|(mut service, request)| service.call(request)));
@@ -53,11 +53,11 @@ impl<S, Req, F> fmt::Debug for Sending<S, Req, F> {
     }
 }
 
-/// Compiles only if `service` takes requests of type `Request`; does nothing.
+/// Compiles only if `service` accepts requests of type `Request`; does nothing.
 ///
-/// If a wrapped client does not fit its requests, the compiler reports only that "the method exists, but its trait
-/// bounds were not satisfied". With a call of this function it names the bound that does not hold, and the remedy.
-/// Remove the call once the program compiles.
+/// If a wrapped client does not accept its requests, the compiler only reports that "the method exists, but its trait
+/// bounds were not satisfied". With a call of this function, it names the unsatisfied bound and the remedy. Remove the
+/// call once the program compiles.
 ///
 /// ```
 /// use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! The part of a retried or hedged client that all its clones share: the policy and the spare instance.
+//! The state that all clones of a retried or hedged client share: the policy and the spare instance.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,21 +7,21 @@ use tower_service::Service;
 
 use crate::call::frame::{Sending, Tried};
 
-/// The part of a client that its clones and the calls under way share.
+/// The state that a client's clones and its calls in flight share.
 pub(crate) struct Shared<S, P> {
     pub(crate) policy: P,
-    /// The spare instance. A call that sends one attempt clones nothing. The first retry of a call is sent by a clone
-    /// of the spare instance, and each later one by a clone of its forerunner, so a state that calls change goes on.
+    /// The spare instance. A call with one attempt clones nothing. A clone of the spare instance sends a call's first
+    /// retry. Each later retry is sent by a clone of the previous one's instance, so changes to its state carry over.
     /// The last clone becomes the spare instance. Each hedge is sent by a clone of it.
     ///
-    /// No instance is kept that was ever polled for readiness, so the spare instance reserves nothing.
+    /// The spare instance was never polled for readiness, so it reserves nothing.
     ///
-    /// A service need not be `Sync`, hence the lock. Only a clone is made under it.
+    /// The lock is needed because services need not be `Sync`. It is held only while a clone is made.
     spare: Mutex<S>,
 }
 
 impl<S: Clone, P> Shared<S, P> {
-    /// Creates the shared part with the first spare instance.
+    /// Creates the shared state with the first spare instance.
     pub(crate) fn new(policy: P, service: S) -> Self {
         Self { policy, spare: Mutex::new(service) }
     }
@@ -31,19 +31,19 @@ impl<S: Clone, P> Shared<S, P> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes the clone of the instance that has sent the last retry of a call.
+    /// Stores the instance that sent a call's last retry as the spare instance.
     pub(crate) fn give_back(&self, service: S) {
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *spare, service);
-        // A service's destructor may make calls of its own.
+        // Dropped outside the lock, because a service's destructor may make calls.
         drop(spare);
         drop(before);
     }
 }
 
-/// Sends an attempt after the first, to an endpoint that the call has not tried if there is one. Returns the endpoint
-/// too.
-// The first attempt is sent in place: a future in a pair would be moved once more.
+/// Sends an attempt after the first, if possible to an endpoint that the call has not tried. Returns the future and
+/// that endpoint.
+// The first attempt does not use this function, because returning a pair would move its future once more.
 pub(crate) fn send_next<S: Service<A>, A>(service: &mut S, attempt: A, trail: Trail) -> (S::Future, Tried) {
     let frame = Sending::next(trail);
     let sent = service.call(attempt);
