@@ -1,48 +1,48 @@
-//! The attempt that is made of a saved request, and the additions of a layer to a new request.
+//! Attempts made from a saved request, and a layer's additions to a new request.
 
 use crate::call::deadline::Deadline;
 use crate::call::request_terms::NestedMarker;
 
-/// The reason for an attempt after the first.
+/// The reason for a further attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptKind {
-    /// The attempt before it has failed.
+    /// The previous attempt failed.
     Retry,
-    /// The attempt before it was not processed at all. It has the same number.
+    /// The previous attempt was not processed at all. This one has the same number.
     Replacement,
-    /// The attempts before it have not ended, or have failed.
+    /// Earlier attempts are still in flight, or have failed.
     Hedge,
 }
 
-/// The attempt that is made of a saved request.
+/// An attempt made from a saved request.
 #[derive(Debug, Clone, Copy)]
 pub struct NextAttempt {
-    /// Its number; a replacement has that of the attempt it replaces.
+    /// The attempt's number; a replacement has the number of the attempt that it replaces.
     pub number: u32,
-    /// The reason for it.
+    /// The reason for the attempt.
     pub kind: AttemptKind,
-    /// `true` if no further one is allowed, so that nothing has to be kept for it.
+    /// `true` if no further attempt is allowed, so that nothing has to be saved for one.
     pub last: bool,
-    /// `true` if the head is kept all the same, for a classifier.
+    /// `true` if the head stays saved nevertheless, for a classifier.
     pub keeps_head: bool,
     /// The call's deadline.
     pub deadline: Option<Deadline>,
-    /// `true` if an attempt before it may have been processed.
+    /// `true` if an earlier attempt may have been processed.
     pub unproven: bool,
 }
 
-/// The additions of a layer to a request. Most calls have none.
+/// A layer's additions to a request. Most calls have none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Added<'a> {
     /// An idempotency key.
     pub key: bool,
-    /// `true` if the caller forbids that the request is processed twice, whatever its method and its key. Nothing is
-    /// added for this.
+    /// `true` if the caller forbids processing the request twice, whatever its method and key. It adds nothing to the
+    /// request.
     pub once: bool,
-    /// A deadline that the request does not contain yet.
+    /// A deadline that the request does not have yet.
     pub deadline: Option<Deadline>,
     /// This layer's marker.
     pub marker: Option<&'a NestedMarker>,
-    /// `true` if the request has fields that its protocol sets itself, which are removed.
+    /// `true` if headers that the protocol itself sets must be removed from the request.
     pub strip: bool,
 }

@@ -1,4 +1,4 @@
-//! The protocol for requests that are `Clone`: a function classifies the outcomes.
+//! The protocol for `Clone` requests, whose outcomes a function classifies.
 
 use std::error::Error;
 use std::fmt;
@@ -12,11 +12,11 @@ use crate::call::report::Report;
 use crate::call::timed_out::{RefusedResponse, TimedOut};
 use crate::error_mode::OwnError;
 
-/// The protocol for requests of any type, with the function that classifies outcomes. A retry layer clones the request
-/// for each attempt.
+/// A protocol for requests of any `Clone` type, with a function that classifies outcomes. A retry layer clones the
+/// request for each attempt.
 ///
-/// Made by [`RetryPolicy::cloned`](crate::RetryPolicy::cloned) and
-/// [`GuardLayer::classified`](crate::guard::GuardLayer::classified).
+/// [`RetryPolicy::cloned`](crate::RetryPolicy::cloned) and
+/// [`GuardLayer::classified`](crate::guard::GuardLayer::classified) create it.
 #[derive(Clone)]
 pub struct CloneRequest<C> {
     classify: C,
@@ -33,13 +33,13 @@ impl<C: Send + Sync + 'static> Protocol for CloneRequest<C> {
     type Mode = OwnError;
 }
 
-/// A clone of the request.
+/// A saved clone of the request.
 #[derive(Clone)]
 pub struct SavedClone<Request>(Request);
 
 impl<Request> Saved for SavedClone<Request> {}
 
-/// Without the request, which may contain credentials.
+/// Omits the request, which may contain credentials.
 impl<Request> fmt::Debug for SavedClone<Request> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SavedClone").finish_non_exhaustive()
@@ -93,7 +93,7 @@ where
         _: Option<&impl Saved>,
     ) -> Classification {
         match outcome {
-            // A limit of this policy is no outcome of the service.
+            // A limit of this policy is not an outcome of the service.
             Err(error) if error.is::<TimedOut>() => errors::verdict_of_error(error).into(),
             Err(error) if errors::refusal_in(error).is_some() && !proof::is_from_fallback(Err(error)) => {
                 errors::not_sent()

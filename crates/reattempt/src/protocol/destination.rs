@@ -1,4 +1,4 @@
-//! The default destination of a request: the key by which budgets and guards keep servers apart.
+//! The default destination of a request: the key for its server in budgets and guards.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use reattempt_control::bounded_name;
 
 use crate::call::request_view::RequestView;
 
-/// Returns the destination under which state is kept, or the hash of a long one.
+/// Returns the destination as a key for state: itself, or its hash if it is long.
 #[inline]
 pub(super) fn bounded(destination: Cow<'_, str>) -> Cow<'_, str> {
     if let Cow::Owned(hash) = bounded_name(&destination) {
@@ -17,8 +17,8 @@ pub(super) fn bounded(destination: Cow<'_, str>) -> Cow<'_, str> {
     destination
 }
 
-/// Returns the default destination: the authority of the target, or else the `Host` field if `by_host` is set. It
-/// begins with the scheme unless that is http, because https may be another server.
+/// Returns the default destination: the URI's authority, or the `Host` header if `by_host` is set. An `https`
+/// destination begins with the scheme, because it may be another server than the `http` one.
 #[inline]
 pub(super) fn default_destination(request: RequestView<'_>, by_host: bool) -> Cow<'_, str> {
     match request.scheme_and_authority() {
@@ -50,13 +50,13 @@ fn with_scheme<'a>(
     }
 }
 
-/// Returns `true` if no byte is a colon, an `@`, a capital letter or beyond ASCII. Most authorities are a name in lower
-/// case and nothing else. Eight bytes are compared at once.
+/// Returns `true` if the bytes contain no colon, no `@`, no capital letter and only ASCII. Most authorities are such
+/// plain names. The function compares eight bytes at once.
 #[inline]
 fn is_plain(bytes: &[u8]) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * EACH;
-    // The high bit of a byte is set if it is one of those.
+    // The high bit of a byte is set if the byte is one of those.
     let marks = |bytes: &[u8; 8]| {
         let word = u64::from_le_bytes(*bytes);
         let low = word & !HIGH;
@@ -66,15 +66,15 @@ fn is_plain(bytes: &[u8]) -> bool {
         word | from_at_sign & !past_capitals | !not_colon
     };
     let (words, rest) = bytes.as_chunks::<8>();
-    // The last word overlaps the one before.
+    // The last word overlaps the one before it.
     match bytes.last_chunk() {
         Some(last) => words.iter().fold(marks(last), |all, word| all | marks(word)) & HIGH == 0,
         None => !rest.iter().any(|byte| matches!(byte, b':' | b'@'..=b'Z' | 0x80..)),
     }
 }
 
-/// Returns the host in lower case, with the port unless it is the scheme's own, without user, password and the dot of
-/// an absolute name. Borrowed if the authority has that form already.
+/// Returns the host in lower case, with the port unless it is the scheme's default. User, password and the final dot of
+/// an absolute name are removed. Borrows if the authority already has this form.
 #[inline]
 fn normal<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
     match is_plain(authority.as_bytes()) && !authority.ends_with('.') {
@@ -87,7 +87,7 @@ fn normal<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
 fn normalized<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
     let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
     let (host, port) = match address.rsplit_once(':') {
-        // The last colon of an IPv6 address without a port is within its brackets.
+        // In an IPv6 address without a port, the last colon is inside the brackets.
         Some((host, port)) if !address.ends_with(']') => (host, Some(port)),
         _ => (address, None),
     };

@@ -1,4 +1,4 @@
-//! The rest of a refused response, read so that its connection can be used again.
+//! The drain of a refused response, after which its connection can be reused.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,8 +11,7 @@ use reattempt_replay::Drain;
 use crate::call::timed_out::RefusedResponse;
 
 pin_project! {
-    /// The future that reads a refused response to its end. It ends earlier if the response is longer than
-    /// [`drain_limit`](crate::Http::drain_limit).
+    /// A future that reads a refused response to its end, but no more than [`drain_limit`](crate::Http::drain_limit).
     #[derive(Debug)]
     pub struct DrainBody<B> {
         #[pin]

@@ -1,4 +1,4 @@
-//! The verdict on an error of any client.
+//! The verdict for an error from any client.
 
 use std::error::Error;
 
@@ -8,8 +8,8 @@ use reattempt_core::{Classification, Failure, FailureKind, Verdict};
 use crate::call::errors::causes;
 use crate::call::timed_out::{TimeLimit, TimedOut};
 
-/// Returns the verdict on an error: that of HTTP, or a timeout if the error is one of tower's, tokio's or this crate's.
-/// An attempt that a layer on this side turned away was not sent. An unknown error is not retried.
+/// Returns the verdict for an error: HTTP's, or a timeout for an error of tower, tokio or this crate. If a layer on
+/// this side refused the attempt, it was not sent. Unknown errors are not retried.
 pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
     if is_refused_here(error) {
         return Verdict::NotProcessed(Failure::new(FailureKind::Other));
@@ -17,7 +17,7 @@ pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
     if let Some(verdict) = reattempt_http::verdict_of_error(error) {
         return verdict;
     }
-    // A limit of a layer below. An attempt that took too long may succeed next time; a call that did is over.
+    // A limit of a layer below. An attempt that took too long may succeed next time; a call's own limit ends the call.
     if let Some(own) = causes(error).find_map(|error| error.downcast_ref::<TimedOut>()) {
         return match own.limit() {
             TimeLimit::Attempt => Verdict::Transient(Failure::new(FailureKind::Timeout)),
@@ -32,18 +32,19 @@ pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
     }
 }
 
-/// Returns `true` if a layer on this side turned the attempt away, or its last hop.
+/// Returns `true` if a layer on this side refused the attempt or its last hop.
 pub(crate) fn is_refused_here(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|error| error.is::<Refused>() || error.is::<tower::load_shed::error::Overloaded>())
 }
 
-/// Returns the classification of an attempt that a guard refused, if nothing [speaks against](super::proof) the proof.
+/// Returns the classification of an attempt that a guard refused, unless there is [doubt](super::proof) about the
+/// proof.
 #[cold]
 pub(crate) fn not_sent() -> Classification {
     Verdict::NotProcessed(Failure::new(FailureKind::Other)).into()
 }
 
-/// Returns the refusal of a guard, if one refused the attempt.
+/// Returns the guard's refusal, if a guard refused the attempt.
 pub(crate) fn refusal_in(error: &(dyn Error + 'static)) -> Option<Refused> {
     causes(error).find_map(|error| error.downcast_ref()).copied()
 }

@@ -1,4 +1,4 @@
-//! The facts of a request, each answered once, from a view of its head.
+//! The facts about a request, each computed in one place from a view of its head.
 
 use std::borrow::Cow;
 
@@ -12,17 +12,17 @@ use crate::call::options::CallOptions;
 use crate::call::request_view::RequestView;
 use crate::error_mode::BoxedError;
 
-/// The number of different names that a map of headers can hold.
+/// The maximum number of names in a `HeaderMap`.
 const MOST_HEADERS: usize = 24_576;
 
-/// A protocol of requests, which reads every fact of a request from a view of its head. Sealed.
+/// A protocol for requests, which reads all facts from a view of the request's head. Sealed.
 ///
-/// A method without an answer of the protocol's own is that of requests of which nothing is known.
+/// The default methods are for requests about which nothing is known.
 pub trait RequestProtocol: Protocol {
-    /// The [error mode](crate::error::ErrorMode) of a guarded client, with room for a refusal.
+    /// The [error mode](crate::error::ErrorMode) of a guarded client, which can express a refusal.
     type Errors;
 
-    /// Returns `true` if the caller of a new request has set no option.
+    /// Returns `true` if a new request contains no options of its caller.
     #[doc(hidden)]
     #[inline]
     fn has_no_terms(&self, request: RequestView<'_>) -> bool {
@@ -30,14 +30,14 @@ pub trait RequestProtocol: Protocol {
         true
     }
 
-    /// Returns `true` if the options of a new request forbid retries, and nothing else is to be done for its call.
+    /// Returns `true` if the options of a new request do nothing but forbid retries.
     #[doc(hidden)]
     fn only_forbids(&self, options: &CallOptions) -> bool {
         let _ = options;
         false
     }
 
-    /// Returns the options that a rule of the protocol has for a request.
+    /// Returns the options that the protocol's rules set for a request.
     #[doc(hidden)]
     #[inline]
     fn options_by_rule(&self, request: RequestView<'_>) -> Option<CallOptions> {
@@ -45,7 +45,7 @@ pub trait RequestProtocol: Protocol {
         None
     }
 
-    /// Returns the deadline that the server will see in a new request. `carried` is that of its extensions.
+    /// Returns the deadline that a new request has for the server. `carried` is the deadline in its extensions.
     #[doc(hidden)]
     #[inline]
     fn existing_deadline(&self, request: RequestView<'_>, carried: Option<Deadline>) -> Option<Deadline> {
@@ -59,18 +59,18 @@ pub trait RequestProtocol: Protocol {
         terms_of(self, request)
     }
 
-    /// Returns `true` if a new request that is kept is to be given an idempotency key.
+    /// Returns `true` if a new request needs an idempotency key before it is saved.
     #[doc(hidden)]
     fn needs_key(&self, request: RequestView<'_>) -> bool {
         let _ = request;
         false
     }
 
-    /// Returns whether a request may be retried, and repeated.
+    /// Returns whether a request may be retried and whether it may be repeated.
     #[doc(hidden)]
     fn retry_safety(&self, request: RequestView<'_>) -> RetrySafety;
 
-    /// Returns `true` if a request may be hedged. With `idempotent`, an idempotent method is enough.
+    /// Returns `true` if a request may be hedged. With `idempotent`, an idempotent method suffices.
     #[doc(hidden)]
     fn may_hedge(&self, request: RequestView<'_>, idempotent: bool) -> bool {
         let _ = (request, idempotent);
@@ -83,7 +83,7 @@ pub trait RequestProtocol: Protocol {
         false
     }
 
-    /// Returns `true` if the settings state that no layer or client below sends a request twice.
+    /// Returns `true` if the settings state that no service below sends a request twice.
     #[doc(hidden)]
     fn sends_once(&self, request: RequestView<'_>) -> bool {
         let _ = request;
@@ -98,7 +98,7 @@ pub trait RequestProtocol: Protocol {
     }
 }
 
-/// Returns the terms that a request has itself.
+/// Returns the terms that the request itself contains.
 pub(crate) fn terms_of<K: RequestProtocol + ?Sized>(protocol: &K, request: RequestView<'_>) -> RequestTerms {
     let carried = request.extension().copied();
     let existing_deadline = protocol.existing_deadline(request, carried);
@@ -112,8 +112,8 @@ pub(crate) fn terms_of<K: RequestProtocol + ?Sized>(protocol: &K, request: Reque
     }
 }
 
-/// Returns the deadline and the options of an attempt, for layers that send no further one. The options are boxed,
-/// because few calls have any and each future moves them.
+/// Returns an attempt's deadline and options, for layers that send no further attempt. The options are boxed, because
+/// few calls have any and each future would move them.
 #[inline]
 pub(crate) fn attempt_terms<K: RequestProtocol>(
     protocol: &K,
@@ -152,7 +152,7 @@ pub trait ReadRequest<Request>: RequestProtocol {
     #[doc(hidden)]
     fn view(request: &Request) -> RequestView<'_>;
 
-    /// Returns the extensions, unless they are private.
+    /// Returns the extensions, unless the request type hides them.
     #[doc(hidden)]
     fn extensions_mut(request: &mut Request) -> Option<&mut Extensions> {
         let _ = request;
@@ -189,7 +189,7 @@ impl<Request, C: Send + Sync + 'static> ReadRequest<Request> for CloneRequest<C>
 impl<C: Send + Sync + 'static> RequestProtocol for CloneRequest<C> {
     type Errors = BoxedError;
 
-    /// Its classifier alone decides.
+    /// The classifier alone decides.
     fn retry_safety(&self, _: RequestView<'_>) -> RetrySafety {
         RetrySafety { may_retry: true, repeatable: true, keyed: false }
     }
@@ -212,7 +212,7 @@ impl RequestProtocol for Http {
         self.options_for.as_ref()?(request)
     }
 
-    /// Returns `true` if a request must not be repeated without a key, and has room for one.
+    /// Returns `true` if a request is not repeatable without a key, and a header for one can be added.
     fn needs_key(&self, request: RequestView<'_>) -> bool {
         self.generate_keys
             && request.headers().is_some_and(|headers| headers.keys_len() < MOST_HEADERS)
@@ -220,7 +220,7 @@ impl RequestProtocol for Http {
             && !request.contains(&UPGRADE)
     }
 
-    /// An idempotent method needs no key. Any other request is repeatable by a key alone.
+    /// An idempotent method needs no key; any other request is repeatable only with a key.
     fn retry_safety(&self, request: RequestView<'_>) -> RetrySafety {
         let idempotent = request.has_method(Method::is_idempotent);
         let keyed = !idempotent && self.trust_keys && request.is_repeatable();
@@ -229,14 +229,14 @@ impl RequestProtocol for Http {
     }
 
     /// Returns `true` for QUERY and the safe methods of RFC 9110 §9.2.1, and with `idempotent` for the methods of
-    /// §9.2.2. A request for an upgrade is not hedged, because it would begin a conversation twice. An idempotency key
-    /// makes no request hedgeable: while the first request with it is under way, servers refuse a second one.
+    /// §9.2.2. An upgrade request is not hedged, because that would open two conversations. An idempotency key makes no
+    /// request hedgeable, because servers refuse a second request while the first one with its key is in flight.
     fn may_hedge(&self, request: RequestView<'_>, idempotent: bool) -> bool {
         let allowed = |method: &Method| method.is_safe() || (idempotent && method.is_idempotent());
         request.has_method(allowed) && !request.contains(&UPGRADE)
     }
 
-    /// A connection that failed may be one to the target of a redirect, after the first server has done the work.
+    /// The failed connection may be to a redirect's target, after the first server has processed the request.
     fn errors_prove(&self) -> bool {
         self.redirects == Some(false)
     }
@@ -311,7 +311,7 @@ mod tests {
         assert!(!may_hedge("POST", keyed, true));
     }
 
-    /// The facts of a saved request are those of the request itself.
+    /// A saved request has the same facts as the request itself.
     #[test]
     fn saved_request_has_same_facts() {
         let key = || one(reattempt_http::IDEMPOTENCY_KEY, "\"one\"");

@@ -1,4 +1,4 @@
-//! The failure that a fallback replaces, the mark of its response, and the error of its backup.
+//! The failure that a fallback replaces, the marker on its response, and the error of its backup.
 
 use std::error::Error;
 use std::fmt;
@@ -10,9 +10,9 @@ use tower::BoxError;
 use crate::call::redact::{Names, Redacted, redacted};
 use crate::call::report::Report;
 
-/// The outcome of a call that has failed for good.
+/// The outcome of a call that has finally failed.
 ///
-/// Its texts have no header values, and no query of a URL, because these may be credentials.
+/// `Debug` and `Display` omit header values and the URL's query, because these may be credentials.
 pub struct Failed(pub(crate) Result<Parts, BoxError>);
 
 impl Failed {
@@ -49,10 +49,10 @@ impl fmt::Debug for Failed {
     }
 }
 
-/// The mark in the extensions of a fallback's response, or of a backup's response. It contains the call's own outcome.
+/// The marker in the extensions of a response from a fallback or a backup. It contains the call's own outcome.
 ///
-/// A response with this mark proves nothing about the request: a retry layer or another fallback around this one does
-/// not send a request again that must not be processed twice, whatever the status.
+/// A response with this marker proves nothing about the request, whatever its status. So an outer retry layer or
+/// fallback does not resend a request that must not be processed twice.
 ///
 /// ```
 /// use http::Response;
@@ -74,10 +74,10 @@ impl FellBack {
     }
 }
 
-/// The error of a call whose backup has failed without a response. It contains the call's own outcome.
+/// The error of a call whose backup failed without a response. It contains the call's own outcome.
 ///
-/// Its source is the backup's error. It proves nothing about the request, like a [`FellBack`] response. The texts have
-/// no credentials.
+/// Its source is the backup's error. Like a [`FellBack`] response, it proves nothing about the request. Its texts
+/// contain no credentials.
 pub struct BackupFailed {
     pub(crate) failed: Failed,
     pub(crate) source: BoxError,

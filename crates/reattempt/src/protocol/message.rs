@@ -24,10 +24,10 @@ use crate::call::request_terms::Impatient;
 use crate::call::request_view::RequestView;
 use crate::call::timed_out::RefusedResponse;
 
-/// The saved form of an `http::Request`: its head, and a reader of its body that has read nothing yet.
+/// The saved form of an `http::Request`: its head, and an unread reader of its body.
 pub struct SavedRequest<B> {
     pub(crate) head: SavedHead,
-    /// `None` when nothing of the body was kept.
+    /// `None` if no part of the body was saved.
     pub(crate) body: Option<ReplayBody<B>>,
 }
 
@@ -42,14 +42,14 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    /// Keeps a request with this head, and returns the body of its first attempt: the first reader of `body`.
+    /// Saves a request with this head, and returns the first attempt's body, which is the first reader of `body`.
     #[inline(always)]
     pub(crate) fn keep(head: SavedHead, body: ReplayBody<B>, kept: &mut Option<Self>) -> ReplayBody<B> {
         *kept = Some(Self { head, body: body.try_clone() });
         body
     }
 
-    /// Returns the next attempt. Unless it is the last, the saved form is left for one more.
+    /// Returns the next attempt. Unless it is the last, `kept` can make a further one.
     pub(crate) fn again(kept: &mut Option<Self>, next: NextAttempt) -> Option<Request<ReplayBody<B>>> {
         let this = kept.as_mut()?;
         let body = this.body.take()?;
@@ -93,7 +93,7 @@ impl<B> Saved for SavedRequest<B> {
         RequestView::of_saved(&self.head)
     }
 
-    /// Stops whatever else reads the body.
+    /// Stops all other readers of the body.
     fn supersede(&self) {
         if let Some(body) = &self.body {
             body.cancel_others();
@@ -121,7 +121,7 @@ where
 }
 
 impl Http {
-    /// The limits on what is kept of the body of a request with this head.
+    /// Returns the limits on the saved part of a request body, given its head.
     #[inline(always)]
     pub(crate) fn limits_of(&self, head: &Parts, body: &impl Body) -> Cow<'_, ReplayLimits> {
         if body.is_end_stream() {
@@ -133,14 +133,14 @@ impl Http {
 }
 
 impl Added<'_> {
-    /// Returns `true` if there is anything to add.
+    /// Returns `true` if the layer adds anything.
     #[inline]
     pub(crate) fn is_any(self) -> bool {
         self.key || self.deadline.is_some() || self.marker.is_some()
     }
 
-    /// Puts it into a message's head, and returns the head saved. The saved one lacks the deadline, which
-    /// [`SavedRequest::again`] puts into each further attempt.
+    /// Adds these parts to a message's head, and returns the saved head. It lacks the deadline, which
+    /// [`SavedRequest::again`] adds to each further attempt.
     #[inline(always)]
     pub(crate) fn saved_with(self, head: &mut Parts) -> SavedHead {
         let saved = Added { deadline: None, ..self };
@@ -156,14 +156,14 @@ impl Added<'_> {
         saved
     }
 
-    /// Puts the key into the headers of a message.
+    /// Adds the key to the headers of a message.
     pub(crate) fn to_headers(self, headers: &mut HeaderMap) {
         if self.key {
             headers.insert(IDEMPOTENCY_KEY, new_idempotency_key());
         }
     }
 
-    /// Puts the deadline and the marker into the extensions of a message.
+    /// Adds the deadline and the marker to the extensions of a message.
     pub(crate) fn to_extensions(self, extensions: &mut Extensions) {
         if let Some(deadline) = self.deadline {
             extensions.insert(deadline);
@@ -200,7 +200,7 @@ where
         Request::from_parts(head, ReplayBody::passthrough(body))
     }
 
-    // Inlined, and taken apart before anything else, because each further function or borrow copies the request.
+    // Inlined and destructured first, because each further call or borrow copies the request.
     #[inline(always)]
     fn keep(&self, request: Request<B>, added: Added<'_>, kept: &mut Option<Self::Saved>) -> Self::Attempt {
         let (mut head, body) = request.into_parts();
@@ -220,7 +220,7 @@ where
         SavedRequest::again(kept, next)
     }
 
-    /// Forgets that the body was polled: only the attempt before may have done so.
+    /// Forgets that the body was polled: only the previous attempt may have polled it.
     fn refresh(&self, attempt: &mut Self::Attempt, _: Option<Deadline>) {
         attempt.body().forget_polls();
     }
@@ -278,7 +278,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
 }
 
 impl Http {
-    /// Classifies an outcome that is not simply a success by the table.
+    /// Classifies an outcome that is not a plain success in the table.
     #[inline(never)]
     fn classify_message<B>(
         &self,

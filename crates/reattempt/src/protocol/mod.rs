@@ -1,14 +1,14 @@
-//! Protocols: the bounds that generic code writes, and the types behind them. All traits are sealed.
+//! Protocols: the traits for bounds in generic code, and the types behind them. All traits are sealed.
 //!
-//! A policy holds a protocol: [`Http`], [`CloneRequest`] or
-//! [`Operations`](crate::operation::Operations). The compiler's messages name the traits.
+//! A policy contains a protocol: [`Http`], [`CloneRequest`] or [`Operations`](crate::operation::Operations). Compiler
+//! messages mention these traits:
 //!
 //! | trait | content |
 //! |---|---|
 //! | [`Protocol`] | a protocol with its settings |
-//! | [`RequestProtocol`], [`ReadRequest`] | answer every fact of a request, from one view of it |
-//! | [`Replay`] | turns a request into its first attempt and a saved form, and that into further attempts |
-//! | [`ClassifyOutcome`] | reads outcomes, and drains the responses that are refused |
+//! | [`RequestProtocol`], [`ReadRequest`] | read all facts about a request from one view |
+//! | [`Replay`] | turns a request into its first attempt and a saved form, which makes further attempts |
+//! | [`ClassifyOutcome`] | classifies outcomes and drains refused responses |
 
 use std::error::Error;
 
@@ -80,7 +80,7 @@ impl<Request> sealed::Sealed for SavedClone<Request> {}
 #[cfg(feature = "reqwest")]
 impl sealed::Sealed for SavedReqwest {}
 
-/// A protocol that can send a request of type `Request` several times.
+/// A protocol that can send a request of type `Request` more than once.
 #[diagnostic::on_unimplemented(
     message = "this retry policy cannot carry a request of type `{Request}`",
     note = "`RetryPolicy::http()` carries `http::Request<B>` where `B: http_body::Body<Data = Bytes> + Send`, and `reqwest::Request` of reqwest 0.13 with the feature `reqwest` of reattempt; a policy of another protocol carries the requests of that protocol; `RetryPolicy::cloned(…)` carries any `Clone` request"
@@ -90,10 +90,10 @@ pub trait Replay<Request>: ReadRequest<Request> {
     type Attempt;
     /// The saved form of a request, for further attempts.
     type Saved: Saved;
-    /// An attempt without its head.
+    /// The part of an attempt without its head.
     type Rest;
 
-    /// Returns the reason for which a new request cannot be kept, if there is one.
+    /// Returns the reason why a new request cannot be saved, if there is one.
     #[doc(hidden)]
     #[inline]
     fn cannot_save(&self, request: &Request) -> Option<StopReason> {
@@ -101,43 +101,43 @@ pub trait Replay<Request>: ReadRequest<Request> {
         None
     }
 
-    /// Returns the only attempt of a request of which nothing is kept.
+    /// Returns the only attempt of a request that is not saved.
     #[doc(hidden)]
     fn pass(&self, request: Request, added: Added<'_>) -> Self::Attempt;
 
-    /// Returns the first attempt, and writes the saved form to `kept`. It is large, so it is not returned by value.
+    /// Returns the first attempt, and writes the saved form to `kept`: it is too large to return by value.
     #[doc(hidden)]
     fn keep(&self, request: Request, added: Added<'_>, kept: &mut Option<Self::Saved>) -> Self::Attempt;
 
-    /// Returns the `next` attempt, and leaves in `kept` what a further one needs. `None` if the saved form is not at
-    /// hand.
+    /// Returns the `next` attempt, and leaves in `kept` what further attempts need. `None` if the saved form is not
+    /// available.
     #[doc(hidden)]
     fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt>;
 
-    /// Updates an attempt that was made some time ago and is sent now.
+    /// Updates an attempt that was created earlier and is sent now.
     #[doc(hidden)]
     fn refresh(&self, attempt: &mut Self::Attempt, deadline: Option<Deadline>) {
         let _ = (attempt, deadline);
     }
 
-    /// Takes the head off an attempt, for a hook.
+    /// Splits an attempt into its head, for a hook, and the rest.
     #[doc(hidden)]
     fn split(&self, attempt: Self::Attempt) -> (Self::Head, Self::Rest);
 
-    /// Puts the head back.
+    /// Joins a head and the rest into an attempt.
     #[doc(hidden)]
     fn join(&self, head: Self::Head, rest: Self::Rest) -> Self::Attempt;
 }
 
 /// The saved form of a request.
 pub trait Saved: sealed::Sealed {
-    /// Returns `true` if it can still be sent again, to its end.
+    /// Returns `true` if the complete request can still be sent again.
     #[doc(hidden)]
     fn at_hand(&self) -> bool {
         true
     }
 
-    /// Returns `true` if the caller's own body has failed.
+    /// Returns `true` if the caller's own body failed.
     #[doc(hidden)]
     fn source_failed(&self) -> bool {
         false
@@ -155,18 +155,18 @@ pub trait Saved: sealed::Sealed {
         RequestView::HEADLESS
     }
 
-    /// Stops the readers of earlier attempts, which are over.
+    /// Stops the readers of earlier attempts, which have ended.
     #[doc(hidden)]
     fn supersede(&self) {}
 
-    /// Returns a watch that shows if the next attempt can go on reading the body; `None` if nothing cuts it off. It
-    /// must be called before the attempt is made, because the attempt takes the body.
+    /// Returns a watch that shows whether the next attempt can read its whole body; `None` if nothing can cut it off.
+    /// Must be called before that attempt is created, which takes the body.
     #[doc(hidden)]
     fn watch_next(&self) -> Option<ReplayWatch> {
         None
     }
 
-    /// Returns such a watch for the first attempt, while the saved form is [at hand](Saved::at_hand).
+    /// Returns such a watch for the first attempt while the saved form is [available](Saved::at_hand).
     #[doc(hidden)]
     fn watch_first(&self) -> Option<ReplayWatch> {
         None
@@ -184,17 +184,17 @@ pub(crate) fn known(saved: Option<&impl Saved>) -> Option<RequestView<'_>> {
     note = "`RetryPolicy::http()` judges `http::Response<B>` where `B: http_body::Body`, and `reqwest::Response` of reqwest 0.13 with the feature `reqwest` of reattempt"
 )]
 pub trait ClassifyOutcome<Response>: Protocol {
-    /// The future that reads a refused response to its end, so that its connection can be used again.
+    /// The future that reads a refused response to its end, so that its connection can be reused.
     type Drain: Future<Output = ()>;
 
-    /// The caller's response: for HTTP the response itself.
+    /// The response type for the caller: for HTTP, the response type itself.
     type Answer;
 
-    /// Classifies the outcome of an attempt of a request with this saved form. A guard's refusal comes before any
-    /// classifier.
+    /// Classifies the outcome of an attempt, given the saved form of its request. A guard's refusal precedes all
+    /// classifiers.
     ///
-    /// Only a verdict of [`NotProcessed`](reattempt_core::Verdict::NotProcessed) proves that the request was not
-    /// processed, by a refusal too. An earlier hop may have been carried out before it.
+    /// Only the verdict [`NotProcessed`](reattempt_core::Verdict::NotProcessed) proves that the request was not
+    /// processed, even for a refusal: an earlier hop may have been processed before it.
     #[doc(hidden)]
     fn classify_outcome(
         &self,
@@ -203,43 +203,43 @@ pub trait ClassifyOutcome<Response>: Protocol {
         saved: Option<&impl Saved>,
     ) -> Classification;
 
-    /// Returns `true` if a fallback below has taken the place of the server's outcome. Another server may then have
-    /// processed the request.
+    /// Returns `true` if a fallback below replaced the server's outcome. Another server may then have processed the
+    /// request.
     #[doc(hidden)]
     fn is_from_fallback(outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
         let _ = outcome;
         false
     }
 
-    /// Returns `true` if a layer on this side refused the attempt, or its last hop. It comes before any classifier.
+    /// Returns `true` if a layer on this side refused the attempt or its last hop. This check precedes all classifiers.
     #[inline]
     fn is_refused(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
         outcome.err().is_some_and(is_refused_here)
     }
 
-    /// Returns the refusal of a guard, if one refused the attempt.
+    /// Returns the guard's refusal, if a guard refused the attempt.
     #[inline]
     fn refusal(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> Option<Refused> {
         refusal_in(outcome.err()?)
     }
 
-    /// Returns the code of a response, if its head has one: for HTTP the status.
+    /// Returns the code in the response head, if there is one: for HTTP, the status.
     #[doc(hidden)]
     fn code(response: &Response) -> Option<u16> {
         let _ = response;
         None
     }
 
-    /// Begins to drain `response`, and returns its head if the protocol keeps it.
+    /// Starts to drain `response`, and returns its head if the protocol keeps it.
     #[doc(hidden)]
     fn drain(&self, response: Response) -> (Self::Drain, Option<RefusedResponse>);
 
-    /// Puts the report into the response.
+    /// Adds the report to the response.
     #[doc(hidden)]
     fn attach(&self, response: &mut Response, report: Report);
 
-    /// Returns `true` if the response ends the retries, and the end of its body still decides if the call succeeds.
-    /// `succeeded` is `true` if the head was classified as a success.
+    /// Returns `true` if this response is final and the end of its body decides whether the call succeeds. `succeeded`
+    /// is `true` if the head was classified as a success.
     #[doc(hidden)]
     #[inline]
     fn is_open(&self, response: &Response, succeeded: bool) -> bool {
@@ -247,7 +247,7 @@ pub trait ClassifyOutcome<Response>: Protocol {
         false
     }
 
-    /// Returns `true` if more of a response is to come although it is not open. Its deadline is kept all the same.
+    /// Returns `true` if the deadline applies to the rest of a response that is not open.
     #[doc(hidden)]
     #[inline]
     fn may_stall(&self, response: &Response) -> bool {
@@ -255,34 +255,34 @@ pub trait ClassifyOutcome<Response>: Protocol {
         false
     }
 
-    /// Makes the caller's response of one whose end is not watched.
+    /// Converts a response whose end is not watched to the caller's type.
     #[doc(hidden)]
     fn answer(response: Response, open: bool) -> Self::Answer;
 
-    /// Makes the caller's response of one that is open or may stall, with the accounting that is due at its end.
+    /// Converts a response that is open or may stall to the caller's type, with the accounting due at its end.
     #[doc(hidden)]
     fn watched(response: Response, finish: Finish) -> Self::Answer {
         drop(finish);
         Self::answer(response, true)
     }
 
-    /// Makes the caller's response from the head of a dropped response, if the protocol needs no more than the head.
+    /// Creates the caller's response from the head of a dropped response, if the protocol needs only the head.
     #[doc(hidden)]
     fn refused(&self, head: &RefusedResponse) -> Option<Self::Answer> {
         let _ = head;
         None
     }
 
-    /// Returns `true` if an outcome may come from a timer, below or at the server, that enforces the call's own
-    /// deadline.
+    /// Returns `true` if the outcome may come from a timer for the call's own deadline, in a layer below or at the
+    /// server.
     #[doc(hidden)]
     fn is_timer(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
         let _ = outcome;
         false
     }
 
-    /// Returns `true` if an outcome is the call's own deadline: it comes from a timer, and the deadline has passed or
-    /// is about to pass. The call then ends as if the timer of this layer had been first (TN-4).
+    /// Returns `true` if the outcome is the call's own deadline: a timer caused it, and the deadline has passed or is
+    /// about to pass. The call then ends as if this layer's timer had expired first (TN-4).
     #[doc(hidden)]
     fn is_own_deadline(
         &self,
@@ -296,7 +296,7 @@ pub trait ClassifyOutcome<Response>: Protocol {
         })
     }
 
-    /// Returns `true` if a server has sent the response. A layer below may have made it in place of one.
+    /// Returns `true` if a server sent the response, and not a layer below in its place.
     #[doc(hidden)]
     #[inline]
     fn is_answered(&self, response: &Response) -> bool {
@@ -304,15 +304,14 @@ pub trait ClassifyOutcome<Response>: Protocol {
         true
     }
 
-    /// Makes the caller's response in place of an error, if the protocol has an answer for it.
+    /// Creates a response for an error, if the protocol has one.
     #[doc(hidden)]
     fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
         let _ = (error, report);
         None
     }
 
-    /// Makes the caller's response when a deadline has passed, if the protocol has an answer for it. Only then is
-    /// the report made.
+    /// Creates a response for a passed deadline, if the protocol has one. Only then is the report created.
     #[doc(hidden)]
     fn too_late(&self, text: &str, report: impl FnOnce() -> Option<Report>) -> Option<Self::Answer> {
         let _ = (text, report);
@@ -320,8 +319,8 @@ pub trait ClassifyOutcome<Response>: Protocol {
     }
 }
 
-/// Turns an error into the end of a call: the protocol's response for it, if the mode has one, or else the error. The
-/// protocol's own error is put in front if the type allows that.
+/// Converts an error to the end of a call: the protocol's response, if this mode uses one, or else the error. If the
+/// error type allows it, the protocol's own error is put around the error.
 #[cold]
 pub(crate) fn unanswered<K, R, E, M>(error: M::Error, report: Option<Report>) -> Result<K::Answer, M::Error>
 where

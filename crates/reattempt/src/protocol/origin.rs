@@ -1,4 +1,4 @@
-//! The inverse of a protocol's attempts, by which the compiler finds the type of requests.
+//! The inverse of a protocol's attempts, from which the compiler infers the request type.
 
 use super::sealed;
 

@@ -1,7 +1,7 @@
-//! The proof that a request was not processed, and the signs that speak against it.
+//! The proof that a request was not processed, and the signs against it.
 //!
-//! A refusal, a failed connection, a 429 or a refused stream concerns one attempt, and the last thing that was sent for
-//! it. An earlier hop of a redirect, another copy of the request or another server may have processed it. All
+//! A refusal, a failed connection, a 429 or a refused stream only concerns what was sent last for one attempt. The
+//! request may still have been processed at an earlier hop of a redirect, as another copy, or by another server. All
 //! classifications pass through [`doubted`].
 
 use std::error::Error;
@@ -13,8 +13,8 @@ use super::Saved;
 use super::failed::{BackupFailed, FellBack};
 use crate::call::errors::causes;
 
-/// Returns the classification, without a proof that something speaks against. `hops` returns `true` if an earlier hop
-/// may have processed the request.
+/// Returns the classification, without a doubtful proof. `hops` returns `true` if an earlier hop may have processed the
+/// request.
 #[inline]
 pub(crate) fn doubted(
     classification: Classification,
@@ -32,7 +32,7 @@ pub(crate) fn doubted(
     Verdict::Transient(failure).with_hint(classification.hint)
 }
 
-/// Returns `true` if a fallback below has taken the place of the call's own outcome.
+/// Returns `true` if a fallback below replaced the call's own outcome.
 pub(crate) fn is_from_fallback(outcome: Result<&Extensions, &(dyn Error + 'static)>) -> bool {
     match outcome {
         Ok(extensions) => extensions.get::<FellBack>().is_some(),
@@ -40,15 +40,15 @@ pub(crate) fn is_from_fallback(outcome: Result<&Extensions, &(dyn Error + 'stati
     }
 }
 
-/// Returns `true` if an attempt that failed before it was sent has a body that was polled. A body that was polled was
-/// sent, so it was a later hop, or another copy, that was refused or found no connection.
+/// Returns `true` if an attempt failed before it was sent, although its body was polled. The polled body was sent, so
+/// the refusal or failed connection concerns a later hop or another copy.
 pub(crate) fn is_of_later_hop(failure: &Failure, saved: Option<&impl Saved>) -> bool {
     matches!(failure.kind(), FailureKind::Connect | FailureKind::Other) && saved.is_some_and(Saved::was_polled)
 }
 
 /// Returns `true` if the response comes from tower-http's `FollowRedirect`, which reqwest uses.
 ///
-/// That layer leaves its `RequestUri` in each response, even if it followed no redirect. Its value is not compared,
+/// That layer adds its `RequestUri` to each response, even if it followed no redirect. Its value is not compared,
 /// because a form that redirects to itself has the same URI at both hops.
 pub(super) fn followed_by_service_of(extensions: &Extensions) -> bool {
     #[cfg(feature = "tower-http")]

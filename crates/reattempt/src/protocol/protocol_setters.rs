@@ -1,7 +1,7 @@
-//! The setters of a protocol in the chain of a policy or a layer that holds one.
+//! A protocol's setters on the policies and layers that contain it.
 
-/// Makes setters of a type that holds a protocol. Each calls the protocol's setter of the same name, through the
-/// holder's method `protocol`.
+/// Defines setters on a type that contains a protocol. Each calls the protocol's setter of the same name through the
+/// method `protocol`.
 macro_rules! forward_setters {
     ($protocol:ident: $(
         $name:ident $(<$parameter:ident: $bound:path>)? ($($argument:ident: $type:ty),*);
@@ -15,16 +15,16 @@ macro_rules! forward_setters {
     )*};
 }
 
-/// Makes the setters of these groups. A holder has only those that have an effect in it.
+/// Defines the setters of these groups. A type has only those that affect it.
 ///
 /// | group | setters |
 /// |---|---|
-/// | `reading` | how requests and outcomes are read, by every protocol of HTTP messages |
-/// | `sending` | how requests are kept, and refused responses drained |
+/// | `reading` | how requests and outcomes of HTTP messages are read, in every protocol |
+/// | `sending` | how requests are saved and refused responses drained |
 /// | `proving` | which errors prove that a request was not processed |
-/// | `http` | how outcomes are read by HTTP alone |
-/// | `trusting` | whether HTTP repeats a request because of the key that it came with |
-/// | `repeating` | whether HTTP generates keys, and follows redirects |
+/// | `http` | how outcomes are read over plain HTTP |
+/// | `trusting` | whether an `Idempotency-Key` makes a request repeatable |
+/// | `repeating` | key generation, and redirects followed below |
 macro_rules! protocol_setters {
     ($protocol:ident: $($group:ident),+) => {
         $($crate::protocol::protocol_setters! { @$group $protocol })+

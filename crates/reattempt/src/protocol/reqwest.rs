@@ -1,4 +1,4 @@
-//! `reqwest::Client` as a service of `reqwest::Request`.
+//! The protocol for `reqwest::Client`, a service of `reqwest::Request`.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -22,8 +22,9 @@ use crate::call::timed_out::RefusedResponse;
 
 /// The saved form of a `reqwest::Request`.
 ///
-/// A body of bytes stays part of the request, so that reqwest itself can repeat it on a redirect (307, 308). A stream
-/// becomes a replayable body. So do bytes for which the bound over all bodies has no room. They can be sent again as
+/// A body of bytes stays in the request, so that reqwest itself can repeat it on a redirect (307, 308). A stream
+/// becomes a replayable body. So do bytes that do not fit the bound for all bodies; they can be sent again until a byte
+/// of them was read.
 /// long as none of them was read.
 pub struct SavedReqwest {
     request: Request,
@@ -32,7 +33,7 @@ pub struct SavedReqwest {
 
 #[derive(Debug)]
 enum SavedBody {
-    /// The body, if any, is in the request, and its memory is taken.
+    /// The body, if any, is in the request, and its memory is reserved.
     InRequest(Option<ReplayCharge>),
     Stream(ReplayBody<Body>),
     Lost,
@@ -46,10 +47,10 @@ impl SavedBody {
         }
     }
 
-    /// Returns the saved body for the attempt after the next one. `self` keeps what the next one sends.
+    /// Returns the saved body for the attempt after the next one. `self` keeps the part that the next one sends.
     fn kept_on(&mut self) -> Self {
         match self {
-            // The next attempt shares the bytes, so it needs no charge of its own.
+            // The next attempt shares the bytes, so it needs no reservation of its own.
             SavedBody::InRequest(charge) => SavedBody::InRequest(charge.take()),
             SavedBody::Stream(body) => body.try_clone().map_or(SavedBody::Lost, SavedBody::Stream),
             SavedBody::Lost => SavedBody::Lost,
@@ -57,7 +58,7 @@ impl SavedBody {
     }
 }
 
-/// Without the URL and the headers, which may contain credentials.
+/// Omits the URL and the headers, which may contain credentials.
 impl fmt::Debug for SavedReqwest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SavedReqwest")
@@ -178,7 +179,7 @@ impl Replay<Request> for Http {
     }
 
     fn join(&self, head: Parts, mut rest: Request) -> Request {
-        // A URL that the hook did not touch keeps what a URI cannot hold (its fragment, say).
+        // A URL that the hook did not change keeps parts that a URI cannot represent, such as its fragment.
         let untouched = rest.url().as_str().parse().is_ok_and(|uri: http::Uri| uri == head.uri);
         if !untouched && let Ok(url) = Url::parse(&head.uri.to_string()) {
             *rest.url_mut() = url;
@@ -208,8 +209,8 @@ impl ClassifyOutcome<Response> for Http {
             Ok(response) => self.classify_response(response.status(), response.headers(), options, saved),
             Err(error) => self.classify_error(error, options, saved),
         };
-        // reqwest follows redirects unless it is configured otherwise, and neither its errors nor its responses show
-        // it. A refusal that is not in an error of reqwest comes from a layer around it.
+        // reqwest follows redirects by default, and neither its errors nor its responses show it. A refusal without a
+        // reqwest error comes from a layer around reqwest.
         judged.unless_doubted(outcome.map(Response::extensions), |_| {
             let around =
                 outcome.err().is_some_and(|error| is_refused_here(error) && !proof::followed_by_client_of(error));
@@ -239,7 +240,7 @@ impl ClassifyOutcome<Response> for Http {
     }
 }
 
-/// Copies the request. Requests that come here have no body, or one of bytes, and can be copied.
+/// Copies a request without a body, or with a body of bytes; no others come here.
 fn copy_of_bodiless(request: &Request) -> Request {
     request.try_clone().unwrap_or_else(|| Request::new(request.method().clone(), request.url().clone()))
 }

@@ -1,4 +1,4 @@
-//! Setters of [`Http`], and those that it has in common with other protocols whose calls are HTTP messages.
+//! Setters of [`Http`], and those that all protocols with HTTP messages share.
 
 use http::StatusCode;
 use reattempt_core::{Verdict, Warning};
@@ -6,33 +6,33 @@ use reattempt_http::Hints;
 
 use super::Http;
 
-/// Setters of every protocol whose calls are HTTP messages; `$http` returns the [`Http`] inside.
+/// Defines the setters of every protocol with HTTP messages; `$http` returns its [`Http`].
 macro_rules! message_setters {
     ($http:ident) => {
-        /// Sets how much of request bodies is kept, for each call and for all calls.
+        /// Sets how much of each request body is saved for replay, per call and in total.
         ///
-        /// Default: 64 KiB for each call (256 KiB for protocols of short messages) and 64 MiB for all. A body in memory
-        /// is kept by reference, whatever its size. So is a body whose first frame is all of it, such as a boxed
-        /// `Full`; below 256 KiB that frame is copied. A body that does not fit is sent once and not retried. If the
-        /// body of a hedged call outgrows the limit, the attempt that has read most goes on alone (BUF-8).
+        /// Default: 64 KiB per call (256 KiB for protocols of short messages) and 64 MiB in total. A body in memory is
+        /// saved by reference, whatever its size. So is a body that consists of one frame, such as a boxed `Full`;
+        /// below 256 KiB that frame is copied. A body that does not fit is sent once and not retried. If a hedged
+        /// call's body outgrows the limit, only the attempt that has read most continues (BUF-8).
         ///
-        /// A destination holds at most as much of the limit for all calls as is still free, so one that hangs leaves
-        /// room for the others. [`ReplayMemory`](crate::body::ReplayMemory) has the figures.
+        /// One destination can use at most as much of the total as is still free, so a hanging destination leaves room
+        /// for others. [`ReplayMemory`](crate::body::ReplayMemory) has the figures.
         #[must_use]
         pub fn replay(mut self, limits: reattempt_replay::ReplayLimits) -> Self {
             self.$http().replay = limits.by_destination();
             self
         }
 
-        /// Adds a classifier. It is called before the table, after the classifiers added before it. If it returns
-        /// `None`, the next in line classifies the outcome, so no default is lost.
+        /// Adds a classifier, which is called before the table and after the classifiers added earlier. If it returns
+        /// `None`, the next one classifies the outcome, so no default is lost.
         ///
-        /// The classifier returns a verdict, or a verdict with a server hint: a delay that the server gives in its own
-        /// way, or [`Stop`](crate::classify::ServerHint::Stop). Such a delay replaces the one in the headers that
-        /// [`Hints`](crate::classify::Hints) reads. A `Stop` counts from the classifier and from the headers.
+        /// The classifier returns a verdict, optionally with a server hint: a delay in the server's own format, or
+        /// [`Stop`](crate::classify::ServerHint::Stop). Such a delay replaces the one in the headers that
+        /// [`Hints`](crate::classify::Hints) reads. A `Stop` from either side ends the call.
         ///
-        /// It sees the response head or the error, and [the request](crate::classify::Outcome::request), of which
-        /// nothing is copied.
+        /// The classifier can read the response head or the error, and
+        /// [the request](crate::classify::Outcome::request), without a copy.
         ///
         /// | layer | effect of the verdict |
         /// |---|---|
@@ -56,7 +56,7 @@ macro_rules! message_setters {
         /// use reattempt::{Http, RetryPolicy, Verdict};
         /// use reattempt::classify::{Outcome, ServerHint};
         ///
-        /// // While a search is being indexed, the server responds 404 with the seconds to wait.
+        /// While a search is being indexed, the server responds with 404 and the seconds to wait.
         /// let policy = RetryPolicy::with(Http::new().classify(|outcome: Outcome<'_>| {
         ///     let wait = outcome.headers()?.get("x-indexed-in")?.to_str().ok()?.parse().ok()?;
         ///     let search = outcome.status()? == 404 && outcome.request()?.path() == "/search";
@@ -74,7 +74,7 @@ macro_rules! message_setters {
             self.classify_with(classifier)
         }
 
-        /// Adds a classifier that is a type of its own, as [`classify`](Self::classify) adds a function.
+        /// Adds a classifier type, as [`classify`](Self::classify) adds a function.
         #[must_use]
         pub fn classify_with<C>(mut self, classifier: C) -> Self
         where
@@ -84,19 +84,19 @@ macro_rules! message_setters {
             self
         }
 
-        /// Adds a rule that chooses options by the request: by its method, its path or a header.
+        /// Adds a rule that sets options for requests, depending on their method, path or headers.
         ///
-        /// Every layer with this protocol calls it before it sends a request, possibly more than once. Guards inside
-        /// a retry layer do so for each attempt. The precedence is: the options in the request, those of the
-        /// handle, those of a rule. If several rules set an option, the first rule has precedence.
+        /// Every layer with this protocol calls the rule before it sends a request, possibly more than once. Guards
+        /// inside a retry layer call it for each attempt. The request's own options have precedence, then the handle's,
+        /// then the rules'. If several rules set an option, the first rule has precedence.
         ///
-        /// The rule is given a view, not `http::request::Parts`: those would have to be made from each request.
+        /// The rule gets a view and not `http::request::Parts`, which would have to be created for each request.
         ///
         /// ```
         /// use reattempt::{CallOptions, Http, RetryPolicy};
         /// use reattempt::hedge::HedgePolicy;
         ///
-        /// // This API reads by POST below /search, and a batch has time.
+        /// In this API, a POST below /search only reads, and a batch may take longer.
         /// let http = Http::new()
         ///     .options_for(|request| {
         ///         let search = request.path().starts_with("/search");
@@ -120,20 +120,20 @@ macro_rules! message_setters {
             self
         }
 
-        /// Sets the key of a request's destination, for budgets and guards.
+        /// Sets the function that returns a request's destination, the key for budgets and guards.
         ///
-        /// Default: the host of the URI in lower case, with the port unless it is the scheme's own. The scheme precedes
-        /// it unless it is http (`https://one.example`). The dot at the end of an absolute name is left out. All
-        /// requests whose URI has no host share the key `""`, unless [`destination_by_host`](Self::destination_by_host)
-        /// is set.
+        /// Default: the URI's host in lower case, with the port unless it is the scheme's default. Unless the scheme is
+        /// http, the destination begins with it (`https://one.example`). The final dot of an absolute name is removed.
+        /// All requests without a host in the URI share the destination `""`, unless
+        /// [`destination_by_host`](Self::destination_by_host) is set.
         ///
-        /// Events and traces contain the key, so it should have neither user information nor a query. A key of more
-        /// than 255 bytes is replaced by its hash.
+        /// Events and traces contain the destination, so it should contain neither user information nor a query. A
+        /// destination of more than 255 bytes is replaced by its hash.
         ///
         /// ```
         /// use reattempt::{Http, RetryPolicy};
         ///
-        /// // All hosts of one cluster fail together.
+        /// The hosts of one cluster fail together.
         /// let policy = RetryPolicy::with(Http::new().destination(|_| "cluster".into()));
         /// ```
         #[must_use]
@@ -145,26 +145,26 @@ macro_rules! message_setters {
             self
         }
 
-        /// Sets whether the `Host` field is the destination of a request whose URI has no host. Default `false`.
+        /// Sets whether the `Host` header is the destination of a request whose URI has no host. Default: `false`.
         ///
-        /// In a reverse proxy such requests come from outside, and their callers choose the field. **With `true` each
-        /// caller there chooses his own bulkhead, breaker and budget**, and escapes the limits of the others. Use it
-        /// only if the client itself writes the field, or if its values were checked. A key by
-        /// [`destination`](Self::destination) goes first.
+        /// In a reverse proxy such requests come from outside, so their callers choose the header. **With `true`, each
+        /// caller there chooses its own bulkhead, breaker and budget**, and escapes the limits of others. Use it only
+        /// if the client itself writes the header, or if its values were checked. A [`destination`](Self::destination)
+        /// function has precedence.
         #[must_use]
         pub fn destination_by_host(mut self, by_host: bool) -> Self {
             self.$http().by_host = by_host;
             self
         }
 
-        /// Sets whether a reset of an HTTP/2 stream with REFUSED_STREAM proves that the request was not processed.
-        /// Default `true` (RFC 9113 §8.7).
+        /// Sets whether an HTTP/2 stream reset with REFUSED_STREAM proves that the request was not processed. Default:
+        /// `true` (RFC 9113 §8.7).
         ///
-        /// Some proxies, such as haproxy 2.6, reset a stream with that code after their backend has processed the
-        /// request. Behind such a proxy a POST without an idempotency key runs more than once. With `false` the reset
-        /// counts as a lost connection: only requests that may be repeated are retried.
+        /// Some proxies, such as haproxy 2.6, reset a stream with that code after their backend processed the request.
+        /// Behind such a proxy a POST without an idempotency key could run more than once. With `false`, the reset
+        /// counts as a lost connection: only repeatable requests are retried.
         ///
-        /// A reqwest client retries such streams by itself, up to twice. Turn that off with
+        /// reqwest itself retries such streams, up to twice. Turn that off with
         /// `ClientBuilder::retry(reqwest::retry::never())`.
         #[must_use]
         pub fn refused_stream_is_proof(mut self, proof: bool) -> Self {
@@ -172,9 +172,9 @@ macro_rules! message_setters {
             self
         }
 
-        /// Sets how many bytes of a refused response are read, so that its connection can be used again. The connection
-        /// of a longer response is closed. Default 16 KiB: more than an error page has, and less than a new connection
-        /// costs.
+        /// Sets how many bytes of a refused response are read so that its connection can be reused. If the response is
+        /// longer, its connection is closed. Default: 16 KiB, which is larger than most error pages and cheaper to read
+        /// than a new connection.
         #[must_use]
         pub fn drain_limit(mut self, bytes: u64) -> Self {
             self.$http().drain_limit = bytes;
@@ -186,32 +186,32 @@ macro_rules! message_setters {
 pub(crate) use message_setters;
 
 impl Http {
-    /// Creates the protocol with every default, which its setters document.
+    /// Creates the protocol with the default of each setter.
     pub fn new() -> Self {
         Self::default()
     }
 
     message_setters!(itself);
 
-    /// Sets which server hints are read. The default is all but the quotas of rate limits, which retries wait for and a
-    /// [`RateLimit`](crate::guard::RateLimit) follows.
+    /// Sets which server hints are read. By default these are all but rate-limit quotas. A
+    /// [`RateLimit`](crate::guard::RateLimit) can follow such quotas.
     #[must_use]
     pub fn hints(mut self, hints: Hints) -> Self {
         self.hints = hints;
         self
     }
 
-    /// Gives one status a verdict of its own, in place of the table's.
+    /// Overrides the table's verdict for one status.
     ///
     /// The first of these that applies decides about a response:
     ///
-    /// 1. the classifiers of the call, then those of the protocol;
+    /// 1. a classifier of the call, then one of the protocol;
     /// 2. this verdict;
     /// 3. `x-should-retry: true` or `stripe-should-retry: true` from the server;
     /// 4. the table.
     ///
-    /// So `on_status(StatusCode::TOO_MANY_REQUESTS, Verdict::Permanent)` ends the call even if the server asks
-    /// for a retry. If the server asks for no retry (`x-should-retry: false`), the call ends whatever the verdict is.
+    /// So `on_status(StatusCode::TOO_MANY_REQUESTS, Verdict::Permanent)` ends the call even if the server asks for a
+    /// retry. If the server asks for no retry (`x-should-retry: false`), the call ends whatever the verdict is.
     /// [`Hints::should_retry`] turns both values off.
     ///
     /// ```
@@ -219,7 +219,7 @@ impl Http {
     /// use reattempt::{Http, RetryPolicy, Verdict};
     /// use reattempt::schedule::{Failure, FailureKind};
     ///
-    /// // This server answers 503 only before it has done anything: POSTs may be repeated, too.
+    /// This server sends 503 only if it has done nothing, so even a POST may be repeated.
     /// let refused = Verdict::NotProcessed(Failure::new(FailureKind::Server).with_code(503));
     /// let http = Http::new().on_status(StatusCode::SERVICE_UNAVAILABLE, refused);
     /// let policy = RetryPolicy::with(http);
@@ -231,31 +231,31 @@ impl Http {
         self
     }
 
-    /// Sets whether every request that must not be repeated (POST, PATCH, …) gets an `Idempotency-Key`, so that it may
-    /// be repeated. All attempts of a call have the same key. Default `false`, because the server must honour the key.
+    /// Sets whether every request that is not repeatable (POST, PATCH, …) gets an `Idempotency-Key`, which makes it
+    /// repeatable. All attempts of a call have the same key. Default: `false`, because the server must support the key.
     ///
-    /// Only the retry layer generates keys: a server would refuse a hedge with the key of an attempt under way. A call
-    /// with a key is retried for 24 hours at most, the time for which servers usually keep keys.
+    /// Only the retry layer generates keys: a server would refuse a hedge with the key of an attempt in flight. A call
+    /// with a key is retried for at most 24 hours, because servers usually keep keys that long.
     ///
-    /// If several retry layers send the same call, the outermost must generate the key. A key of an inner layer is new
-    /// for each attempt of the outer one, which sees only the last outcome inside. If that is a 429 after a lost
-    /// connection, the POST may be processed twice.
+    /// If several retry layers send the same call, the outermost must generate the key. An inner layer would generate a
+    /// new key for each attempt of the outer layer. If the inner call loses a connection and then ends with a 429, the
+    /// outer layer would repeat the POST with a new key.
     ///
-    /// After an [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or a lost connection, the server may still
-    /// process the first attempt, and respond 409 to the next one. That ends the call. If 409 has no other meaning, set
-    /// `on_status(StatusCode::CONFLICT, Verdict::Transient(…))`: the call is then retried until the server responds
-    /// with the outcome of the first attempt.
+    /// After an [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or a lost connection, the server may still be
+    /// processing the first attempt, and respond 409 to the next one. That ends the call. If 409 has no other meaning,
+    /// set `on_status(StatusCode::CONFLICT, Verdict::Transient(…))`. The call is then retried until the server responds
+    /// with the first attempt's outcome.
     #[must_use]
     pub fn generate_idempotency_keys(mut self, generate: bool) -> Self {
         self.generate_keys = generate;
         self
     }
 
-    /// Sets whether an `Idempotency-Key` that a request comes with makes it repeatable. Default `true`.
+    /// Sets whether an `Idempotency-Key` in the caller's request makes it repeatable. Default: `true`.
     ///
-    /// A proxy forwards keys that its own callers have chosen. Use `false` there unless the servers behind it
-    /// honour keys: a server that ignores them processes a repeated POST twice. Keys that this layer
-    /// [generates](Self::generate_idempotency_keys) are not affected. The key of a request is never changed.
+    /// A proxy forwards keys that its own callers chose. Use `false` there unless the servers support keys: a server
+    /// that ignores them processes a repeated POST twice. Keys that this layer
+    /// [generates](Self::generate_idempotency_keys) are not affected. The layer never changes a request's key.
     ///
     /// ```
     /// use reattempt::{Http, RetryPolicy};
@@ -268,34 +268,32 @@ impl Http {
         self
     }
 
-    /// Sets whether the service below follows redirects by itself. By default the layer looks for signs of it.
+    /// Sets whether the service below follows redirects. By default the layer looks for signs of that.
     ///
-    /// The server that responds with a redirect has processed the request, and a later hop may then be
-    /// refused. So behind a service that follows redirects nothing proves that a request was not
-    /// processed. A request that must not be repeated is then not retried, for the stop reason
-    /// [`EarlierHop`](crate::StopReason::EarlierHop).
+    /// A server that responds with a redirect has processed the request, but a later hop may then be refused. So above
+    /// a service that follows redirects, a refusal is no proof. A request that is not repeatable is then not retried,
+    /// with the stop reason [`EarlierHop`](crate::StopReason::EarlierHop).
     ///
     /// The signs are:
     ///
     /// - The client is a `reqwest::Client`, or the error contains a `reqwest::Error` (feature `reqwest`).
-    /// - The response comes from tower-http's `FollowRedirect` (feature `tower-http`), or from a service
-    ///   around a `reqwest::Client` (feature `reqwest`).
-    /// - No connection could be made, or a layer on this side refused the attempt, and the request's body had been
-    ///   polled before. An empty body counts as polled once a client asks for its length.
+    /// - The response comes from tower-http's `FollowRedirect` (feature `tower-http`), or from a service around a
+    ///   `reqwest::Client` (feature `reqwest`).
+    /// - No connection could be made, or a layer on this side refused the attempt, although the request's body was
+    ///   polled. An empty body counts as polled once a client reads its length.
     ///
-    /// A `REFUSED_STREAM` or GOAWAY that ends a later hop shows no sign, because the body may have been polled
-    /// for a first hop too. Bodies that are sent by reqwest show no sign of the last kind. If a service of your
-    /// own follows redirects, or sends a request twice, use `true`. If the client follows none, such as a reqwest
-    /// client with `redirect::Policy::none()`, use `false`. A POST is then retried after 429 or a refused
-    /// connection.
-    /// It is best to place tower-http's `FollowRedirect` outside the retry layer.
+    /// These signs do not show a `REFUSED_STREAM` or GOAWAY at a later hop, because the first hop polls the body too.
+    /// Bodies sent by reqwest never show the last sign. If your own service follows redirects or sends a request twice,
+    /// use `true`. If the client follows none, such as a reqwest client with `redirect::Policy::none()`, use `false`. A
+    /// POST is then retried after 429 or a refused connection. It is best to place tower-http's `FollowRedirect`
+    /// outside the retry layer.
     #[must_use]
     pub fn redirects_below(mut self, follows: bool) -> Self {
         self.redirects = Some(follows);
         self
     }
 
-    /// Returns a warning for each setting that was changed and that only retries use.
+    /// Returns a warning for each changed setting that only retries use.
     pub(super) fn retry_only_settings(&self) -> Vec<Warning> {
         let settings = [
             ("generate_idempotency_keys", self.generate_keys.then_some(true)),

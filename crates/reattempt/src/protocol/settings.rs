@@ -1,4 +1,4 @@
-//! The protocol of HTTP: its settings, and the classification of responses and errors.
+//! HTTP's settings, and its classification of responses and errors.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -18,18 +18,18 @@ use crate::call::options::{SharedClassifier, chained};
 use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
 
-/// More than an error page has, and less than a new connection costs.
+/// Larger than most error pages, and cheaper to read than a new connection.
 const DRAIN_LIMIT: u64 = 16 * 1024;
 
-/// The reason of RFC 9113 §7 by which a server refuses a stream.
+/// HTTP/2's error code for refused streams (RFC 9113 §7).
 const REFUSED_STREAM: u32 = 7;
 
 type Destination = Arc<dyn for<'a> Fn(&'a Uri) -> Cow<'a, str> + Send + Sync>;
 
 type OptionsFor = Arc<dyn for<'a> Fn(RequestView<'a>) -> Option<CallOptions> + Send + Sync>;
 
-/// The protocol of HTTP with its settings: which outcomes are retried, which delays are obeyed, how much of bodies is
-/// kept.
+/// The HTTP protocol and its settings: which outcomes are retried, which delays are obeyed, and how much of a body is
+/// saved.
 ///
 /// | outcome | request that may be repeated | any other request |
 /// |---|---|---|
@@ -37,26 +37,26 @@ type OptionsFor = Arc<dyn for<'a> Fn(RequestView<'a>) -> Option<CallOptions> + S
 /// | 425, 429 | retried | retried |
 /// | 408, 500, 502, 503, 504, a 5xx that no RFC defines | retried | returned |
 /// | every other 4xx and 5xx | returned | returned |
-/// | proof that nothing was processed: no connection, `REFUSED_STREAM`, `GOAWAY` for the stream | retried | retried |
+/// | proof that nothing was processed: no connection, `REFUSED_STREAM`, a `GOAWAY` that excludes the stream | retried | retried |
 /// | connection lost after sending, no response in time, a response that is not HTTP | retried | returned |
 /// | certificate refused, bad URI, the caller's own body failed | returned | returned |
 ///
-/// GET, HEAD, OPTIONS, TRACE, QUERY, PUT and DELETE may be repeated, and requests with an `Idempotency-Key`. So may a
-/// request that its caller marks by [`CallOptions::repeatable`](crate::CallOptions::repeatable). Behind a service that
-/// [follows redirects](Http::redirects_below) (reqwest, by default) no other request is retried.
+/// Repeatable requests are GET, HEAD, OPTIONS, TRACE, QUERY, PUT and DELETE, any request with an `Idempotency-Key`, and
+/// any that [`CallOptions::repeatable`](crate::CallOptions::repeatable) marks. Above a service that
+/// [follows redirects](Http::redirects_below) (reqwest, by default), no other request is retried.
 ///
 /// | setting | default |
 /// |---|---|
 /// | [`on_status`](Http::on_status), [`classify`](Http::classify) | the table above |
-/// | [`hints`](Http::hints) | `Retry-After` in all its forms, `x-should-retry`; no resets of rate limits |
-/// | [`replay`](Http::replay) | 64 KiB of a streamed body for each call, all of a body in memory, 64 MiB for all calls, at most 5/8 of it for one destination |
+/// | [`hints`](Http::hints) | every form of `Retry-After`, `x-should-retry`; no rate limit resets |
+/// | [`replay`](Http::replay) | per call 64 KiB of a streamed body, or all of a body in memory; 64 MiB in total, at most 5/8 of it for one destination |
 /// | [`drain_limit`](Http::drain_limit) | 16 KiB |
 /// | [`destination`](Http::destination) | scheme, host and port |
-/// | [`destination_by_host`](Http::destination_by_host) | `false`: requests without a host in the URI share one |
+/// | [`destination_by_host`](Http::destination_by_host) | `false`: requests without a host in the URI share one destination |
 /// | [`generate_idempotency_keys`](Http::generate_idempotency_keys) | `false` |
 /// | [`trust_idempotency_keys`](Http::trust_idempotency_keys) | `true` |
 /// | [`refused_stream_is_proof`](Http::refused_stream_is_proof) | `true` |
-/// | [`redirects_below`](Http::redirects_below) | by the signs of it |
+/// | [`redirects_below`](Http::redirects_below) | detected |
 /// | [`options_for`](Http::options_for) | no rule |
 ///
 /// ```
@@ -72,14 +72,14 @@ pub struct Http {
     pub(crate) hints: Hints,
     pub(crate) drain_limit: u64,
     pub(crate) generate_keys: bool,
-    /// `true` if a key that a request comes with makes it repeatable.
+    /// `true` if an `Idempotency-Key` makes a request repeatable.
     pub(crate) trust_keys: bool,
     pub(crate) destination: Option<Destination>,
-    /// The `Host` field names the destination of a request without an authority.
+    /// `true` if the `Host` header is the destination of a request without an authority.
     pub(crate) by_host: bool,
-    /// `true` if the client below follows redirects by itself; `None` if the signs of it decide.
+    /// `true` if the client below follows redirects; `None` to detect that.
     pub(crate) redirects: Option<bool>,
-    /// A reset with REFUSED_STREAM proves that the request was not processed.
+    /// `true` if a reset with REFUSED_STREAM proves that the request was not processed.
     pub(crate) refused_stream_is_proof: bool,
     statuses: Vec<(StatusCode, Verdict)>,
     classifier: Option<SharedClassifier>,
@@ -132,12 +132,12 @@ impl Http {
         self.statuses.push((status, verdict));
     }
 
-    /// Adds a classifier after those so far.
+    /// Adds a classifier after the existing ones.
     pub(crate) fn add_classifier(&mut self, next: SharedClassifier) {
         self.classifier = Some(chained(self.classifier.take(), next));
     }
 
-    /// Adds a rule after those so far.
+    /// Adds a rule after the existing ones.
     pub(crate) fn add_options_for(&mut self, next: OptionsFor) {
         self.options_for = Some(match self.options_for.take() {
             None => next,
@@ -153,7 +153,7 @@ impl Http {
         self.classifier.is_none()
     }
 
-    /// Returns `true` if a status is a success by the table alone.
+    /// Returns `true` if only the table applies, and it has the status as a success.
     #[inline]
     pub(crate) fn is_plain_success(&self, status: StatusCode, options: Option<&CallOptions>) -> bool {
         let by_the_table = self.classifier.is_none() && self.statuses.is_empty();
@@ -175,7 +175,7 @@ impl Http {
         self.classify_in_detail(status, headers, options, known(saved))
     }
 
-    /// Classifies a response that is not simply a success by the table.
+    /// Classifies a response that is not a plain success in the table.
     fn classify_in_detail(
         &self,
         status: StatusCode,
@@ -196,15 +196,15 @@ impl Http {
         }
         let hinted = self.hints.read(headers, SystemTime::now);
         let classification = match overridden {
-            // The client's rule decides, also if the server asks for a retry by `x-should-retry: true`.
-            // Either side can rule a retry out, and neither can force one.
+            // The client's `on_status` verdict overrides `x-should-retry: true`. Either side can prevent a retry, and
+            // neither can force one.
             true => with_status(own.verdict, status).with_hint(own.hint.or(hinted.hint)),
             false => hinted.classification(own.verdict, status),
         };
         Judged { classification, overridden }
     }
 
-    /// Returns the quota that a response states, if the hints of rate limits are read.
+    /// Returns the quota in a response, if hints about rate limits are enabled.
     #[inline]
     pub(crate) fn quota(&self, headers: &HeaderMap) -> Option<Quota> {
         self.hints.quota(headers, SystemTime::now)
@@ -226,7 +226,7 @@ impl Http {
         Judged { classification: custom.unwrap_or_else(of_table), overridden: custom.is_some() }
     }
 
-    /// Returns `true` unless this error is a proof that the settings do not accept.
+    /// Returns `false` if the error is a proof that the settings do not accept.
     pub(crate) fn accepts_proof(&self, error: &(dyn Error + 'static)) -> bool {
         self.refused_stream_is_proof || reset_reason(error) != Some(REFUSED_STREAM)
     }
@@ -239,7 +239,7 @@ impl Http {
         }
     }
 
-    /// Returns the verdict of the classifiers, the call's own first.
+    /// Returns the classifiers' verdict; the call's own classifiers are first.
     #[inline]
     pub(crate) fn custom(&self, outcome: Outcome<'_>, options: Option<&CallOptions>) -> Option<Classification> {
         let of_call = options.and_then(CallOptions::classifier).and_then(|own| own.classify(outcome));
@@ -247,7 +247,7 @@ impl Http {
     }
 }
 
-/// Returns the verdict with the status as its code, unless it has a code.
+/// Returns the verdict with the status as its code, unless it already has a code.
 fn with_status(verdict: Verdict, status: StatusCode) -> Verdict {
     let named = |failure: Failure| match failure.code() {
         Some(_) => failure,
@@ -260,15 +260,15 @@ fn with_status(verdict: Verdict, status: StatusCode) -> Verdict {
     }
 }
 
-/// A classification, and whether it is the caller's own rather than the table's.
+/// A classification with its origin: the caller or the table.
 pub(crate) struct Judged {
     classification: Classification,
     overridden: bool,
 }
 
 impl Judged {
-    /// Returns the classification, without a proof that is [doubted](proof::doubted). The caller's own proof counts
-    /// behind redirects too.
+    /// Returns the classification, without a [doubtful](proof::doubted) proof. The caller's own proof counts even after
+    /// redirects.
     #[inline]
     pub(crate) fn unless_doubted(
         self,

@@ -1,4 +1,4 @@
-//! Classifiers that were written for tower-http.
+//! Classifiers written for tower-http.
 
 use std::fmt;
 
@@ -9,11 +9,12 @@ use tower_http::classify::{ClassifiedResponse, ClassifyResponse};
 
 use super::Outcome;
 
-/// A classifier made of a [`ClassifyResponse`] of tower-http.
+/// A classifier based on a tower-http [`ClassifyResponse`].
 ///
-/// A response that it calls a failure is retried by the table. If the table would not retry it, it is retried if the
-/// request may be repeated. The table classifies everything else: successes, errors, and responses that
-/// `ClassifyResponse` would judge at their ends. The headers of each response are copied for `ClassifyResponse`.
+/// If `ClassifyResponse` calls a response a failure, the table decides whether it is retried. If the table has no retry
+/// for it, it is retried only if the request may be repeated. The table also classifies everything else: successes,
+/// errors, and responses that `ClassifyResponse` would classify at their end. Each response's headers are copied for
+/// `ClassifyResponse`.
 ///
 /// ```
 /// use reattempt::{Http, RetryPolicy};
@@ -27,7 +28,7 @@ use super::Outcome;
 pub struct TowerHttpClassifier<C>(C);
 
 impl<C> TowerHttpClassifier<C> {
-    /// Creates a classifier of one of tower-http.
+    /// Creates a classifier from a tower-http classifier.
     pub fn new(classifier: C) -> Self {
         Self(classifier)
     }
@@ -45,7 +46,8 @@ impl<C: ClassifyResponse + Clone> TowerHttpClassifier<C> {
                 }
                 worth_a_retry => worth_a_retry,
             }),
-            // The table decides, because the classifier may know only a part of it: one for 5xx calls 429 no failure.
+            // The table decides, because this classifier may cover only some statuses: for 5xx classifiers, 429 is a
+            // success.
             ClassifiedResponse::Ready(Ok(())) => None,
             ClassifiedResponse::RequiresEos(_) => None,
         }

@@ -1,4 +1,4 @@
-//! A body whose frames are watched, because an attempt ends with the end of its body.
+//! A body with a watcher, for attempts that end with their response body.
 
 use std::fmt;
 use std::pin::Pin;
@@ -7,20 +7,20 @@ use std::task::{Context, Poll, ready};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-/// A watcher of the body `B`, which sees every frame.
+/// A watcher of every frame of a body `B`.
 pub trait Watch<B: Body> {
     /// The error of the watched body.
     type Error;
 
-    /// Returns the error of the watched body for one of the inner body.
+    /// Converts an error of the inner body to that of the watched body.
     #[doc(hidden)]
     fn error(error: B::Error) -> Self::Error;
 
-    /// Reads a frame, an error, or the end of the body. `is_over` returns `true` if no further frame follows.
+    /// Records a frame, an error, or the end of the body. `is_over` returns `true` if no further frame follows.
     #[doc(hidden)]
     fn read_frame(&mut self, frame: Option<Result<&Frame<B::Data>, &Self::Error>>, is_over: impl FnOnce() -> bool);
 
-    /// Returns `true` until the end is known, so that the reader polls that far.
+    /// Returns `true` while the end is not known, so that the reader continues to poll.
     #[doc(hidden)]
     fn is_open(&self) -> bool {
         false
@@ -28,9 +28,9 @@ pub trait Watch<B: Body> {
 }
 
 pin_project! {
-    /// A body with a watcher of its end. It returns the frames of the inner body unchanged.
+    /// A body with a watcher. It returns the inner body's frames unchanged.
     pub struct Watched<B, W> {
-        // First, so that it is dropped first: inner watchers end before outer ones.
+        // The first field is dropped first, so inner watchers end before outer ones.
         #[pin]
         pub(crate) inner: B,
         pub(crate) watch: W,
@@ -58,7 +58,7 @@ impl<B: Body, W: Watch<B>> Body for Watched<B, W> {
     }
 }
 
-/// An empty body that nothing watches.
+/// Creates an empty body without a watcher.
 impl<B: Default, W: Default> Default for Watched<B, W> {
     fn default() -> Self {
         Self { inner: B::default(), watch: W::default() }

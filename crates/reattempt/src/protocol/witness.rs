@@ -1,4 +1,4 @@
-//! The witness that a guard refused the very request that a fallback sent, and not a later hop or a copy of it.
+//! A witness which proves that a guard refused the fallback's own request, and not a later hop or a copy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
@@ -8,13 +8,13 @@ use http::Extensions;
 use super::AttemptNumber;
 use crate::call::request_view::RequestView;
 
-/// The fallback's share of the witness in its request.
+/// The fallback's handle on the witness in its request.
 #[derive(Debug, Clone, Default)]
 pub struct Testimony(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// The copies that others have made.
+    /// The number of copies that other services have made.
     copies: AtomicIsize,
     refused: AtomicBool,
     /// `true` if an earlier attempt may have been processed.
@@ -22,8 +22,8 @@ struct State {
 }
 
 impl Testimony {
-    /// Puts the witness into the extensions of a request, unless a fallback outside has done so. It proves nothing
-    /// about a further attempt of a retry layer outside, because an earlier one may have been processed.
+    /// Puts a witness into the request's extensions, unless an outer fallback has done so. It proves nothing about
+    /// further attempts of an outer retry layer, because an earlier one may have been processed.
     pub(crate) fn call(extensions: &mut Extensions) -> Self {
         if let Some(witness) = extensions.get::<Witness>() {
             return witness.0.clone();
@@ -36,19 +36,19 @@ impl Testimony {
         this
     }
 
-    /// Returns a testimony that proves nothing, as for a request that cannot carry its witness.
+    /// Returns a handle that proves nothing, for requests that cannot contain a witness.
     pub(crate) fn void() -> Self {
         let this = Self::default();
         this.0.unproven.store(true, Ordering::Relaxed);
         this
     }
 
-    /// Returns the testimony of the witness in a request, if a fallback around the layer has put one there.
+    /// Returns a handle on a request's witness, if an outer fallback added one.
     pub(crate) fn of(request: RequestView<'_>) -> Option<Self> {
         request.extension::<Witness>().map(|witness| witness.0.clone())
     }
 
-    /// Records that a guard has refused the request.
+    /// Records that a guard refused the request.
     pub(crate) fn refuse(&self) {
         self.0.refused.store(true, Ordering::Relaxed);
     }
@@ -58,16 +58,16 @@ impl Testimony {
         !self.0.unproven.load(Ordering::Relaxed)
     }
 
-    /// Returns `true` if a guard has refused the request, and no copy of it can have been sent.
+    /// Returns `true` if a guard refused the request, and no copy can have been sent.
     pub(crate) fn is_refused(&self) -> bool {
         self.0.refused.load(Ordering::Relaxed) && self.0.copies.load(Ordering::Relaxed) == 0
     }
 }
 
-/// The mark of a request that was not copied.
+/// The marker in a request's extensions, which counts its own clones.
 ///
-/// A service that follows redirects sends a later hop with a copy of the extensions, or without them. A clone of this
-/// mark is counted: a copy of the request may then have been sent.
+/// A service that follows redirects sends later hops with a copy of the extensions or without them. If the marker was
+/// cloned, a copy of the request may have been sent.
 #[derive(Debug)]
 struct Witness(Testimony);
 
@@ -78,8 +78,8 @@ impl Clone for Witness {
     }
 }
 
-/// Prepares the witness of an attempt, and takes back the count of the copies that a layer of this crate has made for
-/// it. An attempt before it is `unproven` if it may have been processed.
+/// Prepares the witness for an attempt, and subtracts the copies that layers of this crate made for it. `unproven` is
+/// `true` if an earlier attempt may have been processed.
 #[inline]
 pub(crate) fn attend(extensions: &Extensions, copies: isize, unproven: bool) {
     if let Some(Witness(testimony)) = extensions.get() {
