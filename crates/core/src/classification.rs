@@ -11,12 +11,12 @@ use crate::{Failure, FailureKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// The caller has its response.
+    /// The attempt succeeded; the caller gets its response.
     Success,
-    /// The attempt failed, and another would end the same way.
+    /// The attempt failed, and another attempt would fail the same way.
     Permanent,
-    /// The attempt failed, and another may succeed. The request may have been processed, so it is retried
-    /// only if it is repeatable.
+    /// The attempt failed, and another may succeed. The request may have been processed, so it is retried only if it is
+    /// repeatable.
     Transient(Failure),
     /// The attempt failed before the server did any work. Every request may be retried.
     NotProcessed(Failure),
@@ -77,7 +77,7 @@ impl Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum ServerHint {
-    /// The server asked for nothing.
+    /// The server made no request.
     #[default]
     None,
     /// The shortest delay before the next attempt (`Retry-After`). It replaces the schedule's delay, and is lengthened
@@ -88,7 +88,7 @@ pub enum ServerHint {
     /// The next attempt is sent after exactly this time, without jitter. The limit on a server's delay
     /// ([`Limits::max_server_delay`](crate::Limits::max_server_delay)) does not apply (gRPC's pushback).
     Exactly(Duration),
-    /// No further attempt must be sent.
+    /// No further attempt may be sent.
     Stop,
 }
 
@@ -173,7 +173,7 @@ impl From<Verdict> for Classification {
 /// }
 /// ```
 pub trait Classifier<Outcome> {
-    /// Returns the classification of `outcome`; `None` leaves it to the next classifier.
+    /// Returns the classification of `outcome`; `None` defers to the next classifier.
     fn classify(&self, outcome: Outcome) -> Option<Classification>;
 }
 

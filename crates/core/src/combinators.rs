@@ -1,16 +1,16 @@
-//! Schedule adapters: shortened, bounded, jittered or chained schedules.
+//! Schedule adapters, which shorten, bound, jitter or chain schedules.
 //!
-//! An adapter forwards every attempt, success and failure to its inner schedules. So an adaptive schedule works inside
-//! an adapter as it does alone.
+//! An adapter forwards every attempt, success and failure to its inner schedules. So an adaptive schedule works the
+//! same inside an adapter.
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::{Delays, Failure, ForFailures, Jitter, Limits, NextRetry, Random, Schedule, SentAt, Warning};
 
-/// The adapters of every [`Schedule`].
+/// An extension trait with adapters for every [`Schedule`].
 ///
-/// They apply from left to right: `schedule.jittered(…).take(5)` has five jittered delays.
+/// Adapters apply from left to right: `schedule.jittered(…).take(5)` has five jittered delays.
 ///
 /// ```
 /// use core::time::Duration;
@@ -44,7 +44,7 @@ use crate::{Delays, Failure, ForFailures, Jitter, Limits, NextRetry, Random, Sch
 /// assert_eq!([0, 1, 2, 3, 4].map(|number| wait(number)), [Some(0), Some(1), Some(2), Some(2), None]);
 /// ```
 pub trait ScheduleExt: Schedule + Sized {
-    /// Ends the schedule after this many retries; 0 turns retries off. See [`Take`].
+    /// Ends the schedule after `retries` retries; 0 turns retries off. See [`Take`].
     fn take(self, retries: u32) -> Take<Self> {
         Take { inner: self, retries }
     }
@@ -69,9 +69,9 @@ pub trait ScheduleExt: Schedule + Sized {
         ImmediateFirst { inner: self }
     }
 
-    /// Uses another `schedule`, with its own retry count, for the failures that match. See [`ForFailures`].
+    /// Uses another `schedule`, with its own retry count, for failures that match. See [`ForFailures`].
     ///
-    /// If several are added, the one added last has precedence.
+    /// If several are added, the last one has precedence.
     ///
     /// ```
     /// use core::time::Duration;
@@ -161,9 +161,9 @@ impl<D: Delays> Delays for Take<D> {
 
 /// The delays of a schedule, none longer than a bound, made by [`ScheduleExt::capped`].
 ///
-/// The bound applies after any jitter of the inner schedule. Every longer delay becomes the bound itself, so
-/// clients come back at the same moment. Prefer the schedule's own cap, which applies before the jitter. Or add
-/// the jitter last: `schedule.capped(…).jittered(…)`.
+/// The bound applies after any jitter of the inner schedule. Every longer delay becomes exactly the bound, so clients
+/// come back at the same time. Prefer the schedule's own cap, which applies before the jitter. Or add the jitter last:
+/// `schedule.capped(…).jittered(…)`.
 #[derive(Debug, Clone, Copy)]
 pub struct Capped<T> {
     inner: T,
@@ -223,8 +223,8 @@ impl<D: Delays> Delays for Floor<D> {
 
 /// The delays of a schedule with jitter, made by [`ScheduleExt::jittered`].
 ///
-/// The inner schedule receives the jittered delay as [`NextRetry::previous`]. Most schedules ignore it, because
-/// they grow with the number of the retry.
+/// The inner schedule receives the jittered delay as [`NextRetry::previous`]. Most schedules ignore it, because they
+/// grow with the retry number.
 #[derive(Debug, Clone, Copy)]
 pub struct Jittered<T> {
     inner: T,
@@ -255,8 +255,8 @@ impl<D: Delays> Delays for Jittered<D> {
 
 /// A retry without a delay, followed by a schedule; made by [`ScheduleExt::immediate_first`].
 ///
-/// The inner schedule begins with the second retry, as its number 0 and without a previous delay. Jitter and floors
-/// apply to the first retry only if they are added after this adapter.
+/// The inner schedule begins with the second retry, as retry 0 and without a previous delay. Jitter and floors apply to
+/// the first retry only if they are added after this adapter.
 #[derive(Debug, Clone, Copy)]
 pub struct ImmediateFirst<T> {
     inner: T,
@@ -288,7 +288,7 @@ impl<D: Delays> Delays for ImmediateFirst<D> {
 
 /// Two schedules, one after the other; made by [`ScheduleExt::then`].
 ///
-/// The second schedule starts its own count: its first retry has the number 0 and no previous delay. Once the first
+/// The second schedule starts its own count: its first retry is retry 0, without a previous delay. Once the first
 /// schedule has ended, it is not used again.
 ///
 /// Both share one [`SentAt`], so at most one of them may use it.
@@ -315,7 +315,7 @@ impl<A: Schedule, B: Schedule> Schedule for Then<A, B> {
     }
 
     fn on_send(&self) -> SentAt {
-        // The schedule that does not use it returns 0.
+        // The schedule that does not use `SentAt` returns 0.
         SentAt(self.first.on_send().0.max(self.second.on_send().0))
     }
 

@@ -1,4 +1,4 @@
-//! The error of an invalid setting.
+//! The error for an invalid setting.
 
 use alloc::string::{String, ToString};
 use core::fmt;

@@ -16,15 +16,15 @@ pub struct Failure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// No connection was made, or the request was never passed to one.
+    /// No connection was established, or the request was never passed to one.
     Connect,
     /// The connection was lost, or the server refused the request on it.
     Network,
     /// No response came in time.
     Timeout,
-    /// The server asked for fewer requests (HTTP 429, gRPC RESOURCE_EXHAUSTED).
+    /// The server requested fewer requests (HTTP 429, gRPC RESOURCE_EXHAUSTED).
     Throttled,
-    /// The server responded that it failed (HTTP 5xx, gRPC UNAVAILABLE).
+    /// The server responded with a server error (HTTP 5xx, gRPC UNAVAILABLE).
     Server,
     /// Any other failure that a classifier marks retryable.
     Other,
@@ -41,7 +41,7 @@ impl Failure {
         Self { code: Some(code), ..self }
     }
 
-    /// Marks a failure at the last of several hops. Even if nothing was processed there, an earlier hop may have
+    /// Marks a failure at a later hop of a redirect. Even if that hop processed nothing, an earlier hop may have
     /// processed the request.
     pub const fn after_hop(self) -> Self {
         Self { after_hop: true, ..self }

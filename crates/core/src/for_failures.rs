@@ -8,14 +8,14 @@ use core::time::Duration;
 
 use crate::{Delays, Failure, Limits, NextRetry, Random, Schedule, SentAt, Warning};
 
-/// One schedule for the failures that match and another for the rest; made by
+/// One schedule for matching failures and another for the rest; made by
 /// [`ScheduleExt::for_failures`](crate::ScheduleExt::for_failures).
 ///
-/// Each schedule counts its own failures, from 0, and receives the delay after its own last failure. If the failure's
+/// Each schedule counts its own failures, from 0, and receives the delay after its own last failure. If the matching
 /// schedule has ended, the call is not retried.
 ///
-/// Both schedules record every success, but only the failure's own schedule records a failure. Both share one
-/// [`SentAt`], so at most one of them may use it.
+/// Both schedules record every success, but only the selected schedule records a failure. Both share one [`SentAt`], so
+/// at most one of them may use it.
 #[derive(Clone, Copy)]
 pub struct ForFailures<F, A, B> {
     matches: F,
@@ -67,7 +67,7 @@ where
     }
 
     fn on_send(&self) -> SentAt {
-        // The schedule that does not use it returns 0.
+        // The schedule that does not use `SentAt` returns 0.
         SentAt(self.matching.on_send().0.max(self.rest.on_send().0))
     }
 
@@ -100,7 +100,7 @@ where
     B: Delays,
 {
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
-        // The delay that was used, perhaps the server's, belongs to the schedule of that failure.
+        // The delay that was actually used, perhaps the server's, belongs to the schedule of that failure.
         let last = if self.matched { &mut self.matching.previous } else { &mut self.rest.previous };
         *last = retry.previous;
         self.matched = (self.matches)(&retry.failure);
@@ -127,7 +127,7 @@ impl<D: Delays> Counted<D> {
     }
 }
 
-// By hand, because `matches` is mostly a closure.
+// Implemented by hand, because `matches` is usually a closure.
 impl<F, A: fmt::Debug, B: fmt::Debug> fmt::Debug for ForFailures<F, A, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ForFailures")

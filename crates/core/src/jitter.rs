@@ -7,7 +7,7 @@ use crate::{ConfigError, Random};
 
 /// The range from which a delay is drawn, around the *interval*: the delay before jitter.
 ///
-/// Clients that fail at the same moment and wait equally long come back at the same moment. Jitter spreads them.
+/// Clients that fail at the same time and wait equally long come back at the same time. Jitter spreads them out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Jitter(Form);
 
@@ -68,8 +68,7 @@ impl Jitter {
         }
     }
 
-    /// Draws a delay uniformly from [`range`](Jitter::range). No random number is drawn if the range is a
-    /// single delay.
+    /// Draws a delay uniformly from [`range`](Jitter::range). Draws no random number if the range is a single delay.
     #[inline]
     pub fn draw(&self, interval: Duration, random: &mut dyn Random) -> Duration {
         match self.0 {
@@ -81,7 +80,7 @@ impl Jitter {
     }
 }
 
-/// Draws around the interval. It is not inlined, so that the cheaper forms are.
+/// Draws from a symmetric range. Not inlined, so that the cheaper forms are.
 #[inline(never)]
 fn draw_symmetric(interval: Duration, randomisation: f64, random: &mut dyn Random) -> Duration {
     let (shortest, longest) = symmetric_range(interval, randomisation);
@@ -97,7 +96,7 @@ fn symmetric_range(interval: Duration, randomisation: f64) -> (Duration, Duratio
 /// Returns a fraction of the interval (`part`, from 0 to 1), to the nanosecond or to a float's precision.
 #[inline]
 fn spread(interval: Duration, part: f64) -> Duration {
-    // Floats from here to the double are whole numbers, and their bits count up with them.
+    // From here to twice this value, floats are whole numbers, and their bits count up with them.
     const WHOLE: f64 = (1_u64 << 52) as f64;
     match narrow(interval) {
         Some(nanos @ 0..0x10_0000_0000_0000) => from_nanos((nanos as f64 * part + WHOLE).to_bits() - WHOLE.to_bits()),

@@ -6,14 +6,14 @@
 //!
 //! # When to use it alone
 //!
-//! Programs name the crate `reattempt`. Depend on this one to publish a part that plugs into it:
+//! Programs depend on the crate `reattempt`. Depend on this one to publish a part that plugs into it:
 //!
 //! | part | implement |
 //! |---|---|
 //! | delays | [`Schedule`] and [`Delays`] |
 //! | a limit on retries | [`Budget`] |
 //! | admission control for every attempt | [`guard::Guard`] |
-//! | a verdict on some outcomes | [`Classifier`] |
+//! | classification of some outcomes | [`Classifier`] |
 //!
 //! ```
 //! use core::time::Duration;
@@ -35,8 +35,8 @@
 //! ```
 //!
 //! Depend on it also to write a driver. A [`Call`] is the state of one call. After each failed attempt it makes a
-//! [`Decision`] from the [`Classification`] of the outcome, the [`Limits`] of the call, the schedule's delay and the
-//! budget's permit. A [`HedgeCall`] does the same for a call whose attempts run side by side.
+//! [`Decision`] from the outcome's [`Classification`], the call's [`Limits`], the schedule's delay and the budget's
+//! permit. A [`HedgeCall`] does the same for a call whose attempts run in parallel.
 #![no_std]
 #![forbid(unsafe_code)]
 

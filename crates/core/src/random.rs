@@ -1,4 +1,4 @@
-//! The source of random numbers, an argument throughout this crate.
+//! The source of random numbers, which is passed as an argument throughout this crate.
 
 use core::time::Duration;
 
@@ -39,7 +39,7 @@ impl<R: Random + ?Sized> Random for &mut R {
     }
 }
 
-/// Returns the nanoseconds of a duration, if they are certain to fit.
+/// Returns the duration in nanoseconds, if they are certain to fit.
 #[inline]
 pub(crate) fn narrow(duration: Duration) -> Option<u64> {
     let nanoseconds = |seconds| seconds * u64::from(NANOS_PER_SECOND);
@@ -56,7 +56,7 @@ pub(crate) fn from_nanos(nanoseconds: u64) -> Duration {
     }
 }
 
-/// Draws as [`Random::between`] does, from a range that ends where nanoseconds need more than 64 bits.
+/// Draws like [`Random::between`], from a range whose nanoseconds need more than 64 bits.
 #[cold]
 fn between_wide(bits: u64, low: Duration, high: Duration) -> Duration {
     let span = high.saturating_sub(low).as_nanos();
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn each_nanosecond_has_its_share() {
-        // On either side of a second, and of where 64 bits of nanoseconds are no longer enough.
+        // Both sides of a second, and of the limit of 64 bits of nanoseconds.
         let border = Duration::from_secs(NARROW_SECONDS);
         for low in [Duration::ZERO, Duration::from_secs(1), border] {
             for low in [low, low.saturating_sub(Duration::from_nanos(2))] {

@@ -75,7 +75,7 @@ pub trait Schedule: Send + Sync + 'static {
     }
 
     /// Returns `true` if [`on_send`](Self::on_send), [`on_success`](Self::on_success) and
-    /// [`on_failure`](Self::on_failure) do nothing. Callers may then skip them. Default `false`, which is always safe.
+    /// [`on_failure`](Self::on_failure) do nothing. Callers may then skip them. Default: `false`, which is always safe.
     #[inline]
     fn is_stateless(&self) -> bool {
         false
@@ -88,7 +88,7 @@ pub trait Schedule: Send + Sync + 'static {
     }
 }
 
-/// The delays of one call, one after the other.
+/// The delays of one call, in order.
 ///
 /// An implementation must not panic for any retry number up to `u32::MAX`.
 pub trait Delays {
@@ -100,7 +100,7 @@ pub trait Delays {
 
     /// Returns `true` if the last delay is an interval shared by all calls.
     ///
-    /// If such a delay would pass the limit on elapsed time, the stop reason is
+    /// If such a delay would exceed the limit on elapsed time, the stop reason is
     /// [`IntervalTooLong`](crate::StopReason::IntervalTooLong).
     #[inline]
     fn is_shared(&self) -> bool {
@@ -146,7 +146,7 @@ impl<S: Schedule + ?Sized> Schedule for Arc<S> {
     }
 }
 
-/// A type-erased schedule, for schedules that are chosen at run time or for a single request.
+/// A type-erased schedule, for schedules that are chosen at run time or per request.
 ///
 /// Clones share the schedule. The state of a call is boxed, and created at its first failure.
 #[derive(Clone)]

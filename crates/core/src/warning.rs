@@ -1,4 +1,4 @@
-//! The recommended ranges of settings, and the warning for a value outside of one.
+//! The recommended ranges of settings, and the warning for a value outside its range.
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -25,21 +25,21 @@ pub struct Recommended {
 
 /// Times are in seconds, ratios are fractions.
 impl Recommended {
-    /// Attempts of one call.
+    /// The number of attempts of one call.
     pub const ATTEMPTS: Self = Self::new(2.0, 10.0, "2 to 10, usually 3 to 5");
     /// The first interval of a schedule.
     pub const BASE: Self = Self::new(0.010, 1.0, "10 ms to 1 s, usually 100 ms");
     /// The longest interval of a schedule.
     pub const CAP: Self = Self::new(1.0, 60.0, "1 s to 60 s, usually 5 s");
-    /// The time of a whole call.
+    /// The total time of a call.
     pub const DEADLINE: Self = Self::new(1.0, 3600.0, "1 s to 1 h, usually 5 s to 30 s");
-    /// The growth of an interval.
+    /// The growth factor of an interval.
     pub const FACTOR: Self = Self::new(1.5, 3.0, "1.5 to 3, usually 2");
-    /// Retries for each success.
+    /// Retries per success.
     pub const BUDGET: Self = Self::new(0.01, 0.5, "0.01 to 0.5, usually 0.1");
-    /// A burst, in seconds of its rate.
+    /// A burst, as seconds of its rate.
     pub const BURST: Self = Self::new(1.0, 5.0, "1 to 5, usually 2");
-    /// The share of failures that opens a breaker.
+    /// The failure ratio that opens a breaker.
     pub const FAILURE_RATIO: Self = Self::new(0.3, 0.7, "0.3 to 0.7, usually 0.5");
     /// The window in which a breaker counts.
     pub const WINDOW: Self = Self::new(30.0, 300.0, "30 s to 5 min, usually 60 s");

@@ -1,4 +1,4 @@
-//! The delay in the field `grpc-status-details-bin`: a `RetryInfo` within a `google.rpc.Status` in base64.
+//! The delay in the field `grpc-status-details-bin`: a `RetryInfo` within a base64-encoded `google.rpc.Status`.
 //!
 //! The parser covers only the parts of the protobuf format that these two messages need. No bytes from a peer can make
 //! it panic.
@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use http::{HeaderMap, HeaderName};
 
-/// The header with a status's details, in base64.
+/// The header with the details of a status, in base64.
 pub const GRPC_STATUS_DETAILS_BIN: HeaderName = HeaderName::from_static("grpc-status-details-bin");
 
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
@@ -22,7 +22,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// Returns the delay from the `google.rpc.RetryInfo` in a status's details (RI-1).
 ///
-/// Returns `None` if the details contain no delay, contain a negative one, or cannot be parsed (RI-4).
+/// Returns `None` if the details have no delay, have a negative one, or cannot be parsed (RI-4).
 ///
 /// ```
 /// use std::time::Duration;
@@ -37,7 +37,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// ```
 pub fn retry_info(headers: &HeaderMap) -> Option<Duration> {
     let status = BASE64.decode(headers.get(GRPC_STATUS_DETAILS_BIN)?.as_bytes()).ok()?;
-    // google.rpc.Status: details = 3, each an Any: type_url = 1, value = 2. A message that breaks off is ignored.
+    // google.rpc.Status: details = 3, each an Any: type_url = 1, value = 2. A truncated message is ignored.
     let all: Option<Vec<Field<'_>>> = Fields(&status).collect();
     all?.into_iter().filter_map(|field| field.bytes(3)).find_map(delay_of)
 }
@@ -109,7 +109,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// An iterator over the fields of a message. An item of `None` stands for an unreadable field, and ends the iteration.
+/// An iterator over the fields of a message. An unreadable field is `None` and ends the iteration.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {

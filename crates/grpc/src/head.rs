@@ -1,4 +1,4 @@
-//! The status and the pushback in the head of a response.
+//! The status and the pushback in a response head.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use reattempt_core::{ServerHint, Verdict};
 
 use crate::{Code, verdict_of_code};
 
-/// The status header, in the trailers of a response or in the head of a response without messages.
+/// The header with the status code, in a response's trailers or in the head of a response without messages.
 pub const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 /// The header with the status message, percent-encoded.
 pub const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
@@ -61,8 +61,8 @@ fn is_grpc(content_type: &HeaderValue) -> bool {
 /// Returns the verdict for a response head, or `None` if the call is committed to this response.
 ///
 /// The verdict is that of [`verdict_of_code`], with one exception. A head without `grpc-status` may come from a proxy
-/// that has forwarded the request. So HTTP 502, 503 and 504 are then transient. After 429 the call still counts as not
-/// processed.
+/// that has forwarded the request. So HTTP 502, 503 and 504 are transient there, but a call refused with 429 still
+/// counts as not processed.
 pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdict> {
     let verdict = verdict_of_code(code_of_head(status, headers)?);
     let by_server = headers.contains_key(GRPC_STATUS);
@@ -75,7 +75,7 @@ pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdic
 /// Reads `grpc-retry-pushback-ms`, the delay before the next attempt (PB-1 to PB-4, PB-9).
 ///
 /// The value is a signed 32-bit decimal number of milliseconds. The delay is exactly that long, without jitter or cap.
-/// A negative or malformed value, or a second value, means that the call must not be retried.
+/// If the value is negative or malformed, or there are several, the call must not be retried.
 pub fn pushback(headers: &HeaderMap) -> ServerHint {
     let mut values = headers.get_all(GRPC_RETRY_PUSHBACK_MS).iter();
     match (values.next(), values.next()) {
@@ -86,7 +86,7 @@ pub fn pushback(headers: &HeaderMap) -> ServerHint {
     }
 }
 
-/// Reads a decimal from 0 to 2147483647 without a sign or leading zeros.
+/// Reads a decimal number from 0 to 2147483647, without a sign or leading zeros.
 fn milliseconds(value: &[u8]) -> Option<u32> {
     let plain = value == b"0" || (!value.starts_with(b"0") && value.iter().all(u8::is_ascii_digit));
     let text = std::str::from_utf8(value).ok().filter(|_| plain)?;

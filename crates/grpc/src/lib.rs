@@ -31,8 +31,8 @@
 //!
 //! # When to use it alone
 //!
-//! Use it to read or check service configs, or to apply gRPC's retry rules in a client of your own. Nothing here sleeps
-//! or sends. Neither a peer's data nor a config's text can cause a panic. The crate `reattempt` decides and retries. It
+//! Use it to read or check service configs, or to apply gRPC's retry rules in your own client. Nothing here sleeps or
+//! sends. Neither a peer's data nor a config's text can cause a panic. The crate `reattempt` decides and retries, and
 //! re-exports these items in `reattempt::grpc`.
 //!
 //! Ids in brackets (`PB-4`, `SC-6`) are rules in `docs/RULES.md` of the repository.

@@ -1,4 +1,4 @@
-//! Idempotency keys: the header that makes any request repeatable, and new values for it.
+//! Idempotency keys: the header that makes any request repeatable, and a function that creates keys.
 
 use http::{HeaderName, HeaderValue};
 

@@ -1,8 +1,8 @@
 //! HTTP for retries: statuses, server hints, transport errors, repeatability, idempotency keys.
 //!
-//! A retry needs two facts from here. A [`Verdict`](reattempt_core::Verdict) states whether an attempt failed, and
-//! whether another may succeed. A [`ServerHint`](reattempt_core::ServerHint) is the server's request for a delay, or
-//! for no retry.
+//! A retry decision needs two facts from this crate. A [`Verdict`](reattempt_core::Verdict) states whether an attempt
+//! failed, and whether another may succeed. A [`ServerHint`](reattempt_core::ServerHint) is the server's request for a
+//! delay, or for no retry.
 //!
 //! | outcome or request | function |
 //! |---|---|
@@ -16,20 +16,20 @@
 //! use reattempt_core::Verdict;
 //! use reattempt_http::{is_repeatable, verdict_of_status};
 //!
-//! // 503 may follow after the work was done. So only a repeatable request is sent again.
+//! // A 503 may be sent after the work was done. So only a repeatable request is sent again.
 //! assert!(matches!(verdict_of_status(StatusCode::SERVICE_UNAVAILABLE), Verdict::Transient(_)));
 //! assert!(is_repeatable(&Method::PUT, &HeaderMap::new()));
 //! assert!(!is_repeatable(&Method::POST, &HeaderMap::new()));
 //!
-//! // 429 proves that nothing was processed. Every request may be sent again.
+//! // A 429 proves that nothing was processed. Every request may be sent again.
 //! assert!(matches!(verdict_of_status(StatusCode::TOO_MANY_REQUESTS), Verdict::NotProcessed(_)));
 //! ```
 //!
 //! # When to use it alone
 //!
-//! Use it to classify outcomes in a retry loop, a proxy or a monitor of your own. Nothing here sleeps or sends, and the
-//! features `hyper`, `reqwest` and `tonic` add the errors of these clients. The crate `reattempt` decides and retries.
-//! It re-exports these items in `reattempt::classify`.
+//! Use it to classify outcomes in your own retry loop, proxy or monitor. Nothing here sleeps or sends. The features
+//! `hyper`, `reqwest` and `tonic` add these clients' errors. The crate `reattempt` decides and retries, and re-exports
+//! these items in `reattempt::classify`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -27,7 +27,7 @@ pub fn is_repeatable(method: &Method, headers: &HeaderMap) -> bool {
     method.is_idempotent() || has_key(headers.get_all(IDEMPOTENCY_KEY).iter().map(|key| key.as_bytes()))
 }
 
-/// Returns `true` if the request with this head [is repeatable](is_repeatable).
+/// Returns `true` if a request with this head [is repeatable](is_repeatable).
 #[must_use]
 pub fn is_head_repeatable(head: &SavedHead) -> bool {
     head.method().is_some_and(|method| method.is_idempotent()) || has_key(head.values(&IDEMPOTENCY_KEY))

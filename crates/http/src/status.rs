@@ -34,9 +34,9 @@ pub fn verdict_of_status(status: StatusCode) -> Verdict {
         100..=399 => Verdict::Success,
         425 => Verdict::NotProcessed(failure(FailureKind::Other)),
         429 => Verdict::NotProcessed(failure(FailureKind::Throttled)),
-        // Each of these has a definition by which another attempt ends the same way.
+        // By definition of each of these, another attempt ends the same way.
         501 | 505 | 506 | 507 | 508 | 510 | 511 => Verdict::Permanent,
-        // RFC 9110 §15: a code that is not known is treated as the x00 of its class.
+        // RFC 9110 §15: an unknown code is treated like the x00 code of its class.
         408 | 500..=599 => Verdict::Transient(failure(FailureKind::Server)),
         _ => Verdict::Permanent,
     }

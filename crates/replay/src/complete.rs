@@ -19,7 +19,7 @@ use crate::progress::Polled;
 
 /// One reader of a complete body.
 pub(super) enum Complete {
-    /// The body was at its end when the reader was created.
+    /// A body that was at its end when the reader was created.
     Empty(SizeHint, Inspected),
     Buffer(OneBuffer),
 }

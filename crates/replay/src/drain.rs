@@ -1,4 +1,4 @@
-//! The drain of a refused response: it reads the rest of the body, so that the HTTP/1 connection can be reused.
+//! The drain of a refused response, which reads the rest of the body so that the HTTP/1 connection can be reused.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use bytes::Buf;
 use http_body::Body;
 use pin_project_lite::pin_project;
 
-/// The maximum number of frames that are read, of any length.
+/// The maximum number of frames to read, of any length.
 const MAX_FRAMES: u32 = 512;
 
 pin_project! {

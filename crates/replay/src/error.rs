@@ -1,4 +1,4 @@
-//! The errors that a reader of a replayable body returns.
+//! The errors of a replayable body's readers.
 
 use std::error::Error;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 #[cfg(feature = "h2")]
 use std::sync::LazyLock;
 
-/// The error of a caller's body, and of each reader.
+/// The error type of a caller's body and of each reader.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// An error that ended a [`ReplayBody`](crate::ReplayBody) early.
@@ -46,8 +46,8 @@ impl Error for ReplayError {
     }
 }
 
-/// Returns the cause of a cancelled upload. hyper resets the stream with the reason of the first `h2::Error` in the
-/// chain, or with INTERNAL_ERROR if there is none.
+/// Returns the error that marks an upload as cancelled. hyper resets the stream with the reason of the first
+/// `h2::Error` in the chain, or with INTERNAL_ERROR if there is none.
 #[cfg(feature = "h2")]
 fn cancelled() -> Option<&'static (dyn Error + 'static)> {
     static CANCELLED: LazyLock<h2::Error> = LazyLock::new(|| h2::Reason::CANCEL.into());

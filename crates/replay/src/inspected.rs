@@ -1,4 +1,4 @@
-//! The mark of an empty body that a client has inspected, which is the sign that it was sent.
+//! The mark of an empty body that a client has inspected, which shows that the body was sent.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl Drop for Inspected {
         if let Some(mark) = self.0.take()
             && Arc::strong_count(&mark) == 1
         {
-            // Without a spare one, a call allocates its mark.
+            // Without a spare mark, a call allocates its own.
             let _ = SPARE.try_with(|spare| spare.set(Some(mark)));
         }
     }

@@ -6,9 +6,9 @@
 //! |---|---|
 //! | [`SavedHead`] | saves method, target, headers and extensions |
 //! | [`ReplayBody`] | streams the body to the client and keeps its frames |
-//! | [`ReplayLimits`], [`ReplayMemory`] | bound the memory for kept frames, for each call and for all calls |
+//! | [`ReplayLimits`], [`ReplayMemory`] | limit the memory for kept frames, per call and for all calls |
 //! | [`ReplayWatch`] | reports an attempt that cannot continue while another one runs |
-//! | [`Drain`] | reads the rest of a refused response, so that its HTTP/1 connection can be used again |
+//! | [`Drain`] | reads the rest of a refused response, so that its HTTP/1 connection can be reused |
 //!
 //! ```
 //! use http::Request;
@@ -30,9 +30,8 @@
 //!
 //! # When to use it alone
 //!
-//! Use it under a retry loop, a proxy or a mirror of your own. It needs no runtime and makes no decision about retries.
-//! The crate `reattempt` makes them. It re-exports the body as `reattempt::ReplayBody`, and its limits in
-//! `reattempt::body`.
+//! Use it in your own retry loop, proxy or traffic mirror. It needs no runtime and makes no decisions about retries;
+//! the crate `reattempt` does. It re-exports the body as `reattempt::ReplayBody`, and its limits in `reattempt::body`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -13,18 +13,18 @@ use crate::memory::{Allowance, ReplayCharge, ReplayMemory, least_charge};
 ///
 /// A streamed body that outgrows either limit is sent once and cannot be sent again. If the lower bound of its size
 /// hint exceeds the per-call limit, none of it is kept. An in-memory body is kept whole, and only the limit for all
-/// calls applies. The same holds for a body whose first frame has the exact length of its size hint, such as a boxed
-/// `Full`. Beyond the limits, a body can still be sent again if no byte of it was read.
+/// calls applies. The same holds for a body whose first frame is as long as its exact size hint, such as a boxed
+/// `Full`. Even beyond the limits, a body can be sent again if no byte of it was read.
 ///
 /// | kept | charge |
 /// |---|---|
-/// | copied frames | the capacity of the buffers that they are copied to |
+/// | copied frames | the capacity of the buffers that hold the copies |
 /// | a frame kept by reference | its length, at least 32 bytes |
-/// | trailers | names and values, 128 bytes for each field, and 128 bytes |
+/// | trailers | names and values, plus 128 bytes per field, plus 128 bytes |
 ///
 /// The charges are within a factor of 2 of the memory held for replays. The exception is a frame of 256 KiB or more
-/// that is a small slice of its buffer, which hyper's servers never produce. Not charged are the rest of such a buffer,
-/// errors, and the memory inside the caller's body.
+/// that is a small slice of its buffer, which hyper's servers never produce. The rest of such a buffer, errors, and
+/// memory inside the caller's body are not charged.
 ///
 /// ```
 /// # use reattempt_replay::{ReplayLimits, ReplayMemory};
@@ -43,7 +43,7 @@ impl ReplayLimits {
     /// Sets the maximum number of bytes kept for one streamed body.
     ///
     /// The default is 64 KiB. It suffices for nearly every call between services, and a thousand such bodies fit the
-    /// default [memory](Self::memory). With 0 no body is kept, not even an in-memory one. With `usize::MAX` only the
+    /// default [memory](Self::memory). With 0, no body is kept, not even an in-memory one. With `usize::MAX`, only the
     /// limit for all calls applies.
     pub fn per_call(self, bytes: usize) -> Self {
         Self { per_call: bytes, ..self }
@@ -51,8 +51,8 @@ impl ReplayLimits {
 
     /// Sets the limit for all bodies that are kept at the same time.
     ///
-    /// The default is 64 MiB. Each value that [`default`](Self::default) returns has a limit of its own, which its
-    /// clones share.
+    /// The default is 64 MiB. Each value returned by [`default`](Self::default) has its own limit, which its clones
+    /// share.
     pub fn memory(self, memory: ReplayMemory) -> Self {
         Self { memory, ..self }
     }
@@ -67,18 +67,18 @@ impl ReplayLimits {
         &self.memory
     }
 
-    /// Bounds each destination's share of the [memory](Self::memory) by what is still free. It applies to all limits
-    /// that use this memory. [`ReplayMemory`] has the figures.
+    /// Limits each destination's share of the [memory](Self::memory) to the amount that is still free. It applies to
+    /// all limits that use this memory. [`ReplayMemory`] has the figures.
     ///
-    /// After this, take the limits of each call from [`for_call`](Self::for_call). Beyond a quarter of the memory,
-    /// bodies with other limits are not kept.
+    /// Afterwards, get the limits of each call from [`for_call`](Self::for_call). Bodies with other limits can use only
+    /// a quarter of the memory.
     #[must_use = "the limits are the same, and their memory is counted by destination from now on"]
     pub fn by_destination(self) -> Self {
         self.memory.count_destinations();
         self
     }
 
-    /// Returns the limits for one call to this destination, with a body of this length.
+    /// Returns the limits for one call to `destination`, with a body of length `length`.
     ///
     /// `destination` is not called if the body cannot exceed a quarter of the memory.
     ///

@@ -1,4 +1,4 @@
-//! The memory limit for all kept bodies, the bytes held for each destination, and the allowance of one body.
+//! The memory limit for all kept bodies, the bytes held per destination, and the allowance of one body.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,8 +15,8 @@ use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 /// # Destinations
 ///
 /// With [`ReplayLimits::by_destination`](crate::ReplayLimits::by_destination), which the layers call, a hanging
-/// destination leaves room for the others. The rule is that of dynamic thresholds (Choudhury and Hahne, 1998, with
-/// α = 1): a destination may hold at most as much as is still free. Bodies in memory and streamed frames obey it alike.
+/// destination leaves memory for the others. The rule is dynamic thresholds (Choudhury and Hahne, 1998, with α = 1): a
+/// destination may hold at most as much as is still free. It applies to in-memory bodies and streamed frames.
 ///
 /// Below a quarter of the limit, bytes are not counted per destination. A body that could exceed the quarter is counted
 /// from its first byte.
@@ -25,11 +25,11 @@ use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 /// |---|---|---|
 /// | one destination, and uncounted bytes | 3/8 and 1/4, together 5/8 | 3/8 |
 /// | N destinations that take in turn | 3/(4(N+1)) | 3/(4(N+1)) |
-/// | N destinations, each after the one before it is full | 3/8, 3/16, 3/32, … | 3/(4·2^N) |
+/// | N destinations, one after the other, each until it is full | 3/8, 3/16, 3/32, … | 3/(4·2^N) |
 ///
 /// As bodies are freed, the last row approaches the one above it, because only destinations that hold less than the
-/// free memory can take more. A destination leaves at least as much free as it holds. So a new destination can always
-/// keep a body of half the size of the last one kept, however many others hold memory.
+/// free memory can take more. A destination leaves at least as much memory free as it holds. So a new destination can
+/// always keep a body half as large as the last kept one, however many destinations hold memory.
 ///
 /// So one body can take at most half of the free memory. A streamed body that was not counted at its start keeps no
 /// frame beyond the quarter.
@@ -44,11 +44,11 @@ use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 #[derive(Clone)]
 pub struct ReplayMemory(Arc<Account>);
 
-/// The account that bytes are charged to.
+/// The account to which bytes are charged.
 enum Account {
-    /// The bound over all bodies.
+    /// The limit for all bodies.
     Whole(Bound),
-    /// One destination, by the hash of its name. Its bytes are also taken from the whole.
+    /// One destination, identified by the hash of its name. Its bytes also count in the whole.
     Destination { whole: ReplayMemory, key: u64 },
 }
 
@@ -154,7 +154,7 @@ impl ReplayMemory {
         }
     }
 
-    /// Returns the bytes that are charged now.
+    /// Returns the number of bytes currently charged.
     pub fn used(&self) -> usize {
         self.bound().used.load(Ordering::Relaxed)
     }
@@ -183,7 +183,7 @@ impl ReplayMemory {
 }
 
 impl Default for ReplayMemory {
-    /// Creates a limit of 64 MiB: room for 1,024 bodies of 64 KiB, the default limit for each call.
+    /// Creates a limit of 64 MiB: enough for 1,024 bodies of 64 KiB, the default per-call limit.
     fn default() -> Self {
         Self::new(64 * 1024 * 1024)
     }
@@ -255,8 +255,9 @@ impl Allowance {
         granted
     }
 
-    /// Takes the capacity of a chunk for `length` bytes. The capacity is what the body has taken so far, so that there
-    /// are few chunks. If a limit allows less, it is what the per-call limit allows, or `length`.
+    /// Takes the capacity of a new chunk, at least `length` bytes. The capacity equals what the body has taken so far,
+    /// so that there are few chunks. If a limit allows less, the capacity is what the per-call limit allows, or
+    /// `length`.
     pub(super) fn take_chunk(&mut self, length: usize) -> Option<usize> {
         let ample = self.taken().clamp(LEAST_CHARGE, LARGEST_CHUNK).max(length).min(self.left);
         if ample < length {

@@ -1,4 +1,4 @@
-//! Prefetched frames: read from a body before a reader polled for them.
+//! Prefetched frames, which are read from a body before a reader polls for them.
 //!
 //! An in-memory body is polled when its first reader is created. If it has a single frame, each reader gets that frame
 //! by reference and nothing is shared. Otherwise the frames read so far are stored here for the readers.
@@ -13,7 +13,7 @@ use crate::error::BoxError;
 use crate::frames::Next;
 use crate::memory::least_charge;
 
-/// Up to two results from a body that no reader has returned yet: a frame or the end, and the result after a frame.
+/// Up to two results of a body that no reader has returned yet: a frame or the end, and the result after a frame.
 #[derive(Default)]
 pub(super) struct Prefetched {
     first: Option<Answer>,
@@ -28,7 +28,7 @@ impl Prefetched {
         Self { first: Some(answer), second: None }
     }
 
-    /// Polls an in-memory body, of this length if it is known. Returns its data if it is a single frame.
+    /// Polls an in-memory body whose length may be known. Returns its data if it is a single frame.
     #[inline]
     pub(super) fn poll_body<B>(mut body: Pin<&mut B>, length: Option<u64>) -> Result<Bytes, Self>
     where

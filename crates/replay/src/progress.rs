@@ -35,7 +35,7 @@ pub(super) struct End {
 pub(super) enum Stage {
     #[default]
     Open,
-    /// The caller's body is being polled, or it panicked.
+    /// The caller's body is being polled, or has panicked.
     Polling,
     /// The end, or an error, has been returned.
     Done,
@@ -47,7 +47,7 @@ impl Progress {
     /// Counts data that is about to be returned.
     #[inline]
     pub(super) fn count(&mut self, data: &Bytes) {
-        // At the speed of memory this would take decades to wrap.
+        // Even at memory speed, this would take decades to wrap.
         self.read = self.read.wrapping_add(length_of(data));
     }
 
@@ -155,7 +155,7 @@ impl End {
         })
     }
 
-    /// Returns the result of a poll after the end: once an error if the body panicked, then the end.
+    /// Returns the result of a poll after the end: one error if the body panicked, then the end.
     #[cold]
     pub(super) fn closed(&mut self) -> Polled {
         let panicked = self.stage == Stage::Polling;
@@ -170,7 +170,7 @@ pub(super) fn is_data<E>(polled: &PolledFrom<E>) -> bool {
     matches!(polled, Poll::Ready(Some(Ok(frame))) if frame.is_data())
 }
 
-/// Separates data from every other result of a poll.
+/// Separates data from all other results of a poll.
 ///
 /// Moving a frame is costly because it has room for trailers. Nearly all frames are data, so one comparison takes the
 /// data out first.
@@ -184,7 +184,7 @@ pub(super) fn data_of<E>(polled: PolledFrom<E>) -> Result<Bytes, PolledFrom<E>> 
     }
 }
 
-/// A guard that records a panic in the body. Only a panic drops it; every other poll forgets it.
+/// A guard that records a panic in the body. Only a panic drops it; otherwise it is forgotten.
 struct Panicked<'a>(&'a mut Stage);
 
 impl Drop for Panicked<'_> {
@@ -237,7 +237,8 @@ impl Length {
     #[inline]
     pub(super) fn hint(self) -> SizeHint {
         let mut hint = SizeHint::new();
-        // The lower bound first: `SizeHint` panics on an upper bound below the lower one. Both were reduced alike.
+        // The lower bound goes first: `SizeHint` panics if the upper bound is below the lower one. Both were reduced
+        // equally.
         hint.set_lower(self.lower);
         if self.upper != u64::MAX {
             hint.set_upper(self.upper);

@@ -1,8 +1,8 @@
 //! The wakers of readers that wait for the caller's body at the same time.
 //!
-//! The body is polled with one waker that wakes all of them, because a single woken reader may never poll again. The
+//! The body is polled with one waker that wakes all readers, because a single woken reader may never poll again. The
 //! list has its own lock, which is released before a waker is called or dropped. A body may wake itself while it is
-//! polled. Dropping the last waker of a task may drop the task, with another reader in it.
+//! polled. Dropping a task's last waker may drop the task, and with it another reader.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -16,13 +16,13 @@ pub(super) type ReaderId = u32;
 /// A reader and its waker.
 pub(super) type Waiting = (ReaderId, Waker);
 
-/// Work to be done after the body's lock is released. There is hardly ever any.
+/// Work to be done after the body's lock is released. There is rarely any.
 #[derive(Default)]
 pub(super) struct Afterwards(Option<Box<Chores>>);
 
 #[derive(Default)]
 pub(super) struct Chores {
-    /// The readers to wake, except the one that is polling now.
+    /// The readers to wake, except the one that is currently polling.
     pub(super) wake: Vec<Waiting>,
     pub(super) except: Option<ReaderId>,
     /// Wakers to be dropped uncalled.
@@ -72,7 +72,7 @@ struct List(Lock<Contents>);
 #[derive(Default)]
 struct Contents {
     waiting: Vec<Waiting>,
-    /// The body is being polled: a wake is recorded, and carried out after the poll.
+    /// `true` while the body is being polled: wakes are recorded and carried out after the poll.
     polling: bool,
     woken: bool,
 }

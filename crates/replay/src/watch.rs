@@ -1,4 +1,4 @@
-//! Watches on readers: they wake a task when a reader in another task is cut off.
+//! Watches on readers, which wake a task when a reader in another task is cut off.
 
 use std::fmt;
 use std::sync::Arc;

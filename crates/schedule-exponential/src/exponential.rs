@@ -1,4 +1,4 @@
-//! Exponential backoff. The interval grows with each retry, and jitter does not affect its growth.
+//! Exponential backoff: the interval grows with each retry, and jitter does not affect its growth.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -51,13 +51,13 @@ pub struct Exponential {
 impl Exponential {
     /// Creates a schedule without jitter: the delays are the intervals.
     ///
-    /// Clients that fail at the same moment retry at the same moment. Use it for a single client, or if the delays must
-    /// be predictable.
+    /// Clients that fail at the same time retry at the same time. Use it for a single client, or if the delays must be
+    /// predictable.
     pub fn no_jitter(base: Duration) -> Self {
         Self::new(base, Jitter::none())
     }
 
-    /// Creates a schedule with delays from zero to the interval. It scatters clients over the whole interval.
+    /// Creates a schedule with delays from zero to the interval. It spreads clients over the whole interval.
     #[doc(alias = "jitter")]
     #[inline]
     pub fn full_jitter(base: Duration) -> Self {
@@ -75,7 +75,7 @@ impl Exponential {
     ///
     /// # Errors
     ///
-    /// `randomisation` must be from 0 to 1.
+    /// Returns an error unless `randomisation` is from 0 to 1.
     pub fn symmetric(base: Duration, randomisation: f64) -> Result<Self, ConfigError> {
         Ok(Self::new(base, Jitter::symmetric(randomisation)?))
     }
@@ -117,7 +117,7 @@ impl Exponential {
     ///
     /// # Errors
     ///
-    /// `factor` must be finite and above 0.
+    /// Returns an error unless `factor` is finite and above 0.
     pub fn factor(self, factor: f64) -> Result<Self, ConfigError> {
         if factor.is_finite() && factor > 0.0 {
             let mut settings = self.settings();
@@ -151,9 +151,10 @@ impl Exponential {
         Self::of(settings)
     }
 
-    /// Limits the delay, too, to the cap. It affects only [`symmetric`](Self::symmetric) jitter.
+    /// Limits the jittered delay, too, to the cap. It affects only [`symmetric`](Self::symmetric) jitter.
     ///
-    /// The range is cut before the draw, so delays do not cluster at the cap. Their mean is then below the interval.
+    /// The range is clamped before the draw, so delays do not cluster at the cap. Their mean is then below the
+    /// interval.
     pub fn clamp_jitter(self) -> Self {
         Self::of(General { clamp_jitter: true, ..self.settings() })
     }
@@ -204,14 +205,14 @@ impl Schedule for Exponential {
 
 /// The state of one call of [`Exponential`].
 ///
-/// The interval grows with each delay drawn. The retry's number has no effect.
+/// The interval grows with each drawn delay. The retry number has no effect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExponentialDelays(State);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
-    /// The usual form. A delay costs two dozen instructions; in the general form it costs a hundred, or several hundred
-    /// for intervals of 52 days or more.
+    /// The common form. A delay costs two dozen instructions. In the general form it costs a hundred, or several
+    /// hundred for intervals of 52 days or more.
     DoublingFull(DoublingFull),
     /// Everything else.
     General(General),
@@ -224,7 +225,7 @@ struct DoublingFull {
     choices: u64,
     /// That number at the cap.
     most: u64,
-    // The other settings, which a setter reads.
+    // The other settings, which setters read.
     base: Duration,
     cap: Duration,
     clamp_jitter: bool,
@@ -268,7 +269,7 @@ impl DoublingFull {
     fn next_delay(&mut self, random: &mut dyn Random) -> Duration {
         let choices = self.choices;
         self.choices = (choices + (choices - 1)).min(self.most);
-        // The high half of the product maps 64 random bits onto 0 and up, below the choices.
+        // The high half of the product maps 64 random bits onto `0..choices`.
         let product = u128::from(random.next_u64()) * u128::from(choices);
         from_nanos(u64::try_from(product >> 64).unwrap_or(0))
     }
@@ -286,7 +287,7 @@ impl General {
         self.next_rare_delay(random)
     }
 
-    /// Draws from an interval that is too long for the fast form, or from a range cut at the cap.
+    /// Draws from an interval that is too long for the fast form, or from a range clamped at the cap.
     #[inline(never)]
     fn next_rare_delay(&mut self, random: &mut dyn Random) -> Duration {
         let (shortest, mut longest) = self.jitter.range(self.growth.step());
@@ -297,7 +298,7 @@ impl General {
     }
 }
 
-/// Returns the number of delays from zero to `longest`, if twice that number fits.
+/// Returns the number of delays from zero to `longest`; `None` if twice that number does not fit.
 #[inline]
 fn choices(longest: Duration) -> Option<u64> {
     let nanos = u64::try_from(longest.as_nanos()).ok().filter(|nanos| *nanos <= LONGEST_DOUBLING);

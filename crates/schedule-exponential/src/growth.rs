@@ -4,11 +4,11 @@ use core::time::Duration;
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
-/// 52 days in nanoseconds. From here to its double, floats are exactly the whole numbers.
+/// 52 days in nanoseconds. From here to twice this value, floats are exactly the whole numbers.
 const EXACT: f64 = (1_u64 << 52) as f64;
 
-/// Returns the time, or 1 ms for zero. A base of zero would never grow, and with a cap of zero all retries would be
-/// sent at once.
+/// Returns `time`, or 1 ms for zero. A base of zero would never grow, and with a cap of zero all retries would be sent
+/// at once.
 #[inline]
 pub(crate) fn at_least_some(time: Duration) -> Duration {
     if time.is_zero() { Duration::from_millis(1) } else { time }
@@ -30,7 +30,7 @@ impl Growth {
     /// Creates a growth from `base` with `factor`, which must be finite and above 0.
     #[inline]
     pub(crate) fn new(base: Duration, factor: f64, cap: Duration) -> Self {
-        // Exact below 104 days, and without arithmetic of 128 bits.
+        // Exact below 104 days, and without 128-bit arithmetic.
         let base_nanos = base.as_secs() as f64 * 1e9 + f64::from(base.subsec_nanos());
         Self { base, base_nanos, cap, factor, multiple: 1.0 }
     }
@@ -43,7 +43,7 @@ impl Growth {
         }
     }
 
-    /// Makes the step if the interval is short enough for a float to hold the product exactly.
+    /// Advances if the interval is short enough for a float to hold the product exactly.
     #[inline]
     pub(crate) fn short_step(&mut self) -> Option<Duration> {
         let nanos = self.base_nanos * self.multiple;

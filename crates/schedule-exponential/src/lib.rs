@@ -20,8 +20,8 @@
 //! assert_eq!(schedule, Exponential::default());
 //! ```
 //!
-//! The cap is applied after the growth and before the jitter, so clients stay scattered during a long failure. Only the
-//! decorrelated form computes each delay from the previous jittered one.
+//! The cap is applied after the growth and before the jitter, so clients stay spread out during a long failure. Only
+//! the decorrelated form computes each delay from the previous jittered one.
 //!
 //! # When to use it alone
 //!

@@ -1,4 +1,4 @@
-//! The schedule in Google's documentation: a few doubling delays, each with a random part added.
+//! The schedule from Google's documentation: a few doubling delays, each plus a random part.
 
 use core::time::Duration;
 
@@ -6,7 +6,7 @@ use reattempt_core::{Delays, NextRetry, Random, Schedule};
 
 use crate::growth::Growth;
 
-/// Delays of `base · 2ⁿ` and a random part, for a fixed number of retries.
+/// Delays of `base · 2ⁿ` plus a random part, for a fixed number of retries.
 ///
 /// The random part is drawn for each delay and does not grow. By default there are five retries, after 1 s, 2 s, 4 s, 8
 /// s and 16 s, each with up to 1 s more. These are the delays in [Google's

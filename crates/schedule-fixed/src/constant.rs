@@ -26,7 +26,7 @@ impl Constant {
         Self { base: at_least_some(base) }
     }
 
-    /// Creates a schedule without delays, for tests and for operations that load no server.
+    /// Creates a schedule without delays, for tests and for operations that put no load on a server.
     pub const fn immediate() -> Self {
         Self { base: Duration::ZERO }
     }
@@ -61,7 +61,7 @@ pub(crate) fn first_delay(field: &'static str, delay: Duration, limits: &Limits)
     let warning = if is_late {
         Some(Warning::new(field, format_args!("{delay:?}"), "below `max_elapsed`"))
     } else {
-        // Short delays are usual here.
+        // Delays below 1 s are usual here, so they count as 1 s.
         Recommended::CAP.time(field, delay.max(Duration::from_secs(1)))
     };
     warning.into_iter().collect()

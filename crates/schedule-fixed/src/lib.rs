@@ -19,8 +19,8 @@
 //!     .jittered(Jitter::equal());
 //! ```
 //!
-//! These schedules draw no random numbers, so clients that fail at the same moment retry at the same moment. If there
-//! are many clients, add jitter with [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered).
+//! These schedules draw no random numbers, so clients that fail at the same time retry at the same time. If there are
+//! many clients, add jitter with [`ScheduleExt::jittered`](reattempt_core::ScheduleExt::jittered).
 //!
 //! # When to use it alone
 //!

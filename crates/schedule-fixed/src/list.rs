@@ -8,7 +8,7 @@ use reattempt_core::{ConfigError, Delays, Limits, NextRetry, Random, Schedule, W
 
 use crate::constant::first_delay;
 
-/// A list of delays, one for each retry. Clones share the list.
+/// A list of delays, one per retry. Clones share the list.
 ///
 /// ```
 /// use core::time::Duration;
@@ -27,7 +27,7 @@ pub struct List {
 }
 
 impl List {
-    /// Creates a schedule with one retry for each delay. An empty list never retries.
+    /// Creates a schedule with one retry per delay. An empty list never retries.
     pub fn ending(delays: impl IntoIterator<Item = Duration>) -> Self {
         Self { delays: delays.into_iter().collect(), after: None }
     }

@@ -1,5 +1,5 @@
 //! Responsive backoff: one interval for all calls of a client. Refused calls lengthen it and successes shorten it,
-//! until the service just keeps up.
+//! until the calls match the service's capacity.
 //!
 //! The interval is the delay of a [`Schedule`](reattempt_core::Schedule), or the time between calls in a layer that
 //! delays each call.
@@ -17,8 +17,8 @@
 //! ```
 //!
 //! [`Responsive`] has no clock, timer or lock. Each change is a compare-and-swap, and no thread waits for another.
-//! `Reconnecting` is a schedule whose delays continue from one call to the next, for streams that break and are opened
-//! again. It needs the feature `std` (on by default), because a lock guards its state.
+//! `Reconnecting` is a schedule whose delays continue from one call to the next, for streams that break and are
+//! reopened. It needs the feature `std` (on by default), because a lock guards its state.
 //!
 //! # When to use it alone
 //!

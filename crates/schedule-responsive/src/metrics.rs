@@ -5,25 +5,25 @@ use core::time::Duration;
 
 /// Event counts since a [`Responsive`](crate::Responsive) was created.
 ///
-/// Each count is exact. The counts are read one after the other, so one may include a call that another does not
-/// include yet.
+/// Each count is exact. The counts are read one after the other, so one of them may already include a call that another
+/// does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ResponsiveMetrics {
-    /// The number of calls sent. Behind a retry layer, attempts are counted.
+    /// The number of calls sent. Under a retry layer, this is the number of attempts.
     pub invocations: u64,
-    /// The number of upward moves of the interval, including those limited by `max`.
+    /// The number of times the interval grew, including when `max` limited it.
     pub times_up: u64,
-    /// The number of downward moves, including those to zero.
+    /// The number of times the interval shrank, including to zero.
     pub times_down: u64,
-    /// The number of delays. With turns, a delay is counted at its end, and cancelled ones are not counted. As a
+    /// The number of delays. With turns, a delay is counted at its end, and cancelled delays are not counted. As a
     /// schedule, a delay is counted when it is returned, even if a limit or the budget then refuses the retry.
     pub times_slept: u64,
     /// The sum of those delays. It saturates at 584 years.
     pub total_slept: Duration,
 }
 
-/// The counters without effect on decisions. Every call writes to them, so they have their own cache lines (processors
+/// Counters that do not affect decisions. Every call writes to them, so they have their own cache lines (processors
 /// fetch them in pairs of 64 bytes).
 #[repr(align(128))]
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
-//! The schedule for streams that break and are opened again: its delays continue from call to call.
+//! The schedule for streams that break and are reopened, whose delays continue from call to call.
 //!
-//! A server may accept each connection and close it at once. Each call then succeeds, and the next call would start
+//! A server may accept each connection and close it at once. Each call then succeeds, so the next call would start
 //! without a delay. Here all failures belong to one run, until the stream's owner resets it.
 
 use alloc::sync::Arc;
@@ -15,14 +15,14 @@ use reattempt_core::{Delays, Failure, Limits, NextRetry, Random, Schedule, SentA
 /// [`reset`](Self::reset).
 ///
 /// A call that opens a stream succeeds when the response head arrives. If the server then closes the connection at
-/// once, the next call would start without a delay. This schedule continues where the last call stopped. Successful
-/// calls do not reset it. The stream's owner resets it once the stream works, at its first message for example.
+/// once, the next call would start without a delay. This schedule continues where the last call stopped, and successful
+/// calls do not reset it. The stream's owner resets it once the stream works, for example at its first message.
 ///
-/// Clones share one run of failures. With a schedule for [each kind of
-/// failure](reattempt_core::ScheduleExt::for_failures) inside, a reset resets the counts of all kinds.
+/// Clones share one run of failures. If the inner schedule differs by [kind of
+/// failure](reattempt_core::ScheduleExt::for_failures), a reset affects all kinds.
 ///
-/// Use one handle for each stream: two streams with a shared handle lengthen each other's delays. A lock is held while
-/// a delay is computed, never during a delay.
+/// Use one handle per stream: two streams with a shared handle lengthen each other's delays. A lock is held while a
+/// delay is computed, never during a delay.
 ///
 /// ```
 /// use std::time::Duration;
@@ -42,7 +42,7 @@ use reattempt_core::{Delays, Failure, Limits, NextRetry, Random, Schedule, SentA
 /// assert_eq!(reconnecting.after(lost, &mut random), Some(Duration::ZERO));
 /// assert_eq!(reconnecting.after(lost, &mut random), Some(Duration::from_secs(1)));
 ///
-/// // The next failure would have a delay of 2 s. But the stream has received a message:
+/// // The delay after the next failure would be 2 s. But the stream has received a message:
 /// reconnecting.reset();
 /// assert_eq!(reconnecting.after(lost, &mut random), Some(Duration::ZERO));
 /// ```
@@ -81,7 +81,7 @@ impl<S: Schedule> Reconnecting<S> {
 
     /// Returns the delay before reconnecting after `failure`, or `None` if the schedule has ended.
     ///
-    /// It is for streams that are opened without a retry layer.
+    /// Use it for streams that are opened without a retry layer.
     pub fn after(&self, failure: Failure, random: &mut dyn Random) -> Option<Duration> {
         self.run().next_delay(&NextRetry::new(0, failure), random)
     }
@@ -141,7 +141,7 @@ impl<D: Delays> Run<D> {
     /// Computes the delay after one more failure of this run.
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
         let number = self.failures;
-        // A server may have changed the call's previous delay. Before a call's first retry the run has it.
+        // The server may have replaced the call's previous delay. Before a call's first retry, the run supplies it.
         let previous = retry.previous.or(self.previous).filter(|_| number > 0);
         self.failures = number.saturating_add(1);
         let of_run = NextRetry::new(number, retry.failure).after(previous).sent_at(retry.sent_at);

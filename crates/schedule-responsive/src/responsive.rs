@@ -16,7 +16,7 @@ use crate::rule::{INITIAL_OF_TURNS, LONGEST_RUN, RANDOMISATION_OF_TURNS, Rule, n
 /// The longest interval allowed: 64 bits of nanoseconds.
 const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 
-/// One interval for all calls to a service. It follows the service's capacity.
+/// One interval for all calls to a service, which follows the service's capacity.
 ///
 /// It suits a service whose capacity grows with the load, such as a table that scales up under several writers.
 /// Clients are slowed down while the capacity grows, and speed up again when it has grown.
@@ -43,22 +43,22 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 ///
 /// # Throttled calls
 ///
-/// A call is throttled if its failure is of the kind [`Throttled`](FailureKind::Throttled): by default HTTP 429 and
-/// gRPC RESOURCE_EXHAUSTED. **503 and UNAVAILABLE do not count**, nor do other 5xx, lost connections and timeouts. They
-/// are signs of an outage at least as often as of overload. After an outage the interval would be long: with default
-/// settings, some 640 successes lead from 15 min to 0.
+/// A call is throttled if its failure has the kind [`Throttled`](FailureKind::Throttled): by default HTTP 429 and gRPC
+/// RESOURCE_EXHAUSTED. **503 and UNAVAILABLE do not count**, nor do other 5xx, lost connections and timeouts, because
+/// they often mean an outage and not overload. After an outage the interval would be long: with default settings, it
+/// takes some 640 successes to get from 15 min to 0.
 ///
 /// If a service throttles with such a status, set a verdict of this kind in the layer (`on_status` or a classifier).
 ///
 /// # Many calls at once
 ///
-/// Twenty calls refused at the same moment move the interval once. An outcome moves the interval, or counts in the run
-/// of successes, only if its call was sent after the last move in that direction.
+/// Twenty calls refused at the same time move the interval once. An outcome moves the interval, or counts in the run of
+/// successes, only if its call was sent after the last move in that direction.
 ///
 /// # As a schedule
 ///
-/// The delay before each retry is the interval, at least `initial`. Calls that succeed are not delayed. The guard
-/// `Pace` of `reattempt` delays each call.
+/// The delay before each retry is the interval, at least `initial`. Calls that succeed are not delayed. To delay every
+/// call, use the guard `Pace` in `reattempt`.
 ///
 /// **Set [`max`](Self::max) below the call's limit on elapsed time** (30 s by default). Only retries are delayed, so
 /// a longer interval does not lower the rate of first attempts. If more than about one call in forty is throttled, the
@@ -67,14 +67,14 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 ///
 /// # As turns
 ///
-/// A guard (`Pace` in `reattempt`) admits each call one interval after the previous one, across all callers. The rate
-/// is then 1/interval at most, however many callers there are. The interval then moves under these rules, and settles
+/// A guard (`Pace` in `reattempt`) admits each call one interval after the previous one, across all callers. So the
+/// rate is at most 1/interval, however many callers there are. The interval then moves under these rules and settles
 /// near the service's capacity:
 ///
 /// | event | effect |
 /// |---|---|
 /// | a call admitted after a step down is throttled | the step is undone, and the interval does not grow |
-/// | any other call is throttled | as above. The first one after a success starts from the time between the last two turns, if that is longer, but from at most `interval · up⁴` |
+/// | any other call is throttled | as in the table above. The first one after a success starts from the time between the last two turns, if that is longer, but from at most `interval · up⁴` |
 /// | a call succeeds | the success counts only if the call was admitted after the last move in either direction |
 /// | a call succeeds after several refusals | the interval is halved, down to `up` times the interval at which the refusals began |
 ///
@@ -84,8 +84,8 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 /// # Sharing
 ///
 /// Clones share their interval. A setter creates a *new* interval of 0, and existing clones keep the old one. Share one
-/// value among all clients of the service, but report each outcome once: see `Pace` for its use together with a retry
-/// layer.
+/// value among all clients of the service, but report each outcome once (see `Pace` for its use together with a retry
+/// layer).
 ///
 /// ```
 /// use core::time::Duration;
@@ -98,7 +98,7 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 /// let pace = Responsive::new().initial(Duration::from_millis(100))?.up(2.0)?.randomisation(0.0)?;
 /// let throttled = Failure::new(FailureKind::Throttled).with_code(429);
 ///
-/// // Two calls at the same time are refused, and then one that was sent after the first refusal.
+/// // Two concurrent calls are refused, and then a call that was sent after the first refusal.
 /// let (first, second) = (pace.on_send(), pace.on_send());
 /// pace.on_failure(first, &throttled, random);
 /// let third = pace.on_send();
@@ -158,7 +158,7 @@ impl Responsive {
     ///
     /// # Errors
     ///
-    /// `initial` must be above 0 and at most `max`. To raise it above `max`, set `max` first.
+    /// Returns an error unless `initial` is above 0 and at most `max`. To raise it above `max`, set `max` first.
     pub fn initial(self, initial: Duration) -> Result<Self, ConfigError> {
         let rule = self.shared.rule;
         if initial.is_zero() || initial > Duration::from_nanos(rule.max) {
@@ -172,8 +172,8 @@ impl Responsive {
     ///
     /// # Errors
     ///
-    /// `max` must be from `initial` to 584 years. To lower it below `initial` (500 ms by default, also for turns), set
-    /// `initial` first.
+    /// Returns an error unless `max` is from `initial` to 584 years. To lower it below `initial` (500 ms by default,
+    /// also for turns), set `initial` first.
     pub fn max(self, max: Duration) -> Result<Self, ConfigError> {
         let rule = self.shared.rule;
         if max < Duration::from_nanos(rule.initial) || max > LONGEST {
@@ -183,11 +183,11 @@ impl Responsive {
         Ok(self.set(|rule| Rule { max: nanos(max), ..rule }))
     }
 
-    /// Sets the interval's growth factor for each refusal. Default 1.5.
+    /// Sets the factor by which each refusal lengthens the interval. Default 1.5.
     ///
     /// # Errors
     ///
-    /// `up` must be finite and at least 1.
+    /// Returns an error unless `up` is finite and at least 1.
     pub fn up(self, up: f64) -> Result<Self, ConfigError> {
         if up.is_finite() && up >= 1.0 {
             Ok(self.set(|rule| Rule { up, ..rule }))
@@ -196,11 +196,11 @@ impl Responsive {
         }
     }
 
-    /// Sets the interval's factor for each run of successes. Default 0.9.
+    /// Sets the factor by which each run of successes shortens the interval. Default 0.9.
     ///
     /// # Errors
     ///
-    /// `down` must be above 0 and below 1.
+    /// Returns an error unless `down` is above 0 and below 1.
     pub fn down(self, down: f64) -> Result<Self, ConfigError> {
         if down > 0.0 && down < 1.0 {
             Ok(self.set(|rule| Rule { down, ..rule }))
@@ -214,7 +214,7 @@ impl Responsive {
     ///
     /// # Errors
     ///
-    /// `randomisation` must be from 0 to 1.
+    /// Returns an error unless `randomisation` is from 0 to 1.
     pub fn randomisation(self, randomisation: f64) -> Result<Self, ConfigError> {
         if (0.0..=1.0).contains(&randomisation) {
             Ok(self.set(|rule| Rule { randomisation, ..rule }))
@@ -233,7 +233,7 @@ impl Responsive {
     ///
     /// # Errors
     ///
-    /// `threshold` must be from 1 to 8,388,607, the maximum of a 23-bit counter.
+    /// Returns an error unless `threshold` is from 1 to 8,388,607, the maximum of a 23-bit counter.
     pub fn threshold(self, threshold: u32) -> Result<Self, ConfigError> {
         if (1..=LONGEST_RUN).contains(&threshold) {
             Ok(self.set(|rule| Rule { threshold, ..rule }))
@@ -258,12 +258,12 @@ impl Responsive {
 
     /// Takes the next turn behind `ahead` waiting callers.
     ///
-    /// `now` is read from a monotonic clock that all callers share. A turn is due one interval after the previous turn.
-    /// A turn taken up to 2 ms late does not delay the next, because timers have a resolution of 1 ms.
+    /// `now` comes from a monotonic clock that all callers share. A turn is available one interval after the previous
+    /// turn. A turn taken up to 2 ms late does not delay the next, because timers have a resolution of 1 ms.
     ///
     /// # Errors
     ///
-    /// If the turn is not due yet, returns the time at which it will be due. The interval may move before that time.
+    /// If the turn is not available yet, returns the time at which it will be. The interval may move before that time.
     pub fn take_turn(&self, now: Duration, ahead: usize) -> Result<(), Duration> {
         self.reserve_turn(now, ahead).map(drop)
     }
@@ -272,18 +272,18 @@ impl Responsive {
     ///
     /// # Errors
     ///
-    /// If the turn is not due yet, returns the time at which it will be due.
+    /// If the turn is not available yet, returns the time at which it will be.
     pub fn reserve_turn(&self, now: Duration, ahead: usize) -> Result<ReservedTurn, Duration> {
         self.shared.pace.reserve_turn(nanos(now), count(ahead)).map_err(Duration::from_nanos)
     }
 
-    /// Returns the due time of the next turn behind `ahead` waiting callers, at the current interval.
+    /// Returns the time of the next turn behind `ahead` waiting callers, at the current interval.
     pub fn turn_due(&self, now: Duration, ahead: usize) -> Duration {
         Duration::from_nanos(self.shared.pace.turn_due(nanos(now), count(ahead)))
     }
 
-    /// Returns the turn of a call that is not sent. The result is `true` if the next turn is now due earlier, and
-    /// `false` if another turn was taken after this one.
+    /// Gives back the turn of a call that is not sent. Returns `true` if the next turn is now earlier, and `false` if
+    /// another turn was taken after this one.
     pub fn give_back(&self, turn: ReservedTurn) -> bool {
         self.shared.pace.give_back(turn)
     }
@@ -310,7 +310,7 @@ fn count(ahead: usize) -> u64 {
     u64::try_from(ahead).unwrap_or(u64::MAX)
 }
 
-/// The value of [`Responsive::new`].
+/// Returns the value of [`Responsive::new`].
 impl Default for Responsive {
     fn default() -> Self {
         Self::new()
@@ -371,7 +371,7 @@ impl Delays for Responsive {
     }
 }
 
-/// The interval, the metrics and the settings.
+/// Shows the interval, the metrics and the settings.
 impl fmt::Debug for Responsive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shared = &*self.shared;

@@ -66,8 +66,8 @@ impl Rule {
         times(start, self.up).clamp(self.initial, self.max)
     }
 
-    /// Returns `x − d + U[0, 2d]`, where `d` is `r · x`, at most the longest randomisation. The 64 random bits `drawn`
-    /// are mapped onto `0..=2d` by the high half of their product with `2d + 1`.
+    /// Returns `x − d + U[0, 2d]`, where `d` is `r · x`, at most `max_randomisation`. The high half of the product of
+    /// `drawn` (64 random bits) and `2d + 1` maps `drawn` onto `0..=2d`.
     fn randomise(&self, interval: u64, drawn: u64) -> u64 {
         let spread = times(interval, self.randomisation).min(self.max_randomisation);
         // The range must fit into 64 bits.

@@ -1,4 +1,4 @@
-//! The atomics of the interval: those of `core`, or those of the model checker under `--cfg loom`.
+//! The atomics of the interval: from `core`, or from the model checker under `--cfg loom`.
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicU64, Ordering};

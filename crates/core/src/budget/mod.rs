@@ -23,17 +23,17 @@ pub use spend_only::SpendOnly;
 ///
 /// | event | method |
 /// |---|---|
-/// | a call begins (only if [`counts_calls`](Budget::counts_calls)) | [`on_start`](Budget::on_start) |
+/// | a call starts (only if [`counts_calls`](Budget::counts_calls)) | [`on_start`](Budget::on_start) |
 /// | a retryable failure; only the budget can still refuse the retry | [`acquire_after_failure`](Budget::acquire_after_failure) |
 /// | a retryable failure after which another rule prevents the retry | [`on_failure`](Budget::on_failure) |
-/// | a hedge is about to be sent beside the attempts under way | [`acquire`](Budget::acquire) |
+/// | a hedge is about to be sent beside the attempts in flight | [`acquire`](Budget::acquire) |
 /// | a granted retry waits to be sent, and is confirmed or refused | [`PermitIssuer::poll_confirmed`] |
-/// | a paid retry ended, or was never sent | [`PermitIssuer`] |
-/// | a call ended with a success | [`on_success`](Budget::on_success) |
-/// | a call ended with a permanent failure in a response | [`on_permanent_failure`](Budget::on_permanent_failure) |
+/// | a paid retry ended, or was not sent | [`PermitIssuer`] |
+/// | a call succeeded | [`on_success`](Budget::on_success) |
+/// | a call ended with a response that is a permanent failure | [`on_permanent_failure`](Budget::on_permanent_failure) |
 ///
-/// Each failed attempt is reported once. The end of a call is not reported if it ended with an error, because an
-/// error earns nothing.
+/// Each failed attempt is reported once. A call that ends with an error is not reported, because an error earns
+/// nothing.
 pub trait Budget: Send + Sync + 'static {
     /// Takes the cost of another attempt after `failure`; `None` if the budget cannot pay it.
     ///
@@ -57,12 +57,12 @@ pub trait Budget: Send + Sync + 'static {
         let _ = (destination, failure, now);
     }
 
-    /// Records a call that ended with a success. `retries` is the number of its paid retries and hedges.
+    /// Records a call that succeeded. `retries` is the number of its paid retries and hedges.
     fn on_success(&self, destination: &str, retries: u32) {
         let _ = (destination, retries);
     }
 
-    /// Records a call that ended with a permanent failure in a response.
+    /// Records a call that ended with a response that is a permanent failure.
     ///
     /// `hint` is [`Stop`](ServerHint::Stop) only if the call could have been retried. Default: recorded as a success,
     /// because a server that responds is working.
@@ -81,8 +81,8 @@ pub trait Budget: Send + Sync + 'static {
 
     /// Returns `true` if every call must be reported to [`on_start`](Budget::on_start).
     ///
-    /// A first-time success then costs more, because its destination is computed. The value must be constant, because a
-    /// caller may read it only once. Default `false`.
+    /// A first-time success then costs more, because its destination must be computed. The value must be constant,
+    /// because a caller may read it only once. Default: `false`.
     #[inline]
     fn counts_calls(&self) -> bool {
         false
@@ -91,23 +91,23 @@ pub trait Budget: Send + Sync + 'static {
     /// Returns `true` if recording a success would have no effect for any destination. Callers may then
     /// skip computing the destination.
     ///
-    /// [`on_permanent_failure`](Budget::on_permanent_failure) without a hint must have no effect either. Default
+    /// [`on_permanent_failure`](Budget::on_permanent_failure) without a hint must have no effect either. Default:
     /// `false`, which is always safe.
     #[inline]
     fn is_full(&self) -> bool {
         false
     }
 
-    /// Returns `true` if no event ever has an effect. Default `false`, which is always safe.
+    /// Returns `true` if no event ever has an effect. Default: `false`, which is always safe.
     #[inline]
     fn is_noop(&self) -> bool {
         false
     }
 
-    /// Returns `true` if the budget has a state for each destination. Otherwise callers may pass an empty destination
-    /// and skip computing it.
+    /// Returns `true` if the budget has a state per destination. Otherwise callers may pass an empty destination and
+    /// skip computing it.
     ///
-    /// The value must be constant. Default `true`, which is always safe.
+    /// The value must be constant. Default: `true`, which is always safe.
     #[inline]
     fn is_keyed(&self) -> bool {
         true
@@ -165,9 +165,9 @@ impl<B: Budget + ?Sized> Budget for Arc<B> {
     }
 }
 
-/// No budget: every retry is granted.
+/// The absence of a budget: every retry is granted.
 ///
-/// Only for callers whose retries are bounded elsewhere.
+/// Use it only if retries are bounded elsewhere.
 #[doc(alias("no_budget", "disabled"))]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unlimited;

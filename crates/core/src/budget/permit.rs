@@ -4,23 +4,23 @@ use alloc::sync::Arc;
 use core::task::{Context, Poll};
 use core::{fmt, mem};
 
-/// The budget as its permits see it.
+/// The issuer of permits: a budget's interface for retries that it has granted.
 pub trait PermitIssuer: Send + Sync {
     /// Refunds `cost`, because the retry was never sent.
     fn give_back(&self, cost: u32);
 
     /// Records the end of a retry that was sent, even if its call was dropped.
     ///
-    /// `succeeded` is `true` if the retry was the last attempt of a call that ended with a success.
+    /// `succeeded` is `true` if the retry was the last attempt of a call that succeeded.
     fn on_retry_end(&self, cost: u32, succeeded: bool) {
         let _ = (cost, succeeded);
     }
 
-    /// Polls for the answer of a budget that asks elsewhere: `true` if the retry may be sent.
+    /// Polls for the confirmation of a permit by a remote store: `true` if the retry may be sent.
     ///
-    /// A driver polls it while the delay before the retry runs, and sends the retry only after a `true`. After a
-    /// `false` it drops the permit. The answer must come in time of its own accord, because no driver has a time limit
-    /// for it. It must not change. Default: `true` at once.
+    /// A driver polls it while the delay before the retry runs, and sends the retry only after `true`. After `false` it
+    /// drops the permit. The answer must not change. The budget must limit the time until it answers, because no driver
+    /// does. Default: `true` at once.
     fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool> {
         let _ = cx;
         Poll::Ready(true)
@@ -29,14 +29,14 @@ pub trait PermitIssuer: Send + Sync {
 
 /// Tokens taken for one retry that has not been sent.
 ///
-/// A drop returns the tokens to the budget. [`spend`](Permit::spend) keeps them.
+/// Dropping it returns the tokens to the budget; [`spend`](Permit::spend) does not.
 #[must_use = "an unspent permit returns its tokens when it is dropped"]
 #[derive(Default)]
 pub struct Permit(Tokens);
 
-/// A paid retry that is under way.
+/// A paid retry that is in flight.
 ///
-/// When this value is dropped or [succeeds](PaidRetry::succeed), its issuer is notified that the retry has ended.
+/// When this value is dropped or [succeeds](PaidRetry::succeed), its issuer is notified of the retry's end.
 #[must_use = "the retry ends when this value is dropped"]
 #[derive(Default)]
 pub struct PaidRetry(Tokens);
@@ -47,8 +47,8 @@ struct Tokens {
     cost: u32,
 }
 
-/// The form of [`PermitIssuer`] behind a permit. It receives the reference that the permit held, so the permit stays in
-/// registers and nothing looks for the value behind the reference.
+/// The form of [`PermitIssuer`] behind a permit. It takes the permit's reference by value, so the permit stays in
+/// registers.
 trait Issuer: Send + Sync {
     fn give_back(self: Arc<Self>, cost: u32);
     fn on_retry_end(self: Arc<Self>, cost: u32, succeeded: bool);
@@ -83,7 +83,7 @@ impl PermitIssuer for Both {
         self.1.clone().on_retry_end(succeeded);
     }
 
-    /// Both must confirm. Both are polled, so that either answer wakes the driver.
+    /// Both issuers must confirm. Both are polled, so that either answer wakes the driver.
     fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool> {
         match (self.0.poll_confirmed(cx), self.1.poll_confirmed(cx)) {
             (Poll::Ready(true), second) => second,
@@ -139,9 +139,9 @@ impl Permit {
         }
     }
 
-    /// Polls for the answer of a budget that asks elsewhere, before the retry is sent: `true` if it may be sent.
+    /// Polls for the budget's confirmation before the retry is sent: `true` if it may be sent.
     ///
-    /// A budget that decides alone answers at once. A driver that cannot wait may [`spend`](Self::spend) the permit
+    /// A budget without a remote store answers at once. A driver that cannot wait may [`spend`](Self::spend) the permit
     /// without an answer.
     #[inline]
     pub fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool> {
@@ -161,12 +161,12 @@ impl PaidRetry {
         self.0.cost
     }
 
-    /// Returns the permit of a retry that was not sent, because a layer on this side refused it.
+    /// Converts a paid retry back to a permit, because a layer on this side refused the retry.
     pub fn unsent(mut self) -> Permit {
         Permit(mem::take(&mut self.0))
     }
 
-    /// Records that the retry ended its call with a success.
+    /// Records that the call succeeded with this retry.
     #[inline]
     pub fn succeed(mut self) {
         self.0.on_retry_end(true);

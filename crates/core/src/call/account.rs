@@ -1,20 +1,20 @@
-//! The end of a call, as its budget sees it.
+//! The end of a call, as reported to its budget.
 
 use core::time::Duration;
 
 use crate::{Budget, Failure, PaidRetry, Permit, ServerHint};
 
-/// The end of a call, as its budget sees it.
+/// The end of a call, as reported to its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallEnd {
     /// The call succeeded.
     Succeeded,
-    /// The call ended with a permanent failure in a response, which had this hint.
+    /// The call ended with a response that is a permanent failure and carries this hint.
     Permanent(ServerHint),
     /// The call ended with an error or a retryable failure, or it was dropped. It earns nothing.
     Failed,
-    /// A response that had begun ended in a retryable failure, too late for a retry.
+    /// A response that had begun ended with a retryable failure, too late for a retry.
     FailedLate {
         /// The failure.
         failure: Failure,
@@ -23,11 +23,11 @@ pub enum CallEnd {
     },
 }
 
-/// The payments that a call reports to its budget when it ends: the retry under way and the number of paid retries.
+/// The payments that a call reports to its budget when it ends: the current retry and the number of paid retries.
 ///
-/// A call under a budget that counts calls has one from its [start](Self::start), any other from its first failure.
-/// A gRPC call ends after its response has begun, so this value may outlive the call's state. If it is dropped, it
-/// reports only that the retry under way has ended. A call without retries has the default value.
+/// If the budget counts calls, a call has an account from its [start](Self::start), otherwise from its first failure. A
+/// gRPC call ends after its response has begun, so this value may outlive the call's state. If it is dropped, it
+/// reports only the end of the current retry. A call without retries has the default value.
 #[derive(Debug, Default)]
 pub struct Account {
     call: Permit,
@@ -47,13 +47,13 @@ impl Account {
         Self { call: budget.on_start(destination), ..Self::default() }
     }
 
-    /// Adds the start of the call, which is in an account of its own.
+    /// Adds the account that recorded the start of the call.
     #[must_use]
     pub fn started_by(self, start: Self) -> Self {
         Self { call: start.call, ..self }
     }
 
-    /// Records that the retry under way has failed, before the next one is paid.
+    /// Records that the current retry has failed, before the next one is paid.
     pub(super) fn retry_failed(&mut self) {
         self.last = PaidRetry::default();
     }
@@ -96,8 +96,8 @@ impl Account {
         drop(call);
     }
 
-    /// Reports the success of a call that has paid for nothing and was not counted. It does what
-    /// [`settle`](Self::settle) does for the default account, at less cost.
+    /// Reports the success of an uncounted call that paid for nothing. It does what [`settle`](Self::settle) does for
+    /// the default account, at less cost.
     #[inline]
     pub fn settle_unpaid<B: Budget + ?Sized>(destination: &str, budget: &B) {
         budget.on_success(destination, 0);

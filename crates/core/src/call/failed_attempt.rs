@@ -5,14 +5,14 @@ use core::time::Duration;
 use crate::guard::Refused;
 use crate::{Classification, SentAt};
 
-/// The point at which an attempt on an existing connection ended without being processed.
+/// The point at which an attempt on an existing connection ended unprocessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Undone {
     /// The request was never passed to the connection.
     NotDispatched,
-    /// The server refused it before its application saw any of it, with a GOAWAY that excludes the request or with
-    /// REFUSED_STREAM. Some proxies send the latter after their backend has processed the request.
+    /// The server refused it before its application processed any of it, with REFUSED_STREAM or a GOAWAY that excludes
+    /// the request. Some proxies send REFUSED_STREAM after their backend has processed the request.
     Refused,
 }
 
@@ -21,7 +21,7 @@ pub enum Undone {
 pub struct Resent([bool; 2]);
 
 impl Resent {
-    /// Records that an attempt of this kind is resent. Returns `false` if one already was.
+    /// Records that an attempt of this kind is resent. Returns `false` if one was already resent.
     pub fn insert(&mut self, kind: Undone) -> bool {
         let [not_dispatched, refused] = &mut self.0;
         let resent = match kind {
@@ -43,11 +43,11 @@ pub struct FailedAttempt<'a> {
     pub refused: Option<Refused>,
     /// The point at which the attempt ended, if it was not processed and the protocol resends such attempts at once.
     pub undone: Option<Undone>,
-    /// `true` if no server has answered the attempt, and an endpoint is in service that the call has not tried.
+    /// `true` if no server has responded to the attempt, and an endpoint that the call has not tried is available.
     pub elsewhere: bool,
     /// `true` if the caller's own request body has failed.
     pub source_failed: bool,
-    /// `true` if the request can be sent again: its body was kept.
+    /// `true` if the request can be sent again, because its body was saved.
     pub replayable: bool,
     /// The value that [`Schedule::on_send`](crate::Schedule::on_send) returned for the attempt.
     pub sent_at: SentAt,
@@ -55,7 +55,7 @@ pub struct FailedAttempt<'a> {
     pub elapsed: Duration,
     /// The time left until the call's deadline; `None` without one.
     pub until_deadline: Option<Duration>,
-    /// The server that the request is for: the key of the budget.
+    /// The server for which the request is meant: the key of the budget.
     pub destination: &'a str,
     /// Monotonic time, for the budget.
     pub now: Duration,

@@ -27,7 +27,7 @@ pub struct Terms {
     pub limits: Limits,
     /// `true` if the request may be processed twice.
     pub repeatable: bool,
-    /// The reason that forbids any retry of the call, if there is one.
+    /// The reason that forbids every retry of the call, if there is one.
     pub forbidden: Option<StopReason>,
 }
 
@@ -46,7 +46,7 @@ pub enum Decision {
     Return(StopReason),
     /// Send the request again after a delay, during which the call holds the budget's permit.
     ///
-    /// After a guard's refusal the new attempt [replaces](Call::resends) the one that was not sent.
+    /// After a guard's refusal, the new attempt [replaces](Call::resends) the one that was not sent.
     Retry {
         /// The time to wait first.
         after: Duration,
@@ -99,25 +99,25 @@ pub enum Decision {
 pub struct Call<D> {
     delays: D,
     attempt: u32,
-    /// The delay of the last retry for which the schedule was asked.
+    /// The last delay requested from the schedule.
     previous: Option<Duration>,
     last_delay: Option<Duration>,
-    /// The number of retries that were sent elsewhere at once.
+    /// The number of retries that were sent to another endpoint at once.
     at_once: u32,
     /// The permit of a granted retry that has not been sent yet.
     permit: Option<Permit>,
     account: Account,
-    /// `true` if the next attempt, or the one under way, is a resend.
+    /// `true` if the current or next attempt is a resend.
     resends: bool,
     resent: Resent,
-    /// `true` if the attempt under way is a paid retry.
+    /// `true` if the current attempt is a paid retry.
     paid: bool,
     /// The number of attempts that guards on this side have refused.
     refusals: u32,
 }
 
 impl<D: Delays> Call<D> {
-    /// Creates the state of a call whose first attempt is under way, or has failed.
+    /// Creates the state of a call whose first attempt is in flight, or has failed.
     pub fn new<S: CallSchedule<Delays = D>>(schedule: &S) -> Self {
         Self {
             delays: schedule.fresh_delays(),
@@ -134,7 +134,7 @@ impl<D: Delays> Call<D> {
         }
     }
 
-    /// Records that the attempt under way has failed, and decides what follows.
+    /// Records that the current attempt has failed, and decides what follows.
     ///
     /// The order: a guard's refusal → the caller's own body → a resend → the verdict → retries forbidden → attempts
     /// left → safe to repeat → body kept → the server's stop → delay → elapsed time → deadline → budget → a timer.
@@ -159,7 +159,7 @@ impl<D: Delays> Call<D> {
         }
     }
 
-    /// Decides what follows, without a look at the driver's timer.
+    /// Decides what follows, without checking the driver's timer.
     #[inline]
     fn decide<S, B>(
         &mut self,
@@ -178,7 +178,7 @@ impl<D: Delays> Call<D> {
             return self.refused(terms, failed, refused, random);
         }
         if failed.source_failed {
-            // The client may report it in any way: the caller's own body has failed.
+            // Whatever error the client reports, the caller's own body has failed.
             return Decision::Return(StopReason::Permanent);
         }
         if self.may_resend(terms, failed) {
@@ -221,7 +221,7 @@ impl<D: Delays> Call<D> {
                     self.previous = Some(after);
                 }
                 if let ServerHint::Exactly(_) = failed.classification.hint {
-                    // A pushback starts the backoff anew (PB-5).
+                    // A pushback restarts the backoff (PB-5).
                     self.delays = schedule.fresh_delays();
                 }
                 Decision::Retry { after }
@@ -255,9 +255,9 @@ impl<D> Call<D> {
         }
     }
 
-    /// Polls for the budget's confirmation of the retry that was granted. A budget that decides alone confirms at once.
+    /// Polls for the budget's confirmation of the granted retry. A budget without a remote store confirms at once.
     ///
-    /// The driver keeps the failed outcome meanwhile, while the delay already runs.
+    /// Meanwhile the delay runs, and the driver keeps the failed outcome.
     ///
     /// # Errors
     ///
@@ -285,12 +285,12 @@ impl<D> Call<D> {
         self.attempt
     }
 
-    /// Returns the last delay that was decided on.
+    /// Returns the last delay that was decided.
     pub fn last_delay(&self) -> Option<Duration> {
         self.last_delay
     }
 
-    /// Returns `true` if the next attempt, or the one under way, is a [resend](Decision::Resend).
+    /// Returns `true` if the current or next attempt is a [resend](Decision::Resend).
     pub fn resends(&self) -> bool {
         self.resends
     }

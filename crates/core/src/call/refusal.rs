@@ -7,10 +7,10 @@ use crate::decide::{longest_wait, not_repeatable, spread};
 use crate::guard::{GuardKind, Refused};
 use crate::{Delays, Random, StopReason, Verdict};
 
-/// The longest wait for a guard after which a call is sent again.
+/// The longest wait in a guard's refusal after which an attempt is sent again.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// The longest wait for an open breaker. Its callers come back together, within a tenth of their wait. After 5 s they
+/// The longest wait for an open breaker. Its callers return within a tenth of their wait of each other. With 5 s they
 /// would overload the server that the breaker protects, and a busy client's breaker would keep opening.
 const LONGEST_WAIT_OPEN: Duration = Duration::from_secs(1);
 
@@ -53,7 +53,7 @@ impl<D: Delays> Call<D> {
             GuardKind::CIRCUIT_BREAKER => LONGEST_WAIT_OPEN,
             _ => LONGEST_WAIT,
         };
-        // The endpoint may be an earlier hop's, which was carried out, unless the refusal is proof.
+        // An earlier hop of a redirect may have been processed at that endpoint, unless the refusal proves otherwise.
         let proven = matches!(failed.classification.verdict, Verdict::NotProcessed(_));
         let wait = if failed.elsewhere && proven { Some(Duration::ZERO) } else { refused.wait() };
         match wait.filter(|wait| again && *wait <= longest.min(most)) {

@@ -4,8 +4,8 @@ use crate::{Delays, Failure, Random, Schedule, SentAt};
 
 /// The schedule of one call.
 ///
-/// Every [`Schedule`] implements it. A driver that chooses between schedules of different types implements it for a
-/// type that borrows the chosen one.
+/// Every [`Schedule`] implements it. A driver that selects one of several schedules implements it for a type that
+/// borrows the selected one.
 pub trait CallSchedule {
     /// The state of one call.
     type Delays: Delays;

@@ -5,16 +5,16 @@ use core::time::Duration;
 
 use crate::{Budget, Classification, Delays, Failure, Limits, NextRetry, Permit, Random, SentAt, ServerHint, Verdict};
 
-/// An attempt that has ended, and the state of its call.
+/// An attempt that has ended, and its call's state.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failed<'a> {
     /// The classification of its outcome.
     pub(crate) classification: Classification,
-    /// The number of attempts so far, this one included.
+    /// The number of attempts so far, including this one.
     pub(crate) attempts: u32,
-    /// `true` if no server has answered, and an endpoint is left that the call has not tried.
+    /// `true` if no server has responded, and an endpoint that the call has not tried is available.
     pub(crate) elsewhere: bool,
-    /// The number of retries that were sent elsewhere at once, for which the schedule was not asked.
+    /// The number of retries that were sent to another endpoint at once, without a delay from the schedule.
     pub(crate) at_once: u32,
     /// `true` if the request may be processed twice.
     pub(crate) repeatable: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Failed<'a> {
     pub(crate) elapsed: Duration,
     /// Time left until the call's deadline; `None` without one.
     pub(crate) until_deadline: Option<Duration>,
-    /// The server that the request is for: the key of the budget.
+    /// The server for which the request is meant: the key of the budget.
     pub(crate) destination: &'a str,
     /// Monotonic time, for the budget.
     pub(crate) now: Duration,
@@ -47,7 +47,7 @@ impl Failed<'_> {
 pub enum StopReason {
     /// The call succeeded.
     Succeeded,
-    /// The attempt failed, and another would end the same way.
+    /// The attempt failed, and another attempt would fail the same way.
     Permanent,
     /// All allowed attempts have been made.
     AttemptsExhausted,
@@ -55,19 +55,19 @@ pub enum StopReason {
     NotRepeatable,
     /// The failed hop processed nothing, but an earlier hop of a redirect may have processed the request.
     ///
-    /// To retry such requests, set `redirects_below(false)` on a client that follows no redirects.
+    /// To retry such requests, set `redirects_below(false)` on a client that does not follow redirects.
     EarlierHop,
-    /// The request's body was not kept, so it cannot be sent again: it is too large, or keeping is off.
+    /// The request cannot be sent again because its body was not saved: it is too large, or saving is off.
     BodyNotKept,
     /// The schedule has no further delay.
     ScheduleEnded,
-    /// The server asked for no further attempt.
+    /// The server requested no further attempt.
     ServerSaidStop,
-    /// The server asked for a longer delay than is allowed.
+    /// The server requested a longer delay than is allowed.
     ServerDelayTooLong,
-    /// The next delay would pass the limit on elapsed time.
+    /// The next delay would exceed the limit on elapsed time.
     ElapsedExhausted,
-    /// The interval that all calls share would pass the limit on elapsed time.
+    /// The interval shared by all calls would exceed the limit on elapsed time.
     ///
     /// The interval is never shortened to fit. Retries resume once successes have shortened it.
     IntervalTooLong,
@@ -116,16 +116,15 @@ impl fmt::Display for StopReason {
 
 /// Decides what follows an attempt.
 ///
-/// The order: attempts left → safe to repeat → body kept → the server's stop → delay → elapsed time → deadline
-/// → budget. The budget comes last because only it has an effect. A call that is refused earlier
-/// takes no token.
+/// The order: attempts left → safe to repeat → body kept → the server's stop → delay → elapsed time → deadline →
+/// budget. The budget comes last because only it has a side effect. A call that is refused earlier takes no token.
 ///
 /// A delay from the server replaces the schedule's; the schedule still counts the retry. The delay is lengthened by up
-/// to a tenth, so that clients do not all come back at the same moment. The random part is cut at the elapsed time or
-/// the deadline. So it never prevents a retry that the server's delay alone allows.
+/// to a tenth, so that clients do not all come back at once. This random part is limited by the elapsed time and the
+/// deadline. So it never prevents a retry that the server's delay alone allows.
 ///
-/// If no server has answered, another endpoint may be better at this moment. So the retry is sent there at once, and
-/// the schedule does not advance.
+/// If no server has responded, another endpoint may still work. So the retry is sent there at once, and the schedule
+/// does not advance.
 pub(crate) fn decide<B: Budget + ?Sized>(
     limits: &Limits,
     failed: &Failed<'_>,
@@ -169,7 +168,7 @@ fn delay(
     }
 }
 
-/// Returns the delay of the schedule or of the server, and the reason if it is too long.
+/// Returns the delay from the schedule or the server, and the stop reason that applies if it is too long.
 fn wait(
     limits: &Limits,
     failed: &Failed<'_>,
@@ -189,7 +188,7 @@ fn wait(
         ServerHint::After(asked) | ServerHint::AtLeast(asked) if asked > limits.max_server_delay => {
             return Err(StopReason::ServerDelayTooLong);
         }
-        // A delay of zero, or a date that has passed, sets no minimum.
+        // A delay of zero, or a date in the past, sets no minimum.
         ServerHint::After(Duration::ZERO) | ServerHint::None | ServerHint::Stop => (scheduled, scheduled_too_long),
         ServerHint::After(asked) => (spread(asked, most(), random), StopReason::ElapsedExhausted),
         ServerHint::AtLeast(asked) => match spread(asked, most(), random) {
@@ -200,7 +199,7 @@ fn wait(
     })
 }
 
-/// Returns the longest wait that the elapsed time and the deadline allow.
+/// Returns the longest wait that the limit on elapsed time and the deadline allow.
 pub(crate) fn longest_wait(limits: &Limits, elapsed: Duration, until_deadline: Option<Duration>) -> Duration {
     const TICK: Duration = Duration::from_nanos(1);
     let of_elapsed = limits.max_elapsed.map(|most| most.saturating_sub(elapsed));
@@ -211,12 +210,12 @@ pub(crate) fn longest_wait(limits: &Limits, elapsed: Duration, until_deadline: O
 
 /// Returns the server's delay, lengthened at random so that its clients do not come back together.
 ///
-/// The range is cut before the draw, so that delays do not cluster at the limit.
+/// The range is clamped before the draw, so that delays do not cluster at the limit.
 pub(crate) fn spread(asked: Duration, most: Duration, random: &mut dyn Random) -> Duration {
     random.between(asked, asked.saturating_add(asked / 10).min(most))
 }
 
-/// Returns the failure to be retried, or the reason against it. The delay is not considered.
+/// Returns the failure to retry, or the reason against a retry. The delay is not considered.
 fn permitted(limits: &Limits, failed: &Failed<'_>) -> Result<Failure, StopReason> {
     let (failure, harmless) = match failed.classification.verdict {
         Verdict::Success => return Err(StopReason::Succeeded),

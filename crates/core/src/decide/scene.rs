@@ -1,5 +1,5 @@
-//! Helpers for the decision's tests: a scene that leads to a retry, and test doubles. Each test changes one part of the
-//! scene. The doubles record the decision's calls, random draws and tokens.
+//! Helpers for tests of the decision: a scene that leads to a retry, and test doubles. Each test changes one part of
+//! the scene. The doubles record the decision's calls, random draws and tokens.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -40,7 +40,7 @@ pub(crate) struct Scene {
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) decision: Result<(Duration, Permit), StopReason>,
-    /// The retries for which the schedule was asked for a delay.
+    /// The retries for which the decision requested a delay from the schedule.
     pub(crate) asked: Vec<NextRetry>,
     /// The number of random draws. The schedule draws none.
     pub(crate) drawn: u32,
@@ -79,7 +79,7 @@ impl Scene {
         self
     }
 
-    /// Returns this scene with a server that asks for this delay.
+    /// Returns this scene with a server that requests this delay.
     pub(crate) fn asking(self, delay: Duration) -> Self {
         self.with(|scene| scene.failed.classification.hint = ServerHint::After(delay))
     }

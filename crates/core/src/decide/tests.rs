@@ -89,7 +89,7 @@ fn the_schedule_is_told_all_that_is_known() {
 
 #[test]
 fn server_delay_replaces_counted_delay() {
-    // The server's figure, the random draw, and the delay that comes of them; the schedule says 1 s.
+    // The server's delay, the random draw, and the resulting delay. The schedule's delay is 1 s.
     for (asked, draw, after) in [
         (secs(10), 0, secs(10)),
         (secs(10), 1 << 63, ms(10_500)),
@@ -154,7 +154,7 @@ fn the_ends_of_each_limit() {
     ok(with_attempts(u32::MAX - 1, u32::MAX));
     refused(with_attempts(u32::MAX, u32::MAX), StopReason::AttemptsExhausted);
 
-    // T is 30 s, the delay 1 s.
+    // The limit is 30 s, the delay 1 s.
     let at = |elapsed| Scene::new().with(|s| s.failed.elapsed = elapsed);
     ok(at(secs(29)));
     refused(at(secs(29) + TICK), StopReason::ElapsedExhausted);
@@ -165,7 +165,7 @@ fn the_ends_of_each_limit() {
     refused(before(secs(1)), StopReason::DeadlineExceeded);
     refused(before(Duration::ZERO), StopReason::DeadlineExceeded);
 
-    // With both limits passed, and with either, whichever is the tighter.
+    // With both limits exceeded, the tighter one is reported.
     let both = at(secs(30)).with(|s| s.failed.until_deadline = Some(Duration::ZERO));
     refused(both, StopReason::ElapsedExhausted);
 
@@ -174,7 +174,7 @@ fn the_ends_of_each_limit() {
     refused(longest.asking(secs(60) + TICK), StopReason::ServerDelayTooLong);
 }
 
-/// The random part of a server's delay ends where a time limit does, and never stops a retry.
+/// The random part of a server's delay is limited by the time limits, and never stops a retry.
 #[test]
 fn a_server_delay_is_cut_at_the_time_limits() {
     let scene = Scene::new().asking(secs(10)).with(|s| s.draw = u64::MAX);
@@ -207,7 +207,7 @@ fn trap_17_a_cut_server_delay_stays_spread() {
     assert_eq!(middle.outcome(), Ok(secs(29)), "half of what is left of 30 s");
 }
 
-/// A shared delay has its own stop reason; a server's delay has not.
+/// A shared interval that is too long has its own stop reason, but a server's delay does not.
 #[test]
 fn shared_interval_past_elapsed_has_reason() {
     let shared = Scene::new().with(|s| {
@@ -253,7 +253,7 @@ fn unprocessed_is_repeated_if_unrepeatable() {
         })
     };
     assert_eq!(unprocessed(Scene::new()).outcome(), Ok(secs(1)));
-    // All other reasons count for it as for any.
+    // All other reasons apply to it as well.
     for (reason, scene) in refusals() {
         if reason != StopReason::NotRepeatable {
             assert_eq!(unprocessed(scene).outcome(), Err(reason));
@@ -276,7 +276,8 @@ fn zero_from_the_server_leaves_the_schedule() {
     assert_eq!(late.outcome(), Err(StopReason::ElapsedExhausted));
 }
 
-/// Without an answer the retry goes to another endpoint at once. The schedule is not asked, and the budget is.
+/// Without a response, the retry goes to another endpoint at once. It needs a permit from the budget but no delay from
+/// the schedule.
 // E-18
 #[test]
 fn unanswered_goes_elsewhere_at_once() {
@@ -288,7 +289,7 @@ fn unanswered_goes_elsewhere_at_once() {
     for (reason, scene) in refusals() {
         let scene = scene.with(|s| s.failed.elsewhere = true);
         let expected = match reason {
-            // A delay of the schedule's would have been too long.
+            // The schedule's delay would have been too long.
             StopReason::ScheduleEnded | StopReason::ElapsedExhausted | StopReason::DeadlineExceeded => {
                 Ok(Duration::ZERO)
             }
@@ -303,7 +304,7 @@ fn unanswered_goes_elsewhere_at_once() {
     assert_eq!(deadline, Err(StopReason::DeadlineExceeded));
 }
 
-/// Another server is not a reason to ignore a server's delay.
+/// The server's delay is respected even if another endpoint is available.
 // E-18
 #[test]
 fn hint_is_obeyed_elsewhere_too() {

@@ -1,4 +1,4 @@
-//! Defects of published retry engines, each with a test that it would fail.
+//! Defects of published retry engines, each with a test that such an engine would fail.
 
 use core::time::Duration;
 

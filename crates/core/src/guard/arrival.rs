@@ -1,4 +1,4 @@
-//! The arrival of an attempt at a guard, and the guard's answers.
+//! An attempt's arrival at a guard, and the guard's answers.
 
 use core::time::Duration;
 
@@ -8,11 +8,11 @@ use super::Refused;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Arrival<'a> {
-    /// The server of the request, such as `https://example.com`. A guard with a single state ignores it.
+    /// The request's server, such as `https://example.com`. A guard with a single state ignores it.
     pub destination: &'a str,
     /// Monotonic time since a fixed moment.
     pub now: Duration,
-    /// The call's deadline on the same clock, if it has one. If a wait would pass the deadline, the attempt is refused
+    /// The call's deadline on the same clock, if it has one. An attempt that would wait beyond the deadline is refused
     /// at once.
     pub latest: Option<Duration>,
     /// `true` if the attempt may wait. Hedges may not.
@@ -40,7 +40,7 @@ impl<'a> Arrival<'a> {
     }
 }
 
-/// The answer to an attempt that arrives.
+/// A guard's answer to an arriving attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admit<T> {
     /// The attempt may be sent.
@@ -62,14 +62,14 @@ impl<T> Admit<T> {
     }
 }
 
-/// The answer to an attempt that waits.
+/// A guard's answer to a waiting attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resume {
     /// The attempt may be sent.
     Admitted,
-    /// The attempt waits further.
+    /// The attempt keeps waiting.
     Waiting {
-        /// The time of the next poll, unless the attempt is woken before.
+        /// The time of the next poll, unless the attempt is woken earlier.
         until: Option<Duration>,
     },
     /// The attempt may not be sent, and its ticket is void.

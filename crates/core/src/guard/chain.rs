@@ -16,7 +16,7 @@ pub struct PairTicket<A, B> {
     first_waits: bool,
 }
 
-/// The ticket of one guard in a pair while the other one runs. If the other one panics, this ticket ends.
+/// One guard's ticket in a pair while the other guard runs. If the other guard panics, this ticket ends.
 struct Kept<'a, G: Guard> {
     guard: &'a G,
     ticket: Option<G::Ticket>,
@@ -61,7 +61,7 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
             Admit::Refused(refused) => return Admit::Refused(refused),
         };
         let first = Kept::new(&self.0, Some(first), &End::Unsent, arrival.now);
-        // A refusal ends the first ticket by its drop.
+        // A refusal drops the first ticket, which ends it.
         self.1.admit(arrival).map(|second| PairTicket { first: first.take(), second: Some(second), first_waits: false })
     }
 
@@ -116,7 +116,7 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
 
     fn renew(&self, ticket: Self::Ticket, arrival: &Arrival<'_>) -> Result<Self::Ticket, Refused> {
         let PairTicket { first, second, first_waits } = ticket;
-        // A refusal ends the other ticket by its drop.
+        // A refusal drops the other ticket, which ends it.
         let second = Kept::new(&self.1, second, &End::Unsent, arrival.now);
         let first = first.map(|first| self.0.renew(first, arrival)).transpose()?;
         let first = Kept::new(&self.0, first, &End::Unsent, arrival.now);
@@ -138,7 +138,7 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
 trait Pair: Guard {
     /// Ends both tickets, because one guard refused.
     fn refuse(&self, ticket: &mut Self::Ticket, refused: Refused, now: Duration) -> Resume;
-    /// Asks the first guard again after a wait for the second one.
+    /// Requests a new decision from the first guard after a wait for the second one.
     fn renew_first(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>) -> Resume;
 }
 

@@ -1,4 +1,4 @@
-//! The end of an attempt, as guards see it.
+//! The end of an attempt, as reported to guards.
 
 use core::time::Duration;
 
@@ -12,7 +12,7 @@ pub enum End {
     Judged {
         /// The outcome's meaning for the server's health.
         health: Health,
-        /// The delay that the server asked for.
+        /// The delay that the server requested.
         hint: ServerHint,
         /// The quota that the response states, if it was read.
         quota: Option<Quota>,
@@ -26,7 +26,7 @@ pub enum End {
         after: Duration,
     },
     /// The attempt was never sent: another guard refused it, or it was dropped while it waited. The guard's state must
-    /// be as if it had never arrived.
+    /// be as if the attempt had never arrived.
     Unsent,
     /// The response body has ended. Only a guard that kept its ticket until then receives this.
     Over(BodyEnd),
@@ -70,18 +70,18 @@ pub enum BodyEnd {
 
 /// The meaning of an outcome for the server's health.
 ///
-/// It is independent of the [`Verdict`](crate::Verdict): after a 404 the verdict is permanent and the server is
+/// It is independent of the [`Verdict`](crate::Verdict): after a 404 the verdict is permanent, but the server is
 /// healthy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Health {
     /// The server did its work, even if the response is a client error (404).
     Served,
-    /// The server failed (500, INTERNAL), or the connection did.
+    /// The server or the connection failed (500, INTERNAL).
     Failed,
     /// The server refused the work because it is overloaded (429, RESOURCE_EXHAUSTED).
     Overloaded,
-    /// The server did not take the work, or did not finish it in time (503, UNAVAILABLE, a timeout).
+    /// The server did not accept the work, or did not finish it in time (503, UNAVAILABLE, a timeout).
     ///
     /// A circuit breaker counts it as a failure, and an adaptive limit as overload.
     Unavailable,

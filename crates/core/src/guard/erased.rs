@@ -17,7 +17,7 @@ pub type SharedGuard = Arc<dyn Guard<Ticket = SharedTicket>>;
 /// The ticket of a [`SharedGuard`]: a box with the inner guard's ticket.
 pub struct SharedTicket(Box<dyn Any + Send + Sync>);
 
-/// Erases a guard's type, for guards that are listed in a file, for instance.
+/// Erases a guard's type, for instance for guards that are listed in a file.
 ///
 /// Each admitted attempt allocates once, and once more if the guard holds its place until the body ends. A zero-sized
 /// ticket allocates nothing. A ticket of another guard has no effect.
@@ -43,7 +43,7 @@ pub struct SharedTicket(Box<dyn Any + Send + Sync>);
 /// # }
 ///
 /// let listed: Vec<SharedGuard> = vec![erase(Open), erase(Maintenance)];
-/// // The first of the list decides first; `None` admits everything.
+/// // The first guard in the list decides first; `None` admits everything.
 /// let all: Option<SharedGuard> = listed.into_iter().rev().reduce(|rest, first| erase((first, rest)));
 /// let arrival = Arrival::new("https://one.example", Duration::ZERO);
 /// assert!(matches!(all.admit(&arrival), Admit::Refused(_)));

@@ -1,4 +1,4 @@
-//! The contract of admission control: a guard admits or refuses every attempt, the first included.
+//! The contract of admission control: a guard admits or refuses every attempt, including the first.
 //!
 //! A [`Budget`](crate::Budget) limits retries. A [`Guard`] limits attempts: a circuit breaker, a rate limit, a
 //! bulkhead. It needs no runtime: time is an argument, and the guard wakes a waiting call through its [`Waker`].
@@ -6,13 +6,13 @@
 //! | step of an attempt | method |
 //! |---|---|
 //! | the attempt arrives | [`Guard::admit`] |
-//! | it waits, and is polled | [`Guard::resume`] |
+//! | it waits and is polled | [`Guard::resume`] |
 //! | it has waited for another guard | [`Guard::renew`] |
-//! | a part of its response has come, and the end is to follow | [`Guard::is_probe`] |
+//! | its response has begun, and its end may be far away | [`Guard::is_probe`] |
 //! | it has ended, or is not sent | [`Guard::end`], after [`Guard::times_success`] if it was served |
-//! | it is only planned | [`Guard::would_admit`] |
+//! | the caller only wants a forecast | [`Guard::would_admit`] |
 //!
-//! A guard of your own needs `admit` and `end`:
+//! A custom guard needs `admit` and `end`:
 //!
 //! ```
 //! use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,31 +42,32 @@
 //!
 //! One layer, one future and one error serve all guards, in `reattempt::guard`:
 //!
-//! 1. `GuardLayer::http(guard)` takes one guard. Several guards are a pair, `(breaker, (limit, bulkhead))`, in the
+//! 1. `GuardLayer::http(guard)` takes one guard. Combine several in a pair, `(breaker, (limit, bulkhead))`, in the
 //!    order in which they decide.
-//! 2. `call` recognises the deadline first: a call whose deadline has passed is not sent.
-//! 3. It computes the destination and reads the clock once, and calls [`admit`](Guard::admit). The clock is read again
-//!    at the end, but not for a success of which the guard [needs no time](Guard::times_success).
+//! 2. `call` checks the deadline first: a call whose deadline has passed is not sent.
+//! 3. It computes the destination, reads the clock once, and calls [`admit`](Guard::admit). The clock is read again at
+//!    the end, unless the attempt succeeds and the guard [needs no time](Guard::times_success) for that.
 //! 4. *Admitted*: the readied instance is called. *Waiting*: the future holds the ticket and one timer; each poll calls
 //!    [`resume`](Guard::resume), and the timer is set to its `until`. After the wait the inner service is readied anew.
-//! 5. *Refused*: the error is a `BoxError` around [`Refused`]; gRPC answers UNAVAILABLE, or RESOURCE_EXHAUSTED for a
-//!    limit of the caller's own.
-//! 6. The readied instance is replaced by a clone if the call waits or is not sent, so that no readiness is left
-//!    reserved.
+//! 5. *Refused*: the error is a `BoxError` around [`Refused`]. gRPC calls get UNAVAILABLE, or RESOURCE_EXHAUSTED for a
+//!    limit that the caller set itself.
+//! 6. If the call waits or is not sent, a clone replaces the readied instance, so that no reserved readiness is left
+//!    behind.
 //! 7. The future holds a pass, which ends its ticket exactly once, even if it is dropped or unwinds. The ticket is
-//!    *judged* at the response (gRPC: at the trailers). A dropped one is *abandoned* once the inner future was polled,
-//!    *unsent* before.
+//!    *judged* at the response (gRPC: at the trailers). If it is dropped, it is *abandoned* once the inner future was
+//!    polled, and *unsent* before.
 //! 8. An attempt dropped at or after its deadline is judged as unavailable, because it is a timeout.
 //! 9. [`Health`] comes from the classification. A success is served. A retryable failure is failed, unavailable or
-//!    overloaded. A permanent one has its own table. An error in the caller's own body is ignored. Overrides apply.
-//! 10. [`end`](Guard::end) returns the ticket of a guard that holds its place to the end of the body. The response's
-//!     body then ends the ticket as *over*.
+//!    overloaded. A permanent failure has its own table. An error in the caller's own body is ignored. Overrides apply.
+//! 10. If the guard holds its place to the end of the body, [`end`](Guard::end) returns the ticket. The response's body
+//!     then ends the ticket as *over*.
 //! 11. [`Refused`] is recognised before any classifier. No outer breaker, limit, throttle or budget counts it.
-//! 12. Retry sends again only if [`Refused::wait`] is at most 5 s, and fits deadline and elapsed time. A
-//!     request that is not repeatable is sent again only if no earlier hop of the attempt can have been processed.
-//!     Hedges arrive [impatient](Arrival::impatient), so they do not wait. A refused hedge was not sent: its permit
-//!     returns, and no observer is notified of an attempt.
-//! 13. Observers receive waiting and refused; state changes are the guard's own callbacks.
+//! 12. The retry layer sends again only if [`Refused::wait`] is at most 5 s, and fits the deadline and the elapsed
+//!     time. A request that is not repeatable is sent again only if no earlier hop of the attempt can have been
+//!     processed. Hedges arrive [impatient](Arrival::impatient), so they do not wait. A refused hedge was not sent: its
+//!     permit returns, and no observer is notified of an attempt.
+//! 13. Observers are notified of waiting and refused calls. State changes are reported through the guard's own
+//!     callbacks.
 
 mod arrival;
 mod chain;
@@ -87,13 +88,13 @@ pub use refused::{GuardKind, Reason, Refused};
 
 use crate::Warning;
 
-/// Admission control for every attempt, the first included.
+/// Admission control for every attempt, including the first.
 ///
 /// One guard serves all calls, from any thread. Each ticket that it returns is passed to [`end`](Guard::end) exactly
 /// once, unless [`resume`](Guard::resume) or [`renew`](Guard::renew) refuses the attempt.
 ///
-/// A pair of guards is a guard; the second is called only if the first admits. `Arc<G>` is a guard, and so is
-/// `Option<G>`, whose `None` admits everything. [`erase`] gives all guards one type.
+/// A pair of guards is a guard, whose second guard is called only if the first admits. `Arc<G>` is a guard, and so is
+/// `Option<G>`, whose `None` admits everything. [`erase`] gives all guards the same type.
 pub trait Guard: Send + Sync + 'static {
     /// The proof that an attempt was admitted or is queued.
     type Ticket: Send + Sync + 'static;
@@ -109,15 +110,15 @@ pub trait Guard: Send + Sync + 'static {
     /// method once more, with [`End::Over`].
     fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket>;
 
-    /// Returns `false` if [`end`](Guard::end) ignores the time when this ticket's attempt is served without a quota.
-    /// The caller may then skip reading the clock and pass the time of sending. Default: `true`.
+    /// Returns `false` if [`end`](Guard::end) ignores the time of a served attempt that states no quota. The caller may
+    /// then pass the time of sending, without reading the clock again. Default: `true`.
     fn times_success(&self, ticket: &Self::Ticket) -> bool {
         let _ = ticket;
         true
     }
 
-    /// Returns `true` if the attempt only has to show that the server works again. It is then judged at the first
-    /// message of a stream, whose end may be hours away. Default: `false`.
+    /// Returns `true` if the attempt is a probe, sent only to find out if the server works again. It is then judged at
+    /// the first message of a stream, whose end may be hours away. Default: `false`.
     fn is_probe(&self, ticket: &Self::Ticket) -> bool {
         let _ = ticket;
         false
@@ -133,7 +134,7 @@ pub trait Guard: Send + Sync + 'static {
 
     /// Decides again about an admitted attempt that has waited for another guard.
     ///
-    /// Default: the ticket ends [unsent](End::Unsent), and the attempt arrives again, impatient. A guard with scarce
+    /// Default: the ticket ends [unsent](End::Unsent), and the attempt arrives again as impatient. A guard with scarce
     /// places returns the ticket unchanged, so that the attempt keeps its place.
     ///
     /// # Errors
@@ -155,7 +156,7 @@ pub trait Guard: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns the refusal that an attempt would receive now.
+    /// Returns the refusal that an attempt would receive at this time.
     fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         let _ = arrival;
         Ok(())

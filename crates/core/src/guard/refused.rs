@@ -1,19 +1,19 @@
-//! The refusal of a guard: its kind, its reason and the known wait, in 16 bytes.
+//! A guard's refusal: its kind, its reason and the known wait, in 16 bytes.
 
 use core::fmt;
 use core::time::Duration;
 
 use crate::Rounded;
 
-/// A refusal by a guard: nothing was sent, and the server has not failed.
+/// A guard's refusal of an attempt: nothing was sent, and the server has not failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
     guard: GuardKind,
-    /// The nanoseconds of the wait, and in the low [`REASON_BITS`] the reason.
+    /// The wait in nanoseconds; the low [`REASON_BITS`] hold the reason.
     wait_and_reason: u64,
 }
 
-/// The kind of guard that refused, by its name.
+/// The kind of guard that refused, identified by its name.
 ///
 /// ```
 /// use reattempt_core::guard::{GuardKind, Reason, Refused};
@@ -38,17 +38,17 @@ impl GuardKind {
     pub const ADAPTIVE_LIMIT: Self = Self::named(&"adaptive limit");
     /// A throttle, which refuses some calls while the server refuses many.
     pub const THROTTLE: Self = Self::named(&"throttle");
-    /// A send rate that adapts to the server.
+    /// A send rate that adapts to the server's refusals.
     pub const SEND_RATE: Self = Self::named(&"send rate");
     /// An interval between calls that adapts to the server.
     pub const PACE: Self = Self::named(&"pace");
     /// A set of endpoints.
     pub const ENDPOINTS: Self = Self::named(&"set of endpoints");
-    /// A guard without a name of its own.
+    /// A guard without its own name.
     pub const UNNAMED: Self = Self::named(&"guard");
 
-    /// Creates the kind of a guard of your own. The name is a few words in lower case: it stands in error texts, and
-    /// with `_` or `-` between its words in metrics and gRPC metadata.
+    /// Creates a custom kind of guard. The name is a few lower-case words: it appears in error texts and, joined with
+    /// `_` or `-`, in metrics and gRPC metadata.
     pub const fn named(name: &'static &'static str) -> Self {
         Self(name)
     }
@@ -65,7 +65,7 @@ impl GuardKind {
 pub enum Reason {
     /// The circuit breaker is open.
     Open,
-    /// The circuit breaker is half-open, and all its probes are under way.
+    /// The circuit breaker is half-open, and all its probes are in flight.
     TooManyRequests,
     /// An operator has closed the guard to all traffic.
     Isolated,
@@ -73,17 +73,17 @@ pub enum Reason {
     Full,
     /// The rate is exceeded.
     RateExceeded,
-    /// The wait was too long: it passed, or would pass, the deadline or the guard's own limit.
+    /// The wait was too long: it exceeded, or would exceed, the deadline or the guard's own limit.
     WaitTooLong,
-    /// The request is for more than the guard ever grants at once.
+    /// The request needs more than the guard ever grants at once.
     TooLarge,
-    /// The server refuses so many calls that the throttle drops a part of them.
+    /// The server refuses so many calls that the throttle drops some of them.
     Shed,
     /// There is no endpoint to send to.
     Empty,
 }
 
-/// The low bits of a refusal that are its reason.
+/// The number of low bits that hold the reason.
 const REASON_BITS: u32 = 8;
 
 const REASONS: [Reason; 9] = [
@@ -112,7 +112,7 @@ impl Refused {
         self.after_nanos(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Sets the time after which the guard may admit, in nanoseconds, for a guard that counts them.
+    /// Sets the time after which the guard may admit the attempt, in nanoseconds.
     #[inline]
     #[must_use]
     pub const fn after_nanos(self, wait: u64) -> Self {

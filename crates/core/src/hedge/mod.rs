@@ -1,7 +1,7 @@
-//! The decisions of a hedged call, whose attempts run side by side.
+//! The decisions of a hedged call, whose attempts run in parallel.
 //!
-//! It depends on plain values alone: the terms of the call, the state of its attempts, an event and the time. The
-//! ids in brackets (HG-4) are the rules of gRPC's proposal A6 in `docs/RULES.md`. They serve HTTP as well.
+//! They depend on plain values alone: the terms of the call, the state of its attempts, an event and the time. The ids
+//! in brackets (HG-4) are the rules of gRPC's proposal A6 in `docs/RULES.md`. They apply to HTTP as well.
 
 mod permits;
 
@@ -42,8 +42,8 @@ impl HedgeTerms {
 pub enum HedgeEvent {
     /// An attempt succeeded.
     Succeeded,
-    /// An attempt ended with a response that another attempt would not improve, or with a failure common to all
-    /// attempts.
+    /// An attempt ended with a response that another attempt would not improve, or with a failure that all attempts
+    /// share.
     Fatal,
     /// An attempt had a retryable failure, with this server hint.
     Failed(ServerHint),
@@ -51,13 +51,13 @@ pub enum HedgeEvent {
     Errored,
     /// A layer on this side refused an attempt, so it was not sent.
     Refused,
-    /// An attempt ended because it could not continue to read the request body.
+    /// An attempt ended because it could not read the rest of the request body.
     BodyLost,
     /// A further attempt was sent.
     Sent,
     /// No further attempt can be sent; the reason is given.
     Stopped(StopReason),
-    /// Time has passed, and nothing else has happened.
+    /// Time has passed without another event.
     TimePassed,
 }
 
@@ -75,7 +75,7 @@ impl HedgeEvent {
         }
     }
 
-    /// Returns the reason why this event ends the call in every state; `None` if it does not.
+    /// Returns the stop reason if this event ends the call in every state; `None` otherwise.
     pub fn ends(self) -> Option<StopReason> {
         match self {
             // HG-3
@@ -91,7 +91,7 @@ impl HedgeEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HedgeDecision {
-    /// The attempts in flight go on.
+    /// The attempts in flight continue.
     Continue {
         /// The time of the next attempt since the start of the call, if one is to be sent.
         next: Option<Duration>,
@@ -102,7 +102,7 @@ pub enum HedgeDecision {
 
 /// The state of a hedged call's attempts.
 ///
-/// Times count from the start of the call. The driver sends attempts when they are due and reports events.
+/// Times count from the start of the call. The driver sends each attempt at the time given, and reports events.
 ///
 /// ```
 /// use core::time::Duration;
@@ -127,9 +127,9 @@ pub struct HedgeCall {
     in_flight: u32,
     /// The reason why no further attempt is sent.
     frozen: Option<StopReason>,
-    /// The time at which the next attempt is due, unless it is forbidden.
+    /// The time of the next attempt, unless it is forbidden.
     due: Duration,
-    /// The end of the delay that a server asked for.
+    /// The end of a delay that a server requested.
     held_until: Option<Duration>,
 }
 
@@ -171,13 +171,13 @@ impl HedgeCall {
                     return HedgeDecision::Return(StopReason::Permanent);
                 }
             }
-            // As HG-8: where this side has no room for an attempt, no other is sent.
+            // As in HG-8: if this side has no room for an attempt, no other is sent.
             HedgeEvent::Refused => {
                 self.in_flight = self.in_flight.saturating_sub(1);
                 self.sent = self.sent.saturating_sub(1).max(1);
                 self.freeze(StopReason::NotReady);
             }
-            // BUF-8: the attempt that reads on is still in flight, unless it has ended before.
+            // BUF-8: the attempt that reads the rest of the body is still in flight, unless it ended earlier.
             HedgeEvent::BodyLost => {
                 self.in_flight = self.in_flight.saturating_sub(1);
                 self.freeze(StopReason::BodyNotKept);
@@ -200,17 +200,17 @@ impl HedgeCall {
         }
     }
 
-    /// Moves the next attempt to the time that a server asked for.
+    /// Moves the next attempt to the time that a server requested.
     fn obey(&mut self, terms: &HedgeTerms, hint: ServerHint, now: Duration, random: &mut dyn Random) {
         match hint {
-            // HG-4; what a server asked for is not shortened by the failure of another attempt.
+            // HG-4; another attempt's failure does not shorten a delay that a server requested.
             ServerHint::None => self.due = self.held_until.unwrap_or(now).max(now),
             // HG-7
             ServerHint::Exactly(wait) => self.hold(now.saturating_add(wait)),
             ServerHint::After(wait) | ServerHint::AtLeast(wait) if wait > terms.limits.max_server_delay => {
                 self.freeze(StopReason::ServerDelayTooLong);
             }
-            // What another server asked for is not shortened by this one.
+            // This delay does not shorten one that another server requested.
             ServerHint::After(wait) | ServerHint::AtLeast(wait) => {
                 let drawn = now.saturating_add(spread(wait, longest_wait(terms, now), random));
                 self.hold(drawn.max(self.held_until.unwrap_or(now)));
@@ -220,18 +220,18 @@ impl HedgeCall {
         }
     }
 
-    /// Fixes the time of the next attempt. A failure without a server delay does not bring it forward.
+    /// Fixes the time of the next attempt. A failure without a server delay does not move it earlier.
     fn hold(&mut self, until: Duration) {
         self.due = until;
         self.held_until = Some(until);
     }
 
-    /// Prevents every further attempt. The first reason is kept.
+    /// Prevents every further attempt. The first reason stands.
     fn freeze(&mut self, reason: StopReason) {
         self.frozen.get_or_insert(reason);
     }
 
-    /// Returns the time at which the next attempt is due, or the reason for none.
+    /// Returns the time of the next attempt, or the reason for none.
     fn upcoming(&self, terms: &HedgeTerms, now: Duration) -> Result<Duration, StopReason> {
         if self.sent >= terms.limits.max_attempts {
             return Err(StopReason::AttemptsExhausted);
@@ -239,7 +239,7 @@ impl HedgeCall {
         if let Some(reason) = self.frozen {
             return Err(reason);
         }
-        // An attempt that is due already is sent now, if at all.
+        // An attempt whose time has come is sent now, if at all.
         let soonest = self.due.max(now);
         if terms.deadline.is_some_and(|deadline| soonest >= deadline) {
             Err(StopReason::DeadlineExceeded)

@@ -1,4 +1,4 @@
-//! The permits of the hedges of one call.
+//! The permits of a call's hedges.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -25,11 +25,11 @@ impl HedgePermits {
         self.call = Account::start(destination, budget);
     }
 
-    /// Asks the budget for a hedge. `failure` is the one that it follows; without one it is sent because no response
-    /// has come yet.
+    /// Requests a permit for a hedge from the budget. `failure` is the preceding failure; `None` if the hedge is sent
+    /// only because no response has come yet.
     ///
     /// # Errors
-    /// Returns the reason for which there is no hedge if the budget refuses it.
+    /// Returns the stop reason if the budget refuses the hedge.
     pub fn grant<B: Budget + ?Sized>(
         &self,
         failure: Option<Failure>,

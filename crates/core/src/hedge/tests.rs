@@ -1,4 +1,4 @@
-//! Tests of the hedging decision alone: every event in every state, and the rules as tables.
+//! Tests of the hedging decision: every event in every state, and the rules as tables.
 
 use reattempt_testing::ms;
 
@@ -257,7 +257,7 @@ fn walk(run: &Run, events: &[HedgeEvent], time: u64, left: u32) -> u32 {
         let ends =
             matches!(event, HedgeEvent::Failed(_) | HedgeEvent::Errored | HedgeEvent::Refused | HedgeEvent::BodyLost);
         let sends = *event == HedgeEvent::Sent;
-        // The driver sends what is due and nothing else, and only attempts in flight can end.
+        // The driver sends an attempt only when its time has come, and only attempts in flight can end.
         if (ends && before.in_flight == 0) || (sends && upcoming.is_none()) {
             continue;
         }

@@ -1,10 +1,10 @@
-//! The errors of a service config, each with its place in the document.
+//! A service config's errors, each with its place in the document.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// All errors of a service config, at least one.
+/// All errors in a service config, at least one.
 ///
 /// [`Display`](fmt::Display) writes the first 20 errors, one per line, and then the number of further errors.
 /// [`iter`](Self::iter) returns all of them.
@@ -97,7 +97,7 @@ impl Error for ServiceConfigErrors {
     }
 }
 
-/// One error of a service config: the place in the document, and the reason.
+/// An error in a service config: the place in the document, and the reason.
 #[derive(Debug, Clone)]
 pub struct ServiceConfigError {
     path: String,
@@ -149,7 +149,7 @@ impl fmt::Display for ServiceConfigError {
 }
 
 impl Error for ServiceConfigError {
-    /// Returns the syntax error, or the error from reading the text.
+    /// Returns the syntax error, or the error that occurred while reading the text.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_deref().map(|error| error as &(dyn Error + 'static))
     }

@@ -1,4 +1,4 @@
-//! The current service config on a channel, and its throttle. The config can be replaced while calls run.
+//! The current service config on a channel, which can be replaced while calls run, and the channel's throttle.
 //!
 //! Calls read the policy of a method without a lock and without allocation.
 
@@ -46,7 +46,7 @@ pub struct ServiceConfigHandle {
 }
 
 struct Shared {
-    /// The config in force while no other one is supplied.
+    /// The config that is in force unless another one is supplied.
     default: Arc<ServiceConfig>,
     in_force: ArcSwap<Choice>,
     throttle: RetryThrottle,
@@ -84,12 +84,12 @@ impl ServiceConfigHandle {
     /// Puts a config in force.
     ///
     /// Pass the whole result of [`ServiceConfig::parse`], [`load`](ServiceConfig::load) or a
-    /// [`lenient`](ServiceConfig::lenient) reader, without a `?`. A handle without a config stores the errors for the
-    /// calls that fail.
+    /// [`lenient`](ServiceConfig::lenient) reader, without `?`. A handle without a config stores the errors and reports
+    /// them to failing calls.
     ///
     /// # Errors
     ///
-    /// If `read` is an error, it is returned, and the config in force is unchanged.
+    /// If `read` is an error, this method returns it, and the config in force is unchanged.
     pub fn update(&self, read: Result<ServiceConfig, ServiceConfigErrors>) -> Result<(), ServiceConfigErrors> {
         match read {
             Ok(config) => {
@@ -175,7 +175,7 @@ impl fmt::Debug for ServiceConfigHandle {
     }
 }
 
-/// The error of a [`ServiceConfigHandle`] without a config yet. Calls must fail with UNAVAILABLE (SC-6).
+/// The error of a [`ServiceConfigHandle`] that has no config yet. Calls must fail with UNAVAILABLE (SC-6).
 #[derive(Debug, Clone)]
 pub struct NoServiceConfig {
     errors: Option<Arc<ServiceConfigErrors>>,

@@ -66,7 +66,7 @@ impl<'d> Node<'d, '_> {
         serde_json::from_str(self.raw.get()).ok()
     }
 
-    /// Returns the text of a number; if `quoted`, a number in a string is accepted too.
+    /// Returns the text of a number. With `quoted`, a number in a string is accepted too.
     pub(super) fn number(&self, quoted: bool) -> Option<String> {
         let text = self.raw.get();
         if quoted && text.starts_with('"') {

@@ -1,4 +1,4 @@
-//! Method policies in a service config.
+//! The method policies in a service config.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::CodeSet;
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct MethodConfig {
-    /// The time limit for a call with all its attempts and delays. 0 is a limit too.
+    /// The time limit for a call, including all its attempts and delays. 0 is a limit too.
     pub timeout: Option<Duration>,
     /// If `true`, a call waits for a connection instead of failing without one.
     pub wait_for_ready: Option<bool>,
@@ -47,7 +47,7 @@ pub struct MethodRetryPolicy {
 }
 
 impl MethodRetryPolicy {
-    /// Returns the maximum number of attempts, the first included: at least 2. A client lowers it to its own limit, by
+    /// Returns the maximum number of attempts, including the first: at least 2. A client lowers it to its own limit, by
     /// default 5 (CALL-8).
     pub fn max_attempts(&self) -> u32 {
         self.max_attempts
@@ -58,8 +58,8 @@ impl MethodRetryPolicy {
         self.initial_backoff
     }
 
-    /// Returns the longest delay, before jitter of ±20 %: above 0. It may be below the initial delay, which it then
-    /// limits too (SC-21, BK-4).
+    /// Returns the longest delay, before jitter of ±20 %: above 0. If it is below the initial delay, it limits that
+    /// delay too (SC-21, BK-4).
     pub fn max_backoff(&self) -> Duration {
         self.max_backoff
     }
@@ -84,7 +84,7 @@ pub struct MethodHedgingPolicy {
 }
 
 impl MethodHedgingPolicy {
-    /// Returns the maximum number of attempts, the first included: at least 2. A client lowers it to its own limit, by
+    /// Returns the maximum number of attempts, including the first: at least 2. A client lowers it to its own limit, by
     /// default 5 (CALL-8).
     pub fn max_attempts(&self) -> u32 {
         self.max_attempts

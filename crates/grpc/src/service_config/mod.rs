@@ -1,8 +1,8 @@
 //! The service config: the JSON document in which a service's owner sets retries, hedging, deadlines and throttling.
 //!
-//! A [`ServiceConfig`] is parsed from a text, a reader or a file, and contains the policy of each method. An invalid
-//! document returns all its errors, each with its JSON path. A [`ServiceConfigHandle`] contains the config in force.
-//! This module neither watches files nor resolves names.
+//! A [`ServiceConfig`] is parsed from a text, a reader or a file, and contains the policy of each method. For an
+//! invalid document, all errors are returned, each with its JSON path. A [`ServiceConfigHandle`] contains the config in
+//! force. This module neither watches files nor resolves names.
 
 mod code_set;
 mod duration;
@@ -37,7 +37,7 @@ pub use unapplied::UnappliedSetting;
 /// to the channel. No published rule defines `perAttemptRecvTimeout` (DL-6). The list of choices in a DNS record
 /// (SC-10) is not a service config.
 ///
-/// Some cases are left open by the rules. These are errors here:
+/// The rules leave some cases open. These are errors here:
 ///
 /// - a field or a name given twice (SC-4, SC-8);
 /// - both policies for one method (SC-14);
@@ -86,7 +86,7 @@ impl ServiceConfig {
     ///
     /// # Errors
     ///
-    /// Returns the syntax error if the text is not JSON, or else an error for each value that breaks a rule.
+    /// Returns the syntax error if the text is not JSON; otherwise an error for each value that breaks a rule.
     pub fn parse(text: &str) -> Result<Self, ServiceConfigErrors> {
         ServiceConfigReader::default().parse(text)
     }
@@ -95,7 +95,7 @@ impl ServiceConfig {
     ///
     /// # Errors
     ///
-    /// Those of [`parse`](Self::parse), and an error if the reader fails or its bytes are not UTF-8.
+    /// Returns the errors of [`parse`](Self::parse), or an error if the reader fails or its bytes are not UTF-8.
     pub fn read(reader: impl io::Read) -> Result<Self, ServiceConfigErrors> {
         ServiceConfigReader::default().read(reader)
     }
@@ -104,7 +104,7 @@ impl ServiceConfig {
     ///
     /// # Errors
     ///
-    /// Those of [`parse`](Self::parse), and an error if the file cannot be read or is not UTF-8.
+    /// Returns the errors of [`parse`](Self::parse), or an error if the file cannot be read or is not UTF-8.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ServiceConfigErrors> {
         ServiceConfigReader::default().load(path)
     }
@@ -197,7 +197,7 @@ impl ServiceConfigReader {
     ///
     /// # Errors
     ///
-    /// Those of [`ServiceConfig::parse`].
+    /// Returns the errors of [`ServiceConfig::parse`].
     pub fn parse(&self, text: &str) -> Result<ServiceConfig, ServiceConfigErrors> {
         reader::read(text, self.lenient)
     }
@@ -206,7 +206,7 @@ impl ServiceConfigReader {
     ///
     /// # Errors
     ///
-    /// Those of [`ServiceConfig::read`].
+    /// Returns the errors of [`ServiceConfig::read`].
     pub fn read(&self, mut reader: impl io::Read) -> Result<ServiceConfig, ServiceConfigErrors> {
         let mut bytes = Vec::new();
         reader.read_to_end(&mut bytes).map_err(|error| unread("cannot be read", error))?;
@@ -217,7 +217,7 @@ impl ServiceConfigReader {
     ///
     /// # Errors
     ///
-    /// Those of [`ServiceConfig::load`].
+    /// Returns the errors of [`ServiceConfig::load`].
     pub fn load(&self, path: impl AsRef<Path>) -> Result<ServiceConfig, ServiceConfigErrors> {
         let path = path.as_ref();
         let bytes =

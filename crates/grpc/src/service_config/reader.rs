@@ -54,7 +54,7 @@ impl Reader {
             retry_throttling: self.optional(&root, "retryThrottling", Self::throttling),
             ..ServiceConfig::default()
         };
-        // The first place of each name.
+        // The place where each name first occurs.
         let mut first = HashMap::new();
         let entries = root.get("methodConfig");
         for (number, entry) in self.items(entries.as_ref()).iter().enumerate() {
@@ -197,7 +197,7 @@ impl Reader {
     }
 
     fn codes(&mut self, node: &Node<'_, '_>) -> Option<CodeSet> {
-        // Each code is checked, also after an invalid one.
+        // Every code is checked, even after an invalid one.
         let codes: Vec<_> = self.list(node)?.iter().map(|node| self.code(node)).collect();
         codes.into_iter().collect()
     }

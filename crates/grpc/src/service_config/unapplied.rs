@@ -32,7 +32,7 @@ impl fmt::Display for UnappliedSetting<'_> {
 
 /// Returns the unapplied settings of an entry.
 pub(super) fn of<'a>(name: &'a str, method: &MethodConfig) -> impl Iterator<Item = UnappliedSetting<'a>> + use<'a> {
-    // `waitForReady: false` is how calls behave anyway.
+    // With `waitForReady: false`, calls behave as they do anyway.
     let fields = [
         ("waitForReady", method.wait_for_ready == Some(true)),
         ("maxRequestMessageBytes", method.max_request_message_bytes.is_some()),

@@ -1,6 +1,6 @@
-//! The bucket of a throttle: its tokens and its settings in one word, without a lock.
+//! The bucket of a throttle: its tokens and settings in one word, without a lock.
 //!
-//! Each change, including one of the settings, is a single compare-and-swap. So tokens and settings always match.
+//! Each change, even to the settings, is a single compare-and-swap. So tokens and settings always match.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ struct Level {
     tokens: u64,
     /// The maximum number of tokens; 0 if nothing is throttled.
     max: u64,
-    /// The tokens added for each success, at most `max`.
+    /// The tokens added per success, at most `max`.
     ratio: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The throttle: one bucket of tokens that stops retries and hedges while a server mostly fails.
+//! The throttle: a token bucket that stops retries and hedges while most calls to a server fail.
 //!
 //! A failed attempt takes a token. A retry takes none: it is allowed if more than half of the tokens are left. First
 //! attempts and transparent retries are always allowed (THR-7, THR-8).
@@ -15,7 +15,7 @@ use reattempt_core::{Budget, Failure, Permit, ServerHint};
 
 pub use throttling::RetryThrottling;
 
-/// gRPC's retry throttle, which stops all retries and hedges to a server that mostly fails.
+/// gRPC's retry throttle, which stops all retries and hedges to a server while most calls to it fail.
 ///
 /// It is a token bucket that starts full. A [counted failure](Self::failed) takes one token, and a successful call adds
 /// `tokenRatio`. Retries and hedges are sent only while more than half of the tokens are left. Without settings nothing
@@ -68,7 +68,7 @@ impl RetryThrottle {
         self.bucket.credit();
     }
 
-    /// Returns `true` if no retry and no hedge may be sent now.
+    /// Returns `true` if no retry or hedge may be sent at present.
     pub fn is_throttled(&self) -> bool {
         self.bucket.is_throttled()
     }

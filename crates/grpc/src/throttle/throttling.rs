@@ -4,12 +4,12 @@ use reattempt_core::ConfigError;
 
 use crate::decimal::Decimal;
 
-/// The settings of a [`RetryThrottle`](crate::RetryThrottle): the bucket's size, and the tokens added for each success.
+/// The settings of a [`RetryThrottle`](crate::RetryThrottle): the bucket's size, and the tokens added per success.
 ///
 /// Both are stored in thousandths of a token. Further decimals are dropped, not rounded (THR-9, THR-10).
 ///
-/// The default is a bucket of 10 tokens, and 0.1 for each success. Retries then stop after 5 failures in a row, or when
-/// more than one attempt in eleven keeps failing.
+/// The default is a bucket of 10 tokens, and 0.1 per success. Retries then stop after 5 failures in a row, or when more
+/// than one in eleven attempts keeps failing.
 ///
 /// ```
 /// # use reattempt_grpc::RetryThrottling;
@@ -28,11 +28,11 @@ pub(crate) const MAX_TOKENS: &str = "a number from 0.001 to 1000";
 pub(crate) const TOKEN_RATIO: &str = "a number of at least 0.001";
 
 impl RetryThrottling {
-    /// Creates settings with a bucket size of `max_tokens` and `token_ratio` tokens for each success.
+    /// Creates settings with a bucket size of `max_tokens` and `token_ratio` tokens per success.
     ///
     /// # Errors
     ///
-    /// `max_tokens` must be from 0.001 to 1000, and `token_ratio` must be finite and at least 0.001.
+    /// Returns an error unless `max_tokens` is from 0.001 to 1000, and `token_ratio` is finite and at least 0.001.
     pub fn new(max_tokens: f64, token_ratio: f64) -> Result<Self, ConfigError> {
         let max = written(max_tokens).and_then(|text| max_tokens_of(&text));
         let ratio = written(token_ratio).and_then(|text| token_ratio_of(&text));
@@ -52,7 +52,7 @@ impl RetryThrottling {
         self.max_tokens
     }
 
-    /// Returns the tokens added for each success, in thousandths, at least 1.
+    /// Returns the tokens added per success, in thousandths, at least 1.
     pub const fn token_ratio_thousandths(self) -> u32 {
         self.token_ratio
     }

@@ -1,4 +1,4 @@
-//! A parser for structured-field lists (RFC 9651). It returns the members with their parameters.
+//! A parser for structured-field lists (RFC 9651), which returns the members with their parameters.
 //!
 //! A list with any malformed member is rejected as a whole.
 

@@ -21,7 +21,7 @@ static RETRY_AFTER_MS: [HeaderName; 2] =
 static SHOULD_RETRY: [HeaderName; 2] =
     [HeaderName::from_static("x-should-retry"), HeaderName::from_static("stripe-should-retry")];
 
-/// The response headers that are read for hints.
+/// The settings that select the response headers to read for hints.
 ///
 /// | header | value | default |
 /// |---|---|---|
@@ -31,15 +31,15 @@ static SHOULD_RETRY: [HeaderName; 2] =
 /// | `x-should-retry`, `stripe-should-retry` | `true` or `false`, in any case | read |
 ///
 /// - If several headers have a delay, the first in this table is used, because it is the most precise.
-/// - If one header has several values, on one line or several, the longest delay is used. With a shorter one the retry
-///   would arrive sooner than the server asked.
+/// - If one header has several values, on one line or several, the longest delay is used. With a shorter delay, the
+///   retry would arrive sooner than the server asked.
 /// - A delay of zero sets no minimum: the schedule's delay is used.
 /// - `false` prevents any retry. It takes precedence over `true` and every other rule.
 /// - `true` overrides the [table of statuses](crate::verdict_of_status). It does not override the client's own rules
 ///   or classifiers.
 /// - A header that cannot be parsed is ignored.
 /// - A date with the wrong day of the week is ignored: `Mon, 06 Nov 1994` was a Sunday.
-/// - A date with a leap second (`:60`) is the second after `:59`. A two-digit year from 70 on is in the 1900s,
+/// - A date with a leap second (`:60`) is read as the second after `:59`. A two-digit year from 70 on is in the 1900s,
 ///   one below 70 in the 2000s.
 ///
 /// ```
@@ -81,7 +81,7 @@ pub struct Hinted {
 }
 
 impl Hints {
-    /// Creates an empty set: no hint is read.
+    /// Creates an empty set, with which no hint is read.
     #[must_use]
     pub const fn none() -> Self {
         Self { retry_after: false, retry_after_ms: false, should_retry: false, rate_limit: false }
@@ -113,12 +113,12 @@ impl Hints {
     ///
     /// | header | value |
     /// |---|---|
-    /// | `RateLimit: "name";r=0;t=30` (draft-ietf-httpapi-ratelimit-headers, from version 08 on) | seconds `t` of a limit with a remaining quota `r` of 0; the longest of several |
+    /// | `RateLimit: "name";r=0;t=30` (draft-ietf-httpapi-ratelimit-headers, from version 08 on) | the seconds `t` of a limit whose remaining quota `r` is 0; the longest of several |
     /// | `RateLimit-Reset` beside `RateLimit-Remaining: 0` (the draft up to version 06) | seconds |
     /// | `X-RateLimit-Reset` beside `X-RateLimit-Remaining: 0` | seconds; from 1,000,000,000 on (2001-09-09), seconds since 1970 |
     ///
-    /// The first one present in this table is used. A malformed `RateLimit` is ignored as a whole. None of these
-    /// headers is read if `Age` is above 0, because the response then comes from a cache.
+    /// The first header in this table that is present is used. A malformed `RateLimit` is ignored as a whole. None of
+    /// these headers is read if `Age` is above 0, because the response then comes from a cache.
     #[must_use]
     pub const fn rate_limit(mut self, read: bool) -> Self {
         self.rate_limit = read;
@@ -129,7 +129,7 @@ impl Hints {
     ///
     /// The delay until a date is measured from the response's own `Date`, so this machine's clock may be wrong.
     /// `wall_clock` is called at most once, and only for a date in a response without a valid `Date`. A date in the
-    /// past is a delay of zero. Numbers saturate.
+    /// past gives a delay of zero. Numbers saturate.
     pub fn read(&self, headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> Hinted {
         if headers.is_empty() {
             return Hinted { hint: ServerHint::None, should_retry: None };
@@ -242,8 +242,8 @@ fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let line = rest?;
         let mut commas = line.iter().enumerate().filter(|(_, byte)| **byte == b',');
-        // Only the first comma of a member can stand behind the name of a day. So each byte is read a few times at
-        // most, whatever the peer sends.
+        // Only the first comma of a member can follow a day's name. So each byte is read a few times at most, whatever
+        // the peer sends.
         let splits = |(place, _): (usize, &u8)| {
             let before = line[..place].trim_ascii();
             let day = !before.is_empty() && before.iter().all(u8::is_ascii_alphabetic);
@@ -273,7 +273,7 @@ fn http_date(value: &[u8]) -> Option<SystemTime> {
     if let Ok(date) = httpdate::parse_http_date(text) {
         return Some(date);
     }
-    // A leap second, which RFC 5322 and so RFC 9110 allow.
+    // A leap second is allowed by RFC 5322 and therefore by RFC 9110.
     let (before, after) = text.rsplit_once(":60").filter(|(_, after)| !after.starts_with(':'))?;
     let before = httpdate::parse_http_date(&format!("{before}:59{after}")).ok()?;
     before.checked_add(Duration::from_secs(1))

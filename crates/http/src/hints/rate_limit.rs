@@ -80,7 +80,7 @@ fn of_vendor(headers: &HeaderMap, until: impl Fn(SystemTime) -> Duration) -> Opt
     Some((remaining, reset))
 }
 
-/// Returns the members with `r` and `t`. All lines of the field are one list, and a malformed list is ignored as a
+/// Returns the members with `r` and `t`. All lines of the field form one list, and a malformed list is ignored as a
 /// whole (RFC 9651 §4.2). If a parameter is repeated, the last value is used.
 fn list(headers: &HeaderMap) -> Vec<Left> {
     let mut quotas = Vec::new();
@@ -90,7 +90,7 @@ fn list(headers: &HeaderMap) -> Vec<Left> {
             let mut of_name = parameters.iter().rev();
             let remaining = of_name.clone().find(|(name, _)| *name == b"r");
             let reset = of_name.find(|(name, _)| *name == b"t");
-            // Each is an integer that is not negative, if it is there.
+            // Each must be a non-negative integer if it is present.
             let remaining = remaining.map(|(_, value)| *value);
             let reset = reset.map(|(_, value)| *value);
             if remaining == Some(None) || reset == Some(None) {

@@ -17,8 +17,8 @@ pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
         }
         let refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
         if error.is_remote() {
-            // RFC 9113 §6.8 and §8.7: streams beyond the last of a GOAWAY, and those reset with REFUSED_STREAM, were
-            // not processed. h2 ends only streams beyond the last with the server's GOAWAY.
+            // RFC 9113 §6.8 and §8.7: streams beyond the last one in a GOAWAY, and streams reset with REFUSED_STREAM,
+            // were not processed. h2 reports the server's GOAWAY only for streams beyond the last one.
             match refused || error.is_go_away() {
                 true => Sign::Undone(Undone::Refused, FailureKind::Network),
                 false => Sign::Proof(LOST),
@@ -35,7 +35,7 @@ pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
     })
 }
 
-/// Returns `true` if the request body failed, upon which hyper resets the stream.
+/// Returns `true` if the request body failed, after which hyper resets the stream.
 pub(super) fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     error.downcast_ref::<::h2::Error>().is_some_and(is_ended_here)
 }

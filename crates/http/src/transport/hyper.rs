@@ -11,10 +11,10 @@ use super::{LOST, NOT_CONNECTED, Place, Sign, TIMED_OUT, Undone};
 const CONNECTION_NOT_MADE: &str = "request was canceled";
 
 /// The text of hyper's error for a request whose connection task was dropped. `is_user()` returns `true` for it, as for
-/// the caller's own errors, and it has no predicate of its own.
+/// the caller's own errors, and no predicate identifies it.
 const DISPATCH_GONE: &str = "dispatch task is gone";
 
-/// The cause of that error if the connection task, which polls the caller's body, panicked.
+/// The source of that error if the connection task, which polls the caller's body, panicked.
 const PANICKED: &str = "user code panicked";
 
 pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
@@ -36,8 +36,8 @@ fn is_dispatch_gone(error: &::hyper::Error) -> bool {
 
 fn of_client(error: &legacy::Error) -> Sign {
     let is_before_dispatch = || {
-        // The client adds the connection to the error of a request that was handed to one. Without it, an
-        // error of hyper arose in the greeting of a new connection.
+        // The client adds the connection to the error of a request that was passed to one. Without it, a hyper error
+        // arose in the handshake of a new connection.
         error.connect_info().is_none() && error.source().is_some_and(|below| below.is::<::hyper::Error>())
     };
     if error.is_connect() && has_cause(error, CONNECTION_NOT_MADE) {
@@ -51,7 +51,7 @@ fn of_client(error: &legacy::Error) -> Sign {
 
 fn of_connection(error: &::hyper::Error) -> Sign {
     if error.is_user() {
-        // The caller's own body, whatever its error is.
+        // The caller's own body, whatever its error.
         match is_dispatch_gone(error) {
             true => Sign::Proof(LOST),
             false => Sign::Proof(Verdict::Permanent),

@@ -16,7 +16,7 @@ pub(super) fn sign(error: &Error, place: Place) -> Sign {
         Place::Connected => on_connection(error),
         Place::Unknown => match kind {
             ErrorKind::ConnectionRefused | ErrorKind::AddrNotAvailable => Some(NOT_CONNECTED),
-            // A router's report can also end an established connection that has carried a request.
+            // A router's report can also end an established connection that has already carried a request.
             ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => Some(OUT_OF_REACH),
             kind => anywhere(kind),
         },
@@ -51,7 +51,7 @@ fn on_connection(error: &Error) -> Option<Verdict> {
     }
 }
 
-/// Returns the verdict for an error in an unknown place, if its kind shows a lost connection.
+/// Returns the verdict for an error at an unknown place, if its kind shows a lost connection.
 fn anywhere(kind: ErrorKind) -> Option<Verdict> {
     match kind {
         ErrorKind::TimedOut => Some(TIMED_OUT),

@@ -1,6 +1,6 @@
 //! The classification of transport errors, by the known types in an error's source chain.
 //!
-//! Each module below recognises the error types of one client.
+//! Each submodule recognises one client's error types.
 
 mod io;
 
@@ -28,30 +28,30 @@ use reattempt_replay::ReplayError;
 /// | no connection was made: refused, unreachable, timed out, no such name, closed or reset in the TLS handshake, or ended there by the alert internal_error | not processed, [`Connect`](FailureKind::Connect) |
 /// | the call waited for a connection that another call failed to make | not processed, [`Connect`](FailureKind::Connect) |
 /// | the request was never passed to its connection (hyper's `is_canceled`, `is_closed`) | not processed, [`Connect`](FailureKind::Connect) |
-/// | the server's HTTP/2 GOAWAY left the request out, or the server reset the stream with REFUSED_STREAM | not processed, [`Network`](FailureKind::Network) |
-/// | the connection was lost later: reset, closed within the response, another HTTP/2 reset, a protocol error that the client found, a TLS alert, a TLS record that cannot be read | transient, [`Network`](FailureKind::Network) |
+/// | the server's HTTP/2 GOAWAY excluded the request, or the server reset the stream with REFUSED_STREAM | not processed, [`Network`](FailureKind::Network) |
+/// | the connection was lost later: reset, closed during the response, another HTTP/2 reset, a protocol error that the client found, a TLS alert, an unreadable TLS record | transient, [`Network`](FailureKind::Network) |
 /// | the response is not HTTP | transient, [`Network`](FailureKind::Network) |
 /// | no response in time | transient, [`Timeout`](FailureKind::Timeout) |
 /// | no connection, for a permanent reason: certificate or protocol refused in the TLS handshake, unusable URI or scheme | permanent |
 /// | the server refused the client's certificate after the TLS handshake, as in TLS 1.3 | permanent |
 /// | the caller's body failed, or the client cancelled the request | permanent |
-/// | a `reqwest::Error` created from a status | that of [`verdict_of_status`](crate::verdict_of_status) |
+/// | a `reqwest::Error` created from a status | the one from [`verdict_of_status`](crate::verdict_of_status) |
 ///
-/// The known kinds of `std::io` errors are those of failed connections. The features `hyper` (hyper, hyper-util's
-/// legacy client, h2), `reqwest` and `tonic` of this crate add the errors of these clients. Layer timeouts, such as
+/// Among `std::io` errors, only the kinds of failed connections are known. This crate's features `hyper` (hyper,
+/// hyper-util's legacy client, h2), `reqwest` and `tonic` add these clients' errors. Layer timeouts, such as
 /// `tower::timeout::error::Elapsed`, are recognised only by the layers of `reattempt`.
 ///
 /// An `io::Error` outside a client's error does not show whether a request was sent. Only a refused connection or an
-/// unusable local address proves that none was. An unreachable host or network is then transient,
+/// unusable local address proves that none was. An unreachable host or network is therefore transient,
 /// [`Connect`](FailureKind::Connect).
 ///
 /// # TLS alerts
 ///
 /// An alert is recognised in the text of the TLS library's error. On an established connection it counts as a lost
-/// connection, unless the text names a certificate, an unknown CA or denied access. In the handshake every alert but
-/// internal_error is permanent. A server sends internal_error if it cannot continue for a reason unrelated to the
-/// client. Nothing was processed then, and the next attempt may succeed. Servers without a certificate for a name send
-/// it too; calls to these are retried in vain, as often as the policy allows.
+/// connection, unless the text names a certificate, an unknown CA or denied access. In the handshake, every alert
+/// except internal_error is permanent. A server sends internal_error if it cannot continue for a reason unrelated to
+/// the client. Nothing was processed then, and the next attempt may succeed. Servers without a certificate for a name
+/// send it too, and calls to them are retried in vain, as often as the policy allows.
 ///
 /// # REFUSED_STREAM
 ///
@@ -134,12 +134,12 @@ const NOT_CONNECTED: Verdict = Verdict::NotProcessed(Failure::new(FailureKind::C
 const LOST: Verdict = Verdict::Transient(Failure::new(FailureKind::Network));
 const TIMED_OUT: Verdict = Verdict::Transient(Failure::new(FailureKind::Timeout));
 
-/// The place at which an error arose, as shown by the outer errors in the chain.
+/// The place where an error arose, as shown by the outer errors in the chain.
 #[cfg_attr(not(feature = "hyper"), expect(dead_code, reason = "only a client's error tells"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Unknown,
-    /// While a connection was being made: no request can have been sent.
+    /// While a connection was being established: no request can have been sent.
     Connecting,
     /// On an established connection: a request may have been sent.
     Connected,
@@ -151,17 +151,17 @@ enum Place {
 enum Sign {
     /// No evidence.
     None,
-    /// A verdict that holds whatever the inner errors are.
+    /// A verdict that holds regardless of the inner errors.
     Proof(Verdict),
-    /// Proof that the request was not processed, whatever the inner errors are, and the kind of failure.
+    /// Proof that the request was not processed, regardless of the inner errors, with the kind of failure.
     Undone(Undone, FailureKind),
     /// A verdict, unless the inner errors have one.
     Presumption(Verdict),
-    /// The place at which the inner errors arose.
+    /// The place where the inner errors arose.
     At(Place),
 }
 
-/// Walks the chain. Outer errors have precedence, because they show which side caused an inner one. A broken pipe may
+/// Walks the chain. Outer errors have precedence, because they show which side caused an inner one: a broken pipe may
 /// come from the server or from the caller's own request body.
 fn walk(error: &(dyn Error + 'static), place: Place) -> Option<Verdict> {
     let below = |place| source(error).and_then(|source| walk(source, place));
@@ -170,8 +170,8 @@ fn walk(error: &(dyn Error + 'static), place: Place) -> Option<Verdict> {
         Sign::Proof(verdict) => Some(verdict),
         Sign::Undone(_, kind) => Some(Verdict::NotProcessed(Failure::new(kind))),
         Sign::Presumption(verdict) => below(place).or(Some(verdict)),
-        // Without a sign that the network is to blame, another attempt fails the same way. Examples
-        // are native-tls's refusal of a certificate, and a URI that cannot be used.
+        // Without evidence that the network is to blame, another attempt fails the same way. Examples are a certificate
+        // that native-tls refuses, and an unusable URI.
         Sign::At(Place::Connecting) => match below(Place::Connecting) {
             Some(Verdict::Transient(_) | Verdict::NotProcessed(_)) => Some(NOT_CONNECTED),
             // RFC 8446 §6.2: the error is unrelated to the peer.
@@ -187,7 +187,7 @@ fn sign(error: &(dyn Error + 'static), place: Place) -> Sign {
         return io::sign(error, place);
     }
     if let Some(ReplayError::Superseded | ReplayError::NotKept) = error.downcast_ref() {
-        // This side stopped the sender of the body. The error's cause does not matter.
+        // This side stopped the body's sender. The error's cause does not matter.
         return Sign::Proof(Verdict::Permanent);
     }
     #[cfg(feature = "hyper")]

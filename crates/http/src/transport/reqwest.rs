@@ -11,10 +11,10 @@ pub(super) fn sign(error: &::reqwest::Error) -> Sign {
     } else if error.is_builder() || error.is_redirect() {
         Sign::Proof(Verdict::Permanent)
     } else if error.is_connect() && (error.is_timeout() || error.is_dns()) {
-        // reqwest's own types for these two cannot be named.
+        // reqwest's own types for these two cases are private.
         Sign::Proof(NOT_CONNECTED)
     } else if error.is_timeout() {
-        // `is_timeout` searches the whole chain, so a timeout of the caller's body makes it true as well.
+        // `is_timeout` searches the whole chain, so a timeout in the caller's body also makes it true.
         Sign::Presumption(TIMED_OUT)
     } else {
         Sign::None

@@ -1,8 +1,8 @@
-//! The replayable request body: it streams to the client while its frames are kept.
+//! The replayable request body, which streams to the client and keeps its frames.
 //!
 //! Before a retry layer sends the body, it clones it and sets the clone aside, unread. A frame is kept until every
 //! reader has returned it. Frames of an in-memory body are kept by reference. Any other body is polled only when a
-//! reader is polled, and its frames below 256 KiB are copied, because a frame may be a small slice of a large buffer.
+//! reader is polled. Its frames below 256 KiB are copied, because a frame may be a small slice of a large buffer.
 
 mod reading;
 
@@ -31,14 +31,14 @@ const COPIED_BELOW: usize = 256 * 1024;
 pin_project! {
     /// A body that can be read more than once, from the first byte.
     ///
-    /// Each value is one reader. [`try_clone`](ReplayBody::try_clone) creates another one, with the same bytes and
-    /// trailers. If the caller's body fails, every reader returns the error at the same position. Readers may be polled
-    /// at the same time, from different tasks. A frame is kept until the slowest reader has returned it. A body with
-    /// one reader is passed through.
+    /// Each value is one reader. [`try_clone`](ReplayBody::try_clone) creates another reader with the same bytes and
+    /// trailers. Readers may be polled at the same time, from different tasks. A frame is kept until the slowest reader
+    /// has returned it. A body with one reader is passed through. If the caller's body fails, every reader returns the
+    /// error at the same position.
     ///
     /// The leading reader returns the frames of the caller's body unchanged. Readers behind it return the same bytes,
-    /// possibly split differently. Frames below 256 KiB are copied into larger buffers, and empty frames are left out.
-    /// Frames of a body in memory stay as they are.
+    /// possibly split differently: frames below 256 KiB are merged into larger buffers, and empty frames are dropped.
+    /// Frames of an in-memory body stay as they are.
     ///
     /// A body that outgrows its [`ReplayLimits`] does not fail. The leading reader streams to the end. For the readers
     /// behind it, [`is_replayable`](ReplayBody::is_replayable) returns `false` and reading ends with
@@ -79,10 +79,10 @@ pin_project! {
 pin_project! {
     #[project = InnerProjected]
     enum Inner<B> {
-        // Complete: every reader has it, and nothing is shared.
+        // The whole body: every reader has it, and nothing is shared.
         Complete { complete: Complete },
-        // Read once, by this reader alone. The wrapper makes a body that is only `Send` also `Sync`, but forbids
-        // shared access to it. So the end and the length are stored after each poll.
+        // A body that is read once, by this reader alone. The wrapper makes a body that is only `Send` also `Sync`, but
+        // forbids shared access to it. So the end and the length are stored after each poll.
         Once { end: End, rest: Length, #[pin] body: SyncWrapper<B> },
         Shared { reader: Reader<B> },
     }
@@ -98,7 +98,7 @@ where
     /// | body | treatment |
     /// |---|---|
     /// | already at its end | can always be cloned, and is not charged |
-    /// | any other, if `limits` allow 0 bytes a call | [passed through](ReplayBody::passthrough) |
+    /// | any other, if `limits` allow 0 bytes per call | [passed through](ReplayBody::passthrough) |
     /// | in memory | polled now; each reader gets the frames by reference |
     /// | any other | polled when a reader is polled |
     ///
@@ -116,7 +116,7 @@ where
         Self::of_unread(body, Whole::Unknown, limits)
     }
 
-    /// Creates the first reader of a body that may have one frame only, although its size hint is not exact.
+    /// Creates the first reader of a body that may have only one frame although its size hint is not exact.
     /// Single-message encoders, such as tonic's, create such bodies.
     ///
     /// If a clone exists, the body is polled once more right after its first frame of any length. At most two frames
@@ -129,8 +129,8 @@ where
         Self::of_unread(body, Whole::Any, limits)
     }
 
-    /// Creates the first reader of a body that is not at its end. It is not inlined, so that callers without a body
-    /// reserve no stack space for it.
+    /// Creates the first reader of a body that is not at its end. Not inlined, so that callers without a body reserve
+    /// no stack space for it.
     #[inline(never)]
     fn of_unread(body: B, whole: Whole, limits: &ReplayLimits) -> Self {
         if limits.keeps_nothing() {
@@ -155,14 +155,15 @@ where
     #[inline]
     pub fn in_memory(body: B, limits: &ReplayLimits) -> Self {
         let hint = body.size_hint();
-        // The callers have checked this. The second check lets the compiler keep a body of a known type off the heap.
+        // The callers have already checked this. The second check lets the compiler keep a body of a known type off the
+        // heap.
         if limits.keeps_nothing() || body.is_end_stream() {
             return Self::new(body, limits);
         }
         let mut body = Box::pin(body);
         let (source, prefetched) = match Prefetched::poll_body(body.as_mut(), hint.exact()) {
             Ok(data) => {
-                // Before anything else, for the same reason.
+                // Dropped first, for the same reason.
                 drop(body);
                 match OneBuffer::new(data, hint.exact().is_some(), limits) {
                     Ok(whole) => {
@@ -182,8 +183,8 @@ where
         Self { inner: Inner::Shared { reader } }
     }
 
-    /// Makes the readers of this body record their polls, for [`was_polled`](ReplayBody::was_polled). Call it before
-    /// the first clone is made.
+    /// Makes the readers of this body record their polls for [`was_polled`](ReplayBody::was_polled). Call it before
+    /// making the first clone.
     ///
     /// It affects only bodies whose readers otherwise share no state. It allocates once for a single in-memory buffer.
     /// The mark of an empty body is reused by the thread's next call.
@@ -195,7 +196,7 @@ where
         }
         let Some(data) = complete.data().cloned() else { return self };
         let hint = complete.size_hint();
-        // Gives its charge back, for the new reader to take.
+        // Releases its charge, so that the new reader can take it.
         drop(self);
         let prefetched = Prefetched::once(Some(Next::Data(data)));
         let keeping = Keeping { prefetched, copied_below: 0, whole: Whole::Unknown };
@@ -241,8 +242,8 @@ impl<B> ReplayBody<B> {
         Some(Self { inner })
     }
 
-    /// Returns `true` if [`try_clone`](ReplayBody::try_clone) would succeed now. If this reader has returned nothing
-    /// yet, the reader itself can be sent.
+    /// Returns `true` if [`try_clone`](ReplayBody::try_clone) would succeed. If this reader has returned nothing yet,
+    /// the reader itself can be sent.
     pub fn is_replayable(&self) -> bool {
         match &self.inner {
             Inner::Complete { complete } => complete.is_replayable(),
@@ -253,8 +254,8 @@ impl<B> ReplayBody<B> {
 
     /// Ends every other reader with [`ReplayError::Superseded`](crate::ReplayError::Superseded).
     ///
-    /// Over HTTP/2 an upload may still be running when its attempt is retried. After this call it takes no more frames,
-    /// and no frame is kept for it. Clones made afterwards are not affected.
+    /// Over HTTP/2, an upload may still be running when its attempt is retried. After this method is called, that
+    /// upload gets no more frames, and no frame is kept for it. Later clones are not affected.
     ///
     /// It does nothing if this reader cannot continue, or if the body is empty or a single in-memory buffer.
     pub fn cancel_others(&self) {
@@ -269,7 +270,8 @@ impl<B> ReplayBody<B> {
     /// A client polls the body only after it has connected. If a connection fails and the body was polled, an earlier
     /// connection may have carried the request.
     ///
-    /// An empty body counts as polled once its size hint or its end was read, because a client need not poll it.
+    /// An empty body counts as polled once a client has read its size hint or its end, because the client need not poll
+    /// it.
     ///
     /// It is always `false` for a body that is [passed through](ReplayBody::passthrough). For an empty body or a single
     /// in-memory buffer it is `false` unless [`noting_polls`](ReplayBody::noting_polls) was called.
@@ -318,7 +320,7 @@ impl<B> ReplayBody<B> {
 
     /// Creates a watch on this body's first reader, even if that reader has already been moved into a request.
     ///
-    /// Call it while this reader [is replayable](ReplayBody::is_replayable). Later the watch may report the first
+    /// Call it while this reader [is replayable](ReplayBody::is_replayable). Later, the watch may report the first
     /// reader as cut off although it can continue.
     pub fn watch_first(&self) -> ReplayWatch {
         match &self.inner {

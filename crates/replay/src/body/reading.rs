@@ -1,4 +1,4 @@
-//! The `Body` that a client polls: frames, end and size hint.
+//! The `Body` implementation that a client polls: frames, end and size hint.
 
 use std::fmt;
 use std::pin::Pin;
@@ -73,7 +73,7 @@ impl<B> ReplayBody<B> {
     }
 }
 
-/// Polls a passed-through body. It is not inlined, so that the other kinds reserve no stack space for it.
+/// Polls a passed-through body. Not inlined, so that the other kinds reserve no stack space for it.
 #[inline(never)]
 fn poll_once<B>(body: Pin<&mut SyncWrapper<B>>, rest: &mut Length, end: &mut End, cx: &mut Context<'_>) -> Polled
 where

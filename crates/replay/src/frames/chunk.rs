@@ -1,4 +1,4 @@
-//! The queue entry, and the buffer that short frames are copied into.
+//! The queue entry, and the buffer into which short frames are copied.
 
 use bytes::BytesMut;
 
@@ -33,13 +33,13 @@ pub(super) fn wide(count: u32) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// A buffer that frames are copied into.
+/// A buffer into which frames are copied.
 pub(super) struct Chunk {
-    /// The copied bytes that do not form a frame yet, and the free capacity.
+    /// Copied bytes that do not form a frame yet, and the free capacity.
     pub(super) data: BytesMut,
     /// The charge for its capacity at creation.
     pub(super) charge: u32,
-    /// `data` is the last frame.
+    /// `true` if `data` is the last frame.
     pub(super) filling: bool,
     /// `true` if a frame has been started in it.
     pub(super) begun: bool,

@@ -1,7 +1,7 @@
 //! The queue of frames that at least one reader has not returned yet.
 //!
-//! Frames are added at the end when they are read from the caller's body, and freed at the front when the slowest
-//! reader moves on. A position is the number of frames before it. Each kept frame counts the readers positioned right
+//! A frame is added at the end when it is read from the caller's body, and freed at the front when the slowest reader
+//! has passed it. A position is the number of frames before it. Each kept frame counts the readers positioned right
 //! before it. So moving, joining and leaving take constant time, however many readers and frames there are.
 
 mod chunk;
@@ -66,7 +66,7 @@ pub(super) struct Frames {
     rest: Vec<Entry>,
     /// The number of readers at the end.
     at_end: u32,
-    /// The buffer that short frames are copied to. It contains the last frame, if there is any.
+    /// The buffer into which short frames are copied. It contains the last frame, if there is any.
     chunk: Option<Chunk>,
 }
 
@@ -213,7 +213,7 @@ impl Frames {
             chunk.data.extend_from_slice(fits);
             data = rest;
             if !std::mem::replace(&mut chunk.filling, true) {
-                // The first frame in a chunk is paid for by the chunk.
+                // The chunk's charge covers its first frame.
                 let further = std::mem::replace(&mut chunk.begun, true);
                 let charge = if further { CHARGE_OF_PLACE } else { 0 };
                 if !allowance.take(wide(charge)) {
@@ -225,7 +225,7 @@ impl Frames {
         true
     }
 
-    /// Makes the filled part of the chunk a frame of its own.
+    /// Turns the filled part of the chunk into a frame.
     fn seal(&mut self) {
         let Some(chunk) = &mut self.chunk else { return };
         if !std::mem::take(&mut chunk.filling) {
@@ -237,7 +237,7 @@ impl Frames {
         }
     }
 
-    /// Closes the chunk: nothing more is copied into it. Its charge goes to the last frame in it.
+    /// Closes the chunk, so that nothing more is copied into it. The last frame in it takes over its charge.
     fn close(&mut self, allowance: &mut Allowance) {
         let Some(chunk) = self.chunk.take() else { return };
         match self.last() {
@@ -276,7 +276,7 @@ impl Frames {
         self.rest.clear();
     }
 
-    /// Returns all kept frames for dropping. Only a reader at the end can continue.
+    /// Removes all kept frames, for the caller to drop. Only a reader at the end can continue.
     pub(super) fn give_up(&mut self) -> Freed {
         self.base = self.end();
         self.start = self.base;
@@ -319,7 +319,7 @@ impl Frames {
         let gap = self.gap();
         self.rest.drain(..gap);
         self.base = self.base.max(self.start);
-        // Places are charged as long as there are frames in them.
+        // Entries are charged as long as they hold frames.
         if self.rest.len() < self.rest.capacity() / 4 {
             self.rest.shrink_to(2 * self.rest.len());
         }

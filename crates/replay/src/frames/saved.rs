@@ -77,7 +77,7 @@ impl Next {
         })
     }
 
-    /// Copies data that is shorter than `below`.
+    /// Copies data shorter than `below`.
     pub(crate) fn copied(self, below: usize) -> Self {
         match self {
             Next::Data(data) if data.len() < below => Next::Data(Bytes::copy_from_slice(&data)),
@@ -85,7 +85,7 @@ impl Next {
         }
     }
 
-    /// Converts it into its kept form. Returns `None` for unknown kinds of frames.
+    /// Converts the frame into its kept form. Returns `None` for unknown kinds of frames.
     #[inline]
     pub(crate) fn to_kept(&self) -> Option<Saved> {
         let other = match self {
@@ -106,7 +106,7 @@ impl From<Saved> for Next {
                 Other::Trailers(trailers) => Next::Other(Box::new(Frame::trailers(trailers))),
                 Other::Failed(error) => Next::Failed(error),
             },
-            // Not reached: a frame is sealed before it is taken out.
+            // Unreachable: a frame is sealed before it is taken out.
             Saved::Filling => Next::Data(Bytes::new()),
         }
     }

@@ -43,7 +43,7 @@ impl Buffer {
         shared
     }
 
-    /// Returns the buffer for sharing, and leaves an empty one. Nothing is copied.
+    /// Takes the buffer for sharing and leaves an empty one. Nothing is copied.
     pub(super) fn take(&mut self) -> Bytes {
         match mem::replace(self, Buffer::new(Vec::new())) {
             Buffer::Own(own) => Bytes::from_owner(own),

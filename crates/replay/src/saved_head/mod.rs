@@ -1,9 +1,9 @@
 //! The head of a request, saved before the first attempt and restored only for a retry.
 //!
-//! Every call saves its head, and few restore it. So the head is a single buffer, which the rows `head` and `template`
-//! of `benches/` justify. Cloning a `HeaderMap` costs two allocations, and one more for each value made at run time. A
-//! single buffer costs one allocation, or none if the thread has a spare buffer from an earlier call. It contains pairs
-//! of strings, each pair after its two lengths.
+//! Every call saves its head, but few restore it. So the head is a single buffer; the rows `head` and `template` of
+//! `benches/` measure the benefit. Cloning a `HeaderMap` costs two allocations, plus one for each value made at run
+//! time. A single buffer costs one allocation, or none if the thread has a spare buffer from an earlier call. It
+//! contains pairs of strings, each pair after its two lengths.
 
 mod buffer;
 mod pairs;
@@ -31,9 +31,9 @@ const SEPARATOR: &[u8] = b"://";
 
 /// A request's head (method, target, version, headers, extensions), saved for another attempt.
 ///
-/// Saving a head of usual length allocates at most once, and again for extensions and sensitive values. Header values
-/// marked as [sensitive](HeaderValue::is_sensitive) are shared, not copied, so that memory contains no second copy of a
-/// credential.
+/// Saving a head of usual length allocates at most once, plus once each for extensions and sensitive values. Header
+/// values marked as [sensitive](HeaderValue::is_sensitive) are shared, not copied, so that memory contains no second
+/// copy of a credential.
 ///
 /// ```
 /// use http::Request;
@@ -52,12 +52,12 @@ pub struct SavedHead {
     extensions: Extensions,
     /// The values that are not in the buffer.
     shared: Option<Box<SharedValues>>,
-    /// The number of different names. Its type is wide enough for any map.
+    /// The number of distinct names. Its type is wide enough for any map.
     names: u16,
     version: Version,
 }
 
-/// The sensitive values, in order. There is hardly ever more than one.
+/// The sensitive values, in order. There is rarely more than one.
 struct SharedValues {
     first: HeaderValue,
     others: Vec<HeaderValue>,
@@ -127,7 +127,7 @@ impl SavedHead {
         self.scheme_and_authority().1
     }
 
-    /// Returns the scheme and the authority of the request's target, each if it has one.
+    /// Returns the scheme and the authority of the request's target, as far as it has them.
     #[inline]
     pub fn scheme_and_authority(&self) -> (Option<&str>, Option<&str>) {
         let Some((scheme, authority)) = Pairs(&self.pairs).nth(1) else { return (None, None) };

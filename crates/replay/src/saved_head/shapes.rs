@@ -19,7 +19,7 @@ const LONGEST: usize = 32;
 #[derive(Clone, Default)]
 struct Shape {
     mark: u64,
-    /// A map with empty values. `None` until a second head has this mark, so that a client with ever-changing requests
+    /// A map with empty values. `None` until a second head has this mark, so that a client whose requests always differ
     /// clones no maps.
     blank: Option<HeaderMap>,
 }
@@ -43,7 +43,7 @@ pub(super) fn mark(headers: Pairs<'_>) -> u64 {
 /// Returns the thread's cached map for this mark, with empty values.
 #[inline]
 pub(super) fn blank(mark: u64) -> Option<HeaderMap> {
-    // A thread that ends holds none.
+    // A thread that is ending holds none.
     let held = HELD.try_with(|held| {
         let held = held.try_borrow().ok()?;
         let shape = held.get(place(mark))?;
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn other_names_of_one_mark_come_back() {
-        // The mark looks at eight bytes and the length of each name.
+        // The mark covers eight bytes and the length of each name.
         let [one, two] = ["x-header-1", "x-header-2"].map(|name| request(&[(name, "value")]));
         let marks = [&one, &one, &two, &one, &two, &two].map(restore);
         assert_eq!(marks, [marks[0]; 6]);
@@ -163,7 +163,7 @@ mod tests {
         assert!(blank(restore(&request)).is_none());
     }
 
-    /// The cache also holds the longest shape allowed.
+    /// The cache also stores a shape of the maximum length.
     #[test]
     fn several_shapes_are_held_at_a_time() {
         let names: Vec<_> = (0..LONGEST).map(|number| format!("x-{number}")).collect();

@@ -67,10 +67,10 @@ fn every_form_of_target_comes_back() {
         Uri::from_static("http://[::1]:80/x?"),
         Uri::from_static("git+ssh://user:word@one.example/"),
         "http://one.example/\u{e9}?\u{fc}".parse().unwrap(),
-        // OPTIONS * as a client of a proxy or of hyper-util asks for it.
+        // `OPTIONS *`, as sent by a client of a proxy or of hyper-util.
         parts(Some("http"), Some("one.example"), Some("*")),
         parts(Some("http"), Some("one.example"), Some("?only=a-query")),
-        // A scheme that is there and empty.
+        // A scheme that is present but empty.
         Uri::from_static("://a/"),
         parts(Some(""), Some("a"), Some("/")),
         parts(None, None, Some("#")),
@@ -121,7 +121,7 @@ fn headers_are_found_by_their_name() {
     let values = |name| -> Vec<_> { kept.values(&HeaderName::from_static(name)).collect() };
     assert_eq!(values("x-many"), [&b"one"[..], b"two: three:"]);
     assert_eq!(values("x-other"), [b""]);
-    // The lines of the method and the target are not headers.
+    // The pairs of the method and the target are not headers.
     for missing in ["x-missing", "x-man", "x-many2", "put", "https"] {
         assert_eq!(values(missing), [b""; 0], "{missing}");
         assert!(!kept.contains(&HeaderName::from_static(missing)), "{missing}");

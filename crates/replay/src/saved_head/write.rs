@@ -1,4 +1,4 @@
-//! Writing a head into its buffer, which is the part that every call pays for.
+//! Writing a head into its buffer, a cost that every call pays.
 
 use http::{HeaderMap, HeaderValue, Method, Uri};
 
@@ -6,7 +6,7 @@ use super::buffer::Buffer;
 use super::pairs::{LENGTHS, put, put_alone, put_joined};
 use super::{SEPARATOR, SharedValues};
 
-/// The usual size of a header, and of the room reserved for the target and long headers.
+/// The assumed size of a header, and the room for the target and long headers.
 const USUAL: usize = 40;
 const ROOM: usize = 192;
 
@@ -24,7 +24,7 @@ pub(super) fn write(method: &Method, uri: &Uri, headers: &HeaderMap) -> Written 
 #[cold]
 fn write_measured(method: &Method, uri: &Uri, headers: &HeaderMap) -> Written {
     let length = measure(method, uri, headers);
-    // Every length of a head below 4 GiB fits its half of a word.
+    // Every length in a head below 4 GiB fits its half of a word.
     let zeros = if length as u64 > u64::from(u32::MAX) { Vec::new() } else { vec![0; length] };
     write_to(zeros, method, uri, headers).unwrap_or_default()
 }
@@ -33,7 +33,7 @@ fn write_measured(method: &Method, uri: &Uri, headers: &HeaderMap) -> Written {
 #[inline(always)]
 fn write_to(mut pairs: Vec<u8>, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Written> {
     let target = Target::of(uri);
-    // `Uri::from_parts` takes a scheme with both other parts, or one of them alone.
+    // `Uri::from_parts` accepts a scheme only together with both other parts.
     if uri.scheme_str().is_some() != target.is_whole() {
         return Some(Written::default());
     }
@@ -64,7 +64,7 @@ impl<'a> Target<'a> {
         };
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         let path = match uri.path_and_query() {
-            // The path of a target without any part is empty, though its `PathAndQuery` is "/".
+            // The path of a target without any part is empty, although its `PathAndQuery` is "/".
             Some(path) if path.as_str() != "/" || !uri.path().is_empty() => path.as_str(),
             _ => "",
         };

@@ -3,7 +3,7 @@
 //! The first reader that needs a frame polls the caller's body. While a single reader polls for fresh frames, the body
 //! gets that reader's waker; later it gets one waker that wakes all readers. If a body cannot be read again, its last
 //! reader takes everything out and needs no lock from then on. Wakers are called or dropped after the lock is released,
-//! because both may run foreign code: see [`Afterwards`].
+//! because both may run foreign code (see [`Afterwards`]).
 //!
 //! The lock is held while the caller's body is polled. A retry decision on another task
 //! ([`is_replayable`](crate::ReplayBody::is_replayable), for example) thus waits for at most one poll, which does not
@@ -51,7 +51,7 @@ struct State<B> {
     /// source is open, and everything is kept for another reader. `NOBODY` if one of these conditions may no longer
     /// hold.
     leader: ReaderId,
-    /// The frames that were read before a reader polled for them, and the charge for them.
+    /// Frames that were read before a reader polled for them, and their charge.
     prefetched: Prefetched,
     prefetched_charge: usize,
     frames: Frames,
@@ -63,10 +63,10 @@ struct State<B> {
     readers: usize,
     fresh_pollers: usize,
     next_id: ReaderId,
-    /// Readers with a lower id have been cancelled, except the one that cancelled the others.
+    /// Readers with a lower id have been cancelled, except the one that cancelled them.
     cancelled_below: ReaderId,
     survivor: ReaderId,
-    /// The waker that the source last received while a single reader had polled for fresh frames.
+    /// The waker that the source last received while a single reader polled for fresh frames.
     lone: Option<Waiting>,
     /// Created when a second reader polls for fresh frames.
     wakers: Option<Wakers>,
@@ -79,14 +79,14 @@ struct State<B> {
 /// The state of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Its next result has been read already.
+    /// Its next result has already been read.
     Prefetched,
     Open,
-    /// It is being polled, or it panicked.
+    /// It is being polled, or has panicked.
     Polling,
-    /// It returned its end, and is not polled again.
+    /// It returned its end and is not polled again.
     Done,
-    /// It returned an error, or panicked, and is not polled again.
+    /// It returned an error or panicked, and is not polled again.
     Failed,
 }
 
@@ -151,7 +151,7 @@ impl<B> State<B> {
             return;
         };
         if !self.store_prefetched(Prefetched::once(Some(next.copied(self.copied_below)))) && self.readers > 1 {
-            // It will not be kept either.
+            // This one will not be kept either.
             self.give_up(reader, afterwards);
         }
     }
@@ -213,7 +213,7 @@ impl<B> State<B> {
         wakers.all()
     }
 
-    /// Collects the readers to wake after `reader` polled the source for all of them.
+    /// Collects the readers to wake after `reader` has polled the source for all of them.
     fn finish_poll_of_all(&mut self, reader: ReaderId, ready: bool, afterwards: &mut Afterwards) {
         if let Some(wakers) = &self.wakers {
             let chores = afterwards.chores();

@@ -1,4 +1,4 @@
-//! The next frame of a reader: a kept one, or a fresh one from the caller's body.
+//! The next frame for a reader: a kept one, or a fresh one from the caller's body.
 //!
 //! | case | function |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | the reader is the last one | `poll_sole` |
 //! | every other case | `poll_any`, which polls the source in `poll_source` |
 //!
-//! Each path with a fresh result ends in `finish_poll`.
+//! Every path with a fresh result ends in `finish_poll`.
 
 use std::sync::MutexGuard;
 use std::task::{Context, Poll};
@@ -42,8 +42,8 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    /// Polls a shared body. The fast path is written out here: it keeps and returns fresh data for the leader and wakes
-    /// no reader.
+    /// Polls a shared body. The fast path is inlined here: it keeps and returns fresh data for the leader and wakes no
+    /// reader.
     #[inline(never)]
     pub(super) fn poll_frame(&mut self, shared: &Lock<State<B>>, cx: &mut Context<'_>) -> Polled {
         let mut guard = shared.lock();
@@ -93,7 +93,7 @@ where
         self.finish(guard, cx, polled.map(Next::of))
     }
 
-    /// Returns a kept frame that stays, or continues as the last reader.
+    /// Returns a kept frame that stays kept, or continues as the last reader.
     #[inline(never)]
     fn poll_kept(
         &mut self,
@@ -167,7 +167,7 @@ where
                 // The frame is charged again if it is kept.
                 state.allowance.give_back(std::mem::take(&mut state.prefetched_charge));
                 if state.prefetched.is_empty() {
-                    // If `is_end_stream` panics, an error takes the place of the answer.
+                    // If `is_end_stream` panics, an error replaces the result.
                     state.stage = Stage::Polling;
                     state.ended = state.source.as_ref().is_none_or(|source| source.is_end_stream());
                     state.stage = Stage::Open;
@@ -253,7 +253,7 @@ where
                 }
             }
         }
-        // The memory that it still holds is not charged.
+        // The memory that the source still holds is not charged.
         let over = matches!(state.stage, Stage::Done | Stage::Failed);
         let spent = if over { state.source.take() } else { None };
         if state.stage == Stage::Open && state.fresh_pollers == 1 && state.readers > 1 && state.frames.one_at_end() {
@@ -304,7 +304,7 @@ impl<B> State<B> {
             && self.whole == Whole::Exact(length_of(data))
             && self.frames.end() == 0
         {
-            // Like a body in memory: all of it is there.
+            // Like an in-memory body: all of it is available.
             self.allowance.lift();
         }
         let kept = match next {

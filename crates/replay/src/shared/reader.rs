@@ -20,7 +20,7 @@ use crate::watch::{ReplayWatch, Watched};
 /// The id of the first reader.
 const FIRST: ReaderId = 0;
 
-/// The rules by which a body's frames are kept.
+/// The settings for keeping a body's frames.
 pub(crate) struct Keeping {
     /// The frames that were read before the first reader existed.
     pub(crate) prefetched: Prefetched,
@@ -100,7 +100,7 @@ impl<B> Reader<B> {
     pub(crate) fn forget_polls(&self) {
         let mut state = self.shared.lock();
         state.polled = false;
-        // The fast path of the leader does not note its polls.
+        // The leader's fast path does not record its polls.
         state.leader = NOBODY;
     }
 
@@ -112,7 +112,7 @@ impl<B> Reader<B> {
         self.watch_id(FIRST)
     }
 
-    /// Creates a watch on the reader with this id. It is ready at once if that reader could not continue from this
+    /// Creates a watch on the reader with id `id`. It is ready at once if that reader could not continue from this
     /// one's position.
     fn watch_id(&self, id: ReaderId) -> ReplayWatch {
         let mut state = self.shared.lock();
@@ -190,8 +190,8 @@ impl<B> Reader<B> {
             freed = frames.frames.leave(self.place.position, &mut frames.allowance);
             state.give_back(freed.as_ref());
             own = state.lone.take_if(|(id, _)| *id == self.place.id);
-            // The source may hold only the waker of this reader's task, so the others that wait must poll
-            // the source again.
+            // The source may hold only the waker of this reader's task, so the other waiting readers must poll the
+            // source again.
             if let (true, Some(wakers)) = (self.place.polls_fresh, &state.wakers) {
                 wake = wakers.take_all_but(None);
             }
@@ -208,7 +208,7 @@ impl<B> Reader<B> {
 impl<B> Drop for Reader<B> {
     #[inline]
     fn drop(&mut self) {
-        // The last reader drops the state with everything in it.
+        // The last reader drops the state and everything in it.
         if Arc::strong_count(&self.shared) > 1 {
             self.leave();
         }

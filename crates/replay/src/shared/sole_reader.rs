@@ -26,7 +26,7 @@ pub(super) struct SoleReader<B> {
 }
 
 impl<B> State<B> {
-    /// Takes everything out for a reader that will remain the only one: no other can continue, and none can be created,
+    /// Takes everything out for a reader that will remain the only one. No other can continue, and none can be created,
     /// because the first frame is gone.
     #[cold]
     pub(super) fn hand_over(&mut self, reader: ReaderId, position: u64) -> Option<Box<SoleReader<B>>> {
@@ -35,7 +35,7 @@ impl<B> State<B> {
         if !alone || !gone || !matches!(self.stage, Stage::Open | Stage::Done) {
             return None;
         }
-        // A body after its end stays, because dropping it under the lock may run foreign code.
+        // A source that has ended stays, because dropping it under the lock may run foreign code.
         let following = if self.stage == Stage::Open { self.source.take() } else { None };
         Some(Box::new(SoleReader {
             source: None,

@@ -10,7 +10,7 @@
 //! 3. count the move and clear the bit.
 //!
 //! An outcome during a move is dropped, so no thread waits. Moves up and down may happen at the same time: each changes
-//! the interval with a compare-and-swap, and keeps it within its bounds.
+//! the interval with a compare-and-swap and keeps it within its bounds.
 //!
 //! Turns move the interval under another rule ([`turns`](self::turns)).
 
@@ -23,7 +23,7 @@ use crate::sync::{AtomicU64, Ordering};
 pub use turns::ReservedTurn;
 use turns::Turns;
 
-/// The bit, in both words, that marks a move under way.
+/// The bit that marks a move in progress, in both words.
 pub(crate) const MOVING: u64 = 1;
 
 /// The shift of the count in the word for moves up.
@@ -34,7 +34,7 @@ pub(crate) const ONE_SUCCESS: u64 = 1 << 1;
 pub(crate) const DOWNS: u32 = 24;
 pub(crate) const RUN: u64 = (1 << DOWNS) - 1 - MOVING;
 
-/// The part of each count that fits in a note. It wraps after four billion moves during one call.
+/// The bits of each count that fit in a note. They wrap after four billion moves during one call.
 pub(crate) const NOTED: u64 = u32::MAX as u64;
 
 pub(crate) struct Pace {
@@ -111,7 +111,7 @@ impl Pace {
                 continue;
             }
             let drawn = drawn(rule, random);
-            // The claim resets the run to 0, and while it stands no thread adds to the run.
+            // The claim resets the run to 0, and no thread adds to the run while it is held.
             let claimed = (down & !RUN) | MOVING;
             if replace(&self.down, down, claimed) {
                 self.change(|interval| rule.moved_down(interval, drawn));

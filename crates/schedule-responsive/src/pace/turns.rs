@@ -3,20 +3,20 @@
 //! All callers take turns in one order, so the rate is one call per interval. Under the schedule's rule, a service with
 //! a capacity of 1/s would be used at 50 % to 85 %, and a service that counts calls per second at 4 %. Four changes
 //! raise this to 80 % or more for a token bucket, a bounded queue and a window of a second. The same holds for a
-//! service that requires an exact gap, if the timer can measure the gap. With a resolution of 1 ms, a service that
-//! requires a gap of 0.2 ms is used at 17 % to 40 %. With a timer of 1 µs the same rule reaches more than 80 %, if
-//! answers take 0.1 ms (`lab responsive --turns --timer 1us`).
+//! service that requires an exact gap, if the timer can measure the gap. If the gap is 0.2 ms and the timer's
+//! resolution is 1 ms, the service is used at 17 % to 40 %. With a timer of 1 µs the same rule reaches more than 80 %,
+//! if answers take 0.1 ms (`lab responsive --turns --timer 1us`).
 //!
 //! - A success counts only if its call was admitted after the last move in *either* direction. Otherwise
 //!   successes at an earlier, longer interval would shorten one at which calls are refused.
-//! - A step down is a probe. If a call admitted after it is refused, the step is undone and the interval does not grow.
-//!   The service has accepted a whole run at the interval before the step.
-//! - Refusals without a success between them lengthen the interval further, but count as one run. Then each success
-//!   halves the interval, until it is one move above the start of the run.
-//! - While calls arrive further apart than the interval, none is delayed. With a factor of 1.5, 28 refusals lead from
-//!   10 µs to 1 s. A service with a capacity of 1/s and a load of 1.2/s refuses that many in two minutes. So the first
-//!   refusal after a success starts from the time between the last two turns, if that is longer. Four moves up are the
-//!   limit, because one long pause is no evidence about the service.
+//! - A step down is a probe. If a call admitted after it is refused, the step is undone and the interval does not grow,
+//!   because the service has accepted a whole run at the interval before the step.
+//! - Refusals without a success between them lengthen the interval further, but count as one run. Afterwards each
+//!   success halves the interval, until it is one move above the start of the run.
+//! - While calls arrive further apart than the interval, none is delayed. With a factor of 1.5, it takes 28 refusals to
+//!   get from 10 µs to 1 s. A service with a capacity of 1/s and a load of 1.2/s refuses that many in two minutes. So
+//!   the first refusal after a success starts from the time between the last two turns, if that is longer than the
+//!   interval. It starts at most four moves up, because one long pause is no evidence about the service.
 //!
 //! Here one bit, in the word for moves up, guards moves in both directions. An outcome during a move is dropped, as in
 //! the schedule's rule. A success that is recorded at the same time as a refusal may count in the next run.
@@ -108,7 +108,7 @@ impl Pace {
         let ReservedTurn { before, gap_before, at } = turn;
         let given = at != 0 && replace(&self.turns.last, at, before);
         if given {
-            // A turn that was taken meanwhile has a gap of its own.
+            // A turn that was taken meanwhile has set its own gap.
             replace(&self.turns.gap, at - before, gap_before);
         }
         given

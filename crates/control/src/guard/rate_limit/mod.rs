@@ -51,9 +51,9 @@ pub use reservation::Reservation;
 ///
 /// | mode | a call without a token |
 /// |---|---|
+/// | wait, the default | waits for at most 30 s in a line of at most 1024 ([`queue`](Self::queue)) |
 /// | refuse ([`no_queue`](Self::no_queue)) | is refused, with the time until a token is available |
 /// | [`follow`](Self::follow_at) the server's rate limit fields | waits or is refused, but at a lower rate |
-/// | [`follow`](Self::follow_at) the server's rate limit fields | waits or is refused, at a lower rate |
 ///
 /// - A call that would wait beyond its deadline is refused at once. With a burst of 0, every call is refused.
 /// - Waiting calls go in order of arrival. A waiting call that is not polled does not block others.
