@@ -42,6 +42,6 @@ impl Common {
             return Ok(());
         }
         let figure = figure();
-        self.plot.iter().try_for_each(|path| figure.save(path))
+        self.plot.iter().try_for_each(|path| Ok(figure.save(path)?))
     }
 }

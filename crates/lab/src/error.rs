@@ -9,6 +9,8 @@ use std::process::ExitCode;
 
 use reattempt::error::ConfigError;
 
+use crate::picture::PictureError;
+
 /// The result of a command that did its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
@@ -61,6 +63,12 @@ impl From<io::Error> for LabError {
 impl From<serde_json::Error> for LabError {
     fn from(error: serde_json::Error) -> Self {
         Self::from(io::Error::from(error))
+    }
+}
+
+impl From<PictureError> for LabError {
+    fn from(error: PictureError) -> Self {
+        Self::new(error)
     }
 }
 

@@ -20,7 +20,6 @@ mod events;
 mod get;
 mod guards;
 mod limits;
-mod picture;
 mod plan;
 mod policy;
 mod progress;
@@ -34,6 +33,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use error::LabError;
+use reattempt_picture as picture;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();

@@ -1,9 +1,11 @@
-//! A process with its clients. Each client stands for a process of its own: it shares the store's connection with its
+//! The clients of a process. Each of them stands for a process of its own: it shares the store's connection with its
 //! neighbours, but not their budget.
 
 use std::error::Error;
 use std::io;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rand::RngExt;
@@ -18,10 +20,10 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::{BETWEEN_CALLS, CLIENTS, OUTAGE, RUN};
+use crate::{BETWEEN_CALLS, CLIENTS, process};
 
 /// The budget of a client.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Budget {
     NoRetry,
     Local,
@@ -33,9 +35,17 @@ impl Budget {
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::NoRetry => "no-retry",
+            Self::NoRetry => "none",
             Self::Local => "local",
             Self::Fleet => "fleet",
+        }
+    }
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::NoRetry => "no retries",
+            Self::Local => "a budget in each client",
+            Self::Fleet => "one budget for the fleet",
         }
     }
 }
@@ -48,74 +58,86 @@ impl FromStr for Budget {
     }
 }
 
-/// The counts of a client's calls.
-#[derive(Default)]
-struct Counts {
-    calls: u32,
-    lost: u32,
-    calls_after: u32,
-    lost_after: u32,
-    attempts: u32,
+/// The clients of one process.
+pub(crate) struct Client {
+    pub(crate) budget: Budget,
+    pub(crate) seconds: u64,
 }
 
-/// Runs the clients of a process, and prints their counts.
-pub(crate) async fn run(budget: Budget, server: &str, store: &str) -> Result<(), Box<dyn Error>> {
-    let store = RedisStore::new(store)?;
-    let mut clients = JoinSet::new();
-    for _ in 0..CLIENTS {
-        let policy = RetryPolicy::operations().backoff(Exponential::default());
-        let server = server.to_owned();
-        match budget {
-            Budget::NoRetry => {
-                clients.spawn(calls(policy.max_attempts(1).budget(Unlimited), server));
-            }
-            Budget::Local => {
-                clients.spawn(calls(policy.budget(RetryBudget::cautious()), server));
-            }
-            Budget::Fleet => {
-                let budget = FleetBudget::new(store.clone()).prefix("example");
-                clients.spawn(calls(policy.budget(budget), server));
+/// The counts of a process. Those of calls are for each second: begun, lost of these, and succeeded.
+#[derive(Clone)]
+struct Counts(Arc<[[AtomicU64; 3]]>);
+
+impl Counts {
+    fn add(&self, at: Duration, column: usize) {
+        let second = usize::try_from(at.as_secs()).unwrap_or(usize::MAX);
+        self.0.get(second).map(|row| row[column].fetch_add(1, Ordering::Relaxed));
+    }
+}
+
+impl Client {
+    /// Runs the clients of a process, and prints their counts in one line.
+    pub(crate) async fn run(self) -> Result<(), Box<dyn Error>> {
+        let (server, store) = process::addresses().await?;
+        let store = RedisStore::new(&store)?;
+        let counts = Counts((0..self.seconds).map(|_| <[AtomicU64; 3]>::default()).collect());
+        let start = Instant::now();
+        let (mut clients, mut budgets) = (JoinSet::new(), Vec::new());
+        for _ in 0..CLIENTS {
+            let policy = RetryPolicy::operations().backoff(Exponential::default());
+            let (server, counts, end) = (server.clone(), counts.clone(), Duration::from_secs(self.seconds));
+            match self.budget {
+                Budget::NoRetry => {
+                    clients.spawn(calls(policy.max_attempts(1).budget(Unlimited), server, counts, start, end));
+                }
+                Budget::Local => {
+                    clients.spawn(calls(policy.budget(RetryBudget::cautious()), server, counts, start, end));
+                }
+                Budget::Fleet => {
+                    let budget = FleetBudget::new(store.clone()).prefix("example");
+                    budgets.push(budget.clone());
+                    clients.spawn(calls(policy.budget(budget), server, counts, start, end));
+                }
             }
         }
+        while let Some(client) = clients.join_next().await {
+            client?;
+        }
+        let stats = |read: fn(&reattempt_redis::FleetStats) -> u64| -> u64 {
+            budgets.iter().map(|budget| read(&budget.stats())).sum()
+        };
+        let of_budgets = [stats(|it| it.asked), stats(|it| it.granted), stats(|it| it.alone)];
+        let of_calls = counts.0.iter().flatten().map(|count| count.load(Ordering::Relaxed));
+        let words: Vec<_> = of_budgets.into_iter().chain(of_calls).map(|count| count.to_string()).collect();
+        println!("{}", words.join(" "));
+        Ok(())
     }
-    let mut sum = Counts::default();
-    while let Some(client) = clients.join_next().await {
-        let client = client?;
-        sum.calls += client.calls;
-        sum.lost += client.lost;
-        sum.calls_after += client.calls_after;
-        sum.lost_after += client.lost_after;
-        sum.attempts += client.attempts;
-    }
-    let Counts { calls, lost, calls_after, lost_after, attempts } = sum;
-    println!("{calls} {lost} {calls_after} {lost_after} {attempts}");
-    Ok(())
 }
 
 /// Calls at random moments, with the same rate at any time.
-async fn calls<B>(policy: RetryPolicy<Operations, Exponential, B>, server: String) -> Counts
-where
+async fn calls<B>(
+    policy: RetryPolicy<Operations, Exponential, B>,
+    server: String,
+    counts: Counts,
+    start: Instant,
+    end: Duration,
+) where
     B: reattempt::budget::Budget + Clone,
 {
-    let (start, mut counts) = (Instant::now(), Counts::default());
     loop {
         let pause = BETWEEN_CALLS.mul_f64(-f64::ln(1.0 - rand::rng().random::<f64>()));
-        sleep(pause).await;
-        if start.elapsed() > RUN {
-            return counts;
+        sleep(pause.min(end.saturating_sub(start.elapsed()))).await;
+        let at = start.elapsed();
+        if at >= end {
+            return;
         }
-        let is_after = start.elapsed() > Duration::from_secs(OUTAGE[1] + 5);
-        let attempts = &mut counts.attempts;
-        let call = || {
-            *attempts += 1;
-            attempt(&server)
-        };
         let timed_out = |_: &io::Error| Classification::from(Verdict::Transient(Failure::new(FailureKind::Timeout)));
-        let lost = u32::from(retry(policy.clone(), call).classify(timed_out).await.is_err());
-        counts.calls += 1;
-        counts.lost += lost;
-        counts.calls_after += u32::from(is_after);
-        counts.lost_after += if is_after { lost } else { 0 };
+        let outcome = retry(policy.clone(), || attempt(&server)).classify(timed_out).await;
+        counts.add(at, 0);
+        match outcome {
+            Ok(()) => counts.add(start.elapsed(), 2),
+            Err(_) => counts.add(at, 1),
+        }
     }
 }
 

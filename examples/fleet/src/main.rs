@@ -1,23 +1,29 @@
 //! A thousand clients in twenty processes, an outage, and the retry budget that they share.
 //!
-//! A server of 1.2 times the capacity that its clients need stalls for ten seconds. Each client calls once in eight
-//! seconds, so each budget of its own is full when the outage begins. The store of the shared budget is killed in the
-//! middle of the outage, and comes back empty.
+//! A server with 1.2 times the capacity that its clients need stalls for ten seconds. Each client calls once in eight
+//! seconds, so its own budget is full when the outage begins. The store of the shared budget is killed in the middle of
+//! the outage, and comes back empty. Clients without retries, with a budget of their own and with the shared one meet
+//! the same outage at the same time, each kind with a server of its own.
 //!
-//! `cargo run --release -p fleet-example --example fleet` runs for two minutes. It needs a `redis-server`.
+//! `cargo run --release -p fleet-example --example fleet` runs for 40 s and needs a `redis-server`. After
+//! `-- --seconds 120 --plot fleet.svg` it runs longer and draws a picture.
 
 mod client;
+mod figures;
+mod process;
 mod server;
 mod store;
 
 use std::error::Error;
-use std::process::Stdio;
+use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
-use tokio::process::Command;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
-use client::Budget;
+use client::{Budget, Client};
+use figures::Figures;
+use process::Process;
 use server::Server;
 use store::Store;
 
@@ -28,57 +34,61 @@ const CLIENTS: usize = 50;
 /// The time from one call of a client to the next, on average.
 const BETWEEN_CALLS: Duration = Duration::from_secs(8);
 
-/// The length of a run, and the seconds of the outage and of the store's death.
-const RUN: Duration = Duration::from_secs(40);
+/// The server's capacity, as a multiple of the calls.
+const CAPACITY: f64 = 1.2;
+
+/// The seconds of the outage, and those of the store's death.
 const OUTAGE: [u64; 2] = [10, 20];
-const STORE_DIES: [u64; 2] = [15, 17];
+const STORE_DIES: [u64; 2] = [14, 16];
+
+/// The time after the end of a run in which all processes must have ended.
+const END: Duration = Duration::from_secs(10);
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Result<ExitCode, Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
-    if let [budget, server, store] = &arguments[..] {
-        return client::run(budget.parse()?, server, store).await;
+    if let [role, budget, seconds] = &arguments[..]
+        && role == "client"
+    {
+        Client { budget: budget.parse()?, seconds: seconds.parse()? }.run().await?;
+        return Ok(ExitCode::SUCCESS);
     }
-    println!("{:10} {:>10} {:>10} {:>14} {:>14}", "budget", "peak load", "lost", "after outage", "attempts/call");
-    for budget in Budget::ALL {
-        let outcome = run(budget).await?;
-        println!(
-            "{:10} {:>10.2} {:>9.1}% {:>13.1}% {:>14.2}",
-            budget.name(),
-            outcome.peak,
-            outcome.lost,
-            outcome.lost_after,
-            outcome.attempts,
-        );
+    let (mut seconds, mut picture) = (40, None);
+    for pair in arguments.chunks(2) {
+        match pair {
+            [name, value] if name == "--seconds" => seconds = value.parse::<u64>()?.clamp(35, 600),
+            [name, value] if name == "--plot" => picture = Some(PathBuf::from(value)),
+            _ => return Err(format!("{pair:?} is not --seconds NUMBER or --plot FILE").into()),
+        }
     }
-    Ok(())
-}
 
-/// The figures of a run.
-struct Outcome {
-    /// The most arrivals in a second, as a multiple of the normal ones.
-    peak: f64,
-    /// The calls that failed, in percent: of all, and of those from five seconds after the outage on.
-    lost: f64,
-    lost_after: f64,
-    attempts: f64,
+    let bound = Duration::from_secs(seconds) + END;
+    let [none, local, fleet] = Budget::ALL.map(|budget| run(budget, seconds));
+    let (none, local, fleet) = timeout(bound, async { tokio::try_join!(none, local, fleet) }).await??;
+    let all = [none, local, fleet];
+    figures::print(&all);
+    if let Some(path) = picture {
+        figures::draw(&all, &path)?;
+    }
+    let [none, local, fleet] = &all;
+    let holds = fleet.lost() < local.lost() && fleet.lost_after() < none.lost_after() + 10.0;
+    if !holds {
+        eprintln!("the shared budget did not keep the outage short");
+    }
+    Ok(ExitCode::from(u8::from(!holds)))
 }
 
 /// Runs all processes with one kind of budget.
-async fn run(budget: Budget) -> Result<Outcome, Box<dyn Error>> {
-    let normal = f64::from(u32::try_from(PROCESSES * CLIENTS)?) / BETWEEN_CALLS.as_secs_f64();
-    let server = Server::start(normal * 1.2).await?;
-    let mut store = Store::start().await?;
-    let program = std::env::current_exe()?;
-    let processes: Vec<_> = (0..PROCESSES)
-        .map(|_| {
-            Command::new(&program)
-                .args([budget.name(), &server.address, &store.url])
-                .stdout(Stdio::piped())
-                .kill_on_drop(true)
-                .spawn()
-        })
-        .collect::<Result<_, _>>()?;
+async fn run(budget: Budget, seconds: u64) -> Result<Figures, Box<dyn Error>> {
+    let mut store = Store::start(budget.name()).await?;
+    let mut processes = Vec::new();
+    for _ in 0..PROCESSES {
+        processes.push(Process::start(budget, seconds)?);
+    }
+    let server = Server::start(seconds).await?;
+    for process in &mut processes {
+        process.begin(&server.address, &store.url).await?;
+    }
 
     let start = Instant::now();
     let at = |second: u64| sleep_until(start + Duration::from_secs(second));
@@ -87,23 +97,13 @@ async fn run(budget: Budget) -> Result<Outcome, Box<dyn Error>> {
     at(STORE_DIES[0]).await;
     store.kill().await?;
     at(STORE_DIES[1]).await;
-    store.restart().await?;
+    store.restart()?;
     at(OUTAGE[1]).await;
     server.stall(false);
 
-    let mut sums = [0.0; 5];
+    let mut counts = Vec::new();
     for process in processes {
-        let output = process.wait_with_output().await?;
-        let text = String::from_utf8(output.stdout)?;
-        for (sum, figure) in sums.iter_mut().zip(text.split_whitespace()) {
-            *sum += figure.parse::<f64>()?;
-        }
+        counts.push(process.end().await?);
     }
-    let [calls, lost, calls_after, lost_after, attempts] = sums;
-    Ok(Outcome {
-        peak: f64::from(server.most_in_a_second()) / normal,
-        lost: 100.0 * lost / calls,
-        lost_after: 100.0 * lost_after / calls_after,
-        attempts: attempts / calls,
-    })
+    Ok(Figures::new(budget, server.arrivals(), &counts))
 }

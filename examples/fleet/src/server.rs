@@ -1,57 +1,64 @@
-//! The server: one queue, a fixed rate, and no mercy. It works for callers that have given up, too.
+//! The server: a queue of two seconds of work, and a fixed rate. It works for callers that have given up, too.
 
 use std::error::Error;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+
+use crate::CAPACITY;
+use crate::figures::CALLS_PER_SECOND;
 
 pub(crate) struct Server {
     pub(crate) address: String,
     stalls: Arc<AtomicBool>,
-    most: Arc<AtomicU32>,
+    /// The arrivals in each second of the run.
+    arrivals: Arc<[AtomicU64]>,
+    /// Ends with the server.
+    _tasks: JoinSet<()>,
 }
 
 impl Server {
-    /// Starts a server that answers this many requests a second.
-    pub(crate) async fn start(capacity: f64) -> Result<Self, Box<dyn Error>> {
+    /// Starts a server. Its first second begins now.
+    pub(crate) async fn start(seconds: u64) -> Result<Self, Box<dyn Error>> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
-        let server = Self { address, stalls: Arc::default(), most: Arc::default() };
-        let (queue, waiting) = mpsc::channel(10_000);
-        tokio::spawn(accept(listener, queue, Arc::clone(&server.most)));
-        tokio::spawn(answer(waiting, capacity, Arc::clone(&server.stalls)));
-        Ok(server)
+        let capacity = CALLS_PER_SECOND * CAPACITY;
+        let arrivals: Arc<[AtomicU64]> = (0..seconds).map(|_| AtomicU64::new(0)).collect();
+        let stalls = Arc::<AtomicBool>::default();
+        let (queue, waiting) = mpsc::channel((0..).take_while(|length| f64::from(*length) < 2.0 * capacity).count());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(accept(listener, queue, Arc::clone(&arrivals)));
+        tasks.spawn(answer(waiting, Duration::from_secs_f64(1.0 / capacity), Arc::clone(&stalls)));
+        Ok(Self { address, stalls, arrivals, _tasks: tasks })
     }
 
     pub(crate) fn stall(&self, stalls: bool) {
         self.stalls.store(stalls, Ordering::Relaxed);
     }
 
-    pub(crate) fn most_in_a_second(&self) -> u32 {
-        self.most.load(Ordering::Relaxed)
+    pub(crate) fn arrivals(&self) -> Vec<u64> {
+        self.arrivals.iter().map(|count| count.load(Ordering::Relaxed)).collect()
     }
 }
 
-async fn accept(listener: TcpListener, queue: mpsc::Sender<TcpStream>, most: Arc<AtomicU32>) {
-    let (mut second, mut arrivals) = (Instant::now(), 0);
+async fn accept(listener: TcpListener, queue: mpsc::Sender<TcpStream>, arrivals: Arc<[AtomicU64]>) {
+    let start = Instant::now();
     while let Ok((connection, _)) = listener.accept().await {
-        if second.elapsed() >= Duration::from_secs(1) {
-            (second, arrivals) = (Instant::now(), 0);
-        }
-        arrivals += 1;
-        most.fetch_max(arrivals, Ordering::Relaxed);
-        // A queue that is full drops the connection.
+        let second = usize::try_from(start.elapsed().as_secs()).unwrap_or(usize::MAX);
+        arrivals.get(second).map(|count| count.fetch_add(1, Ordering::Relaxed));
+        // A full queue refuses: the connection is dropped.
         let _ = queue.try_send(connection);
     }
 }
 
-async fn answer(mut waiting: mpsc::Receiver<TcpStream>, capacity: f64, stalls: Arc<AtomicBool>) {
-    let mut turns = interval(Duration::from_secs_f64(1.0 / capacity));
+async fn answer(mut waiting: mpsc::Receiver<TcpStream>, work: Duration, stalls: Arc<AtomicBool>) {
+    let mut turns = interval(work);
     // The capacity is not caught up after a stall.
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while let Some(mut connection) = waiting.recv().await {

@@ -6,50 +6,54 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::process::{Child, Command};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
+
+/// Kills the server and removes its files when the standard input ends, which it does with this process.
+const WATCH: &str = "redis-server --port 0 --unixsocket redis.sock --save '' --appendonly no >log 2>&1 &
+cat >/dev/null
+kill -9 $!
+wait
+rm -r \"$PWD\"";
+
+/// The longest time in which the server starts or ends.
+const BOUND: Duration = Duration::from_secs(10);
 
 pub(crate) struct Store {
     pub(crate) url: String,
     directory: PathBuf,
-    process: Child,
+    /// The shell that watches over the server.
+    watch: Child,
 }
 
 impl Store {
-    pub(crate) async fn start() -> Result<Self, Box<dyn Error>> {
-        let directory = std::env::temp_dir().join(format!("fleet-{}", std::process::id()));
-        std::fs::create_dir_all(&directory)?;
-        let url = format!("unix://{}", directory.join("redis.sock").display());
-        let process = spawn(&directory)?;
-        let store = Self { url, directory, process };
-        while !store.directory.join("redis.sock").exists() {
-            sleep(Duration::from_millis(10)).await;
-        }
+    pub(crate) async fn start(name: &str) -> Result<Self, Box<dyn Error>> {
+        let directory = std::env::temp_dir().join(format!("fleet-{}-{name}", std::process::id()));
+        let socket = directory.join("redis.sock");
+        let store = Self { url: format!("unix://{}", socket.display()), watch: start_in(&directory)?, directory };
+        let starts = async {
+            while !socket.exists() {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(BOUND, starts).await.map_err(|_| "redis-server does not start; is it installed?")?;
         Ok(store)
     }
 
     /// Kills it, as `kill -9` does. Its data is gone.
     pub(crate) async fn kill(&mut self) -> Result<(), Box<dyn Error>> {
-        Ok(self.process.kill().await?)
+        drop(self.watch.stdin.take());
+        timeout(BOUND, self.watch.wait()).await??;
+        Ok(())
     }
 
-    pub(crate) async fn restart(&mut self) -> Result<(), Box<dyn Error>> {
-        self.process = spawn(&self.directory)?;
+    pub(crate) fn restart(&mut self) -> Result<(), Box<dyn Error>> {
+        self.watch = start_in(&self.directory)?;
         Ok(())
     }
 }
 
-impl Drop for Store {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.directory);
-    }
-}
-
-fn spawn(directory: &PathBuf) -> Result<Child, Box<dyn Error>> {
-    Command::new("redis-server")
-        .args(["--port", "0", "--unixsocket", "redis.sock", "--save", "", "--appendonly", "no"])
-        .current_dir(directory)
-        .stdout(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| format!("redis-server cannot be started: {error}").into())
+fn start_in(directory: &PathBuf) -> Result<Child, Box<dyn Error>> {
+    std::fs::create_dir_all(directory)?;
+    let mut shell = Command::new("sh");
+    Ok(shell.args(["-c", WATCH]).current_dir(directory).stdin(Stdio::piped()).spawn()?)
 }

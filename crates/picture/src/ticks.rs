@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
-use super::Axis;
+use crate::figure::Axis;
 
 /// An axis with its ends and marks.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Scale {
+pub(crate) struct Scale {
     low: f64,
     high: f64,
     marks: Vec<f64>,
@@ -33,7 +33,7 @@ impl Axis {
 
 impl Scale {
     /// Creates a scale from the least to the greatest of these values.
-    pub(super) fn exact(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn exact(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         if axis.logarithmic {
             return Self::rounded(axis, values);
         }
@@ -44,7 +44,7 @@ impl Scale {
     }
 
     /// Creates a scale that is extended to a mark at both ends.
-    pub(super) fn rounded(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn rounded(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         if axis.logarithmic {
             return Self::logarithmic(axis, values);
         }

@@ -4,9 +4,8 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::style::{BAND, FONT, color_of, undrawn, width_of};
-use super::{Figure, Series, Shape};
-use crate::error::LabError;
+use crate::figure::{Figure, PictureError, Series, Shape};
+use crate::style::{BAND, FONT, color_of, undrawn, width_of};
 
 /// The height of a line.
 const LINE: u32 = 24;
@@ -16,7 +15,7 @@ const SAMPLE: u32 = 28;
 const BETWEEN_ENTRIES: u32 = 26;
 
 /// The names of a figure's series, in lines that fit the width.
-pub(super) struct Legend<'a> {
+pub(crate) struct Legend<'a> {
     lines: Vec<Vec<Entry<'a>>>,
     width: u32,
 }
@@ -28,7 +27,7 @@ struct Entry<'a> {
 
 impl<'a> Legend<'a> {
     /// Creates the legend. Each name appears once, because its colour is the same in all panels.
-    pub(super) fn new(figure: &'a Figure, width: u32) -> Result<Self, LabError> {
+    pub(crate) fn new(figure: &'a Figure, width: u32) -> Result<Self, PictureError> {
         let mut lines: Vec<Vec<Entry<'a>>> = Vec::new();
         for series in figure.panels.iter().flat_map(|panel| &panel.series) {
             let mut known = lines.iter().flatten();
@@ -46,12 +45,12 @@ impl<'a> Legend<'a> {
         Ok(Self { lines, width })
     }
 
-    pub(super) fn height(&self) -> u32 {
+    pub(crate) fn height(&self) -> u32 {
         LINE * u32::try_from(self.lines.len()).unwrap_or(u32::MAX / LINE)
     }
 
     /// Draws each line in the middle of the area.
-    pub(super) fn paint<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, dots: u32) -> Result<(), LabError> {
+    pub(crate) fn paint<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, dots: u32) -> Result<(), PictureError> {
         let mut y = LINE / 2;
         for line in &self.lines {
             let mut x = self.width.saturating_sub(length(line)) / 2;
@@ -76,10 +75,10 @@ impl Entry<'_> {
         area: &DrawingArea<B, Shift>,
         (x, y): (u32, u32),
         dots: u32,
-    ) -> Result<(), LabError> {
+    ) -> Result<(), PictureError> {
         let at = |x: u32, y: u32| {
             let dots = |length: u32| i32::try_from(length * dots).map_err(undrawn);
-            Ok::<_, LabError>((dots(x)?, dots(y)?))
+            Ok::<_, PictureError>((dots(x)?, dots(y)?))
         };
         let color = color_of(self.series.color);
         let drawn = match self.series.shape {

@@ -1,10 +1,13 @@
-//! Pictures: figures as plain data, and the files that show them.
+//! Pictures of the laboratory and of the examples: figures as plain data, and the files that show them.
 //!
 //! Input: a [`Figure`], which has panels of named series over two axes. Output: an SVG, whose text
 //! the viewer draws in its own font, or a PNG, whose text is drawn in the bundled font. Only this
-//! module uses the plotting library.
+//! crate uses the plotting library.
+
+#![forbid(unsafe_code)]
 
 mod draw;
+mod figure;
 mod legend;
 mod style;
 mod ticks;
@@ -12,100 +15,20 @@ mod ticks;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::LabError;
-
-/// One picture.
-#[derive(Debug, Clone)]
-pub(crate) struct Figure {
-    pub(crate) title: String,
-    /// The panels, all of one size, side by side and then in rows.
-    pub(crate) panels: Vec<Panel>,
-    /// The number of panels side by side.
-    pub(crate) columns: usize,
-}
-
-/// One diagram of a picture.
-#[derive(Debug, Clone)]
-pub(crate) struct Panel {
-    /// The title; empty for none.
-    pub(crate) title: String,
-    pub(crate) x: Axis,
-    pub(crate) y: Axis,
-    pub(crate) series: Vec<Series>,
-}
-
-/// An axis. A horizontal axis ends at the last value, a vertical one at the next mark.
-#[derive(Debug, Clone)]
-pub(crate) struct Axis {
-    pub(crate) label: String,
-    /// Marks at powers of ten; values of zero or below lie at the low end.
-    pub(crate) logarithmic: bool,
-    /// The least range of the axis.
-    pub(crate) at_least: Option<(f64, f64)>,
-    /// Marks at whole numbers only, for counts.
-    pub(crate) whole: bool,
-}
-
-impl Axis {
-    /// Creates a linear axis from zero.
-    pub(crate) fn from_zero(label: impl Into<String>) -> Self {
-        let at_least = Some((0.0, 0.0));
-        Self { label: label.into(), logarithmic: false, at_least, whole: false }
-    }
-
-    /// Creates a linear axis of counts, which shows at least this range.
-    pub(crate) fn whole(label: impl Into<String>, from: f64, to: f64) -> Self {
-        Self { at_least: Some((from, to)), whole: true, ..Self::from_zero(label) }
-    }
-
-    /// Creates an axis with marks at powers of ten.
-    pub(crate) fn logarithmic(label: impl Into<String>) -> Self {
-        Self { logarithmic: true, at_least: None, ..Self::from_zero(label) }
-    }
-}
-
-/// A series of values, drawn in one colour.
-#[derive(Debug, Clone)]
-pub(crate) struct Series {
-    /// The name in the legend. A series without a name is left out, and equal names appear once.
-    pub(crate) name: String,
-    /// The number of the colour, modulo 8. Series with the same number have the same colour.
-    pub(crate) color: usize,
-    pub(crate) shape: Shape,
-}
-
-/// The shape in which a series is drawn.
-#[derive(Debug, Clone)]
-pub(crate) enum Shape {
-    /// Points joined by a line.
-    Line(Vec<(f64, f64)>),
-    /// Separate points.
-    Points(Vec<(f64, f64)>),
-    /// The area between a low and a high value: `(x, low, high)`.
-    Band(Vec<(f64, f64, f64)>),
-    /// Rectangles: `(from, to, low, high)`.
-    Bars(Vec<(f64, f64, f64, f64)>),
-}
-
-impl Shape {
-    /// Returns all points; for a band or a bar, those of its edges.
-    fn points(&self) -> Vec<(f64, f64)> {
-        match self {
-            Shape::Line(points) | Shape::Points(points) => points.clone(),
-            Shape::Band(points) => points.iter().flat_map(|&(x, low, high)| [(x, low), (x, high)]).collect(),
-            Shape::Bars(bars) => bars.iter().flat_map(|&(from, to, low, high)| [(from, low), (to, high)]).collect(),
-        }
-    }
-}
+pub use figure::{Axis, Figure, Panel, PictureError, Series, Shape};
 
 impl Figure {
     /// Draws the picture into a file, as an SVG or a PNG by the file's extension.
-    pub(crate) fn save(&self, path: &Path) -> Result<(), LabError> {
-        let bytes = match Format::of(path).map_err(LabError::new)? {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for another extension, or if the file cannot be written.
+    pub fn save(&self, path: &Path) -> Result<(), PictureError> {
+        let bytes = match Format::of(path).map_err(PictureError::new)? {
             Format::Svg => draw::svg(self)?.into_bytes(),
             Format::Png => draw::png(self)?,
         };
-        fs::write(path, bytes).map_err(|error| LabError::new(format!("cannot write {}: {error}", path.display())))
+        fs::write(path, bytes).map_err(|error| PictureError::new(format!("cannot write {}: {error}", path.display())))
     }
 }
 
@@ -125,7 +48,11 @@ impl Format {
 }
 
 /// Parses a path whose extension names a known format.
-pub(crate) fn parse_path(text: &str) -> Result<PathBuf, String> {
+///
+/// # Errors
+///
+/// Returns a message for another extension.
+pub fn parse_path(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     Format::of(&path).map(|_| path)
 }

@@ -5,11 +5,10 @@ use std::collections::HashSet;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::legend::Legend;
-use super::style::{BAND, FONT, color_of, register_font, undrawn, width_of};
-use super::ticks::Scale;
-use super::{Figure, Panel, Series, Shape};
-use crate::error::LabError;
+use crate::figure::{Figure, Panel, PictureError, Series, Shape};
+use crate::legend::Legend;
+use crate::style::{BAND, FONT, color_of, register_font, undrawn, width_of};
+use crate::ticks::Scale;
 
 /// The width of one panel, and the height of a row of them.
 const PANEL: (u32, u32) = (480, 330);
@@ -19,14 +18,14 @@ const LEAST_WIDTH: u32 = 720;
 /// The dots of a PNG for each unit of length, for smooth letters.
 const DOTS: u32 = 2;
 
-pub(super) fn svg(figure: &Figure) -> Result<String, LabError> {
+pub(crate) fn svg(figure: &Figure) -> Result<String, PictureError> {
     let sheet = Sheet::new(figure, 1)?;
     let mut text = String::new();
     sheet.paint(SVGBackend::with_string(&mut text, sheet.size()))?;
     Ok(text)
 }
 
-pub(super) fn png(figure: &Figure) -> Result<Vec<u8>, LabError> {
+pub(crate) fn png(figure: &Figure) -> Result<Vec<u8>, PictureError> {
     let sheet = Sheet::new(figure, DOTS)?;
     let (width, height) = sheet.size();
     let bytes = usize::try_from(u64::from(width) * u64::from(height) * 3).map_err(undrawn)?;
@@ -53,7 +52,7 @@ struct Sheet<'a> {
 }
 
 impl<'a> Sheet<'a> {
-    fn new(figure: &'a Figure, dots: u32) -> Result<Self, LabError> {
+    fn new(figure: &'a Figure, dots: u32) -> Result<Self, PictureError> {
         register_font()?;
         let columns = figure.columns.clamp(1, figure.panels.len().max(1));
         let rows = figure.panels.len().div_ceil(columns).max(1);
@@ -68,7 +67,7 @@ impl<'a> Sheet<'a> {
         (self.width * self.dots, height * self.dots)
     }
 
-    fn paint<B: DrawingBackend>(&self, backend: B) -> Result<(), LabError> {
+    fn paint<B: DrawingBackend>(&self, backend: B) -> Result<(), PictureError> {
         let dots = self.dots;
         let root = backend.into_drawing_area();
         root.fill(&WHITE).map_err(undrawn)?;
@@ -90,7 +89,7 @@ fn times(length: u32, count: usize) -> u32 {
     length.saturating_mul(count.try_into().unwrap_or(100))
 }
 
-fn paint_panel<B: DrawingBackend>(panel: &Panel, area: &DrawingArea<B, Shift>, dots: u32) -> Result<(), LabError> {
+fn paint_panel<B: DrawingBackend>(panel: &Panel, area: &DrawingArea<B, Shift>, dots: u32) -> Result<(), PictureError> {
     let all = || panel.series.iter().flat_map(|series| series.shape.points());
     let x = Scale::exact(&panel.x, all().map(|(x, _)| x));
     let y = Scale::rounded(&panel.y, all().map(|(_, y)| y));
@@ -157,7 +156,7 @@ fn paint_panel<B: DrawingBackend>(panel: &Panel, area: &DrawingArea<B, Shift>, d
 }
 
 /// Returns this size, or a smaller one in which the text fits the width.
-fn fitting(text: &str, size: u32, width: u32) -> Result<f64, LabError> {
+fn fitting(text: &str, size: u32, width: u32) -> Result<f64, PictureError> {
     let needed = f64::from(width_of(text, size)?.max(1));
     Ok(f64::from(size) * (f64::from(width) / needed).min(1.0))
 }
