@@ -1,4 +1,4 @@
-//! The one clock: tokio's, so that a paused clock governs everything.
+//! The only clock, tokio's, so that tests can pause all time.
 
 use std::pin::{Pin, pin};
 use std::sync::LazyLock;
@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep};
 
-/// The moment from which the budgets' time counts. No clock of this process is before it.
+/// The start of the time that budgets use. No reading of this process's clock precedes it.
 ///
-/// It is a month before the first use, because a paused clock may have been stopped a little earlier.
+/// It is a month before the first use, because a paused clock may have stopped slightly earlier.
 static EPOCH: LazyLock<Instant> = LazyLock::new(epoch);
 
 #[expect(
@@ -22,40 +22,41 @@ fn epoch() -> Instant {
     now.checked_sub(Duration::from_secs(30 * 24 * 3600)).unwrap_or(now)
 }
 
-/// Returns the monotonic time that budgets are given.
+/// Returns a moment as the monotonic time for budgets.
 pub(crate) fn since_epoch(now: Instant) -> Duration {
     now.saturating_duration_since(*EPOCH)
 }
 
-/// Returns `now + wait`, with a wait of at most thirty years.
+/// Returns `now + wait`, with `wait` limited to thirty years.
 pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
     const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
     now.checked_add(wait.min(FAR)).unwrap_or(now)
 }
 
-/// Returns `true` if a timer below, or at the server, that enforces `deadline` may have fired by `now`.
+/// Returns `true` if a timer for `deadline`, in a layer below or at the server, may have expired by `now`.
 ///
-/// Such a timer was set at `since` or later. It may fire early, because its time comes from a rounded field and because
+/// The timer was set at `since` or later. It may expire early, because it comes from a rounded header and because
+/// timers themselves round.
 /// timers round too.
 pub(crate) fn is_due(deadline: Instant, since: Instant, now: Instant) -> bool {
     const TIMER: Duration = Duration::from_millis(2);
-    // The field has five digits at least, unless it counts in nanoseconds.
+    // The header has at least five digits, unless it counts in nanoseconds.
     let slack = TIMER + now.saturating_duration_since(since) / 65_536;
     deadline.saturating_duration_since(now) <= slack
 }
 
-/// Returns `true` if there is a tokio runtime, which a wait needs.
+/// Returns `true` if there is a tokio runtime, which timers require.
 ///
-/// tokio offers no way to find out if the runtime's time driver is on. Where it is off, tokio panics when a
-/// timer is made.
+/// tokio cannot report whether the runtime's time driver is enabled. If it is not, tokio panics when a timer is
+/// created.
 pub(crate) fn has_timer() -> bool {
     tokio::runtime::Handle::try_current().is_ok()
 }
 
-/// Polls a timer that interrupts another future, which was polled before.
+/// Polls a timer that interrupts another future, which was polled first.
 ///
-/// A future that always has work uses up the budget that tokio gives a task for one poll. A timer that needed a part of
-/// that budget would never end such a future.
+/// A future that always has work uses up the cooperative budget that tokio grants a task per poll. If the timer needed
+/// part of that budget, it could never interrupt such a future.
 pub(crate) fn poll_interrupt(sleep: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Poll<()> {
     pin!(unconstrained(sleep)).poll(cx)
 }

@@ -1,6 +1,6 @@
-//! The context of a call: the options of its caller, its request and its handle combined.
+//! The context of a call: the combined options of its caller, request and handle.
 //!
-//! The retry future, the stock `tower::retry::Policy` and `retry` keep one for each call.
+//! The retry future, the stock `tower::retry::Policy` and `retry` each have one for every call.
 
 use std::time::Duration;
 
@@ -14,31 +14,31 @@ use crate::call::protocol::Protocol;
 use crate::call::random::{CallRandom, Seed};
 use crate::call::request_terms::{NestedMarker, RequestTerms, RetrySafety};
 
-/// The context of a call, known from its start.
+/// The context of a call, which is complete at its start.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallContext {
-    /// The moment at which the call was first found to need time.
+    /// The time at which the call was first pending.
     pub(crate) started: Option<Instant>,
     pub(crate) deadline: Option<Instant>,
     pub(crate) repeatable: bool,
-    /// `true` if an idempotency key alone makes the request repeatable: a generated one, or one it came with.
+    /// `true` if only an idempotency key makes the request repeatable, whether it was generated or the caller's.
     pub(crate) keyed: bool,
-    /// The reason for which this call must not be retried at all, if there is one.
+    /// The reason why this call must not be retried at all, if there is one.
     pub(crate) forbidden: Option<StopReason>,
     pub(crate) options: Option<CallOptions>,
     /// The stream of random numbers, used if the policy has a seed.
     stream: u64,
-    /// The marker that an outer retry layer left in the request.
+    /// The marker of an outer retry layer, found in the request.
     pub(crate) outer: Option<NestedMarker>,
-    /// `true` if waiting blocks the thread, for which no runtime is needed.
+    /// `true` if waiting blocks the thread, so that no runtime is needed.
     pub(crate) blocking: bool,
 }
 
-/// The time for which a server is expected to keep an idempotency key.
+/// The time for which servers usually keep an idempotency key.
 const KEY_LIFE: Duration = Duration::from_secs(24 * 3600);
 
 impl CallContext {
-    /// Creates the context of a call. The options of its request have precedence over those of its handle.
+    /// Creates the context of a call. The request's options have precedence over the handle's.
     #[inline]
     pub(crate) fn new<K: Protocol, D, B>(
         settings: &Settings<K, D, B>,
@@ -68,33 +68,33 @@ impl CallContext {
         }
     }
 
-    /// Returns `true` if caller and policy allow retries, so that the request is kept.
+    /// Returns `true` if caller and policy allow retries, so that the request is saved.
     #[inline]
     pub(crate) fn keeps(&self, policy: &Limits) -> bool {
         self.forbidden.is_none() && self.max_attempts(policy) > 1
     }
 
-    /// Returns the most attempts.
+    /// Returns the maximum number of attempts.
     #[inline]
     pub(crate) fn max_attempts(&self, policy: &Limits) -> u32 {
         let own = self.options.as_ref().and_then(CallOptions::get_max_attempts);
         own.unwrap_or(policy.max_attempts)
     }
 
-    /// Returns the server hint that a budget records with a permanent failure: none if the call was not to be
-    /// retried anyway.
+    /// Returns the server hint that a budget records with a permanent failure: none if the call could not be retried
+    /// anyway.
     pub(crate) fn permanent_hint(&self, policy: &Limits, hint: ServerHint) -> ServerHint {
         let method = self.options.as_ref().and_then(CallOptions::method);
         let has_policy = method.is_none_or(|method| method.has_policy());
         if has_policy && self.keeps(policy) { hint } else { ServerHint::None }
     }
 
-    /// Returns `true` if the caller forbids that the request is processed twice.
+    /// Returns `true` if the caller forbids processing the request twice.
     pub(crate) fn is_once(&self) -> bool {
         self.options.as_ref().and_then(CallOptions::get_repeatable) == Some(false)
     }
 
-    /// Records what the request itself allows.
+    /// Records whether the request itself may be retried and repeated.
     pub(crate) fn set_safety(&mut self, found: RetrySafety) {
         let own = self.options.as_ref().and_then(CallOptions::get_repeatable);
         self.keyed |= found.keyed;
@@ -104,8 +104,8 @@ impl CallContext {
         }
     }
 
-    /// Records that another server may have processed the request. A key is no permission any more: each server
-    /// recognises only its own.
+    /// Records that another server may have processed the request. A key then no longer permits a retry, because each
+    /// server recognises only its own keys.
     pub(crate) fn void_key(&mut self) {
         if self.keyed {
             let own = self.options.as_ref().and_then(CallOptions::get_repeatable);
@@ -113,12 +113,12 @@ impl CallContext {
         }
     }
 
-    /// Returns the random numbers of the call.
+    /// Returns the call's random numbers.
     pub(super) fn random<K: Protocol, D, B>(&self, settings: &Settings<K, D, B>) -> CallRandom {
         CallRandom::unseeded(settings.seed.as_ref().map(|_| self.stream))
     }
 
-    /// Records with the call's schedule that an attempt is sent.
+    /// Notifies the call's schedule of an attempt that is sent.
     #[inline]
     pub(crate) fn on_send<D: Schedule>(&self, of_policy: &D) -> SentAt {
         match self.options.as_ref().and_then(CallOptions::get_schedule) {
@@ -127,7 +127,7 @@ impl CallContext {
         }
     }
 
-    /// Returns `true` if the call's schedule records nothing.
+    /// Returns `true` if the call's schedule ignores notifications.
     #[inline]
     pub(crate) fn is_stateless<D: Schedule>(&self, of_policy: &D) -> bool {
         match self.options.as_ref().and_then(CallOptions::get_schedule) {
@@ -136,7 +136,7 @@ impl CallContext {
         }
     }
 
-    /// Records a success with the call's schedule.
+    /// Notifies the call's schedule of a success.
     #[inline]
     pub(crate) fn succeeded<K: Protocol, D: Schedule, B>(&self, settings: &Settings<K, D, B>, sent_at: SentAt) {
         let mut random = self.random(settings);

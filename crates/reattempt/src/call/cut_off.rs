@@ -1,13 +1,13 @@
-//! The mark of attempts that a time limit of ours drops, by which guards further in record a timeout.
+//! The marker of attempts that one of our time limits drops. Inner guards then record a timeout.
 
 use std::cell::Cell;
 
 thread_local! {
-    /// This thread drops such an attempt.
+    /// `true` while this thread drops such an attempt.
     static CUTTING_OFF: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The thread's mark as it was before, which is set again also if a destructor panics.
+/// The thread's previous marker, which is restored even if a destructor panics.
 struct Before(bool);
 
 impl Drop for Before {
@@ -16,8 +16,8 @@ impl Drop for Before {
     }
 }
 
-/// Drops an attempt by `cancel`. If a time limit of the caller's layer ends it, guards further in count it as a timeout
-/// of the server, and not as one that the caller has given up.
+/// Drops an attempt by calling `cancel`. If a time limit of the caller's layer ended it, inner guards count it as a
+/// server timeout and not as an abandoned call.
 pub(crate) fn cut_off<R>(by_limit: bool, cancel: impl FnOnce() -> R) -> R {
     if !by_limit {
         return cancel();
@@ -26,7 +26,7 @@ pub(crate) fn cut_off<R>(by_limit: bool, cancel: impl FnOnce() -> R) -> R {
     cancel()
 }
 
-/// Returns `true` if a time limit of a layer further out is dropping the attempt.
+/// Returns `true` if a time limit of an outer layer is dropping the attempt.
 pub(crate) fn is_cut_off() -> bool {
     CUTTING_OFF.get()
 }

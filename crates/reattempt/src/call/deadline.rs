@@ -1,4 +1,4 @@
-//! A deadline that travels with a request.
+//! A deadline in the extensions of a request.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use tokio::time::Instant;
 
 use crate::call::clock;
 
-/// The message of a call that its deadline has ended.
+/// The message of an error for a call that its deadline ended.
 pub(crate) const PASSED: &str = "the deadline of the call has passed";
 
-/// The moment by which a call must be over.
+/// The moment by which a call must end.
 ///
 /// Put it into the extensions of a request, or into [`CallOptions`](crate::CallOptions). A retry whose delay would pass
-/// it is not made.
+/// the deadline is not sent.
 ///
 /// | policy | at the deadline |
 /// |---|---|
 /// | with [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or [`boxed_errors`](crate::RetryPolicy::boxed_errors) | the call ends with a [`TimedOut`](crate::TimedOut); during the wait before a retry, with the last error if there is one |
 /// | whose protocol has a response for it | the call ends with that response |
-/// | any other | the attempt under way goes on |
+/// | any other | the attempt in flight continues |
 ///
-/// Every attempt has the deadline in its extensions. A server [propagates](Self::propagate) the deadline of its own
-/// caller to its outbound calls.
+/// The deadline is in the extensions of every attempt. A server [propagates](Self::propagate) its own caller's deadline
+/// to outbound calls.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,16 +38,17 @@ pub(crate) const PASSED: &str = "the deadline of the call has passed";
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// Creates a deadline that is this long from now by tokio's clock, and at most some thirty years.
+    /// Creates a deadline that expires after this time, by tokio's clock. Longer times than about thirty years are cut.
     #[doc(alias("new", "from_now", "in"))]
     pub fn after(timeout: Duration) -> Self {
         Self(clock::later(Instant::now(), timeout))
     }
 
-    /// Copies the deadline of an inbound request, if there is one, to the extensions of an outbound request. If that
-    /// has a deadline already, the earlier one stays.
+    /// Copies an inbound request's deadline, if it has one, to the extensions of an outbound request. If the outbound
+    /// request already has a deadline, the earlier one applies.
     ///
-    /// Requests carry the deadline, not tasks. So a handler may send from another task. Calls that go on after the
+    /// The deadline belongs to requests and not to tasks, so a handler may send from another task. Calls that continue
+    /// after the caller has its response have no deadline, unless the handler propagates it.
     /// caller has its response have no deadline unless the handler propagates it.
     ///
     /// ```
@@ -59,8 +60,8 @@ impl Deadline {
     /// # }
     /// ```
     ///
-    /// The requests of reqwest have no public extensions: give the deadline to
-    /// [`CallOptions::deadline`](crate::CallOptions::deadline) of a handle.
+    /// reqwest's requests have no public extensions: set [`CallOptions::deadline`](crate::CallOptions::deadline) on a
+    /// handle.
     #[cfg(feature = "http")]
     pub fn propagate(inbound: &Extensions, outbound: &mut Extensions) {
         let inbound = inbound.get::<Self>();

@@ -1,4 +1,4 @@
-//! An error and its causes, as an iterator and as one line of text.
+//! An error's source chain, as an iterator and as one line of text.
 
 use std::error::Error;
 use std::fmt::{self, Write};
@@ -8,16 +8,16 @@ use super::redact::{ends_word, redacted};
 /// tower's type of boxed errors.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Returns the error and its causes, from the outside in.
+/// Returns the error and its causes, outermost first.
 pub(crate) fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// The most bytes of the text of an error. A peer chooses a part of some texts: the debug data of HTTP/2 have up to
-/// 64 KiB, for each call of a connection.
+/// The maximum length of an error text, in bytes. A peer controls part of some texts: HTTP/2 debug data has up to 64
+/// KiB, for each call of a connection.
 const LONGEST: usize = 1024;
 
-/// Returns the error and its causes in one line, without credentials. A text of more than 1 KiB is cut off.
+/// Returns the error and its causes in one line, without credentials. The text is cut at 1 KiB.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> Box<str> {
     let mut text = Text::of(error);
     for cause in causes(error).skip(1) {
@@ -33,7 +33,7 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> Box<str> {
     redacted(&text.text).into()
 }
 
-/// A text that is cut off at [`LONGEST`].
+/// A text that is cut at [`LONGEST`].
 #[derive(Default)]
 struct Text {
     text: String,
@@ -62,7 +62,7 @@ impl Write for Text {
         }
         let end = (0..=room).rev().find(|end| part.is_char_boundary(*end));
         self.text.push_str(&part[..end.unwrap_or(0)]);
-        // The credentials in a part of a URL could not be recognised.
+        // The rest of a truncated URL might be credentials that the redaction cannot recognise.
         let words = self.text.trim_end_matches(|c| !ends_word(c)).len();
         self.text.truncate(words);
         self.text.push('…');

@@ -1,7 +1,7 @@
-//! The end of a call whose response has begun: only the end of its body decides if the call has succeeded.
+//! The end of a call whose response has begun, if only the end of the body decides whether the call succeeded.
 //!
-//! If the responses of a protocol can fail after their heads, it puts a [`Finish`] into the body that its callers
-//! read. When the body has ended, it calls one of its methods.
+//! A protocol whose responses can fail after their heads puts a [`Finish`] into the caller's response body. At its end,
+//! the body calls one of the methods of `Finish`.
 
 use std::fmt;
 use std::pin::Pin;
@@ -16,37 +16,37 @@ use super::clock;
 use super::observe::{Event, Observer};
 use super::options::CallOptions;
 
-/// The accounting that is due at the end of a call. The body of the response holds it.
+/// The accounting that is due at the end of a call, stored in the response body.
 pub struct Finish {
     pub(crate) client: Arc<dyn Client>,
-    /// The key of the budget. The head of the request, which may have credentials, is not kept for it.
+    /// The budget's key. The request head, which may contain credentials, is not kept for it.
     pub(crate) destination: String,
     pub(crate) options: Option<CallOptions>,
-    /// The call could be retried when it began.
+    /// `true` if the call could be retried when it began.
     pub(crate) retryable: bool,
-    /// Given to the budget at the end.
+    /// Passed to the budget at the end.
     pub(crate) account: Account,
-    /// The number of its last attempt.
+    /// The number of the last attempt.
     pub(crate) attempts: u32,
     pub(crate) deadline: Option<Instant>,
-    /// The head of the response had the status, so nothing is due at the end. The deadline still ends the body.
+    /// `true` if the response head had the status, so nothing is due at the end. The deadline still ends the body.
     pub(crate) settled: bool,
-    /// The timer of the deadline, made when the body is first not ready at once.
+    /// The deadline's timer, created when the body is first pending.
     pub(crate) sleep: Option<Pin<Box<Sleep>>>,
 }
 
-/// The parts of a policy that the end of a call needs, without the policy's types.
+/// The parts of a policy that the end of a call needs, without the policy's type parameters.
 pub(crate) trait Client: Send + Sync {
-    /// Returns the budget that stands in front of the client's retries.
+    /// Returns the budget for the client's retries.
     fn budget(&self) -> &dyn Budget;
     /// Returns the observer, if one is set.
     fn observer(&self) -> Option<&dyn Observer>;
-    /// Returns the verdict on an answer that has ended with these trailers.
+    /// Returns the verdict for a response that ended with these trailers.
     fn classify_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict;
 }
 
 impl Finish {
-    /// Ready when the deadline has passed.
+    /// Waits until the deadline has passed.
     pub(crate) fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = self.deadline else { return Poll::Pending };
         match &mut self.sleep {
@@ -72,10 +72,10 @@ impl Finish {
         }
     }
 
-    /// Records a failure that comes too late for a retry, with the code that the observer is given.
+    /// Records a failure that comes too late for a retry, with the code for the observer.
     ///
-    /// If the failure is one that is retried, budgets count it (THR-3). The server's hint beside it is
-    /// ignored (PB-11). A failure that the server did not send (`responded` is `false`) earns no credit.
+    /// If its code is retryable, the budget counts it (THR-3). Its server hint is ignored (PB-11). If the server did
+    /// not send the failure (`responded` is `false`), the call earns no credit.
     #[cold]
     pub(crate) fn broken(self, code: u16, trailers: &HeaderMap, responded: bool) {
         self.notify_broke_off(code);
@@ -92,7 +92,7 @@ impl Finish {
         self.account.settle(end, destination, budget);
     }
 
-    /// Notifies the observer that the answer broke off with this code.
+    /// Notifies the observer that the response broke off with this code.
     pub(crate) fn notify_broke_off(&self, code: u16) {
         if let Some(observer) = self.client.observer() {
             let event = Event::BrokeOff { attempts: self.attempts, code };

@@ -1,30 +1,30 @@
-//! The endpoints that a call has tried: told by the layer that retries or hedges to the set of endpoints below it, and
-//! the pick of the set told to the layer.
+//! The endpoints that a call has tried. A retry or hedge layer passes them to the set of endpoints below it, and the
+//! set passes its pick back.
 //!
-//! Between the two are layers that know of neither, and requests without extensions. So a layer opens a frame around
-//! the `call` of its inner service: a word of the thread, as a tracing span is. A pick outside of every frame leaves
-//! nothing. Frames nest, and each sees its own picks only.
+//! Requests without extensions and layers that do not forward them may be in between. So a layer opens a frame around
+//! the `call` of its inner service: a thread-local value, like a tracing span. A pick outside every frame is not
+//! recorded. Frames nest, and each one has only its own picks.
 //!
-//! A service that sends later, such as a guard that waits, takes the frame along as a [`Deferred`].
+//! A service that sends later, such as a guard that waits, stores the frame as a [`Deferred`].
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
 
 use reattempt_control::{EndpointId, Trail};
 
-/// The innermost frame of a thread, and the endpoint of an attempt as its frame left it.
+/// The innermost frame of a thread, or the endpoint that was picked in it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Frame {
-    /// There is none.
+    /// There is no frame.
     #[default]
     None,
-    /// An attempt is being sent, the first of its call.
+    /// The first attempt of a call is being sent.
     First,
-    /// An attempt is being sent, after those in [`TRAIL`].
+    /// A later attempt is being sent; [`TRAIL`] has the earlier endpoints.
     Next,
     /// The attempt is sent to this endpoint.
     Picked(Pick),
-    /// The attempt is sent later, and [`LATE`] is the place for its pick.
+    /// The attempt is sent later, and [`LATE`] receives its pick.
     Deferred,
 }
 
@@ -40,13 +40,13 @@ pub(crate) struct Pick {
 
 thread_local! {
     static FRAME: Cell<Frame> = const { Cell::new(Frame::None) };
-    /// The trail of [`Frame::Next`].
+    /// The endpoints for [`Frame::Next`].
     static TRAIL: Cell<Trail> = const { Cell::new(Trail::new()) };
-    /// The place for the pick of [`Frame::Deferred`].
+    /// The slot for the pick of [`Frame::Deferred`].
     static LATE: RefCell<Option<Arc<OnceLock<Tried>>>> = const { RefCell::new(None) };
 }
 
-/// The frame of an attempt that is being sent. Its end restores the outer frame, also after a panic.
+/// The frame of an attempt that is being sent. Its drop restores the outer frame, even after a panic.
 // Not a closure: a request is large, and one that moves into a closure is copied once more.
 pub(crate) struct Sending {
     outer: Frame,
@@ -60,26 +60,26 @@ impl Drop for Sending {
 }
 
 impl Sending {
-    /// Opens the frame of the first attempt of a call.
+    /// Opens the frame of a call's first attempt.
     #[inline]
     pub(crate) fn first() -> Self {
         Self { outer: FRAME.replace(Frame::First) }
     }
 
-    /// Opens the frame of an attempt of a call that has tried the endpoints of `trail`.
+    /// Opens the frame of a further attempt, after those at the endpoints of `trail`.
     pub(crate) fn next(trail: Trail) -> SendingNext {
         let outer = OuterTrail(TRAIL.replace(trail));
         SendingNext { frame: Self { outer: FRAME.replace(Frame::Next) }, outer }
     }
 
-    /// Closes the frame. Returns the endpoint of the attempt.
+    /// Closes the frame and returns the attempt's endpoint.
     #[inline]
     pub(crate) fn close(self) -> Frame {
         FRAME.get()
     }
 }
 
-/// The frame of an attempt after others. Its end restores the outer trail too.
+/// The frame of a further attempt. Its drop also restores the outer trail.
 pub(crate) struct SendingNext {
     frame: Sending,
     outer: OuterTrail,
@@ -94,7 +94,7 @@ impl Drop for OuterTrail {
 }
 
 impl SendingNext {
-    /// Closes the frame. Returns the endpoint of the attempt.
+    /// Closes the frame and returns the attempt's endpoint.
     pub(crate) fn close(self) -> Tried {
         drop(self.outer);
         self.frame.close().into()
@@ -102,14 +102,14 @@ impl SendingNext {
 }
 
 impl Frame {
-    /// Returns `true` if the endpoint is known once the attempt has been sent.
+    /// Returns `true` if sending an attempt determines its endpoint.
     #[inline]
     pub(crate) fn is_late(self) -> bool {
         matches!(self, Self::Deferred)
     }
 }
 
-/// The endpoint to which an attempt is sent, or the place for it.
+/// The endpoint of an attempt, or a slot for it.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Tried {
     #[default]
@@ -118,7 +118,7 @@ pub(crate) enum Tried {
     Later(Arc<OnceLock<Tried>>),
 }
 
-/// The frame has just been closed: the thread holds the place for a pick to come.
+/// Takes the slot for a later pick from the thread, because the frame was just closed.
 impl From<Frame> for Tried {
     fn from(frame: Frame) -> Self {
         match frame {
@@ -143,7 +143,7 @@ impl Tried {
         (!matches!(self, Self::Nowhere)).then_some(self)
     }
 
-    /// Adds the endpoint to the trail of its call. Returns `true` if another one is left.
+    /// Adds the endpoint to the call's trail. Returns `true` if an untried endpoint is left.
     pub(crate) fn follow(&self, trail: &mut Trail) -> bool {
         self.pick().is_some_and(|pick| {
             trail.push(pick.id);
@@ -152,7 +152,7 @@ impl Tried {
     }
 }
 
-/// Returns the endpoints that the call of the innermost frame has tried.
+/// Returns the endpoints that the innermost frame's call has tried.
 #[inline]
 pub(crate) fn trail() -> Trail {
     match FRAME.get() {
@@ -161,7 +161,7 @@ pub(crate) fn trail() -> Trail {
     }
 }
 
-/// Records the endpoint of the attempt that is being sent. The first one of a frame counts.
+/// Records the endpoint of the attempt that is being sent. Only the first one of a frame counts.
 #[inline]
 pub(crate) fn picked(pick: Pick) {
     if let Frame::First | Frame::Next = FRAME.get() {
@@ -176,7 +176,7 @@ pub(crate) struct Deferred {
     picked: Arc<OnceLock<Tried>>,
 }
 
-/// Takes the innermost frame along, if there is one that has no pick yet.
+/// Takes over the innermost frame, if it exists and has no pick yet.
 pub(crate) fn defer() -> Option<Deferred> {
     let (Frame::First | Frame::Next) = FRAME.get() else { return None };
     let deferred = Deferred { trail: trail(), picked: Arc::default() };
@@ -186,17 +186,17 @@ pub(crate) fn defer() -> Option<Deferred> {
 }
 
 impl Deferred {
-    /// Sends the attempt by `send`.
+    /// Sends the attempt by calling `send`.
     fn send<R>(&self, send: impl FnOnce() -> R) -> R {
         let frame = Sending::next(self.trail);
         let sent = send();
-        // The first one counts.
+        // Only the first pick counts.
         let _ = self.picked.set(frame.close());
         sent
     }
 }
 
-/// Sends an attempt by `send`, in its frame if it has one.
+/// Sends an attempt by calling `send`, in its frame if it has one.
 pub(crate) fn late<R>(deferred: Option<&Deferred>, send: impl FnOnce() -> R) -> R {
     match deferred {
         Some(deferred) => deferred.send(send),

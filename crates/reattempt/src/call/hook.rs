@@ -1,4 +1,4 @@
-//! The hook that runs before each attempt.
+//! Hooks that run before each attempt.
 
 use std::pin::Pin;
 
@@ -7,22 +7,22 @@ use reattempt_core::Failure;
 #[cfg(feature = "http")]
 use crate::call::timed_out::RefusedResponse;
 
-/// The attempt that is about to be made, as a [`before_attempt`](crate::RetryPolicy::before_attempt) hook receives it.
+/// The next attempt, as passed to a [`before_attempt`](crate::RetryPolicy::before_attempt) hook.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AttemptContext {
-    /// Its number, from 1.
+    /// The attempt's number, from 1.
     pub number: u32,
-    /// The failure of the attempt before it; `None` for the first.
+    /// The previous attempt's failure; `None` for the first attempt.
     pub cause: Option<Failure>,
-    /// The head of the response that was refused last, if there was one. It may contain a challenge, for instance.
+    /// The head of the last refused response, if there was one. It may contain a challenge, for example.
     #[cfg(feature = "http")]
     pub refused: Option<RefusedResponse>,
 }
 
 type HookFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// A hook over heads of type `Head`.
+/// A hook that receives heads of type `Head`.
 pub(crate) trait BeforeAttempt<Head>: Send + Sync {
     fn before_attempt<'a>(&'a self, head: &'a mut Head, attempt: AttemptContext) -> HookFuture<'a>;
 }

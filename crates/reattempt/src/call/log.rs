@@ -1,6 +1,6 @@
-//! The log of a call: its attempts as they end, for its observer and its report.
+//! The log of a call: its finished attempts, for the observer and the report.
 //!
-//! Every call that is retried or hedged has one, made at its first failure or with its first hedge.
+//! Every retried or hedged call has one. It is created at the first failure or with the first hedge.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use super::report::{AttemptOutcome, AttemptReport, Report};
 /// The observer of a policy, if one is set.
 pub(crate) type Observing = Option<Arc<dyn Observer>>;
 
-/// The most attempts that a report lists: a call without limits may go on for days.
+/// The maximum number of attempts in a report: a call without limits may run for days.
 const MOST_REPORTED: usize = 64;
 
-/// The attempts of a call that have ended, and its destination: the key of the budget.
+/// The finished attempts of a call, and its destination, which is the budget's key.
 pub(crate) struct CallLog {
     destination: Box<str>,
-    /// The attempts before the last: none if one has failed, as in most calls that are retried.
+    /// The attempts before the last one. It is empty after one failure, as in most retried calls.
     earlier: Vec<AttemptReport>,
     last: Option<AttemptReport>,
     omitted: u32,
@@ -55,12 +55,12 @@ impl CallLog {
         }
     }
 
-    /// Records the end of an attempt, so long after the start of the call.
+    /// Records the end of an attempt, with the time since the start of the call.
     pub(crate) fn record(&mut self, ended: Duration, (number, replacement): (u32, bool), outcome: AttemptOutcome) {
         let ended = AttemptReport { number, replacement, ended, outcome, delay: None };
         if let Some(before) = self.last.replace(ended) {
             if self.earlier.len() + 1 == MOST_REPORTED {
-                // The first and the last attempts say most.
+                // The first and the last attempts are the most informative.
                 self.earlier.remove(MOST_REPORTED / 2);
                 self.omitted = self.omitted.saturating_add(1);
             }
@@ -87,14 +87,14 @@ impl CallLog {
         }
     }
 
-    /// Takes the report of the call, which has ended after `sent` attempts with the outcome of the attempt `winner`.
+    /// Takes the report of a call that ended after `sent` attempts, with the outcome of attempt `winner`.
     pub(crate) fn take_report<K: Protocol>(
         &mut self,
         protocol: &K,
         (sent, winner): (u32, Option<u32>),
         stop: StopReason,
     ) -> Report {
-        // A delay that was chosen but never waited for belongs to no attempt.
+        // A chosen delay that did not elapse belongs to no attempt.
         if stop == StopReason::BodyNotKept {
             self.set_delay(None);
         }
@@ -112,7 +112,7 @@ impl CallLog {
     }
 }
 
-/// Returns the event at the end of a call.
+/// Returns the event for the end of a call.
 pub(crate) fn end_event(attempts: u32, stop: StopReason) -> Event<'static> {
     match stop {
         StopReason::Succeeded => Event::Succeeded { attempts },

@@ -1,4 +1,4 @@
-//! Overrides for all calls of one method, published by the owner of a service.
+//! Overrides for all calls of one method, published by the service's owner.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,24 +6,24 @@ use std::time::Duration;
 use reattempt_core::Verdict;
 use reattempt_schedule_exponential::ExponentialDelays;
 
-/// Overrides that the owner of a service has published for one method. The caller's own go before them.
+/// Overrides that a service's owner has published for one method. The caller's own overrides have precedence.
 pub(crate) trait MethodOverrides: fmt::Debug + Send + Sync {
     /// Returns `true` if the calls of the method are retried or hedged at all.
     fn has_policy(&self) -> bool;
 
-    /// Returns the most time for a call.
+    /// Returns the time limit for a call.
     fn timeout(&self) -> Option<Duration>;
 
-    /// Returns the most attempts; `None` for a method that has no policy.
+    /// Returns the maximum number of attempts; `None` for a method without a policy.
     fn max_attempts(&self) -> Option<u32>;
 
-    /// Returns the delays between the attempts of a method that is retried.
+    /// Returns the delays between attempts, if the method is retried.
     fn delays(&self) -> Option<ExponentialDelays>;
 
-    /// Returns the time from one attempt to the next of a method that is hedged.
+    /// Returns the time from one attempt to the next, if the method is hedged.
     fn hedging_delay(&self) -> Option<Duration>;
 
-    /// Returns the verdict on an attempt that ended with this code of its protocol; `None` is a code that no
-    /// list can name.
+    /// Returns the verdict for an attempt that ended with this code of its protocol. `None` stands for codes that no
+    /// list can contain.
     fn verdict(&self, code: Option<u16>) -> Verdict;
 }

@@ -1,5 +1,5 @@
-//! The parts that every call has, whatever its protocol and layer: options, deadline, outcome, report, the
-//! errors of its limits, and the clock. A retried call has a context and a progress too.
+//! The common parts of every call, whatever its protocol and layer: options, deadline, outcome, report, errors of time
+//! limits, and the clock. A retried call also has a context and a progress.
 
 pub(crate) mod clock;
 pub(crate) mod context;

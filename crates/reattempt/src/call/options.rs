@@ -1,4 +1,4 @@
-//! The options of a single call.
+//! The options of one call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use super::outcome::Outcome;
 use super::report::ReportSlot;
 
 #[cfg(feature = "http")]
-/// A classifier that sees outcomes of HTTP.
+/// A classifier of HTTP outcomes.
 pub(crate) type SharedClassifier = Arc<dyn for<'a> Classifier<Outcome<'a>> + Send + Sync>;
 
 #[cfg(feature = "http")]
-/// Returns a classifier that calls `first`, and `next` if that returns `None`.
+/// Returns a classifier that calls `first`, then `next` if the result is `None`.
 pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -> SharedClassifier {
     match first {
         None => next,
@@ -29,13 +29,13 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
 
 /// Options of one call, which override the policy's settings.
 ///
-/// Put them into the extensions of an `http::Request`, or give them to all calls of one handle with
-/// [`Retry::with_options`](crate::Retry::with_options). For reqwest use the handle, because its requests have no public
-/// extensions. Options of the request have precedence over those of the handle, and these over the policy. But if
-/// either the request or the handle forbids retries, the call is not retried.
+/// Put them into the extensions of an `http::Request`, or set them for all calls of a handle with
+/// [`Retry::with_options`](crate::Retry::with_options). Use a handle for reqwest, whose requests have no public
+/// extensions. The request's options have precedence over the handle's, and those over the policy. But if the request
+/// or the handle forbids retries, the call is not retried.
 ///
-/// Each layer uses the options that apply to it, and ignores the others. Guards and fallbacks do not see the options of
-/// a retry or hedge handle outside of them.
+/// Each layer uses the options that apply to it and ignores the others. Guards and fallbacks do not get the options of
+/// an outer retry or hedge handle.
 ///
 /// | option | retry layer | hedging | [`retry`](crate::retry()) | guards, fallback |
 /// |---|---|---|---|---|
@@ -49,7 +49,7 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
 /// | `on_status`, `classify` | yes | yes | no | yes |
 /// | [`report_to`](Self::report_to) | yes | yes | yes | no |
 ///
-/// The stock `tower::retry::RetryLayer` uses those of the retry layer, without `attempt_timeout`.
+/// The stock `tower::retry::RetryLayer` uses the same options as the retry layer, without `attempt_timeout`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -67,7 +67,7 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
 pub struct CallOptions {
     own: Option<Arc<Settings>>,
     method: Option<Arc<dyn MethodOverrides>>,
-    /// The most attempts that the client allows, whatever the overrides of the method are.
+    /// The client's maximum number of attempts, which limits the method's overrides.
     most_attempts: u32,
     never: bool,
 }
@@ -92,28 +92,28 @@ impl CallOptions {
         Self::default()
     }
 
-    /// Turns retries off for this call. Its body is not kept.
+    /// Turns retries off for this call. Its body is not saved.
     ///
-    /// [`RetryPolicy::never_retry`](crate::RetryPolicy::never_retry) does so for all calls.
+    /// [`RetryPolicy::never_retry`](crate::RetryPolicy::never_retry) does this for all calls.
     #[doc(alias("disabled", "no_retry", "off"))]
     pub fn never_retry(self) -> Self {
         Self { never: true, ..self }
     }
 
-    /// Sets whether the request may be processed twice. With `true` a POST is retried like a PUT. With `false` no
+    /// Sets whether the request may be processed twice. With `true`, a POST is retried like a PUT. With `false`, no
     /// request is repeated after the server may have processed it. Default: by method and `Idempotency-Key`.
     #[doc(alias("idempotent", "safe", "retryable"))]
     pub fn repeatable(self, repeatable: bool) -> Self {
         self.set(|settings| settings.repeatable = Some(repeatable))
     }
 
-    /// Sets the most attempts in all, the first included; 0 acts as 1. Default: the policy's.
+    /// Sets the maximum number of attempts, including the first; 0 acts as 1. Default: the policy's.
     #[doc(alias("max_retries", "max_tries"))]
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| settings.max_attempts = Some(attempts))
     }
 
-    /// Sets the most time from the start of the call to the start of its last attempt; `None` for no limit. Default:
+    /// Sets the maximum time from the start of the call to the start of its last attempt; `None` for no limit. Default:
     /// the policy's.
     #[doc(alias = "total_timeout")]
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
@@ -121,24 +121,24 @@ impl CallOptions {
         self.set(|settings| settings.max_elapsed = Some(elapsed))
     }
 
-    /// Sets the longest delay that the server may ask for. If it asks for a longer one, the call is not retried.
+    /// Sets the maximum delay that the server may ask for. If it asks for a longer one, the call is not retried.
     /// Default: the policy's.
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.max_server_delay = Some(delay))
     }
 
-    /// Sets the most time for each attempt, up to its response head. Default: the policy's.
+    /// Sets the time limit of each attempt, up to its response head. Default: the policy's.
     ///
-    /// It has an effect only under retry policies that interrupt an attempt: those with
+    /// It only applies under retry policies that can interrupt an attempt: those with
     /// [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or [`boxed_errors`](crate::RetryPolicy::boxed_errors).
-    /// It is ignored under all others, and by hedging.
+    /// Other policies and hedging ignore it.
     #[doc(alias = "timeout")]
     pub fn attempt_timeout(self, timeout: Duration) -> Self {
         self.set(|settings| settings.attempt_timeout = Some(timeout))
     }
 
-    /// Sets the moment by which the call must be over. If the request has a [`Deadline`] in its extensions too, the
-    /// earlier one counts.
+    /// Sets the moment by which the call must end. If the request also has a [`Deadline`] in its extensions, the
+    /// earlier one applies.
     pub fn deadline(self, deadline: Deadline) -> Self {
         self.set(|settings| settings.deadline = Some(deadline))
     }
@@ -148,15 +148,15 @@ impl CallOptions {
         self.set(|settings| settings.schedule = Some(schedule))
     }
 
-    /// Gives one status a verdict of its own for this call.
+    /// Overrides the verdict for one status in this call.
     #[cfg(feature = "http")]
     pub fn on_status(self, status: StatusCode, verdict: Verdict) -> Self {
         self.classify(move |outcome| (outcome.status() == Some(status)).then_some(verdict))
     }
 
-    /// Adds a classifier. It is called before those of the policy, after those added to these options before it.
+    /// Adds a classifier. It is called before the policy's classifiers, and after those added to these options earlier.
     ///
-    /// If it returns `None`, the next one classifies the outcome. It may return a hint, as in
+    /// If it returns `None`, the next classifier decides. It may return a hint, as in
     /// [`Http::classify`](crate::Http::classify).
     #[cfg(feature = "http")]
     pub fn classify<C, V>(self, classifier: C) -> Self
@@ -186,9 +186,9 @@ impl CallOptions {
     }
 }
 
-/// The part that the engine reads.
+/// Methods for the engine.
 impl CallOptions {
-    /// Returns these options, completed by those of the handle.
+    /// Fills the options that are not set from those of the handle.
     pub(crate) fn or(self, handle: &Self) -> Self {
         let own = match (self.own, &handle.own) {
             (Some(own), Some(handle)) => Some(Arc::new(own.or(handle))),
@@ -201,12 +201,12 @@ impl CallOptions {
         Self { own, method, most_attempts, never: self.never || handle.never }
     }
 
-    /// Returns the same options with the overrides of the call's method, and the most attempts that the client allows.
+    /// Returns these options with the overrides of the call's method and the client's maximum number of attempts.
     pub(crate) fn with_method(self, method: Arc<dyn MethodOverrides>, most_attempts: u32) -> Self {
         Self { method: Some(method), most_attempts, ..self }
     }
 
-    /// Returns `true` if they forbid retries and set nothing else that has an effect then.
+    /// Returns `true` if the options forbid retries and set nothing else that would then have an effect.
     #[inline]
     pub(crate) fn only_forbids(&self) -> bool {
         self.never
@@ -235,7 +235,7 @@ impl CallOptions {
     pub(crate) fn get_attempt_timeout(&self) -> Option<Duration> {
         self.own.as_ref()?.attempt_timeout
     }
-    /// Returns the deadline. A timeout of the method's counts from now (DL-1).
+    /// Returns the deadline. A method's timeout starts now (DL-1).
     pub(crate) fn get_deadline(&self) -> Option<Deadline> {
         let own = self.own.as_ref().and_then(|own| own.deadline);
         let timeout = self.method().and_then(|method| method.timeout()).map(Deadline::after);
@@ -261,7 +261,7 @@ impl CallOptions {
 }
 
 impl Settings {
-    /// Returns these settings, completed by those of the handle.
+    /// Fills the settings that are not set from those of the handle.
     fn or(&self, handle: &Self) -> Self {
         #[cfg(feature = "http")]
         let classifier = match (&self.classifier, &handle.classifier) {

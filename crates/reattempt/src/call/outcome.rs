@@ -1,4 +1,4 @@
-//! The outcome of an attempt, as a classifier sees it.
+//! The outcome of an attempt, as the input of classifiers.
 
 use std::error::Error;
 use std::fmt;
@@ -9,11 +9,11 @@ use super::errors;
 use super::redact::{Names, Redacted};
 use super::request_view::RequestView;
 
-/// The end of an attempt, as a classifier sees it: the head of a response, or an error.
+/// The outcome of an attempt, for classifiers: the head of a response, or an error.
 ///
 /// Its debug output contains header names without values. URLs in errors are shown without user information and query.
 ///
-/// A classifier is tested without a server:
+/// A classifier can be tested without a server:
 ///
 /// ```
 /// use http::{HeaderMap, Request, StatusCode};
@@ -80,17 +80,16 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// Returns the first error of type `T` in the chain of causes.
+    /// Returns the first error of type `T` in the source chain.
     pub fn find_error<T: Error + 'static>(&self) -> Option<&'a T> {
         errors::causes(self.error()?).find_map(|error| error.downcast_ref())
     }
 
-    /// Returns the request as its caller made it, with a generated idempotency key. Changes by a `before_attempt` hook
-    /// are not included.
+    /// Returns the request as its caller made it, with a generated idempotency key. Changes from a `before_attempt`
+    /// hook are not included.
     ///
     /// `None` if the request was not saved: the call cannot be retried, or the layer saves none (guards, fallbacks).
-    /// Trailers are also classified without the request, because its head may contain credentials and is not kept so
-    /// long.
+    /// Trailers are also classified without the request: its head may contain credentials and is not kept that long.
     pub fn request(&self) -> Option<RequestView<'a>> {
         self.request
     }

@@ -1,6 +1,6 @@
-//! The progress of a call of which an attempt has failed: the state of its decisions, and its report.
+//! The progress of a call after its first failure: the state of its decisions, and its report.
 //!
-//! The first failure makes it, in the retry future, the stock `tower::retry::Policy` and `retry`.
+//! The retry future, the stock `tower::retry::Policy` and `retry` each create it at the first failure.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -24,22 +24,22 @@ use crate::call::protocol::Protocol;
 use crate::call::random::CallRandom;
 use crate::call::report::{AttemptOutcome, Report};
 
-/// A call of which an attempt has failed.
+/// The state of a call with at least one failed attempt.
 pub(crate) struct Progress<D> {
     call: Call<CallDelays<D>>,
     started: Instant,
     random: CallRandom,
     log: CallLog,
-    /// `true` if the end of the last attempt is among them.
+    /// `true` if the log contains the end of the last attempt.
     noted: bool,
     /// `true` if an attempt may have been processed.
     unproven: bool,
 }
 
-/// An attempt that failed in a way a retry may mend, or that may be resent.
+/// A failed attempt that may be retried or replaced.
 pub(crate) struct FailedAttempt {
     pub(crate) number: u32,
-    /// The moment at which it ended.
+    /// The time at which the attempt ended.
     pub(crate) now: Instant,
     pub(crate) classification: Classification,
     /// The failure, for the report.
@@ -48,22 +48,22 @@ pub(crate) struct FailedAttempt {
     pub(crate) undone: Option<Undone>,
     pub(crate) source_failed: bool,
     pub(crate) at_hand: bool,
-    /// `true` if no server has answered, and another endpoint is left.
+    /// `true` if no server responded, and an untried endpoint is left.
     pub(crate) elsewhere: bool,
     pub(crate) sent_at: SentAt,
     pub(crate) error: Option<Box<str>>,
 }
 
-/// The outcome of the last attempt, for the report: the code of its response, if that has one, or its error.
+/// The outcome of the last attempt, for the report: the response's code, if it has one, or the error.
 pub(crate) type LastOutcome<'a> = Result<Option<u16>, &'a (dyn Error + 'static)>;
 
-/// A retry that has been decided upon.
+/// A granted retry.
 pub(crate) struct Granted {
-    /// The moment of the decision.
+    /// The time of the decision.
     pub(crate) now: Instant,
-    /// The moment at which the retry is due; `None` for at once.
+    /// The time at which the retry is due; `None` for immediately.
     pub(crate) due: Option<Instant>,
-    /// `true` if it replaces the attempt that failed.
+    /// `true` if it replaces the failed attempt.
     pub(crate) replaces: bool,
 }
 
@@ -88,7 +88,7 @@ impl<D: Delays> Progress<D> {
         }
     }
 
-    /// Returns `true` if an attempt that has failed may have been processed.
+    /// Returns `true` if a failed attempt may have been processed.
     pub(crate) fn is_unproven(&self) -> bool {
         self.unproven
     }
@@ -97,7 +97,7 @@ impl<D: Delays> Progress<D> {
         self.log.destination()
     }
 
-    /// Returns the moment after which this call waits for nothing, if there is one.
+    /// Returns the time at which this call stops waiting, if there is a limit.
     pub(crate) fn time_limit<K: Protocol, T: Schedule, B>(
         &self,
         settings: &Settings<K, T, B>,
@@ -175,31 +175,31 @@ impl<D: Delays> Progress<D> {
         }
     }
 
-    /// Records that an attempt is being sent: its permit is spent.
+    /// Records that an attempt is being sent, which spends its permit.
     pub(crate) fn on_send(&mut self) {
         self.noted = false;
         self.call.on_send();
     }
 
-    /// Returns `true` if the attempt that was granted last replaces the one before it.
+    /// Returns `true` if the last granted attempt replaces the one before it.
     pub(crate) fn replaces(&self) -> bool {
         self.call.resends()
     }
 
-    /// Polls for the budget's confirmation of the retry that was granted.
+    /// Polls for the budget's confirmation of the granted retry.
     ///
-    /// An error is the reason why the call ends with the outcome of its last attempt.
+    /// An error is the reason why the call ends with its last attempt's outcome.
     pub(crate) fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
         let confirmed = self.call.poll_confirmed(cx);
         if let Poll::Ready(Err(_)) = confirmed {
-            // Nothing was waited for.
+            // The delay did not elapse.
             self.log.set_delay(None);
         }
         confirmed
     }
 
-    /// Takes a retry back that was confirmed at `now`, after the time of its call. A deadline that the error mode
-    /// ends a call at is left to it.
+    /// Withdraws a retry that was confirmed at `now`, if the call's time is over. If the error mode ends calls at their
+    /// deadline, it does so instead.
     pub(crate) fn check_in_time<K: Protocol, T: Schedule, B>(
         &mut self,
         settings: &Settings<K, T, B>,
@@ -220,12 +220,12 @@ impl<D: Delays> Progress<D> {
         Err(stop)
     }
 
-    /// Takes a granted retry back, because its request is lost.
+    /// Withdraws a granted retry, because its request is no longer available.
     pub(crate) fn revoke(&mut self) {
         self.call.revoke();
     }
 
-    /// Takes what the budget must be given at the end of the call.
+    /// Takes the account that is due to the budget at the end of the call.
     pub(crate) fn account(&mut self) -> Account {
         self.call.end()
     }
@@ -241,8 +241,8 @@ impl<D: Delays> Progress<D> {
         self.log.last_failure()
     }
 
-    /// Records the end of the call and notifies the observer. The end of an attempt that might have been
-    /// retried is recorded already.
+    /// Records the end of the call and notifies the observer. If the last attempt could have been retried, its end is
+    /// already recorded.
     pub(crate) fn conclude<K: Protocol, T: Schedule, B>(
         &mut self,
         settings: &Settings<K, T, B>,
@@ -267,15 +267,14 @@ impl<D: Delays> Progress<D> {
         self.log.notify(&settings.observer, &end_event(attempts, stop));
     }
 
-    /// Takes the report of the call, which has ended.
+    /// Takes the report of the finished call.
     pub(crate) fn report<K: Protocol>(&mut self, protocol: &K, stop: StopReason) -> Report {
         let last = self.log.last().map(|last| last.number);
         self.log.take_report(protocol, (last.unwrap_or_default(), last), stop)
     }
 }
 
-/// Reports the end of a call to the observer and to the caller's slot. Returns the report for a response that
-/// comes after a failure.
+/// Reports the end of a call to the observer and the caller's slot. Returns the report for a response after a failure.
 pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B>(
     settings: &Settings<K, T, B>,
     context: &CallContext,

@@ -1,4 +1,4 @@
-//! The contract of a protocol that all ways to retry have in common.
+//! The contract of a protocol, common to all kinds of calls.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -15,40 +15,38 @@ use super::errors::BoxError;
 #[cfg(feature = "http")]
 use super::options::CallOptions;
 
-/// A protocol with its settings: [`Http`](crate::Http) or [`CloneRequest`](crate::protocol::CloneRequest), for
-/// instance. Sealed, as are [`Replay`](crate::protocol::Replay) and
-/// [`ClassifyOutcome`](crate::protocol::ClassifyOutcome).
+/// A protocol with its settings, such as [`Http`](crate::Http) or [`CloneRequest`](crate::protocol::CloneRequest).
+/// Sealed, like [`Replay`](crate::protocol::Replay) and [`ClassifyOutcome`](crate::protocol::ClassifyOutcome).
 pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
-    /// The head of a request, as a `before_attempt` hook may change it.
+    /// The part of a request that a `before_attempt` hook may change.
     type Head: Send + 'static;
 
-    /// The error type of a call, unless the policy sets another one: an
-    /// [`ErrorMode`](crate::error::ErrorMode).
+    /// The [`ErrorMode`](crate::error::ErrorMode) of policies that set none, which determines a call's error type.
     type Mode;
 
     /// The names of the protocol's codes, by number. Reports print them.
     #[doc(hidden)]
     const CODE_NAMES: &'static [&'static str] = &[];
 
-    /// Returns the most bytes that are kept of one streamed request body, and of all bodies. Reports print them.
+    /// Returns the limits on the saved bytes of one streamed body and of all bodies, for reports.
     #[doc(hidden)]
     fn body_limits(&self) -> Option<(usize, usize)> {
         None
     }
 
-    /// Returns the delays of a policy that sets none.
+    /// Returns the default delays of a policy.
     #[doc(hidden)]
     fn default_backoff() -> Exponential {
         Exponential::default()
     }
 
-    /// Returns the budget of a policy that sets none.
+    /// Returns the default budget of a policy.
     #[doc(hidden)]
     fn default_budget() -> RetryBudget {
         RetryBudget::default()
     }
 
-    /// Returns `true` if a classifier may look at the request of an attempt that has ended.
+    /// Returns `true` if a classifier may read the request of a finished attempt.
     #[doc(hidden)]
     fn classifies(&self) -> bool {
         false
@@ -60,25 +58,25 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
         true
     }
 
-    /// Returns the source of a time limit's error, where the protocol has a status of its own for it.
+    /// Returns the source of a time limit's error, if the protocol has a status for it.
     #[doc(hidden)]
     fn source_of_time_limit() -> Option<BoxError> {
         None
     }
 
-    /// Returns `true` if the budget is credited for successful calls that may not be hedged, too.
+    /// Returns `true` if successful calls that may not be hedged earn credit in the budget, too.
     #[doc(hidden)]
     fn credits_every_call(&self) -> bool {
         false
     }
 
-    /// Returns a warning for each setting that is not at its default and that hedging does not use.
+    /// Returns a warning for each changed setting that hedging does not use.
     #[doc(hidden)]
     fn unused_by_hedging(&self) -> Vec<Warning> {
         Vec::new()
     }
 
-    /// Returns `true` if the protocol replaces attempts that were not processed, outside of all limits.
+    /// Returns `true` if the protocol replaces unprocessed attempts, outside all limits.
     #[doc(hidden)]
     fn replaces(&self) -> bool {
         false
@@ -91,13 +89,13 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
         None
     }
 
-    /// Returns the boxed error that a call ends with, with the protocol's own words for it in front.
+    /// Returns the boxed error at the end of a call, with the protocol's own error around it.
     #[doc(hidden)]
     fn explained(error: BoxError) -> BoxError {
         error
     }
 
-    /// The verdict on an answer that has ended with these trailers.
+    /// Returns the verdict for a response that ended with these trailers.
     #[cfg(feature = "http")]
     #[doc(hidden)]
     fn classify_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
@@ -111,18 +109,18 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// The inner service's own error type; no time limit interrupts an attempt. The default of HTTP.
+/// The mode with the inner service's own error type. No time limit interrupts an attempt. The default over HTTP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnError;
 
-/// The protocol of operations that are no requests of a service: those of [`retry`](crate::retry()).
+/// The protocol of operations without requests: those of [`retry`](crate::retry()).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Operations;
 
 impl sealed::Sealed for Operations {}
 
 impl Protocol for Operations {
-    /// There is none, and no hook to change it: an operation prepares itself.
+    /// No head and no hook: an operation prepares itself.
     type Head = Infallible;
     type Mode = OwnError;
 }

@@ -1,4 +1,4 @@
-//! The generator behind the jitter: nothing is seeded or drawn before a first retry needs it.
+//! The random numbers for jitter. Nothing is seeded or drawn before a first retry needs it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use reattempt_core::Random;
 
-/// A seed that gives each call a stream of its own, by the order in which calls are made.
+/// A seed that gives each call its own stream, in the order of the calls.
 #[derive(Debug, Clone)]
 pub(crate) struct Seed {
     seed: u64,
@@ -20,22 +20,22 @@ impl Seed {
         Self { seed, calls: Arc::default() }
     }
 
-    /// The seed of the next call's stream.
+    /// Returns the seed of the next call's stream.
     pub(crate) fn next_stream(&self) -> u64 {
         stream(self.seed, self.calls.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// The seed of the stream of the call with this number, from 0.
+/// Returns the seed of the stream for the call with this number, from 0.
 fn stream(seed: u64, call: u64) -> u64 {
-    // An odd constant keeps the streams of one seed apart; the generator's own seeding mixes.
+    // An odd constant separates the streams of one seed; the generator's seeding does the mixing.
     const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
     seed.wrapping_add(call.wrapping_mul(STEP))
 }
 
-/// The random numbers of one call: a stream that is seeded at the first draw.
+/// The random numbers of one call, from a stream that is seeded at the first draw.
 ///
-/// A simulation that drives the engine itself draws the same numbers from it as calls through a layer.
+/// A simulation that uses the engine directly draws the same numbers as a call through a layer.
 ///
 /// ```
 /// use reattempt::schedule::{CallRandom, Random};
@@ -51,13 +51,13 @@ pub struct CallRandom(State);
 
 #[derive(Debug)]
 enum State {
-    /// To be seeded: with this number, or by the operating system.
+    /// Not seeded yet: this number or, if there is none, the operating system provides the seed.
     Unseeded(Option<u64>),
     Seeded(SmallRng),
 }
 
 impl CallRandom {
-    /// Returns the draws of the call with this number, from 0, under a policy with
+    /// Returns the random numbers for the call with this number, from 0, in a policy with
     /// [`RetryPolicy::seed`](crate::RetryPolicy::seed).
     pub fn of_call(seed: u64, call: u64) -> Self {
         Self::unseeded(Some(stream(seed, call)))
@@ -80,7 +80,7 @@ impl Random for CallRandom {
 }
 
 fn generator(seed: Option<u64>) -> SmallRng {
-    // Jitter needs no secrecy: a hasher's random keys will do, which the system seeds once for each thread.
+    // Jitter needs no secrecy, so a hasher's random keys suffice. The system seeds them once per thread.
     let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(0));
     SmallRng::seed_from_u64(seed)
 }

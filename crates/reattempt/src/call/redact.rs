@@ -1,14 +1,14 @@
-//! Texts without credentials. Errors, requests and responses contain them: in the user information and the query of a
-//! URL, and in header values. All that this crate writes of those three is written here.
+//! Text without credentials. Errors, requests and responses contain credentials in the user information and query of
+//! URLs, and in header values. This module writes all of these that the crate prints.
 
 use std::fmt;
 
 #[cfg(feature = "http")]
 use http::HeaderMap;
 
-/// Returns `text` without the user information, the query and the fragment of any URL in it.
+/// Returns `text` without the user information, query and fragment of any URL in it.
 ///
-/// A peer may choose much of the text, so each byte is read a few times at most.
+/// A peer may control much of the text, so each byte is read only a few times.
 pub(crate) fn redacted(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_inclusive(ends_word) {
@@ -19,12 +19,12 @@ pub(crate) fn redacted(text: &str) -> String {
     out
 }
 
-/// Returns `true` if no URL goes on past this character.
+/// Returns `true` if a URL ends at this character.
 pub(super) fn ends_word(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '<' | '>')
 }
 
-/// Adds a text without spaces to `out`. Everything after its first query is taken for a part of that query.
+/// Appends a text without spaces to `out`. Everything after its first query is treated as part of that query.
 fn redact_word(word: &str, out: &mut String) {
     let (mut rest, mut query) = (word, "");
     let mut ends: &[char] = &['/', '?', '#'];
@@ -41,7 +41,7 @@ fn redact_word(word: &str, out: &mut String) {
     }
     out.push_str(rest);
     if !query.is_empty() {
-        // The sentence around the URL may close a parenthesis, say.
+        // The text around the URL may, for example, close a parenthesis.
         let closing = query.trim_end_matches([')', ']', '}', '\'', '`', ',', ';', ':', '.']);
         out.extend(["?...", &query[closing.len().max(1)..]]);
     }
@@ -58,7 +58,7 @@ impl<T: fmt::Debug> fmt::Debug for Redacted<T> {
 }
 
 #[cfg(feature = "http")]
-/// The names of headers, whose values may be credentials.
+/// The names of headers, without their values, which may be credentials.
 pub(crate) struct Names<'a>(pub(crate) &'a HeaderMap);
 
 #[cfg(feature = "http")]
@@ -79,7 +79,7 @@ mod tests {
     #[cfg(feature = "http")]
     use crate::protocol::{Added, CloneRequest, Http, Replay, Saved};
 
-    /// Returns the `Debug` form of what is saved of `request`.
+    /// Returns the `Debug` form of the saved part of `request`.
     #[cfg(feature = "http")]
     fn shown<K, Request>(protocol: &K, request: Request) -> String
     where

@@ -1,4 +1,4 @@
-//! The report of a call: what happened on each attempt, and why it stopped.
+//! The report of a call: each attempt with its outcome, and the reason why the call ended.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,21 +8,21 @@ use reattempt_core::{Failure, Rounded, StopReason};
 
 /// The report of one call, attempt by attempt.
 ///
-/// A response has it in its extensions if an attempt before it failed, or if the response is a failure that might have
-/// been retried. For errors, and for responses without extensions, put a [`ReportSlot`] into the call's
-/// [options](crate::CallOptions), or set an [observer](crate::observe::Observer).
+/// It is in the extensions of a response if an earlier attempt failed, or if the response is a retryable failure. For
+/// errors, and for responses without extensions, put a [`ReportSlot`] into the call's [options](crate::CallOptions), or
+/// set an [observer](crate::observe::Observer).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     pub(crate) attempts: Vec<AttemptReport>,
     pub(crate) omitted: u32,
-    /// The number of attempts that were sent. A replacement is not counted.
+    /// The number of attempts that were sent, without replacements.
     pub(crate) sent: u32,
-    /// The number of the attempt that the outcome came from.
+    /// The number of the attempt whose outcome the caller got.
     pub(crate) winner: Option<u32>,
     pub(crate) stop: StopReason,
     /// The names of the protocol's codes, by number.
     pub(crate) code_names: &'static [&'static str],
-    /// The most bytes kept of one streamed body and of all bodies, if the body was not kept.
+    /// The limits on the saved bytes of one streamed body and of all bodies, if the body was not saved.
     pub(crate) body_limits: Option<(usize, usize)>,
 }
 
@@ -34,8 +34,7 @@ pub struct AttemptReport {
     pub number: u32,
     /// `true` if it replaced an attempt with the same number that was not processed.
     pub replacement: bool,
-    /// The time from the start of the call to the end of the attempt. A call starts when its future is first polled and
-    /// is not ready.
+    /// The time from the start of the call to the end of the attempt. A call starts when its future is first pending.
     pub ended: Duration,
     /// The outcome of the attempt.
     pub outcome: AttemptOutcome,
@@ -49,22 +48,22 @@ pub struct AttemptReport {
 pub enum AttemptOutcome {
     /// The attempt succeeded.
     Succeeded,
-    /// The attempt failed in a way that a retry may mend.
+    /// The attempt failed in a way that a retry may fix.
     Failed {
         /// The kind of failure and the protocol's code.
         failure: Failure,
-        /// The error with its causes, if there was no response. A text of more than 1 KiB is cut off.
+        /// The error and its causes, if there was no response, cut at 1 KiB.
         error: Option<Box<str>>,
     },
-    /// The attempt failed in a way that a retry would not mend.
+    /// The attempt failed in a way that a retry cannot fix.
     PermanentFailure {
-        /// The protocol's code, if the head of the response has one: the status of HTTP.
+        /// The protocol's code, if the response head has one: for HTTP, the status.
         code: Option<u16>,
-        /// The error with its causes, if there was no response. A text of more than 1 KiB is cut off.
+        /// The error and its causes, if there was no response, cut at 1 KiB.
         error: Option<Box<str>>,
     },
-    /// The attempt was under way when another one ended a hedged call, and was cancelled. The server may have processed
-    /// it.
+    /// The attempt was still in flight when another one ended a hedged call, so it was cancelled. The server may have
+    /// processed it.
     Cancelled,
 }
 
@@ -75,8 +74,7 @@ impl Report {
         Self { attempts, omitted: 0, sent, winner, stop, code_names: &[], body_limits: None }
     }
 
-    /// Returns the report of a response; `None` if the first attempt succeeded or failed permanently, and no other was
-    /// sent.
+    /// Returns the report in a response; `None` if only one attempt was sent and it succeeded or failed permanently.
     ///
     /// ```
     /// use reattempt::Report;
@@ -90,24 +88,24 @@ impl Report {
         response.extensions().get()
     }
 
-    /// Returns the attempts in the order in which they ended, and before the winner of a hedged call those that were
-    /// cancelled for it. If there were more than 64, these are the first 32 and the last 32.
+    /// Returns the attempts in the order in which they ended. In a hedged call, those that were cancelled precede the
+    /// winner. If there were more than 64, these are the first 32 and the last 32.
     pub fn attempts(&self) -> &[AttemptReport] {
         &self.attempts
     }
 
-    /// Returns the reason for which the call ended.
+    /// Returns the reason why the call ended.
     pub fn stop_reason(&self) -> StopReason {
         self.stop
     }
 
-    /// Returns the number of attempts after the first: retries, or hedges.
+    /// Returns the number of attempts after the first: retries or hedges.
     pub fn retries(&self) -> u32 {
         self.sent.saturating_sub(1)
     }
 
-    /// Returns the number, from 1, of the attempt that the call's outcome came from; `None` if no attempt had that
-    /// outcome. If all attempts failed, it is the one that ended last.
+    /// Returns the number, from 1, of the attempt whose outcome the caller got; `None` if that outcome came from no
+    /// attempt. If all attempts failed, it is the one that ended last.
     ///
     /// ```
     /// use reattempt::Report;
@@ -121,17 +119,17 @@ impl Report {
         self.winner
     }
 
-    /// Returns the number of listed attempts that replaced one that was not processed. They are not retries.
+    /// Returns the number of listed attempts that replaced an unprocessed attempt. They do not count as retries.
     pub fn replacements(&self) -> usize {
         self.attempts.iter().filter(|attempt| attempt.replacement).count()
     }
 
-    /// Returns the number of attempts that are left out of [`attempts`](Self::attempts).
+    /// Returns the number of attempts omitted from [`attempts`](Self::attempts).
     pub fn omitted(&self) -> u32 {
         self.omitted
     }
 
-    /// Returns the sum of the delays before the attempts listed.
+    /// Returns the sum of the listed delays.
     pub fn total_delay(&self) -> Duration {
         self.attempts.iter().filter_map(|attempt| attempt.delay).fold(Duration::ZERO, Duration::saturating_add)
     }
@@ -162,7 +160,7 @@ impl fmt::Display for Report {
 }
 
 impl AttemptOutcome {
-    /// Writes the outcome, its code by name if it has one among these.
+    /// Writes the outcome, with its code's name if there is one.
     fn write(&self, f: &mut fmt::Formatter<'_>, code_names: &[&str]) -> fmt::Result {
         let name = |code: u16| code_names.get(usize::from(code));
         let error = match self {
@@ -198,7 +196,7 @@ impl fmt::Display for AttemptOutcome {
     }
 }
 
-/// A slot for the [`Report`] of a call that ends with a response or an error.
+/// A slot that receives the [`Report`] of a call, which may end with a response or an error.
 ///
 /// ```
 /// use reattempt::CallOptions;

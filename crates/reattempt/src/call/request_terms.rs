@@ -1,4 +1,4 @@
-//! The terms of a new request: overrides, a deadline, the mark of an outer layer.
+//! The terms of a new request: overrides, a deadline, an outer layer's marker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,26 +6,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::deadline::Deadline;
 use super::options::CallOptions;
 
-/// The terms that a caller has put into the extensions and headers of a new request.
+/// The terms that a caller has put into a new request's extensions and headers.
 #[derive(Debug, Default)]
 pub struct RequestTerms {
     /// The caller's overrides.
     pub options: Option<CallOptions>,
-    /// The overrides that a rule of the policy has for such requests.
+    /// The overrides from a rule of the policy.
     pub of_rule: Option<CallOptions>,
     /// The call's deadline.
     pub deadline: Option<Deadline>,
-    /// The deadline that the request has already. The layer does not add it again.
+    /// The deadline that the request already has. The layer does not add it again.
     pub existing_deadline: Option<Deadline>,
     /// An outer retry layer's marker.
     pub outer: Option<NestedMarker>,
-    /// The request has fields that its protocol sets itself.
+    /// `true` if headers that the protocol itself sets must be removed from the request.
     pub strip: bool,
 }
 
 impl RequestTerms {
-    /// Takes the overrides of the call. Those of the request have precedence over those of the handle, and these
-    /// over those of a rule.
+    /// Takes the call's overrides. Those of the request have precedence over the handle's, and those over a rule's.
     #[inline]
     pub(crate) fn take_options(&mut self, of_handle: Option<&CallOptions>) -> Option<CallOptions> {
         let own = combined(self.options.take(), of_handle);
@@ -42,20 +41,20 @@ fn combined(own: Option<CallOptions>, next: Option<&CallOptions>) -> Option<Call
     }
 }
 
-/// The facts of a request that decide if it may be retried.
+/// Facts about a request that determine whether it may be retried.
 #[derive(Debug, Clone, Copy)]
 pub struct RetrySafety {
-    /// The request may be retried at all.
+    /// `true` if the request may be retried at all.
     pub may_retry: bool,
-    /// The request may be processed twice.
+    /// `true` if the request may be processed twice.
     pub repeatable: bool,
-    /// An idempotency key alone makes it repeatable.
+    /// `true` if only an idempotency key makes the request repeatable.
     pub keyed: bool,
 }
 
 /// The number of an attempt, in the extensions of its request from the second attempt on.
 ///
-/// Requests of reqwest do not have it, because their extensions are private.
+/// reqwest's requests do not have it, because their extensions are private.
 ///
 /// ```
 /// # use reattempt::retry::AttemptNumber;
@@ -66,16 +65,16 @@ pub struct RetrySafety {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AttemptNumber(pub u32);
 
-/// A mark in the extensions of a hedge: guards inside must not make it wait.
+/// The marker in a hedge's extensions: inner guards must not make it wait.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Impatient;
 
-/// A mark in the extensions of a request: an outer layer retries it already.
+/// The marker in a request's extensions if an outer layer already retries it.
 #[derive(Debug, Clone, Default)]
 pub struct NestedMarker(Arc<AtomicBool>);
 
 impl NestedMarker {
-    /// Records that the inner layer has given up.
+    /// Records that the inner layer gave up.
     pub(crate) fn give_up(&self) {
         self.0.store(true, Ordering::Release);
     }

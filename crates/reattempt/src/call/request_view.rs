@@ -1,4 +1,4 @@
-//! A view of a request of any type: for classifiers, for rules that choose options, and for every fact of a request.
+//! A view of a request of any type, for classifiers, option rules and all facts about the request.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +8,7 @@ use http::{Extensions, HeaderMap, HeaderName, Method, Request, Uri};
 use reattempt_http::{is_head_repeatable, is_repeatable};
 use reattempt_replay::SavedHead;
 
-/// A view of the head of a request that is about to be sent, or of a saved request. Nothing is copied for it.
+/// A view of the head of a new or saved request. Creating it copies nothing.
 ///
 /// ```
 /// use http::Request;
@@ -31,11 +31,11 @@ enum Head<'a> {
         method: &'a Method,
         target: Target<'a>,
         headers: &'a HeaderMap,
-        /// `None` for requests of reqwest, whose extensions are private.
+        /// `None` for reqwest's requests, whose extensions are private.
         extensions: Option<&'a Extensions>,
     },
     Saved(&'a SavedHead),
-    /// The head of a request that is no message of HTTP.
+    /// The request is not an HTTP message and has no head.
     None,
 }
 
@@ -56,22 +56,22 @@ impl<'a> RequestView<'a> {
         }
     }
 
-    /// Returns the scheme of the target, if it has one.
+    /// Returns the URI's scheme, if it has one.
     pub fn scheme(&self) -> Option<&'a str> {
         self.scheme_and_authority().0
     }
 
-    /// Returns the authority of the target, if it has one: the host, with user information and port if there are any.
+    /// Returns the URI's authority, if it has one: the host, with user information and port if present.
     pub fn authority(&self) -> Option<&'a str> {
         self.scheme_and_authority().1
     }
 
-    /// Returns the path of the target.
+    /// Returns the URI's path.
     pub fn path(&self) -> &'a str {
         self.path_and_query().0
     }
 
-    /// Returns the query of the target, if it has one.
+    /// Returns the URI's query, if it has one.
     pub fn query(&self) -> Option<&'a str> {
         self.path_and_query().1
     }
@@ -82,7 +82,7 @@ impl<'a> RequestView<'a> {
     }
 }
 
-/// Without the query, the user and the values of the headers, which may contain credentials.
+/// Omits the query, the user information and the header values, which may contain credentials.
 impl fmt::Debug for RequestView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestView")
@@ -113,12 +113,12 @@ impl<'a> From<&'a reqwest::Request> for RequestView<'a> {
     }
 }
 
-/// The facts that only this crate reads.
+/// Methods for this crate.
 impl<'a> RequestView<'a> {
-    /// The view of a request that is no message of HTTP.
+    /// The view of a request that is not an HTTP message.
     pub(crate) const HEADLESS: Self = Self(Head::None);
 
-    /// Returns a view of a head that was taken off its request.
+    /// Returns a view of a head without its request.
     #[inline]
     pub(crate) fn of_parts(head: &'a Parts) -> Self {
         Self(Head::Message {
@@ -134,7 +134,7 @@ impl<'a> RequestView<'a> {
         Self(Head::Saved(head))
     }
 
-    /// Returns the view if there is a head, as classifiers see it.
+    /// Returns the view for classifiers; `None` if there is no head.
     pub(crate) fn known(self) -> Option<Self> {
         match self.0 {
             Head::Message { .. } => Some(self),
@@ -143,7 +143,7 @@ impl<'a> RequestView<'a> {
         }
     }
 
-    /// Returns `true` if there is a head, and its method satisfies `is`.
+    /// Returns `true` if there is a head whose method satisfies `is`.
     #[inline]
     pub(crate) fn has_method(&self, is: impl FnOnce(&Method) -> bool) -> bool {
         match self.0 {
@@ -162,7 +162,7 @@ impl<'a> RequestView<'a> {
         }
     }
 
-    /// Returns `true` if a header has this name.
+    /// Returns `true` if there is a header with this name.
     #[inline]
     pub(crate) fn contains(&self, name: &HeaderName) -> bool {
         match self.0 {
@@ -181,7 +181,7 @@ impl<'a> RequestView<'a> {
         }
     }
 
-    /// Returns `true` if the request may be processed twice, because of its method or of an idempotency key.
+    /// Returns `true` if the method or an idempotency key makes the request repeatable.
     pub(crate) fn is_repeatable(&self) -> bool {
         match self.0 {
             Head::Message { method, headers, .. } => is_repeatable(method, headers),
@@ -205,7 +205,7 @@ impl<'a> RequestView<'a> {
         self.extensions()?.get()
     }
 
-    /// Returns the target; `None` if there is no head, or a URL that is no URI.
+    /// Returns the URI; `None` if there is no head, or a URL that is not a URI.
     pub(crate) fn uri(&self) -> Option<Cow<'a, Uri>> {
         match self.0 {
             Head::Message { target: Target::Uri(uri), .. } => Some(Cow::Borrowed(uri)),
@@ -216,7 +216,7 @@ impl<'a> RequestView<'a> {
         }
     }
 
-    /// Returns the scheme and the authority of the target, each if it has one.
+    /// Returns the URI's scheme and authority, each if present.
     #[inline]
     pub(crate) fn scheme_and_authority(&self) -> (Option<&'a str>, Option<&'a str>) {
         match self.0 {
@@ -232,7 +232,7 @@ impl<'a> RequestView<'a> {
         }
     }
 
-    /// Returns scheme and authority in one text, where the head has them so.
+    /// Returns scheme and authority as one text, if the head stores them so.
     pub(crate) fn origin(&self) -> Option<&'a str> {
         match self.0 {
             #[cfg(feature = "reqwest")]

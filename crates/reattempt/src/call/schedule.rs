@@ -1,4 +1,4 @@
-//! The schedule of one call: the policy's, the call's own, or that of its method.
+//! The schedule of one call: the policy's, the call's own, or its method's.
 
 use std::time::Duration;
 

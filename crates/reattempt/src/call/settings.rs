@@ -1,4 +1,4 @@
-//! The settings of a policy, which its clones and the calls under way share.
+//! A policy's settings, which its clones and calls share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) struct Settings<K: Protocol, D, B> {
     pub(crate) schedule: D,
     pub(crate) budget: B,
     pub(crate) limits: Limits,
-    /// The caller has turned retries off.
+    /// `true` if the caller has turned retries off.
     pub(crate) never: bool,
     pub(crate) chosen: Chosen,
     pub(crate) attempt_timeout: Option<Duration>,
@@ -34,20 +34,20 @@ pub(crate) struct Settings<K: Protocol, D, B> {
     pub(crate) seed: Option<Seed>,
     pub(crate) nested: bool,
     pub(crate) clone_per_call: bool,
-    /// The budget is given the beginning of each call.
+    /// `true` if the budget is notified of the start of each call.
     pub(crate) counts_calls: bool,
-    /// `true` if nothing is set that each call needs before its first attempt.
+    /// `true` if a call needs nothing before its first attempt.
     pub(crate) plain: bool,
 }
 
-/// The settings that a caller has chosen. A profile replaces none of them but the backoff.
+/// Which settings the caller has set. A profile replaces none of them except the backoff.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Chosen {
     pub(crate) max_attempts: bool,
     pub(crate) max_elapsed: bool,
     pub(crate) budget: bool,
     pub(crate) backoff: bool,
-    /// `true` if a profile has replaced the chosen backoff.
+    /// `true` if a profile replaced the caller's backoff.
     pub(crate) backoff_replaced: bool,
 }
 
@@ -60,7 +60,7 @@ impl<K: Protocol, D: Schedule, B: Budget> Settings<K, D, B> {
 }
 
 impl<K: Protocol, D, B> Settings<K, D, B> {
-    /// Returns the defaults around this protocol, schedule and budget.
+    /// Creates default settings with this protocol, schedule and budget.
     pub(crate) fn new(protocol: K, schedule: D, budget: B) -> Self {
         Self {
             protocol,
@@ -81,7 +81,7 @@ impl<K: Protocol, D, B> Settings<K, D, B> {
         }
     }
 
-    /// Returns these settings around another schedule and budget.
+    /// Returns these settings with another schedule and budget.
     pub(crate) fn map<E, C>(self, change: impl FnOnce(D, B) -> (E, C)) -> Settings<K, E, C> {
         let (schedule, budget) = change(self.schedule, self.budget);
         Settings {
@@ -141,7 +141,7 @@ impl<K: Protocol + Clone, D: Clone, B: Clone> Clone for Settings<K, D, B> {
     }
 }
 
-/// Returns a warning for an attempt timeout of zero, by which every attempt fails that is not ready at once.
+/// Returns a warning for an attempt timeout of zero, which fails every attempt that is not ready at once.
 pub(crate) fn no_time_for_attempts(timeout: Duration) -> Option<Warning> {
     let warning = || Warning::new("attempt_timeout", format_args!("{timeout:?}"), "above 0");
     timeout.is_zero().then(warning)

@@ -1,4 +1,4 @@
-//! The error of a time limit that interrupted a call.
+//! The error of a call that a time limit ended.
 
 use std::error::Error;
 use std::fmt;
@@ -12,9 +12,9 @@ use crate::call::redact::Names;
 
 /// The error of a call that a time limit ended.
 ///
-/// It is in the `BoxError` of policies with an [attempt timeout](crate::RetryPolicy::attempt_timeout) or with
+/// It is the `BoxError` of policies with an [attempt timeout](crate::RetryPolicy::attempt_timeout) or
 /// [boxed errors](crate::RetryPolicy::boxed_errors), and of [guard layers](crate::guard::GuardLayer). It names the
-/// limit, and has the head of the last refused response, if there was one; the body of that response is gone.
+/// limit, and contains the head of the last refused response, if there was one, without its body.
 ///
 /// ```
 /// use reattempt::TimedOut;
@@ -36,23 +36,23 @@ pub struct TimedOut {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TimeLimit {
-    /// The time allowed for one attempt.
+    /// The time limit of one attempt.
     Attempt,
     /// The call's deadline.
     Deadline,
-    /// The limit on elapsed time. It passed before the service was ready for another attempt.
+    /// The limit on elapsed time, which passed before the service was ready for another attempt.
     Elapsed,
 }
 
 /// The head of a response that was dropped for a retry.
 ///
-/// Its debug output has only the names of the headers, because their values may be credentials.
+/// Its debug output contains only header names, because values may be credentials.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RefusedResponse {
-    /// Its status.
+    /// The status of the response.
     pub status: StatusCode,
-    /// Its headers.
+    /// The headers of the response.
     pub headers: HeaderMap,
 }
 
@@ -62,13 +62,14 @@ impl TimedOut {
         self.limit
     }
 
-    /// Returns the time since the attempt under way began. If none was under way, or the call is hedged, it is the time
-    /// since the call began. If a guard layer did not send the call, it is the time that the call waited.
+    /// Returns the time from the start of the interrupted attempt. If no attempt was in flight, or the call is hedged,
+    /// it is the time from the start of the call. If a guard layer did not send the call, it is the time that the call
+    /// waited.
     pub fn after(&self) -> Duration {
         self.after
     }
 
-    /// Returns the last response of this call that was refused, if there was one.
+    /// Returns the call's last refused response, if there was one.
     pub fn refused(&self) -> Option<&RefusedResponse> {
         self.refused.as_ref()
     }
@@ -97,7 +98,7 @@ impl fmt::Display for TimedOut {
 }
 
 impl Error for TimedOut {
-    /// Returns the protocol's own error for it, if there is one.
+    /// Returns the protocol's own error for this limit, if there is one.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_deref().map(|source| source as &(dyn Error + 'static))
     }

@@ -1,4 +1,4 @@
-//! Observers, which are notified of the events of each call.
+//! Observers, which are notified of each call's events.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,35 +19,35 @@ pub use self::tracing::TracingObserver;
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// An attempt failed. Its outcome states if a retry may mend that.
+    /// An attempt failed. Its outcome shows whether a retry may fix that.
     AttemptFailed {
         /// The attempt's number, from 1.
         attempt: u32,
         /// The outcome of the attempt.
         outcome: &'a AttemptOutcome,
     },
-    /// Another attempt will be made.
+    /// Another attempt follows.
     WillRetry {
-        /// Its number, from 2.
+        /// The next attempt's number, from 2.
         attempt: u32,
-        /// The delay before it.
+        /// The delay before the next attempt.
         after: Duration,
     },
-    /// The attempt that failed was not processed at all. It is replaced at once by another with the same number.
+    /// The failed attempt was not processed at all. Another one with the same number replaces it immediately.
     WillReplace {
-        /// Its number.
+        /// The number of both attempts.
         attempt: u32,
     },
     /// The call ended in a failure.
     GaveUp {
-        /// The attempts made.
+        /// The number of attempts.
         attempts: u32,
-        /// The reason for which there is no further attempt.
+        /// The reason why no attempt follows.
         reason: StopReason,
     },
-    /// The call succeeded: its caller has the head of a response. The body may still break off.
+    /// The call succeeded: its caller has a response head. The body may still break off.
     Succeeded {
-        /// The attempts made.
+        /// The number of attempts.
         attempts: u32,
     },
     /// An attempt waits for a guard.
@@ -57,20 +57,20 @@ pub enum Event<'a> {
         /// The refusal.
         refused: &'a Refused,
     },
-    /// The outcome of a call that had failed for good was replaced by a fallback.
+    /// A fallback replaced the outcome of a call that had finally failed.
     FellBack,
-    /// The response of a call that had succeeded ended in a failure, too late for a retry.
+    /// The response of a successful call ended in a failure, too late for a retry.
     BrokeOff {
-        /// The attempts made.
+        /// The number of attempts.
         attempts: u32,
-        /// The code of its status.
+        /// The code of the final status.
         code: u16,
     },
 }
 
-/// An observer, notified of every event of every call.
+/// An observer of all events in all calls.
 ///
-/// It is called on the task that polls the call, without a lock, and must not block. Every `Fn(&str, &Event)` is an
+/// It runs on the task that polls the call, without a lock, and must not block. Every `Fn(&str, &Event)` is an
 /// observer.
 ///
 /// ```
@@ -84,8 +84,8 @@ pub enum Event<'a> {
 /// });
 /// ```
 pub trait Observer: Send + Sync {
-    /// Records an event of a call to `destination`, the key of budgets and guards. By default the key is host and port,
-    /// with the scheme unless that is http. It is empty if the request names no host.
+    /// Records an event of a call to `destination`, the key of budgets and guards. By default it is host and port, with
+    /// the scheme unless that is http. It is empty if the request has no host.
     fn on_event(&self, destination: &str, event: &Event<'_>);
 }
 
@@ -98,7 +98,7 @@ where
     }
 }
 
-/// Adds an observer, which is notified after those that were added before it.
+/// Adds an observer, which is notified after the existing ones.
 pub(crate) fn add(observers: &mut Option<Arc<dyn Observer>>, observer: impl Observer + 'static) {
     *observers = Some(match observers.take() {
         None => Arc::new(observer),
@@ -121,7 +121,7 @@ impl fmt::Display for Event<'_> {
                 write!(f, "the answer to attempt {attempts} broke off with code {code}")
             }
             Event::GaveUp { attempts: 0, reason } => write!(f, "not sent: {reason}"),
-            // A permanent failure is the response itself. Nothing was given up.
+            // After a permanent failure the call returns that response, so nothing was given up.
             Event::GaveUp { attempts, reason: reason @ StopReason::Permanent } => {
                 write!(f, "failed on attempt {attempts}: {reason}")
             }

@@ -7,19 +7,19 @@ use crate::call::observe::{Event, Observer};
 #[cfg(feature = "http")]
 use crate::guard::handle::{BreakerState, StateChange};
 
-/// An observer that writes each event to `tracing` under the target `reattempt`.
+/// An observer that writes each event to `tracing`, with the target `reattempt`.
 ///
 /// | event | level |
 /// |---|---|
 /// | [`GaveUp`](Event::GaveUp), except after a permanent failure | WARN |
 /// | [`Succeeded`](Event::Succeeded) | TRACE |
-/// | every other | DEBUG |
+/// | all others | DEBUG |
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TracingObserver;
 
 #[cfg(feature = "http")]
 impl TracingObserver {
-    /// Writes a state change of a circuit breaker: an opening at WARN, other changes at DEBUG. It is a callback for
+    /// Writes a circuit breaker's state change: WARN if it opens, otherwise DEBUG. It is a callback for
     /// [`CircuitBreaker::on_state_change`](crate::guard::CircuitBreaker::on_state_change).
     ///
     /// ```
@@ -64,7 +64,7 @@ impl Observer for TracingObserver {
             Event::BrokeOff { attempts, code } => {
                 debug!(target: "reattempt", destination, attempts, code, "the answer broke off");
             }
-            // A permanent failure is the response itself. Nothing was given up.
+            // After a permanent failure the call returns that response, so nothing was given up.
             Event::GaveUp { attempts, reason: reason @ StopReason::Permanent } => {
                 debug!(target: "reattempt", destination, attempts, %reason, "failed");
             }
