@@ -29,11 +29,11 @@ use crate::protocol::witness::Testimony;
 pin_project! {
     /// The future of a call whose failure may be replaced.
     ///
-    /// If the deadline passes during the call to a backup, the error is a [`BackupFailed`] around a [`TimedOut`].
-    /// If the future is polled again after its end, it stays pending and does nothing.
+    /// If the deadline passes during the backup's call, the error is a [`BackupFailed`] around a [`TimedOut`]. A future
+    /// that is polled again after its end stays pending.
     ///
     /// # Cancel safety
-    /// Dropping it cancels the call, or the call to the backup. A dropped call has no fallback.
+    /// Dropping it cancels the call, or the backup's call. A dropped call has no fallback.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, F, K>
     where
@@ -41,7 +41,7 @@ pin_project! {
         F: Source<K, Req, S::Response>,
         K: Replaceable<S::Response>,
     {
-        // Absent once the call has ended.
+        // `None` once the call has ended.
         #[pin]
         call: Option<S::Future>,
         waiting: Waiting<Req, S::Response, F, K>,
@@ -49,21 +49,21 @@ pin_project! {
     }
 }
 
-/// The data of a call that are needed at its end.
+/// The data that a call needs at its end.
 pub(super) struct Waiting<Req, R, F: Source<K, Req, R>, K> {
     pub(super) shared: Arc<Shared<F, K>>,
     pub(super) kept: Option<F::Kept>,
     pub(super) options: Option<CallOptions>,
     pub(super) deadline: Option<Deadline>,
     pub(super) repeatable: bool,
-    /// Present if a refusal is no proof without it.
+    /// Present if a refusal is proof only together with it.
     pub(super) testimony: Option<Testimony>,
     /// Present only if an observer is set.
     pub(super) destination: Option<Box<str>>,
 }
 
-/// A failed call, while its request is sent to a backup. The body of its own response is gone, and with it the place
-/// that the response has held.
+/// A failed call whose request is being sent to a backup. Its own response body has been dropped, which frees the
+/// response's place in a guard.
 struct BackupCall<R> {
     backup: Pin<Box<dyn Future<Output = Result<R, BoxError>> + Send>>,
     failed: Failed,
@@ -129,7 +129,7 @@ where
                 }
             }
         }
-        // Polled again after its end, the call stays pending.
+        // A call that is polled again after its end stays pending.
         let Some(backup_call) = this.backup_call else { return Poll::Pending };
         let result = match backup_call.backup.as_mut().poll(cx) {
             Poll::Ready(result) => result,
@@ -138,7 +138,7 @@ where
         let Some(BackupCall { failed, .. }) = this.backup_call.take() else {
             return Poll::Pending;
         };
-        // The backup may have processed the request, so its outcome is the call's, whatever it is.
+        // The backup may have processed the request, so the call's outcome is the backup's in any case.
         Poll::Ready(match result {
             Ok(response) => {
                 let helps = waiting.shared.fails(Ok(&response), waiting.options.as_ref()).is_none();
@@ -152,7 +152,7 @@ where
 }
 
 impl<Req, R, F: Source<K, Req, R>, K: Replaceable<R>> Waiting<Req, R, F, K> {
-    /// Returns `true` if the protocol accepts an outcome as proof that the request was not processed.
+    /// Returns `true` if the protocol accepts the outcome as proof that the request was not processed.
     fn is_proof(&self, error: Option<&(dyn Error + 'static)>) -> bool {
         let (protocol, testimony) = (&self.shared.protocol, self.testimony.as_ref());
         let witnessed = || testimony.is_none_or(Testimony::is_refused);
@@ -160,7 +160,7 @@ impl<Req, R, F: Source<K, Req, R>, K: Replaceable<R>> Waiting<Req, R, F, K> {
             && error.is_none_or(|error| protocol.errors_prove() || (is_refused_here(error) && witnessed()))
     }
 
-    /// Marks a response that replaces a failed outcome, and notifies the observer if that `helps`.
+    /// Marks a response that replaces a failed outcome, and notifies the observer if `helps`.
     fn mark(&self, extensions: &mut Extensions, failed: Failed, helps: bool) {
         if let (true, Some(observer), Some(destination)) = (helps, &self.shared.observer, &self.destination) {
             observer.on_event(destination, &Event::FellBack);
@@ -173,7 +173,7 @@ impl<Req, R, F: Source<K, Req, R>, K: Replaceable<R>> Waiting<Req, R, F, K> {
 }
 
 impl<R> BackupCall<R> {
-    /// Ready when the deadline of the call has passed, with the error for it.
+    /// Returns `Ready` with a timeout error once the call's deadline has passed.
     fn poll_deadline(
         &mut self,
         deadline: Option<Deadline>,

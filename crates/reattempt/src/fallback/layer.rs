@@ -12,10 +12,10 @@ use super::{Backup, Failed, Fallback};
 use crate::call::observe::{self, Event, Observer};
 use crate::protocol::{Http, RequestProtocol, protocol_setters};
 
-/// A layer that replaces the outcome of a call that has failed for good.
+/// A layer that replaces the outcome of a call that finally failed.
 ///
-/// Put it outside every other layer. The response of a fallback has a [`FellBack`](super::FellBack) in its extensions,
-/// with the call's own outcome. The error type is tower's `BoxError`: the call's own error, if there was no fallback.
+/// Put it outside every other layer. A fallback response has a [`FellBack`](super::FellBack) in its extensions, with
+/// the call's own outcome. The error type is tower's `BoxError`. Without a fallback, the error is the call's own.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -34,7 +34,7 @@ pub struct FallbackLayer<F, K = Http> {
 }
 
 impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F> {
-    /// Creates a layer that replaces the outcomes of failed HTTP calls by the responses of a function. If the function
+    /// Creates a layer that replaces the outcomes of failed HTTP calls with responses from a function. If the function
     /// returns `None`, the caller gets the call's own outcome.
     pub fn http(make: F) -> Self {
         Self::with(Http::new(), make)
@@ -44,21 +44,22 @@ impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F> {
 impl<S> FallbackLayer<Backup<S>> {
     /// Creates a layer that sends the requests of failed calls to another service, the backup.
     ///
-    /// The backup must have the response type of the client, so put the same layers around it. Each request is cloned
-    /// before it is sent. Only a deadline of the request limits the time of the backup here.
+    /// The backup must have the client's response type, so put the same layers around it. Each request is cloned before
+    /// it is sent. Here, only the request's deadline limits the backup's time.
     ///
-    /// Once the backup is called, the outcome of the call is the backup's. Its response is marked with
+    /// Once the backup is called, the call's outcome is the backup's. Its response is marked with
     /// [`FellBack`](super::FellBack), and its error is the source of a [`BackupFailed`](super::BackupFailed). Both
-    /// contain the call's own outcome. The body of the first response is dropped before.
+    /// contain the call's own outcome. The first response's body is dropped before.
     ///
-    /// A request that must not be processed twice is sent to the backup only with a proof that it was not processed.
-    /// An idempotency key is no permission, because the backup may not know the key. Proof is a 429, a 425 or a refusal
-    /// of a [guard](crate::guard). With [`redirects_below(false)`](Http::redirects_below) a connection that was not
-    /// made and tower's `Overloaded` are proof too. A refusal is none if the guard refused a later hop of a redirect.
+    /// A request that must not be processed twice is sent to the backup only if there is proof that it was not
+    /// processed. An idempotency key does not suffice, because the backup may not know the key. A 429, a 425 or a
+    /// [guard](crate::guard)'s refusal is proof. With [`redirects_below(false)`](Http::redirects_below), a failed
+    /// connection and tower's `Overloaded` are proof too. A refusal is not proof if the guard refused a later hop of a
+    /// redirect.
     ///
-    /// Requests of reqwest carry no sign of the attempts of a retry layer inside. Nothing is proof for them, unless
-    /// this layer has `redirects_below(false)` and generates no idempotency keys. Give both layers the same
-    /// [`Http`](crate::Http), so that this one knows of the keys.
+    /// reqwest's requests do not show if a retry layer inside has sent them before. So nothing is proof for them,
+    /// unless this layer has `redirects_below(false)` and does not generate idempotency keys. Give both layers the same
+    /// [`Http`](crate::Http), so that both have the same key settings.
     ///
     /// ```
     /// use http_body_util::Full;
@@ -87,33 +88,33 @@ impl<S> FallbackLayer<Backup<S>> {
     }
 }
 
-/// Settings of HTTP that fallbacks use.
+/// HTTP settings that fallbacks use.
 impl<F> FallbackLayer<F, Http> {
     protocol_setters!(Http: reading, http, proving, repeating);
 }
 
 impl<F, K: RequestProtocol> FallbackLayer<F, K> {
-    /// Creates a layer over a protocol with settings of its own, whose classification decides about failures. `source`
+    /// Creates a layer with a custom protocol value, whose classification decides which outcomes are failures. `source`
     /// is a function of the [`Failed`] outcome, or a [`Backup`].
     pub fn with(protocol: K, source: F) -> Self {
         let source = Arc::new(source);
         Self { shared: Shared { protocol, source, on_permanent: false, observer: None } }
     }
 
-    /// Changes the settings of the protocol, such as its classification.
+    /// Changes the protocol's settings, such as its classification.
     pub fn protocol(self, change: impl FnOnce(K) -> K) -> Self {
         let protocol = change(self.shared.protocol);
         Self { shared: Shared { protocol, ..self.shared } }
     }
 
-    /// Sets whether permanent failures, such as a 404, are replaced too. Default `false`, because the caller has caused
+    /// Sets whether permanent failures, such as a 404, are replaced too. Default: `false`, because the caller caused
     /// them.
     pub fn on_permanent(mut self, on: bool) -> Self {
         self.shared.on_permanent = on;
         self
     }
 
-    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type of its own.
+    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type that implements the trait.
     pub fn observe<O>(self, observer: O) -> Self
     where
         O: Fn(&str, &Event<'_>) + Send + Sync + 'static,
@@ -121,7 +122,7 @@ impl<F, K: RequestProtocol> FallbackLayer<F, K> {
         self.observe_with(observer)
     }
 
-    /// Notifies an [`Observer`](crate::observe::Observer) of each replaced outcome, after those added before it.
+    /// Notifies an [`Observer`](crate::observe::Observer) of each replaced outcome, after earlier observers.
     pub fn observe_with(mut self, observer: impl Observer + 'static) -> Self {
         observe::add(&mut self.shared.observer, observer);
         self

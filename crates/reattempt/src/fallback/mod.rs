@@ -1,4 +1,4 @@
-//! Fallbacks: a response in place of a call that has failed for good.
+//! Fallbacks: a response in place of a call that finally failed.
 //!
 //! Put [`FallbackLayer`] **outside** all other layers. It replaces an outcome after retries, hedges and guards have
 //! given up, so no budget, breaker or limit records a fallback.
@@ -30,23 +30,23 @@
 //! | outcome of the call | fallback |
 //! |---|---|
 //! | a success, a redirect | no |
-//! | 5xx but 501 and 505, 408, 425, 429, a lost connection, a time limit, any other error that is not named below | yes |
-//! | a refusal of a guard | yes |
+//! | 5xx except 501 and 505, 408, 425, 429, a lost connection, a timeout, any other error that is not listed below | yes |
+//! | a guard's refusal | yes |
 //! | 501, 505, any other 4xx | only with [`on_permanent`](FallbackLayer::on_permanent) |
-//! | an error of the caller's own request body | no |
-//! | a call that its caller drops | no |
+//! | an error in the caller's own request body | no |
+//! | a call that the caller drops | no |
 //!
-//! The caller's own classification has precedence, as for retries.
+//! The caller's own classification has precedence, as it has for retries.
 //!
-//! A [`Backup`] is another server. Once it is called, the outcome of the call is the backup's: a response with the mark
-//! [`FellBack`], or a [`BackupFailed`]. Both contain the call's own outcome, and prove nothing about the request to a
-//! layer of this crate.
+//! A [`Backup`] is another server. Once it is called, the call's outcome is the backup's: a response marked with
+//! [`FellBack`], or a [`BackupFailed`]. Both contain the call's own outcome. Other layers of this crate do not accept
+//! either as proof that the request was not processed.
 //!
 //! # The last good response
 //!
-//! The layer keeps no responses. A body is a stream that the caller reads, perhaps not to its end. To keep it, the
-//! layer would have to hold every body back until it is complete. Only the caller knows which bodies are small, and for
-//! how long each may be used. So the caller keeps the bodies that it has read, and the fallback returns them:
+//! The layer does not store responses. A body is a stream that the caller reads, perhaps not to its end. To store it,
+//! the layer would have to delay every body until it is complete. Only the caller knows which bodies are small, and how
+//! long each may be used. So the caller stores the bodies that it has read, and the fallback returns them:
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};
@@ -100,8 +100,8 @@
 //! | item | content |
 //! |---|---|
 //! | [`FallbackLayer`], [`Fallback`], [`ResponseFuture`] | the middleware |
-//! | [`Failed`], [`FellBack`], [`BackupFailed`] | the failure, the mark of the response that replaces it, and the error of a backup |
-//! | [`Backup`], [`KeepRequest`] | another service as the fallback, and the requests that it takes |
+//! | [`Failed`], [`FellBack`], [`BackupFailed`] | the failure, the mark on the response that replaces it, and a backup's error |
+//! | [`Backup`], [`KeepRequest`] | another service as the fallback, and the requests that can be kept for it |
 
 mod body;
 mod future;

@@ -1,4 +1,4 @@
-//! The part of a protocol that fallbacks need: responses that can be taken apart.
+//! The part of a protocol that fallbacks need: responses that can be split.
 
 use bytes::Bytes;
 use http::Response;
@@ -14,20 +14,20 @@ use crate::protocol::{Http, RequestProtocol};
     note = "the response must be an `http::Response<B>` where `B: http_body::Body<Data = Bytes>`, or that of reqwest 0.13 with the feature `reqwest` of reattempt"
 )]
 pub trait Replaceable<R>: RequestProtocol {
-    /// The body of a response.
+    /// The response body.
     type Body;
-    /// The response of a call.
+    /// The response type of a call.
     type Replaced;
 
-    /// Takes a response apart.
+    /// Splits a response.
     #[doc(hidden)]
     fn split(response: R) -> (Parts, Self::Body);
 
-    /// Returns a service's response.
+    /// Creates the response of a call from a service's response.
     #[doc(hidden)]
     fn from_service(head: Parts, body: Self::Body) -> Self::Replaced;
 
-    /// Returns a response in memory.
+    /// Creates the response of a call from data in memory.
     #[doc(hidden)]
     fn from_memory(head: Parts, data: Bytes) -> Self::Replaced;
 }

@@ -1,4 +1,4 @@
-//! The client with a fallback: it keeps what a replacement needs of each request.
+//! The client with a fallback, which keeps what a replacement needs from each request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl<S, F, K> Fallback<S, F, K> {
 
     inner_accessors!(S, inner);
 
-    /// Sends one request, by a clone of this handle; see [`Retry::send`](crate::Retry::send).
+    /// Sends one request through a clone of this handle; see [`Retry::send`](crate::Retry::send).
     ///
     /// # Errors
     /// Returns the error of a call without a fallback, or of an inner service that does not become ready.
@@ -73,7 +73,7 @@ where
         let destination = observed.then(|| protocol.destination_of(view).into());
         let options = options.map(|options| *options);
         let permitted = options.as_ref().and_then(CallOptions::get_repeatable);
-        // A key is no permission: a server recognises only its own.
+        // An idempotency key does not suffice, because a server recognises only keys that were sent to it.
         let repeatable = permitted.unwrap_or_else(|| {
             let safety = protocol.retry_safety(view);
             safety.repeatable && !safety.keyed
@@ -87,11 +87,11 @@ where
     }
 }
 
-/// Prepares a request for the proof that nothing of it was processed: a retry layer below may have sent it before,
-/// because of its key or of options of its own, and a guard may have refused a later hop.
+/// Prepares a request so that a refusal can prove that the request was not processed. A retry layer below may have sent
+/// it before, because of its key or its own options. A guard may also have refused a later hop.
 ///
-/// A request with private extensions carries no witness, so it has no proof unless the user states that nothing below
-/// sends a request twice.
+/// A request with private extensions cannot carry this witness. So it has no proof, unless the user states that nothing
+/// below sends a request twice.
 fn witness_of<K: ReadRequest<Req>, Req>(protocol: &K, request: &mut Req) -> Option<Testimony> {
     if let Some(extensions) = K::extensions_mut(request) {
         return Some(Testimony::call(extensions));

@@ -12,7 +12,7 @@ use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
 use crate::guard::contract::GuardOutcome;
 
-/// The part that clones and the calls under way share.
+/// The part that clones and calls in flight share.
 pub(crate) struct Shared<F, K> {
     pub(crate) protocol: K,
     pub(crate) source: Arc<F>,
@@ -21,8 +21,8 @@ pub(crate) struct Shared<F, K> {
 }
 
 impl<F, K> Shared<F, K> {
-    /// Returns `None` if an outcome is not replaced. Otherwise returns `true` if it proves that the request was not
-    /// processed.
+    /// Returns `None` if the outcome is not replaced. Otherwise returns `true` if the outcome proves that the request
+    /// was not processed.
     pub(super) fn fails<R, E>(
         &self,
         outcome: Result<&R, &(dyn Error + 'static)>,
@@ -34,7 +34,7 @@ impl<F, K> Shared<F, K> {
     {
         let (classification, judged) = self.protocol.health(outcome, options);
         let unprocessed = matches!(classification.verdict, Verdict::NotProcessed(_));
-        // Also a 408, which is no failure of the server.
+        // This includes a 408, although it is not a server failure.
         let retryable = outcome.is_ok() && classification.verdict.failure().is_some();
         match judged.health {
             _ if self.protocol.is_refused(outcome) => Some(unprocessed),

@@ -1,4 +1,4 @@
-//! The sources of responses: a function of the failure, or another service.
+//! The sources of fallback responses: a function of the failure, or another service.
 
 use std::fmt;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use crate::call::deadline::Deadline;
 use crate::protocol::{Http, Protocol, witness};
 use crate::send::send;
 
-/// A source of responses in place of failed ones: a function of the [`Failed`] outcome, or a [`Backup`]. Sealed.
+/// A source of responses that replace failed ones: a function of the [`Failed`] outcome, or a [`Backup`]. Sealed.
 pub trait Source<K, Request, R>: sealed::Sealed {
     /// The part of a request that is kept until its call ends.
     type Kept;
@@ -22,7 +22,7 @@ pub trait Source<K, Request, R>: sealed::Sealed {
     #[doc(hidden)]
     const SENDS: bool;
 
-    /// Returns the request that is sent, and the part of it that a replacement needs.
+    /// Returns the request to send, and the part that a replacement needs.
     #[doc(hidden)]
     fn keep_part(&self, protocol: &K, request: Request) -> (Request, Self::Kept);
 
@@ -38,7 +38,7 @@ mod sealed {
 
 /// The replacement of a failed response.
 pub enum Replacement<R> {
-    /// There is none: the caller gets the call's own outcome.
+    /// No replacement: the caller gets the call's own outcome.
     None,
     /// A response in memory.
     Made(Response<Bytes>),
@@ -75,18 +75,18 @@ where
     }
 }
 
-/// Another service as the fallback, with the same types of request and response.
+/// Another service as the fallback, with the same request and response types.
 ///
-/// Each request is kept while it is sent. A request that must not be processed twice is sent here only if the server
-/// has certainly not processed it. An idempotency key is no permission, because the other server may not know the key.
-/// From then on the call's outcome is that of this service, a failure too ([`BackupFailed`](super::BackupFailed)). A
-/// request that cannot be kept, such as reqwest's with a stream as its body, has no backup. Nothing is sent here once
-/// the deadline of the call has passed.
+/// Each request is kept while it is sent. A request that must not be processed twice is sent to the backup only if the
+/// server has certainly not processed it. An idempotency key does not suffice, because the backup may not know the key.
+/// From then on the call's outcome is the backup's, even if it fails ([`BackupFailed`](super::BackupFailed)). A request
+/// that cannot be kept, such as reqwest's with a stream body, has no backup. Nothing is sent to the backup after the
+/// call's deadline.
 #[derive(Debug, Clone)]
 pub struct Backup<S>(S);
 
 impl<S> Backup<S> {
-    /// Uses `service` as the fallback.
+    /// Creates a fallback that sends requests to `service`.
     pub fn new(service: S) -> Self {
         Self(service)
     }
@@ -103,15 +103,15 @@ impl<S> sealed::Sealed for Backup<S> {}
     note = "over HTTP it must be an `http::Request<B>` where `B: Clone`, or that of reqwest 0.13 with the feature `reqwest` of reattempt"
 )]
 pub trait KeepRequest<Request>: Protocol {
-    /// The form in which a request is kept.
+    /// The kept form of a request.
     type Kept;
 
-    /// Returns the request that is sent, and the form in which it is kept, if it has one.
+    /// Returns the request to send, and its kept form if it can be kept.
     #[doc(hidden)]
     fn keep_copy(&self, request: Request) -> (Request, Option<Self::Kept>);
 
-    /// Returns the request for the backup, unless it was not kept to its end. A field of the deadline has the time that
-    /// is left.
+    /// Returns the request for the backup, or `None` if its body was not kept completely. If the protocol sends
+    /// deadlines, its deadline field contains the time left.
     #[doc(hidden)]
     fn take_copy(kept: Self::Kept, deadline: Option<Deadline>) -> Option<Request>;
 }

@@ -1,4 +1,4 @@
-//! The body of a guarded response: it ends the pass of its attempt.
+//! The body of a guarded response, which ends the attempt's pass.
 
 use http::HeaderMap;
 use http_body::{Body, Frame};
@@ -13,14 +13,14 @@ use crate::protocol::watched::{Watch, Watched};
 
 /// The body of a response behind a [`GuardLayer`](super::GuardLayer).
 ///
-/// It returns the frames of the inner service's body unchanged. A guard that holds a place for the response gets it
-/// back when the body ends, fails or is dropped. Calls that end with trailers are judged here.
+/// It returns the frames of the inner service's body unchanged. If the guard holds a place for the response, the place
+/// is released when the body ends, fails or is dropped. Calls that end with trailers are judged here.
 pub type GuardedBody<B, G, K = Http> = Watched<B, Option<Pass<G, K>>>;
 
 /// Returns the body of a guarded response.
 #[inline]
 pub(crate) fn guarded_body<B: Body, G: Guard, K>(inner: B, pass: Option<Pass<G, K>>) -> GuardedBody<B, G, K> {
-    // A reader may never poll a body that has ended.
+    // A reader may never poll a body that has already ended.
     if is_held(&pass) && inner.is_end_stream() {
         pass.into_iter().for_each(Pass::over_with_head);
         return Watched { inner, watch: None };
@@ -28,7 +28,7 @@ pub(crate) fn guarded_body<B: Body, G: Guard, K>(inner: B, pass: Option<Pass<G, 
     Watched { inner, watch: pass }
 }
 
-/// HTTP is judged at the head of the response, unless its body fails.
+/// HTTP is judged at the response head, unless the body fails.
 impl<B: Body, G: Guard> Watch<B> for Option<Pass<G, Http>> {
     type Error = B::Error;
 
@@ -47,7 +47,8 @@ impl<B: Body, G: Guard> Watch<B> for Option<Pass<G, Http>> {
     }
 }
 
-/// Reads a frame for a pass. `of_trailers` judges a call whose response has ended, `of_error` one whose body failed.
+/// Inspects a frame for a pass. `of_trailers` judges a call whose response has ended, and `of_error` one whose body
+/// failed.
 pub(crate) fn watch_pass<G: Guard, K, D, E>(
     pass: &mut Option<Pass<G, K>>,
     frame: Option<Result<&Frame<D>, &E>>,
@@ -71,7 +72,7 @@ pub(crate) fn watch_pass<G: Guard, K, D, E>(
     end_pass(pass, BodyEnd::Complete, |protocol, options| of_trailers(protocol, trailers, options));
 }
 
-/// Returns `true` if the outcome is still to be read from the body.
+/// Returns `true` if the outcome must still be read from the body.
 pub(crate) fn is_open<G: Guard, K>(pass: &Option<Pass<G, K>>) -> bool {
     pass.as_ref().is_some_and(Pass::is_open)
 }
@@ -82,7 +83,7 @@ fn is_held<G: Guard, K>(pass: &Option<Pass<G, K>>) -> bool {
     pass.as_ref().is_some_and(|pass| !pass.is_open())
 }
 
-/// Ends the pass. Judges the attempt first, unless that was done at the head.
+/// Ends the pass. Judges the attempt first, unless it was judged at the head.
 fn end_pass<G: Guard, K>(
     pass: &mut Option<Pass<G, K>>,
     end: BodyEnd,

@@ -1,4 +1,4 @@
-//! The contract of guards: what the author of a guard, of a limit's rule or of a protocol needs.
+//! The contract for authors of guards, of limit rules and of protocols.
 //!
 //! [`Guard`] needs no runtime. Two methods make a guard:
 //!

@@ -1,4 +1,4 @@
-//! The future of a guarded call: it waits for the guard if it must, sends, and ends the pass.
+//! The future of a guarded call, which waits for the guard if necessary, sends, and ends the pass.
 
 use std::error::Error;
 use std::fmt;
@@ -25,12 +25,12 @@ use crate::error_mode::ErrorMode;
 use crate::protocol::witness::Testimony;
 
 pin_project! {
-    /// A call that a guard decides about.
+    /// The future of a guarded call.
     ///
     /// # Cancel safety
-    /// Dropping it while it waits leaves the queue, and nothing was sent. Dropping it later cancels the attempt. The
-    /// guard then records the attempt as abandoned, or as a timeout if its deadline has passed or a layer's time limit
-    /// dropped it.
+    /// Dropping it while it waits removes the call from the queue, and nothing was sent. Dropping it later cancels the
+    /// attempt. The guard then records the attempt as abandoned. It records a timeout instead if the deadline has
+    /// passed, or if a layer's time limit dropped the attempt.
     ///
     /// `F` is the future of the inner service `S`. No bound joins them, because the compiler could not prove it for a
     /// boxed type in a spawned task.
@@ -55,18 +55,18 @@ pin_project! {
         // Taken when the wait is over.
         Waiting { waiting: Option<Box<Waiting<S, Req, G, K>>> },
         Sent {
-            // Before the attempt: an attempt whose destructor panics has still ended.
+            // Declared before the attempt: if the attempt's destructor panics, the pass still ends.
             pass: Option<Pass<G, K>>,
             #[pin]
             attempt: F,
-            // Made when the attempt is first not ready, if its time is limited.
+            // Created when the attempt is first not ready, if it has a time limit.
             timer: Option<Pin<Box<Sleep>>>,
         },
         Over,
     }
 }
 
-/// A call that waits: for the guard first, then for the inner service.
+/// A call that waits first for the guard, then for the inner service.
 pub(super) struct Waiting<S, Req, G: Guard, K> {
     pass: Pass<G, K>,
     destination: Box<str>,
@@ -80,12 +80,12 @@ pub(super) struct Waiting<S, Req, G: Guard, K> {
     wait: Wait,
 }
 
-/// The thing that a call waits for.
+/// The object of a call's wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wait {
     Guard,
     Service,
-    /// The inner service was not ready at once, so the guards decide again.
+    /// The inner service was not ready at once, so the guards must decide again.
     SlowService,
 }
 
@@ -103,7 +103,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
         Self { pass, destination, began, latest, service, request, testimony, frame, sleep, wait }
     }
 
-    /// Ready when the guard has decided.
+    /// Returns `Ready` once the guard has decided.
     fn poll_admitted(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), OwnEnd>> {
         loop {
             let now = now();
@@ -113,7 +113,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
                 Resume::Waiting { until } => until,
             };
             if self.is_late(now) {
-                // A guard need not look at the deadline.
+                // Guards need not check the deadline.
                 return Poll::Ready(Err(self.late()));
             }
             let Some(until) = until.into_iter().chain(self.latest).min() else {
@@ -121,7 +121,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
                 return Poll::Pending;
             };
             if self.sleep.is_none() && !clock::has_timer() {
-                // The call was made in a runtime, and is polled outside of any: nothing would end its wait.
+                // The call was created inside a runtime but is polled outside one, so nothing would end its wait.
                 let refused = Refused::new(GuardKind::UNNAMED, Reason::WaitTooLong);
                 return Poll::Ready(Err(OwnEnd::Refused(refused)));
             }
@@ -129,8 +129,8 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
         }
     }
 
-    /// Ready at `until`, or 1 ms from now if that has passed, so that a guard with a passed moment keeps no thread
-    /// busy.
+    /// Returns `Ready` at `until`, or after 1 ms if that has passed, so that a guard with a past time does not cause a
+    /// busy loop.
     fn poll_sleep(&mut self, until: Duration, now: Duration, cx: &mut Context<'_>) -> Poll<()> {
         const TICK: Duration = Duration::from_millis(1);
         let at = clock::later(Instant::now(), until.saturating_sub(now).max(TICK));
@@ -150,7 +150,8 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
         self.latest.is_some_and(|latest| latest <= now)
     }
 
-    /// Ready when the request can be sent. If the service was not ready at once, the guards have decided again.
+    /// Returns `Ready` once the request can be sent. If the service was not ready at once, the guards have decided
+    /// again.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed<S::Error>>>
     where
         S: Service<Req>,
@@ -167,7 +168,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
                 let now = now();
                 if !self.is_late(now) {
                     if self.sleep.is_none() && !clock::has_timer() {
-                        // The inner service wakes the call. Without a runtime nothing does at the deadline.
+                        // The inner service wakes the call. Without a runtime, nothing wakes it at the deadline.
                         return Poll::Pending;
                     }
                     ready!(self.poll_sleep(latest, now, cx));
@@ -188,7 +189,7 @@ impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
     }
 }
 
-/// The reason for which a call that waited is not sent.
+/// The reason why a waiting call is not sent.
 enum Failed<E> {
     OwnEnd(OwnEnd),
     /// The inner service failed to become ready.
@@ -221,7 +222,7 @@ where
         Self::of(State::Sent { pass: Some(pass), attempt, timer: None })
     }
 
-    /// Creates the future of a call that no guard decides about.
+    /// Creates the future of a call without a guard's decision.
     pub(crate) fn passing(attempt: F) -> Self {
         Self::of(State::Sent { pass: None, attempt, timer: None })
     }
@@ -274,7 +275,7 @@ where
                     let followed = |pass: Option<&mut Pass<G, K>>, outcome: Result<_, _>| {
                         pass.map(|pass| judge::<K, _, _, M, G>(pass, outcome)).unwrap_or_default()
                     };
-                    // A response is moved once: it is large.
+                    // The response is large, so it is moved only once.
                     return Poll::Ready(match attempt.poll(cx) {
                         Poll::Ready(Ok(response)) => {
                             let followed = followed(pass.as_mut(), Ok(&response));
@@ -311,7 +312,7 @@ where
     }
 }
 
-/// Ready when the time of the attempt is over. Returns that time.
+/// Returns `Ready` once the attempt's time is over, with that time limit.
 fn poll_timeout<G: Guard, K>(
     pass: Option<&Pass<G, K>>,
     timer: &mut Option<Pin<Box<Sleep>>>,
@@ -323,16 +324,16 @@ fn poll_timeout<G: Guard, K>(
     clock::poll_interrupt(timer.get_or_insert_with(due).as_mut(), cx).map(|()| timeout)
 }
 
-/// The part of a response that is still to be followed.
+/// The aspects of a response that must still be followed.
 #[derive(Default)]
 struct Followed {
-    /// The outcome is read from the end of the response.
+    /// `true` if the outcome is read from the end of the response.
     open: bool,
-    /// The pass ends with the response.
+    /// `true` if the pass ends with the response.
     holds: bool,
 }
 
-/// Ends the ticket of an attempt with its outcome, unless that is read from the end of the response.
+/// Ends an attempt's ticket with its outcome, unless the outcome is read from the end of the response.
 #[inline]
 fn judge<K, R, E, M, G>(pass: &mut Pass<G, K>, outcome: Result<&R, &(dyn Error + 'static)>) -> Followed
 where

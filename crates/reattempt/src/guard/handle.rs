@@ -1,8 +1,8 @@
-//! Guards read and controlled at the present moment: the states, counts and tokens of each destination.
+//! Handles to read and control guards: the state, counts and tokens of each destination.
 //!
-//! Clones of a guard share its state, so the clone that a program keeps is a handle to the guard in the layer. The
-//! traits of this module read the clock of [`GuardLayer`](super::GuardLayer). In `reattempt-control` the same methods
-//! take the moment as an argument, and their names end with `_at`.
+//! Clones of a guard share its state, so a clone that a program keeps is a handle to the guard in the layer. The traits
+//! in this module read the clock of [`GuardLayer`](super::GuardLayer). In `reattempt-control` the same methods take the
+//! time as an argument, and their names end with `_at`.
 //!
 //! ```
 //! use reattempt::guard::CircuitBreaker;
@@ -34,12 +34,12 @@ impl Sealed for Throttle {}
 impl Sealed for Bulkhead {}
 impl<R: LimitRule> Sealed for AdaptiveLimit<R> {}
 
-/// A circuit breaker that is read and controlled now.
+/// Methods of a circuit breaker that use the current time.
 pub trait CircuitBreakerExt: Sealed {
     /// Returns the state for `destination`.
     fn state(&self, destination: &str) -> BreakerState;
 
-    /// Returns the counts of the window for `destination`.
+    /// Returns the window's counts for `destination`.
     fn counts(&self, destination: &str) -> Counts;
 
     /// Returns the time until a probe may be sent to `destination`; `None` unless the breaker is open.
@@ -48,7 +48,7 @@ pub trait CircuitBreakerExt: Sealed {
     /// Refuses all calls to `destination` until it is [closed](Self::close).
     fn isolate(&self, destination: &str);
 
-    /// Closes the breaker for `destination`, and clears its counts. The results of calls under way do not count.
+    /// Closes the breaker for `destination` and clears its counts. The results of calls in flight do not count.
     fn close(&self, destination: &str);
 }
 
@@ -74,7 +74,7 @@ impl CircuitBreakerExt for CircuitBreaker {
     }
 }
 
-/// A bulkhead or an adaptive limit that is read now.
+/// Methods of a bulkhead or an adaptive limit that use the current time.
 pub trait UsageExt: Sealed {
     /// Returns the limit of `destination` and its use.
     ///
@@ -99,7 +99,7 @@ impl<R: LimitRule> UsageExt for AdaptiveLimit<R> {
     }
 }
 
-/// A throttle that is read now.
+/// Methods of a throttle that use the current time.
 pub trait ThrottleExt: Sealed {
     /// Returns the counts for `destination`, and the probability of a refusal.
     ///
@@ -118,7 +118,7 @@ impl ThrottleExt for Throttle {
     }
 }
 
-/// A rate limit whose tokens are read, taken and changed now.
+/// Methods of a rate limit that use the current time.
 ///
 /// ```
 /// use reattempt::guard::handle::RateLimitExt;
@@ -132,10 +132,10 @@ impl ThrottleExt for Throttle {
 pub trait RateLimitExt: Sealed {
     /// Takes `n` tokens. Returns `false`, and takes none, if there are fewer.
     ///
-    /// [`wait_for_tokens`] waits for them.
+    /// [`wait_for_tokens`] waits until they are available.
     fn allow(&self, destination: &str, n: u32) -> bool;
 
-    /// Returns the tokens of `destination`; below 0 if some were taken ahead of time.
+    /// Returns the tokens of `destination`; negative if some were taken ahead of time.
     fn tokens(&self, destination: &str) -> f64;
 
     /// Sets the rate of `destination` from now on.
@@ -144,7 +144,7 @@ pub trait RateLimitExt: Sealed {
     /// Sets the burst of `destination` from now on.
     fn set_burst(&self, destination: &str, burst: u32);
 
-    /// Follows the quota that a server has stated: `remaining` calls until `reset` from now.
+    /// Follows a quota that a server stated: `remaining` calls until `reset`, counted from now.
     fn follow(&self, destination: &str, remaining: u32, reset: Duration);
 }
 

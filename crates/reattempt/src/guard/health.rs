@@ -6,10 +6,10 @@ use http::StatusCode;
 use reattempt_core::guard::{Health, Quota};
 use reattempt_core::{Classification, Failure, FailureKind, ServerHint, Verdict};
 
-/// The statuses of a server that does not take the work, or does not finish it in time.
+/// The statuses of a server that does not accept the work, or does not finish it in time.
 pub(super) const UNAVAILABLE_STATUSES: &[u16] = &[503, 504];
 
-/// The end of an attempt as a guard judges it.
+/// The end of an attempt, as judged for a guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Judged {
     pub(crate) health: Health,
@@ -18,10 +18,10 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// An attempt that took longer than it may.
+    /// An attempt that exceeded its time limit.
     pub(super) const TIMED_OUT: Self = Self::new(Health::Unavailable, ServerHint::None);
 
-    /// An attempt that the server did, without a hint.
+    /// An attempt that the server processed, without a hint.
     pub(super) const SERVED: Self = Self::new(Health::Served, ServerHint::None);
 
     pub(super) const fn new(health: Health, hint: ServerHint) -> Self {
@@ -29,8 +29,8 @@ impl Judged {
     }
 }
 
-/// Returns the health of an outcome. `permanent` gives that of a response with a permanent verdict, which may be the
-/// server's failure or the caller's. `unavailable` has the codes of a server that does not take the work, or does not
+/// Returns the health of an outcome. For a response with a permanent verdict, `permanent` decides, because the server
+/// or the caller may be at fault. `unavailable` lists the codes of a server that does not accept the work, or does not
 /// finish it in time.
 #[inline]
 pub(crate) fn of_classification(
@@ -53,8 +53,8 @@ fn of_failure(failure: &Failure, unavailable: &[u16]) -> Health {
     match failure.kind() {
         FailureKind::Throttled => Health::Overloaded,
         FailureKind::Timeout => Health::Unavailable,
-        // The request did not arrive in time (RFC 9110 §15.5.9): its body was slow, or the connection idle. It is no
-        // success either, because some proxies answer so for the servers behind them.
+        // The request did not arrive in time (RFC 9110 §15.5.9): its body was slow, or the connection idle. This is not
+        // a success either, because some proxies send it on behalf of the servers behind them.
         FailureKind::Server if failure.code() == Some(408) => Health::Ignored,
         FailureKind::Server if failure.code().is_some_and(|code| unavailable.contains(&code)) => Health::Unavailable,
         _ => Health::Failed,
@@ -66,7 +66,7 @@ pub(super) fn of_status(status: StatusCode) -> Health {
     match status {
         StatusCode::TOO_MANY_REQUESTS => Health::Overloaded,
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => Health::Unavailable,
-        // They are about the request: one caller would open a breaker for all.
+        // These depend on the request. Otherwise one caller could open a breaker for all callers.
         StatusCode::NOT_IMPLEMENTED | StatusCode::HTTP_VERSION_NOT_SUPPORTED => Health::Served,
         status if status.is_server_error() => Health::Failed,
         _ => Health::Served,

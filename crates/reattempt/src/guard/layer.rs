@@ -17,12 +17,12 @@ use crate::call::settings::no_time_for_attempts;
 use crate::error_mode::BoxedError;
 use crate::protocol::{CloneRequest, Http, RequestProtocol, protocol_setters};
 
-/// A layer by which a guard admits or refuses every attempt.
+/// A layer whose guard admits or refuses every attempt.
 ///
-/// The layer's clones and the services that it makes share the guard. The error is tower's `BoxError`, with a
-/// [`Refused`](super::Refused) in its chain of sources if the attempt was refused. So a retry layer around it needs
-/// [`boxed_errors`](crate::RetryPolicy::boxed_errors). A protocol that has a response for a refusal returns that
-/// response, and keeps the inner service's error type.
+/// The layer's clones and the services that it creates share the guard. The error type is tower's `BoxError`. If the
+/// attempt was refused, the source chain contains a [`Refused`](super::Refused). So a retry layer around it needs
+/// [`boxed_errors`](crate::RetryPolicy::boxed_errors). A protocol that has a response for refusals
+/// returns that response and keeps the inner service's error type.
 ///
 /// ```
 /// use reattempt::guard::{CircuitBreaker, GuardLayer};
@@ -43,22 +43,22 @@ where
 }
 
 impl<G: Guard> GuardLayer<G> {
-    /// Creates a layer that guards HTTP requests, [reqwest's](super#reqwest) included, with every default of [`Http`].
+    /// Creates a layer that guards HTTP requests, including [reqwest's](super#reqwest), with the defaults of [`Http`].
     pub fn http(guard: G) -> Self {
         Self::with(Http::new(), guard)
     }
 }
 
 impl<G: Guard, K: RequestProtocol> GuardLayer<G, K> {
-    /// Creates a layer over a protocol with settings of its own, such as its classification and the key of a
-    /// destination. Several layers may share the protocol value.
+    /// Creates a layer with a custom protocol value, for instance with its own classification or destination key.
+    /// Several layers may share the value.
     ///
     /// ```
     /// use http::StatusCode;
     /// use reattempt::guard::{CircuitBreaker, GuardLayer};
     /// use reattempt::{Http, Verdict};
     ///
-    /// // This service answers 500 to what it cannot parse.
+    /// // This service responds with 500 to requests that it cannot parse.
     /// let http = Http::new().on_status(StatusCode::INTERNAL_SERVER_ERROR, Verdict::Success);
     /// let layer = GuardLayer::with(http, CircuitBreaker::rate());
     /// ```
@@ -68,8 +68,8 @@ impl<G: Guard, K: RequestProtocol> GuardLayer<G, K> {
 }
 
 impl<G: Guard, C: Send + Sync + 'static> GuardLayer<G, CloneRequest<C>> {
-    /// Creates a layer that guards the calls of any service, with the outcomes classified by `classifier`.
-    /// All calls share one state, because such requests have no destination.
+    /// Creates a layer that guards calls to any service. `classifier` classifies the outcomes. All calls share one
+    /// state, because such requests have no destination.
     ///
     /// A response with a permanent verdict counts as served, and an error with one as a failure.
     ///
@@ -95,14 +95,14 @@ impl<G: Guard, C: Send + Sync + 'static> GuardLayer<G, CloneRequest<C>> {
     }
 }
 
-/// Settings of HTTP that guards use.
+/// HTTP settings that guards use.
 ///
 /// ```
 /// use http::StatusCode;
 /// use reattempt::Verdict;
 /// use reattempt::guard::{CircuitBreaker, GuardLayer};
 ///
-/// // This service answers 500 to what it cannot parse.
+/// // This service responds with 500 to requests that it cannot parse.
 /// let layer = GuardLayer::http(CircuitBreaker::rate())
 ///     .on_status(StatusCode::INTERNAL_SERVER_ERROR, Verdict::Success);
 /// ```
@@ -110,18 +110,18 @@ impl<G: Guard, M> GuardLayer<G, Http, M> {
     protocol_setters!(Http: reading, http);
 }
 
-/// Settings of every protocol.
+/// Settings for every protocol.
 impl<G: Guard, K: RequestProtocol, M> GuardLayer<G, K, M> {
     fn shared(shared: Shared<G, K>) -> Self {
         Self { shared, mode: PhantomData }
     }
 
-    /// Guards calls over a protocol, with errors of the mode `M`.
+    /// Creates a layer with a protocol and the error mode `M`.
     pub(crate) fn of(protocol: K, guard: G) -> Self {
         Self::shared(Shared::new(protocol, guard))
     }
 
-    /// Changes the settings of the protocol, such as its classification and the key of a destination.
+    /// Changes the protocol's settings, such as its classification and destination key.
     ///
     /// ```
     /// use http::StatusCode;
@@ -136,25 +136,25 @@ impl<G: Guard, K: RequestProtocol, M> GuardLayer<G, K, M> {
         Self::shared(Shared { protocol, ..self.shared })
     }
 
-    /// Returns the layer with the same settings around another guard.
+    /// Returns a layer with the same settings and another guard.
     pub(crate) fn with_guard<H: Guard>(self, guard: H) -> GuardLayer<H, K, M> {
         let Shared { protocol, observer, attempt_timeout, serves, .. } = self.shared;
         let guard = Arc::new(guard);
         GuardLayer::shared(Shared { guard, protocol, observer, attempt_timeout, serves })
     }
 
-    /// Makes the layer stand before a server. A call that is dropped at its deadline was served then, because its
-    /// caller has chosen the deadline.
+    /// Configures the layer to stand in front of a server. A call that is dropped at its deadline then counts as
+    /// served, because the caller chose the deadline.
     pub(crate) fn before_server(mut self) -> Self {
         self.shared.serves = true;
         self
     }
 
-    /// Sets the most time for each attempt, up to the head of its response. Default: no limit.
+    /// Sets the time limit for each attempt, up to the response head. Default: no limit.
     ///
-    /// The guards record a timeout as [unavailable](super::contract::Health::Unavailable). tower's `Timeout` outside
-    /// the layer would make it an abandoned attempt. A circuit breaker lets a probe keep its place for this time if it
-    /// is above 30 s. The caller gets a [`TimedOut`](crate::TimedOut), or the protocol's response.
+    /// The guards record a timeout as [unavailable](super::contract::Health::Unavailable). With tower's `Timeout`
+    /// outside the layer, they would record an abandoned attempt. If the limit is above 30 s, a circuit breaker's probe
+    /// keeps its place for that long. The caller gets a [`TimedOut`](crate::TimedOut), or the protocol's response.
     #[doc(alias = "timeout")]
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.shared.attempt_timeout = Some(timeout);
@@ -180,7 +180,7 @@ impl<G: Guard, K: RequestProtocol, M> GuardLayer<G, K, M> {
         &self.shared.guard
     }
 
-    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type of its own.
+    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type that implements the trait.
     ///
     /// ```
     /// use reattempt::guard::{CircuitBreaker, GuardLayer};
@@ -196,15 +196,15 @@ impl<G: Guard, K: RequestProtocol, M> GuardLayer<G, K, M> {
         self.observe_with(observer)
     }
 
-    /// Notifies an [`Observer`](crate::observe::Observer) of attempts that wait or are refused, after those added
-    /// before it.
+    /// Notifies an [`Observer`](crate::observe::Observer) of attempts that wait or are refused, after earlier
+    /// observers.
     pub fn observe_with(mut self, observer: impl Observer + 'static) -> Self {
         observe::add(&mut self.shared.observer, observer);
         self
     }
 
-    /// Changes the error to tower's `BoxError`. A protocol that has a response for a refusal needs this if the error of
-    /// the inner service is a `BoxError`.
+    /// Changes the error type to tower's `BoxError`. A protocol that has a response for refusals needs this if the
+    /// inner service's error is a `BoxError`.
     pub fn boxed_errors(self) -> GuardLayer<G, K, BoxedError> {
         GuardLayer::shared(self.shared)
     }

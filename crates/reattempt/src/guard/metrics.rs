@@ -1,7 +1,7 @@
-//! Metrics of guards, as OpenTelemetry instruments.
+//! Guard metrics, as OpenTelemetry instruments.
 //!
-//! [`GuardMetrics`] is an observer of attempts that wait or are refused, records the state changes of circuit breakers,
-//! and reads places, rates and probabilities. Each of them is switched on by itself.
+//! [`GuardMetrics`] observes attempts that wait or are refused, records state changes of circuit breakers, and reads
+//! places, rates and probabilities. Each of these must be turned on separately.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use super::Limit;
 use super::handle::{StateChange, ThrottleCounts, Usage};
 use crate::call::observe::{Event, Observer};
 
-/// The metrics of guards, as OpenTelemetry instruments.
+/// Guard metrics, as OpenTelemetry instruments.
 ///
-/// | instrument | unit | labels | switched on by |
+/// | instrument | unit | labels | turned on by |
 /// |---|---|---|---|
 /// | `reattempt.guard.refused` (a counter) | `{attempt}` | guard, reason | [`GuardLayer::observe_with`](super::GuardLayer::observe_with) |
 /// | `reattempt.guard.waited` (a counter) | `{attempt}` | | the same |
@@ -25,10 +25,10 @@ use crate::call::observe::{Event, Observer};
 /// | `reattempt.guard.in_flight` (a gauge) | `{call}` | name | the same |
 /// | `reattempt.guard.waiting` (a gauge) | `{call}` | name | the same |
 /// | `reattempt.guard.past_head` (a gauge) | `{call}` | name | the same |
-/// | `reattempt.guard.oldest_past_head` (a gauge) | `s` | name | the same, while there is one |
-/// | `reattempt.guard.tokens` (a gauge) | `{call}` | name | [`tokens`](Self::tokens) of a rate limit |
-/// | `reattempt.guard.rate` (a gauge) | `{call}/s` | name | [`rate`](Self::rate) of a send rate, a rate limit or a pace, while it is finite |
-/// | `reattempt.guard.refusal_probability` (a gauge) | `1` | name | [`throttling`](Self::throttling) of a throttle |
+/// | `reattempt.guard.oldest_past_head` (a gauge) | `s` | name | the same, while there is such a call |
+/// | `reattempt.guard.tokens` (a gauge) | `{call}` | name | [`tokens`](Self::tokens), for a rate limit |
+/// | `reattempt.guard.rate` (a gauge) | `{call}/s` | name | [`rate`](Self::rate), for a send rate, a rate limit or a pace, while it is finite |
+/// | `reattempt.guard.refusal_probability` (a gauge) | `1` | name | [`throttling`](Self::throttling), for a throttle |
 ///
 /// The labels are:
 ///
@@ -36,14 +36,14 @@ use crate::call::observe::{Event, Observer};
 ///   `pace` or `custom`.
 /// - **`reason`**: `open`, `too_many_requests`, `isolated`, `full`, `rate_exceeded`, `wait_too_long`, `too_large` or
 ///   `shed`.
-/// - **`name`**: the name of the breaker, or the one given with the reader of a gauge.
+/// - **`name`**: the name of the breaker, or the name given for a gauge.
 /// - **`from`**, **`to`**: `closed`, `half-open`, `open` or `forced open`.
 /// - **`destination`**: on the counters, only if [`with_destinations`](Self::with_destinations) is called.
 ///
 /// An attempt that is refused after a wait is counted as waited and as refused. A gauge is read when its reader
 /// collects.
 ///
-/// The instruments belong to a meter with the name `reattempt`. No global provider is used unless you give
+/// The instruments belong to a meter named `reattempt`. The global provider is used only if you pass
 /// `opentelemetry::global::meter_provider()`.
 ///
 /// ```
@@ -69,11 +69,11 @@ pub struct GuardMetrics {
     destinations: bool,
 }
 
-/// Reads one number of the use of places.
+/// A function that reads one number from the use of places.
 type Number = fn(&Usage) -> u64;
 
 impl GuardMetrics {
-    /// Creates the counters by `provider`.
+    /// Creates the counters with `provider`.
     pub fn new(provider: &dyn MeterProvider) -> Self {
         let scope = InstrumentationScope::builder("reattempt").with_version(env!("CARGO_PKG_VERSION")).build();
         let meter = provider.meter_with_scope(scope);
@@ -93,8 +93,8 @@ impl GuardMetrics {
         }
     }
 
-    /// Adds the destination to the labels of the counters. Default: it is none, because each destination makes time
-    /// series of its own.
+    /// Adds the destination to the counters' labels. It is off by default, because each destination creates its own
+    /// time series.
     pub fn with_destinations(self) -> Self {
         Self { destinations: true, ..self }
     }
@@ -112,10 +112,10 @@ impl GuardMetrics {
         }
     }
 
-    /// Creates the gauges of a limit on calls in flight under this name. `usage` returns the use of the places, by
+    /// Creates the gauges of a limit on calls in flight, named `name`. `usage` returns the use of places, from
     /// [`Bulkhead::usage`](super::handle::UsageExt::usage) or [`AdaptiveLimit::usage`](super::handle::UsageExt::usage).
     ///
-    /// The provider keeps `usage`, and the guard in it, as long as it lives. Give each limit a name of its own.
+    /// The provider keeps `usage`, and the guard in it, as long as it lives. Give each limit its own name.
     pub fn places(&self, name: impl Into<Arc<str>>, usage: impl Fn() -> Usage + Send + Sync + 'static) {
         let (name, usage) = (name.into(), Arc::new(usage));
         let gauges: [(&'static str, &'static str, Number); 4] = [
@@ -138,24 +138,24 @@ impl GuardMetrics {
         });
     }
 
-    /// Creates the gauge of a rate limit's tokens under this name. `tokens` returns them, by
-    /// [`RateLimit::tokens`](super::handle::RateLimitExt::tokens). A value below 0 counts calls that wait.
+    /// Creates the gauge of a rate limit's tokens, named `name`. `tokens` returns them, from
+    /// [`RateLimit::tokens`](super::handle::RateLimitExt::tokens). A value below 0 counts waiting calls.
     pub fn tokens(&self, name: impl Into<Arc<str>>, tokens: impl Fn() -> f64 + Send + Sync + 'static) {
         let (gauge, unit) = ("reattempt.guard.tokens", "{call}");
         let read = move || Some(tokens());
         self.gauge(gauge, unit, "Calls that may be sent at once", name.into(), read);
     }
 
-    /// Creates the gauge of a rate under this name. `rate` returns it, by [`SendRate::limit`](super::SendRate::limit),
+    /// Creates the gauge of a rate, named `name`. `rate` returns it, from [`SendRate::limit`](super::SendRate::limit),
     /// [`RateLimit::limit`](super::RateLimit::limit) or [`Pace::limit`](super::Pace::limit).
     pub fn rate(&self, name: impl Into<Arc<str>>, rate: impl Fn() -> Limit + Send + Sync + 'static) {
         let (gauge, unit) = ("reattempt.guard.rate", "{call}/s");
-        // The SDK measures no infinite value.
+        // The SDK does not record infinite values.
         let read = move || Some(rate().tokens_per_second());
         self.gauge(gauge, unit, "The rate at which calls may be sent", name.into(), read);
     }
 
-    /// Creates the gauge of a throttle under this name. `counts` returns its counts, by
+    /// Creates the gauge of a throttle, named `name`. `counts` returns its counts, from
     /// [`Throttle::counts`](super::handle::ThrottleExt::counts).
     pub fn throttling(&self, name: impl Into<Arc<str>>, counts: impl Fn() -> ThrottleCounts + Send + Sync + 'static) {
         let (gauge, unit) = ("reattempt.guard.refusal_probability", "1");

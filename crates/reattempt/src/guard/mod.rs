@@ -1,8 +1,8 @@
-//! Admission control for every attempt: circuit breakers and other guards, as one layer.
+//! Admission control for every attempt: circuit breakers and other guards, in one layer type.
 //!
-//! A retry budget limits retries. A guard decides about every attempt, the first included: a breaker refuses calls
-//! to a server that is down, a limit holds calls back. [`GuardLayer`] runs any guard around any client. Put it
-//! **inside** a retry layer, so that the guard decides about each attempt.
+//! A retry budget limits retries. A guard decides about every attempt, including the first: a breaker refuses calls to
+//! a server that is down, and a limit delays calls. [`GuardLayer`] runs any guard around any client. Put it **inside**
+//! a retry layer, so that the guard decides about each attempt.
 //!
 //! ```
 //! use http_body_util::Full;
@@ -19,71 +19,71 @@
 //! # reattempt::check::<http::Request<Full<bytes::Bytes>>, _>(&client);
 //! ```
 //!
-//! | guard | bounds | an attempt beyond the bound |
+//! | guard | limits | beyond the limit, an attempt |
 //! |---|---|---|
-//! | [`CircuitBreaker`] | calls to a server that fails | is refused |
-//! | [`RateLimit`] | calls for each second | waits, or is refused |
+//! | [`CircuitBreaker`] | calls to a failing server | is refused |
+//! | [`RateLimit`] | calls per second | waits or is refused |
 //! | [`Bulkhead`] | calls in flight | is refused, or waits in a queue |
-//! | [`AdaptiveLimit`] | calls in flight, by latency and overload ([`Aimd`], [`Vegas`], [`Gradient2`]) | is refused, or waits |
+//! | [`AdaptiveLimit`] | calls in flight, depending on latency and overload ([`Aimd`], [`Vegas`], [`Gradient2`]) | is refused, or waits |
 //! | [`Throttle`] | calls to a server that refuses many | is refused with a probability |
-//! | [`SendRate`] | calls for each second, by what the server throttles | waits |
-//! | [`Pace`] | the time between two calls, by what the server throttles | waits for its turn |
+//! | [`SendRate`] | calls per second, depending on the server's throttling | waits |
+//! | [`Pace`] | the time between two calls, depending on the server's throttling | waits for its turn |
 //!
-//! Each guard keeps a state for each destination: scheme, host and port, unless
-//! [`Http::destination`](crate::Http::destination) sets another key. A [`Pace`] has one for all. Clones
-//! of a guard share its state, so keep one to read it or to control it.
+//! Each guard keeps one state per destination: scheme, host and port, unless
+//! [`Http::destination`](crate::Http::destination) sets another key. A [`Pace`] has one state for all. Clones of a
+//! guard share its state, so keep a clone to read or control it.
 //!
 //! # Several guards
 //!
-//! Several guards are a pair in one layer, `(breaker, (limit, bulkhead))`, in the order in which they decide. If the
-//! second refuses, the first is notified that nothing was sent. After a wait a breaker decides again, so that a queued
-//! call is not sent to a server that has failed meanwhile. The limits keep the place, token or turn that they gave.
+//! Several guards form a pair in one layer, `(breaker, (limit, bulkhead))`, in the order in which they decide. If the
+//! second guard refuses, the first is notified that nothing was sent. After a wait a breaker decides again, so that a
+//! queued call is not sent to a server that has failed meanwhile. With limits, the call keeps its place, token or turn.
 //!
-//! [`erase`](contract::erase) gives guards one type, for lists that are known at run time only.
+//! [`erase`](contract::erase) gives all guards one type, for lists that are known only at run time.
 //!
 //! # Refusals
 //!
-//! Nothing was sent, and the server has not failed. So no budget and no guard outside counts a refusal.
+//! After a refusal, nothing was sent, and the server has not failed. So budgets and guards further out do not count it.
 //!
-//! If a refusal has a known wait of at most 5 s, or 1 s for an open breaker, a retry layer outside waits that long and
+//! If a refusal has a known wait of at most 5 s (1 s for an open breaker), a retry layer outside waits that long and
 //! sends the attempt again. The wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline.
 //! So while a breaker is open, calls fail at once, except in the last second before it admits a probe. With longer
 //! waits, many calls would return together and overload the server that the breaker protects. To let calls wait longer
 //! for a rate limit, use its [`queue`](RateLimit::queue).
 //!
-//! A guard refuses what reaches it. Behind a service that follows redirects that may be
-//! [a later hop](crate::order#services-that-follow-redirects). So a request that must not be processed twice is sent
-//! again only if nothing below the retry layer has polled its body.
+//! If a service between the retry layer and the guard follows redirects, the refused request may be [a later
+//! hop](crate::order#services-that-follow-redirects). So a request that must not be processed twice is sent again only
+//! if nothing below the retry layer has polled its body.
 //!
-//! Over HTTP the last attempt that the policy allows is not sent again: it consumes the kept request, so that the
-//! memory is released early.
+//! Over HTTP, the last attempt that the policy allows is not sent again after a refusal. It consumes the saved request,
+//! so that memory is released early.
 //!
 //! | client | the caller gets |
 //! |---|---|
-//! | HTTP, reqwest, any other | a boxed error with a [`Refused`] in its chain of sources |
-//! | a protocol that has an answer for it | that answer, with the [`Refused`] in its extensions |
+//! | HTTP, reqwest, any other | a boxed error with a [`Refused`] in its source chain |
+//! | a protocol that has a response for refusals | that response, with the [`Refused`] in its extensions |
 //!
-//! A call that waits holds no readied instance of the inner service: the service is readied after the wait.
+//! A waiting call does not hold a readied instance of the inner service: the service is readied after the wait.
 //!
-//! # What counts as a failure of the server
+//! # What counts as a server failure
 //!
-//! The protocol's own classification decides, the same as for retries.
+//! The protocol's own classification decides, as it does for retries.
 //!
 //! | outcome | [`Health`](contract::Health) |
 //! |---|---|
-//! | success, a 4xx that is not named below, 501, 505 | served |
-//! | 425, a 5xx that is not named below, a lost connection, a refused certificate, an unknown error | failed |
+//! | success, a 4xx that is not listed below, 501, 505 | served |
+//! | 425, a 5xx that is not listed below, a lost connection, a refused certificate, an unknown error | failed |
 //! | 503, 504, a timeout | unavailable |
 //! | 429 | overloaded |
-//! | 408, an error of the caller's own request body | ignored |
+//! | 408, an error in the caller's own request body | ignored |
 //!
-//! 501 and 505 are answers to a request that no server would take, and 408 to one that did not arrive in time. So one
-//! caller of a gateway cannot open its breaker for all. The layer does not see how much of a body was sent, so each 408
-//! is ignored.
+//! 501 and 505 respond to a request that no server would accept, and 408 to one that did not arrive in time. So one
+//! caller of a gateway cannot open its breaker for all callers. The layer does not know how much of a body was sent, so
+//! every 408 is ignored.
 //!
-//! A 429 may concern one tenant of the server only. A gateway whose tenants have quotas of their own has two ways. It
-//! can put the tenant into the key of a destination, by [`Http::destination`](crate::Http::destination). Or its breaker
-//! does not count 429:
+//! A 429 may concern only one of the server's tenants. A gateway whose tenants have their own quotas has two options.
+//! It can add the tenant to the destination key with [`Http::destination`](crate::Http::destination). Or it can exclude
+//! 429 from the breaker's failures:
 //!
 //! ```
 //! use reattempt::guard::CircuitBreaker;
@@ -94,14 +94,13 @@
 //! ```
 //!
 //! An HTTP response is judged at its head, and a call that ends with trailers at its trailers. A call that is dropped
-//! before that is [abandoned](contract::End::Abandoned), and says nothing about the server. It is a timeout if its
-//! deadline has
-//! passed, or if an attempt timeout of a retry or guard layer further out dropped it. tower's `Timeout` outside of the
-//! guards looks like a caller that hangs up: put it inside, or use
+//! before that is [abandoned](contract::End::Abandoned), which is no evidence about the server. It is a timeout if its
+//! deadline has passed, or if the attempt timeout of a retry or guard layer further out dropped it. To the guards,
+//! tower's `Timeout` outside them looks like a caller that hangs up: put it inside, or use
 //! [`attempt_timeout`](GuardLayer::attempt_timeout).
 //!
-//! A call that is dropped after its first message is served: many callers end a stream so. A probe of a half-open
-//! breaker is judged at its first message.
+//! A call that is dropped after its first message is served, because many callers end a stream this way. A probe of a
+//! half-open breaker is judged at its first message.
 //!
 //! # The server's own limit
 //!
@@ -119,25 +118,26 @@
 //!
 //! # reqwest
 //!
-//! Its requests have no public extensions, so a guard learns neither the deadline of an attempt nor that it is a hedge:
+//! reqwest's requests have no public extensions. So a guard sees neither an attempt's deadline nor that the attempt is
+//! a hedge:
 //!
-//! - An attempt may wait past its deadline; a retry or hedge layer outside drops it there. Bound the waiting time of
-//!   the guard.
+//! - An attempt may wait past its deadline, until a retry or hedge layer outside drops it. Limit the guard's waiting
+//!   time.
 //! - A hedge may wait.
 //! - An attempt that its caller or a hedge layer drops at its deadline counts as abandoned, not as a timeout. Set an
-//!   [`attempt_timeout`](GuardLayer::attempt_timeout) below the time for a call, as the standard stack has it.
+//!   [`attempt_timeout`](GuardLayer::attempt_timeout) below the time limit for a call, as the standard stack does.
 //!
-//! A deadline by [`Http::options_for`](crate::Http::options_for) reaches guards.
+//! A deadline from [`Http::options_for`](crate::Http::options_for) is visible to guards.
 //!
 //! # Observation
 //!
-//! The traits of [`handle`] read a guard. Observers of the layer are notified of
-//! attempts that wait or are refused, and `CircuitBreaker::on_state_change` of state changes. `TracingObserver` writes
-//! both to `tracing`. `metrics::GuardMetrics`, behind the feature `opentelemetry`, measures them.
+//! The traits in [`handle`] read a guard. The layer's observers are notified of attempts that wait or are refused.
+//! `CircuitBreaker::on_state_change` is notified of state changes. `TracingObserver` writes both to `tracing`.
+//! `metrics::GuardMetrics`, behind the feature `opentelemetry`, measures them.
 //!
-//! # A guard of your own
+//! # Custom guards
 //!
-//! [`contract`] has what its author needs. [`handle`] reads and controls a guard that a client uses.
+//! [`contract`] has everything that an author needs. [`handle`] reads and controls a guard in use.
 
 mod body;
 pub mod contract;

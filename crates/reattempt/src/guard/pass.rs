@@ -1,4 +1,4 @@
-//! A pass: the ticket of one attempt. It ends the ticket exactly once, also if the attempt is dropped or panics.
+//! A pass: the ticket of one attempt, which it ends exactly once, even if the attempt is dropped or panics.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::call::options::CallOptions;
 
 /// The ticket of one attempt, with the data that its end needs.
 ///
-/// Dropping it, also during a panic, ends the ticket by the phase that the attempt has reached.
+/// Dropping it, even during a panic, ends the ticket according to the attempt's phase.
 pub struct Pass<G: Guard, K> {
     pub(super) shared: Arc<Shared<G, K>>,
-    /// Absent once the ticket has ended or the guard has taken it back.
+    /// `None` once the ticket has ended or was returned to the guard.
     ticket: Option<G::Ticket>,
     phase: Phase,
-    /// The moment at which the attempt was sent; once its outcome is known, that of the outcome.
+    /// The time at which the attempt was sent, or at which its outcome became known.
     since: Duration,
     latest: Option<Duration>,
     options: Option<Box<CallOptions>>,
@@ -31,9 +31,9 @@ pub struct Pass<G: Guard, K> {
 enum Phase {
     /// Nothing has been sent.
     Unsent,
-    /// The inner future was polled, and the outcome is not known.
+    /// The inner future was polled, and the outcome is unknown.
     Sent,
-    /// A part of the response body has come at this moment, and the outcome is still to be read from its end.
+    /// A part of the response body arrived at this time, and the outcome must still be read from its end.
     Answered(Duration),
     /// The outcome is known, and the guard holds its place until the body ends.
     Held,
@@ -57,14 +57,14 @@ impl<G: Guard, K> Pass<G, K> {
         self.options.as_deref()
     }
 
-    /// Returns the attempt as it arrives again at `now`.
+    /// Returns the attempt as a new arrival at `now`.
     fn arrival<'a>(&self, destination: &'a str, now: Duration) -> Arrival<'a> {
         let mut arrival = Arrival::new(destination, now);
         (arrival.latest, arrival.timeout) = (self.latest, self.shared.attempt_timeout);
         arrival
     }
 
-    /// Asks the guard again for an attempt that waits.
+    /// Requests the guard's decision for a waiting attempt.
     pub(super) fn resume(&mut self, destination: &str, now: Duration, waker: &Waker) -> Resume {
         let arrival = self.arrival(destination, now);
         let Some(ticket) = &mut self.ticket else { return Resume::Admitted };
@@ -75,7 +75,7 @@ impl<G: Guard, K> Pass<G, K> {
         resumed
     }
 
-    /// Lets the guards decide again, because the attempt has waited for the inner service since.
+    /// Requests new decisions from the guards, because the attempt has since waited for the inner service.
     pub(super) fn renew(&mut self, destination: &str, now: Duration) -> Result<(), Refused> {
         let arrival = self.arrival(destination, now);
         let Some(ticket) = self.ticket.take() else { return Ok(()) };
@@ -88,7 +88,7 @@ impl<G: Guard, K> Pass<G, K> {
         self.since = now;
     }
 
-    /// Records that the inner future is polled: from now on the attempt may have reached the server.
+    /// Records that the inner future is polled: from now on, the attempt may have reached the server.
     pub(super) fn polled(&mut self) {
         self.phase = Phase::Sent;
     }
@@ -114,12 +114,12 @@ impl<G: Guard, K> Pass<G, K> {
         self.judge(judged).then_some(self)
     }
 
-    /// Returns `true` if the outcome is still to be read from the body.
+    /// Returns `true` if the outcome must still be read from the body.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Sent | Phase::Answered(_))
     }
 
-    /// Records that a part of the body has come. If the rest is dropped, the server has done its work.
+    /// Records that a part of the body has arrived. If the rest is dropped, the attempt still counts as served.
     pub(super) fn answered(&mut self) {
         if self.phase != Phase::Sent {
             return;
@@ -131,12 +131,12 @@ impl<G: Guard, K> Pass<G, K> {
         }
     }
 
-    /// Ends the place of an attempt whose body has ended.
+    /// Releases the place of an attempt whose body has ended.
     pub(super) fn over(mut self, end: BodyEnd) {
         self.end(&End::Over(end), now());
     }
 
-    /// Ends the place of an attempt whose body ended with its head.
+    /// Releases the place of an attempt whose body ended with its head.
     pub(super) fn over_with_head(mut self) {
         self.end(&End::Over(BodyEnd::Complete), self.since);
     }
@@ -175,7 +175,7 @@ impl<G: Guard, K> Drop for Pass<G, K> {
             }
             Phase::Held => {}
         }
-        // A ticket that is still there was held for a body that has been dropped.
+        // A remaining ticket was held for a body that has been dropped.
         self.end(&End::Over(BodyEnd::Dropped), now);
     }
 }

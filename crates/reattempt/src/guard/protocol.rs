@@ -1,4 +1,4 @@
-//! The part of a protocol that guards need: health of an outcome, and responses that hold a pass.
+//! The part of a protocol that guards need: the health of an outcome, and responses that hold a pass.
 
 use std::error::Error;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::error_mode::{BoxedError, ErrorMode};
 use crate::protocol::{ClassifyOutcome, CloneRequest, Http, SavedClone};
 
 impl Http {
-    /// Returns the health of a response whose status is a success by the table alone.
+    /// Returns the health of a response whose status alone makes it a success.
     #[inline]
     pub(super) fn served_by_status(
         &self,
@@ -31,14 +31,14 @@ impl Http {
     }
 }
 
-/// The reason for which the layer ends a call itself.
+/// The reason why the layer itself ends a call.
 #[derive(Debug, Clone, Copy)]
 pub enum OwnEnd {
     /// A guard refused the attempt.
     Refused(Refused),
-    /// The deadline has passed before the attempt was sent. The call had waited this long.
+    /// The deadline passed before the attempt was sent. The call had waited this long.
     Late(Duration),
-    /// The attempt took longer than it may.
+    /// The attempt exceeded its time limit.
     TimedOut(Duration),
 }
 
@@ -55,7 +55,7 @@ where
     /// The response of a guarded call.
     type Guarded<G: Guard>;
 
-    /// Returns the health of a response if its head shows, without a closer look, that the call was served.
+    /// Returns the health of a response if its head alone shows that the call was served.
     #[doc(hidden)]
     #[inline]
     fn served(&self, response: &Response, options: Option<&CallOptions>) -> Option<Judged> {
@@ -71,18 +71,18 @@ where
         options: Option<&CallOptions>,
     ) -> (Classification, Judged);
 
-    /// Returns the outcome of a call that the layer ends itself.
+    /// Returns the outcome of a call that the layer itself ends.
     #[doc(hidden)]
     fn own_end<G: Guard>(reason: OwnEnd) -> Result<Self::Guarded<G>, M::Error>;
 
-    /// Returns the response with the pass that is to end with its body.
+    /// Attaches the pass to the response body, which releases it at its end.
     #[doc(hidden)]
     fn guarded<G: Guard>(response: Response, open: bool, pass: Option<Pass<G, Self>>) -> Self::Guarded<G>
     where
         Self: Sized;
 }
 
-/// Returns the boxed error of a call that the layer ends itself.
+/// Returns the boxed error of a call that the layer itself ends.
 pub(crate) fn boxed(reason: OwnEnd) -> BoxError {
     match reason {
         OwnEnd::Refused(refused) => Box::new(refused),
@@ -123,7 +123,7 @@ where
         Err(boxed(reason))
     }
 
-    // A call would move the response once more.
+    // A function call would move the response once more.
     #[inline(always)]
     fn guarded<G: Guard>(response: Response<B>, _: bool, pass: Option<Pass<G, Self>>) -> Self::Guarded<G> {
         response.map(|body| guarded_body(body, pass))

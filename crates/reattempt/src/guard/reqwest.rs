@@ -49,7 +49,7 @@ impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
     }
 }
 
-/// Returns a response of the `http` crate that becomes one of reqwest with the same URL.
+/// Returns a response of the `http` crate that converts to a reqwest response with the same URL.
 pub(crate) fn with_url(response: Response) -> http::Response<Body> {
     let url = response.url().clone();
     let mut response = http::Response::<Body>::from(response);

@@ -1,4 +1,4 @@
-//! The guarded client: the guard admits, delays or refuses each call before it is sent.
+//! The guarded client, whose guard admits, delays or refuses each call before it is sent.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,12 +22,12 @@ use crate::protocol::witness::Testimony;
 use crate::protocol::{Http, ReadRequest, attempt_terms};
 use crate::send::{Sending, send};
 
-/// A client whose attempts a guard admits or refuses, made by [`GuardLayer`](super::GuardLayer).
+/// A client whose guard admits or refuses every attempt, made by [`GuardLayer`](super::GuardLayer).
 ///
 /// Clones share the guard. A clone of this type clones the inner service. A call that waits or is refused clones it
-/// too, in order to release the readied instance.
+/// too, to release the readied instance.
 ///
-/// A wait needs a tokio runtime with its time driver on. Without a runtime no call waits.
+/// Waiting needs a tokio runtime with its time driver enabled. Without a runtime, no call waits.
 pub struct Guarded<S, G, K = Http, M = BoxedError> {
     pub(crate) inner: S,
     shared: Arc<Shared<G, K>>,
@@ -46,13 +46,13 @@ impl<S, G, K, M> Guarded<S, G, K, M> {
 
     inner_accessors!(S, inner);
 
-    /// Sends one request, by a clone of this handle; see [`Retry::send`](crate::Retry::send).
+    /// Sends one request through a clone of this handle; see [`Retry::send`](crate::Retry::send).
     ///
     /// # Errors
-    /// Returns the error of the call, or of an inner service that does not become ready.
+    /// Returns the call's error, or the error of an inner service that does not become ready.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the call and gives its place back.
+    /// Dropping the future cancels the call and releases its place.
     pub fn send<Req>(&self, request: Req) -> Sending<Self, Req, <Self as Service<Req>>::Future>
     where
         S: Service<Req> + Clone,
@@ -79,7 +79,7 @@ where
         self.inner.poll_ready(cx).map_err(M::own)
     }
 
-    /// Asks the guard. If it admits, the readied instance sends the request at once.
+    /// Requests the guard's decision. If it admits, the readied instance sends the request at once.
     fn call(&mut self, request: Req) -> Self::Future {
         let shared = &self.shared;
         let view = K::view(&request);

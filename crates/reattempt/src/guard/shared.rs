@@ -8,8 +8,7 @@ use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refus
 use crate::call::clock;
 use crate::call::observe::{Event, Observer};
 
-/// Returns the present moment on the clock of [`GuardLayer`](super::GuardLayer), for the methods of guards that take
-/// one.
+/// Returns the current time on the clock of [`GuardLayer`](super::GuardLayer), for guard methods that take it.
 ///
 /// ```
 /// use reattempt::guard::handle::{self, BreakerState};
@@ -22,13 +21,13 @@ pub fn now() -> Duration {
     clock::since_epoch(tokio::time::Instant::now())
 }
 
-/// The part of a guarded client that its clones and the calls under way share.
+/// The part of a guarded client that its clones and its calls in flight share.
 pub(crate) struct Shared<G, K> {
     pub(crate) guard: Arc<G>,
     pub(crate) protocol: K,
     pub(super) observer: Option<Arc<dyn Observer>>,
     pub(crate) attempt_timeout: Option<Duration>,
-    /// `true` if the layer stands before a server. The deadlines are those of its callers then.
+    /// `true` if the layer stands in front of a server. Deadlines then come from the server's callers.
     pub(super) serves: bool,
 }
 
@@ -50,7 +49,8 @@ impl<G, K> Shared<G, K> {
 }
 
 impl<G: Guard, K> Shared<G, K> {
-    /// Asks the guard about an attempt. An impatient attempt is not queued, nor is any without a timer.
+    /// Requests the guard's decision for an attempt. An impatient attempt is not queued, and neither is one without a
+    /// timer.
     pub(super) fn admit(&self, arrival: &Arrival<'_>) -> Admit<G::Ticket> {
         match self.guard.admit(arrival) {
             Admit::Waiting(ticket) if !arrival.patient || !clock::has_timer() => {

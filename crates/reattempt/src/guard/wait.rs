@@ -1,4 +1,4 @@
-//! Waits for tokens of a rate limit, for work that is no call of a guarded client.
+//! Waiting for a rate limit's tokens, for work that is not a guarded call.
 
 use std::time::Duration;
 
@@ -7,10 +7,11 @@ use reattempt_core::guard::{GuardKind, Reason, Refused};
 
 use super::shared::now;
 
-/// Waits until `n` tokens of `destination` may be used, but at most for `longest`.
+/// Waits until `n` tokens of `destination` may be used, but at most `longest`.
 ///
-/// It is `WaitN` of x/time/rate, for work that no [`GuardLayer`](super::GuardLayer) sees: a batch of `n` messages, or
-/// bytes. The tokens are reserved at once, so a wait keeps its moment if the rate or the burst changes.
+/// It is the equivalent of `WaitN` in x/time/rate, for work that does not pass through a
+/// [`GuardLayer`](super::GuardLayer): a batch of `n` messages, or bytes. The tokens are reserved at once, so the wait
+/// does not change if the rate or the burst does.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -33,11 +34,11 @@ use super::shared::now;
 ///
 /// # Cancel safety
 ///
-/// A future that is dropped gives its tokens back, except as many as later reservations have borrowed.
+/// Dropping the future returns its tokens, except those that later reservations have borrowed.
 ///
 /// # Panics
 ///
-/// Panics if it has to wait outside of a tokio runtime with a time driver.
+/// Panics if it has to wait outside a tokio runtime with a time driver.
 #[doc(alias("wait", "wait_n"))]
 pub async fn wait_for_tokens(limit: &RateLimit, destination: &str, n: u32, longest: Duration) -> Result<(), Refused> {
     let start = now();
@@ -56,7 +57,7 @@ pub async fn wait_for_tokens(limit: &RateLimit, destination: &str, n: u32, longe
     Ok(())
 }
 
-/// A reservation that is cancelled when the wait for it is dropped.
+/// A reservation that is cancelled if the wait for it is dropped.
 struct Unused(Option<Reservation>);
 
 impl Drop for Unused {

@@ -15,10 +15,10 @@ use crate::error_mode::ErrorMode;
 use crate::guard;
 
 pin_project! {
-    /// A call to a server that sheds load.
+    /// The future of a call to a server that sheds load.
     ///
     /// # Cancel safety
-    /// Dropping it cancels the call, and frees its place.
+    /// Dropping it cancels the call and frees its place.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, A, F, G, K, M>
     where

@@ -1,4 +1,4 @@
-//! The load of a server, counted by the clock and with random numbers of its own.
+//! A server's load, with a clock and random numbers.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use reattempt_core::guard::Refused;
 use crate::call::random::CallRandom;
 use crate::guard::handle::now;
 
-/// The counts of the calls to one server in the last two seconds.
+/// Counts of one server's calls in the last two seconds.
 pub struct Gauge(ServerLoad);
 
 impl Gauge {

@@ -1,4 +1,4 @@
-//! The layer that puts a guard before a server's service.
+//! The layer that puts a guard in front of a server's service.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::protocol::{Http, RequestProtocol};
 
 /// A layer that guards a server, and responds to the calls that the guard refuses.
 ///
-/// All requests share one state of the guard, in all clones of the layer and all services that it makes.
+/// All requests share one state of the guard, across clones of the layer and all services that it creates.
 pub struct ShedLayer<G, K = Http, M = BoxedError>
 where
     K: RequestProtocol,
@@ -27,7 +27,7 @@ where
 impl<G: Guard> ShedLayer<G> {
     /// Creates a layer for an HTTP server whose error is `Infallible`, such as an axum `Router` or one of its handlers.
     pub fn http(guard: G) -> Self {
-        // The server did its work for a caller that was too slow or had used up its quota.
+        // The server did its work for a caller that was too slow or had exhausted its quota.
         let http = Http::new()
             .destination(|_| "".into())
             .on_status(StatusCode::REQUEST_TIMEOUT, Verdict::Success)

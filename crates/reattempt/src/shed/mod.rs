@@ -1,9 +1,7 @@
-//! Load shedding for servers: a guard in front of a service. Its refusals are responses with a delay, after which
-//! clients may return.
+//! Load shedding for servers: a guard in front of a service, whose refusals become responses with a delay for clients.
 //!
-//! A server with more work than it can do finishes less and less of it in time. [`ShedLayer`] immediately refuses the
-//! calls that the guard does not admit. An [`AdaptiveLimit`](crate::guard::AdaptiveLimit) finds the server's capacity
-//! by itself.
+//! An overloaded server finishes less and less of its work in time. [`ShedLayer`] immediately refuses calls that the
+//! guard does not admit. An [`AdaptiveLimit`](crate::guard::AdaptiveLimit) finds the server's capacity automatically.
 //!
 //! ```
 //! use reattempt::guard::AdaptiveLimit;
@@ -18,42 +16,41 @@
 //! |---|---|
 //! | a rate limit | 429 |
 //! | any other guard | 503 |
-//! | a deadline that has passed before the call began | 504 |
+//! | a deadline that passed before the call began | 504 |
 //!
-//! A protocol with statuses of its own sends those instead.
+//! A protocol with its own statuses sends those instead.
 //!
 //! # Signs of load
 //!
-//! An adaptive limit follows the latencies of the service, and its responses 503 and 504. No caller can lower it by its
-//! own deadline or quota. A call that ends with 408 or 429 was served, and so was one that is dropped at its deadline.
-//! Its latency counts. A call that is dropped earlier does not count. The codes of other protocols count as the
-//! statuses with their meaning.
+//! An adaptive limit follows the service's latencies, and its 503 and 504 responses. A caller cannot lower the limit
+//! with its own deadline or quota: a call that ends with 408 or 429, or is dropped at its deadline, counts as served,
+//! with its latency. A call that is dropped earlier does not count. In other protocols, codes count like the statuses
+//! with the same meaning.
 //!
 //! # Callers that do not read
 //!
-//! A place is held until the response body ends. A caller that does not read its response holds it, and over HTTP/2 one
-//! connection can hold all places. Before callers that are not trusted, set
+//! A place is held until the response body ends. A caller that does not read its response keeps its place, and over
+//! HTTP/2 one connection can hold all places. In front of untrusted callers, set
 //! [`release_at_head`](crate::guard::AdaptiveLimit::release_at_head).
 //!
 //! # Callers that upload slowly
 //!
-//! The place is also held while the service reads the request body. A caller that sends its body slowly holds it, so
-//! limit the time of request bodies inside this layer. [The order page](crate::order#callers-that-upload-slowly) shows
-//! the limit.
+//! The place is also held while the service reads the request body. A caller that sends its body slowly keeps it, so
+//! limit the time for request bodies inside this layer. [The order page](crate::order#callers-that-upload-slowly) shows
+//! how.
 //!
 //! # The delay in a refusal
 //!
 //! The delay is the known wait of the guard's refusal. If there is none, it is the number of calls refused in the last
 //! two seconds, divided by the rate at which calls end. If none has ended, it is 1 s. The delay is clamped to 100 ms to
-//! 30 s. Up to as much again is added at random, so that clients do not return together. The sum is sent as
-//! `Retry-After` in whole seconds, rounded up, and as `retry-after-ms`.
+//! 30 s. Up to 100 % is added at random, so that clients do not return together. The sum is sent as `Retry-After` in
+//! whole seconds, rounded up, and as `retry-after-ms`.
 //!
 //! # Retries that make up most of the load
 //!
 //! Refusals contain `x-should-retry: false` if at least 20 calls have arrived in the last two seconds, and more than
-//! half of them were retries. A call is a retry if its `x-envoy-attempt-count` is above 1.
-//! Proxies send this field, and a client can send it from a [`before_attempt`](crate::RetryPolicy::before_attempt)
-//! hook.
+//! half of them were retries. A call is a retry if its `x-envoy-attempt-count` is above 1. Proxies send this header,
+//! and a client can send it from a [`before_attempt`](crate::RetryPolicy::before_attempt) hook.
 
 mod future;
 mod gauge;

@@ -19,7 +19,7 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 const ATTEMPT_COUNT: HeaderName = HeaderName::from_static("x-envoy-attempt-count");
 
-/// Returns the number in a field.
+/// Returns the number in a header field.
 pub(crate) fn number(headers: &HeaderMap, field: HeaderName) -> Option<u32> {
     headers.get(field)?.to_str().ok()?.parse().ok()
 }

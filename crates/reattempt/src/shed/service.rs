@@ -1,4 +1,4 @@
-//! The service of a server that sheds load: refusals of its guard become responses.
+//! The service of a server that sheds load, which turns its guard's refusals into responses.
 
 use std::fmt;
 use std::sync::Arc;

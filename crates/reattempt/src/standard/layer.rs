@@ -28,13 +28,13 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// | total time of a call | 30 s | [`total_time`](Self::total_time) |
 /// | retries, or hedges in their place | retries, with the defaults of [`RetryPolicy`] | [`retry`](Self::retry), [`hedge`](Self::hedge) |
 /// | circuit breaker | [`CircuitBreaker::rate`] | [`limits`](Self::limits), [`guards`](Self::guards) |
-/// | calls in flight for each destination | 64 | [`limits`](Self::limits), [`guards`](Self::guards) |
+/// | calls in flight per destination | 64 | [`limits`](Self::limits), [`guards`](Self::guards) |
 /// | attempt timeout | 10 s, at most half of the total time | [`attempt_timeout`](Self::attempt_timeout) |
 ///
-/// The attempt timeout is inside the guards, which count it as a server failure. tower's `Timeout` outside the guards
-/// looks like a caller that hangs up, and would not open the breaker.
+/// The attempt timeout is inside the guards, which count it as a server failure. To the guards, tower's `Timeout`
+/// outside them looks like a caller that hangs up, so it would not open the breaker.
 ///
-/// Each setter checks its value against the other settings at that moment.
+/// Each setter checks its value against the current values of the other settings.
 ///
 /// While the breaker is open, calls fail at once, except in the last second before a probe (see
 /// [refusals](crate::guard#refusals)). An example of compatible settings:
@@ -80,7 +80,7 @@ where
 struct Times {
     total: Duration,
     attempt: Duration,
-    /// `true` if the user has not set the attempt timeout, so that it follows from the total time.
+    /// `true` if the user has not set the attempt timeout, so that it depends on the total time.
     attempt_is_derived: bool,
     /// The breaker's window; zero if it has none.
     window: Duration,
@@ -91,14 +91,14 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 const IN_FLIGHT: u32 = 64;
 
 impl StandardLayer {
-    /// Creates the stack for HTTP requests, [reqwest's](crate::guard#reqwest) included.
+    /// Creates the stack for HTTP requests, including [reqwest's](crate::guard#reqwest).
     pub fn http() -> Self {
         Self::new(RetryPolicy::http().boxed_errors())
     }
 }
 
 impl<P: AttemptPolicy> StandardLayer<StandardGuards, P> {
-    /// Creates the stack around a policy, with defaults for every other part.
+    /// Creates the stack around a policy, with defaults for all other parts.
     pub(crate) fn new(policy: P) -> Self {
         let breaker = CircuitBreaker::rate();
         let times =
@@ -124,7 +124,7 @@ impl<P: AttemptPolicy, O> StandardLayer<StandardGuards, P, O> {
     ///
     /// # Errors
     /// Returns an error if the breaker's `interval` is below twice the `attempt_timeout`, because the breaker would
-    /// then forget attempts under way.
+    /// then forget attempts in flight.
     pub fn limits(self, breaker: CircuitBreaker, bulkhead: Bulkhead) -> Result<Self, ConfigError> {
         let times = Times { window: breaker.window(), ..self.times };
         Self { times, ..self.guards((breaker, bulkhead)) }.checked()
@@ -144,7 +144,7 @@ impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
     /// # Ok::<_, reattempt::error::ConfigError>(())
     /// ```
     ///
-    /// The policy needs [`boxed_errors`](RetryPolicy::boxed_errors) if it is an HTTP policy.
+    /// An HTTP policy needs [`boxed_errors`](RetryPolicy::boxed_errors).
     ///
     /// # Errors
     /// Returns an error if the policy has its own attempt timeout, which would be outside the guards.
@@ -156,12 +156,12 @@ impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
         self.by(policy)
     }
 
-    /// Uses this hedging policy in place of retries: a slow call is sent again while its first attempt runs. Read the
+    /// Uses this hedging policy instead of retries: a slow call is sent again while its first attempt runs. Read the
     /// hazards of [`HedgeLayer`](crate::hedge::HedgeLayer) first. Call this before [`throttle`](Self::throttle) and
     /// [`fallback`](Self::fallback).
     ///
-    /// A hedge does not wait for a guard. If a guard refuses it, the first attempt continues. A failed attempt is
-    /// followed by the next one at once, so the policy also retries failures, without backoff.
+    /// A hedge does not wait for a guard. If a guard refuses it, the first attempt continues. After a failed attempt,
+    /// the next one is sent at once, so the policy also retries failures, without backoff.
     ///
     /// ```
     /// use std::convert::Infallible;
@@ -194,7 +194,7 @@ impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
     /// # }
     /// ```
     ///
-    /// The policy needs [`boxed_errors`](HedgePolicy::boxed_errors) if it is an HTTP policy.
+    /// An HTTP policy needs [`boxed_errors`](HedgePolicy::boxed_errors).
     ///
     /// # Errors
     /// Returns an error unless a fixed [`delay`](HedgePolicy::delay) is below the `attempt_timeout`.
@@ -216,7 +216,7 @@ impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
 }
 
 impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
-    /// Adds a call throttle around the attempts: a call that it refuses is not sent at all.
+    /// Adds a call throttle around the attempts, which refuses whole calls before anything is sent.
     ///
     /// The throttle classifies outcomes like the attempts' policy. To throttle attempts instead, put a throttle among
     /// the [`guards`](Self::guards).
@@ -238,8 +238,8 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
 
     /// Adds a fallback around everything else. It classifies outcomes with its own protocol value.
     ///
-    /// A backup starts when the stack has ended, and is not part of the total time. Set time limits for it, with a
-    /// standard stack of its own for instance.
+    /// A backup starts after the stack has ended, and is not part of the total time. Set time limits for it, for
+    /// instance with its own standard stack.
     ///
     /// ```
     /// use bytes::Bytes;
@@ -292,8 +292,8 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
         Self { times, ..self }.checked()
     }
 
-    /// Returns a warning for each setting outside its recommended range: those of the policy and the guards, and the
-    /// total time. A `max_elapsed` above the total time has a warning too, unless it is the default.
+    /// Returns a warning for each setting of the policy, the guards and the total time outside its recommended range. A
+    /// `max_elapsed` above the total time has a warning too, unless it is the default.
     ///
     /// ```
     /// use reattempt::guard::{Bulkhead, CircuitBreaker};
@@ -317,7 +317,7 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
         warnings.into_iter().chain(total_time).chain(elapsed).collect()
     }
 
-    /// Derives the default attempt timeout, and checks all settings against each other.
+    /// Computes the default attempt timeout, and checks all settings against each other.
     fn checked(self) -> Result<Self, ConfigError> {
         let text = |time: Duration| format!("{time:?}");
         let Times { total, window, attempt_is_derived, .. } = self.times;

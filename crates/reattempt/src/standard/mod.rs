@@ -9,22 +9,21 @@
 //!
 //! | part, from the outside in | default | reason |
 //! |---|---|---|
-//! | total time of a call | 30 s | the same as `max_elapsed`: past it, most callers have given up |
+//! | total time of a call | 30 s | the same as `max_elapsed`: after that, most callers have given up |
 //! | retries | 3 attempts, full jitter from 100 ms to 5 s, and the cautious budget | the [defaults](crate::RetryPolicy) of retries |
-//! | circuit breaker, for each destination | opens at 50 % failures of at least 20 calls in 60 s, for 10 s | retries still help at 30 % failures |
-//! | calls in flight, for each destination | 64; further calls are refused | a slow server cannot hold all tasks and connections of the client |
+//! | circuit breaker per destination | opens at 50 % failures of at least 20 calls in 60 s, for 10 s | retries still help at 30 % failures |
+//! | calls in flight per destination | 64; further calls are refused | a slow server cannot hold all of the client's tasks and connections |
 //! | attempt timeout, up to the response head | 10 s, at most half of the total time | leaves time for another attempt |
-//! | throttle of calls, fallback | none | both change the outcome of calls |
+//! | call throttle, fallback | none | both change the outcome of calls |
 //!
-//! [`StandardLayer`] names the setter of each part. Hedges may take the place of retries. If two settings contradict
-//! each other, the error names both. The parts of the stack are also layers of their own:
-//! [`RetryLayer`](crate::RetryLayer), [`HedgeLayer`](crate::hedge::HedgeLayer) and
-//! [`GuardLayer`](crate::guard::GuardLayer).
+//! [`StandardLayer`] lists the setter for each part. Hedges can replace retries. If two settings contradict each other,
+//! the error names both. The parts of the stack are also layers of their own: [`RetryLayer`](crate::RetryLayer),
+//! [`HedgeLayer`](crate::hedge::HedgeLayer) and [`GuardLayer`](crate::guard::GuardLayer).
 //!
 //! # What has no time limit
 //!
-//! The limits end at the head of an HTTP response. A body that stalls afterwards keeps its place among the calls in
-//! flight, so a server with enough stalled bodies is not called any more. Limit [the time without a
+//! The limits end at an HTTP response's head. A body that stalls afterwards keeps its place among the calls in flight,
+//! so a server with enough stalled bodies gets no more calls. Limit [the time without a
 //! frame](crate::order#servers-that-stall) around the client. A [fallback](StandardLayer::fallback) is outside the
 //! limits, too.
 //!
@@ -96,7 +95,7 @@ pub type StandardClient<C, K = Http> = Standard<
     >,
 >;
 
-/// The type to store for the client `C` behind the standard stack with hedges in place of retries
+/// The type to store for the client `C` behind the standard stack with hedges instead of retries
 /// ([`StandardLayer::hedge`]). All other parts are the defaults.
 pub type StandardHedgedClient<C, K = Http> = Standard<
     Hedge<

@@ -53,7 +53,7 @@ impl<R> Standard<R> {
 
 impl<S: Clone, P: Clone> Standard<Retry<S, P>> {
     /// Returns a handle to this client with these options for all calls. A request's own options have precedence. If
-    /// there is a deadline, the earlier of it and the total time applies.
+    /// the options have a deadline, the earlier of it and the total time applies.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self::new(self.client.with_options(options), self.total_time)
     }
@@ -61,8 +61,8 @@ impl<S: Clone, P: Clone> Standard<Retry<S, P>> {
 
 impl<S: Clone, P: Clone> Standard<Hedge<S, P>> {
     /// Returns a handle to this client with these options for all calls; see
-    /// [`Hedge::with_options`](crate::hedge::Hedge::with_options). If there is a deadline, the earlier of it and the
-    /// total time applies.
+    /// [`Hedge::with_options`](crate::hedge::Hedge::with_options). If the options have a deadline, the earlier of it
+    /// and the total time applies.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self::new(self.client.with_options(options), self.total_time)
     }

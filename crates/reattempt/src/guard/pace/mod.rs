@@ -1,7 +1,6 @@
-//! The guard of turns: each call is admitted one interval after the call before it.
+//! The guard for turns: each call is admitted one interval after the previous one.
 //!
-//! [`Responsive`] decides about the interval and about the moment of a turn; `queue` has the order of the calls that
-//! wait.
+//! [`Responsive`] determines the interval and the time of each turn; `queue` determines the order of waiting calls.
 
 mod queue;
 mod sync;
@@ -19,20 +18,20 @@ use reattempt_schedule_responsive::{ReservedTurn, Responsive};
 use self::queue::{Place, Queue, Step};
 use crate::call::random::{CallRandom, Seed};
 
-/// A guard by which calls take turns: each is admitted one interval after the call before it.
+/// A guard that makes calls take turns: each is admitted one interval after the previous one.
 ///
 /// Use it if a server throttles its callers and all calls of a client should slow down together. All callers that share
-/// the interval share one series of turns, so their number does not change the rate of 1/interval. While nothing is
-/// throttled the interval is 0, and a call costs a few counts.
+/// the interval share one sequence of turns, so their number does not change the rate of 1/interval. While nothing is
+/// throttled, the interval is 0, and a call costs only a few counter updates.
 ///
-/// [`Responsive`] documents the moves of the interval and its settings; for turns, its `initial` is 10 µs unless it is
-/// set. The timer counts in whole milliseconds and rounds up. If several turns are due at once, they are taken at once.
+/// [`Responsive`] documents how the interval moves, and its settings; for turns, `initial` is 10 µs unless it is set.
+/// The timer has a resolution of 1 ms and rounds up. If the times of several turns have passed, they are taken at once.
 ///
-/// A pace has one interval for all destinations, so one that throttles slows the calls to every other. Give each
-/// service a client with a pace of its own. [`SendRate`](super::SendRate) has a rate for each destination, by the rule
-/// of AWS's clients.
+/// A pace has one interval for all destinations, so a destination that throttles slows down calls to all others. Give
+/// each service a client with its own pace. [`SendRate`](super::SendRate) has a rate per destination, under the rule of
+/// AWS's clients.
 ///
-/// Put it last of several guards. If a call waits for another guard after its turn, such calls may be sent together.
+/// Put it last among several guards. If a call waits for another guard after its turn, such calls may be sent together.
 ///
 /// ```
 /// use http_body_util::Full;
@@ -52,45 +51,43 @@ use crate::call::random::{CallRandom, Seed};
 ///
 /// # The queue
 ///
-/// Calls are admitted in the order in which they came, except that a new call may pass the waiting ones when the
-/// interval falls to 0. At most 1024 wait, each at most 30 s ([`queue`](Self::queue)). A call that finds the queue
-/// full, or whose turn is due after its deadline, is refused at once, with the time to its turn. If the turn of a
-/// waiting call moves too far away, that call is refused then. A hedge does not wait: it is sent only if its turn is
-/// due.
+/// Calls are admitted in order of arrival, except that a new call may overtake waiting ones when the interval falls to
+/// zero. At most 1024 calls wait, each at most 30 s ([`queue`](Self::queue)). A call is refused at once if the queue is
+/// full or its turn comes after its deadline. The refusal contains the time until the turn. If a waiting call's turn
+/// moves too far away, the call is refused then. Hedges do not wait: they are sent only if their turn has come.
 ///
 /// A call that is dropped while it waits gives its turn back. So does a call that took its turn and is not sent, unless
 /// another turn was taken after it. Under an open load of twice its capacity, a service receives about its capacity
 /// (`lab responsive --turns`).
 ///
-/// The share of its capacity that a service then serves depends on its way of counting. The laboratory measured these
+/// The share of its capacity that a service then serves depends on how it counts calls. The laboratory measured these
 /// shares in the second minute of an open load, with responses after 5 ms:
 ///
 /// | the service refuses | capacity | load | served | with a timer of 1 µs |
 /// |---|---|---|---|---|
-/// | what is above its capacity in a window of time | 5,000/s | 6,000/s | 100 % | |
+/// | calls above its capacity in a window of time | 5,000/s | 6,000/s | 100 % | |
 /// | | 5/s | 6/s | 94 % | |
 /// | | 1/s | 1.2/s | 100 % | |
 /// | | 1/s | 2/s | 97 % | |
-/// | each call that follows too soon on the one before | 1/s | 1.2/s | 90 % | 90 % |
+/// | each call that follows the previous one too soon | 1/s | 1.2/s | 90 % | 90 % |
 /// | | 1/s | 2/s | 85 % | 85 % |
 /// | | 50/s | 60/s | 87 % | 92 % |
 /// | | 500/s | 1,000/s | 61 % | 81 % |
 /// | | 5,000/s | 6,000/s | 35 % | 57 % |
 ///
-/// So a service that demands an exact gap of a few milliseconds or less serves much less than its capacity. One cause
-/// is tokio's timer, which counts in milliseconds: several turns come together. The other is that refusals arrive late.
+/// So a service that requires an exact gap of a few milliseconds or less serves much less than its capacity. One cause
+/// is tokio's timer, whose resolution is 1 ms: several turns come together. The other is that refusals arrive late.
 ///
 /// # What moves the interval
 ///
 /// | health of the outcome | the interval |
 /// |---|---|
 /// | [`Overloaded`](Health::Overloaded): 429 | grows |
-/// | [`Served`](Health::Served): a success, or an error of the caller such as 404 or 501 | shrinks after ten of them, or at once after several refusals |
-/// | everything else: 503, other 5xx, 408, 425, lost connections, timeouts | stays |
+/// | [`Served`](Health::Served): a success, or an error caused by the caller such as 404 or 501 | shrinks after ten of them, or at once after several refusals |
+/// | everything else: 503, other 5xx, 408, 425, lost connections, timeouts | does not change |
 ///
-/// 503 does not count, because it is a sign of an outage at least as often as of too much load. Slower calls do not
-/// mend an outage, and the long interval would outlive it by hundreds of calls. This example is for a service that
-/// throttles by 503:
+/// 503 does not count, because it signals an outage at least as often as overload. Slower calls do not end an outage,
+/// and the long interval would outlast it by hundreds of calls. This example is for a service that throttles with 503:
 ///
 /// ```
 /// use http::StatusCode;
@@ -105,13 +102,13 @@ use crate::call::random::{CallRandom, Seed};
 ///
 /// # Together with retries
 ///
-/// Inside a [`RetryLayer`](crate::RetryLayer) with any schedule, every attempt is paced, and the delay before a retry
-/// is added. The wait is a part of the attempt. So the limit on elapsed time does not count it beforehand; an attempt
+/// Inside a [`RetryLayer`](crate::RetryLayer) with any schedule, every attempt is paced, in addition to the delay
+/// before a retry. The wait is part of the attempt. So the limit on elapsed time does not anticipate it; an attempt
 /// timeout or a deadline ends it like any attempt.
 ///
-/// If the same interval is the *schedule* of the retry layer, each outcome would be recorded twice, and each retry
-/// would wait twice. In that case put the guard **outside**, with [`waits_only`](Self::waits_only). It then delays the
-/// first attempt. The schedule delays the retries, within the limits, and records every outcome once.
+/// If the same interval is the retry layer's *schedule*, each outcome would be recorded twice, and each retry would
+/// wait twice. In that case put the guard **outside**, with [`waits_only`](Self::waits_only). It then delays the first
+/// attempt. The schedule delays the retries, within the limits, and records every outcome once.
 ///
 /// ```
 /// use reattempt::guard::{GuardLayer, Pace};
@@ -125,9 +122,9 @@ use crate::call::random::{CallRandom, Seed};
 ///     .layer(RetryLayer::new(RetryPolicy::http().backoff(interval)));
 /// ```
 ///
-/// Different clients of one service may share an interval in any of these ways. Clones of a pace share the queue too. A
-/// waiting call notices within a second that outcomes outside of its own queue have shortened the interval. Two guards
-/// on one interval in the same call would wait twice and record each outcome twice.
+/// Different clients of one service may share an interval in any of these ways. Clones of a pace share the queue too.
+/// If outcomes outside its queue have shortened the interval, a waiting call notices within a second. Two guards on one
+/// interval in the same call would wait twice and record each outcome twice.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -170,7 +167,7 @@ pub struct Pace {
     queue: Arc<Queue>,
 }
 
-/// The proof that a pace admitted a call or has it in line.
+/// The proof that a pace admitted a call or queued it.
 #[derive(Debug)]
 pub struct PaceTicket(State);
 
@@ -180,7 +177,7 @@ enum State {
     Admitted(Admitted),
 }
 
-/// A call that may be sent: its turn, the note of the moves before it, and the stream of its random numbers.
+/// A call that may be sent: its turn, its note of earlier moves, and its random number stream.
 #[derive(Debug)]
 struct Admitted {
     turn: ReservedTurn,
@@ -188,40 +185,41 @@ struct Admitted {
     stream: Option<u64>,
 }
 
-/// 30 s is the default limit on elapsed time; the last of 1024 calls waits a fifth of a second at 5,000/s.
+/// 30 s is the default limit on elapsed time. At 5,000 calls per second, the last of 1024 calls waits a fifth of a
+/// second.
 const DEFAULT_PATIENCE: Patience = Patience { calls: 1024, time: Duration::from_secs(30) };
 
-/// `queue` and `no_queue` return a pace with a queue of its own; the other setters share it. The interval stays shared.
+/// `queue` and `no_queue` return a pace with its own queue; the other setters share it. The interval stays shared.
 impl Pace {
-    /// Creates a guard by which calls are admitted one interval apart.
+    /// Creates a guard that admits calls one interval apart.
     pub fn new(interval: Responsive) -> Self {
         interval.give_turns();
         let queue = Arc::new(Queue::new(DEFAULT_PATIENCE));
         Self { responsive: interval, records: true, seed: None, queue }
     }
 
-    /// Makes the guard wait before each call and record no outcome if `on`. Default: it records them.
+    /// If `on`, the guard only delays calls and does not record outcomes. Default: it records them.
     ///
-    /// Use it outside of a retry layer whose schedule is the same interval: that records the attempts and their
-    /// outcomes.
+    /// Use it outside a retry layer whose schedule is the same interval, because that layer records the attempts and
+    /// their outcomes.
     pub fn waits_only(self, on: bool) -> Self {
         Self { records: !on, ..self }
     }
 
-    /// Sets how many calls may wait for their turns, and for how long. Default: 1024 for 30 s. At 5,000 calls a second
-    /// the last of 1024 waits a fifth of a second, and 30 s is the default limit on elapsed time.
+    /// Sets how many calls may wait for their turns, and for how long. Default: 1024 for 30 s, the default limit on
+    /// elapsed time. At 5,000 calls per second, the last of 1024 waits a fifth of a second.
     #[doc(alias("max_waiting", "max_wait"))]
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         Self { queue: Arc::new(Queue::new(Patience { calls, time })), ..self }
     }
 
-    /// Refuses calls whose turn is not due, instead of making them wait.
+    /// Refuses calls whose turn has not come, instead of making them wait.
     pub fn no_queue(self) -> Self {
         self.queue(0, Duration::ZERO)
     }
 
-    /// Makes every move of the interval reproducible, for tests and simulations. Each call draws from a stream of
-    /// random numbers of its own, in the order in which calls are admitted.
+    /// Makes every move of the interval reproducible, for tests and simulations. Each call has its own random number
+    /// stream, in the order in which calls are admitted.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed: Some(Seed::new(seed)), ..self }
     }
@@ -231,12 +229,12 @@ impl Pace {
         &self.responsive
     }
 
-    /// Returns the rate of one call for each interval; infinite while there is none.
+    /// Returns the rate of one call per interval; infinite while the interval is 0.
     pub fn limit(&self) -> Limit {
         Limit::every(self.responsive.interval())
     }
 
-    /// Returns the number of calls that wait.
+    /// Returns the number of waiting calls.
     pub fn waiting(&self) -> usize {
         self.queue.waiting()
     }
@@ -269,7 +267,7 @@ impl Pace {
         }
     }
 
-    /// Returns the turn of a call that was admitted and is not sent.
+    /// Returns the turn of an admitted call that is not sent.
     fn give_back(&self, admitted: Admitted) {
         if self.records {
             self.responsive.not_sent();
@@ -330,7 +328,7 @@ impl Guard for Pace {
         }
     }
 
-    /// The turn is kept. The call is sent later than it was admitted, so its note is taken anew.
+    /// The turn is kept. The call is sent later than it was admitted, so it gets a new note.
     fn renew(&self, ticket: PaceTicket, _: &Arrival<'_>) -> Result<PaceTicket, Refused> {
         Ok(match ticket.0 {
             State::Admitted(admitted) if self.records => {

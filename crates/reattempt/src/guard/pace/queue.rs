@@ -1,8 +1,9 @@
-//! The calls that wait for their turns, first come first served, with time as an argument.
+//! The queue of calls that wait for their turns, first come first served, with time as an argument.
 //!
-//! Only the interval decides when a turn may be taken; here is the order. A call is woken when it becomes the first,
-//! and the first is woken when its turn comes earlier. Every other call wakes by itself when its turn should have come.
-//! So a call that is not polled when its turn comes costs those behind it one interval, and never blocks them.
+//! The interval alone determines when a turn may be taken; the queue determines the order. A call is woken when it
+//! becomes first, and the first call is woken when its turn moves earlier. Every other call wakes up at the expected
+//! time of its turn. So a call that is not polled when its turn comes delays those behind it by one interval, and never
+//! blocks them.
 
 use std::fmt;
 use std::sync::PoisonError;
@@ -15,8 +16,8 @@ use reattempt_schedule_responsive::{ReservedTurn, Responsive};
 
 use super::sync::{Mutex, MutexGuard};
 
-/// The time after which the first call in the queue asks again. Outcomes that this queue does not see may have
-/// shortened the interval: those of a schedule, or of another pace.
+/// The time after which the first call in the queue checks again. Outcomes that this queue does not see, from a
+/// schedule or another pace, may have shortened the interval.
 const NOTICE: Duration = Duration::from_secs(1);
 
 /// The queue of a pace and its clones.
@@ -25,15 +26,15 @@ pub(super) struct Queue(Mutex<Line>);
 /// The next step of a waiting call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It has left the queue with its turn.
+    /// The call has left the queue with its turn.
     Reserved(ReservedTurn),
-    /// It is woken, or asks again at this time.
+    /// The call is woken, or checks again at this time.
     Waiting(Duration),
-    /// It has left the queue.
+    /// The call has left the queue without a turn.
     Refused(Refused),
 }
 
-/// The answer to a call that arrives: its turn, or its place in the queue.
+/// The result for an arriving call: its turn, or its place in the queue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Reserved(ReservedTurn),
@@ -45,7 +46,7 @@ impl Queue {
         Self(Mutex::new(Line::new(patience)))
     }
 
-    /// Returns the number of calls that wait.
+    /// Returns the number of waiting calls.
     pub(super) fn waiting(&self) -> usize {
         self.lock().len()
     }
@@ -54,7 +55,7 @@ impl Queue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a turn if one is due and no call waits. If not, the call enters the queue or is refused.
+    /// Takes a turn if one is available and no call waits. Otherwise the call is queued or refused.
     pub(super) fn admit(&self, pace: &Responsive, arrival: &Arrival<'_>) -> Admit<Place> {
         let mut line = self.lock();
         if line.is_empty()
@@ -77,9 +78,9 @@ impl Queue {
         refusal(&line, pace, arrival).map_or(Ok(()), Err)
     }
 
-    /// Takes the turn of a call that waits, if it is due.
+    /// Takes a waiting call's turn if it has come.
     pub(super) fn resume(&self, pace: &Responsive, turn: Turn, arrival: &Arrival<'_>, waker: &Waker) -> Step {
-        // Dropped after the lock.
+        // Dropped after the lock is released.
         let _gone;
         let mut line = self.lock();
         let ahead = line.place_of(turn).unwrap_or(0);
@@ -108,14 +109,14 @@ impl Queue {
         left.wake();
     }
 
-    /// Wakes the first in the queue: its turn is due earlier than before.
+    /// Wakes the first call in the queue, because its turn has moved earlier.
     pub(super) fn wake_first(&self) {
         let first = self.lock().first();
         first.wake();
     }
 }
 
-/// Returns the refusal of a call that arrives behind all others, if it may not wait for its turn.
+/// Returns the refusal of a call that arrives last, if it may not wait for its turn.
 fn refusal(line: &Line, pace: &Responsive, arrival: &Arrival<'_>) -> Option<Refused> {
     let due = pace.turn_due(arrival.now, line.len());
     let patience = line.patience();
@@ -129,7 +130,7 @@ fn refusal(line: &Line, pace: &Responsive, arrival: &Arrival<'_>) -> Option<Refu
     Some(refused(reason, due, arrival))
 }
 
-/// Returns the refusal of a call whose turn is due at `due`, if that is too late.
+/// Returns the refusal of a call whose turn comes at `due`, if that is too late.
 fn too_late(due: Duration, give_up: Duration, arrival: &Arrival<'_>) -> Option<Refused> {
     let is_late = due > give_up || arrival.latest.is_some_and(|latest| due >= latest);
     is_late.then(|| refused(Reason::WaitTooLong, due, arrival))

@@ -1,4 +1,4 @@
-//! The lock of the queue: that of std, or that of the model checker under `--cfg loom`.
+//! The queue's lock: from std, or from the model checker under `--cfg loom`.
 //!
 //! The models are in the tests of `reattempt-schedule-responsive`. They include this file and the queue.
 
