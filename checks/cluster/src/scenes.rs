@@ -1,0 +1,270 @@
+//! The scenes: what happens to the servers while calls are made.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::Request;
+use http_body_util::BodyExt;
+use reattempt::endpoints::{Balanced, Endpoints, EndpointsHandle};
+use reattempt::{RetryBudget, RetryLayer, RetryPolicy};
+use tokio::time::{Instant, sleep};
+use tower::{BoxError, Layer};
+
+use crate::calls::{Kind, Load, Send, request};
+use crate::client::{Attempts, Body, Maker, Node};
+use crate::process::{BlackHole, Cluster, Setup};
+use crate::tls;
+use crate::verdict::Verdict;
+
+/// Something that happens to a cluster under load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scene {
+    Faults,
+    Rolling,
+    Streams,
+    Tls,
+    Replaced,
+}
+
+const ALL: [Scene; 5] = [Scene::Faults, Scene::Rolling, Scene::Streams, Scene::Tls, Scene::Replaced];
+
+/// Returns the scenes with these names, or all.
+pub(crate) fn chosen(names: &[String]) -> Result<Vec<Scene>, BoxError> {
+    if names.is_empty() {
+        return Ok(ALL.to_vec());
+    }
+    let scene = |name: &String| ALL.into_iter().find(|scene| scene.name() == name);
+    names.iter().map(|name| scene(name).ok_or_else(|| format!("no scene is called {name}").into())).collect()
+}
+
+/// 200 calls a second.
+const EVERY: Duration = Duration::from_millis(5);
+const SERVERS: usize = 5;
+const WORK: Duration = Duration::from_millis(25);
+/// Calls in flight at all servers, so about 200 on the one connection to each.
+const STREAMS: u32 = 1000;
+
+fn seconds(seconds: f64) -> impl Future<Output = ()> {
+    sleep(Duration::from_secs_f64(seconds))
+}
+
+/// A cluster and a client over it.
+struct Stage {
+    cluster: Cluster,
+    attempts: Attempts,
+    handle: EndpointsHandle<Node>,
+    send: Send,
+}
+
+impl Scene {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Faults => "faults",
+            Self::Rolling => "rolling",
+            Self::Streams => "streams",
+            Self::Tls => "tls",
+            Self::Replaced => "replaced",
+        }
+    }
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Faults => "one server is killed and restarted, one is stopped, and the port of one is a black hole",
+            Self::Rolling => "each server in turn is killed and restarted on its port",
+            Self::Streams => {
+                "200 streams on each connection: one server is killed, one is stopped, one ends in good order"
+            }
+            Self::Tls => "TLS and HTTP/2: each server in turn ends in good order and is restarted on its port",
+            Self::Replaced => "each server in turn is replaced by one at another address, as look-ups find",
+        }
+    }
+
+    pub(crate) async fn play(self) -> Result<Verdict, BoxError> {
+        match self {
+            Self::Faults => faults().await,
+            Self::Rolling => rolling().await,
+            Self::Streams => streams().await,
+            Self::Tls => over_tls().await,
+            Self::Replaced => replaced().await,
+        }
+    }
+}
+
+async fn faults() -> Result<Verdict, BoxError> {
+    let mut stage = Stage::listed("faults", Setup { https: false, work: WORK }, false, RetryBudget::default()).await?;
+    let [killed, stopped, vanishing, ..] = stage.cluster.addresses()[..] else { return Err("five servers".into()) };
+    let load = stage.open();
+    seconds(1.0).await;
+    stage.cluster.kill(killed).await?;
+    seconds(1.5).await;
+    stage.cluster.start_at(killed).await?;
+    seconds(1.0).await;
+    stage.cluster.stop(stopped, Duration::from_secs(2)).await?;
+    seconds(1.0).await;
+    stage.cluster.kill(vanishing).await?;
+    let hole = BlackHole::at(vanishing).await?;
+    seconds(2.5).await;
+    drop(hole);
+    stage.cluster.start_at(vanishing).await?;
+    // The longest ejection of an endpoint that was out once is 6 s, and each server gets calls again.
+    let handle = &stage.handle;
+    until("all servers are in service again", || handle.view().iter().all(|view| view.out.is_none())).await?;
+    let restarted = stage.cluster.ledger()?.len();
+    seconds(1.0).await;
+    let mut verdict = stage.verdict(load).await?;
+    verdict.expect(stage.cluster.ledger()?.len() > restarted, "no POST was carried out at the end");
+    Ok(verdict)
+}
+
+async fn rolling() -> Result<Verdict, BoxError> {
+    let mut stage = Stage::listed("rolling", Setup { https: false, work: WORK }, false, RetryBudget::default()).await?;
+    let load = stage.open();
+    for address in stage.cluster.addresses() {
+        seconds(0.7).await;
+        stage.cluster.kill(address).await?;
+        seconds(0.5).await;
+        stage.cluster.start_at(address).await?;
+    }
+    seconds(1.0).await;
+    stage.verdict(load).await
+}
+
+async fn streams() -> Result<Verdict, BoxError> {
+    let setup = Setup { https: false, work: Duration::from_secs(1) };
+    // The calls of a connection are lost at once, and the ten tokens of the default budget would repeat ten of them.
+    let budget = RetryBudget::ratio(0.1)?.capacity(2.0 * f64::from(STREAMS) / 5.0)?;
+    let mut stage = Stage::listed("streams", setup, true, budget).await?;
+    let [killed, stopped, ending, ..] = stage.cluster.addresses()[..] else { return Err("five servers".into()) };
+    let load = Load::closed(&stage.send, false, STREAMS);
+    seconds(3.0).await;
+    let in_flight = stage.in_flight(killed);
+    stage.cluster.kill(killed).await?;
+    seconds(2.0).await;
+    stage.cluster.start_at(killed).await?;
+    seconds(1.0).await;
+    stage.cluster.stop(stopped, Duration::from_secs(4)).await?;
+    seconds(1.0).await;
+    stage.cluster.terminate(ending).await?;
+    stage.cluster.start_at(ending).await?;
+    seconds(2.0).await;
+    let mut verdict = stage.verdict(load).await?;
+    println!("   {in_flight} streams were open on the connection to the server that was killed");
+    verdict.expect(in_flight >= 150, "too few streams");
+    Ok(verdict)
+}
+
+async fn over_tls() -> Result<Verdict, BoxError> {
+    let mut stage = Stage::listed("tls", Setup { https: true, work: WORK }, true, RetryBudget::default()).await?;
+    let load = stage.open();
+    for address in stage.cluster.addresses() {
+        seconds(0.7).await;
+        stage.cluster.terminate(address).await?;
+        seconds(0.3).await;
+        stage.cluster.start_at(address).await?;
+    }
+    seconds(1.0).await;
+    let mut verdict = stage.verdict(load).await?;
+    verdict.expect_no_loss();
+    let other = (stage.send)(request("https", "other.example", u64::MAX, Kind::Get)?).await;
+    verdict.expect(other.is_err(), "a name that the certificate does not have was accepted");
+    Ok(verdict)
+}
+
+async fn replaced() -> Result<Verdict, BoxError> {
+    let cluster = five("replaced", Setup { https: false, work: WORK }).await?;
+    let answer = Arc::new(Mutex::new(cluster.addresses()));
+    let resolver = Arc::clone(&answer);
+    let look_up = move || {
+        let found = resolver.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        async move { Ok::<_, Infallible>(found) }
+    };
+    let maker = maker(&cluster, false)?;
+    let attempts = maker.attempts.clone();
+    let endpoints =
+        Endpoints::look_up(Duration::from_secs(1), look_up).connect(move |address| maker.client_to(address));
+    let balanced = endpoints.attempt_timeout(Duration::from_millis(500)).http();
+    let mut stage = Stage::over(cluster, attempts, balanced, RetryBudget::default());
+    let load = stage.open();
+    seconds(1.0).await;
+    for old in stage.cluster.addresses() {
+        let new = stage.cluster.start().await?;
+        let mut addresses = stage.cluster.addresses();
+        addresses.retain(|address| *address != old);
+        *answer.lock().unwrap_or_else(PoisonError::into_inner) = addresses;
+        let handle = &stage.handle;
+        let is_listed = |address: SocketAddr| handle.view().iter().any(|view| *view.name == *address.to_string());
+        until("the answer is used", || is_listed(new) && !is_listed(old)).await?;
+        stage.cluster.terminate(old).await?;
+    }
+    seconds(1.0).await;
+    let mut verdict = stage.verdict(load).await?;
+    verdict.expect_no_loss();
+    Ok(verdict)
+}
+
+async fn five(name: &str, setup: Setup) -> Result<Cluster, BoxError> {
+    let mut cluster = Cluster::new(name, setup)?;
+    for _ in 0..SERVERS {
+        cluster.start().await?;
+    }
+    Ok(cluster)
+}
+
+fn maker(cluster: &Cluster, http2: bool) -> Result<Maker, BoxError> {
+    Ok(Maker { attempts: Attempts::default(), tls: tls::client(cluster.store())?, http2 })
+}
+
+/// Waits for a condition, for 10 s at most.
+async fn until(what: &str, holds: impl Fn() -> bool) -> Result<(), BoxError> {
+    let latest = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        if Instant::now() > latest {
+            return Err(format!("not within 10 s: {what}").into());
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
+}
+
+impl Stage {
+    /// Starts five servers, and makes a client over the list of them.
+    async fn listed(name: &str, setup: Setup, http2: bool, budget: RetryBudget) -> Result<Self, BoxError> {
+        let cluster = five(name, setup).await?;
+        let maker = maker(&cluster, http2)?;
+        let attempts = maker.attempts.clone();
+        let endpoints = Endpoints::list(cluster.addresses())?.connect(move |address| maker.client_to(address));
+        let timeout = setup.work * 2 + Duration::from_millis(500);
+        Ok(Self::over(cluster, attempts, endpoints.attempt_timeout(timeout).http(), budget))
+    }
+
+    fn over(cluster: Cluster, attempts: Attempts, balanced: Balanced<Node>, budget: RetryBudget) -> Self {
+        let handle = balanced.endpoints();
+        let client = RetryLayer::new(RetryPolicy::http().budget(budget).boxed_errors()).layer(balanced);
+        let send: Send = Arc::new(move |request: Request<Body>| {
+            let client = client.clone();
+            Box::pin(async move {
+                let response = client.send(request).await?;
+                let status = response.status();
+                response.into_body().collect().await?;
+                if status.is_success() { Ok(()) } else { Err(format!("status {status}").into()) }
+            })
+        });
+        Self { cluster, attempts, handle, send }
+    }
+
+    fn open(&self) -> Load {
+        Load::open(&self.send, self.cluster.setup.https, EVERY)
+    }
+
+    fn in_flight(&self, address: SocketAddr) -> usize {
+        let name = address.to_string();
+        self.handle.view().iter().filter(|view| *view.name == *name).map(|view| view.in_flight).sum()
+    }
+
+    async fn verdict(&self, load: Load) -> Result<Verdict, BoxError> {
+        let done = load.stop().await?;
+        Verdict::of(&done, &self.cluster, &self.attempts)
+    }
+}
