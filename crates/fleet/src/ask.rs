@@ -3,7 +3,7 @@
 //! Input: the store's answer, and the end of the retry, in any order. Output: the confirmation that the driver waits
 //! for, and the tokens that the store is owed once both are known.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use crate::report::credit;
 use crate::rule::TOKEN;
 use crate::stats::FleetEvent;
 use crate::store::BoxError;
+use crate::sync::{Mutex, MutexGuard};
 
 /// The tokens that a success earns after a retry of one token, in millionths.
 const EARNED_BY_RETRY: u64 = 3 * TOKEN;

@@ -1,8 +1,9 @@
 //! The state that a process keeps for a destination: its last refusals, and the tokens to be reported.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
+
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 
 /// The time for which the first refusal is remembered. It doubles, and from the fourth refusal in a row it is a second.
 const FIRST: Duration = Duration::from_millis(100);

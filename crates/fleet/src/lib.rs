@@ -27,6 +27,7 @@ mod report;
 pub mod rule;
 mod stats;
 mod store;
+mod sync;
 mod task;
 
 pub use budget::FleetBudget;

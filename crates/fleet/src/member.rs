@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use crate::courier::Courier;
@@ -11,6 +10,7 @@ use crate::destination::Destination;
 use crate::key::key_of;
 use crate::stats::{FleetEvent, Observer, Tally};
 use crate::store::BoxError;
+use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// The most destinations that ask the store. For the others the process decides alone.
 const MOST_DESTINATIONS: usize = 1024;

@@ -1,13 +1,13 @@
 //! The report of earned tokens, which go with the next question if there is one in time.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::courier::{Message, Report, Reporting};
 use crate::destination::{Destination, between};
 use crate::member::Member;
 use crate::store::BoxError;
+use crate::sync::{AtomicBool, Ordering};
 
 /// The delay of a report whose tokens a retry has earned, or has not used.
 const SOON: Duration = Duration::from_millis(10);
@@ -55,7 +55,8 @@ impl Reporting for Credit {
 
     fn take(&self) -> Option<u64> {
         self.is_taken.store(true, Ordering::Relaxed);
-        self.destination.is_scheduled(self.is_soon).store(false, Ordering::Release);
+        // A swap, not a store: whoever found the flag set has added its credit before, and that is seen below.
+        self.destination.is_scheduled(self.is_soon).swap(false, Ordering::AcqRel);
         let now = self.member.courier.now();
         let may_send = self.destination.has_credit() && self.member.may_send(now);
         let earned = if may_send { self.destination.take_credit() } else { 0 };
@@ -73,7 +74,7 @@ impl Reporting for Credit {
 /// A report that is lost with its runtime makes room for the next one.
 impl Drop for Credit {
     fn drop(&mut self) {
-        if !*self.is_taken.get_mut() {
+        if !self.is_taken.load(Ordering::Relaxed) {
             self.destination.is_scheduled(self.is_soon).store(false, Ordering::Release);
         }
     }
