@@ -1,4 +1,4 @@
-//! The limits of a policy: attempts and time.
+//! A policy's limits on attempts and time.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ where
     D: Schedule + Clone,
     B: Clone,
 {
-    /// Sets the most attempts in all, the first included; 0 and 1 both mean never to retry. Default 3.
+    /// Sets the maximum number of attempts, including the first; 0 and 1 both mean that nothing is retried. Default: 3.
     ///
     /// The default [`budget`](Self::budget) grants at most three retries to a destination while no call succeeds. If
-    /// calls must outlast an outage, set another one, such as [`RetryBudget::percent`](crate::RetryBudget::percent).
+    /// calls must outlast an outage, set another budget, such as [`RetryBudget::percent`](crate::RetryBudget::percent).
     #[doc(alias("max_retries", "max_tries"))]
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| {
@@ -26,9 +26,9 @@ where
         })
     }
 
-    /// Turns retries off, for a configuration or a test. No other setting and no option of a call turns them on again.
+    /// Turns retries off, for a configuration or a test. No other setting and no call option turns them on again.
     ///
-    /// [`CallOptions::never_retry`](crate::CallOptions::never_retry) does so for one call or one handle.
+    /// [`CallOptions::never_retry`](crate::CallOptions::never_retry) does this for one call or one handle.
     ///
     /// ```
     /// use reattempt::RetryPolicy;
@@ -44,14 +44,15 @@ where
         self.set(|settings| settings.never = true)
     }
 
-    /// Sets the most time from the start of a call to the start of its last attempt; `None` for no limit. Default 30 s.
+    /// Sets the maximum time from the start of a call to the start of its last attempt; `None` for no limit. Default:
+    /// 30 s.
     ///
-    /// A retry whose delay would end later is not made. The limit interrupts no attempt. The time starts when the
-    /// call's future is first polled and is not ready.
+    /// A retry is not granted if its delay would end later. The limit does not interrupt attempts. The time starts when
+    /// the call's future is first pending.
     ///
-    /// One retry may be sent later. Before a retry, the refused response is dropped. If the inner service or a hook
-    /// then takes longer than the limit, the retry's outcome is the only one left to return. Policies with boxed errors
-    /// end such a call with a [`TimedOut`](crate::TimedOut).
+    /// A granted retry may be sent too late, if the inner service or a hook is not ready in time. The refused response
+    /// has been dropped by then, so only the retry can provide an outcome. Policies with boxed errors instead end such
+    /// a call with a [`TimedOut`](crate::TimedOut).
     #[doc(alias = "total_timeout")]
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
@@ -61,8 +62,8 @@ where
         })
     }
 
-    /// Sets the longest delay that a server may ask for. If it asks for a longer one, the call is not
-    /// retried. Default 60 s; the default `max_elapsed` of 30 s decides first.
+    /// Sets the maximum delay that a server may ask for. If it asks for a longer one, the call is not retried. Default:
+    /// 60 s, but the default `max_elapsed` of 30 s is a stricter limit.
     #[doc(alias("retry_after", "max_retry_after"))]
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.limits.max_server_delay = delay)

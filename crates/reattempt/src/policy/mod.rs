@@ -1,4 +1,4 @@
-//! The settings of retries: protocol, schedule, limits, budget, hooks and observers.
+//! Retry settings: protocol, schedule, limits, budget, hooks and observers.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -33,24 +33,23 @@ use crate::call::settings::{Settings, no_time_for_attempts};
 /// A policy that decides which calls are retried, when, and how often.
 ///
 /// **No attempt is timed out by default**: if a server hangs, the call hangs. Set
-/// [`attempt_timeout`](Self::attempt_timeout) unless the inner service has a timeout of its own.
+/// [`attempt_timeout`](Self::attempt_timeout) unless the inner service has its own timeout.
 ///
-/// **A wait needs a tokio runtime with its time driver on** (`enable_time` or `enable_all`). On a runtime without it
-/// tokio panics, and this crate cannot find out beforehand. Without any runtime, calls are sent and are not retried
-/// after a delay ([`StopReason::NoTimer`](crate::StopReason::NoTimer)).
+/// **Waiting requires a tokio runtime with its time driver** (`enable_time` or `enable_all`). Without the driver, tokio
+/// panics, and this crate cannot detect that beforehand. Without any runtime, calls are sent, but not retried after a
+/// delay ([`StopReason::NoTimer`](crate::StopReason::NoTimer)).
 ///
-/// A clone shares the budget and the bound on kept bodies with its original. Policies that are built separately share
-/// nothing.
+/// Clones share the budget and the bound on saved bodies. Policies that are built separately share nothing.
 ///
 /// The protocol decides what is retried: see [`Http`], and [`protocol`](Self::protocol) to change it.
 ///
-/// | setting | default | why |
+/// | setting | default | reason |
 /// |---|---|---|
 /// | schedule | full jitter from 100 ms, doubling up to 5 s | spreads clients over the whole interval |
 /// | `max_attempts` | 3 | a fourth attempt rarely succeeds where three failed, and costs the server as much |
 /// | `max_elapsed` | 30 s | most callers have given up by then |
-/// | `max_server_delay` | 60 s | a server that asks for more is better left alone |
-/// | budget | [`RetryBudget::cautious`] for each destination | retries that succeed are free, and in an outage at most three are sent (ten after one lost connection) |
+/// | `max_server_delay` | 60 s | a server that asks for a longer delay should get no retry |
+/// | budget | [`RetryBudget::cautious`] for each destination | successful retries are free, and in an outage at most three are sent (ten after lost connections) |
 /// | attempt timeout | none | it changes the call's error type |
 /// | `drain_time` | 50 ms | reading a short refused response to its end costs less than a new connection |
 ///
@@ -77,7 +76,7 @@ where
 }
 
 impl<K: Protocol> RetryPolicy<K> {
-    /// Creates a policy over a protocol with settings of its own, which several policies and layers may share.
+    /// Creates a policy for a protocol with custom settings, which several policies and layers may share.
     ///
     /// ```
     /// use http::StatusCode;
@@ -110,7 +109,7 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
             && !settings.clone_per_call
             && !settings.counts_calls
             && settings.protocol.is_plain()
-            // A protocol that replaces attempts does so even where one attempt is all.
+            // A protocol that replaces attempts does so even if only one attempt is allowed.
             && !(settings.never && settings.protocol.replaces());
         Self { settings: Arc::new(settings), mode: PhantomData }
     }
@@ -125,8 +124,9 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
         &self.settings.limits
     }
 
-    /// Returns a warning for each setting outside of its recommended range: limits, delays and budget. Such a setting
-    /// is obeyed. A [`backoff`](Self::backoff) that a later [`profile`](Self::profile) has replaced has a warning too.
+    /// Returns a warning for each limit, delay or budget setting outside its recommended range. Such a setting still
+    /// applies. If a later [`profile`](Self::profile) has replaced a [`backoff`](Self::backoff), that has a warning
+    /// too.
     ///
     /// `lab check` prints the same warnings for a file of policies.
     ///
@@ -158,7 +158,7 @@ where
     D: Schedule + Clone,
     B: Clone,
 {
-    /// Changes the settings of the protocol: classifiers, limits on kept bodies, and all others of [`Http`].
+    /// Changes the protocol's settings: classifiers, replay limits, and all others of [`Http`].
     ///
     /// ```
     /// use http::StatusCode;
@@ -172,8 +172,8 @@ where
 
     /// Sets the delays between attempts. Default: full jitter from 100 ms, doubling up to 5 s.
     ///
-    /// The [`schedule`](crate::schedule) module lists the schedules. The type of the schedule is part of the policy's
-    /// type. [`SharedSchedule`](crate::schedule::SharedSchedule) erases it.
+    /// The [`schedule`](crate::schedule) module lists the schedules. The schedule's type is part of the policy's type.
+    /// [`SharedSchedule`](crate::schedule::SharedSchedule) erases it.
     #[doc(alias("delay", "schedule", "retry_delay"))]
     pub fn backoff<T: Schedule>(self, schedule: T) -> RetryPolicy<K, T, B, M> {
         let mut settings = self.into_settings().map(|_, budget| (schedule, budget));
@@ -182,9 +182,10 @@ where
     }
 
     /// Sets the budget, which must grant every retry. Default: [`RetryBudget::cautious`] for each destination, unless
-    /// the protocol has a default of its own.
+    /// the protocol has another default.
     ///
-    /// [`RetryBudget::unlimited`] grants every retry. Policies, layers and clients share a budget by its clones.
+    /// [`RetryBudget::unlimited`] grants every retry. Clones of a budget share its state between policies, layers and
+    /// clients.
     #[doc(alias("retry_budget", "token_bucket"))]
     pub fn budget<T: Budget>(self, budget: T) -> RetryPolicy<K, D, T, M> {
         let mut settings = self.into_settings();
@@ -193,12 +194,12 @@ where
         RetryPolicy::of(settings.map(|schedule, _| (schedule, budget)))
     }
 
-    /// Adds an observer, which is notified of every event of every call after the observers added before it.
+    /// Adds an observer, which is notified of every event in every call, after the existing observers.
     pub fn observe_with<O: Observer + 'static>(self, observer: O) -> Self {
         self.set(|settings| observe::add(&mut settings.observer, observer))
     }
 
-    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type of its own.
+    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds an observer type.
     ///
     /// ```
     /// use reattempt::RetryPolicy;
@@ -212,39 +213,39 @@ where
         self.observe_with(observer)
     }
 
-    /// Makes every delay reproducible, for tests and simulations. Each call draws from a stream of random numbers of
-    /// its own, in the order in which calls are made. Default: random numbers of the system.
+    /// Makes all delays reproducible, for tests and simulations. Each call draws from its own stream of random numbers,
+    /// in the order of the calls. Default: random numbers from the system.
     pub fn seed(self, seed: u64) -> Self {
         self.set(|settings| settings.seed = Some(Seed::new(seed)))
     }
 
-    /// Sets how long a refused response may be drained before its connection is closed instead; default
-    /// 50 ms. The time counts as part of the delay.
+    /// Sets how long a refused response may be drained before its connection is closed. This time counts as part of the
+    /// delay. Default: 50 ms.
     pub fn drain_time(self, time: Duration) -> Self {
         self.set(|settings| settings.drain_time = time)
     }
 
-    /// Makes retry layers on the same call work together, so that attempts do not multiply. Default `false`.
+    /// Coordinates nested retry layers, so that attempts do not multiply. Default: `false`.
     ///
-    /// An outer layer with this setting marks each request in its extensions. An inner layer with the setting then
-    /// leaves all retries to the outer one. An inner layer without it retries, and records in the mark that it gave up;
-    /// the outer layer then stops too.
+    /// An outer layer with this setting adds a marker to each request's extensions. An inner layer with this setting
+    /// then leaves all retries to the outer one. An inner layer without it retries, and records in the marker if it
+    /// gives up; the outer layer then stops too.
     ///
-    /// Only `http::Request`s have such extensions. Requests of reqwest are not marked.
+    /// Only `http::Request`s have such extensions. reqwest's requests get no marker.
     pub fn nested(self, nested: bool) -> Self {
         self.set(|settings| settings.nested = nested)
     }
 
-    /// Clones the service for each call when its first attempt is sent. Default `false`.
+    /// Clones the service for each call when its first attempt is sent. Default: `false`.
     ///
-    /// With `false`, a call that succeeds at once clones nothing. The first attempt is sent by the service that was
-    /// readied. The first retry is sent by a clone of a spare instance, which the clones of the client share, and each
-    /// later one by a clone of its forerunner. A round robin that counts for each clone then picks endpoints 0, 0 and
+    /// With `false`, a call that succeeds at once clones nothing. The readied service sends the first attempt. A clone
+    /// of a spare instance, which all clones of the client share, sends the first retry. Each later retry is sent by a
+    /// clone of the previous one's instance. A round robin with a counter in each clone then picks endpoints 0, 0 and
     /// 1.
     ///
-    /// With `true`, a clone of the service that sent the first attempt sends the retries: the same round robin picks 0,
-    /// 1 and 2. Set it for services that count, or choose, for each clone. Services whose clones share their state do
-    /// not need it: tower's `Buffer` with a `Balance` behind it, hyper-util's client, reqwest.
+    /// With `true`, the retries are sent by a clone of the service that sent the first attempt: the same round robin
+    /// picks 0, 1 and 2. Use it for services with a counter or a choice in each clone. Services whose clones share
+    /// their state do not need it: tower's `Buffer` around a `Balance`, hyper-util's client, reqwest.
     ///
     /// ```
     /// use reattempt::RetryPolicy;

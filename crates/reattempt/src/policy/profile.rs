@@ -1,4 +1,4 @@
-//! A schedule, its limits and its budget as one value, which a policy takes in one line.
+//! A schedule with its limits and budget, as one value for a policy.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use reattempt_core::{Limits, Schedule, SharedSchedule};
 use super::RetryPolicy;
 use crate::call::protocol::Protocol;
 
-/// The way in which a library or service retries, as one value: a schedule, its limits, and a budget if it has one. A
-/// profile never sets which outcomes are retried.
+/// The retry behaviour of a library or service, as one value: a schedule, limits, and optionally a budget. A profile
+/// never sets which outcomes are retried.
 ///
-/// The [`profile`](crate::profile) module has the well-known ones. A profile of your own begins with
+/// The [`profile`](crate::profile) module has the well-known profiles. To write another one, start with
 /// [`new`](Self::new):
 ///
 /// ```
@@ -34,22 +34,22 @@ use crate::call::protocol::Protocol;
 pub struct Profile<S> {
     /// The delays between attempts.
     pub schedule: S,
-    /// The most attempts in all, the first included; `u32::MAX` for no limit.
+    /// The maximum number of attempts, including the first; `u32::MAX` for no limit.
     pub max_attempts: u32,
-    /// The most time from the start of a call to the start of its last attempt; `None` for no limit.
+    /// The maximum time from the start of a call to the start of its last attempt; `None` for no limit.
     pub max_elapsed: Option<Duration>,
-    /// The budget, which clones of a profile share. With `None` the policy keeps its own.
+    /// The budget, which a profile's clones share. With `None`, the policy keeps its own.
     pub budget: Option<RetryBudget>,
 }
 
 impl<S> Profile<S> {
-    /// Creates a profile of this schedule with the default limits (3 attempts, 30 s) and no budget.
+    /// Creates a profile with this schedule, the default limits (3 attempts, 30 s) and no budget.
     pub fn new(schedule: S) -> Self {
         let Limits { max_attempts, max_elapsed, .. } = Limits::default();
         Self { schedule, max_attempts, max_elapsed, budget: None }
     }
 
-    /// Erases the type of the schedule, for profiles that are chosen at run time.
+    /// Erases the schedule's type, for profiles that are chosen at run time.
     pub fn shared(self) -> Profile<SharedSchedule>
     where
         S: Schedule + Send + Sync + 'static,
@@ -58,7 +58,8 @@ impl<S> Profile<S> {
         self.map(SharedSchedule::new)
     }
 
-    /// Returns the profile with another schedule, which `change` makes from its own: capped or jittered, for instance.
+    /// Returns the profile with another schedule, which `change` derives from the current one, for example with a cap
+    /// or jitter.
     pub fn map<T>(self, change: impl FnOnce(S) -> T) -> Profile<T> {
         Profile {
             schedule: change(self.schedule),
@@ -69,18 +70,18 @@ impl<S> Profile<S> {
     }
 }
 
-/// Profiles. They need a policy with a [`RetryBudget`], which every new policy has; set another kind of budget
+/// Profiles. They require a policy with a [`RetryBudget`], as every new policy has. Set another kind of budget
 /// afterwards.
 impl<K, D, M> RetryPolicy<K, D, RetryBudget, M>
 where
     K: Protocol + Clone,
     D: Schedule + Clone,
 {
-    /// Sets the schedule, the limits and the budget (if there is one) of a profile.
+    /// Sets a profile's schedule and limits, and its budget if it has one.
     ///
     /// Limits and a budget that were set on the policy have precedence, whether they were set before or after. The
-    /// schedule is always replaced. [`validate`](Self::validate) has a warning if that was set by
-    /// [`backoff`](Self::backoff).
+    /// schedule is always replaced. If [`backoff`](Self::backoff) had set that, [`validate`](Self::validate) returns a
+    /// warning.
     pub fn profile<S: Schedule>(self, profile: Profile<S>) -> RetryPolicy<K, S, RetryBudget, M> {
         let mut settings = self.into_settings().map(|_, budget| (profile.schedule, budget));
         settings.chosen.backoff_replaced = settings.chosen.backoff;

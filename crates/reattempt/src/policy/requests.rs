@@ -1,4 +1,4 @@
-//! Constructors and settings of policies for the requests of a service.
+//! Constructors and settings of policies for services.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl RetryPolicy {
     }
 }
 
-/// Settings of the protocol, which [`protocol`](RetryPolicy::protocol) and [`with`](RetryPolicy::with) change too.
+/// The protocol's settings, which [`protocol`](RetryPolicy::protocol) and [`with`](RetryPolicy::with) can change too.
 ///
 /// ```
 /// use http::StatusCode;
@@ -36,7 +36,7 @@ impl<D: Schedule + Clone, B: Clone, M> RetryPolicy<Http, D, B, M> {
     protocol_setters!(Http: reading, http, sending, proving, trusting, repeating);
 }
 
-/// [`RetryPolicy::http`].
+/// Returns [`RetryPolicy::http`].
 impl Default for RetryPolicy {
     fn default() -> Self {
         Self::http()
@@ -44,7 +44,7 @@ impl Default for RetryPolicy {
 }
 
 impl<C: Send + Sync + 'static> RetryPolicy<CloneRequest<C>> {
-    /// Creates the policy for any service whose requests are `Clone`, with the outcomes classified by `classify`.
+    /// Creates the policy for any service whose requests are `Clone`. `classify` classifies the outcomes.
     ///
     /// Every request counts as repeatable. If a request must not be repeated, `classify` must not return a transient
     /// verdict for it. `classify` returns a verdict, or a classification with a server hint.
@@ -68,23 +68,23 @@ impl<C: Send + Sync + 'static> RetryPolicy<CloneRequest<C>> {
     }
 }
 
-/// Time limits and hooks of attempts.
+/// Time limits and hooks for attempts.
 impl<K, D, B, M> RetryPolicy<K, D, B, M>
 where
     K: Protocol + Clone,
     D: Schedule + Clone,
     B: Clone,
 {
-    /// Sets the most time for each attempt, up to its response head. Default: no limit.
+    /// Sets the time limit of each attempt, up to its response head. Default: no limit.
     ///
-    /// An attempt that takes longer is dropped. It counts as a timeout, and is retried if the request may be repeated.
-    /// The call's error becomes tower's `BoxError`, with a [`TimedOut`](crate::TimedOut) inside if the last attempt
-    /// timed out. A [`Deadline`](crate::Deadline) then interrupts an attempt too. It ends the call with an error, even
-    /// if the protocol has a response for that.
+    /// An attempt that takes longer is dropped. It counts as a timeout, and is retried if the request is repeatable.
+    /// The call's error becomes tower's `BoxError`; if the last attempt timed out, that is a
+    /// [`TimedOut`](crate::TimedOut). A [`Deadline`](crate::Deadline) then interrupts attempts too. It ends the call
+    /// with an error, even if the protocol has a response for that.
     ///
-    /// A body that stalls after the head is not covered. Over HTTP/2 a retry uses the connection of the attempt that
-    /// timed out, which may have stalled. See [the remedies](crate::order#servers-that-stall). With guards, set the
-    /// [timeout of the guard layer](crate::guard::GuardLayer::attempt_timeout) instead.
+    /// The limit does not cover a body that stalls after the head. Over HTTP/2 a retry uses the same connection as the
+    /// attempt that timed out, which may have stalled. See [the remedies](crate::order#servers-that-stall). With
+    /// guards, set the [timeout of the guard layer](crate::guard::GuardLayer::attempt_timeout) instead.
     #[doc(alias("timeout", "per_attempt_timeout", "per_try_timeout"))]
     pub fn attempt_timeout(self, timeout: Duration) -> RetryPolicy<K, D, B, BoxedError> {
         let mut settings = self.into_settings();
@@ -92,23 +92,24 @@ where
         RetryPolicy::of(settings)
     }
 
-    /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) interrupt an attempt.
+    /// Changes the error type of calls to tower's `BoxError`, so that a [`Deadline`](crate::Deadline) can interrupt
+    /// them.
     ///
-    /// A call whose deadline has passed already is not sent. Inner services whose error is a `BoxError` need this
-    /// setting, because that type is not an `Error`. Without it, only a protocol that has a response for a passed
-    /// deadline ends the call there.
+    /// A call whose deadline has already passed is not sent. Inner services with a `BoxError` require this setting,
+    /// because that type does not implement `Error`. Without the setting, a deadline ends a call only if the protocol
+    /// has a response for it.
     pub fn boxed_errors(self) -> RetryPolicy<K, D, B, BoxedError> {
         RetryPolicy::of(self.into_settings())
     }
 
-    /// Sets a hook that runs before each attempt, the first included, and may change the head of its request: fresh
-    /// tokens, signatures, trace headers. Default: none; a second call replaces the hook.
+    /// Sets a hook that runs before each attempt, including the first, and may change the request head: fresh tokens,
+    /// signatures, trace headers. Default: none. A second call replaces the hook.
     ///
     /// To retry a response with status 401 or 409, give that status a transient verdict ([`Http::on_status`]), and
     /// change the request in the hook.
     ///
-    /// The service is readied after the hook, so the hook may call the same client even if that limits its calls. All
-    /// attempts of the call are sent by the spare instance ([`clone_per_call`](Self::clone_per_call)).
+    /// The service is readied after the hook, so the hook may call the same client even if its calls are limited. All
+    /// attempts of a call are sent by clones of the spare instance ([`clone_per_call`](Self::clone_per_call)).
     ///
     /// # Cancel safety
     /// The hook's future is dropped with the call.

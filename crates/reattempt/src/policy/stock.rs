@@ -1,7 +1,7 @@
 //! The retry policy as a `tower::retry::Policy`, for tower's own `tower::retry::RetryLayer`.
 //!
 //! The stock middleware calls `clone_request` on the shared policy, and then clones the policy for the call. So the
-//! state of one call is a plain field. Its context is copied by that clone; its progress begins empty.
+//! state of one call is a field of the policy. The clone copies its context; its progress starts empty.
 
 use std::error::Error;
 use std::fmt;
@@ -30,16 +30,16 @@ use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
 use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, RequestProtocol, Saved, sealed, witness};
 
-/// A [`RetryPolicy`] for tower's own `tower::retry::RetryLayer`, made by [`RetryPolicy::stock`].
+/// A [`RetryPolicy`] for tower's own `tower::retry::RetryLayer`, created with [`RetryPolicy::stock`].
 ///
-/// The requests must have a [`ReplayBody`](crate::ReplayBody). [`RetryLayer`](crate::RetryLayer) can do more. Under
-/// the stock middleware, refused responses are dropped instead of drained. No time limit interrupts an attempt, hooks
-/// do not run, and idempotency keys are not generated. Nested retry layers do not find each other. A call whose body
-/// was not kept has no report and no event, and earns no credit.
+/// The request bodies must be [`ReplayBody`](crate::ReplayBody)s. [`RetryLayer`](crate::RetryLayer) can do more: the
+/// stock middleware drops refused responses without draining them. No time limit interrupts an attempt, hooks do not
+/// run, and idempotency keys are not generated. Nested retry layers are not coordinated. A call whose body was not
+/// saved has no report, no events, and no effect on the budget.
 ///
-/// Above a service that follows redirects, make the bodies by [`noting_polls`](crate::ReplayBody::noting_polls) or set
-/// [`redirects_below(true)`](Http::redirects_below). Without that, a POST in memory whose later hop found no connection
-/// shows no sign of it, and is sent again.
+/// Above a service that follows redirects, create the bodies with [`noting_polls`](crate::ReplayBody::noting_polls) or
+/// set [`redirects_below(true)`](Http::redirects_below). Otherwise, a POST with a body in memory is repeated if a later
+/// hop finds no connection, because nothing shows that hop.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -73,7 +73,7 @@ where
 }
 
 impl<D: Schedule, B> RetryPolicy<Http, D, B, OwnError> {
-    /// Returns this policy for tower's own `tower::retry::RetryLayer`.
+    /// Converts this policy for tower's own `tower::retry::RetryLayer`.
     pub fn stock(self) -> StockPolicy<D, B> {
         StockPolicy { policy: self, call: StockCall::default() }
     }
@@ -102,15 +102,15 @@ where
     }
 }
 
-/// The state of one call, in the policy that the stock middleware has cloned for it.
+/// The state of one call, in the policy that the stock middleware cloned for it.
 struct StockCall<D> {
     context: Option<CallContext>,
     number: u32,
-    /// Threads share a policy, so it must be `Sync`; the delays of a schedule need not be.
+    /// Threads share a policy, so it must be `Sync`; a schedule's delays need not be.
     progress: SyncWrapper<Option<Box<Progress<D>>>>,
     sent_at: SentAt,
-    /// The start of the call, for a budget that counts calls. A clone takes it, because the stock
-    /// middleware clones the policy for the call that has just begun.
+    /// The start of the call, for a budget that counts calls. A clone takes it, because the stock middleware clones the
+    /// policy for the call that has just started.
     counted: Mutex<Account>,
 }
 
@@ -164,7 +164,7 @@ where
             Some(progress) => {
                 progress.on_send();
             }
-            // A call begins.
+            // A call starts.
             None => {
                 let settings = &*self.policy.settings;
                 let mut context = CallContext::new(settings, settings.protocol.terms(request.view()), None);
@@ -199,7 +199,7 @@ where
 }
 
 impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
-    /// Judges and decides, with the state of the call taken out of the policy.
+    /// Classifies an outcome and decides, with the call's state taken out of the policy.
     fn retry_call<B, Response, E>(
         &self,
         call: &mut StockCall<D::Delays>,
@@ -270,7 +270,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         None
     }
 
-    /// The call is over.
+    /// Ends the call.
     fn end_stock<Response, E>(
         &self,
         call: &mut StockCall<D::Delays>,
@@ -289,7 +289,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
         let account = call.progress.get_mut().as_mut().map(|progress| progress.account());
         let end = match stop {
             StopReason::Succeeded => CallEnd::Succeeded,
-            // An error earns nothing.
+            // An error earns no credit.
             StopReason::Permanent if result.is_ok() => {
                 CallEnd::Permanent(context.permanent_hint(&settings.limits, hint))
             }
@@ -312,7 +312,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
 
 impl<B> sealed::Sealed for Request<ReplayBody<B>> {}
 
-/// The request of the stock middleware is its own saved form.
+/// In the stock middleware, a request is its own saved form.
 impl<B> Saved for Request<ReplayBody<B>> {
     fn was_polled(&self) -> bool {
         self.body().was_polled()
@@ -323,13 +323,13 @@ impl<B> Saved for Request<ReplayBody<B>> {
     }
 }
 
-/// Returns `true` if a kept body can be sent again as a whole.
+/// Returns `true` if the whole saved body can be sent again.
 fn at_hand<B>(body: &ReplayBody<B>) -> bool {
     body.is_replayable() && !body.source_failed()
 }
 
 pin_project! {
-    /// The wait before a retry of the stock middleware.
+    /// The delay before a retry of the stock middleware.
     pub struct StockDelay {
         #[pin]
         sleep: Option<Sleep>,

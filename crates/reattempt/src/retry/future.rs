@@ -1,7 +1,7 @@
-//! The future of a call: it carries out what the engine decides.
+//! The future of a call, which carries out the engine's decisions.
 //!
-//! Two states only: an attempt is under way, or the call is between attempts. What happens to the
-//! call itself is in [`Call`].
+//! It has two states: an attempt is in flight, or the call is between attempts. [`Call`] has the state of the call
+//! itself.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -25,8 +25,8 @@ pin_project! {
     /// If it is polled again after its end, it stays pending and does nothing.
     ///
     /// # Cancel safety
-    /// Dropping it cancels the attempt under way, the wait and the hook. Tokens that were taken for
-    /// a retry not yet sent return to the budget.
+    /// Dropping it cancels the attempt in flight, the wait and the hook. If a granted retry was not sent, its tokens
+    /// return to the budget.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, K, D, B, M>
     where
@@ -36,7 +36,7 @@ pin_project! {
         D: Schedule,
         M: ErrorMode<S::Error>,
     {
-        // None if the attempt's outcome is passed on.
+        // `None` if the attempt's outcome is returned as it is.
         call: Option<Call<S, Req, K, D, B, M>>,
         #[pin]
         attempt: Option<S::Future>,
@@ -52,7 +52,7 @@ where
     D: Schedule,
     M: ErrorMode<S::Error>,
 {
-    /// Creates the future of `call`; without one the attempt's outcome is passed on.
+    /// Creates the future of `call`. If that is `None`, the attempt's outcome is returned as it is.
     #[inline]
     pub(super) fn new(attempt: Option<S::Future>, call: Option<Call<S, Req, K, D, B, M>>) -> Self {
         Self { call, attempt, timer: M::Timer::default() }
@@ -92,8 +92,8 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// Polls a call whose outcome is not just passed on.
-    // Not inlined, so that a call that is passed on needs no room for it.
+    /// Polls a call whose outcome may be retried or recorded.
+    // Not inlined, so that a call without this state does not reserve stack space for it.
     #[inline(never)]
     fn poll_call(
         call: &mut Call<S, Req, K, D, B, M>,
@@ -112,7 +112,7 @@ where
                         let (interrupt, since) = ready!(M::poll_interrupt(timer.as_mut(), cx, due));
                         let (error, limit) = call.interrupted(interrupt, since);
                         let Some(error) = error else {
-                            // A protocol without an answer for it lets the attempt go on.
+                            // If the protocol has no response for a deadline, the attempt continues.
                             let late = call.end_late(PASSED, StopReason::DeadlineExceeded);
                             let Some(late) = late else { return Poll::Pending };
                             attempt.set(None);
@@ -123,7 +123,7 @@ where
                         Err(error)
                     }
                 };
-                // Gone before anything else happens: an interrupted attempt is cancelled by this.
+                // Dropped before anything else: this cancels an interrupted attempt.
                 cut_off(interrupted.is_some(), || attempt.set(None));
                 let since = M::since(&timer);
                 M::reset(timer.as_mut());

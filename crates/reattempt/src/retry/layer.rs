@@ -1,4 +1,4 @@
-//! The layer that wraps a client in retries.
+//! The layer that adds retries to a client.
 
 use reattempt_core::Schedule;
 use tower_layer::Layer;
@@ -7,13 +7,13 @@ use super::Retry;
 use crate::policy::RetryPolicy;
 use crate::protocol::Protocol;
 
-/// A layer that wraps a client in retries.
+/// A layer that adds retries to a client.
 ///
-/// The services that it makes share the policy's budget. Put it outside of all that must happen once for each attempt:
-/// authentication, a timeout for each attempt, a breaker, load balancing. Put it inside of all that must happen once
-/// for each call: a trace of the whole call, an overall limit. See [`order`](crate::order).
+/// All its services share the policy's budget. Put this layer outside everything that applies to each attempt:
+/// authentication, attempt timeouts, a breaker, load balancing. Put it inside everything that applies to each call: a
+/// trace of the whole call, an overall time limit. See [`order`](crate::order).
 ///
-/// A wait needs a tokio runtime with its time driver on ([`RetryPolicy`]).
+/// Waiting requires a tokio runtime with its time driver ([`RetryPolicy`]).
 ///
 /// ```
 /// use reattempt::RetryLayer;
@@ -27,7 +27,7 @@ pub struct RetryLayer<P = RetryPolicy> {
 }
 
 impl RetryLayer {
-    /// Creates a layer that retries HTTP requests with every default of [`RetryPolicy::http`].
+    /// Creates a layer that retries HTTP requests, with the defaults of [`RetryPolicy::http`].
     pub fn http() -> Self {
         Self::new(RetryPolicy::http())
     }
@@ -52,7 +52,7 @@ where
     }
 }
 
-/// A policy is a layer, so that its settings stand where the layer is used.
+/// A policy is a layer, so that its settings can be written where the layer is used.
 ///
 /// ```
 /// use reattempt::RetryPolicy;

@@ -1,15 +1,14 @@
-//! Parts of the retry middleware: its future, its limits, and what hooks and inner services receive.
+//! Parts of the retry middleware: its future, its limits, and the types for hooks and inner services.
 //!
-//! The middleware itself is at the root: [`RetryLayer`], [`RetryPolicy`](crate::RetryPolicy)
-//! and [`Retry`].
+//! The middleware itself is at the crate root: [`RetryLayer`], [`RetryPolicy`](crate::RetryPolicy) and [`Retry`].
 //!
 //! | item | content |
 //! |---|---|
 //! | [`ResponseFuture`] | the future of one call |
-//! | [`Limits`] | the limits of a policy, as [`RetryPolicy::limits`](crate::RetryPolicy::limits) returns them |
-//! | [`AttemptContext`] | the attempt that a `before_attempt` hook is about to change |
-//! | [`AttemptNumber`] | the number of an attempt, in the extensions of its request |
-//! | [`StockPolicy`], [`StockDelay`] | a policy under tower's own `tower::retry::Retry`, and its delay between attempts |
+//! | [`Limits`] | a policy's limits, from [`RetryPolicy::limits`](crate::RetryPolicy::limits) |
+//! | [`AttemptContext`] | the next attempt, as passed to a `before_attempt` hook |
+//! | [`AttemptNumber`] | the attempt's number, in the extensions of its request |
+//! | [`StockPolicy`], [`StockDelay`] | a policy for tower's own `tower::retry::Retry`, and its delay between attempts |
 
 #[cfg(feature = "http")]
 mod call;

@@ -1,4 +1,4 @@
-//! `Retry::send`: one call by a shared handle, without `&mut`.
+//! `Retry::send`: one call through a shared handle, without `&mut`.
 
 use tower_service::Service;
 
@@ -6,17 +6,17 @@ use super::Retry;
 use crate::send::send;
 
 impl<S, P> Retry<S, P> {
-    /// Sends one request by a clone of this handle: waits until the clone is ready, and calls it.
+    /// Sends one request through a clone of this handle: waits until the clone is ready, and calls it.
     ///
-    /// One handle serves any number of calls at once, and need not be `mut`. Each call starts from the handle's own
-    /// state. State that an inner service keeps in a clone, such as a connection of its own, is lost to the next call.
+    /// One handle serves any number of concurrent calls, and need not be `mut`. Each call starts with the handle's own
+    /// state. If an inner service keeps state in a clone, such as a connection, the next call does not have that state.
     /// The usual clients share their state between clones; tower's `Buffer` does so for any service.
     ///
     /// # Errors
-    /// Returns the error of the call, or of an inner service that does not become ready.
+    /// Returns the call's error, or the error of an inner service that does not become ready.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the call. Tokens that were taken for a retry not yet sent return to the budget.
+    /// Dropping the future cancels the call. If a granted retry was not sent, its tokens return to the budget.
     ///
     /// ```no_run
     /// use bytes::Bytes;

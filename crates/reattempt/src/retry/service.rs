@@ -1,4 +1,4 @@
-//! The service that the layer makes, and the plan of each of its calls.
+//! The service that the retry layer creates, and the plan for each of its calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::policy::RetryPolicy;
 use crate::protocol::{Added, ClassifyOutcome, Origin, Protocol, Replay};
 use crate::shared::Shared;
 
-/// A client whose calls are retried, made by [`RetryLayer`](crate::RetryLayer).
+/// A client whose calls are retried, created by [`RetryLayer`](crate::RetryLayer).
 ///
-/// Response and error types are the inner service's own. With [`attempt_timeout`](RetryPolicy::attempt_timeout) or
-/// [`boxed_errors`](RetryPolicy::boxed_errors) the error is tower's `BoxError`. A clone costs a clone of the inner
-/// service and shares everything else.
+/// It has the inner service's response and error types. With [`attempt_timeout`](RetryPolicy::attempt_timeout) or
+/// [`boxed_errors`](RetryPolicy::boxed_errors), its error is tower's `BoxError`. Cloning it clones the inner service
+/// and shares everything else.
 #[derive(Clone)]
 pub struct Retry<S, P = RetryPolicy> {
     pub(crate) inner: S,
@@ -34,7 +34,7 @@ pub struct Retry<S, P = RetryPolicy> {
 }
 
 impl<S: Clone, P> Retry<S, P> {
-    /// Wraps `inner` in retries with this policy.
+    /// Adds retries with this policy to `inner`.
     pub fn new(policy: P, inner: S) -> Self {
         let shared = Arc::new(Shared::new(policy, inner.clone()));
         Self { inner, shared, options: None }
@@ -42,8 +42,7 @@ impl<S: Clone, P> Retry<S, P> {
 }
 
 impl<S: Clone, P: Clone> Retry<S, P> {
-    /// Returns a handle to this client whose calls all have these options. A request's own options have
-    /// precedence.
+    /// Returns a handle to this client with options for all its calls. A request's own options have precedence.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self { options: Some(options), ..self.clone() }
     }
@@ -74,12 +73,12 @@ where
         self.inner.poll_ready(cx).map_err(M::own)
     }
 
-    /// Saves the request and sends the first attempt by the readied inner service.
+    /// Saves the request and sends the first attempt through the readied inner service.
     ///
     /// In two cases a clone replaces the readied instance, which releases its reservation: the policy has a
     /// [`before_attempt`](RetryPolicy::before_attempt) hook, or the call is not sent.
-    // A request is large, and a function that takes it by value copies it once more. So the plan is made by
-    // reference, and the plain plan is carried out here.
+    // Each function that takes a large request by value copies it. So the plan is chosen by reference, and the plain
+    // plan is carried out here.
     fn call(&mut self, request: Req) -> Self::Future {
         let settings = &*self.shared.policy.settings;
         let protocol = &settings.protocol;
@@ -115,13 +114,13 @@ where
     }
 }
 
-/// The way to carry out a call, chosen by a look at its request.
+/// A way to carry out a call, chosen from its request.
 enum Plan {
-    /// The attempt's outcome is the call's: nothing is kept, and nothing depends on the outcome.
+    /// Returns the attempt's outcome as it is: nothing is saved, and nothing depends on the outcome.
     Pass,
-    /// The request is kept, and nothing else is needed before the first attempt.
+    /// Saves the request; nothing else is needed before the first attempt.
     Plain,
-    /// The options of the call, a hook, a deadline or a seed may need something before the first attempt.
+    /// Applies options, a hook, a deadline or a seed before the first attempt.
     Full,
 }
 
@@ -166,7 +165,7 @@ where
     D: Schedule,
     B: Budget,
 {
-    /// Begins a call with these options, by the readied inner service.
+    /// Starts a call with these options through the readied inner service.
     pub(crate) fn call_with<Req>(&mut self, options: CallOptions, request: Req) -> ResponseFuture<S, Req, K, D, B, M>
     where
         S: Service<K::Attempt> + Clone,
@@ -177,7 +176,7 @@ where
         self.call_in_full(None, request)
     }
 
-    /// Carries out [`Plan::Full`]. A deadline of the call's own options or its request counts if it is earlier.
+    /// Carries out [`Plan::Full`]. The earliest deadline of the options and the request applies.
     pub(crate) fn call_in_full<Req>(
         &mut self,
         deadline: Option<Deadline>,
@@ -208,8 +207,8 @@ where
         };
         let shared = Arc::clone(&self.shared);
         let (sent_at, (attempt, first), retrying) = if late || settings.hook.is_some() {
-            // What the readied instance has reserved is released: a hook may need it, and a call that is too
-            // late is not sent (DL-3).
+            // Releases the readied instance's reservation: a hook may need it, and a call that is too late is not sent
+            // (DL-3).
             self.inner = self.inner.clone();
             if !late {
                 start.context.started = Some(Instant::now());
@@ -247,7 +246,7 @@ where
         ResponseFuture::new(attempt, Some(call))
     }
 
-    /// Releases what the readied instance has reserved, such as a permit or a place in a queue.
+    /// Releases the readied instance's reservation, such as a permit or a place in a queue.
     pub(crate) fn release(&mut self)
     where
         S: Clone,

@@ -1,4 +1,4 @@
-//! The end of an attempt: its outcome is classified, and either ends the call or is followed by a retry.
+//! The end of an attempt: its outcome is classified, and then either ends the call or is retried.
 
 use std::mem;
 use std::ops::ControlFlow;
@@ -28,7 +28,7 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// Returns the moment at which the attempt under way is interrupted.
+    /// Returns the time at which the attempt in flight is interrupted.
     pub(in crate::retry) fn interrupt_due(&self, now: Instant) -> Option<Instant> {
         let own = self.context.options.as_ref().and_then(CallOptions::get_attempt_timeout);
         let timeout = own.or(self.shared.policy.settings.attempt_timeout);
@@ -37,7 +37,7 @@ where
         timeout.into_iter().chain(self.context.deadline).min()
     }
 
-    /// Returns the error of an interrupted attempt; `None` if the protocol responds in its place.
+    /// Returns the error of an interrupted attempt; `None` if the protocol has a response in its place.
     pub(in crate::retry) fn interrupted(
         &mut self,
         interrupt: M::Interrupt,
@@ -64,8 +64,8 @@ where
         M::timed_out(interrupt, TimedOut { limit, after, refused, source: K::source_of_time_limit() })
     }
 
-    /// Returns the end of a call whose own deadline a client or server below has enforced. It comes before the
-    /// classification, so the call ends as it does if the timer of this layer is first (TN-4).
+    /// Returns the end of a call if a client or server below enforced the call's own deadline. This precedes the
+    /// classification, so the call ends as if this layer's timer had expired first (TN-4).
     #[inline]
     pub(in crate::retry) fn overdue(
         &mut self,
@@ -95,7 +95,7 @@ where
         }
     }
 
-    /// Classifies an attempt that has ended: either it ends the call, or a retry may follow.
+    /// Classifies a finished attempt, which either ends the call or may be retried.
     #[inline]
     pub(in crate::retry) fn settle(
         &mut self,
@@ -124,7 +124,7 @@ where
         }
     }
 
-    /// Returns `true` if a server has responded.
+    /// Returns `true` if a server responded.
     #[cold]
     fn responded(&self, result: &Result<S::Response, M::Error>) -> bool {
         let protocol = &self.shared.policy.settings.protocol;
@@ -139,8 +139,8 @@ where
         Some(Failure::new(FailureKind::Network))
     }
 
-    /// Records a failure that a retry may mend, and begins the retry if there is one.
-    // Not inlined, so that a call that succeeds at once needs no room for it.
+    /// Records a failure that a retry may fix, and begins the retry if it is granted.
+    // Not inlined, so that a call that succeeds at once does not reserve stack space for it.
     #[inline(never)]
     pub(in crate::retry) fn failed(
         &mut self,
@@ -164,8 +164,8 @@ where
         }
     }
 
-    /// Ends the call without a retry. The caller gets the outcome, unless the deadline is the reason and the
-    /// protocol has a response for that (RET-3).
+    /// Ends the call without a retry. The caller gets the outcome, unless the deadline is the reason and the protocol
+    /// has a response for that (RET-3).
     fn give_up(
         &mut self,
         result: Result<S::Response, M::Error>,
@@ -186,7 +186,7 @@ where
         self.end_call(result, stop)
     }
 
-    /// Decides if a retry follows. From then on nothing but its attempt uses the saved request.
+    /// Decides whether a retry follows. After that, only the retry uses the saved request.
     fn decide(
         &mut self,
         result: &Result<S::Response, M::Error>,
@@ -219,11 +219,11 @@ where
         }
         if K::is_from_fallback(result.as_ref().map_err(M::view)) {
             self.context.void_key();
-            // A guard that refused the backup has refused another server's attempt.
+            // If a guard refused the backup, the refused attempt was another server's.
             attempt.refused = None;
         }
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
-        // The first attempt's endpoint is in the call.
+        // The call has the first attempt's endpoint.
         let tried = match mem::take(&mut self.first) {
             Frame::Picked(pick) => Tried::At(pick),
             _ => mem::take(retrying.tried),
@@ -231,7 +231,7 @@ where
         attempt.elsewhere = tried.follow(retrying.trail) && !responded;
         let proven = attempt.undone.is_some() || matches!(classification.verdict, Verdict::NotProcessed(_));
         if !proven && tried.pick().is_some_and(|pick| pick.tiered) {
-            // A key is recognised by the tier that has seen it (D-17).
+            // Only the tier that received the key recognises it (D-17).
             self.context.void_key();
         }
         let progress = retrying.progress.get_or_insert_with(|| {

@@ -1,4 +1,4 @@
-//! The end of a call: budget, schedule, observer and report slot are notified.
+//! The end of a call, which is reported to the budget, the schedule, the observer and the report slot.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// Ends the call with an outcome of the service. Returns the caller's result.
+    /// Ends the call with an outcome of the service, and returns the caller's result.
     #[inline(always)]
     pub(in crate::retry) fn end_call(
         &mut self,
@@ -52,8 +52,8 @@ where
         }
     }
 
-    /// Ends the call, whose response is watched to its end. A function of its own, so that protocols whose
-    /// responses end with their heads do not pay for it.
+    /// Ends a call whose response is watched to its end. A separate function, so that protocols whose responses end
+    /// with their heads do not pay for it.
     #[inline(never)]
     fn end_watched(
         &mut self,
@@ -68,8 +68,8 @@ where
         result.map(|response| K::watched(response, finish))
     }
 
-    /// Settles with the budget and reports the end of the call. An open response is not yet a success for the
-    /// budget. Returns the report if there is no response to put it into.
+    /// Reports the end of the call to the budget and to observers. For the budget, an open response is not yet a
+    /// success. Returns the report if there is no response to contain it.
     #[inline(always)]
     fn account(&mut self, result: &mut Result<S::Response, M::Error>, stop: StopReason, open: bool) -> Option<Report> {
         if stop == StopReason::Succeeded {
@@ -98,7 +98,7 @@ where
         }
     }
 
-    /// Ends a call whose time is up with the protocol's response, if it has one.
+    /// Ends a call that is out of time with the protocol's response, if it has one.
     #[cold]
     pub(in crate::retry) fn end_late(&mut self, text: &str, stop: StopReason) -> Option<Result<K::Answer, M::Error>> {
         let shared = Arc::clone(&self.shared);
@@ -108,7 +108,7 @@ where
         Some(Ok(answer))
     }
 
-    /// Releases the permit, the saved request and the service now, not when the future is dropped.
+    /// Releases the permit, the saved request and the service now, and not when the future is dropped.
     #[inline]
     fn clear(&mut self) {
         if let Some(mut retrying) = self.retrying.take()
@@ -119,7 +119,7 @@ where
         self.kept = None;
     }
 
-    /// Returns the state that is needed at the end of the response.
+    /// Returns the accounting that is due at the end of the response.
     fn finish(&self, succeeded: bool, account: Account) -> Finish {
         let settings = &self.shared.policy.settings;
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
@@ -132,7 +132,7 @@ where
             client: Arc::<Settings<K, D, B>>::clone(settings),
             destination,
             options: self.context.options.clone(),
-            // A response that was classified as a failure is reported already.
+            // A response that was classified as a failure is already reported.
             retryable: succeeded && self.context.keeps(&settings.limits),
             account,
             attempts: self.number,
@@ -142,7 +142,7 @@ where
         }
     }
 
-    /// Records a response that ends the call and that another attempt would not mend.
+    /// Records a final response that another attempt would not fix.
     #[cold]
     pub(super) fn on_permanent_failure(&mut self, hint: ServerHint) {
         let settings = &self.shared.policy.settings;
@@ -152,14 +152,14 @@ where
         }
     }
 
-    /// Reports the end of the call to the budget of its destination.
+    /// Reports the end of the call to the budget for its destination.
     fn settle_budget(&mut self, end: CallEnd) {
         let account = self.take_account();
         let retrying = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
         let budget = &self.shared.policy.settings.budget;
         match retrying {
             Some(progress) => account.settle(end, progress.destination(), budget),
-            // With neither, the budget was full when the call began, and its destination is not known.
+            // Neither was recorded, because the budget was full when the call began.
             None if self.kept.is_some() || self.target.is_some() => {
                 account.settle(end, &self.destination(), budget);
             }
@@ -167,7 +167,7 @@ where
         }
     }
 
-    /// Takes what the budget must be given at the end of the call.
+    /// Takes the account that is due to the budget at the end of the call.
     fn take_account(&mut self) -> Account {
         let Some(retrying) = &mut self.retrying else { return Account::default() };
         let retrying = retrying.as_mut().project();
@@ -176,17 +176,17 @@ where
         account.started_by(std::mem::take(retrying.counted))
     }
 
-    /// Records the beginning of the call with a budget that counts calls.
+    /// Notifies a budget that counts calls of the call's start.
     #[cold]
     pub(in crate::retry) fn count(&mut self) {
         let start = Account::start(&self.destination(), &self.shared.policy.settings.budget);
         self.retrying.get_or_insert_with(Retrying::new).as_mut().count(start);
     }
 
-    /// Reports the end of the call. Returns the report for the response.
+    /// Reports the end of the call, and returns the report for the response.
     pub(super) fn conclude(&mut self, last: LastOutcome<'_>, stop: StopReason) -> Option<Report> {
         let policy = &self.shared.policy;
-        // A layer that never meant to retry has given nothing up.
+        // A layer without retries did not give up.
         if let (Some(outer), true) = (&self.context.outer, gave_up(stop) && self.saved) {
             outer.give_up();
         }
@@ -199,7 +199,7 @@ where
     }
 }
 
-/// Returns `true` if a call that could have been retried further ends without success.
+/// Returns `true` if a call that could have been retried ends without a success.
 fn gave_up(stop: StopReason) -> bool {
     !matches!(stop, StopReason::Succeeded | StopReason::Permanent)
 }

@@ -1,4 +1,4 @@
-//! The confirmation of a retry by a budget that asks elsewhere. The outcome is held, and the delay runs.
+//! The confirmation of a retry by a remote budget. The call holds the outcome meanwhile, and the delay runs.
 
 use std::task::{Context, Poll, ready};
 
@@ -12,7 +12,7 @@ use crate::call::progress::Granted;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay, Saved};
 
-/// The outcome that was held, and the budget's answer.
+/// The held outcome, and the budget's answer.
 type ConfirmedOf<A, E> = (Held<A, E>, Result<(), StopReason>);
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
@@ -23,7 +23,7 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// Polls for the budget's confirmation of the retry that was granted.
+    /// Polls for the budget's confirmation of the granted retry.
     pub(super) fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
         match retrying.and_then(|retrying| retrying.progress.as_mut()) {
@@ -42,7 +42,7 @@ where
         stage.set(Stage::Confirming { sent });
     }
 
-    /// Polls for the confirmation of the retry whose outcome is held. Ready with `None` if none is held.
+    /// Polls for the confirmation of the retry whose outcome is held. Ready with `None` if no outcome is held.
     pub(super) fn poll_held(&mut self, cx: &mut Context<'_>) -> Poll<Option<ConfirmedOf<S::Response, M::Error>>> {
         let confirmed = ready!(self.poll_confirmed(cx));
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
@@ -60,8 +60,7 @@ where
         Poll::Ready(Some((*held, confirmed.and(in_time))))
     }
 
-    /// Goes on after the confirmation. Returns the end of the call, with the outcome that was held, if the retry is
-    /// refused.
+    /// Continues after the confirmation. If the retry is refused, returns the end of the call with the held outcome.
     pub(super) fn resume(
         &mut self,
         held: Held<S::Response, M::Error>,
@@ -77,11 +76,11 @@ where
         }
     }
 
-    /// Takes the request for a retry that is confirmed. The upload of the attempt before ends here, and not earlier,
-    /// because its response is the caller's if the retry is refused.
+    /// Takes the request for a confirmed retry. The previous attempt's upload ends only here, because its response goes
+    /// to the caller if the retry is refused.
     fn claim_request(&mut self) -> Result<(), StopReason> {
         let at_hand = self.kept.as_ref().is_some_and(|kept| {
-            // A reader of the attempt that is over could use up the kept body.
+            // A reader of the previous attempt could use up the saved body.
             kept.supersede();
             kept.at_hand()
         });

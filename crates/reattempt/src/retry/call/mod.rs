@@ -1,7 +1,7 @@
-//! The state of one call of the retry layer, from its request to its outcome.
+//! The state of one call in the retry layer, from its request to its outcome.
 //!
-//! While the first attempt runs it contains the saved request and little else. The first failure makes one
-//! box with all that only retries need: the progress of the call and the stage of the next attempt.
+//! During the first attempt it is little more than the saved request. The first failure allocates a box with the state
+//! that only retries need: the call's progress and the next attempt's stage.
 
 mod attempt_end;
 mod call_end;
@@ -45,22 +45,22 @@ where
     /// The destination, recorded only if the request was not saved and a budget or observer needs it.
     pub(in crate::retry) target: Option<Box<str>>,
     pub(in crate::retry) context: CallContext,
-    /// `true` if the request was saved at all.
+    /// `true` if the request was saved.
     pub(in crate::retry) saved: bool,
-    /// The number of the attempt under way, from 1.
+    /// The number of the attempt in flight, from 1.
     pub(in crate::retry) number: u32,
     pub(in crate::retry) sent_at: SentAt,
-    /// The frame of the first attempt.
+    /// The first attempt's frame.
     pub(in crate::retry) first: Frame,
-    /// The marker that this layer leaves in the request for inner ones.
+    /// The marker that this layer adds to the request for inner layers.
     pub(in crate::retry) marker: Option<NestedMarker>,
     pub(in crate::retry) retrying: Option<BoxedRetrying<S, Req, K, D, M>>,
 }
 
-/// The state that a call shares with all others of its client.
+/// The state that all calls of a client share.
 pub(super) type SharedBy<S, K, D, B, M> = Arc<Shared<S, RetryPolicy<K, D, B, M>>>;
 
-/// The end of a call, or `N` to go on with.
+/// The end of a call, or an `N` to continue with.
 type Onwards<T, E, N> = ControlFlow<Result<T, E>, N>;
 
 pub(super) type BoxedRetrying<S, Req, K, D, M> = Pin<
@@ -81,21 +81,21 @@ pin_project! {
     /// The state that only retries need.
     pub(in crate::retry) struct Retrying<S, A, R, H, T, E, D> {
         progress: Option<Progress<D>>,
-        // The outcome of the last attempt, while the budget has yet to confirm its retry.
+        // The outcome of the last attempt, until the budget confirms its retry.
         held: Option<Box<Held<A, E>>>,
-        // The error that the last attempt ended with, in case its retry is not sent.
+        // The last attempt's error, in case its retry is not sent.
         last_error: Option<E>,
-        // The head of the response that was refused last, for a hook or an error.
+        // The head of the last refused response, for a hook or an error.
         refused: Option<RefusedResponse>,
         // The start of the call, for a budget that counts calls.
         counted: Account,
-        // The endpoint of the attempt under way, if it is a retry or one that is sent late.
+        // The endpoint of the attempt in flight, if it is a retry or is sent late.
         tried: Tried,
-        // The endpoints of the attempts that have failed.
+        // The endpoints of the failed attempts.
         trail: Trail,
-        // The moment by which hook and service must be ready for the next attempt, if there is a limit.
+        // The time by which hook and service must be ready for the next attempt, if there is a limit.
         ready_by: Option<Instant>,
-        // The timer of whatever stage is waited for.
+        // The timer of the current stage.
         #[pin]
         sleep: Option<Sleep>,
         #[pin]
@@ -103,7 +103,7 @@ pin_project! {
     }
 }
 
-/// An outcome, and the retry that was granted after it.
+/// An outcome, with the retry that was granted after it.
 struct Held<A, E> {
     result: Result<A, E>,
     granted: Granted,
@@ -114,7 +114,7 @@ impl<S, A, R, H: Send + 'static, T, E, D> Retrying<S, A, R, H, T, E, D> {
         Self::at(Stage::Sent { service: None }, None)
     }
 
-    /// Creates the state of a first attempt whose endpoint is known later.
+    /// Creates the state of a first attempt whose endpoint is not known yet.
     #[inline]
     pub(in crate::retry) fn of_late(first: Frame) -> Option<Pin<Box<Self>>> {
         first.is_late().then(|| {
@@ -124,12 +124,12 @@ impl<S, A, R, H: Send + 'static, T, E, D> Retrying<S, A, R, H, T, E, D> {
         })
     }
 
-    /// Records the instance that is to send the first retry.
+    /// Records the instance that will send the first retry.
     pub(in crate::retry) fn sent_by(self: Pin<&mut Self>, service: S) {
         self.project().stage.set(Stage::Sent { service: Some(service) });
     }
 
-    /// Creates the state with a first attempt that is not sent yet: a hook is to see it, or it is too late.
+    /// Creates the state for a first attempt that is not sent yet, because of a hook or because it is too late.
     pub(in crate::retry) fn of_first((head, rest): (H, T), ready_by: Option<Instant>) -> Pin<Box<Self>> {
         let made = Some((Box::new(head), rest));
         Self::at(Stage::Waiting { due: None, sent: None, made }, ready_by)
@@ -150,7 +150,7 @@ impl<S, A, R, H: Send + 'static, T, E, D> Retrying<S, A, R, H, T, E, D> {
         })
     }
 
-    /// Holds the start of the call to its end.
+    /// Stores the start of the call until its end.
     pub(in crate::retry) fn count(self: Pin<&mut Self>, start: Account) {
         *self.project().counted = start;
     }
@@ -168,22 +168,22 @@ where
     }
 }
 
-/// The terms of a new call, from a look at its request.
+/// The terms of a new call, read from its request.
 pub(super) struct CallStart {
     pub(in crate::retry) context: CallContext,
-    /// `true` if the request is to be saved.
+    /// `true` if the request must be saved.
     pub(in crate::retry) keeps: bool,
     /// `true` if the request needs an idempotency key.
     needs_key: bool,
     /// The deadline, if the request does not contain it yet.
     deadline: Option<Deadline>,
     pub(in crate::retry) marker: Option<NestedMarker>,
-    /// `true` if the request has fields that its protocol sets itself.
+    /// `true` if headers that the protocol itself sets must be removed from the request.
     strip: bool,
 }
 
 impl CallStart {
-    /// Creates the terms of a call of `request`.
+    /// Creates the terms of a call for `request`.
     pub(super) fn new<K, Req, D, B>(
         settings: &Settings<K, D, B>,
         of_handle: Option<&CallOptions>,
@@ -211,12 +211,12 @@ impl CallStart {
         Self { context, keeps, needs_key, deadline, marker, strip }
     }
 
-    /// Returns `true` if the deadline has passed already.
+    /// Returns `true` if the deadline has already passed.
     pub(super) fn is_too_late(&self) -> bool {
         self.context.deadline.is_some_and(|deadline| deadline <= Instant::now())
     }
 
-    /// Returns the additions to the request.
+    /// Returns the layer's additions to the request.
     #[inline]
     pub(super) fn added(&self) -> Added<'_> {
         Added {
@@ -228,8 +228,7 @@ impl CallStart {
         }
     }
 
-    /// Returns `true` if nothing depends on the outcome of a call that is not saved. Then the outcome is passed
-    /// on.
+    /// Returns `true` if the call is not saved and nothing depends on its outcome, which is then returned as it is.
     #[inline]
     pub(super) fn is_noop<K: Protocol, D: Schedule, B: Budget>(&self, settings: &Settings<K, D, B>) -> bool {
         settings.hook.is_none()
@@ -241,7 +240,7 @@ impl CallStart {
     }
 }
 
-/// The beginning of a call.
+/// The start of a call.
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
 where
     S: Service<K::Attempt> + Clone,
@@ -250,8 +249,7 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// Starts the call's time, because something is not ready at once. A call that is ready at once reads no
-    /// clock.
+    /// Starts the call's time at the first pending poll. A call that is ready at once reads no clock.
     #[inline]
     pub(super) fn takes_time(&mut self, now: impl FnOnce() -> Instant) {
         if self.saved && self.context.started.is_none() {
@@ -259,20 +257,20 @@ where
         }
     }
 
-    /// Returns the destination of the call.
+    /// Returns the call's destination.
     fn destination(&self) -> Cow<'_, str> {
         let protocol = &self.shared.policy.settings.protocol;
         destination(protocol, self.kept.as_ref(), self.target.as_deref())
     }
 
-    /// Records that an attempt is sent, for schedules that are shared by many calls.
+    /// Notifies schedules that many calls share of an attempt that is sent.
     #[inline]
     pub(super) fn on_send(&mut self) {
         self.sent_at = self.context.on_send(&self.shared.policy.settings.schedule);
     }
 }
 
-/// Returns the destination of a call, from its saved request or as it was recorded.
+/// Returns a call's destination, from its saved request or as it was recorded.
 fn destination<'a, Req, K: Replay<Req>>(
     protocol: &K,
     kept: Option<&'a K::Saved>,

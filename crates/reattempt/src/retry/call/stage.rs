@@ -1,5 +1,5 @@
-//! The way to the next attempt, stage by stage: confirm it, drain the refused response, wait, call the hook, ready a
-//! service, send.
+//! The stages before the next attempt: confirm it, drain the refused response, wait, call the hook, ready a service,
+//! send.
 
 use std::ops::ControlFlow;
 use std::pin::Pin;
@@ -22,37 +22,37 @@ use crate::error_mode::ErrorMode;
 use crate::protocol::{AttemptKind, ClassifyOutcome, NextAttempt, Replay};
 use crate::shared::send_next;
 
-/// A hook at work on a head.
+/// A hook that is running for a head.
 type HookFuture<H> = Pin<Box<dyn Future<Output = Box<H>> + Send>>;
 
-/// An attempt that was made before it can be sent: its head and the rest of it.
+/// An attempt that was created before it can be sent: its head and the rest of it.
 type Made<H, T> = (Box<H>, T);
 
 pin_project! {
     /// The stage of the next attempt, in the order in which [`Call::poll_stages`] passes them.
     ///
-    /// `sent` is the instance for the attempt, if one was sent before. The attempt itself is made when its hook is due,
-    /// or else when its service is ready, because it is larger than the saved request.
+    /// `sent` is the instance for the attempt, if the call has sent one before. The attempt is created when its hook is
+    /// due, or else when its service is ready, because it is larger than the saved request.
     #[project = StageView]
     #[project_replace = StageTaken]
     pub(super) enum Stage<S, R, H, T> {
-        // The budget has yet to confirm the retry. The outcome before is held, and may still be the caller's.
+        // The budget has not confirmed the retry yet. The previous outcome is held, and may still go to the caller.
         Confirming { sent: Option<S> },
-        // The refused response is read to its end, but not for longer than until `by`.
+        // The refused response is being read to its end, until `by` at the latest.
         Draining { #[pin] drain: R, by: Instant, due: Option<Instant>, sent: Option<S> },
-        // The attempt is due at this moment; `None` for at once. A first attempt was made already.
+        // The attempt is due at this time; `None` for immediately. A first attempt was already created.
         Waiting { due: Option<Instant>, sent: Option<S>, made: Option<Made<H, T>> },
-        // A hook is at work on the head of the attempt.
+        // A hook is running for the attempt's head.
         Hooking { service: S, hook: HookFuture<H>, rest: T },
-        // The service is readied for the attempt, which was made before if a hook has worked on it.
+        // The service is being readied for the attempt, which already exists if a hook has processed it.
         Readying { service: S, made: Option<Made<H, T>> },
-        // The attempt is under way. The instance is a clone of the one that has sent it.
+        // The attempt is in flight. The instance is a clone of the one that sent it.
         Sent { service: Option<S> },
     }
 }
 
 impl<S, R, H, T> Stage<S, R, H, T> {
-    /// Takes the instance for the next attempt, unless it is being readied already.
+    /// Takes the instance for the next attempt, unless it is already being readied.
     pub(super) fn take_sent(self: Pin<&mut Self>) -> Option<S> {
         match self.project() {
             StageView::Confirming { sent }
@@ -63,7 +63,7 @@ impl<S, R, H, T> Stage<S, R, H, T> {
         }
     }
 
-    /// Readies the service, now that the hook has returned the head.
+    /// Starts to ready the service, after the hook has returned the head.
     fn finish_hook(mut self: Pin<&mut Self>, head: Box<H>) {
         let hooking = self.as_mut().project_replace(Stage::Sent { service: None });
         if let StageTaken::Hooking { service, rest, .. } = hooking {
@@ -72,7 +72,7 @@ impl<S, R, H, T> Stage<S, R, H, T> {
     }
 }
 
-/// A moment by which something was to be done has passed.
+/// A time limit that has passed.
 struct Late;
 
 impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
@@ -83,7 +83,7 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// Drops the outcome and begins the way to the retry.
+    /// Drops the outcome and starts the stages before the retry.
     pub(super) fn begin_retry(&mut self, result: Result<S::Response, M::Error>, granted: Granted) {
         let settings = &*self.shared.policy.settings;
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
@@ -115,15 +115,15 @@ where
         }
     }
 
-    /// Polls until the next attempt is under way, or there can be none.
-    // Not inlined, so that a call that succeeds at once needs no room for it.
+    /// Polls until the next attempt is in flight, or until there can be none.
+    // Not inlined, so that a call that succeeds at once does not reserve stack space for it.
     #[inline(never)]
     pub(in crate::retry) fn poll_between(
         &mut self,
         cx: &mut Context<'_>,
         timer: Pin<&mut M::Timer>,
     ) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
-        // A service that is always ready and always refuses must not keep others from their turn.
+        // A service that is always ready and always refuses must not starve other tasks.
         let turn = ready!(poll_proceed(cx));
         let between = ready!(self.poll_stages(cx, timer));
         turn.made_progress();
@@ -136,7 +136,7 @@ where
         timer: Pin<&mut M::Timer>,
     ) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
         loop {
-            // Polled again after its end, a call stays pending.
+            // If it is polled again after its end, a call stays pending.
             let Some(retrying) = &mut self.retrying else { return Poll::Pending };
             let mut this = retrying.as_mut().project();
             let ended = match this.stage.as_mut().project() {
@@ -145,11 +145,11 @@ where
                     None => return self.lost(),
                 },
                 StageView::Draining { drain, by, due, sent } => {
-                    // Without a timer, only what is there at once is drained.
+                    // Without a timer, only data that is immediately available is drained.
                     if drain.poll(cx).is_pending() && clock::has_timer() {
                         ready!(poll_sleep(this.sleep, cx, *by));
                     }
-                    // Dropped here, so that its connection is free, or closed, before the next attempt.
+                    // Dropped here, so that its connection is free or closed before the next attempt.
                     let waiting = Stage::Waiting { due: *due, sent: sent.take(), made: None };
                     this.stage.set(waiting);
                     None
@@ -201,8 +201,8 @@ where
         }
     }
 
-    /// Goes on from the wait: to the hook if there is one, or else to the service. Returns `None` if the hook is due
-    /// and the request is lost.
+    /// Continues after the wait, with the hook if there is one, or else with the service. Returns `None` if the hook is
+    /// due and the request is not available.
     fn finish_wait(&mut self) -> Option<()> {
         let hook = self.shared.policy.settings.hook.clone();
         let retrying = self.retrying.as_mut()?.as_mut().project();
@@ -235,7 +235,7 @@ where
         Some(())
     }
 
-    /// Sends the attempt by the readied service. Returns `None` if the request is lost.
+    /// Sends the attempt through the readied service. Returns `None` if the request is not available.
     fn send(&mut self, timer: Pin<&mut M::Timer>) -> Option<S::Future> {
         let retrying = self.retrying.as_mut()?.as_mut().project();
         let StageView::Readying { made, .. } = retrying.stage.project() else { return None };
@@ -244,7 +244,7 @@ where
             Some((head, rest)) => {
                 let protocol = &self.shared.policy.settings.protocol;
                 let mut attempt = protocol.join(*head, rest);
-                // Time has passed since it was made.
+                // Time has passed since the attempt was created.
                 protocol.refresh(&mut attempt, self.context.deadline.map(Deadline::at));
                 attempt
             }
@@ -261,13 +261,13 @@ where
         };
         let (sent, tried) = send_next(service, attempt, *retrying.trail);
         *retrying.tried = tried;
-        // Only a clone is kept: an instance that was shed is still queued below (trap 50).
+        // Only a clone is kept: a refused instance is still in the queue below (trap 50).
         let service = Some(service.clone());
         retrying.stage.set(Stage::Sent { service });
         Some(sent)
     }
 
-    /// Makes the next attempt from the saved request; the last one consumes it.
+    /// Creates the next attempt from the saved request; the last one consumes it.
     fn again(&mut self) -> Option<K::Attempt> {
         let settings = &self.shared.policy.settings;
         let last = self.number >= self.context.max_attempts(&settings.limits) && !settings.protocol.replaces();
@@ -284,8 +284,8 @@ where
         settings.protocol.again(&mut self.kept, next)
     }
 
-    /// Ends a call whose deadline has passed while no attempt was under way (DL-3, RET-3). Returns `None` if there
-    /// is time left, or if neither the error type nor the protocol can express that: such a call goes on.
+    /// Ends a call whose deadline has passed while no attempt is in flight (DL-3, RET-3). Returns `None` if there is
+    /// time left, or if neither the error type nor the protocol can express a passed deadline: the call then continues.
     fn too_late(&mut self) -> Option<Result<K::Answer, M::Error>> {
         let deadline = self.context.deadline.filter(|_| M::ENDS_LATE)?;
         let now = Instant::now();
@@ -316,8 +316,8 @@ where
         ended
     }
 
-    /// Ends a call whose service or hook was not ready in time. Returns `None` if no error can express that: the call
-    /// waits on, though not past a deadline that the protocol answers.
+    /// Ends a call whose service or hook was not ready in time. Returns `None` if no error can express that. The call
+    /// then continues to wait, until a deadline for which the protocol has a response.
     #[cold]
     fn time_up(&mut self) -> Option<Result<K::Answer, M::Error>> {
         let now = Instant::now();
@@ -342,19 +342,19 @@ where
         None
     }
 
-    /// Returns the error of a call whose time is over while no attempt is under way. It is the last attempt's, or
-    /// a `TimedOut` if the error type can contain it.
+    /// Returns the error of a call that is out of time while no attempt is in flight: the last attempt's error, or a
+    /// `TimedOut` if the error type can contain it.
     fn late_error(&mut self, limit: TimeLimit, now: Instant) -> Option<M::Error> {
         self.last_error().or_else(|| self.timed_out(M::interrupt()?, limit, self.context.started, now))
     }
 
-    /// Takes the error that the last attempt ended with.
+    /// Takes the last attempt's error.
     fn last_error(&mut self) -> Option<M::Error> {
         self.retrying.as_mut()?.as_mut().project().last_error.take()
     }
 
-    /// Ends a call whose request is lost, with any error that can be made. No input leads here: nothing else has used
-    /// the request since its retry was granted, and each head that is at hand can be restored (trap 34).
+    /// Ends a call whose request is not available, with any error that can be created. No input leads here: only the
+    /// retry uses the request once it is granted, and every available head can be restored (trap 34).
     #[cold]
     fn lost(&mut self) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
         let stop = StopReason::BodyNotKept;
@@ -366,8 +366,8 @@ where
     }
 }
 
-/// Polls `work`, and a timer for the moment by which it must be done. A timer that runs already is polled first, so
-/// that nothing is sent too late. The moment is forgotten when it has passed: a call without another outcome waits on.
+/// Polls `work`, and a timer for its time limit. A running timer is polled first, so that nothing is sent too late. A
+/// limit that has passed is removed, because a call without another outcome continues to wait.
 fn poll_by<T>(
     mut sleep: Pin<&mut Option<Sleep>>,
     by: &mut Option<Instant>,
@@ -386,7 +386,7 @@ fn poll_by<T>(
     Poll::Ready(Err(Late))
 }
 
-/// Sleeps until `until`, by the timer of the stage before if there was one.
+/// Sleeps until `until`, with the previous stage's timer if there was one.
 fn poll_sleep(mut sleep: Pin<&mut Option<Sleep>>, cx: &mut Context<'_>, until: Instant) -> Poll<()> {
     match sleep.as_mut().as_pin_mut() {
         None => sleep.set(Some(sleep_until(until))),
