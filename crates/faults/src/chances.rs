@@ -1,12 +1,12 @@
-//! Faults by chance, the same ones for the same seed.
+//! Random faults, which are the same for the same seed.
 
 use std::time::Duration;
 
 use crate::arriving::Arriving;
 
-/// A distribution of faults, drawn from a seed.
+/// A distribution of random faults, drawn from a seed.
 ///
-/// The same seed gives the same faults. [`Per`] chooses what a draw depends on besides the seed.
+/// The same seed gives the same faults. [`Per`] selects what a draw depends on besides the seed.
 ///
 /// ```
 /// use std::io::ErrorKind;
@@ -25,17 +25,17 @@ pub struct Chances<F> {
     faults: Vec<(u32, F)>,
 }
 
-/// The number that a draw depends on besides the seed.
+/// The input of a draw besides the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Per {
-    /// The number of the arrival, over all calls. Parallel calls may swap their faults from run to run.
+    /// The number of the arrival, over all calls. Concurrent calls may swap their faults from run to run.
     Arrival,
-    /// The name of the call, and the number of the arrival within it. The order of parallel calls has no effect.
+    /// The name of the call, and the number of the arrival within it. The order of concurrent calls has no effect.
     Call,
-    /// The number of the connection: all arrivals on it have one fault.
+    /// The number of the connection: all arrivals on it have the same fault.
     Connection,
-    /// The period of this length: all arrivals in it have one fault. Zero counts as a nanosecond.
+    /// The time, in periods of this length: all arrivals in a period have the same fault. Zero counts as a nanosecond.
     Period(Duration),
 }
 
@@ -45,7 +45,7 @@ impl<F> Chances<F> {
         Self { seed, per, faults: Vec::new() }
     }
 
-    /// Adds a fault for this number of draws in a thousand. Beyond a thousand in sum, the earlier faults win.
+    /// Adds a fault for `per_mille` of 1000 draws. If the sum exceeds 1000, earlier faults win.
     #[must_use]
     pub fn fault(mut self, per_mille: u32, fault: F) -> Self {
         self.faults.push((per_mille, fault));
@@ -75,7 +75,7 @@ impl<F: Clone> Chances<F> {
     }
 }
 
-/// Returns the number that SplitMix64 makes of a seed.
+/// Returns the number that SplitMix64 produces from a seed.
 fn mixed(seed: u64) -> u64 {
     let mut number = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -9,12 +9,12 @@ use crate::arriving::Arriving;
 use crate::ledger::Ledger;
 use crate::script::{Fault, Player, Script};
 
-/// A script that is being played, and the ledger of what arrived.
+/// A script that is being played, and the ledger of arrivals.
 ///
-/// The test owns it for as long as the client runs. Dropping it panics if a step of the script was not used up, unless
+/// The test owns it for as long as the client runs. Dropping it panics if a step of the script was not used, unless
 /// [`Script::may_remain`] allows that. [`Faults::finish`] returns an error instead.
 ///
-/// `F` is the depth: [`ServiceFault`](crate::ServiceFault) has the layer.
+/// `F` is the kind of fault: for [`ServiceFault`](crate::ServiceFault) there is a tower layer.
 #[derive(Debug)]
 pub struct Faults<F: Fault> {
     pub(crate) shared: Arc<Shared<F>>,
@@ -28,12 +28,12 @@ pub(crate) struct Shared<F> {
 }
 
 impl<F: Fault> Faults<F> {
-    /// Creates the faults of a script, with a ledger of their own.
+    /// Creates the faults of a script, with a new ledger.
     pub fn new(script: impl Into<Script<F>>) -> Self {
         Self::in_cluster(script, "server", &Ledger::new())
     }
 
-    /// Creates the faults of one server of a cluster. All servers of the cluster write to one ledger.
+    /// Creates the faults of one server in a cluster. All servers of the cluster write to one ledger.
     pub fn in_cluster(script: impl Into<Script<F>>, server: impl Into<String>, ledger: &Ledger) -> Self {
         let player = Mutex::new(Player::new(script.into()));
         let (ledger, server) = (ledger.clone(), server.into());
@@ -47,11 +47,11 @@ impl<F: Fault> Faults<F> {
         &self.shared.ledger
     }
 
-    /// Ends the test's use of the script.
+    /// Ends the use of the script.
     ///
     /// # Errors
     ///
-    /// Steps that were not used up.
+    /// Returns the steps that were not used, if there are any.
     pub fn finish(self) -> Result<(), Unused> {
         let unused = self.unused();
         self.shared.player().allow_rest();
@@ -93,27 +93,27 @@ impl<F> Shared<F> {
 }
 
 impl<F: Fault> Shared<F> {
-    /// Takes the fault of an arrival, with the wait before it.
+    /// Takes the fault for an arrival, with the delay before it.
     pub(crate) fn take(&self, call: Option<&str>, connection: usize, accepts: impl Fn(&F) -> bool) -> (F, Duration) {
         let arriving = Arriving { call, connection, at: self.ledger.elapsed() };
         self.player().take(&arriving, accepts)
     }
 
-    /// Takes the next step before a request is known, if its fault is accepted.
+    /// Takes the next step before a request is known, if `accepts` returns `true` for its fault.
     pub(crate) fn take_early(&self, connection: usize, accepts: impl Fn(&F) -> bool) -> Option<(F, Duration)> {
         let arriving = Arriving { call: None, connection, at: self.ledger.elapsed() };
         self.player().take_if(&arriving, accepts)
     }
 }
 
-/// The error of a script with steps that were not used up.
+/// The error for a script whose steps were not all used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unused {
     steps: Vec<String>,
 }
 
 impl Unused {
-    /// Returns each step in words, with its place in the script.
+    /// Returns each step as text, with its place in the script.
     pub fn steps(&self) -> &[String] {
         &self.steps
     }

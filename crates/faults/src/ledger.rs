@@ -1,4 +1,4 @@
-//! The server's account of what reached it.
+//! The ledger of everything that reached a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use http::{HeaderMap, Method};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The header that names the call of a request, for [`Arrival::call`].
+/// The header that names a request's call, for [`Arrival::call`].
 pub const CALL_HEADER: &str = "faults-call";
 
-/// The account of one server or a cluster: every request that arrived, in order.
+/// The ledger of one server or a cluster: every request that arrived, in order.
 ///
-/// Clones share one account. Its assertions are described with [`Rule`](crate::Rule). A test double of your own writes
-/// to a ledger with [`Ledger::arrive`].
+/// Clones share one ledger. Its assertions are described in [`Rule`](crate::Rule). Your own test doubles can write to a
+/// ledger with [`Ledger::arrive`].
 #[derive(Debug, Clone)]
 pub struct Ledger(Arc<Account>);
 
@@ -30,17 +30,17 @@ pub(crate) struct Book {
     pub(crate) open_connections: usize,
 }
 
-/// One request as the server saw it.
+/// One request as the server received it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Arrival {
     /// The time since the ledger was created, on tokio's clock.
     pub at: Duration,
-    /// The server that it reached.
+    /// The server that the request reached.
     pub server: String,
     /// The number of its connection, from 1; 0 if there is none.
     pub connection: usize,
-    /// The call that it belongs to: the header [`CALL_HEADER`], else the idempotency key, else method and target.
+    /// The call to which it belongs: the header [`CALL_HEADER`], else the idempotency key, else method and target.
     pub call: String,
     /// The method.
     pub method: Method,
@@ -48,18 +48,18 @@ pub struct Arrival {
     pub target: String,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body as far as the server has read it.
+    /// The body, as far as the server has read it.
     pub body: Vec<u8>,
     /// `true` once the body was read to its end.
     pub whole: bool,
-    /// `true` once the effect may have been carried out.
+    /// `true` once the request's effect may have been carried out.
     ///
-    /// A server acts when it has read the whole request, or its head if it responds early. An outcome that proves the
-    /// contrary takes that back: status 421, 425 or 429, a refused stream, or a refused connection.
+    /// A server acts when it has read the whole request, or only its head if it responds early. An outcome that proves
+    /// the contrary reverts that: status 421, 425 or 429, a refused stream, or a refused connection.
     pub carried_out: bool,
-    /// The server's answer in words; `None` as long as there is none.
+    /// The server's response as text; `None` until there is one.
     pub answer: Option<String>,
-    /// `true` until the server has answered or the client has left.
+    /// `true` until the server has responded or the client has left.
     pub open: bool,
 }
 
@@ -69,25 +69,25 @@ impl Arrival {
         self.headers.get("idempotency-key").and_then(|key| key.to_str().ok())
     }
 
-    /// Returns a checksum of the body as far as it was read (64-bit FNV-1a).
+    /// Returns a checksum (64-bit FNV-1a) of the body that was read so far.
     pub fn checksum(&self) -> u64 {
         checksum(&self.body)
     }
 
-    /// Marks the body as whole. The effect follows, unless an early answer has settled that before.
+    /// Marks the body as complete. The effect follows, unless an early response has already decided that.
     fn has_ended(&mut self) {
         self.whole = true;
         self.carried_out |= self.answer.is_none();
     }
 
-    /// Returns `true` if it must not be carried out twice: its method is not idempotent, and it has no key.
+    /// Returns `true` if the request must not be carried out twice: its method is not idempotent, and it has no key.
     pub fn is_unsafe(&self) -> bool {
         !self.method.is_idempotent() && self.key().is_none()
     }
 }
 
 impl Ledger {
-    /// Creates an empty account. Its time starts now.
+    /// Creates an empty ledger. Its time starts now.
     pub fn new() -> Self {
         Self(Arc::new(Account { start: Instant::now(), book: watch::Sender::default() }))
     }
@@ -97,7 +97,7 @@ impl Ledger {
         self.0.start.elapsed()
     }
 
-    /// Returns all arrivals in their order.
+    /// Returns all arrivals in order.
     pub fn arrivals(&self) -> Vec<Arrival> {
         self.0.book.borrow().arrivals.clone()
     }
@@ -107,7 +107,7 @@ impl Ledger {
         self.0.book.borrow().connections
     }
 
-    /// Waits until the arrivals fulfil a condition. The test bounds the wait.
+    /// Waits until the arrivals meet a condition. The test must limit the wait.
     ///
     /// # Cancel safety
     ///
@@ -116,8 +116,8 @@ impl Ledger {
         self.wait(|book| is(&book.arrivals)).await;
     }
 
-    /// Waits until every exchange has ended and every connection is closed. The test drops its client first, and
-    /// bounds the wait.
+    /// Waits until every exchange has ended and every connection is closed. The test must drop its client first and
+    /// limit the wait.
     ///
     /// # Cancel safety
     ///
@@ -127,11 +127,11 @@ impl Ledger {
     }
 
     async fn wait(&self, is: impl FnMut(&Book) -> bool) {
-        // The sender lives as long as this ledger, so the wait ends with the condition only.
+        // The sender lives as long as this ledger, so only the condition ends the wait.
         let _ = self.0.book.subscribe().wait_for(is).await;
     }
 
-    /// Records a request that has arrived at a server. The exchange is open until the returned value is dropped.
+    /// Records a request that arrived at a server. The exchange is open until the returned value is dropped.
     pub fn arrive<B>(&self, server: &str, connection: usize, request: &http::Request<B>) -> Exchange {
         let (method, uri) = (request.method().clone(), request.uri());
         let target = uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string);
@@ -161,7 +161,7 @@ impl Ledger {
         Exchange { ledger: self.clone(), number }
     }
 
-    /// Records a new connection; returns its number. It is open until the second value is dropped.
+    /// Records a new connection and returns its number. The connection is open until the second value is dropped.
     pub(crate) fn connect(&self) -> (usize, OpenConnection) {
         let mut number = 0;
         self.0.book.send_modify(|book| {
@@ -183,7 +183,7 @@ impl Default for Ledger {
     }
 }
 
-/// A request that the server has not ended, by which the server completes its entry.
+/// A request that the server has not finished, with methods to complete its ledger entry.
 #[derive(Debug)]
 pub struct Exchange {
     ledger: Ledger,
@@ -195,7 +195,7 @@ impl Exchange {
         self.ledger.0.book.send_modify(|book| change(&mut book.arrivals[self.number]));
     }
 
-    /// Returns the name of its call.
+    /// Returns the name of the request's call.
     pub fn call(&self) -> String {
         self.ledger.read(|book| book.arrivals[self.number].call.clone())
     }
@@ -205,7 +205,7 @@ impl Exchange {
         self.note(|arrival| arrival.body.extend_from_slice(data));
     }
 
-    /// Records all of the body that has arrived.
+    /// Records everything of the body that has arrived.
     pub(crate) fn has_read(&self, body: &[u8], whole: bool) {
         self.note(|arrival| {
             let known = arrival.body.len();
@@ -216,7 +216,7 @@ impl Exchange {
         });
     }
 
-    /// Records the end of the body, and that the effect may be carried out from now on.
+    /// Records the end of the body, after which the effect may be carried out.
     pub fn read_whole(&self) {
         self.note(Arrival::has_ended);
     }
@@ -226,7 +226,7 @@ impl Exchange {
         self.note(|arrival| arrival.carried_out = carried_out);
     }
 
-    /// Records the answer in words.
+    /// Records the response as text.
     pub fn answer(&self, answer: impl Into<String>) {
         self.note(|arrival| arrival.answer = Some(answer.into()));
     }
@@ -248,7 +248,7 @@ impl Drop for OpenConnection {
     }
 }
 
-/// Returns the 64-bit FNV-1a of some bytes.
+/// Returns the 64-bit FNV-1a hash of `bytes`.
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }

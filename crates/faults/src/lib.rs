@@ -1,6 +1,7 @@
 //! Scripted faults for tests of retries, with any client.
 //!
-//! A service that retries is tested against a server that fails to order, and against what that server saw:
+//! A client that retries is tested against a server that fails on command, and against the ledger of what that server
+//! received:
 //!
 //! ```
 //! use http::{Request, StatusCode};
@@ -21,7 +22,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Over a socket any client is tested in the same way. `examples/loop_by_hand.rs` runs this against a loop by hand:
+//! Over a socket, any client can be tested in the same way. `examples/loop_by_hand.rs` tests a handwritten loop:
 //!
 //! ```
 //! use reattempt_faults::{Reply, Server};
@@ -39,7 +40,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! A rule that is broken fails the test, and shows the calls concerned:
+//! A broken rule fails the test, and the message shows the calls concerned:
 //!
 //! ```text
 //! call "POST /pay" was carried out 2 times, and may not be repeated
@@ -48,24 +49,24 @@
 //!   100 ms  server      POST /pay  3 B 56e4c91944536249  yes          200
 //! ```
 //!
-//! A step of the script that was not used up fails the test as well.
+//! A script step that was not used fails the test as well.
 //!
 //! | item | content |
 //! |---|---|
-//! | [`Faults`] | a script while it is played; the test owns it |
-//! | [`ServiceFault`] | a tower layer or service: status, error, delay, lost response, no response, never ready, panic |
-//! | [`WireFault`] | a connection: refused, timed out, reset or half-closed after some bytes, stalled, in drips, with garbage or a TLS alert |
-//! | [`Server`], [`Reply`] | a server of HTTP/1.1, HTTP/2 or gRPC: early and informational responses, false lengths, cut answers, any bytes, REFUSED_STREAM, GOAWAY, missing trailers |
+//! | [`Faults`] | a script while it is played, owned by the test |
+//! | [`ServiceFault`] | faults of a tower layer or service: status, error, delay, lost response, no response, never ready, panic |
+//! | [`WireFault`] | faults of a connection: refused, timed out, reset or half-closed after some bytes, stalled, slowed to a drip, with garbage or a TLS alert |
+//! | [`Server`], [`Reply`] | an HTTP/1.1, HTTP/2 or gRPC server: early and informational responses, wrong lengths, truncated responses, arbitrary bytes, REFUSED_STREAM, GOAWAY, missing trailers |
 //! | [`Script`], [`Step`] | the order of the faults: by arrival, call, connection and time |
-//! | [`Chances`] | faults by chance; the same seed gives the same faults |
-//! | [`Ledger`], [`Arrival`] | every request that reached the server or the cluster, and what became of it |
-//! | [`Rule`], [`Violation`] | the assertions, and the text of one that failed |
+//! | [`Chances`] | random faults; the same seed gives the same faults |
+//! | [`Ledger`], [`Arrival`] | every request that reached the server or the cluster, and its outcome |
+//! | [`Rule`], [`Violation`] | the assertions, and the error of a failed one |
 //!
 //! # Features
 //!
 //! | feature | content |
 //! |---|---|
-//! | `http2` | the server of HTTP/2 and gRPC |
+//! | `http2` | the HTTP/2 and gRPC server |
 //! | `hyper` | the connector for hyper-util's client and tonic's channel |
 //! | `toml` | scripts in TOML (`Script::from_toml`) |
 //!
@@ -73,12 +74,12 @@
 //!
 //! # Time
 //!
-//! Every wait is on tokio's clock. Without a socket, pause it (`#[tokio::test(start_paused = true)]`), and no test
-//! waits for real.
+//! All waits use tokio's clock. Without a socket, pause it (`#[tokio::test(start_paused = true)]`), and tests take no
+//! real time.
 //!
 //! # Calls
 //!
-//! The server does not know which requests are attempts of one call. Give each call of a test its own path, an
+//! The server cannot tell which requests are attempts of the same call. Give each call in a test its own path, an
 //! idempotency key, or the header [`CALL_HEADER`].
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -1,4 +1,4 @@
-//! The promises that a ledger is held to.
+//! The rules that a ledger is checked against.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -8,25 +8,24 @@ use std::time::Duration;
 use crate::ledger::{Arrival, Book, Ledger};
 use crate::time_line::TimeLine;
 
-/// A promise of the client, checked over all arrivals in a [`Ledger`].
+/// A rule for clients, checked over all arrivals in a [`Ledger`].
 ///
-/// [`Ledger::check`] returns an error. The methods of the ledger with the same names panic with it, as an assertion
-/// does.
+/// [`Ledger::check`] returns an error. The ledger methods with the same names panic with that error, like an assertion.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Rule {
-    /// No call whose method is not idempotent, and that has no key, is carried out more than once.
+    /// No call with a non-idempotent method and without a key is carried out more than once.
     NoUnsafeRepeat,
-    /// On average a call arrives at most this many times.
+    /// Each call arrives at most this many times on average.
     AmplificationAtMost(f64),
-    /// No call arrives later than this after its first arrival, or after the `grpc-timeout` of its first arrival, if
-    /// that is shorter.
+    /// No call arrives later than this after its first arrival. If the first arrival has a shorter `grpc-timeout`, that
+    /// applies instead.
     NoArrivalAfterDeadline(Duration),
-    /// All whole bodies of a call are equal.
+    /// All complete bodies of a call are equal.
     BodiesIntact,
-    /// No call arrives more often than this.
+    /// No call arrives more than this many times.
     AtMostAttempts(usize),
-    /// No exchange is under way, and no connection is open. Drop the client and await [`Ledger::all_closed`] before.
+    /// No exchange is in progress, and no connection is open. First drop the client and await [`Ledger::all_closed`].
     NothingLeftOpen,
 }
 
@@ -35,7 +34,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// A [`Violation`] that shows the calls concerned.
+    /// Returns a [`Violation`] that shows the calls concerned.
     pub fn check(&self, rule: Rule) -> Result<(), Violation> {
         self.read(|book| check(book, rule))
     }
@@ -86,7 +85,7 @@ impl Ledger {
     }
 }
 
-/// The error of a rule that was broken. Its text has the calls concerned as a time line.
+/// The error for a broken rule. Its text shows the calls concerned as a time line.
 #[derive(Debug, Clone)]
 pub struct Violation {
     rule: Rule,
@@ -115,7 +114,7 @@ impl fmt::Display for Violation {
 
 impl Error for Violation {}
 
-/// Returns the names of the calls in the order of their first arrivals, with the arrivals of each.
+/// Returns the names of the calls in order of their first arrivals, with the arrivals of each.
 fn calls(book: &Book) -> impl Iterator<Item = (&str, Vec<&Arrival>)> {
     let mut known = BTreeSet::new();
     let first = book.arrivals.iter().filter(move |arrival| known.insert(&arrival.call));

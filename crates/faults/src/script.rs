@@ -8,18 +8,18 @@ use std::time::Duration;
 use crate::arriving::Arriving;
 use crate::chances::Chances;
 
-/// The faults of one depth: nothing else converts into a [`Step`]. It is implemented here alone.
+/// The faults of one kind. Nothing else converts into a [`Step`]. Sealed.
 pub trait Fault: Clone + Default + fmt::Debug + Sealed {}
 
 pub trait Sealed {}
 
 /// A list of faults, each for one arrival unless its [`Step`] selects others.
 ///
-/// An arrival takes the first step that selects it and is not used up. If there is none, it takes a fault by chance
-/// ([`Script::chances`]), and without chances the default fault, which is none at all. An array or a vector of faults
+/// An arrival takes the first unused step that selects it. If there is none, it takes a random fault
+/// ([`Script::chances`]). Without random faults it takes the default, which is no fault. An array or a vector of faults
 /// converts into a script.
 ///
-/// Every step must be used up before the [`Faults`](crate::Faults) are dropped, or the test fails.
+/// Every step must be used before the [`Faults`](crate::Faults) are dropped, or the test fails.
 ///
 /// ```
 /// use http::StatusCode;
@@ -44,7 +44,7 @@ impl<F> Script<F> {
         Self { steps: steps.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
-    /// Adds faults by chance, for arrivals that no step selects.
+    /// Adds random faults, for arrivals that no step selects.
     #[must_use]
     pub fn chances(mut self, chances: Chances<F>) -> Self {
         self.chances = Some(chances);
@@ -77,9 +77,9 @@ impl<F, S: Into<Step<F>>> From<Vec<S>> for Script<F> {
     }
 }
 
-/// One fault with the arrivals that it is for.
+/// One fault, with the arrivals that it applies to.
 ///
-/// By default that is one arrival, whichever comes next. A fault converts into its step.
+/// By default this is the next arrival. A fault converts into its step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step<F> {
     pub(crate) fault: F,
@@ -98,29 +98,28 @@ impl<F> Step<F> {
         Self { fault, delay, times, call: None, connection: None, during: None }
     }
 
-    /// Waits before the fault. Service and server wait once they have read the request, a connector before it
-    /// connects.
+    /// Delays the fault. A service or server waits after it has read the request, and a connector before it connects.
     #[must_use]
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// Applies the fault to this number of arrivals. Zero counts as one.
+    /// Applies the fault to `times` arrivals. Zero counts as one.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times.max(1));
         self
     }
 
-    /// Applies the fault to every arrival that it selects. The step counts as used up after the first.
+    /// Applies the fault to every arrival that it selects. The step counts as used after the first.
     #[must_use]
     pub fn always(mut self) -> Self {
         self.times = None;
         self
     }
 
-    /// Selects the arrivals of this call; [`Arrival::call`](crate::Arrival) has the rule for the names.
+    /// Selects the arrivals of this call; [`Arrival::call`](crate::Arrival) defines the names.
     #[must_use]
     pub fn call(mut self, name: impl Into<String>) -> Self {
         self.call = Some(name.into());
@@ -186,7 +185,7 @@ impl<F: Fault> Player<F> {
         Self { script, taken, arrivals: 0, calls: HashMap::new() }
     }
 
-    /// Takes the first step that selects the arrival and is not used up, if its fault is accepted.
+    /// Takes the first unused step that selects the arrival, if `accepts` returns `true` for its fault.
     pub(crate) fn take_if(&mut self, arriving: &Arriving<'_>, accepts: impl Fn(&F) -> bool) -> Option<(F, Duration)> {
         let mut steps = self.script.steps.iter().zip(&mut self.taken);
         let (step, taken) =
@@ -197,7 +196,7 @@ impl<F: Fault> Player<F> {
         })
     }
 
-    /// Takes the fault of the arrival, with the wait before it.
+    /// Takes the fault for an arrival, with the delay before it.
     pub(crate) fn take(&mut self, arriving: &Arriving<'_>, accepts: impl Fn(&F) -> bool) -> (F, Duration) {
         self.arrivals += 1;
         let of_call = self.calls.entry(arriving.call.unwrap_or_default().to_owned()).or_default();
@@ -212,7 +211,7 @@ impl<F: Fault> Player<F> {
 }
 
 impl<F: Fault> Player<F> {
-    /// Lets steps remain from now on.
+    /// Allows steps to remain from now on.
     pub(crate) fn allow_rest(&mut self) {
         self.script.may_remain = true;
     }
@@ -222,7 +221,7 @@ impl<F: Fault> Player<F> {
         self.script.steps.iter().position(|step| is(&step.fault)).map(|index| index + 1)
     }
 
-    /// Returns each step that is not used up, in words.
+    /// Returns each unused step as text.
     pub(crate) fn unused(&self) -> Vec<String> {
         if self.script.may_remain {
             return Vec::new();

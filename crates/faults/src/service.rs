@@ -1,4 +1,4 @@
-//! Faults in place of an inner service, for tests of time and decisions without a socket.
+//! Faults instead of an inner service, for tests of timing and decisions without a socket.
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -20,12 +20,12 @@ use crate::script::{Fault, Sealed};
 #[cfg(feature = "toml")]
 use crate::words;
 
-/// The error of a service with faults: an [`io::Error`] that was injected, or the inner service's own.
+/// The error of a service with faults: an injected [`io::Error`], or the inner service's own error.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A fault of a tower service over HTTP.
+/// A fault of a tower service for HTTP.
 ///
-/// Only [`Pass`](Self::Pass) and [`LoseResponse`](Self::LoseResponse) call the inner service. For the others the whole
+/// Only [`Pass`](Self::Pass) and [`LoseResponse`](Self::LoseResponse) call the inner service. For all others the whole
 /// request is read, as a server would read it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
@@ -38,15 +38,15 @@ pub enum ServiceFault {
     Status(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::status"))] StatusCode),
     /// An error of this kind. Only [`io::ErrorKind::ConnectionRefused`] proves that the request was not carried out.
     Error(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::kind"))] io::ErrorKind),
-    /// The inner service carries the request out, and an error of this kind replaces its response.
+    /// The inner service carries out the request, but an error of this kind replaces its response.
     LoseResponse(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::kind"))] io::ErrorKind),
     /// No response, ever.
     Hang,
-    /// The instance is never ready. This fault is taken before the request is known, so no call or key selects it.
+    /// The instance is never ready. This fault is taken before the request is known, so it cannot select a call or key.
     NeverReady,
-    /// A panic of the response future.
+    /// A panic in the response future.
     Panic,
-    /// A panic of `Service::call`.
+    /// A panic in `Service::call`.
     PanicInCall,
 }
 
@@ -55,18 +55,18 @@ impl Sealed for ServiceFault {}
 impl Fault for ServiceFault {}
 
 impl Faults<ServiceFault> {
-    /// Returns a layer that injects the faults above an inner service.
+    /// Returns a layer that injects the faults in front of an inner service.
     pub fn layer(&self) -> FaultLayer {
         FaultLayer { shared: Arc::clone(&self.shared) }
     }
 
-    /// Returns a service without an inner one: it responds with 200 and an empty body where the script has no fault.
+    /// Returns a service without an inner service: it responds with 200 and an empty body if the script has no fault.
     pub fn service(&self) -> FaultService<Alone> {
         FaultService { alone: true, ..self.layer().layer(Alone(())) }
     }
 }
 
-/// A layer of faults, from [`Faults::layer`].
+/// A layer that injects faults, from [`Faults::layer`].
 #[derive(Debug, Clone)]
 pub struct FaultLayer {
     shared: Arc<Shared<ServiceFault>>,
@@ -86,7 +86,7 @@ pub struct FaultService<S> {
     inner: S,
     shared: Arc<Shared<ServiceFault>>,
     never_ready: bool,
-    /// There is no inner service to pass a request to.
+    /// `true` if there is no inner service.
     alone: bool,
 }
 
@@ -198,7 +198,7 @@ where
     }
 }
 
-/// Waits, if there is a time to wait. Without one no timer is needed.
+/// Waits if there is a delay. Without one, no timer is needed.
 async fn wait(delay: Duration) {
     if !delay.is_zero() {
         tokio::time::sleep(delay).await;

@@ -1,10 +1,10 @@
-//! Arrivals as a table that a person can read.
+//! Arrivals as a readable table.
 
 use std::fmt;
 
 use crate::ledger::Arrival;
 
-/// The arrivals of some calls, one line each, in columns.
+/// The arrivals of some calls, one per line, in columns.
 pub(crate) struct TimeLine<'a>(pub(crate) &'a [Arrival]);
 
 const TITLES: [&str; 6] = ["time", "connection", "request", "body", "carried out", "answer"];

@@ -38,13 +38,13 @@ impl<F: Fault + DeserializeOwned> Script<F> {
     /// # Ok::<(), reattempt_faults::ScriptError>(())
     /// ```
     ///
-    /// Words are those of the values in Rust, in lower case with hyphens. A step may have `delay-ms`, `times` or
-    /// `always`, `call`, `connection`, and `from-ms` with `to-ms`. `may-remain = true` at the top lets steps remain.
-    /// `per` is `"arrival"`, `"call"`, `"connection"` or `{ period-ms = 100 }`.
+    /// The words are those of the Rust values, in lower case with hyphens. A step may have `delay-ms`, `times` or
+    /// `always`, `call`, `connection`, and `from-ms` with `to-ms`. `may-remain = true` at the top allows steps to
+    /// remain. `per` is `"arrival"`, `"call"`, `"connection"` or `{ period-ms = 100 }`.
     ///
     /// # Errors
     ///
-    /// A [`ScriptError`] with the place: a text that is not TOML, an unknown word, a value out of its range.
+    /// Returns a [`ScriptError`] with the place: invalid TOML, an unknown word, or a value outside its range.
     pub fn from_toml(text: &str) -> Result<Self, ScriptError> {
         let raw: RawScript<F> = toml::from_str(text)
             .map_err(|error| ScriptError::new(text, error.span().unwrap_or_default(), error.message()))?;
@@ -156,7 +156,7 @@ impl<F> RawChances<F> {
     }
 }
 
-/// The error of a script in TOML, with its place.
+/// The error for a script in TOML, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptError {
     line: usize,

@@ -1,4 +1,4 @@
-//! The values of faults in TOML: plain words and numbers.
+//! The words and numbers for fault values in TOML.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::server::{End, Read, Reply};
 
-/// The kinds of errors that a script can name.
+/// The error kinds that a script can name.
 const KINDS: [(&str, ErrorKind); 6] = [
     ("broken-pipe", ErrorKind::BrokenPipe),
     ("connection-aborted", ErrorKind::ConnectionAborted),

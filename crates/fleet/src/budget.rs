@@ -1,4 +1,4 @@
-//! The budget that users name.
+//! The public budget type.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::stats::{FleetEvent, FleetStats, Observer};
 use crate::store::BudgetStore;
 use crate::task::TaskCourier;
 
-/// The tokens that a success earns while the bucket of this process is not full, in millionths.
+/// The tokens earned by a success while this process's bucket is not full, in millionths.
 const EARNED_BY_SUCCESS: u64 = TOKEN / 5;
 
 /// The longest patience.
@@ -27,22 +27,22 @@ const MOST_PATIENCE: Duration = Duration::from_secs(1);
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without it*, each process of a large fleet finds a full bucket of its own. Ten thousand clients that call once in
-/// 100 s retry all their calls, and a short stall becomes an overload that does not end.
+/// *Without it*, each process of a large fleet starts an outage with its own full bucket. If ten thousand clients each
+/// call once per 100 s, they can retry all their calls, and a short stall becomes a permanent overload.
 ///
-/// *A store that is too far away* does not answer in time, so each process decides alone. Watch
+/// *A store that is too far away* does not answer in time, so each process decides alone. Monitor
 /// [`is_too_late`](FleetStats::is_too_late).
 ///
-/// *A store that evicts keys* forgets that a bucket is empty. Use a database of its own, or the eviction policy
+/// *A store that evicts keys* forgets that a bucket is empty. Use a dedicated database, or the eviction policy
 /// `noeviction` or `volatile-ttl`.
 ///
 /// # The rule
 ///
-/// The cautious [`RetryBudget`] of this process decides first. If it grants the retry, the store is asked while the
-/// delay before the retry runs. The outcome is held for the answer for up to 50 ms. If the store refuses, the caller
-/// gets that outcome with the reason `BudgetExhausted`.
+/// The process's own cautious [`RetryBudget`] decides first. If it grants the retry, the store is asked while the delay
+/// before the retry runs. The failed outcome is held for up to 50 ms until the store answers. If the store refuses, the
+/// caller gets that outcome, with the reason `BudgetExhausted`.
 ///
-/// The store has a bucket of 10 tokens for each destination.
+/// The store has a bucket of 10 tokens per destination.
 ///
 /// | event | tokens |
 /// |---|---|
@@ -50,19 +50,19 @@ const MOST_PATIENCE: Duration = Duration::from_secs(1);
 /// | a hedge, or a retry after the server throttled (429), is granted | − 2 |
 /// | a granted retry of 1 token succeeds | + 3 |
 /// | a granted retry is not sent | + its cost |
-/// | a call succeeds while the bucket of this process is not full | + 0.2 |
-/// | a second passes | + 0.5 below 10; above it the excess halves |
+/// | a call succeeds while this process's bucket is not full | + 0.2 |
+/// | a second passes | + 0.5 below 10; above 10, the excess halves |
 ///
-/// So the fleet's granted retries ≤ 10 + 0.5 · seconds + 3 · (retries that succeeded) + 0.2 · (successes reported). In
-/// an outage the whole fleet sends ten, and one in two seconds.
+/// So the fleet's granted retries ≤ 10 + 0.5 · seconds + 3 · (successful retries) + 0.2 · (reported successes). In an
+/// outage, the whole fleet sends ten retries, and then one every two seconds.
 ///
-/// A call that succeeds at once never asks the store. If the store is slow, down or wrong, or there is no tokio
-/// runtime, this process decides alone, as with its own budget. A store that failed is asked again after a second.
+/// A call that succeeds at once never asks the store. If the store is slow, down or wrong, or if there is no tokio
+/// runtime, this process decides alone with its own budget. A store that failed is asked again after a second.
 ///
 /// # Sharing
 ///
-/// Clones share their state. A setter returns a *new* budget, and does not change earlier clones. All processes with
-/// the same store and [`prefix`](Self::prefix) share the buckets.
+/// Clones share their state. A setter returns a *new* budget and does not change earlier clones. All processes with the
+/// same store and [`prefix`](Self::prefix) share the buckets.
 ///
 /// ```
 /// use reattempt_fleet::{FleetBudget, MemoryStore};
@@ -89,12 +89,12 @@ struct Settings {
 }
 
 impl FleetBudget {
-    /// Creates a budget that asks `store`. Reaches no network: the store is asked for the first retry.
+    /// Creates a budget that asks `store`. Does not access the network: the store is first asked for the first retry.
     pub fn new(store: impl BudgetStore) -> Self {
         Self::carried_by(TaskCourier { store: Arc::new(store), start: Instant::now() })
     }
 
-    /// Creates a budget whose messages have a carrier of their own, for simulations.
+    /// Creates a budget with a custom message carrier, for simulations.
     #[doc(hidden)]
     pub fn carried_by(courier: impl Courier) -> Self {
         Self::build(Settings {
@@ -105,21 +105,20 @@ impl FleetBudget {
         })
     }
 
-    /// Sets the beginning of all keys. Default `reattempt`. Returns a new budget.
+    /// Sets the prefix of all keys. Default: `reattempt`. Returns a new budget.
     ///
-    /// Give each service that must not share its retries a prefix. Operations of
-    /// `retry()` have no destination, so there the prefix should name the operation.
+    /// Give each service that must not share its retries its own prefix. Operations of `retry()` have no destination,
+    /// so their prefix should name the operation.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn prefix(mut self, prefix: impl Into<Box<str>>) -> Self {
         self.settings.prefix = prefix.into();
         Self::build(self.settings)
     }
 
-    /// Sets the longest time for which an outcome is held for the store's answer. Default 50 ms, and at most a second.
-    /// Returns a new budget.
+    /// Sets how long an outcome is held for the store's answer. Default: 50 ms; maximum: 1 s. Returns a new budget.
     ///
-    /// The delay before the retry runs meanwhile, so a shorter answer adds nothing. With 20 ms, a store at 10 ms is
-    /// late too often.
+    /// The delay before the retry runs meanwhile, so an answer that comes earlier adds no time. With 20 ms, a store at
+    /// a distance of 10 ms is late too often.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.settings.patience = patience.min(MOST_PATIENCE);
@@ -135,12 +134,12 @@ impl FleetBudget {
         Self::build(self.settings)
     }
 
-    /// Returns the counts of the events since the budget was built.
+    /// Returns event counts since the budget was built.
     pub fn stats(&self) -> FleetStats {
         self.member.tally.stats()
     }
 
-    /// Returns the budget of this process, which decides first.
+    /// Returns this process's own budget, which decides first.
     pub fn local(&self) -> &RetryBudget {
         &self.local
     }
@@ -151,7 +150,7 @@ impl FleetBudget {
         Self { local: RetryBudget::cautious(), settings, member: Arc::new(member) }
     }
 
-    /// Joins the permit of this process to the one that waits for the store.
+    /// Joins this process's permit with the one that waits for the store.
     fn ask(&self, local: Permit, destination: &str, cost: u64) -> Option<Permit> {
         ask(&self.member, destination, cost).map(|permit| local.and(permit))
     }

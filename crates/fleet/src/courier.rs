@@ -1,4 +1,4 @@
-//! The way of messages to the store and back. A program's is a task; a simulation has its own.
+//! The transport of messages to the store and back: a task in programs, a custom one in simulations.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ pub trait Courier: Send + Sync + 'static {
     /// Returns monotonic time since a fixed moment.
     fn now(&self) -> Duration;
 
-    /// Returns `true` if a message can be carried from here.
+    /// Returns `true` if a message can be sent at present.
     fn is_ready(&self) -> bool;
 
-    /// Returns the seed of the jitter.
+    /// Returns the jitter's seed.
     fn seed(&self) -> u64;
 
-    /// Carries a message. A message that is dropped was not answered.
+    /// Carries a message. If the message is dropped, it counts as unanswered.
     fn carry(&self, message: Message);
 }
 
 /// A message to the store.
 #[derive(Debug)]
 pub enum Message {
-    /// A retry asks for its tokens.
+    /// A retry requests its tokens.
     Question(Question),
     /// Earned tokens are reported.
     Report(Report),
@@ -34,7 +34,7 @@ pub enum Message {
 #[derive(Debug)]
 pub struct Question(pub(crate) Arc<dyn Asking>);
 
-/// A report of earned tokens, due after a delay.
+/// A report of earned tokens, to be sent after a delay.
 #[derive(Debug)]
 pub struct Report(pub(crate) Box<dyn Reporting>);
 
@@ -67,12 +67,12 @@ impl Question {
         self.0.amounts()
     }
 
-    /// Returns the longest time for which the outcome is held for the answer.
+    /// Returns how long the outcome is held for the answer.
     pub fn patience(&self) -> Duration {
         self.0.patience()
     }
 
-    /// Records that the answer did not come within the patience. It may still come.
+    /// Records that the answer did not come in time. It may still come.
     pub fn is_late(&self) {
         self.0.is_late();
     }
@@ -95,17 +95,17 @@ impl Report {
         self.0.key()
     }
 
-    /// Returns the time after which it is due.
+    /// Returns the delay after which it should be sent.
     pub fn delay(&self) -> Duration {
         self.0.delay()
     }
 
-    /// Takes the tokens to be reported, when it is due. Returns `None` if there are none, or if the store is failing.
+    /// Takes the tokens to report when the delay is over. Returns `None` if there are none, or if the store is failing.
     pub fn take(&self) -> Option<u64> {
         self.0.take()
     }
 
-    /// Records that the store has confirmed the report, or that it has failed.
+    /// Records that the store confirmed the report or failed.
     pub fn answer(self, answer: Result<bool, BoxError>) {
         self.0.answer(answer);
     }

@@ -1,16 +1,17 @@
-//! The key of a destination in the store.
+//! A destination's key in the store.
 
 use std::fmt::Write;
 
 use crate::rule::VERSION;
 
-/// The longest key, in bytes.
+/// The maximum length of a key, in bytes.
 const LONGEST: usize = 200;
 
 /// Returns the key of `destination`: the prefix, the version of the rule, and the destination.
 ///
-/// The end of a key that would be longer than 200 bytes is replaced by a hash. All processes must find the same one, so
-/// it has no secret: whoever chooses two such names may let them share a bucket. No shorter name is ever concerned.
+/// The end of a key that would be longer than 200 bytes is replaced by a hash. All processes must compute the same key,
+/// so the hash is not keyed: an attacker can choose two long names that share a bucket. Shorter names are never
+/// affected.
 pub(crate) fn key_of(prefix: &str, destination: &str) -> Box<str> {
     let mut key = format!("{prefix}:{VERSION}:{destination}");
     if key.len() > LONGEST {
@@ -44,7 +45,7 @@ mod tests {
         assert!(long("a").len() <= LONGEST);
         assert_ne!(long("a"), long("b"));
         assert_eq!(long("a"), long("a"));
-        // The published test vector of the hash.
+        // The hash's published test vector.
         assert_eq!(hash_of(b"foobar"), 0x343e_1662_793c_64bf_6f0d_3597_ba44_6f18);
     }
 }

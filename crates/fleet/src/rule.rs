@@ -1,27 +1,28 @@
-//! The rule of the bucket that a store has for each destination: a function over integers.
+//! The rule for a store's buckets, one per destination: a function over integers.
 //!
-//! Input: the state, the store's time, the tokens earned and the cost of a retry. Output: the next state, the answer.
-//! The script of a Redis store is the same function in Lua. A change here is a change there, and a new [`VERSION`].
+//! Input: the state, the store's time, the tokens earned and a retry's cost. Output: the next state and the answer. The
+//! script of the Redis store is the same function in Lua. Change both together, and increase [`VERSION`].
 
 /// The version of the rule. It is part of every key, so two versions never share a bucket.
 pub const VERSION: u32 = 1;
 
-/// One token, in the millionths that are counted here.
+/// One token in millionths, the unit of this module.
 pub const TOKEN: u64 = 1_000_000;
 
-/// The tokens of a bucket without a key, in millionths, and the most that time adds.
+/// The tokens of a bucket without a key, in millionths. Time alone does not add more.
 pub const CAPACITY: u64 = 10 * TOKEN;
 
-/// The most tokens of a bucket, in millionths. Their product with a factor of decay is exact in Lua's numbers.
+/// The maximum tokens of a bucket, in millionths. Their product with a decay factor is exact in Lua's numbers.
 pub const MOST_TOKENS: u64 = 100_000 * TOKEN;
 
-/// The time in milliseconds after which a store may forget a state: capacity / rate + 20 s. The bucket is as if new.
+/// The time in milliseconds after which a store may forget a state: capacity / rate + 20 s. The bucket is then as good
+/// as new.
 pub const TIME_TO_LIVE: u64 = CAPACITY / PER_MILLISECOND + 20_000;
 
-/// The millionths that a millisecond adds below the capacity: half a token in a second.
+/// The millionths that each millisecond adds below the capacity: half a token per second.
 const PER_MILLISECOND: u64 = 500;
 
-/// The part of an excess that is left after 1, 2, 4, … milliseconds, in 65536ths: it halves each second.
+/// The fraction of an excess that is left after 1, 2, 4, … milliseconds, in 65536ths: it halves every second.
 const FACTORS: [u64; 15] =
     [65491, 65445, 65355, 65174, 64813, 64098, 62692, 59972, 54880, 45957, 32227, 15848, 3832, 224, 1];
 
@@ -30,12 +31,12 @@ const FACTORS: [u64; 15] =
 pub struct State {
     /// The tokens, in millionths; at most [`MOST_TOKENS`].
     pub tokens: u64,
-    /// The moment of the last event in milliseconds, by the store's clock.
+    /// The time of the last event in milliseconds, on the store's clock.
     pub at: u64,
 }
 
 impl State {
-    /// Reads a state from its text, the two numbers with a space between. Returns `None` for any other text.
+    /// Parses a state from its text, two numbers separated by a space. Returns `None` for any other text.
     ///
     /// ```
     /// use reattempt_fleet::rule::State;
@@ -62,14 +63,15 @@ impl std::fmt::Display for State {
     }
 }
 
-/// Adds what time and `earned` bring, then takes `cost` if the tokens suffice. Returns `true` if they do.
+/// Adds the tokens for the time passed and `earned`, then takes `cost` if there are enough. Returns `true` if there
+/// were.
 ///
 /// `state` is `None` for a bucket without a key, which is full. `now` is the store's time in milliseconds. `earned` and
 /// `cost` are millionths of a token.
 ///
-/// Below the capacity, time adds half a token in a second. Above it, the excess halves each second. A clock that goes
-/// back adds nothing until it has caught up. A moment that is more than [`TIME_TO_LIVE`] ahead is an error of a clock,
-/// so it is replaced by `now`.
+/// Below the capacity, time adds half a token per second. Above it, the excess halves every second. A clock that goes
+/// back adds nothing until it has caught up. A time more than [`TIME_TO_LIVE`] ahead is a clock error, so it is
+/// replaced by `now`.
 ///
 /// ```
 /// use reattempt_fleet::rule::{State, TOKEN, settle};
@@ -101,7 +103,7 @@ pub fn settle(state: Option<State>, now: u64, earned: u64, cost: u64) -> (State,
     }
 }
 
-/// Returns what is left of an excess after so many milliseconds.
+/// Returns the rest of an excess after `milliseconds`.
 fn halved(excess: u64, milliseconds: u64) -> u64 {
     if milliseconds >> FACTORS.len() > 0 {
         return 0;

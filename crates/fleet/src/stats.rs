@@ -1,4 +1,4 @@
-//! The events of a fleet budget, and their counts.
+//! A fleet budget's events, and their counts.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -16,28 +16,28 @@ pub enum FleetEvent<'a> {
     Asked,
     /// The store granted a retry in time.
     Granted {
-        /// The time from the question to the answer.
+        /// The time between question and answer.
         round_trip: Duration,
     },
     /// The store refused a retry in time.
     Refused {
-        /// The time from the question to the answer.
+        /// The time between question and answer.
         round_trip: Duration,
     },
-    /// A retry was refused because of a refusal before it. The store was not asked.
+    /// A retry was refused because of an earlier refusal. The store was not asked.
     Remembered,
-    /// The process decided alone: the store is failing or late, or there is no runtime or no place in the table.
+    /// The process decided alone: the store is failing or late, there is no runtime, or the table is full.
     Alone,
-    /// The store did not answer within the patience.
+    /// The store did not answer in time.
     Late,
     /// The store failed.
     Failed {
-        /// The error of the store.
+        /// The store's error.
         error: &'a (dyn Error + Send + Sync + 'static),
     },
 }
 
-/// The counts of a budget's events since it was built, over all destinations.
+/// Event counts of a budget since it was built, for all destinations together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FleetStats {
@@ -47,21 +47,21 @@ pub struct FleetStats {
     pub granted: u64,
     /// The retries that the store refused in time.
     pub refused: u64,
-    /// The retries refused because of a refusal before them.
+    /// The retries refused because of an earlier refusal.
     pub remembered: u64,
-    /// The retries that this process decided about alone.
+    /// The retries that this process decided alone.
     pub alone: u64,
-    /// The questions without an answer within the patience.
+    /// The questions without an answer in time.
     pub late: u64,
-    /// The messages that ended with an error of the store.
+    /// The messages that ended with a store error.
     pub failed: u64,
-    /// The average time from a question to its answer. Each answer in time moves it by an eighth of the difference.
+    /// The average time between a question and its answer. Each answer in time moves it by an eighth of the difference.
     pub round_trip: Duration,
 }
 
 impl FleetStats {
-    /// Returns `true` if more than a tenth of the answers were late. The store is too far away, or too slow, so this
-    /// process decides alone too often for the budget to be of use.
+    /// Returns `true` if more than a tenth of the answers were late. The store is then too far away or too slow: this
+    /// process decides alone too often for the budget to be useful.
     pub fn is_too_late(&self) -> bool {
         self.late.saturating_mul(10) > self.asked
     }
@@ -97,7 +97,7 @@ impl Tally {
             let new = u64::try_from(round_trip.as_nanos()).unwrap_or(u64::MAX).max(1);
             let old = self.round_trip.load(Ordering::Relaxed);
             let next = if old == 0 { new } else { old - old / 8 + new / 8 };
-            // Two answers at once may count as one: it is an average.
+            // Two concurrent answers may count as one, because it is only an average.
             self.round_trip.store(next, Ordering::Relaxed);
         }
     }

@@ -1,4 +1,4 @@
-//! The contract of a store, and a store in memory.
+//! The contract of a store, and an in-memory store.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -15,19 +15,19 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// The future of a store's answer.
 pub type Settling<'a> = Pin<Box<dyn Future<Output = Result<bool, BoxError>> + Send + 'a>>;
 
-/// A store of the buckets that many processes share.
+/// A store for buckets that many processes share.
 ///
-/// It has one bucket for each key and applies [`rule::settle`] to it, by its own clock, in one atomic step. A key that
-/// it does not have is a full bucket.
+/// It has one bucket per key, and applies [`rule::settle`] to it in one atomic step, on its own clock. A key that it
+/// does not have stands for a full bucket.
 pub trait BudgetStore: Send + Sync + 'static {
     /// Applies [`rule::settle`] to the bucket of `key`. Returns its answer.
     ///
     /// `earned` and `cost` are millionths of a token. A message that may have arrived is never sent again. The budget
-    /// has the time limits, so a store needs none.
+    /// sets time limits, so a store needs none.
     ///
     /// # Errors
     ///
-    /// Any error counts as an answer that did not come: the process decides alone, and asks again after a second.
+    /// Any error counts as a missing answer: the process decides alone, and asks again after a second.
     ///
     /// # Cancel safety
     ///
@@ -41,9 +41,9 @@ impl<S: BudgetStore + ?Sized> BudgetStore for Arc<S> {
     }
 }
 
-/// A store in the memory of this process, for tests. Clones share their buckets.
+/// An in-memory store for this process, for tests. Clones share their buckets.
 ///
-/// Its clock is tokio's, so a paused clock governs it.
+/// It uses tokio's clock, which a test can pause.
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
     buckets: Arc<Mutex<HashMap<String, State>>>,
@@ -51,12 +51,12 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// Creates a store without any key.
+    /// Creates a store without keys.
     pub fn new() -> Self {
         Self { buckets: Arc::default(), start: Instant::now() }
     }
 
-    /// Removes all keys, as the restart of a store without a disk does. Each bucket is full again.
+    /// Removes all keys, like a restart of a store without persistence. Each bucket is full again.
     pub fn clear(&self) {
         self.buckets.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

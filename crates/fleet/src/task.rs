@@ -1,4 +1,4 @@
-//! The courier of a program: a tokio task for each message.
+//! A program's courier: one tokio task per message.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::courier::{Courier, Message, Question, Report};
 use crate::store::BudgetStore;
 
-/// The longest time for which a late answer is still of use: a grant that is not needed returns to the store.
+/// The time for which a late answer is still useful: an unneeded grant returns to the store.
 const LATEST: Duration = Duration::from_secs(1);
 
 pub(crate) struct TaskCourier {

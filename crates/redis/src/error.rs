@@ -1,4 +1,4 @@
-//! The errors of a store. None contains any part of a URL, or text that a server has chosen.
+//! The errors of a store. They never contain a part of a URL, or text chosen by a server.
 
 use std::error::Error;
 use std::fmt;
@@ -9,11 +9,11 @@ use redis::{ErrorKind, RedisError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisStoreError {
-    /// The URL is none of a Redis or Valkey server.
+    /// The URL is not a Redis or Valkey URL.
     InvalidUrl,
     /// The list of URLs is empty.
     NoUrl,
-    /// The URL asks for TLS, and the feature `tls` is off.
+    /// The URL requires TLS, but the feature `tls` is off.
     TlsFeatureOff,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for RedisStoreError {
 
 impl Error for RedisStoreError {}
 
-/// The error of a message to the store: its kind, and the code of the server's error if there is one.
+/// The error of a message to the store: its kind, and the server's error code if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreFailed {
     kind: &'static str,
@@ -46,7 +46,7 @@ impl StoreFailed {
         Self { kind, code: None }
     }
 
-    /// Returns the code of the server's error, such as `NOAUTH` or `READONLY`.
+    /// Returns the server's error code, such as `NOAUTH` or `READONLY`.
     pub fn code(&self) -> Option<&str> {
         self.code.as_deref()
     }
@@ -62,7 +62,7 @@ impl From<RedisError> for StoreFailed {
             ErrorKind::Server(_) | ErrorKind::Extension => "the server returned an error",
             _ => "no server is known",
         };
-        // Some servers repeat the command in their error, with the password in it. A code is one word.
+        // Some servers repeat the command in their error, including the password. A code is a single word.
         let is_code =
             |code: &&str| code.len() <= 24 && code.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
         Self { kind, code: error.code().filter(is_code).map(Into::into) }

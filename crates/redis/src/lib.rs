@@ -1,8 +1,8 @@
-//! The retry budget of a whole fleet, on Redis or Valkey.
+//! A retry budget for a whole fleet, on Redis or Valkey.
 //!
-//! A budget of one process does not see the retries of the others. [`FleetBudget`] asks a store that all processes
-//! share before it grants a retry. This crate has the store, and exports all that a program needs. The
-//! [`guide`] has the reasons to share a budget, and how to run its store.
+//! A process's own budget does not see other processes' retries. [`FleetBudget`] asks a store that all processes share
+//! before it grants a retry. This crate provides the store, and re-exports everything that a program needs. The
+//! [`guide`] explains why to share a budget, and how to run its store.
 //!
 //! ```
 //! use reattempt::RetryPolicy;
@@ -15,28 +15,29 @@
 //! # }
 //! ```
 //!
-//! # Which server
+//! # Supported servers
 //!
 //! Redis from version 5, or Valkey: one server, a cluster (feature `cluster`) or sentinels (feature `sentinel`), with
-//! TLS behind the feature `tls`. The user needs the commands `EVAL`, `EVALSHA`, `GET`, `SET` and `TIME`, and the keys
-//! of the budget's prefix. Each destination has one key of some 80 bytes, which vanishes 40 s after its last retry.
+//! TLS behind the feature `tls`. The user needs permission for the commands `EVAL`, `EVALSHA`, `GET`, `SET` and `TIME`,
+//! and for the keys with the budget's prefix. Each destination has one key of about 80 bytes, which expires 40 s after
+//! its last retry.
 //!
-//! *Eviction is a refill*: a server that evicts keys forgets that a bucket is empty. Use a server of its own, or the
-//! policy `noeviction` or `volatile-ttl`. [`warnings`](RedisStore::warnings) asks the server for it.
+//! *Eviction refills buckets*: a server that evicts a key forgets that its bucket is empty. Use a dedicated server, or
+//! the policy `noeviction` or `volatile-ttl`. [`warnings`](RedisStore::warnings) checks the server's policy.
 //!
 //! # Faults
 //!
-//! A process starts, runs and stops without its store. Each fault below leaves a process to its own budget, as if there
-//! were no fleet. The store is asked again once a second.
+//! A process starts, runs and stops without its store. During each fault below, a process uses its own budget, as if
+//! there were no fleet. The store is asked again once per second.
 //!
 //! | fault | effect |
 //! |---|---|
-//! | the server is down, refuses the password, is read-only, full or no Redis | each process decides alone |
-//! | the server stalls, or its replies are late | each retry is held for 50 ms; after the first late answer one a second |
+//! | the server is down, refuses the password, is read-only or full, or is not Redis | each process decides alone |
+//! | the server stalls, or its replies are late | each retry is delayed by up to 50 ms; after the first late reply, only one retry per second |
 //! | a reply is lost | at most its tokens are lost; no message is sent twice |
-//! | the data is lost, or an empty replica takes over | at most ten more retries for each destination |
+//! | the data is lost, or an empty replica takes over | at most ten more retries per destination |
 //! | the script is flushed | it is sent again with the next question |
-//! | the server's clock goes back | time adds nothing until it has caught up, or from now on if that takes over 40 s |
+//! | the server's clock goes back | time adds no tokens until the clock has caught up; if that would take over 40 s, time counts from the new clock at once |
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

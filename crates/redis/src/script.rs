@@ -1,4 +1,4 @@
-//! The script, and how it is sent: by its hash, and whole to a server that does not have it.
+//! The script, sent as its hash, or in full to a server that does not have it.
 
 use std::sync::LazyLock;
 
@@ -9,9 +9,9 @@ use crate::connection::Connection;
 /// The script as it is sent.
 static SCRIPT: LazyLock<redis::Script> = LazyLock::new(|| redis::Script::new(include_str!("settle.lua")));
 
-/// Sends the script to `connection`. Returns its answer, and the mark that it repeats.
+/// Sends the script to `connection`. Returns its answer, and the mark that the answer repeats.
 ///
-/// A server without the script has run nothing, so it is sent the whole script. Nothing else is sent twice.
+/// A server without the script has run nothing, so the full script is sent. Nothing else is sent twice.
 pub(crate) async fn settle(
     connection: &mut Connection,
     key: &str,

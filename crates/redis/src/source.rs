@@ -1,4 +1,4 @@
-//! The servers that a store connects to.
+//! The servers to which a store connects.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use redis::{AsyncConnectionConfig, Client, ConnectionInfo, IntoConnectionInfo, R
 use crate::connection::Connection;
 use crate::error::RedisStoreError;
 
-/// The longest time for a connection and for a reply. The budget waits no longer for either.
+/// The time limit for connecting and for a reply. The budget does not wait longer for either.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Where the connections of a store come from.
+/// The source of a store's connections.
 pub(crate) enum Source {
     Single(Box<Client>),
     #[cfg(feature = "cluster")]
@@ -28,7 +28,7 @@ impl Source {
     #[cfg(feature = "cluster")]
     pub(crate) fn cluster(urls: &[&str]) -> Result<Self, RedisStoreError> {
         let nodes = parse_all(urls)?;
-        // A redirection is a retry of the client. With more, a lost connection would count twice.
+        // The client counts a redirection as a retry. With more retries, a lost connection would count twice.
         let client = redis::cluster::ClusterClientBuilder::new(nodes).retries(1);
         let client = client.connection_timeout(LONGEST).response_timeout(LONGEST).build();
         client.map(|client| Self::Cluster(Box::new(client))).map_err(|_| RedisStoreError::InvalidUrl)
@@ -42,14 +42,14 @@ impl Source {
         let urls = parse_all(urls)?;
         let own = urls.first().map(|first| first.redis_settings().clone()).unwrap_or_default();
         let mut node = SentinelNodeConnectionInfo::default().set_redis_connection_info(own);
-        // The password of the primary must not leave without the TLS that a URL asks for.
+        // If a URL requires TLS, the primary's password must not be sent without it.
         for url in &urls {
             if let redis::ConnectionAddr::TcpTls { insecure, .. } = url.addr() {
                 let mode = if *insecure { redis::TlsMode::Insecure } else { redis::TlsMode::Secure };
                 node = node.set_tls_mode(mode);
             }
         }
-        // Owned, because the client takes no other name without TLS.
+        // Owned, because without TLS the client accepts no other name.
         let service = String::from(service);
         let bare = |info: ConnectionInfo| info.set_redis_settings(RedisConnectionInfo::default());
         let client = SentinelClient::build(
@@ -62,7 +62,7 @@ impl Source {
         Ok(Self::Sentinel(Box::new(tokio::sync::Mutex::new(client))))
     }
 
-    /// Makes a connection.
+    /// Creates a connection.
     pub(crate) async fn connect(&self) -> RedisResult<Connection> {
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(Some(LONGEST)).set_response_timeout(Some(LONGEST));
@@ -101,7 +101,7 @@ fn parse_all(urls: &[&str]) -> Result<Vec<ConnectionInfo>, RedisStoreError> {
     urls.iter().map(|url| parse(url)).collect()
 }
 
-/// Reads a URL. No part of it is in the error, because it may contain a password.
+/// Parses a URL. The error contains no part of it, because it may contain a password.
 fn parse(url: &str) -> Result<ConnectionInfo, RedisStoreError> {
     let parsed = redis::parse_redis_url(url).ok_or(RedisStoreError::InvalidUrl)?;
     if ["rediss", "valkeys"].contains(&parsed.scheme()) {
@@ -115,7 +115,7 @@ fn use_tls() -> Result<(), RedisStoreError> {
     Err(RedisStoreError::TlsFeatureOff)
 }
 
-/// Installs the cryptography for rustls, unless the program has installed one. rustls panics without it.
+/// Installs a cryptography provider for rustls, unless the program has installed one. rustls panics without one.
 #[cfg(feature = "tls")]
 fn use_tls() -> Result<(), RedisStoreError> {
     let _installed_before = rustls::crypto::ring::default_provider().install_default();

@@ -1,4 +1,4 @@
-//! The store that users name, and its connection.
+//! The public store type, and its connection.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::error::{RedisStoreError, StoreFailed};
 use crate::script;
 use crate::source::Source;
 
-/// The questions without an answer in a row after which a new connection is made. The old one may wait for a reply that
-/// never comes.
+/// The number of consecutive unanswered questions after which a new connection is made. The old one may be waiting for
+/// a reply that never comes.
 const MOST_UNANSWERED: u32 = 3;
 
 /// A store on Redis or Valkey.
 ///
-/// It connects when it is first asked, so a process starts without it. After an error, or after three questions in a
-/// row without an answer, the next question makes a new connection. Clones share the connection.
+/// It connects when it is first asked, so a process can start without the server. After an error, or after three
+/// consecutive unanswered questions, the next question opens a new connection. Clones share the connection.
 ///
 /// ```
 /// use reattempt_redis::{RedisStore, RedisStoreError};
@@ -38,61 +38,62 @@ pub struct RedisStore {
 struct Shared {
     source: Source,
     connection: Mutex<Option<Connection>>,
-    /// The questions without an answer in a row.
+    /// The number of consecutive unanswered questions.
     unanswered: AtomicU32,
-    /// The mark of the last message. A reply with another is not its own.
+    /// The mark of the last message. A reply with a different mark belongs to another message.
     last_mark: AtomicU64,
 }
 
-/// A setting of the server that makes the budget less than it should be.
+/// A server setting that weakens the budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreWarning {
-    /// The server evicts keys under this policy when its memory is full. A bucket that is evicted is full again.
+    /// The server evicts keys under this policy when its memory is full. An evicted bucket is full again.
     EvictsKeys(
-        /// The name of the policy, as the server has it.
+        /// The name of the policy, as reported by the server.
         String,
     ),
 }
 
 impl RedisStore {
-    /// Creates a store on the server of `url`: `redis://user:password@host:port/database`, `unix:///path`, or `rediss://`
-    /// with the feature `tls`. Reaches no network.
+    /// Creates a store on the server at `url`: `redis://user:password@host:port/database`, `unix:///path`, or
+    /// `rediss://` with the feature `tls`. Does not access the network.
     ///
     /// # Errors
     ///
-    /// Returns an error if the URL is invalid, or if it asks for TLS without the feature.
+    /// Returns an error if the URL is invalid, or if it requires TLS without the feature.
     pub fn new(url: &str) -> Result<Self, RedisStoreError> {
         Source::single(url).map(Self::of)
     }
 
-    /// Creates a store on the cluster to which the servers of `urls` belong. Reaches no network.
+    /// Creates a store on the cluster to which the servers at `urls` belong. Does not access the network.
     ///
-    /// A message whose connection was lost may be sent once more, so a retry may cost twice.
+    /// A message whose connection is lost may be sent once more, so a retry may cost twice.
     ///
     /// # Errors
     ///
-    /// Returns an error if the list is empty or a URL is invalid, or if one asks for TLS without the feature.
+    /// Returns an error if the list is empty, a URL is invalid, or a URL requires TLS without the feature.
     #[cfg(feature = "cluster")]
     #[cfg_attr(docsrs, doc(cfg(feature = "cluster")))]
     pub fn cluster(urls: &[&str]) -> Result<Self, RedisStoreError> {
         Source::cluster(urls).map(Self::of)
     }
 
-    /// Creates a store on the server that the sentinels of `urls` name as the primary of `service`. Reaches no network.
+    /// Creates a store on the server that the sentinels at `urls` report as the primary of `service`. Does not access
+    /// the network.
     ///
-    /// The user, the password and the database of the first URL are for that server. The sentinels are asked without.
+    /// The first URL's user, password and database are for the primary. The sentinels are asked without them.
     ///
     /// # Errors
     ///
-    /// Returns an error if the list is empty or a URL is invalid, or if one asks for TLS without the feature.
+    /// Returns an error if the list is empty, a URL is invalid, or a URL requires TLS without the feature.
     #[cfg(feature = "sentinel")]
     #[cfg_attr(docsrs, doc(cfg(feature = "sentinel")))]
     pub fn sentinel(urls: &[&str], service: &str) -> Result<Self, RedisStoreError> {
         Source::sentinel(urls, service).map(Self::of)
     }
 
-    /// Asks the server for its settings. Returns a warning for each that weakens the budget.
+    /// Asks the server for its settings. Returns a warning for each setting that weakens the budget.
     ///
     /// # Errors
     ///
@@ -143,7 +144,7 @@ impl Shared {
         Ok(answer)
     }
 
-    /// Returns the connection, which is made if there is none. One is made at a time.
+    /// Returns the connection, and creates one if necessary. Only one is created at a time.
     async fn connection(&self) -> Result<Connection, StoreFailed> {
         let mut connection = self.connection.lock().await;
         if let Some(connection) = &*connection {
@@ -153,7 +154,7 @@ impl Shared {
         Ok(connection.insert(new).clone())
     }
 
-    /// Drops the connection, unless another task is making one.
+    /// Drops the connection, unless another task is creating one.
     fn disconnect(&self) {
         if let Ok(mut connection) = self.connection.try_lock() {
             *connection = None;
@@ -161,7 +162,7 @@ impl Shared {
     }
 }
 
-/// The wait for an answer. The budget drops it if the answer is late.
+/// A watch on the wait for an answer. The budget drops it if the answer is late.
 struct Watch<'a> {
     shared: &'a Shared,
     is_answered: bool,
@@ -178,7 +179,7 @@ impl Drop for Watch<'_> {
     }
 }
 
-/// Calls `act` for each text in a reply. A cluster's has one for each server.
+/// Calls `act` for each text in a reply. A cluster's reply has one text per server.
 fn for_each_text(value: &Value, act: &mut impl FnMut(&str)) {
     match value {
         Value::BulkString(bytes) => std::str::from_utf8(bytes).into_iter().for_each(act),

@@ -1,4 +1,4 @@
-//! The rest of a chain as a service, which the layers wrap.
+//! The rest of a chain as a service that layers can wrap.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -23,7 +23,7 @@ use crate::error::{BoxError, ChainError};
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The middlewares below and the client, as a service of one call.
+/// The middlewares below and the client, as a service for one call.
 ///
 /// Each attempt has a copy of the call's extensions.
 #[derive(Clone)]
@@ -72,10 +72,10 @@ impl fmt::Debug for ChainService<'_> {
     }
 }
 
-/// A client to which the options of one call can be given. Sealed.
+/// A client that accepts the options of one call. Sealed.
 ///
-/// The outermost layer of a stack makes it: a retry layer, a hedge layer or the standard stack. A guard or a fallback
-/// that stands alone has no options. One that is outside of retries goes into a middleware of its own, before theirs.
+/// A stack's outermost layer creates it: a retry layer, a hedge layer or the standard stack. A guard or a fallback
+/// alone has no options. To put one outside the retries, use a second middleware in front of theirs.
 #[diagnostic::on_unimplemented(
     message = "the outermost layer of a `ReattemptMiddleware` must retry or hedge",
     note = "put a guard, a fallback or another layer that is outside of the retries into a middleware of its own"
@@ -109,14 +109,14 @@ impl<S: Clone, P: Clone> WithOptions for Standard<Hedge<S, P>> {
     }
 }
 
-/// A middleware below finds the options in the extensions.
+/// Middlewares below find the options in the extensions.
 impl<G, K: RequestProtocol, M> WithOptions for Guarded<ChainService<'_>, G, K, M> {
     fn with_options_of_call(self, _: CallOptions) -> Self {
         self
     }
 }
 
-/// A middleware below finds the options in the extensions.
+/// Middlewares below find the options in the extensions.
 impl<F, K> WithOptions for Fallback<ChainService<'_>, F, K> {
     fn with_options_of_call(self, _: CallOptions) -> Self {
         self
@@ -152,8 +152,8 @@ where
     }
 }
 
-/// Sends the request by a client that is this call's own. A function of its own, because the compiler cannot prove
-/// `Send` for a future that names the lifetime of the chain.
+/// Sends the request through this call's own client. This is a separate function, because the compiler cannot prove
+/// `Send` for a future that names the chain's lifetime.
 fn send<'a, S>(mut client: S, request: Request) -> BoxFuture<'a, Result<Response, BoxError>>
 where
     S: Service<Request, Response = Response, Error: Into<BoxError>, Future: Send> + Send + 'a,

@@ -1,4 +1,4 @@
-//! The error of a call, with its report.
+//! A call's error, with its report.
 
 use std::error::Error;
 use std::fmt;
@@ -9,10 +9,10 @@ use reqwest_middleware::Error as MiddlewareError;
 /// tower's `BoxError`.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The error of a call that a [`ReattemptMiddleware`](crate::ReattemptMiddleware) has sent.
+/// The error of a call that went through a [`ReattemptMiddleware`](crate::ReattemptMiddleware).
 ///
-/// It is the content of [`reqwest_middleware::Error::Middleware`]. Its source is the error of the last attempt: a
-/// `reqwest::Error`, or that of a middleware below. If a limit ended the call, the source is the limit's error, such as
+/// It is inside [`reqwest_middleware::Error::Middleware`]. Its source is the last attempt's error: a `reqwest::Error`,
+/// or that of a middleware below. If a limit ended the call, the source is the limit's error, such as
 /// [`TimedOut`](reattempt::TimedOut) or [`Refused`](reattempt::guard::Refused).
 ///
 /// ```
@@ -34,7 +34,7 @@ pub struct CallError {
 /// The cause of a call's failure.
 enum Cause {
     Attempt(ChainError),
-    /// A limit or a guard of the layers.
+    /// A limit or a guard in the layers.
     Layer(BoxError),
 }
 
@@ -54,7 +54,7 @@ impl CallError {
         }
     }
 
-    /// Returns the error of the call, `None` if another middleware failed.
+    /// Returns the call's error; `None` if another middleware failed.
     pub fn of(error: &MiddlewareError) -> Option<&Self> {
         match error {
             MiddlewareError::Middleware(error) => error.downcast_ref(),
@@ -62,20 +62,20 @@ impl CallError {
         }
     }
 
-    /// Returns the report: each attempt, and the reason for which the call ended.
+    /// Returns the report: each attempt, and the reason why the call ended.
     ///
-    /// Returns `None` if the call's options have a slot for it, or if no layer of the stack makes reports.
+    /// Returns `None` if the call's options contain a report slot, or if no layer in the stack creates reports.
     pub fn report(&self) -> Option<&Report> {
         self.report.as_ref()
     }
 
-    /// Returns the error of the client; `None` if the last attempt failed for another reason.
+    /// Returns the client's error; `None` if the last attempt failed for another reason.
     pub fn reqwest(&self) -> Option<&reqwest::Error> {
         std::iter::successors(self.source(), |&error| error.source()).find_map(|error| error.downcast_ref())
     }
 }
 
-/// Without the report, and without the backtrace of the chain's error.
+/// Omits the report, and the backtrace of the chain's error.
 impl fmt::Debug for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallError").field("source", &self.cause()).finish_non_exhaustive()
@@ -103,10 +103,10 @@ impl From<CallError> for MiddlewareError {
     }
 }
 
-/// The error of one attempt, as the layers see it. Its text and its source are the client's error, or that of a
-/// middleware below.
+/// The error of one attempt, as passed to the layers. Its text and its source are those of the client's error, or of a
+/// middleware's below.
 ///
-/// The error of a chain has no such source, so the layers would not recognise a connection that failed.
+/// The chain's own error type has no such source, so the layers would not recognise a failed connection.
 #[derive(Debug)]
 pub struct ChainError(MiddlewareError);
 

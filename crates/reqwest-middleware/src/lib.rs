@@ -1,7 +1,7 @@
 //! Retries, hedges and guards for the clients of reqwest-middleware.
 //!
 //! A [`ReattemptMiddleware`] sends each request of a `ClientWithMiddleware` through layers of `reattempt`. Call sites
-//! stay as they are. In place of the middleware of reqwest-retry it takes two lines:
+//! stay unchanged. It takes two lines to replace the middleware of reqwest-retry:
 //!
 //! ```
 //! use std::time::Duration;
@@ -15,7 +15,7 @@
 //! // before: let retries = ExponentialBackoff::builder().build_with_max_retries(3);
 //! let retries = RetryPolicy::http().backoff(Exponential::full_jitter(Duration::from_secs(1))).max_attempts(4);
 //!
-//! // reqwest's own retries would multiply those of the layer.
+//! // reqwest's own retries would multiply with the layer's.
 //! let http = reqwest::Client::builder().retry(reqwest::retry::never()).build()?;
 //! let client = ClientBuilder::new(http)
 //!     // before: .with(RetryTransientMiddleware::new_with_policy(retries))
@@ -25,8 +25,8 @@
 //! # }
 //! ```
 //!
-//! The middlewares after it run once for each attempt, and those before it once for each call. An attempt has a copy of
-//! the call's extensions. After the call the extensions are those of the attempt that ended last.
+//! Middlewares after it run once per attempt, and those before it once per call. Each attempt gets a copy of the call's
+//! extensions. After the call, the extensions are those of the attempt that ended last.
 //!
 //! **No attempt is timed out by default**: set the client's own timeout, or use the [standard
 //! stack](reattempt::standard).
@@ -57,39 +57,39 @@
 //! ```
 //!
 //! Every error of a call is a [`CallError`] inside [`reqwest_middleware::Error::Middleware`], so `is_timeout` and the
-//! other predicates of that enum return `false`. [`CallError::reqwest`] returns the error that has them.
+//! other predicates of that enum return `false`. Use the predicates of the error that [`CallError::reqwest`] returns.
 //!
 //! # Other layers
 //!
 //! [`ReattemptMiddleware::new`] takes any stack whose outermost layer retries or hedges: retries around guards, hedges,
-//! the standard stack. A guard or a fallback that is outside of the retries goes into a middleware of its own, before
-//! theirs. Each layer keeps its state from call to call. The notes on redirects of `reattempt::guide::reqwest` hold
-//! here too: unless redirects are off in reqwest, a POST is sent again only if it is repeatable.
+//! the standard stack. To put a guard or a fallback outside the retries, use a second middleware in front of theirs.
+//! Each layer keeps its state from call to call. The notes on redirects in `reattempt::guide::reqwest` apply here too:
+//! unless redirects are off in reqwest, a POST is sent again only if it is repeatable.
 //!
 //! # Coming from reqwest-retry 0.9
 //!
 //! | behaviour of reqwest-retry | here |
 //! |---|---|
 //! | no retry after 1xx, 2xx, 3xx | kept |
-//! | 408, 429, 500, 502, 503, 504 and unknown 5xx are retried | kept, for requests that may be repeated |
-//! | 501, 505, 506, 507, 508, 510, 511 are retried | changed: not retried, as they end the same way; `Http::on_status` retries one |
-//! | no other 4xx is retried | kept, but 425 (Too Early) is retried |
-//! | a POST or a PATCH is repeated like a GET | changed: only if it is marked as [repeatable](reattempt::CallOptions::repeatable), has an idempotency key, or was not processed; `Http::options_for` marks all |
-//! | timeouts, failed connections, resets, incomplete responses and connections closed before the response are retried | kept, for requests that may be repeated; a connection that was never made is retried for all, if redirects are off |
-//! | a body that is cut off, or that cannot be decoded, is no failure of the call | kept: the call ends with the head |
-//! | an error of reqwest's builder or of its redirects is not retried | kept |
-//! | an error of a middleware below is never retried | changed: it is retried if a known transport error is among its sources |
+//! | 408, 429, 500, 502, 503, 504 and unknown 5xx are retried | kept, for repeatable requests |
+//! | 501, 505, 506, 507, 508, 510, 511 are retried | changed: not retried, because they end the same way; `Http::on_status` can retry one |
+//! | no other 4xx is retried | kept, except that 425 (Too Early) is retried |
+//! | a POST or a PATCH is repeated like a GET | changed: only if it is marked as [repeatable](reattempt::CallOptions::repeatable), has an idempotency key, or was not processed; `Http::options_for` can mark all |
+//! | timeouts, failed connections, resets, incomplete responses and connections closed before the response are retried | kept, for repeatable requests; if redirects are off, a failed connection is retried for all requests |
+//! | a body that is cut off or cannot be decoded is not a failure of the call | kept: the call ends with the head |
+//! | an error from reqwest's builder or redirects is not retried | kept |
+//! | an error from a middleware below is never retried | changed: it is retried if its source chain contains a known transport error |
 //! | `build_with_max_retries(n)` | `max_attempts(n + 1)` |
 //! | `retry_bounds(a, b)`: 1 s and 30 min by default, full jitter from zero, doubled each time | `Exponential::full_jitter(a).max_delay(b)`; `RetryPolicy::http` has shorter delays |
-//! | `build_with_total_retry_duration(d)`, checked before the delay | `max_elapsed(d)`: a retry that would be sent later is not granted |
-//! | `Retry-After` is ignored | changed: the server's delay is obeyed, or the call ends if it is too long |
-//! | no retry budget | changed: most retries of an outage are withheld; `budget(RetryBudget::unlimited())` has none |
-//! | a stream as body: an error before anything is sent | changed: it is sent, and sent again as long as all of it is kept |
-//! | the refused response is dropped, and its connection with it | changed: a short body is read, and the connection is used again |
+//! | `build_with_total_retry_duration(d)`, checked before the delay | `max_elapsed(d)`: a retry that would start later is not sent |
+//! | `Retry-After` is ignored | changed: the server's delay is respected, or the call ends if it is too long |
+//! | no retry budget | changed: in an outage, most retries are not sent; `budget(RetryBudget::unlimited())` turns this off |
+//! | a stream body: an error before anything is sent | changed: it is sent, and can be sent again while all of it is kept |
+//! | the refused response is dropped, together with its connection | changed: a short body is read, and the connection is reused |
 //! | a `RetryableStrategy` | [`Http::classify`](reattempt::Http::classify) |
-//! | extensions that a failed attempt has changed reach the next one | changed: each attempt has a copy |
+//! | extensions that a failed attempt has changed reach the next one | changed: each attempt gets a copy |
 //! | errors are a `RetryError` in `Error::Middleware`, with the number of retries | errors are a [`CallError`] there, with the report |
-//! | a log line for each retry | an [observer](reattempt::observe) of the policy |
+//! | a log line for each retry | an [observer](reattempt::observe) on the policy |
 
 #![forbid(unsafe_code)]
 #![warn(unnameable_types)]

@@ -1,4 +1,4 @@
-//! The middleware.
+//! The middleware that runs the layers.
 
 use http::Extensions;
 use reattempt::report::ReportSlot;
@@ -11,10 +11,10 @@ use crate::error::CallError;
 
 /// A middleware that sends each request through layers of `reattempt`.
 ///
-/// The middlewares after it run once for each attempt, and those before it once for each call.
+/// Middlewares after it run once per attempt, and those before it once per call.
 ///
 /// # Cancel safety
-/// Dropping the future of a call cancels its attempt or its wait.
+/// Dropping a call's future cancels its attempt or its wait.
 ///
 /// ```
 /// use reattempt::RetryPolicy;
@@ -22,7 +22,7 @@ use crate::error::CallError;
 /// use reqwest_middleware::ClientBuilder;
 ///
 /// # fn main() -> Result<(), reqwest::Error> {
-/// // reqwest's own retries would multiply those of the layer.
+/// // reqwest's own retries would multiply with the layer's.
 /// let http = reqwest::Client::builder().retry(reqwest::retry::never()).build()?;
 /// let client = ClientBuilder::new(http)
 ///     .with(ReattemptMiddleware::new(RetryPolicy::http().max_attempts(4)))
@@ -36,18 +36,17 @@ pub struct ReattemptMiddleware<L = RetryPolicy> {
 }
 
 impl ReattemptMiddleware {
-    /// Creates a middleware that retries with every default of [`RetryPolicy::http`].
+    /// Creates a middleware that retries with the defaults of [`RetryPolicy::http`].
     pub fn http() -> Self {
         Self::new(RetryPolicy::http())
     }
 }
 
 impl<L> ReattemptMiddleware<L> {
-    /// Creates a middleware of a layer, or of a stack of layers.
+    /// Creates a middleware from a layer or a stack of layers.
     ///
-    /// The outermost layer retries or hedges; or the layer is a guard or a fallback alone. All calls share the state of
-    /// the layers: budgets, guards, running latencies. Stacks with guards need policies with boxed errors, as
-    /// everywhere.
+    /// The outermost layer must retry or hedge, or be a single guard or fallback. All calls share the layers' state:
+    /// budgets, guards, latencies. As everywhere, stacks with guards need policies with boxed errors.
     ///
     /// ```
     /// use reattempt::RetryPolicy;

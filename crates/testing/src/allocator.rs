@@ -1,4 +1,4 @@
-//! An allocator that counts the allocations of each thread.
+//! An allocator that counts allocations per thread.
 //!
 //! ```
 //! use reattempt_testing::{CountingAllocator, allocations_of};
@@ -18,23 +18,23 @@ thread_local! {
     static IN_USE: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The system's allocator with counts for each thread, so that tests can run beside each other.
+/// The system's allocator with per-thread counts, so that tests can run concurrently.
 #[derive(Debug)]
 pub struct CountingAllocator;
 
 #[allow(unsafe_code, reason = "an allocator that counts can be written no other way")]
-// SAFETY: every call is passed on unchanged to the system's allocator.
+// SAFETY: every call is forwarded unchanged to the system's allocator.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         add(layout.size());
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         subtract(layout.size());
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         subtract(layout.size());
         add(size);
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -55,7 +55,7 @@ fn subtract(size: usize) {
     IN_USE.set(IN_USE.get().wrapping_sub_unsigned(size));
 }
 
-/// Returns the number of allocations that this thread has made. Growing an allocation counts as another one.
+/// Returns the number of allocations that this thread has made. Growing an allocation counts as one more.
 pub fn allocations() -> usize {
     ALLOCATIONS.get()
 }
@@ -67,8 +67,8 @@ pub fn allocations_of<T>(work: impl FnOnce() -> T) -> usize {
     allocations() - before
 }
 
-/// Returns the bytes that this thread has allocated, less those that it has freed. Negative if it has freed
-/// more, for other threads.
+/// Returns the bytes that this thread has allocated, minus those that it has freed. Negative if it has freed more, for
+/// other threads.
 pub fn bytes_in_use() -> isize {
     IN_USE.get()
 }

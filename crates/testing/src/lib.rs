@@ -1,7 +1,7 @@
 //! Helpers that the tests of several crates share.
 //!
-//! The crate is not published. Other crates name it by path only, among their dev-dependencies, so that their
-//! packages do not need it.
+//! The crate is not published. Other crates depend on it by path only, as a dev-dependency, so that their packages do
+//! not need it.
 
 mod allocator;
 mod random;

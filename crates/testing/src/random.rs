@@ -1,4 +1,4 @@
-//! Sources of random numbers whose draws are fixed, for tests.
+//! Random sources with fixed draws, for tests.
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -31,7 +31,7 @@ impl Random for Always {
     }
 }
 
-/// A source that fails the test when a number is drawn.
+/// A source that fails the test if a number is drawn.
 #[derive(Debug)]
 pub struct Never;
 

@@ -1,4 +1,4 @@
-//! A call that draws the delays of a schedule as the engine does.
+//! A call that draws a schedule's delays in the same way as the engine.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use reattempt_core::{Delays, Failure, FailureKind, NextRetry, Random, Schedule};
 
 use crate::random::Always;
 
-/// A call that fails again and again.
+/// A call whose attempts all fail.
 #[derive(Debug)]
 pub struct FailingCall<D> {
     delays: D,
@@ -15,7 +15,7 @@ pub struct FailingCall<D> {
 }
 
 impl<D: Delays> FailingCall<D> {
-    /// Creates a call whose delays are those of `schedule`.
+    /// Creates a call with the delays of `schedule`.
     pub fn new<S: Schedule<Delays = D>>(schedule: &S) -> Self {
         Self { delays: schedule.delays(), number: 0, previous: None }
     }
@@ -30,14 +30,13 @@ impl<D: Delays> FailingCall<D> {
     }
 }
 
-/// Returns the first `count` delays of a call, fewer if the schedule ends.
+/// Returns the first `count` delays of a call, or fewer if the schedule ends.
 pub fn first<S: Schedule>(count: usize, schedule: &S, random: &mut dyn Random) -> Vec<Duration> {
     let mut call = FailingCall::new(schedule);
     (0..count).map_while(|_| call.next(random)).collect()
 }
 
-/// Returns the lowest and the highest of each of the first `count` delays, for schedules whose delays do not
-/// depend on each other.
+/// Returns the minimum and maximum of each of the first `count` delays, for schedules whose delays are independent.
 pub fn bounds<S: Schedule>(count: usize, schedule: &S) -> Vec<(Duration, Duration)> {
     let low = first(count, schedule, &mut Always(0));
     let high = first(count, schedule, &mut Always(u64::MAX));

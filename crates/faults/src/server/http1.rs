@@ -1,4 +1,4 @@
-//! A server of HTTP/1.1, by hand, because no library writes what is wrong.
+//! An HTTP/1.1 server without a library, because libraries do not send invalid messages.
 
 use std::io;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ pub(super) async fn serve(stream: TcpStream, shared: Arc<Shared<Reply>>) {
     let (number, _open) = shared.ledger.connect();
     let request = Incoming::default();
     let mut connection = Connection { stream, shared, number, request, exchange: None };
-    // An end of the client's own is no failure of the server.
+    // The client may end the connection, which is not a server failure.
     while let Ok(true) = connection.exchange().await {
         let request = std::mem::take(&mut connection.request);
         connection.request = request.after();
         connection.exchange = None;
-        // A reply that is chosen early is for a request, not for an idle connection.
+        // A reply that is chosen early must be for a request, not for an idle connection.
         if connection.request.len() == 0 && !connection.read(usize::MAX).await.unwrap_or(false) {
             return;
         }
@@ -36,7 +36,7 @@ struct Connection {
     shared: Arc<Shared<Reply>>,
     number: usize,
     request: Incoming,
-    /// The entry of the request, once its head has arrived.
+    /// The ledger entry of the request, once its head has arrived.
     exchange: Option<Exchange>,
 }
 
@@ -81,7 +81,7 @@ impl Connection {
         self.stream.write_all(&bytes[..reply.cut.min(bytes.len())]).await
     }
 
-    /// Reads this part of the request, or all of a shorter one.
+    /// Reads this part of the request, or all of it if it is shorter.
     async fn read_part(&mut self, part: Read) -> io::Result<()> {
         loop {
             self.record()?;
@@ -101,7 +101,7 @@ impl Connection {
         }
     }
 
-    /// Reads at most this number of bytes; returns `false` at the end.
+    /// Reads at most `most` bytes; returns `false` at the end.
     async fn read(&mut self, most: usize) -> io::Result<bool> {
         let mut buffer = [0; 8 * 1024];
         let most = most.min(buffer.len());

@@ -1,4 +1,4 @@
-//! A server of HTTP/2 by `h2`, with its own frames where `h2` would not send them.
+//! An HTTP/2 server based on `h2`, which sends its own frames where `h2` would not send them.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::tap::{Tap, Valve};
 use crate::faults::Shared;
 use crate::ledger::Exchange;
 
-/// The settings of a server of HTTP/2.
+/// The settings of an HTTP/2 server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Http2 {
     streams: Option<u32>,
@@ -28,12 +28,12 @@ pub struct Http2 {
 }
 
 impl Http2 {
-    /// Creates the settings of `h2`: 65,535 bytes of window, no limit of streams, and prompt updates of the window.
+    /// Creates the settings of `h2`: a window of 65,535 bytes, no limit on streams, and immediate window updates.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Limits the concurrent streams of a connection. No limit by default.
+    /// Limits the concurrent streams per connection. No limit by default.
     #[must_use]
     pub fn max_streams(mut self, streams: u32) -> Self {
         self.streams = Some(streams);
@@ -47,7 +47,7 @@ impl Http2 {
         self
     }
 
-    /// Waits before each update of a window. Zero by default.
+    /// Sets the delay before each window update. Zero by default.
     #[must_use]
     pub fn update_pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
@@ -70,7 +70,7 @@ pub(super) async fn serve(io: TcpStream, settings: Http2, shared: Arc<Shared<Rep
     let (flushing, mut flushes) = mpsc::unbounded_channel::<watch::Sender<()>>();
     let mut streams = JoinSet::new();
     loop {
-        // The connection is polled first, because it sends the frames of the streams.
+        // The connection is polled first, because polling it sends the streams' frames.
         let next = poll_fn(|cx| match h2.poll_accept(cx) {
             Poll::Ready(accepted) => Poll::Ready(Ok(accepted)),
             Poll::Pending => flushes.poll_recv(cx).map(Err),
@@ -87,7 +87,7 @@ pub(super) async fn serve(io: TcpStream, settings: Http2, shared: Arc<Shared<Rep
                 streams.spawn(stream.play(delay));
             }
             Ok(_) => return,
-            // Dropped now that the connection has been polled with all that was written before.
+            // Dropped after the connection was polled with everything that was written before.
             Err(flushed) => drop(flushed),
         }
     }
@@ -112,7 +112,7 @@ impl Stream {
             sleep(delay).await;
         }
         self.reply.record(&self.exchange);
-        // An error means that the client has left, or has reset the stream.
+        // An error means that the client has left or has reset the stream.
         let begun = self.answer().await.unwrap_or_default();
         self.finish(begun).await;
     }
@@ -131,7 +131,7 @@ impl Stream {
         }
     }
 
-    /// Sends the answer, or the part that is not cut.
+    /// Sends the response, or the part that is not cut off.
     async fn answer(&mut self) -> Result<Option<SendStream<Bytes>>, h2::Error> {
         let id = self.answer.stream_id().as_u32();
         match self.reply.end {
@@ -175,7 +175,7 @@ impl Stream {
     }
 
     async fn finish(mut self, mut begun: Option<SendStream<Bytes>>) {
-        // Frames before a reset are sent, and a reset does not overtake them.
+        // Earlier frames must be sent before a reset.
         self.flush().await;
         match self.reply.end {
             End::ResetStream(code) => match &mut begun {
@@ -193,7 +193,7 @@ impl Stream {
         }
         let is_over = self.reply.sends_end() && begun.is_some();
         if !is_over && !matches!(self.reply.end, End::ResetStream(_)) {
-            // Dropped before the client has left, the stream would be reset.
+            // If the stream were dropped before the client has left, it would be reset.
             let _ = match &mut begun {
                 Some(begun) => poll_fn(|cx| begun.poll_reset(cx)).await,
                 None => poll_fn(|cx| self.answer.poll_reset(cx)).await,

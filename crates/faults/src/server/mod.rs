@@ -1,4 +1,4 @@
-//! Servers that follow a script on a loopback port.
+//! Servers on loopback ports that follow a script.
 
 mod http1;
 #[cfg(feature = "http2")]
@@ -25,9 +25,9 @@ use crate::task::Task;
 pub use http2::Http2;
 pub use reply::{End, Read, Reply};
 
-/// A server on a loopback port that replies by a script, and with 200 where the script has no reply.
+/// A server on a loopback port that replies as its script says, and with 200 if the script has no reply.
 ///
-/// The test owns it. Dropping it closes its connections, and panics if replies of the script were not used up.
+/// The test owns it. Dropping it closes its connections, and panics if some of the script's replies were not used.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -36,22 +36,22 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server of HTTP/1.1.
+    /// Starts an HTTP/1.1 server.
     ///
     /// # Errors
     ///
-    /// The error of the operating system if no port can be opened. [`Unsupported`], in an error of the kind
+    /// Returns the operating system's error if no port can be opened. Returns [`Unsupported`], in an error of kind
     /// `InvalidInput`, if the script has a reply that HTTP/1.1 cannot express.
     pub async fn http1(faults: impl Into<Faults<Reply>>) -> io::Result<Self> {
         let faults = supported(faults.into(), Reply::needs_http2, "HTTP/1.1")?;
         Self::start(faults, http1::serve).await
     }
 
-    /// Starts a server of HTTP/2 without TLS, for clients with prior knowledge, gRPC's among them.
+    /// Starts an HTTP/2 server without TLS, for clients with prior knowledge, including gRPC clients.
     ///
     /// # Errors
     ///
-    /// The error of the operating system if no port can be opened. [`Unsupported`], in an error of the kind
+    /// Returns the operating system's error if no port can be opened. Returns [`Unsupported`], in an error of kind
     /// `InvalidInput`, if the script has [`Read::Bytes`].
     #[cfg(feature = "http2")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http2")))]
@@ -59,11 +59,11 @@ impl Server {
         Self::http2_with(Http2::default(), faults).await
     }
 
-    /// Starts a server of HTTP/2 with few streams or a slow window.
+    /// Starts an HTTP/2 server with custom settings, such as few streams or slow window updates.
     ///
     /// # Errors
     ///
-    /// Those of [`Server::http2`].
+    /// Returns the errors of [`Server::http2`].
     #[cfg(feature = "http2")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http2")))]
     pub async fn http2_with(settings: Http2, faults: impl Into<Faults<Reply>>) -> io::Result<Self> {
@@ -85,7 +85,7 @@ impl Server {
         let task = Task::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                // A connection that is gone already needs no option.
+                // A connection that is already gone needs no option.
                 let _ = stream.set_nodelay(true);
                 connections.spawn(serve(stream, Arc::clone(&shared)));
                 while connections.try_join_next().is_some() {}
@@ -99,7 +99,7 @@ impl Server {
         self.address
     }
 
-    /// Returns the URL of a path, which starts with `/`.
+    /// Returns the URL for a path, which must start with `/`.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -113,7 +113,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Replies that were not used up.
+    /// Returns the replies that were not used, if there are any.
     pub fn finish(self) -> Result<(), Unused> {
         self.faults.finish()
     }
@@ -128,14 +128,14 @@ fn supported(
     match faults.find_step(is_unsupported) {
         None => Ok(faults),
         Some(place) => {
-            // That the script was not used up is no second failure.
+            // An unused script is not a second failure.
             let _ = faults.finish();
             Err(io::Error::new(io::ErrorKind::InvalidInput, Unsupported { place, protocol }))
         }
     }
 }
 
-/// The error of a script with a reply that the protocol of its server cannot express.
+/// The error for a script with a reply that its server's protocol cannot express.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsupported {
     place: usize,
@@ -143,7 +143,7 @@ pub struct Unsupported {
 }
 
 impl Unsupported {
-    /// Returns the place of the step in its script, from 1.
+    /// Returns the place of the step in the script, from 1.
     pub fn place(&self) -> usize {
         self.place
     }

@@ -1,4 +1,4 @@
-//! The server's treatment of one request.
+//! The server's handling of one request.
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -15,9 +15,9 @@ fn grpc_status(code: u32) -> HeaderMap {
     HeaderMap::from_iter([(HeaderName::from_static("grpc-status"), code.into())])
 }
 
-/// The server's treatment of one request: what it reads, what it answers, and how the exchange ends.
+/// The server's handling of one request: what it reads, how it responds, and how the exchange ends.
 ///
-/// The default reads the whole request and answers with 200 and an empty body.
+/// The default reads the whole request and responds with 200 and an empty body.
 ///
 /// ```
 /// use http::StatusCode;
@@ -34,7 +34,7 @@ pub struct Reply {
     pub(super) read: Read,
     pub(super) informational: Vec<StatusCode>,
     pub(super) response: Response,
-    /// The bytes in place of the response.
+    /// Raw bytes instead of a response.
     pub(super) raw: Option<Bytes>,
     pub(super) cut: usize,
     pub(super) end: End,
@@ -50,22 +50,22 @@ pub(super) struct Response {
     pub(super) content_length: Option<u64>,
 }
 
-/// The part of a request that is read before the answer.
+/// The part of a request that is read before the response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Read {
-    /// This number of bytes, or all of a shorter request. It is chosen before the request is known, so no call selects
-    /// it.
+    /// This many bytes, or the whole request if it is shorter. It is chosen before the request is known, so it cannot
+    /// select a call.
     Bytes(usize),
     /// The head.
     Head,
-    /// All of it.
+    /// The whole request.
     #[default]
     Whole,
 }
 
-/// The end of an exchange, after the answer or the part of it that is sent.
+/// The end of an exchange, after the response or the part of it that is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -77,14 +77,16 @@ pub enum End {
     Close,
     /// The server resets the connection.
     Reset,
-    /// RST_STREAM with this code, on HTTP/2 only. 7 is REFUSED_STREAM, the proof that nothing was carried out.
-    ResetStream(u32),
-    /// GOAWAY with this code, on HTTP/2 only. It comes before the answer and includes this stream, so the answer holds.
-    GoAwayAbove(u32),
-    /// GOAWAY with this code and without an answer, on HTTP/2 only. It excludes this stream, the proof that nothing was
+    /// The server sends RST_STREAM with this code, on HTTP/2 only. 7 is REFUSED_STREAM, which proves that nothing was
     /// carried out.
+    ResetStream(u32),
+    /// The server sends GOAWAY with this code, on HTTP/2 only. It is sent before the response and includes this stream,
+    /// so the response is valid.
+    GoAwayAbove(u32),
+    /// The server sends GOAWAY with this code and no response, on HTTP/2 only. It excludes this stream, which proves
+    /// that nothing was carried out.
     GoAwayBelow(u32),
-    /// The server writes no more. It reads and forgets until the client leaves.
+    /// The server writes no more. It reads and discards everything until the client leaves.
     Stall,
 }
 
@@ -108,22 +110,22 @@ impl Reply {
         }
     }
 
-    /// Creates a reply of these bytes in place of a response, correct or not.
+    /// Creates a reply of raw bytes instead of a response, valid or not.
     pub fn raw(bytes: impl Into<Bytes>) -> Self {
         Self { raw: Some(bytes.into()), ..Self::default() }
     }
 
-    /// Creates a reply that resets the connection once the request is read, without an answer.
+    /// Creates a reply that resets the connection after reading the request, without a response.
     pub fn reset() -> Self {
         Self::default().cut(0).end(End::Reset)
     }
 
-    /// Creates a reply of REFUSED_STREAM once the request is read, on HTTP/2 only.
+    /// Creates a REFUSED_STREAM reply, sent after the request was read, on HTTP/2 only.
     pub fn refused_stream() -> Self {
         Self::default().cut(0).end(End::ResetStream(REFUSED_STREAM))
     }
 
-    /// Creates a gRPC response with this message and the status OK in its trailers.
+    /// Creates a gRPC response with this message, and status OK in its trailers.
     pub fn grpc(message: impl AsRef<[u8]>) -> Self {
         let message = message.as_ref();
         let length = u32::try_from(message.len()).unwrap_or(u32::MAX).to_be_bytes();
@@ -131,7 +133,7 @@ impl Reply {
         Self::default().header(CONTENT_TYPE, GRPC).body(body).trailers(grpc_status(0))
     }
 
-    /// Creates a gRPC response of this status alone, in its head.
+    /// Creates a gRPC response with only this status, in its head.
     pub fn grpc_error(code: u32) -> Self {
         let mut reply = Self::default().header(CONTENT_TYPE, GRPC);
         reply.response.headers.extend(grpc_status(code));
@@ -149,19 +151,19 @@ impl Reply {
         Self::default().cut(0).end(End::Stall)
     }
 
-    /// Reads this part of the request before the answer. The whole by default.
+    /// Reads this part of the request before the response. Default: the whole request.
     pub fn read(mut self, read: Read) -> Self {
         self.read = read;
         self
     }
 
-    /// Sends an informational response before the answer, such as 103. It can be set several times.
+    /// Sends an informational response, such as 103, before the response. It can be called several times.
     pub fn informational(mut self, status: StatusCode) -> Self {
         self.informational.push(status);
         self
     }
 
-    /// Adds a header. A raw reply has none of its own, so this has no effect on it.
+    /// Adds a header. It has no effect on a raw reply.
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.response.headers.append(name, value);
         self
@@ -173,33 +175,33 @@ impl Reply {
         self
     }
 
-    /// Sets trailers. HTTP/1.1 then sends the body in a chunk.
+    /// Sets trailers. HTTP/1.1 then sends the body in one chunk.
     pub fn trailers(mut self, trailers: HeaderMap) -> Self {
         self.response.trailers = Some(trailers);
         self
     }
 
-    /// Declares a length other than the body's.
+    /// Declares a length that differs from the body's.
     pub fn content_length(mut self, bytes: u64) -> Self {
         self.response.content_length = Some(bytes);
         self
     }
 
-    /// Sends only this number of bytes of the answer, and does not end it.
+    /// Sends only `bytes` bytes of the response, and does not end it.
     ///
-    /// HTTP/1.1 counts the head. HTTP/2 counts the body alone: it sends nothing for 0, and the whole head otherwise.
+    /// HTTP/1.1 counts the head too. HTTP/2 counts only the body: for 0 it sends nothing, otherwise the whole head.
     pub fn cut(mut self, bytes: usize) -> Self {
         self.cut = bytes;
         self
     }
 
-    /// Ends the exchange in this way. [`End::Open`] by default.
+    /// Ends the exchange in this way. Default: [`End::Open`].
     pub fn end(mut self, end: End) -> Self {
         self.end = end;
         self
     }
 
-    /// Records that the effect was carried out, or not, against the rule at
+    /// Records that the effect was carried out, or was not, regardless of the rule at
     /// [`Arrival::carried_out`](crate::Arrival).
     pub fn carried_out(mut self, carried_out: bool) -> Self {
         self.carried_out = Some(carried_out);
@@ -214,14 +216,14 @@ impl Reply {
         matches!(self.end, End::ResetStream(_) | End::GoAwayAbove(_) | End::GoAwayBelow(_))
     }
 
-    /// Returns `true` if the answer is sent to its end.
+    /// Returns `true` if the response is sent completely.
     #[cfg(feature = "http2")]
     pub(super) fn sends_end(&self) -> bool {
         let is_reset = matches!(self.end, End::ResetStream(_) | End::GoAwayBelow(_));
         self.cut == usize::MAX && self.raw.is_none() && !is_reset
     }
 
-    /// Returns `true` if the answer proves that the request was not carried out.
+    /// Returns `true` if the response proves that the request was not carried out.
     fn refuses(&self) -> bool {
         let is_sent = self.raw.is_none() && self.cut > 0;
         let excluded = matches!(self.end, End::GoAwayBelow(_) | End::ResetStream(REFUSED_STREAM));
@@ -240,7 +242,7 @@ impl Reply {
         exchange.answer(self.words());
     }
 
-    /// Returns the answer in words, for the ledger.
+    /// Returns the response as text, for the ledger.
     fn words(&self) -> String {
         let answer = match &self.raw {
             _ if self.cut == 0 || matches!(self.end, End::GoAwayBelow(_)) => None,

@@ -1,10 +1,10 @@
-//! Requests of HTTP/1.1 as they arrive, byte by byte.
+//! HTTP/1.1 requests as they arrive, byte by byte.
 
 use std::io;
 
 use http::{HeaderName, HeaderValue, Method, Request, Uri};
 
-/// The longest head that is read.
+/// The maximum length of a head.
 const HEAD: usize = 1024 * 1024;
 
 /// A request of which any part may have arrived.
@@ -35,7 +35,7 @@ pub(super) struct Body {
 }
 
 impl Incoming {
-    /// Creates the next request of a connection, which may have begun to arrive with the one before.
+    /// Creates the next request on a connection, whose first bytes may have arrived with the previous one.
     pub(super) fn after(mut self) -> Self {
         let end = self.body().ok().and_then(|body| body.end).unwrap_or(self.bytes.len());
         self.bytes.drain(..end);
@@ -50,11 +50,11 @@ impl Incoming {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Returns the request's head when it has become whole.
+    /// Returns the request's head once it is complete.
     ///
     /// # Errors
     ///
-    /// The head is not HTTP/1.1, or too long.
+    /// Returns an error if the head is not HTTP/1.1, or is too long.
     pub(super) fn take_head(&mut self) -> io::Result<Option<Request<()>>> {
         if self.head.is_some() {
             return Ok(None);
@@ -79,7 +79,7 @@ impl Incoming {
     ///
     /// # Errors
     ///
-    /// The chunks are not HTTP/1.1.
+    /// Returns an error if the chunks are not HTTP/1.1.
     pub(super) fn body(&self) -> io::Result<Body> {
         let Some(head) = &self.head else { return Ok(Body { data: Vec::new(), end: None }) };
         let bytes = &self.bytes[head.end..];
@@ -130,7 +130,7 @@ fn chunks(bytes: &[u8]) -> io::Result<Body> {
         let size = size.and_then(|size| usize::from_str_radix(size.trim(), 16).ok());
         let size = size.ok_or_else(broken)?;
         if size == 0 {
-            // The trailers follow; an empty line ends them.
+            // Next come the trailers, which end with an empty line.
             let end = rest[line..].windows(4).position(|window| window == b"\r\n\r\n");
             return Ok(Body { data, end: end.map(|end| at + line + end + 4) });
         }

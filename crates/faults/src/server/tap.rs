@@ -10,14 +10,14 @@ use tokio::net::TcpStream;
 
 use super::reply::End;
 
-/// A connection. Inserted bytes are sent after everything that was written before.
+/// A connection into which bytes can be inserted. They are sent after everything that was written before.
 #[derive(Debug)]
 pub(super) struct Tap {
     io: TcpStream,
     valve: Valve,
 }
 
-/// The handle by which the script inserts bytes and ends the connection.
+/// The handle with which the script inserts bytes and ends the connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Valve(Arc<Mutex<State>>);
 
@@ -44,7 +44,7 @@ impl Valve {
         self.send(&code.to_be_bytes());
     }
 
-    /// Ends the connection by [`End::Close`] or [`End::Reset`].
+    /// Ends the connection with [`End::Close`] or [`End::Reset`].
     pub(super) fn end(&self, end: End) {
         self.state().end = end;
     }

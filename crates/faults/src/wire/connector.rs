@@ -20,7 +20,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 impl Faults<WireFault> {
     /// Wraps a connector of hyper-util or tonic.
     ///
-    /// reqwest does not let a connector wrap its connections; use [`Faults::relay`].
+    /// reqwest does not let a connector wrap its connections; use [`Faults::relay`] instead.
     pub fn connector<C>(&self, inner: C) -> FaultConnector<C> {
         FaultConnector { inner, shared: Arc::clone(&self.shared) }
     }

@@ -14,11 +14,12 @@ use crate::faults::Faults;
 use crate::ledger::OpenConnection;
 
 impl Faults<WireFault> {
-    /// Wraps a connection that is at hand. It is the next arrival.
+    /// Wraps an existing connection, which counts as the next arrival.
     ///
     /// # Errors
     ///
-    /// `ConnectionRefused` for [`WireFault::Refuse`]. [`WireFault::TimeOut`] stalls the connection in both directions.
+    /// Returns `ConnectionRefused` for [`WireFault::Refuse`]. [`WireFault::TimeOut`] stalls the connection in both
+    /// directions.
     pub fn wrap<T>(&self, io: T) -> io::Result<FaultyIo<T>> {
         let (connection, open) = self.shared.ledger.connect();
         let (fault, _) = self.shared.take(None, connection, |_| true);
@@ -56,7 +57,7 @@ impl<T> FaultyIo<T> {
         Self { io, read, write, is_reset: false, _open: open }
     }
 
-    /// Returns the connection below.
+    /// Returns the wrapped connection.
     pub fn get_ref(&self) -> &T {
         &self.io
     }
@@ -75,9 +76,9 @@ struct Way {
     pause: Option<Pin<Box<Sleep>>>,
 }
 
-/// The part that may pass next in one direction.
+/// The next step in one direction.
 enum Next {
-    /// Up to this number of bytes.
+    /// Up to this many bytes may pass.
     Pass(usize),
     Reset,
     Close,
@@ -115,7 +116,7 @@ impl Way {
         self.pause.get_or_insert_with(|| Box::pin(sleep(pause))).as_mut().poll(cx)
     }
 
-    /// Records that this number of bytes has passed.
+    /// Records that this many bytes have passed.
     fn passed(&mut self, bytes: usize) {
         if bytes > 0 {
             self.pause = None;

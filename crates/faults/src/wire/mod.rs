@@ -21,8 +21,8 @@ pub use relay::Relay;
 /// A fault of one connection.
 ///
 /// [`Faults::relay`](crate::Faults::relay) is a port in front of a server, for any client.
-/// [`Faults::wrap`](crate::Faults::wrap) is for a connection at hand, and `Faults::connector` for hyper-util's and
-/// tonic's connectors. Steps select connections by their number and time.
+/// [`Faults::wrap`](crate::Faults::wrap) is for an existing connection, and `Faults::connector` for the connectors of
+/// hyper-util and tonic. Steps select connections by number and time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -32,26 +32,26 @@ pub enum WireFault {
     Pass,
     /// The connection is refused. A relay, whose port is open, resets it at once.
     Refuse,
-    /// The connection is never made. A relay accepts it, and neither reads nor writes.
+    /// The connection is never established. A relay accepts it but neither reads nor writes.
     TimeOut,
     /// The connection breaks in one direction after some bytes.
     Break {
         /// The direction.
         direction: Direction,
-        /// The number of bytes that pass before.
+        /// The number of bytes that pass first.
         after: u64,
-        /// The way.
+        /// The kind of break.
         how: Break,
     },
 }
 
 impl WireFault {
-    /// Returns the fault of a connection that breaks when the client has read this number of bytes.
+    /// Returns the fault of a connection that breaks after the client has read `after` bytes.
     pub fn read(after: u64, how: Break) -> Self {
         Self::Break { direction: Direction::Read, after, how }
     }
 
-    /// Returns the fault of a connection that breaks when the client has written this number of bytes.
+    /// Returns the fault of a connection that breaks after the client has written `after` bytes.
     pub fn write(after: u64, how: Break) -> Self {
         Self::Break { direction: Direction::Write, after, how }
     }
@@ -78,25 +78,25 @@ pub enum Direction {
 pub enum Break {
     /// A reset, in both directions.
     Reset,
-    /// An orderly end of this direction. The other one goes on, but not in a relay whose client writes on.
+    /// An orderly end of this direction. The other one continues, except in a relay whose client keeps writing.
     Close,
     /// No more bytes pass, ever.
     Stall,
-    /// The rest passes byte by byte, each after this time.
+    /// The rest passes byte by byte, with this delay before each.
     Drip(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::milliseconds"))] Duration),
-    /// These bytes pass in between, then the rest.
+    /// These bytes are inserted, then the rest passes.
     Garbage(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::bytes"))] Bytes),
 }
 
 impl Break {
     /// Returns garbage that is a fatal TLS alert with this description, such as 80 for internal_error.
     ///
-    /// A client under TLS takes it for the server's as long as the handshake is under way.
+    /// During the handshake, a TLS client accepts it as the server's alert.
     pub fn tls_alert(description: u8) -> Self {
         Self::Garbage(Bytes::copy_from_slice(&[21, 3, 3, 0, 2, 2, description]))
     }
 
-    /// Returns garbage that is a TLS record which nobody can decrypt.
+    /// Returns garbage that is an undecryptable TLS record.
     pub fn broken_record() -> Self {
         let mut record = [0; 37];
         [record[0], record[1], record[2], record[4]] = [23, 3, 3, 32];

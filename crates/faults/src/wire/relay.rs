@@ -1,4 +1,4 @@
-//! A port in front of a server, whose connections break to order.
+//! A port in front of a server, whose connections break on command.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,11 +15,11 @@ use crate::faults::{Faults, Shared};
 use crate::task::Task;
 
 impl Faults<WireFault> {
-    /// Opens a port on loopback that forwards to a server, for any client of any protocol.
+    /// Opens a loopback port that forwards to a server, for any client and protocol.
     ///
     /// # Errors
     ///
-    /// The error of the operating system if no port can be opened.
+    /// Returns the operating system's error if no port can be opened.
     pub async fn relay(&self, server: SocketAddr) -> io::Result<Relay> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -36,7 +36,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Returns the address, for the client.
+    /// Returns the address for the client.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -65,7 +65,7 @@ async fn forward(mut client: TcpStream, server: SocketAddr, shared: Arc<Shared<W
     let Ok(upstream) = TcpStream::connect(server).await else { return reset(&client) };
     let _ = (client.set_nodelay(true), upstream.set_nodelay(true));
     let mut upstream = FaultyIo::new(upstream, fault, open);
-    // Any other end is an end of the client's or the server's own.
+    // Any other end was caused by the client or the server.
     if let Err(error) = copy_bidirectional(&mut client, &mut upstream).await
         && error.kind() == io::ErrorKind::ConnectionReset
     {
@@ -73,7 +73,7 @@ async fn forward(mut client: TcpStream, server: SocketAddr, shared: Arc<Shared<W
     }
 }
 
-/// Makes the end of this connection a reset.
+/// Makes this connection end with a reset.
 fn reset(client: &TcpStream) {
     // A connection that is gone cannot be reset, and need not be.
     let _ = client.set_zero_linger();
