@@ -11,10 +11,12 @@
 //! | [`BudgetStore`] | the contract of a store: one method |
 //! | [`MemoryStore`] | a store for tests |
 //! | [`FleetEvent`], [`FleetStats`] | the events of a budget, and their counts |
+//! | `FleetMetrics` | the same as OpenTelemetry instruments, behind the feature `opentelemetry` |
 //! | [`rule`] | the rule of a store's bucket, a function over integers |
 //!
 //! Use this crate alone to write a store of your own: apply [`rule::settle`] to the state of a key in one atomic step.
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod ask;
 mod budget;
@@ -23,6 +25,8 @@ pub mod courier;
 mod destination;
 mod key;
 mod member;
+#[cfg(feature = "opentelemetry")]
+mod metrics;
 mod report;
 pub mod rule;
 mod stats;
@@ -31,5 +35,8 @@ mod sync;
 mod task;
 
 pub use budget::FleetBudget;
+#[cfg(feature = "opentelemetry")]
+#[cfg_attr(docsrs, doc(cfg(feature = "opentelemetry")))]
+pub use metrics::FleetMetrics;
 pub use stats::{FleetEvent, FleetStats};
 pub use store::{BoxError, BudgetStore, MemoryStore, Settling};

@@ -58,6 +58,15 @@ async fn outcome_is_held_until_the_answer() {
     }
 }
 
+#[test]
+fn more_than_a_tenth_of_late_answers_warns() {
+    let mut stats = reattempt_fleet::FleetStats::default();
+    (stats.asked, stats.late) = (20, 2);
+    assert!(!stats.is_too_late());
+    stats.late = 3;
+    assert!(stats.is_too_late());
+}
+
 /// F-7: a late grant is not lost, and its retry earns.
 #[tokio::test(start_paused = true)]
 async fn late_grant_of_a_dropped_retry_returns() {

@@ -6,6 +6,8 @@
 mod budget;
 mod memory;
 mod messages;
+#[cfg(feature = "opentelemetry")]
+mod metrics;
 mod network;
 mod rule;
 mod support;
