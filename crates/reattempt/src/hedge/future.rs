@@ -1,4 +1,4 @@
-//! The future of a call: it polls the attempts and the clock.
+//! The future of a hedged call, which polls the attempts and the timers.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -18,12 +18,11 @@ use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 pin_project! {
     /// The future of a call that is hedged.
     ///
-    /// It contains the first attempt. If that is not ready at its first poll, the future makes a timer; if a hedge is
-    /// sent, it makes the rest.
+    /// It contains the first attempt. If that is pending at its first poll, the future creates a timer. The first hedge
+    /// allocates the rest of the state.
     ///
     /// # Cancel safety
-    /// Dropping it cancels all attempts and the wait. A token that was taken for a hedge not yet sent returns to the
-    /// budget.
+    /// Dropping it cancels all attempts and the wait. If a granted hedge was not sent, its token returns to the budget.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, K, B, M>
     where
@@ -32,11 +31,11 @@ pin_project! {
         S: Service<K::Attempt>,
         M: ErrorMode<S::Error>,
     {
-        // None if the attempt's outcome is passed on.
+        // `None` if the attempt's outcome is returned as it is.
         call: Option<Call<S, Req, K, B, M>>,
         #[pin]
         first: Option<S::Future>,
-        // The moment at which `sleep` ends.
+        // The time at which `sleep` ends.
         sleeping_until: Option<Instant>,
         #[pin]
         sleep: Option<Sleep>,
@@ -53,7 +52,7 @@ where
     S: Service<K::Attempt>,
     M: ErrorMode<S::Error>,
 {
-    /// Creates the future of a call whose only attempt's outcome is passed on.
+    /// Creates the future of a call with one attempt, whose outcome is returned as it is.
     pub(super) fn passing(attempt: S::Future) -> Self {
         Self::of(None, Some(attempt))
     }
@@ -91,7 +90,7 @@ where
         let over = ready!(self.as_mut().poll_over(cx));
         let mut this = self.project();
         let first = this.first.is_some();
-        // The losers are gone before the winner is handed out.
+        // The losers are dropped before the winner is returned.
         this.first.set(None);
         this.sleep.set(None);
         M::reset(this.limit.as_mut());
@@ -103,7 +102,7 @@ where
                 Outcome::Made(made) => made,
             },
         };
-        // Polled again, the future stays pending.
+        // If it is polled again, the future stays pending.
         *this.call = None;
         Poll::Ready(result)
     }
@@ -116,11 +115,11 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// Polls until the call is over.
+    /// Polls until the call ends.
     fn poll_over(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<OverOf<S, Req, K, M>> {
         let mut this = self.project();
         loop {
-            // Before anything else, so that the error of a client whose body was cut off is ignored.
+            // First of all, so that errors of clients whose body was cut off are ignored.
             if let Some(call) = this.call
                 && let Some(over) = call.drop_cut_off(this.first.as_mut(), cx)
             {
@@ -151,7 +150,7 @@ where
             {
                 return Poll::Ready(over);
             }
-            // One at a time, so that each failure brings a hedge of its own forward.
+            // One at a time, so that each failure advances one hedge.
             let until = match call.poll_hedge(cx) {
                 ControlFlow::Continue(Hedging::Sent) => continue,
                 ControlFlow::Continue(Hedging::Until(until)) => until,
@@ -181,14 +180,14 @@ where
             }
             let due = call.interrupt_due();
             let (interrupt, since) = ready!(M::poll_interrupt(this.limit.as_mut(), cx, |_| due));
-            // Without an outcome for the deadline the attempts go on. They have been polled above.
+            // If the deadline has no outcome, the attempts continue. They have been polled above.
             let over = call.interrupted(interrupt, since);
             return over.map_or(Poll::Pending, Poll::Ready);
         }
     }
 }
 
-/// Polls the first attempt, which is dropped when it has ended.
+/// Polls the first attempt, and drops it once it has ended.
 fn poll_first<F: Future>(mut first: Pin<&mut Option<F>>, cx: &mut Context<'_>) -> Poll<(u32, F::Output)> {
     let Some(attempt) = first.as_mut().as_pin_mut() else { return Poll::Pending };
     let output = ready!(attempt.poll(cx));

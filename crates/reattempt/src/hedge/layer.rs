@@ -1,39 +1,37 @@
-//! The layer that hedges the calls of a client.
+//! The layer that hedges a client's calls.
 
 use tower_layer::Layer;
 
 use super::{Hedge, HedgePolicy};
 use crate::protocol::Protocol;
 
-/// A layer that hedges the calls of a client: a slow call is sent again, and the first response that needs no other
-/// attempt wins.
+/// A layer that hedges a client's calls: it sends slow calls again, and the first good response wins.
 ///
 /// # Hazards
 ///
-/// - **Hedging multiplies load**, and most of all when a server is slow because it is overloaded. Keep
-///   the budget, and prefer the running quantile to a fixed delay. A fixed delay that only one call in twenty exceeds
-///   today is exceeded by half of them in an outage.
-/// - **The server processes a request more than once, at the same time.** Over HTTP only GET, HEAD, OPTIONS, TRACE
-///   and QUERY are hedged, unless [`idempotent_methods`](HedgePolicy::idempotent_methods) or
+/// - **Hedging multiplies load**, most of all when a server is slow because of overload. Keep the budget, and prefer
+///   the running quantile to a fixed delay. If one call in twenty exceeds a fixed delay today, half of them may exceed
+///   it in an outage.
+/// - **The server processes a request more than once, concurrently.** Over HTTP only GET, HEAD, OPTIONS, TRACE and
+///   QUERY are hedged, unless [`idempotent_methods`](HedgePolicy::idempotent_methods) or
 ///   [`CallOptions::repeatable`](crate::CallOptions::repeatable) allows others. **A protocol that cannot distinguish
 ///   safe methods hedges all of them**: use this layer only for methods that may run more than once (HG-14).
-/// - A loser is cancelled, not undone: the server may process it to its end.
-/// - **An attempt that fails is followed by the next at once.** Over HTTP/2 that may use the connection that is just
-///   being lost, and fail with it. A [`RetryLayer`](crate::RetryLayer) outside tries again after a delay.
-///
+/// - A loser is cancelled, not undone: the server may process it completely.
+/// - **A failed attempt is followed by the next one immediately.** Over HTTP/2 that may use the same failing
+///   connection, and fail too. An outer [`RetryLayer`](crate::RetryLayer) tries again after a delay.
 /// # Order of layers
 ///
-/// Put the layer inside of all that happens once for each call: a trace, an overall timeout. Put it outside of all that
-/// must happen once for each attempt: authentication, a breaker, load balancing. Only a load balancer inside sends a
-/// hedge to another server than the first attempt.
+/// Put this layer inside everything that applies to each call: a trace, an overall timeout. Put it outside everything
+/// that applies to each attempt: authentication, a breaker, load balancing. Hedges only go to another server if a load
+/// balancer is inside this layer.
 ///
-/// Beside a [`RetryLayer`](crate::RetryLayer), hedging usually goes **inside**. Each attempt of the retry layer is then
-/// a set of hedged attempts. A retry follows if the whole set has failed, and a backoff is not taken for a slow
-/// call. **Outside**, every hedge would be a call with retries of its own, and a backoff of the first call would start
-/// a hedge. In both orders attempts multiply: two in each layer are four. If a protocol's rules forbid retries on top
-/// of hedging, use one layer (CALL-1, HG-9). Both layers read the [`CallOptions`](crate::CallOptions) of a request.
+/// With a [`RetryLayer`](crate::RetryLayer), hedging usually goes **inside**. Each attempt of the retry layer is then a
+/// set of hedged attempts. A retry follows if the whole set fails, and a backoff does not count as a slow call.
+/// **Outside**, each hedge would be a call with its own retries, and a backoff in the first call would start a hedge.
+/// In both orders attempts multiply: two in each layer are four. If a protocol's rules forbid retries together with
+/// hedging, use one layer (CALL-1, HG-9). Both layers read a request's [`CallOptions`](crate::CallOptions).
 ///
-/// To share a budget, give it to the retry policy, and [`SpendOnly`](crate::budget::SpendOnly) of it to the hedge
+/// To share a budget, give it to the retry policy, and a [`SpendOnly`](crate::budget::SpendOnly) of it to the hedge
 /// policy. Otherwise both layers would record the same outcomes. The budget then records one outcome for each set of
 /// hedged attempts.
 ///
@@ -58,7 +56,7 @@ use crate::protocol::Protocol;
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), Infallible> {
-/// // A server whose first response takes a minute.
+/// A server whose first response takes a minute.
 /// let server = service_fn(|request: Request<ReplayBody<String>>| async move {
 ///     if request.extensions().get::<AttemptNumber>().is_none() {
 ///         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -82,7 +80,7 @@ pub struct HedgeLayer<P = HedgePolicy> {
 }
 
 impl HedgeLayer {
-    /// Creates a layer that hedges HTTP requests with every default of [`HedgePolicy::http`].
+    /// Creates a layer that hedges HTTP requests, with the defaults of [`HedgePolicy::http`].
     pub fn http() -> Self {
         Self::new(HedgePolicy::http())
     }
@@ -107,7 +105,7 @@ where
     }
 }
 
-/// A policy is a layer, so that its settings stand where the layer is used.
+/// A policy is a layer, so that its settings can be written where the layer is used.
 impl<S, K, B, M> Layer<S> for HedgePolicy<K, B, M>
 where
     S: Clone,

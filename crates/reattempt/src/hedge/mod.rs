@@ -1,9 +1,9 @@
-//! Hedging: a slow call is sent again while its first attempt runs, and the first good response wins.
+//! Hedging: a slow call is sent again while its first attempt continues, and the first good response wins.
 //!
-//! **It multiplies load.** Each hedge is one more request to a server that may be slow because of its load.
-//! The budget must grant each hedge, and a delay that follows the running quantile bounds their number.
-//! **The server may process a request several times at once.** So over HTTP only safe methods are hedged
-//! unless the caller allows others. A protocol that cannot distinguish safe methods hedges all.
+//! **Hedging multiplies load.** Each hedge is one more request to a server that may be slow because of overload. The
+//! budget must grant each hedge, and a delay that follows a running quantile limits their number. **The server may
+//! process a request several times concurrently.** So over HTTP only safe methods are hedged, unless the caller allows
+//! others. A protocol that cannot distinguish safe methods hedges all of them.
 //!
 //! The caller gets the outcome of the winning attempt. If several attempts were sent or one failed, the response has a
 //! [`Report`](crate::Report) in its extensions.
@@ -11,7 +11,7 @@
 //! | item | content |
 //! |---|---|
 //! | [`HedgeLayer`], [`Hedge`], [`ResponseFuture`] | the middleware |
-//! | [`HedgePolicy`] | every setting of it, with its default |
+//! | [`HedgePolicy`] | its settings, with their defaults |
 
 mod call;
 mod future;

@@ -1,4 +1,4 @@
-//! The settings of hedging: protocol, attempts, delay, limits, budget, observers.
+//! Hedging settings: protocol, attempts, delay, limits, budget, observers.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,7 +15,7 @@ use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
 use crate::protocol::{Http, Protocol, protocol_setters};
 
-/// The most attempts that a policy allows unless its cap is set (CALL-8).
+/// The default cap on a policy's attempts (CALL-8).
 const DEFAULT_CAP: u32 = 5;
 
 /// A policy that decides which calls are hedged, when, and how often.
@@ -23,36 +23,35 @@ const DEFAULT_CAP: u32 = 5;
 /// **Hedging multiplies load, and the server processes requests more than once**: see the hazards of
 /// [`HedgeLayer`](crate::hedge::HedgeLayer).
 ///
-/// The first attempt is sent at once. While no response has come, another is sent each `delay`, up to `max_attempts` in
-/// all.
+/// The first attempt is sent at once. While there is no response, another one is sent after each `delay`, up to
+/// `max_attempts` in total.
 ///
-/// | an attempt ends with | what follows |
+/// | an attempt ends with | effect |
 /// |---|---|
-/// | a response that no other attempt would mend: 200, and also 404 | it wins; the other attempts are dropped before the caller gets it |
-/// | a failure that another attempt may mend: 503, a lost connection | the next attempt is sent at once |
-/// | such a response with a delay, as `Retry-After` gives it | the next attempt is sent after that delay |
-/// | such a response that asks for no retry | no further attempt is sent; those under way go on |
-/// | any other error | its own attempt is over; those under way go on |
+/// | a response that another attempt would not improve: 200, but also 404 | it wins; the other attempts are dropped before the caller gets it |
+/// | a failure that another attempt may fix: 503, a lost connection | the next attempt is sent immediately |
+/// | such a response with a server delay, such as `Retry-After` | the next attempt is sent after that delay |
+/// | such a response that asks for no retry | no further attempt is sent; those in flight continue |
+/// | any other error | only this attempt ends; those in flight continue |
 /// | a failure of the request's own body | the call ends |
 ///
 /// If all attempts fail, the caller gets the last outcome.
 ///
-/// A refused response is dropped before the next attempt is prepared, because that may need its connection. The budget
-/// decides before that, so if it refuses the hedge, the caller gets the response.
+/// A refused response is dropped before the next attempt is created, which may need its connection. The budget decides
+/// earlier, so if it refuses the hedge, the caller gets the response.
 ///
-/// A wait needs a tokio runtime with its time driver on. Without any runtime, calls are sent and are not hedged.
+/// Waiting requires a tokio runtime with its time driver. Without any runtime, calls are sent but not hedged.
 ///
-/// A clone shares the budget and the observed latencies with its original. Policies that are built separately share
-/// nothing.
+/// Clones share the budget and the observed latencies. Policies that are built separately share nothing.
 ///
-/// | setting | default | why |
+/// | setting | default | reason |
 /// |---|---|---|
 /// | delay | the 95th percentile of observed latencies | at most one call in twenty is slow enough to be hedged |
 /// | `max_attempts` | 2 | slow calls then add at most 5 % of load |
-/// | `attempts_cap` | 5 | it bounds the attempts that call options and overrides for a method set |
+/// | `attempts_cap` | 5 | limits the attempts that call options or a method's overrides may set |
 /// | `max_elapsed` | 30 s | most callers have given up by then |
-/// | `max_server_delay` | 60 s | a server that asks for more is better left alone |
-/// | budget | [`RetryBudget::cautious`] for each destination | it bounds the hedges that follow errors; the quantile does not |
+/// | `max_server_delay` | 60 s | a server that asks for a longer delay should get no further attempt |
+/// | budget | [`RetryBudget::cautious`] for each destination | limits the hedges after errors, which the quantile does not |
 ///
 /// ```
 /// use std::time::Duration;
@@ -75,14 +74,14 @@ pub(crate) struct Settings<K, B> {
     pub(crate) protocol: K,
     pub(crate) budget: B,
     pub(crate) limits: Limits,
-    /// The most attempts, whatever else is set.
+    /// The cap on attempts, whatever else is set.
     pub(super) cap: u32,
     pub(super) delay: HedgeDelay,
     pub(super) idempotent: bool,
     pub(crate) observer: Option<Arc<dyn Observer>>,
 }
 
-/// The time from one attempt to the next.
+/// The time between two attempts.
 #[derive(Debug, Clone)]
 pub(super) enum HedgeDelay {
     Fixed(Duration),
@@ -90,7 +89,7 @@ pub(super) enum HedgeDelay {
 }
 
 impl HedgePolicy {
-    /// Creates the policy that hedges HTTP requests with a safe method, with every default in the table of
+    /// Creates the policy that hedges HTTP requests with safe methods, with every default in the table of
     /// [`HedgePolicy`].
     pub fn http() -> Self {
         Self::with(Http::new())
@@ -98,7 +97,7 @@ impl HedgePolicy {
 }
 
 impl<K: Protocol> HedgePolicy<K> {
-    /// Creates a policy over a protocol with settings of its own, which several policies and layers may share.
+    /// Creates a policy for a protocol with custom settings, which several policies and layers may share.
     pub fn with(protocol: K) -> Self {
         let mut limits = Limits::default();
         limits.max_attempts = 2;
@@ -114,7 +113,7 @@ impl<K: Protocol> HedgePolicy<K> {
     }
 }
 
-/// [`HedgePolicy::http`].
+/// Returns [`HedgePolicy::http`].
 impl Default for HedgePolicy {
     fn default() -> Self {
         Self::http()
@@ -131,8 +130,8 @@ impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
         &self.settings.budget
     }
 
-    /// Returns a warning for each setting outside of its recommended range: limits and budget. Such a setting is
-    /// obeyed. A setting of the protocol that hedging does not use has a warning too.
+    /// Returns a warning for each limit or budget setting outside its recommended range. Such a setting still applies.
+    /// Settings of the protocol that hedging does not use have a warning too.
     ///
     /// ```
     /// use reattempt::Http;
@@ -149,7 +148,7 @@ impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
         [limits.validate(), budget.validate(), protocol.unused_by_hedging()].concat()
     }
 
-    /// Returns the delay before a hedge, if it is a fixed one.
+    /// Returns the delay before a hedge, if it is fixed.
     pub(crate) fn fixed_delay(&self) -> Option<Duration> {
         match self.settings.delay {
             HedgeDelay::Fixed(delay) => Some(delay),
@@ -157,7 +156,7 @@ impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
         }
     }
 
-    /// Returns the present delay before a hedge; `None` while too few latencies were observed.
+    /// Returns the current delay before a hedge; `None` if too few latencies were observed.
     pub fn current_delay(&self) -> Option<Duration> {
         match &self.settings.delay {
             HedgeDelay::Fixed(delay) => Some(*delay),
@@ -186,7 +185,7 @@ where
     K: Protocol + Clone,
     B: Clone,
 {
-    /// Changes the settings of the protocol: classifiers, limits on kept bodies, and all others of [`Http`].
+    /// Changes the protocol's settings: classifiers, replay limits, and all others of [`Http`].
     ///
     /// ```
     /// use http::StatusCode;
@@ -199,16 +198,15 @@ where
         self.set(|settings| settings.protocol = change(settings.protocol.clone()))
     }
 
-    /// Sets the most attempts in all, the first included; 0 and 1 both mean never to hedge. Default 2. A number above
-    /// the [cap](Self::attempts_cap) acts as the cap (CALL-8).
+    /// Sets the maximum number of attempts, including the first; 0 and 1 both mean that nothing is hedged. Default: 2.
+    /// Higher numbers than the [cap](Self::attempts_cap) act as the cap (CALL-8).
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| settings.limits.max_attempts = attempts)
     }
 
-    /// Sets the cap on attempts. Higher numbers of the policy, of a call or of a method are lowered to it.
-    /// Default 5 (CALL-8).
+    /// Sets the cap on attempts, which limits the policy's, a call's and a method's numbers. Default: 5 (CALL-8).
     ///
-    /// Each attempt may run beside all others: a cap of 10 allows ten times the load.
+    /// All attempts may run concurrently, so a cap of 10 allows ten times the load.
     ///
     /// ```
     /// use reattempt::hedge::HedgePolicy;
@@ -218,23 +216,23 @@ where
         self.set(|settings| settings.cap = attempts)
     }
 
-    /// Sets a fixed time from one attempt to the next, in place of the quantile. Zero sends all attempts at once:
+    /// Sets a fixed time between two attempts, in place of the quantile. Zero sends all attempts at once, which is
     /// `max_attempts` times the load (HG-2).
     pub fn delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.delay = HedgeDelay::Fixed(delay))
     }
 
-    /// Makes the delay the running quantile of the durations of first attempts. Default 0.95: a first attempt is hedged
-    /// if it is slower than 95 of 100. Slow calls then add at most 1 − q to the load for each hedge of a call (5 % with
-    /// two attempts).
+    /// Sets the delay to a running quantile of the latencies of first attempts. Default: 0.95, which hedges a first
+    /// attempt that is slower than 95 of 100. Each hedge of a call then adds at most 1 − q to the load (5 % with two
+    /// attempts).
     ///
-    /// No call is hedged before there are enough samples: at least 100, and ten beyond the quantile (200 samples for
-    /// 0.95, 1000 for 0.99). The estimate is at most 6.25 % above the true quantile of the samples, and never
-    /// below it. The timer counts in whole milliseconds. All weights are halved after each 2000 samples (0.95; 10,000
-    /// for 0.99). All calls of the policy share the samples: give calls of a different kind a policy of their own.
+    /// No call is hedged until there are enough samples: at least 100, and ten beyond the quantile (200 samples for
+    /// 0.95, 1000 for 0.99). The estimate is at most 6.25 % above the true quantile of the samples, and never below it.
+    /// The timer counts in whole milliseconds. All weights are halved after every 2000 samples (0.95; 10,000 for 0.99).
+    /// All calls of the policy share the samples, so use separate policies for different kinds of calls.
     ///
-    /// A first attempt that is slower than the delay is always counted. One that fails sooner is not. Hedges that
-    /// follow a failure are bounded by the budget alone.
+    /// A first attempt that is slower than the delay always counts. An attempt that fails sooner does not. Only the
+    /// budget limits hedges that follow a failure.
     ///
     /// # Errors
     /// Returns an error unless `quantile` is from 0.5 to 0.9999.
@@ -243,53 +241,53 @@ where
         Ok(self.set(|settings| settings.delay = HedgeDelay::Quantile(latencies)))
     }
 
-    /// Sets the time from the start of a call after which no further attempt is sent; `None` for no limit. Default 30
+    /// Sets the time from the start of a call after which no further attempt is sent; `None` for no limit. Default: 30
     /// s.
     ///
-    /// The limit interrupts no attempt. It ends the wait for a service that does not become ready for a hedge. One kind
-    /// of call waits on, because it has no other outcome. Its error type is the inner service's own, and its only
-    /// response was refused and is gone.
+    /// The limit does not interrupt attempts. It ends the wait for a service that does not become ready for a hedge. In
+    /// one case that wait continues, because the call has no other outcome: its error type is the inner service's own,
+    /// and its only response was refused and dropped.
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
         self.set(|settings| settings.limits.max_elapsed = elapsed)
     }
 
-    /// Sets the longest delay that a server may ask for by `Retry-After`. If it asks for a longer one, no further
-    /// attempt is sent. Default 60 s. An exact delay, which is no minimum, has no such limit (PB-4).
+    /// Sets the maximum delay that a server may ask for with `Retry-After`. If it asks for a longer one, no further
+    /// attempt is sent. Default: 60 s. A delay that must be used exactly has no such limit (PB-4).
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.limits.max_server_delay = delay)
     }
 
     /// Sets the budget, which must grant every hedge. Default: [`RetryBudget::cautious`] for each destination.
     ///
-    /// If it refuses a hedge, the attempts in flight go on and the call sends no other (HG-8). The hedge of a slow call
-    /// is asked for with a failure of the kind [`Timeout`](crate::schedule::FailureKind::Timeout). If a retry layer has
-    /// the same budget, give [`SpendOnly`](crate::budget::SpendOnly) of it here.
+    /// If the budget refuses a hedge, the attempts in flight continue and the call sends no other (HG-8). A slow call's
+    /// hedge is requested with a failure of kind [`Timeout`](crate::schedule::FailureKind::Timeout). If a retry layer
+    /// uses the same budget, pass a [`SpendOnly`](crate::budget::SpendOnly) of it here.
     pub fn budget<T: Budget>(self, budget: T) -> HedgePolicy<K, T, M> {
         let Settings { protocol, limits, cap, delay, idempotent, observer, .. } = self.into_settings();
         HedgePolicy::of(Settings { protocol, budget, limits, cap, delay, idempotent, observer })
     }
 
-    /// Makes the call's error tower's `BoxError`, and lets a [`Deadline`](crate::Deadline) end the whole call with a
-    /// [`TimedOut`](crate::TimedOut) (HG-11).
+    /// Changes the error type of calls to tower's `BoxError`, so that a [`Deadline`](crate::Deadline) can end the whole
+    /// call with a [`TimedOut`](crate::TimedOut) (HG-11).
     ///
-    /// A call whose deadline has passed already is not sent. Without this setting a deadline prevents further attempts,
-    /// and ends the call only if the protocol has a response for that. Inner services whose error is a `BoxError` need
-    /// it.
+    /// A call whose deadline has already passed is not sent. Without this setting, a deadline prevents further
+    /// attempts, and ends the call only if the protocol has a response for that. Inner services with a `BoxError`
+    /// require this setting.
     pub fn boxed_errors(self) -> HedgePolicy<K, B, BoxedError> {
         HedgePolicy::of(self.into_settings())
     }
 
-    /// Adds an observer, which is notified of every event of every call that may be hedged, after the observers added
-    /// before it. While the quantile is not known yet, no call is hedged and there are no events.
+    /// Adds an observer, which is notified of every event in every call that may be hedged, after the existing
+    /// observers. Until the quantile is known, no call is hedged and there are no events.
     ///
-    /// Here [`WillRetry`](Event::WillRetry) means that a hedge has been sent. Its `after` is the time from the attempt
-    /// before to this one.
+    /// Here, [`WillRetry`](Event::WillRetry) means that a hedge was sent. Its `after` is the time since the previous
+    /// attempt.
     pub fn observe_with<O: Observer + 'static>(self, observer: O) -> Self {
         self.set(|settings| observe::add(&mut settings.observer, observer))
     }
 
-    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type of its own.
+    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds an observer type.
     pub fn observe<F>(self, observer: F) -> Self
     where
         F: Fn(&str, &Event<'_>) + Send + Sync + 'static,
@@ -308,15 +306,15 @@ where
     }
 }
 
-/// Settings of HTTP. Those of [`Http`] that are absent here have no effect on hedging.
+/// HTTP settings. Settings of [`Http`] that are missing here do not affect hedging.
 impl<B: Clone, M> HedgePolicy<Http, B, M> {
     protocol_setters!(Http: reading, http, sending);
 
-    /// Sets whether PUT and DELETE are hedged as well. Default `false`: requests that are safe one after the other may
-    /// still conflict side by side.
+    /// Sets whether PUT and DELETE are hedged as well. Default: `false`, because requests that may be repeated one
+    /// after the other may still conflict with each other.
     ///
     /// An `Idempotency-Key` does not make a request hedgeable: servers refuse a second request with a key while the
-    /// first is under way.
+    /// first is in flight.
     pub fn idempotent_methods(self, hedged: bool) -> Self {
         self.set(|settings| settings.idempotent = hedged)
     }

@@ -1,4 +1,4 @@
-//! The state that only hedged calls have, in one box that is made when it is first needed.
+//! The state that only hedged calls have, in a box that is allocated when it is first needed.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,52 +13,52 @@ use crate::call::log::CallLog;
 use crate::call::report::AttemptOutcome;
 use crate::call::timed_out::RefusedResponse;
 
-/// The hedges in flight, the one that is being readied, and the last failure.
+/// The hedges in flight, the next hedge, and the last failure.
 pub(super) struct Running<S, A, F, R> {
-    /// The attempts that have ended, and the key of the budget.
+    /// The finished attempts, and the budget's key.
     pub(super) log: CallLog,
     hedges: Vec<Hedged<F>>,
     /// The endpoints of all attempts after the first.
     tried: Vec<Tried>,
     /// The permits of the hedges.
     pub(super) permits: HedgePermits,
-    /// The watches of the attempts that may be cut off from the request's body, by their numbers.
+    /// The watches of the attempts that may be cut off from the request body, with their numbers.
     pub(super) watches: Vec<(u32, ReplayWatch)>,
     /// The next attempt, once the budget has granted it.
     pub(super) readying: Option<Readying<S, A>>,
-    /// The outcome that came last, and the number of its attempt. While no attempt is in flight there is
-    /// this, or an attempt that was made already (see [`Readying`]): so the call always has an end.
+    /// The last outcome, with its attempt's number. If no attempt is in flight, either this is present or an attempt
+    /// was already created (see [`Readying`]), so the call always ends.
     pub(super) last: Option<(u32, R)>,
-    /// The head of the last response that was thrown away.
+    /// The head of the last response that was dropped.
     pub(super) refused: Option<RefusedResponse>,
-    /// `true` if the last hedge was sent while no other attempt was in flight: no other reads the body.
+    /// `true` if the last hedge was sent while no other attempt was in flight, so that it reads the body alone.
     pub(super) alone: bool,
-    /// The failure after which the next hedge is sent; `None` if it is sent because no response has come yet.
+    /// The failure that caused the next hedge; `None` if the call is just slow.
     pub(super) failure: Option<Failure>,
-    /// The hedge that was sent last, with the time since the attempt before, until the observer is notified of it.
+    /// The last hedge that was sent, with the time since the previous attempt, until the observer is notified of it.
     pub(super) unannounced: Option<(u32, Duration)>,
-    /// The attempt that a timer below, or the server, has ended at the call's deadline.
+    /// The attempt that a timer below, or the server, ended at the call's deadline.
     pub(super) overdue: Option<u32>,
     /// The attempts whose replacements are not sent yet.
     pub(super) replacing: Vec<Replacing<S, R>>,
-    /// The kinds of attempt that were replaced.
+    /// The kinds of attempts that were replaced.
     pub(super) resent: Resent,
-    /// The numbers of the attempts that were replaced: at most one for each kind.
+    /// The numbers of the replaced attempts: at most one for each kind.
     pub(super) replaced: Vec<u32>,
 }
 
-/// An attempt that the budget has granted, and that is not sent yet.
+/// An attempt that the budget has granted, but that is not sent yet.
 pub(super) struct Readying<S, A> {
     pub(super) permit: Permit,
-    /// The service for it, from the moment on at which it is due.
+    /// The service for the attempt, from the time at which it is due.
     pub(super) service: Option<S>,
-    /// The attempt itself, if nothing else can end the call any more. It is made before the last response is
-    /// drained, so nothing can prevent it from being sent.
+    /// The attempt itself, if nothing else can end the call any more. It is created before the last response is
+    /// drained, so nothing can prevent its sending.
     pub(super) attempt: Option<A>,
 }
 
-/// An attempt that is replaced: its number, the service that is readied for the other, and how it ended,
-/// in case there can be none.
+/// An attempt that is being replaced: its number, the service for the replacement, and its result, in case no
+/// replacement can be sent.
 pub(super) struct Replacing<S, R> {
     pub(super) number: u32,
     pub(super) service: S,
@@ -91,7 +91,7 @@ impl<S, A, F, R> Running<S, A, F, R> {
         }
     }
 
-    /// Returns the endpoints that the call has tried, with those of the attempts in flight.
+    /// Returns the endpoints that the call has tried, including those of the attempts in flight.
     pub(super) fn trail(&self, first: &Tried) -> Trail {
         let mut trail = Trail::new();
         for tried in [first].into_iter().chain(&self.tried) {
@@ -100,20 +100,20 @@ impl<S, A, F, R> Running<S, A, F, R> {
         trail
     }
 
-    /// Adds an attempt that has been sent.
+    /// Adds an attempt that was sent.
     pub(super) fn push(&mut self, number: u32, (attempt, tried): (F, Tried)) {
         self.tried.extend(tried.known());
         self.hedges.push(Hedged { number, attempt: Box::pin(attempt) });
     }
 
-    /// Records the end of an attempt, so long after the start of the call.
+    /// Records the end of an attempt, with the time since the start of the call.
     pub(super) fn log_end(&mut self, number: u32, ended: Duration, outcome: AttemptOutcome) {
         let replacement = self.replaced.contains(&number);
         self.log.record(ended, (number, replacement), outcome);
     }
 
-    /// Records that the attempts in flight are cancelled, the first among them if it is. An overdue attempt is one of
-    /// them: the report is the same, whichever timer is first (TN-4).
+    /// Records that the attempts in flight are cancelled; `first` is `true` if the first attempt is among them. An
+    /// overdue attempt counts as cancelled, so that the report does not depend on which timer expires first (TN-4).
     pub(super) fn log_cancelled(&mut self, first: bool, ended: Duration) {
         let hedges = self.hedges.iter().map(|hedged| hedged.number);
         let others = first.then_some(1).into_iter().chain(self.overdue);
@@ -124,24 +124,24 @@ impl<S, A, F, R> Running<S, A, F, R> {
         }
     }
 
-    /// Returns `true` if an attempt in flight may yet be cut off from the request's body.
+    /// Returns `true` if an attempt in flight may still be cut off from the request body.
     pub(super) fn may_be_cut_off(&self) -> bool {
         !self.alone && self.watches.iter().any(|(_, watch)| !watch.is_idle())
     }
 
-    /// Returns `true` if this attempt can read no more of the request's body.
+    /// Returns `true` if this attempt cannot read the rest of the request body.
     pub(super) fn is_cut_off(&self, number: u32, cx: &mut Context<'_>) -> bool {
         is_cut_off(&self.watches, number, cx)
     }
 
-    /// Drops the attempts that can read no more of the request's body; returns how many.
+    /// Drops the attempts that cannot read the rest of the request body, and returns their number.
     pub(super) fn drop_cut_off<T>(&mut self, mut first: Pin<&mut Option<T>>, cx: &mut Context<'_>) -> usize {
         if self.watches.is_empty() {
             return 0;
         }
         let mut in_flight = usize::from(first.is_some()) + self.hedges.len();
         let before = in_flight;
-        // Without any outcome, one attempt is left to end by itself.
+        // Without any outcome, one attempt must end by itself.
         let least = usize::from(self.last.is_none());
         let watches = &self.watches;
         let mut is_to_go = |number| {
@@ -163,7 +163,7 @@ impl<S, A, F, R> Running<S, A, F, R> {
         before - in_flight
     }
 
-    /// Polls the hedges. Ready with the number and output of the first that has ended.
+    /// Polls the hedges. Returns the number and output of the first one that ends.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(u32, F::Output)>
     where
         F: Future,

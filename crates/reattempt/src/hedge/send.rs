@@ -1,4 +1,4 @@
-//! `Hedge::send`: one call by a shared handle, without `&mut`.
+//! `Hedge::send`: one call through a shared handle, without `&mut`.
 
 use tower_service::Service;
 
@@ -6,13 +6,13 @@ use super::Hedge;
 use crate::send::send;
 
 impl<S, P> Hedge<S, P> {
-    /// Sends one request, by a clone of this handle; see [`Retry::send`](crate::Retry::send).
+    /// Sends one request through a clone of this handle; see [`Retry::send`](crate::Retry::send).
     ///
     /// # Errors
-    /// Returns the error of the call, or of an inner service that does not become ready.
+    /// Returns the call's error, or the error of an inner service that does not become ready.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels every attempt under way.
+    /// Dropping the future cancels every attempt in flight.
     pub fn send<Req>(
         &self,
         request: Req,

@@ -1,4 +1,4 @@
-//! The service that the layer makes, and the beginning of each of its calls.
+//! The service that the hedge layer creates, and the start of each of its calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Origin, Protocol, Replay};
 use crate::shared::Shared;
 
-/// A client whose calls are hedged, made by [`HedgeLayer`](crate::hedge::HedgeLayer).
+/// A client whose calls are hedged, created by [`HedgeLayer`](crate::hedge::HedgeLayer).
 ///
-/// Response and error types are the inner service's own, unless the policy has boxed errors.
-/// A clone costs a clone of the inner service and shares everything else. Each hedge is sent by a
-/// fresh clone of the inner service, which is readied for it.
+/// It has the inner service's response and error types, unless the policy has boxed errors. Cloning it clones the inner
+/// service and shares everything else. Each hedge is sent through a new clone of the inner service, which is readied
+/// first.
 #[derive(Clone)]
 pub struct Hedge<S, P = HedgePolicy> {
     inner: S,
@@ -34,7 +34,7 @@ pub struct Hedge<S, P = HedgePolicy> {
 }
 
 impl<S: Clone, P> Hedge<S, P> {
-    /// Wraps `inner` in hedging with this policy.
+    /// Adds hedging with this policy to `inner`.
     pub fn new(policy: P, inner: S) -> Self {
         let shared = Shared::new(policy, inner.clone());
         Self { inner, shared: Arc::new(shared), options: None }
@@ -42,11 +42,10 @@ impl<S: Clone, P> Hedge<S, P> {
 }
 
 impl<S: Clone, P: Clone> Hedge<S, P> {
-    /// Returns a handle to this client whose calls all have these options. A request's own options have
-    /// precedence.
+    /// Returns a handle to this client with options for all its calls. A request's own options have precedence.
     ///
-    /// Options for retries apply to hedges: [`repeatable`](CallOptions::repeatable) lets any request be hedged or
-    /// forbids it. The table of [`CallOptions`] lists those that have no effect in this layer.
+    /// Retry options also apply to hedges: [`repeatable`](CallOptions::repeatable) allows or forbids hedging for any
+    /// request. The table of [`CallOptions`] lists the options that have no effect in this layer.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self { options: Some(options), ..self.clone() }
     }
@@ -76,14 +75,15 @@ where
         self.inner.poll_ready(cx).map_err(M::own)
     }
 
-    /// Saves the request and sends the first attempt by the readied inner service.
+    /// Saves the request and sends the first attempt through the readied inner service.
     fn call(&mut self, request: Req) -> Self::Future {
         begin(&mut self.inner, &self.shared, (self.options.as_ref(), None), request)
     }
 }
 
 impl<S, K: Protocol, B: Budget, M> Hedge<S, HedgePolicy<K, B, M>> {
-    /// Begins a call by the readied inner service. A deadline of its options or its request counts if it is earlier.
+    /// Starts a call through the readied inner service. The earliest deadline of the argument, the options and the
+    /// request applies.
     pub(crate) fn call_by<Req>(&mut self, deadline: Deadline, request: Req) -> ResponseFuture<S, Req, K, B, M>
     where
         S: Service<K::Attempt> + Clone,
@@ -94,7 +94,7 @@ impl<S, K: Protocol, B: Budget, M> Hedge<S, HedgePolicy<K, B, M>> {
     }
 }
 
-/// Begins a call by a service that has been readied, with the options of its handle and a deadline from outside.
+/// Starts a call through a readied service, with its handle's options and a deadline from outside.
 pub(crate) fn begin<S, Req, K, B, M>(
     inner: &mut S,
     shared: &Arc<Shared<S, HedgePolicy<K, B, M>>>,
@@ -110,14 +110,14 @@ where
     let settings = &*shared.policy.settings;
     let opening = CallStart::new(settings, options, deadline, &request);
     let counts = settings.budget.counts_calls();
-    // A budget records the success of a call that is not to be hedged, unless it is full.
+    // A budget that is not full records the success of a call that may not be hedged.
     let earns = !opening.keeps() && settings.protocol.credits_every_call() && !settings.budget.is_full();
     if !earns && !counts && opening.is_noop(M::INTERRUPTS || M::ANSWERS) {
         let attempt = settings.protocol.pass(request, opening.added());
         return ResponseFuture::passing(inner.call(attempt));
     }
     if let Some(late) = too_late::<S, Req, K, M>(&settings.protocol, &opening) {
-        // The readiness that was reserved for it is released.
+        // Releases the readied instance's reservation.
         let spare = inner.clone();
         *inner = spare;
         if let Some(slot) = opening.slot() {
@@ -150,7 +150,7 @@ where
 }
 
 /// Returns the end of a call that is not sent because its deadline has passed (DL-3). Returns `None` if there is time
-/// left, or no error or response for it.
+/// left, or if there is no error or response for that.
 fn too_late<S, Req, K, M>(protocol: &K, opening: &CallStart) -> Option<AnswerOf<S, Req, K, M>>
 where
     S: Service<K::Attempt>,

@@ -1,4 +1,4 @@
-//! The stopwatch that observes how long first attempts take.
+//! The stopwatch that measures the latencies of first attempts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,38 +6,37 @@ use std::time::Duration;
 use reattempt_control::Latencies;
 use tokio::time::Instant;
 
-/// A stopwatch for the first attempt of a call.
+/// A stopwatch for a call's first attempt.
 ///
-/// Every first attempt that outlasts the delay is recorded when the stopwatch is dropped: whether it
-/// succeeds, fails, loses or is cancelled by the caller. Its time so far lies beyond the quantile, so the
-/// hedged share stays as configured although losers never finish. An attempt that ends sooner is recorded
-/// only if it has a response.
+/// If the attempt outlasts the delay, it is recorded when the stopwatch is dropped, whether it succeeds, fails, loses
+/// or is cancelled. Its time so far is beyond the quantile, so the hedged share stays as configured, although losers
+/// never finish. An attempt that ends sooner is recorded only if it has a response.
 #[derive(Debug)]
 pub(super) struct Stopwatch {
     latencies: Arc<Latencies>,
     started: Instant,
-    /// The quantile when the call began.
+    /// The quantile when the call started.
     delay: Option<Duration>,
 }
 
 impl Stopwatch {
-    /// Starts with the first attempt.
+    /// Starts the stopwatch with the first attempt.
     pub(super) fn start(latencies: &Arc<Latencies>) -> Self {
         let delay = latencies.quantile();
         Self { latencies: Arc::clone(latencies), started: Instant::now(), delay }
     }
 
-    /// Returns the delay before a hedge; `None` while there are too few samples.
+    /// Returns the delay before a hedge; `None` if there are too few samples.
     pub(super) fn delay(&self) -> Option<Duration> {
         self.delay
     }
 
-    /// Returns when the attempt was sent.
+    /// Returns the time at which the attempt was sent.
     pub(super) fn started(&self) -> Instant {
         self.started
     }
 
-    /// Records that the attempt has a response.
+    /// Records that the attempt has a response, and stops.
     pub(super) fn answered(mut self) {
         self.delay = Some(Duration::ZERO);
     }

@@ -1,4 +1,4 @@
-//! The loop of a blocking operation: it calls the closure and sleeps on its thread.
+//! The loop of a blocking operation, which calls the closure and sleeps on its thread.
 
 use std::ops::ControlFlow;
 use std::thread;
@@ -18,10 +18,10 @@ where
 {
     /// Runs the operation on this thread, which sleeps between attempts.
     ///
-    /// Do not call it on a thread that drives asynchronous tasks, because they would all wait.
+    /// Do not call it on a thread that runs asynchronous tasks, because it blocks them all.
     ///
     /// # Errors
-    /// Returns a [`RetryError`] with the operation's last error and the reason for the end.
+    /// Returns a [`RetryError`] with the operation's last error and the stop reason.
     pub fn call<T>(self) -> Result<T, RetryError<E>>
     where
         F: FnMut() -> Result<T, E>,
@@ -30,10 +30,10 @@ where
         self.call_with(thread::sleep)
     }
 
-    /// Runs the operation and calls `sleep` between attempts, for tests or for another kind of thread.
+    /// Runs the operation and calls `sleep` between attempts, for tests or other kinds of threads.
     ///
     /// # Errors
-    /// Returns a [`RetryError`] with the operation's last error and the reason for the end.
+    /// Returns a [`RetryError`] with the operation's last error and the stop reason.
     pub fn call_with<T>(self, mut sleep: impl FnMut(Duration)) -> Result<T, RetryError<E>>
     where
         F: FnMut() -> Result<T, E>,
@@ -46,7 +46,7 @@ where
                 ControlFlow::Break(result) => return result,
                 ControlFlow::Continue(retry) => retry,
             };
-            // A thread does not wait for a confirmation: a budget that asks elsewhere is debited.
+            // A thread does not wait for a remote budget's confirmation; the budget is charged anyway.
             match tries.resume(retry, Ok(())) {
                 ControlFlow::Break(error) => return Err(error),
                 ControlFlow::Continue(None) => {}

@@ -1,5 +1,5 @@
-//! The state of an operation's call that needs more than its policy. Such a call has a failed attempt, options of its
-//! caller, or a policy that needs something before the first attempt.
+//! The state of an operation's call that needs more than its policy: it has a failed attempt, options, or a policy that
+//! needs something before the first attempt.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::call::report::Report;
 use crate::call::request_terms::RequestTerms;
 use crate::call::settings::Settings;
 
-/// All operations of a policy are for the same: they share a bucket of the budget.
+/// The destination of all operations: they share one bucket of the policy's budget.
 pub(super) const DESTINATION: &str = "";
 
 /// The state of a call.
@@ -29,7 +29,7 @@ pub(super) struct CallState<D: Schedule, B> {
     counted: Account,
 }
 
-/// The settings of a call: those of a policy, or its own around a schedule alone.
+/// A call's settings: a policy's, or its own if it has only a schedule.
 enum Held<D, B> {
     Shared(Arc<Settings<Operations, D, B>>),
     Own(Settings<Operations, D, B>),
@@ -55,12 +55,12 @@ impl<D: Schedule, B> CallState<D, B> {
         };
         let mut context = CallContext::new(&settings, RequestTerms::default(), options);
         context.repeatable = context.options.as_ref().and_then(CallOptions::get_repeatable).unwrap_or(true);
-        // The wait between attempts is the thread's, and needs no runtime.
+        // The thread waits between attempts, so no runtime is needed.
         context.blocking = blocking;
         Box::new(Self { settings, context, progress: None, counted: Account::default() })
     }
 
-    /// Records that an attempt begins, and with the first one the call.
+    /// Records the start of an attempt, and with the first one the start of the call.
     pub(super) fn on_send(&mut self, number: u32) -> SentAt
     where
         B: Budget,
@@ -84,12 +84,12 @@ impl<D: Schedule, B> CallState<D, B> {
         progress.failed(settings, context, attempt)
     }
 
-    /// Polls for the budget's confirmation of the retry that was granted.
+    /// Polls for the budget's confirmation of the granted retry.
     pub(super) fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
         self.progress.as_mut().map_or(Poll::Ready(Ok(())), |progress| progress.poll_confirmed(cx))
     }
 
-    /// Takes a retry back that was confirmed after the time of its call.
+    /// Withdraws a retry that was confirmed after the call's time was over.
     pub(super) fn check_in_time(&mut self) -> Result<(), StopReason> {
         match &mut self.progress {
             Some(progress) => progress.check_in_time(&self.settings, &self.context, Instant::now(), false),
@@ -104,7 +104,7 @@ impl<D: Schedule, B> CallState<D, B> {
         }
     }
 
-    /// Records that the call ends with an error. Returns its report.
+    /// Records that the call ends with an error, and returns its report.
     pub(super) fn give_up(&mut self, number: u32, stop: StopReason, started: Instant) -> Report {
         let report = self.report(number, stop, Some(started));
         if let Some(slot) = self.context.options.as_ref().and_then(CallOptions::slot) {
@@ -129,7 +129,7 @@ impl<D: Schedule, B> CallState<D, B> {
         }
     }
 
-    /// Notifies the observer of the end of the call. Returns what happened.
+    /// Notifies the observer of the end of the call, and returns the report.
     fn report(&mut self, number: u32, stop: StopReason, started: Option<Instant>) -> Report {
         let mut progress = self.progress.take().unwrap_or_else(|| {
             let started = started.unwrap_or_else(Instant::now);

@@ -1,4 +1,4 @@
-//! The error of a retried operation that does not succeed.
+//! The error of a retried operation that did not succeed.
 
 use std::error::Error;
 use std::fmt;
@@ -9,15 +9,15 @@ use reattempt_core::{Rounded, StopReason};
 use crate::call::redact::Redacted;
 use crate::call::report::Report;
 
-/// The error of a retried operation: its last error, the reason for the end, and the report of all attempts.
+/// The error of a retried operation: its last error, the stop reason, and the report of all attempts.
 ///
-/// It displays the reason, the number of attempts and the time. The last error is its
-/// [`source`](std::error::Error::source) if it is an [`Error`]. The debug output contains the last
-/// error too, without the user information and the query of any URL in it.
+/// It displays the reason, the number of attempts and the time. If the last error is an [`Error`], it is the
+/// [`source`](std::error::Error::source). The debug output also contains the last error, without user information and
+/// query of any URL.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RetryError<E> {
     error: E,
-    // Boxed: the error is part of every result, and a report is only looked at after a failure.
+    // Boxed, because the error is part of every result, and the report is only read after a failure.
     summary: Box<Summary>,
 }
 
@@ -32,29 +32,29 @@ impl<E> RetryError<E> {
         Self { error, summary: Box::new(Summary { report, elapsed }) }
     }
 
-    /// Returns the error of the last attempt.
+    /// Returns the last attempt's error.
     pub fn error(&self) -> &E {
         &self.error
     }
 
-    /// Returns the error of the last attempt by value.
+    /// Converts this error into the last attempt's error.
     #[doc(alias = "into_inner")]
     pub fn into_error(self) -> E {
         self.error
     }
 
-    /// Returns the reason for which no further attempt was made.
+    /// Returns the reason why no further attempt was made.
     pub fn stop_reason(&self) -> StopReason {
         self.summary.report.stop_reason()
     }
 
-    /// Returns the number of attempts that were made.
+    /// Returns the number of attempts.
     pub fn attempts(&self) -> u32 {
         self.summary.report.retries().saturating_add(1)
     }
 
     /// Returns the time from the start of the call to the end of its last attempt. A call starts when its first attempt
-    /// is first not ready; a blocking call starts with its first attempt.
+    /// is first pending; a blocking call starts with its first attempt.
     pub fn elapsed(&self) -> Duration {
         self.summary.elapsed
     }

@@ -15,25 +15,25 @@ use super::{RetryError, Retrying};
 use tokio::task::coop::poll_proceed;
 
 pin_project! {
-    /// The future of a retried operation, which awaiting [`retry`](crate::retry()) creates.
+    /// The future of a retried operation, created when [`retry`](crate::retry()) is awaited.
     ///
     /// If it is polled again after its end, it stays pending and does nothing, like every future of this crate.
     ///
     /// # Cancel safety
-    /// Dropping it drops the attempt under way or the wait, and returns an unspent token to the budget.
+    /// Dropping it drops the attempt in flight or the wait, and returns an unspent token to the budget.
     #[must_use = "futures do nothing unless polled"]
     pub struct RetryingFuture<F, Fut, D, B, J, N>
     where
         Fut: Future,
         D: Schedule,
     {
-        // None once it has ended.
+        // `None` once it has ended.
         running: Option<Running<F, D, B, J, N>>,
         #[pin]
         attempt: Option<Fut>,
-        // Boxed: few operations ever wait.
+        // Boxed, because few operations ever wait.
         sleep: Option<Pin<Box<Sleep>>>,
-        // A retry that a budget has yet to confirm. Boxed: few budgets ask elsewhere.
+        // A retry that the budget has not confirmed yet. Boxed, because few budgets are remote.
         confirming: Option<Box<HeldOf<Fut>>>,
     }
 }
@@ -41,7 +41,7 @@ pin_project! {
 /// The result of the last attempt, held until its retry is confirmed.
 type HeldOf<Fut> = GrantedRetry<<Fut as Future>::Output>;
 
-/// The operation, and the course of its attempts.
+/// The operation and the course of its attempts.
 struct Running<F, D: Schedule, B, J, N> {
     operation: F,
     tries: Tries<D, B, J, N>,
@@ -98,7 +98,7 @@ where
                     *this.sleep = None;
                 }
                 if this.attempt.is_none() {
-                    // An operation that always fails at once must not keep others from their turn.
+                    // An operation that always fails at once must not starve other tasks.
                     if tries.number() > 0 {
                         ready!(poll_proceed(cx)).made_progress();
                     }
@@ -112,7 +112,7 @@ where
                     tries.takes_time();
                     return Poll::Pending;
                 };
-                // Dropped before anything else happens, because the next attempt may need what it holds.
+                // Dropped before anything else happens, because the next attempt may need its resources.
                 this.attempt.set(None);
                 match tries.settle(result) {
                     ControlFlow::Break(result) => ControlFlow::Break(result),

@@ -1,14 +1,14 @@
-//! Retries of any operation, asynchronous or blocking, by the same engine.
+//! Retries of any operation, asynchronous or blocking, with the same engine.
 //!
-//! [`retry`](crate::retry()) takes a schedule, a profile or a policy, and a closure that begins the operation anew.
-//! It returns the first success, or a [`RetryError`] with the last error.
+//! [`retry`](crate::retry()) takes a schedule, a profile or a policy, and a closure that starts the operation. It
+//! returns the first success, or a [`RetryError`] with the last error.
 //!
 //! | item | content |
 //! |---|---|
 //! | [`retry_blocking`] | the same for an operation that blocks its thread |
 //! | [`Retrying`], [`RetryingFuture`] | the operation with its settings, and its future |
-//! | [`RetryError`] | the last error, and the reason for the end |
-//! | [`IntoOperationPolicy`], [`OperationPolicy`] | the values that an operation can be retried by |
+//! | [`RetryError`] | the last error, with the stop reason |
+//! | [`IntoOperationPolicy`], [`OperationPolicy`] | the values that `retry` accepts as a policy |
 //! | [`Operations`] | the protocol of [`RetryPolicy::operations`](crate::RetryPolicy::operations) |
 //! | [`is_transient_io_error`], [`is_transient_sqlstate`] | conditions for [`Retrying::when`] |
 

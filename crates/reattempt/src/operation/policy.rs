@@ -1,4 +1,4 @@
-//! Policies for operations, and the values that are turned into one.
+//! Policies for operations, and conversions into them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,18 +11,17 @@ use crate::call::settings::Settings;
 use crate::policy::{Profile, RetryPolicy};
 
 impl RetryPolicy<Operations> {
-    /// Creates the policy for [`retry`](crate::retry()) and
-    /// [`retry_blocking`](crate::operation::retry_blocking), with every default in the table of [`RetryPolicy`]. Calls
-    /// share one budget.
+    /// Creates the policy for [`retry`](crate::retry()) and [`retry_blocking`](crate::operation::retry_blocking), with
+    /// every default in the table of [`RetryPolicy`]. All calls share one budget.
     ///
-    /// The policy does not time attempts out, and has no hook: the operation itself can do both.
+    /// The policy has no attempt timeout and no hook: the operation itself can do both.
     ///
     /// ```
     /// use reattempt::{RetryPolicy, retry};
     ///
     /// # async fn load() -> Result<(), std::io::Error> { Ok(()) }
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-    /// // One policy for all calls of a database, and with it one budget.
+    /// One policy, and so one budget, for all calls to a database.
     /// let policy = RetryPolicy::operations().max_attempts(5);
     /// retry(&policy, load).await?;
     /// # Ok::<(), reattempt::operation::RetryError<std::io::Error>>(())
@@ -45,13 +44,13 @@ pub trait IntoOperationPolicy {
     /// The budget, which must grant every retry.
     type Budget: Budget;
 
-    /// Returns the policy.
+    /// Converts this value to a policy.
     fn into_operation_policy(self) -> OperationPolicy<Self::Schedule, Self::Budget>;
 }
 
 /// The policy of one operation: a [`RetryPolicy`], or a schedule with the default limits.
 ///
-/// Nothing is allocated for a schedule before an attempt has failed.
+/// For a schedule, nothing is allocated before an attempt fails.
 pub struct OperationPolicy<D, B>(pub(super) Policy<D, B>);
 
 pub(super) enum Policy<D, B> {
@@ -127,7 +126,7 @@ impl<D: Schedule, B: Budget> IntoOperationPolicy for &RetryPolicy<Operations, D,
     }
 }
 
-/// With the budget of the profile, or none.
+/// Uses the profile's budget, if it has one.
 impl<S: Schedule> IntoOperationPolicy for Profile<S> {
     type Schedule = S;
     type Budget = RetryBudget;

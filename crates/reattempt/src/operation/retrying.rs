@@ -1,4 +1,4 @@
-//! The functions [`retry`] and [`retry_blocking`], and the operation with its settings that they return.
+//! The functions [`retry`] and [`retry_blocking`], and the type that they return: an operation with its settings.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use super::policy::{IntoOperationPolicy, OperationPolicy};
 use super::tries::Tries;
 use crate::call::options::CallOptions;
 
-/// Retries an asynchronous operation until it succeeds, or until there is a reason to stop.
+/// Retries an asynchronous operation until it succeeds or until a limit ends the call.
 ///
 /// | `policy` | limits | budget |
 /// |---|---|---|
@@ -19,14 +19,14 @@ use crate::call::options::CallOptions;
 /// | a schedule | 3 attempts, 30 s | none |
 ///
 /// `operation` is called once for each attempt, and must be safe to repeat. Every error is retried, unless
-/// [`when`](Retrying::when) or [`classify`](Retrying::classify) returns otherwise. No attempt is timed out. The waits
-/// need a tokio runtime with its time driver on.
+/// [`when`](Retrying::when) or [`classify`](Retrying::classify) returns otherwise. No attempt is timed out. Waiting
+/// requires a tokio runtime with its time driver.
 ///
 /// # Errors
-/// Returns a [`RetryError`](super::RetryError) with the operation's last error and the reason for the end.
+/// Returns a [`RetryError`](super::RetryError) with the operation's last error and the stop reason.
 ///
 /// # Cancel safety
-/// Dropping the future drops the attempt under way or the wait, and returns an unspent token to the budget.
+/// Dropping the future drops the attempt in flight or the wait, and returns an unspent token to the budget.
 ///
 /// ```
 /// use std::time::Duration;
@@ -106,7 +106,7 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
     /// Sets the condition for a retry: an error for which it returns `false` ends the call. Default: every error is
     /// retried.
     ///
-    /// It replaces a [`classify`](Self::classify) that was set before.
+    /// It replaces an earlier [`classify`](Self::classify).
     #[doc(alias("retry_if", "filter", "retryable"))]
     pub fn when<W>(
         self,
@@ -121,10 +121,10 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
         })
     }
 
-    /// Classifies errors. Use it if the kind of failure matters, for a schedule for each kind or for a budget that
-    /// charges more for some. It replaces a [`when`](Self::when) that was set before.
+    /// Classifies errors. Use it if the kind of failure matters: for a schedule per kind, or a budget that charges more
+    /// for some. It replaces an earlier [`when`](Self::when).
     ///
-    /// The closure returns a verdict, or a verdict with the delay that the error asks for. A verdict of success or of a
+    /// The closure returns a verdict, optionally with the delay that the error asks for. A verdict of success or
     /// permanent failure ends the call with the error.
     ///
     /// ```
@@ -175,13 +175,13 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
         }
     }
 
-    /// Sets the options of this call, which override the policy: limits, deadline, schedule, the slot of its report. A
-    /// deadline prevents later retries, and interrupts no attempt.
+    /// Sets this call's options, which override the policy: limits, deadline, schedule, report slot. A deadline
+    /// prevents later retries, but does not interrupt attempts.
     pub fn with_options(self, options: CallOptions) -> Self {
         Self { options: Some(options), ..self }
     }
 
-    /// The operation, and the state of its call.
+    /// An operation with the state of its call.
     #[inline]
     pub(super) fn begin(self, blocking: bool) -> (F, Tries<D, B, J, N>) {
         let Self { operation, policy, options, classify, notify, .. } = self;

@@ -2,9 +2,9 @@
 
 use std::io::{Error, ErrorKind};
 
-/// Returns `true` if an I/O error means that a connection was refused, lost or too slow: another attempt may succeed.
+/// Returns `true` for an I/O error that another attempt may fix: a connection was refused, lost or too slow.
 ///
-/// Errors of the file system, of permissions or of malformed data return `false`.
+/// Returns `false` for errors of the file system, permissions or malformed data.
 ///
 /// ```
 /// use std::io::{Error, ErrorKind};
@@ -30,16 +30,15 @@ pub fn is_transient_io_error(error: &Error) -> bool {
     )
 }
 
-/// Returns `true` if another attempt may succeed after this SQLSTATE of a database.
+/// Returns `true` for a database's SQLSTATE that another attempt may fix.
 ///
 /// | class | failure | except |
 /// |---|---|---|
 /// | 08 | the connection was lost or refused | 08P01, a protocol violation |
-/// | 40 | the transaction was rolled back for a deadlock or for its isolation | 40002, a violated constraint |
-/// | 57P | the server is starting or going down | 57P04, a dropped database |
+/// | 40 | the transaction was rolled back because of a deadlock or its isolation level | 40002, a violated constraint |
+/// | 57P | the server is starting or shutting down | 57P04, a dropped database |
 ///
-/// After 08007 and 40003 the outcome of the transaction is unknown. It may have been committed, so repeat it only if it
-/// may run twice.
+/// After 08007 and 40003 it is unknown whether the transaction was committed, so repeat it only if it may run twice.
 ///
 /// ```
 /// use reattempt::operation::is_transient_sqlstate;

@@ -1,6 +1,7 @@
-//! The attempts of one operation, for the asynchronous and the blocking form.
+//! The attempts of one operation, common to the asynchronous and the blocking form.
 //!
-//! Input: the result of each attempt. Output: the result of the call, or the moment at which the next attempt is due.
+//! The input is the result of each attempt. The output is the result of the call, or the time at which the next attempt
+//! is due.
 
 use std::ops::ControlFlow;
 use std::task::{Context, Poll};
@@ -17,24 +18,24 @@ use crate::call::progress::{FailedAttempt, Granted};
 use crate::call::random::CallRandom;
 use crate::call::report::Report;
 
-/// The state of a call whose attempts its driver makes.
+/// The state of a call, whose attempts the driver makes.
 ///
-/// A call that succeeds at once has a policy alone. The first failure allocates the rest, in one box.
+/// A call that succeeds at once has only a policy. The first failure allocates the rest, in one box.
 pub(super) struct Tries<D: Schedule, B, J, N> {
     classify: J,
     notify: N,
-    // Always some between two calls of a method.
+    // Always present between two method calls.
     course: Option<Course<D, B>>,
-    /// The moment at which the call was first found to need time.
+    /// The time at which the call was first pending.
     started: Option<Instant>,
     sent_at: SentAt,
-    /// The number of the attempt under way.
+    /// The number of the attempt in flight.
     number: u32,
     /// `true` if a wait blocks the thread.
     blocking: bool,
 }
 
-/// A failed attempt whose retry the budget of this process has granted.
+/// A failed attempt whose retry this process's budget has granted.
 pub(super) struct GrantedRetry<E> {
     pub(super) error: E,
     pub(super) granted: Granted,
@@ -67,12 +68,12 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         self.number
     }
 
-    /// The call takes time from now on, if it has not before.
+    /// Starts the call's time, unless it has already started.
     pub(super) fn takes_time(&mut self) {
         self.started.get_or_insert_with(Instant::now);
     }
 
-    /// Records that the next attempt begins, and with the first one the call.
+    /// Records the start of the next attempt, and with the first one the start of the call.
     #[inline]
     pub(super) fn attempt(&mut self)
     where
@@ -86,7 +87,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         }
     }
 
-    /// Records the end of an attempt. Returns the result of the call, or the retry that was granted.
+    /// Records the end of an attempt. Returns the call's result, or the granted retry.
     #[inline]
     pub(super) fn settle<T, E>(
         &mut self,
@@ -108,7 +109,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         }
     }
 
-    /// Records a failed attempt. Returns the error of the call, or the retry that was granted.
+    /// Records a failed attempt. Returns the call's error, or the granted retry.
     #[inline(never)]
     fn fail<E>(&mut self, error: E) -> ControlFlow<RetryError<E>, GrantedRetry<E>>
     where
@@ -149,7 +150,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         ControlFlow::Break(RetryError::new(error, report, started.elapsed()))
     }
 
-    /// Polls for the budget's confirmation of the retry that was granted.
+    /// Polls for the budget's confirmation of the granted retry.
     pub(super) fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
         match &mut self.course {
             Some(Course::Full(call)) => call.poll_confirmed(cx),
@@ -157,7 +158,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         }
     }
 
-    /// Takes a retry back whose confirmation has come after the time of its call.
+    /// Withdraws a retry that was confirmed after the call's time was over.
     pub(super) fn check_in_time(&mut self) -> Result<(), StopReason> {
         match &mut self.course {
             Some(Course::Full(call)) => call.check_in_time(),
@@ -165,8 +166,8 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         }
     }
 
-    /// Goes on after the budget's confirmation. Returns the error of the call, or the moment at which the retry is due:
-    /// `None` for at once.
+    /// Continues after the budget's confirmation. Returns the call's error, or the time at which the retry is due;
+    /// `None` for immediately.
     pub(super) fn resume<E>(
         &mut self,
         retry: GrantedRetry<E>,
@@ -221,7 +222,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         }
     }
 
-    /// Returns the state of the call, which is made if it is not there yet.
+    /// Returns the state of the call, creating it if necessary.
     fn call(&mut self) -> Option<&mut CallState<D, B>> {
         let call = match self.course.take()? {
             Course::Plain(policy) => CallState::new(policy, None, self.blocking),

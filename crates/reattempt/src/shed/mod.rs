@@ -36,7 +36,7 @@
 //! # Callers that upload slowly
 //!
 //! The place is also held while the service reads the request body. A caller that sends its body slowly keeps it, so
-//! limit the time for request bodies inside this layer. [The order page](crate::order#callers-that-upload-slowly) shows
+//! limit the time for request bodies inside this layer. [The order page](crate::order#slow-uploads) shows
 //! how.
 //!
 //! # The delay in a refusal

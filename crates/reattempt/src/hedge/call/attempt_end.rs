@@ -20,7 +20,7 @@ use crate::call::report::AttemptOutcome;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay, Saved};
 
-/// The meaning of an attempt's outcome to the call.
+/// The classification of an attempt's outcome.
 struct Sorted {
     event: HedgeEvent,
     failure: Option<Failure>,
@@ -35,7 +35,7 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// Records the end of an attempt. Returns the end of the call, if it is over.
+    /// Records the end of an attempt. Returns the call's end, if it has ended.
     pub(in crate::hedge) fn ended(
         &mut self,
         number: u32,
@@ -96,7 +96,7 @@ where
             Some(stop) => Some(stop),
             None => self.decide(sorted.event),
         };
-        // An attempt that this side cut off or refused is the outcome only if there is no other.
+        // If this side cut off or refused an attempt, that is the outcome only if there is no other.
         let real = sorted.event != HedgeEvent::BodyLost && !refused;
         if let Some(stop) = stop {
             let former = if real { None } else { self.last(stop) };
@@ -112,9 +112,8 @@ where
         ControlFlow::Continue(())
     }
 
-    /// Drops the attempts that can read no more of the request's body, because another has read beyond what
-    /// is kept. The errors of their clients are no outcomes. Returns the end of the call, if no attempt is
-    /// left (BUF-8).
+    /// Drops the attempts that cannot read the rest of the request body, because another one has read beyond the saved
+    /// part. Their clients' errors are not outcomes. Returns the call's end if no attempt is left (BUF-8).
     pub(in crate::hedge) fn drop_cut_off(
         &mut self,
         first: Pin<&mut Option<S::Future>>,
@@ -125,15 +124,15 @@ where
         self.last(stop)
     }
 
-    /// Returns the meaning of an outcome. Every error of an attempt that was cut off from the request's body
-    /// is a consequence of that.
+    /// Classifies an outcome. If an attempt was cut off from the request body, every error of it is a consequence of
+    /// that.
     fn sort(&self, result: &ResultOf<S, Req, K, M>, cut_off: bool) -> Sorted {
         if let Err(error) = result
             && let Some(event) = self.of_the_body(M::view(error), cut_off)
         {
             return Sorted { event, failure: None, stop: false };
         }
-        // Before any classifier: it is no failure of the server's.
+        // Before any classifier, because it is not a failure of the server.
         let outcome = result.as_ref().map_err(M::view);
         if self.shared.policy.settings.protocol.is_refused(outcome) {
             return Sorted { event: HedgeEvent::Refused, failure: None, stop: false };
@@ -147,14 +146,14 @@ where
         Sorted { event, failure, stop: classification.hint == ServerHint::Stop }
     }
 
-    /// Returns `true` if a server has responded.
+    /// Returns `true` if a server responded.
     fn responded(&self, result: &ResultOf<S, Req, K, M>) -> bool {
         let protocol = &self.shared.policy.settings.protocol;
         result.as_ref().is_ok_and(|response| protocol.is_answered(response))
     }
 
-    /// Returns the event of an error that the request's own body caused. Either the caller's body failed, as it
-    /// would in every attempt, or this attempt could not read on.
+    /// Returns the event of an error that the request body caused: the caller's body failed, as in every attempt, or
+    /// this attempt could not read its rest.
     fn of_the_body(&self, error: &(dyn Error + 'static), cut_off: bool) -> Option<HedgeEvent> {
         if cut_off {
             return Some(HedgeEvent::BodyLost);
@@ -170,8 +169,8 @@ where
         Some(if all_of_source { HedgeEvent::Fatal } else { HedgeEvent::BodyLost })
     }
 
-    /// Records a failure that is worth a retry, or a fatal response (THR-3, PB-8), with the
-    /// budget. An error without a failure changes nothing: no server has answered.
+    /// Records a retryable failure or a fatal response (THR-3, PB-8) with the budget. An error without a failure
+    /// changes nothing, because no server responded.
     fn record_failure(&mut self, number: u32, sorted: &Sorted, answered: bool) {
         let fatal = sorted.event == HedgeEvent::Fatal;
         let account = if fatal { self.account(number) } else { Account::default() };
@@ -188,8 +187,8 @@ where
         }
     }
 
-    /// Spends the permits of the hedges in flight. Returns what the budget must be given at the end of a call
-    /// that ends with the attempt `winner`.
+    /// Spends the permits of the hedges in flight. Returns the account that is due to the budget when the call ends
+    /// with the attempt `winner`.
     pub(super) fn account(&mut self, winner: u32) -> Account {
         self.running.as_mut().map(|running| running.permits.end(winner)).unwrap_or_default()
     }
@@ -211,7 +210,7 @@ where
             let event = Event::AttemptFailed { attempt: number, outcome: &outcome };
             self.with_destination(|destination| observer.on_event(destination, &event));
         }
-        // A call that its first attempt ends needs no log, unless its report is wanted.
+        // A call that its first attempt ends needs no log, unless someone reads its report.
         let alone = self.running.is_none() && sorted.event.ends().is_some();
         if !alone || self.options.as_ref().is_some_and(|options| options.slot().is_some()) {
             let ended = self.elapsed();
@@ -219,7 +218,7 @@ where
         }
     }
 
-    /// Calls `f` with the destination, if the call may be hedged at all.
+    /// Calls `f` with the destination, if the call may be hedged.
     pub(super) fn with_destination(&self, f: impl FnOnce(&str)) {
         if self.terms.limits.max_attempts > 1 {
             self.with_any_destination(f);
@@ -236,7 +235,7 @@ where
     }
 }
 
-/// Returns the cause of an error. The chain of an `io::Error` that wraps another error leaves that one out.
+/// Returns the cause of an error, including the error inside an `io::Error`, which its `source()` omits.
 fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
     wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source())

@@ -1,4 +1,4 @@
-//! The end of the call: losers are cancelled, budget and observer are notified, the caller gets its response.
+//! The end of a hedged call: losers are cancelled, budget and observer are notified, the caller gets its response.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::error_mode::ErrorMode;
 use crate::hedge::policy::Settings;
 use crate::protocol::{ClassifyOutcome, Replay, Saved, unanswered};
 
-/// A call that is over.
+/// The end of a call.
 pub(in crate::hedge) struct Over<R, A> {
     pub(in crate::hedge) outcome: Outcome<R, A>,
     pub(in crate::hedge) stop: StopReason,
@@ -30,14 +30,14 @@ pub(in crate::hedge) struct Over<R, A> {
 pub(in crate::hedge) enum Outcome<R, A> {
     /// The outcome of the attempt with this number.
     Of(u32, R),
-    /// An outcome that this layer made.
+    /// An outcome that this layer created.
     Made(A),
 }
 
-/// The end of a call of these types.
+/// The end of a call with these types.
 pub(in crate::hedge) type OverOf<S, Req, K, M> = Over<ResultOf<S, Req, K, M>, AnswerOf<S, Req, K, M>>;
 
-/// The result that the caller gets.
+/// The result for the caller.
 pub(in crate::hedge) type AnswerOf<S, Req, K, M> = Result<
     <K as ClassifyOutcome<<S as Service<<K as Replay<Req>>::Attempt>>::Response>>::Answer,
     <M as ErrorMode<<S as Service<<K as Replay<Req>>::Attempt>>::Error>>::Error,
@@ -50,20 +50,20 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// Takes the outcome that came last.
+    /// Takes the last outcome.
     pub(in crate::hedge) fn last(&mut self, stop: StopReason) -> Option<OverOf<S, Req, K, M>> {
         let (number, result) = self.running.as_mut()?.last.take()?;
         Some(Over { outcome: Outcome::Of(number, result), stop })
     }
 
-    /// Takes the rest of the last response, if the protocol can answer with that.
+    /// Takes what is left of the last response, if the protocol can respond with it.
     pub(super) fn refused(&mut self, stop: StopReason) -> Option<OverOf<S, Req, K, M>> {
         let running = self.running.as_mut()?;
         let answer = self.shared.policy.settings.protocol.refused(running.refused.as_ref()?)?;
         Some(Over { outcome: Outcome::Made(Ok(answer)), stop })
     }
 
-    /// Returns the end of a call whose deadline has passed, if there is an error or a response for it.
+    /// Returns the end of a call whose deadline has passed, if there is an error or a response for that.
     pub(in crate::hedge) fn interrupted(
         &mut self,
         interrupt: M::Interrupt,
@@ -80,7 +80,7 @@ where
         Some(Over { outcome: Outcome::Made(made), stop })
     }
 
-    /// Returns the end of a call that has no other outcome when its time is up, if there is an error for it.
+    /// Returns the end of a call that is out of time and has no other outcome, if there is an error for that.
     pub(super) fn too_long(&mut self, stop: StopReason) -> Option<OverOf<S, Req, K, M>> {
         let interrupt = M::interrupt().filter(|_| M::INTERRUPTS)?;
         let limit = match stop {
@@ -94,8 +94,8 @@ where
         Some(Over { outcome: Outcome::Made(made), stop })
     }
 
-    /// Ends the call: cancels the losers, settles with the budget, notifies the observer and makes the report.
-    /// `first` is `true` if the first attempt was under way.
+    /// Ends the call: cancels the losers, reports to the budget, notifies the observer and creates the report. `first`
+    /// is `true` if the first attempt was in flight.
     pub(in crate::hedge) fn end_call(
         &mut self,
         over: OverOf<S, Req, K, M>,
@@ -132,7 +132,7 @@ where
         }
         let report = self.take_report((attempts, winner), stop, first);
         let settings = &self.shared.policy.settings;
-        // The losers first, so that they read nothing any more; then the reader that is not needed now.
+        // The losers are dropped first, so that they stop reading; then the reader that is no longer needed.
         let running = self.running.take();
         let kept = self.kept.take();
         let (log, former) = match running {
@@ -147,7 +147,7 @@ where
                 (None, None) => String::new(),
             },
             options: self.options.take(),
-            // A response that was classified as a failure is reported already.
+            // A response that was classified as a failure is already reported.
             retryable: succeeded && self.terms.limits.max_attempts > 1,
             account: if open { account } else { Account::default() },
             attempts,
@@ -171,7 +171,7 @@ where
         }
     }
 
-    /// Puts the report into the caller's slot. Returns it for an outcome if an attempt has failed, or if there were
+    /// Puts the report into the caller's slot. Also returns it for the outcome if an attempt failed or if there were
     /// several.
     fn take_report(&mut self, (sent, winner): (u32, Option<u32>), stop: StopReason, first: bool) -> Option<Report> {
         let slot = self.options.as_ref().and_then(CallOptions::slot).cloned();
@@ -192,7 +192,7 @@ where
         several.then_some(report)
     }
 
-    /// Reads of a refused response what is there at once, so that its connection may be used again.
+    /// Reads the part of a refused response that is immediately available, so that its connection may be reused.
     pub(super) fn drain_refused(&mut self, refused: Option<(u32, ResultOf<S, Req, K, M>)>, cx: &mut Context<'_>) {
         if let Some((_, Ok(response))) = refused {
             let (drain, head) = self.shared.policy.settings.protocol.drain(response);
@@ -204,7 +204,7 @@ where
     }
 }
 
-/// Returns the end of a call whose time is up: an error of the mode, or a response of the protocol.
+/// Returns the end of a call that is out of time: an error of the mode, or a response of the protocol.
 pub(in crate::hedge) fn timed_out<S, Req, K, M>(
     protocol: &K,
     interrupt: M::Interrupt,

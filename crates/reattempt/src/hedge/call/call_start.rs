@@ -1,4 +1,4 @@
-//! The beginning of a call: the options of caller and handle, the policy and the protocol combined.
+//! The start of a call: the combined options of its caller, handle, policy and protocol.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use crate::hedge::policy::{HedgeDelay, Settings};
 use crate::hedge::stopwatch::Stopwatch;
 use crate::protocol::{Added, Replay};
 
-/// The terms of a new call, from a look at its request.
+/// The terms of a new call, read from its request.
 pub(in crate::hedge) struct CallStart {
     pub(super) options: Option<CallOptions>,
     pub(super) deadline: Option<Deadline>,
     /// The deadline, if the request does not contain it yet.
     deadline_to_add: Option<Deadline>,
-    /// `true` if the request has fields that its protocol sets itself.
+    /// `true` if headers that the protocol itself sets must be removed from the request.
     strip: bool,
     pub(super) terms: HedgeTerms,
     pub(super) stopwatch: Option<Stopwatch>,
-    /// `true` if an attempt that was not processed is replaced.
+    /// `true` if an unprocessed attempt is replaced.
     replaces: bool,
 }
 
@@ -88,18 +88,18 @@ impl CallStart {
         self.options.as_ref().and_then(CallOptions::slot)
     }
 
-    /// Returns `true` if the request is kept, to be sent again.
+    /// Returns `true` if the request is saved, so that it can be sent again.
     pub(in crate::hedge) fn keeps(&self) -> bool {
         self.terms.limits.max_attempts > 1 || self.replaces
     }
 
-    /// Returns the additions to the request.
+    /// Returns the layer's additions to the request.
     pub(in crate::hedge) fn added(&self) -> Added<'_> {
         Added { deadline: self.deadline_to_add, strip: self.strip, ..Added::default() }
     }
 
-    /// Returns `true` if nothing depends on the call's outcome and nothing interrupts it. Then the outcome is
-    /// passed on.
+    /// Returns `true` if nothing depends on the call's outcome, which is then returned as it is, and nothing interrupts
+    /// it.
     pub(in crate::hedge) fn is_noop(&self, interrupts: bool) -> bool {
         !self.keeps() && self.stopwatch.is_none() && !(interrupts && self.deadline.is_some()) && self.slot().is_none()
     }

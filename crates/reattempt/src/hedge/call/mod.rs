@@ -1,7 +1,7 @@
-//! The state of a hedged call. It carries out what [`HedgeCall`] decides.
+//! The state of a hedged call, which carries out the decisions of [`HedgeCall`].
 //!
-//! While the first attempt runs it holds what was kept of the request and nothing else. The first
-//! hedge, or the first failure that another attempt may mend, makes one box with the rest.
+//! During the first attempt it is little more than the saved part of the request. The first hedge, or the first failure
+//! that another attempt may fix, allocates a box with the rest.
 
 mod attempt_end;
 mod call_end;
@@ -46,15 +46,15 @@ where
     deadline: Option<Deadline>,
     terms: HedgeTerms,
     stopwatch: Option<Stopwatch>,
-    /// Present from the moment at which the call is found to need time.
+    /// Present from the first pending poll.
     attempts: Option<HedgeCall>,
-    /// The moment from which the call's time counts.
+    /// The start of the call's time.
     started: Option<Instant>,
-    /// The moment at which the next attempt is due.
+    /// The time at which the next attempt is due.
     upcoming: Option<Instant>,
-    /// The moment at which the last attempt was sent.
+    /// The time at which the last attempt was sent.
     sent: Option<Instant>,
-    /// The endpoint of the first attempt.
+    /// The first attempt's endpoint.
     first: Tried,
     running: Option<Box<RunningOf<S, Req, K, M>>>,
 }
@@ -74,18 +74,17 @@ pub(super) type ResultOf<S, Req, K, M> = Result<
     <M as ErrorMode<<S as Service<<K as Replay<Req>>::Attempt>>::Error>>::Error,
 >;
 
-/// The number of an attempt, and its result.
+/// An attempt's number and its result.
 type Ended<T, E> = (u32, Result<T, E>);
 
-/// The reason for which a further attempt was not sent, and the error of a service that failed to become
-/// ready.
+/// The reason why a further attempt was not sent, with the error of a service that failed to become ready.
 struct NotSent<E>(StopReason, Option<E>);
 
 /// The state of the next hedge.
 pub(super) enum Hedging {
-    /// A hedge has been sent.
+    /// A hedge was sent.
     Sent,
-    /// No hedge is due until this moment, if there is one.
+    /// No hedge is due until this time, if there is one.
     Until(Option<Instant>),
 }
 
@@ -118,12 +117,12 @@ where
         }
     }
 
-    /// Records the endpoint of the first attempt.
+    /// Records the first attempt's endpoint.
     pub(super) fn on_first(&mut self, frame: Frame) {
         self.first = frame.into();
     }
 
-    /// Records the beginning of the call with a budget that counts calls.
+    /// Notifies a budget that counts calls of the call's start.
     #[cold]
     pub(super) fn count(&mut self) {
         let shared = Arc::clone(&self.shared);
@@ -131,16 +130,16 @@ where
         running.permits.start(running.log.destination(), &shared.policy.settings.budget);
     }
 
-    /// Starts the call's time, because the first attempt is not ready at once. A call that is ready at once
-    /// reads no clock, unless latencies are observed.
+    /// Starts the call's time at the first attempt's first pending poll. A call that is ready at once reads no clock,
+    /// unless latencies are observed.
     pub(super) fn takes_time(&mut self) {
         if self.attempts.is_none() && self.terms.limits.max_attempts > 1 {
-            // It is in flight, so the call goes on.
+            // The first attempt is in flight, so the call continues.
             let _ = self.decide(HedgeEvent::TimePassed);
         }
     }
 
-    /// Records the start of the call, unless it is recorded already. Returns it.
+    /// Records the start of the call, unless it is already recorded, and returns it.
     fn start(&mut self, now: Instant) -> Instant {
         if let Some(started) = self.started {
             return started;
@@ -152,7 +151,7 @@ where
         started
     }
 
-    /// Decides what follows an event, and when the next attempt is due. Returns why the call is over, if it is.
+    /// Decides what follows an event, and when the next attempt is due. Returns the stop reason if the call has ended.
     fn decide(&mut self, event: HedgeEvent) -> Option<StopReason> {
         let now = Instant::now();
         let started = self.start(now);
@@ -161,7 +160,7 @@ where
         let terms = &self.terms;
         let attempts = self.attempts.get_or_insert_with(|| HedgeCall::new(terms));
         if !clock::has_timer() {
-            // Where nothing can wait nothing is hedged. A call may also leave its runtime.
+            // Without a timer nothing is hedged. A call may even leave its runtime.
             let stopped = HedgeEvent::Stopped(StopReason::NoTimer);
             let _ = attempts.next(terms, stopped, elapsed, random);
         }
@@ -173,7 +172,7 @@ where
         if self.upcoming.is_none_or(|due| due > now)
             && let Some(running) = &mut self.running
         {
-            // An attempt that waits beside others reserves no service and holds no token.
+            // An attempt that waits while others run reserves no service and no token.
             running.readying.take_if(|readying| readying.attempt.is_none());
         }
         match decision {
@@ -188,17 +187,17 @@ where
         self.started.map(|started| started.elapsed()).unwrap_or_default()
     }
 
-    /// Returns the moment from which on no further attempt is sent.
+    /// Returns the time after which no further attempt is sent.
     fn end_of_hedging(&self) -> Option<Instant> {
         Some(clock::later(self.started?, self.terms.end()?))
     }
 
-    /// Returns the number of attempts that are under way or about to be replaced.
+    /// Returns the number of attempts that are in flight or about to be replaced.
     fn in_flight(&self) -> u32 {
         self.attempts.map_or(1, |attempts| attempts.in_flight())
     }
 
-    /// Sends the next attempt if one is due; or returns when to look again, or why none was sent.
+    /// Sends the next attempt if one is due. Returns when to check again, or why none was sent.
     fn poll_due(&mut self, cx: &mut Context<'_>) -> Result<Hedging, NotSent<S::Error>> {
         let end = self.end_of_hedging();
         let Some(due) = self.upcoming else {
@@ -210,7 +209,7 @@ where
             return Ok(Hedging::Until(Some(due)));
         }
         match self.poll_send(cx) {
-            // A service that is not ready is waited for, but not without end.
+            // The wait for a service that is not ready is limited.
             Poll::Pending => Ok(Hedging::Until(end)),
             Poll::Ready(sent) => sent.map(|()| Hedging::Sent),
         }
@@ -260,7 +259,7 @@ where
         Poll::Ready(Ok(()))
     }
 
-    /// Notifies the observer of the last hedge, unless that was done. The hedge was polled before, so a guard has not
+    /// Notifies the observer of the last hedge, unless this was done. The hedge was polled before, so a guard has not
     /// refused it.
     fn announce(&mut self) {
         let Some(running) = &mut self.running else { return };
@@ -307,19 +306,19 @@ where
         self.attempts.map_or(1, |attempts| attempts.sent()).saturating_add(1)
     }
 
-    /// Makes the next attempt from the saved request.
+    /// Creates the next attempt from the saved request.
     fn prepare(&mut self) -> Option<K::Attempt> {
         let number = self.next_number();
         let alone = self.in_flight() == 0;
         let kept = self.kept.as_ref()?;
         if alone {
-            // A reader of an attempt that is over could use up the kept body.
+            // A reader of a finished attempt could use up the saved body.
             kept.supersede();
         }
         let first = kept.watch_first().filter(|_| number == 2 && !alone);
         let next = kept.watch_next();
         let running = self.running();
-        // A first attempt that was replaced has a watch already, or will have one.
+        // A first attempt that was replaced has a watch, or will have one.
         if !running.replaced.contains(&1) {
             running.watches.extend(first.map(|watch| (1, watch)));
         }
@@ -333,7 +332,7 @@ where
         protocol.again(&mut self.kept, order)
     }
 
-    /// Polls the hedges. Ready with the first that has ended.
+    /// Polls the hedges. Returns the first one that ends.
     pub(super) fn poll_hedges(&mut self, cx: &mut Context<'_>) -> Poll<Ended<S::Response, S::Error>> {
         match &mut self.running {
             Some(running) => running.poll(cx),
@@ -351,7 +350,7 @@ where
         })
     }
 
-    /// Returns the moment at which the call is interrupted.
+    /// Returns the time at which the call is interrupted.
     pub(super) fn interrupt_due(&self) -> Option<Instant> {
         self.deadline.map(Deadline::instant)
     }

@@ -1,4 +1,4 @@
-//! The next attempt: sent when it is due, or the end of the call if there can be none.
+//! The next attempt, sent when it is due. If there can be none, the call may end.
 
 use std::ops::ControlFlow;
 use std::task::{Context, Poll, ready};
@@ -18,13 +18,13 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// Sends the next attempt if one is due; returns the end of the call if there can be none and no
-    /// other is in flight.
+    /// Sends the next attempt if one is due. Returns the end of the call if there can be none and no other is in
+    /// flight.
     pub(in crate::hedge) fn poll_hedge(&mut self, cx: &mut Context<'_>) -> ControlFlow<OverOf<S, Req, K, M>, Hedging> {
         self.announce();
         let NotSent(reason, error) = match self.poll_due(cx) {
             Ok(Hedging::Sent) => {
-                // It is in flight, so the call goes on.
+                // The attempt is in flight, so the call continues.
                 let _ = self.decide(HedgeEvent::Sent);
                 return ControlFlow::Continue(Hedging::Sent);
             }
@@ -35,7 +35,7 @@ where
         let Some(stop) = self.decide(HedgeEvent::Stopped(reason)) else {
             return ControlFlow::Continue(Hedging::Until(None));
         };
-        // A readiness error hides no outcome that is still there.
+        // An error from readiness hides no outcome that is still available.
         let error = error.map(|error| {
             let outcome = Outcome::Of(number, Err(M::own(error)));
             Over { outcome, stop }
@@ -48,7 +48,7 @@ where
         }
     }
 
-    /// Records that a timer has fired. Returns the end of the call, if time is up.
+    /// Records that a timer has expired. Returns the end of the call, if it is out of time.
     pub(in crate::hedge) fn time_passed(&mut self) -> Option<OverOf<S, Req, K, M>> {
         let due = self.upcoming;
         let stop = self.decide(HedgeEvent::TimePassed)?;
@@ -61,25 +61,25 @@ where
         over
     }
 
-    /// Drains the last refused response before others are waited for: one of them may need its connection.
+    /// Drains the last refused response before the call waits for other attempts, which may need its connection.
     /// Returns the end of the call if the budget refuses the next attempt and no other is in flight.
     pub(in crate::hedge) fn release(&mut self, cx: &mut Context<'_>) -> Option<OverOf<S, Req, K, M>> {
         let running = self.running.as_ref()?;
         if !matches!(running.last, Some((_, Ok(_)))) {
             return None;
         }
-        // A hedge that the budget has yet to confirm waits for no connection.
+        // A hedge that the budget has not confirmed yet waits for no connection.
         let waits = running.readying.as_ref().is_some_and(|next| next.service.is_some());
         if self.in_flight() == 0 {
-            // From here on only the next attempt can end the call, so it is made first.
+            // From here on only the next attempt can end the call, so it is created first.
             match self.bind(cx) {
                 Poll::Ready(None) => {}
                 Poll::Ready(Some(stop)) => return self.last(stop),
-                // The budget may yet refuse it: this is the outcome.
+                // The budget may still refuse it: then this is the outcome.
                 Poll::Pending => return None,
             }
         } else if !waits && running.may_be_cut_off() {
-            // BUF-8: should those in flight be cut off, this is the outcome.
+            // BUF-8: if the attempts in flight are cut off, this is the outcome.
             return None;
         }
         let running = self.running.as_mut()?;
@@ -88,7 +88,7 @@ where
         None
     }
 
-    /// Makes the next attempt, which waits for its time or its service. Returns why there is none.
+    /// Creates the next attempt, which then waits for its time or its service. Returns the reason if there is none.
     fn bind(&mut self, cx: &mut Context<'_>) -> Poll<Option<StopReason>> {
         let granted = ready!(self.poll_grant(Instant::now(), cx)).and_then(|mut readying| {
             if readying.attempt.is_none() {

@@ -1,4 +1,4 @@
-//! Attempts that were not processed, and those that replace them (TR-1, TR-2, TR-6).
+//! Unprocessed attempts and their replacements (TR-1, TR-2, TR-6).
 
 use std::task::{Context, Poll};
 
@@ -19,8 +19,8 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
-    /// Returns `true` if this attempt is to be replaced: once per call for each kind. Limits and the budget do
-    /// not apply, and the number of attempts in flight stays as it is.
+    /// Returns `true` if this attempt must be replaced: once per call for each kind. Limits and the budget do not
+    /// apply, and the number of attempts in flight does not change.
     pub(in crate::hedge) fn is_replaced(&mut self, number: u32, result: &ResultOf<S, Req, K, M>) -> bool {
         let protocol = &self.shared.policy.settings.protocol;
         let error = result.as_ref().err().map(M::view);
@@ -33,7 +33,7 @@ where
         if !running.resent.insert(undone) {
             return false;
         }
-        // The watch of the reader that is gone.
+        // The watch of the dropped reader.
         running.watches.retain(|(of, _)| *of != number);
         true
     }
@@ -47,15 +47,15 @@ where
         running.replacing.push(Replacing { number, service, result });
     }
 
-    /// Sends the replacements whose services are ready. Returns the attempt that cannot be replaced after
-    /// all, and how it ended.
+    /// Sends the replacements whose services are ready. Returns an attempt that cannot be replaced after all, with its
+    /// result.
     pub(in crate::hedge) fn poll_replacing(&mut self, cx: &mut Context<'_>) -> Option<(u32, ResultOf<S, Req, K, M>)> {
         let end = self.end_of_hedging();
         let running = self.running.as_mut()?;
         if running.replacing.is_empty() {
             return None;
         }
-        // A service that is not ready is waited for, but not without end.
+        // The wait for a service that is not ready is limited.
         let late = end.is_some_and(|end| end <= Instant::now());
         let at_hand = self.kept.as_ref().is_some_and(Saved::at_hand);
         let mut place = 0;
