@@ -1,4 +1,4 @@
-//! The backup of a gRPC channel: tonic's requests are kept while their bodies stream.
+//! The backup of a gRPC channel, for which tonic's requests are kept while their bodies stream.
 
 use http::Request;
 use reattempt_replay::{ReplayBody, SavedHead};
@@ -11,19 +11,19 @@ use crate::protocol::{Saved, SavedRequest};
 
 impl<S> FallbackLayer<Backup<S>, Grpc> {
     /// Creates a layer that sends the requests of failed gRPC calls to another channel, the backup. It needs the
-    /// feature `tonic`, because the requests are those of tonic's generated clients.
+    /// feature `tonic`, because the requests must be those of tonic's generated clients.
     ///
-    /// The backup must have the response type of the client, so put the same layers around it. Once the
-    /// backup is called, the outcome of the call is the backup's, a failure too. A call whose response has begun is not
-    /// replaced, however it ends.
+    /// The backup must have the client's response type, so put the same layers around it. Once the backup is called,
+    /// the call's outcome is the backup's, even if it fails. A call whose response has begun is not replaced, however
+    /// it ends.
     ///
-    /// The body is kept while it streams to the first channel, up to [`Grpc::replay`]: 256 KiB for each call. A longer
-    /// one has no backup. When the backup is called, the first upload ends. The field `grpc-timeout` then has the time
-    /// that is left of the deadline.
+    /// The body is kept while it streams to the first channel, up to the limit in [`Grpc::replay`]: 256 KiB per call. A
+    /// call with a longer body has no backup. When the backup is called, the first upload ends. The `grpc-timeout`
+    /// header then contains the time left until the deadline.
     ///
-    /// A method may be processed twice only if [`CallOptions::repeatable`](crate::CallOptions::repeatable) permits it.
-    /// Without that, the backup is called only with a proof that the first server did not process the call. A
-    /// connection that was not made is one.
+    /// The backup may process a method a second time only if
+    /// [`CallOptions::repeatable`](crate::CallOptions::repeatable) allows that. Otherwise the backup is called only if
+    /// there is proof that the first server did not process the call, such as a failed connection.
     ///
     /// ```
     /// use reattempt::RetryLayer;
@@ -54,7 +54,8 @@ impl<S> FallbackLayer<Backup<S>, Grpc> {
 impl KeepRequest<Request<Body>> for Grpc {
     type Kept = SavedRequest<Body>;
 
-    /// Inlined, so that a client without a backup shares no part of this: its own would not be inlined any more.
+    /// Inlined, so that a client without a backup shares none of this code: otherwise its own would no longer be
+    /// inlined.
     #[inline]
     fn keep_copy(&self, request: Request<Body>) -> (Request<Body>, Option<SavedRequest<Body>>) {
         let (head, body) = request.into_parts();

@@ -18,30 +18,30 @@ use crate::call::timed_out::RefusedResponse;
 pin_project! {
     /// The body of a response under a gRPC policy.
     ///
-    /// It returns the frames of the inner service's own body, which is not boxed. The status in the trailers decides if
-    /// the call has succeeded:
+    /// It returns the frames of the inner service's own body, which is not boxed. The status in the trailers determines
+    /// if the call succeeded:
     ///
     /// | end of the body | the budget |
     /// |---|---|
-    /// | OK | is credited with a success, once (THR-4) |
-    /// | a code that is retried | records a failure; it is too late for a retry |
+    /// | OK | records one success (THR-4) |
+    /// | a retryable code | records a failure, which comes too late for a retry |
     /// | dropped before its end | records nothing |
     ///
-    /// At the deadline of the call the body ends with trailers of DEADLINE_EXCEEDED. The inner body is dropped,
-    /// which cancels the stream. A `grpc-status-details-bin` that is not base64 is left out of the trailers, because
-    /// tonic's clients panic over one (TN-7).
+    /// At the call's deadline, the body ends with DEADLINE_EXCEEDED trailers. The inner body is dropped, which cancels
+    /// the stream. A `grpc-status-details-bin` that is not base64 is removed from the trailers, because tonic's clients
+    /// would panic on it (TN-7).
     ///
     /// # Errors
-    /// The errors are the inner body's, boxed. For a lost connection the error is a `tonic::Status` of UNAVAILABLE with
-    /// the inner error as its source. For a stream that was reset it is a status with the code of the reason.
+    /// The errors are those of the inner body, boxed. For a lost connection, the error is a `tonic::Status` with
+    /// UNAVAILABLE and the inner error as its source. For a reset stream, it is a status with the code for the reason.
     ///
     /// # Cancel safety
     /// Dropping the body before its end cancels the stream.
     pub struct GrpcBody<B> {
-        // None if a deadline has ended it, or if there never was one.
+        // `None` if a deadline has ended the body, or if there never was one.
         #[pin]
         inner: Option<B>,
-        // None once the end is known, or if nothing depends on it.
+        // `None` once the end is known, or if nothing depends on it.
         finish: Option<Finish>,
     }
 }
@@ -53,7 +53,7 @@ impl<B> GrpcBody<B> {
         Self { inner: Some(inner), finish }
     }
 
-    /// Returns the response of a server of which only the head is left. The head has the status.
+    /// Returns the response for a head whose body was discarded. The head contains the status.
     pub(super) fn of_head(head: &RefusedResponse) -> Response<Self> {
         let mut response = Response::new(Self { inner: None, finish: None });
         *response.version_mut() = http::Version::HTTP_2;
@@ -63,7 +63,7 @@ impl<B> GrpcBody<B> {
         response
     }
 
-    /// Returns a response that no server sent: a status, and the mark of the outcome that it stands for.
+    /// Returns a response that no server sent: a status, and a mark with the outcome that it represents.
     pub(crate) fn answering(code: Code, text: &str, mark: Unanswered) -> Response<Self> {
         let mut response = Response::new(Self { inner: None, finish: None });
         *response.version_mut() = http::Version::HTTP_2;
@@ -73,14 +73,14 @@ impl<B> GrpcBody<B> {
     }
 }
 
-/// A body without messages and trailers. tonic's interceptors make one for a call that they refuse.
+/// Returns a body without messages and trailers. tonic's interceptors create one for a call that they refuse.
 impl<B> Default for GrpcBody<B> {
     fn default() -> Self {
         Self { inner: None, finish: None }
     }
 }
 
-/// Returns a status in the form of a response head or trailers.
+/// Returns the headers of a status, for a response head or trailers.
 fn status_of(code: Code, text: &str) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(3);
     headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -91,7 +91,7 @@ fn status_of(code: Code, text: &str) -> HeaderMap {
 /// The number of fields that [`set_status`] writes.
 const FIELDS_OF_STATUS: usize = 2;
 
-/// Writes a status, with its text percent-encoded.
+/// Writes a status, with its message percent-encoded.
 pub(super) fn set_status(headers: &mut HeaderMap, code: Code, text: &str) {
     headers.insert(GRPC_STATUS, code.number().into());
     let mut encoded = String::with_capacity(text.len());
@@ -106,7 +106,7 @@ pub(super) fn set_status(headers: &mut HeaderMap, code: Code, text: &str) {
     }
 }
 
-/// Returns the trailers of a body that the deadline has ended.
+/// Returns the trailers of a body that was ended by the deadline.
 fn late_trailers() -> HeaderMap {
     let mut trailers = HeaderMap::with_capacity(2);
     set_status(&mut trailers, Code::DeadlineExceeded, PASSED);
@@ -131,13 +131,13 @@ where
                 ready!(finish.poll_deadline(cx));
                 true
             }
-            // A status that has come stands.
+            // A status that has already arrived takes effect.
             (Poll::Ready(Some(Ok(frame))), Some(_)) if frame.is_trailers() => false,
             (Poll::Ready(None), Some(finish)) if finish.settled => false,
             (Poll::Ready(_), Some(finish)) => finish.is_late(),
         };
         if late {
-            // With its body the stream is cancelled.
+            // Dropping the body cancels the stream.
             this.inner.set(None);
             if let Some(finish) = this.finish.take() {
                 finish.end_late();
@@ -163,7 +163,7 @@ where
             }
             None => {
                 if let Some(finish) = this.finish.take() {
-                    // Rule ST-3: without any status it is UNKNOWN.
+                    // Rule ST-3: a response without a status counts as UNKNOWN.
                     finish.end_with_trailers(&HeaderMap::new());
                 }
                 Poll::Ready(None)
@@ -171,7 +171,7 @@ where
         }
     }
 
-    /// `false` until the status has been read, so that no reader stops without it.
+    /// Returns `false` until the status has been read, so that no reader stops before it.
     fn is_end_stream(&self) -> bool {
         self.finish.is_none() && self.inner.as_ref().is_none_or(Body::is_end_stream)
     }
@@ -187,7 +187,7 @@ impl<B: fmt::Debug> fmt::Debug for GrpcBody<B> {
     }
 }
 
-/// Adds a status to a response that is not gRPC (OUT-1), and mends one that a client could not read.
+/// Adds a status to a non-gRPC response (OUT-1), and repairs one that a client could not read.
 ///
 /// If the headers leave no room for the status, they are dropped.
 pub(super) fn presentable(status: StatusCode, headers: &mut HeaderMap) {

@@ -1,4 +1,4 @@
-//! tonic's requests: one boxed body for each attempt, because tonic's channel takes that type.
+//! tonic's requests, with one boxed body per attempt, because tonic's channel accepts only that type.
 
 use http::request::Parts;
 use http::{HeaderMap, Request};
@@ -26,7 +26,7 @@ impl Replay<Request<Body>> for Grpc {
     fn keep(&self, request: Request<Body>, added: Added<'_>, kept: &mut Option<Self::Saved>) -> Request<Body> {
         let (mut head, body) = request.into_parts();
         first(&mut head.headers, added);
-        // The body of a generated client encodes its single message when it is read, and does not give its length.
+        // A generated client's body encodes its single message when it is read, and does not announce its length.
         let limits = self.http.limits_of(&head, &body);
         let saved = added.saved_with(&mut head);
         let body = SavedRequest::keep(saved, ReplayBody::read_ahead(body, &limits), kept);
@@ -36,8 +36,8 @@ impl Replay<Request<Body>> for Grpc {
     fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Request<Body>> {
         let mut attempt = SavedRequest::again(kept, next)?;
         let headers = attempt.headers_mut();
-        // The number of attempts before it. An attempt that was replaced does not count (RPH-1, RPH-2). A caller's map
-        // that is full has no room for it.
+        // The number of previous attempts. A replaced attempt does not count (RPH-1, RPH-2). If the caller's header map
+        // is full, there is no room for it.
         if next.number > 1 {
             let _ = headers.try_insert(PREVIOUS_ATTEMPTS, (next.number - 1).into());
         }
@@ -74,7 +74,7 @@ fn first(headers: &mut HeaderMap, added: Added<'_>) {
         deadline.write_to(headers);
     }
     if added.strip {
-        // The caller may have set it, but no attempt came before this one (RPH-4).
+        // The caller may have set it, but there was no attempt before this one (RPH-4).
         headers.remove(PREVIOUS_ATTEMPTS);
     }
 }

@@ -1,4 +1,4 @@
-//! The field `grpc-timeout`, which is read from inbound requests and written into each attempt.
+//! The `grpc-timeout` header, which is read from inbound requests and written to each attempt.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -7,8 +7,8 @@ use crate::call::deadline::Deadline;
 pub(super) const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 impl Deadline {
-    /// Reads the deadline from the `grpc-timeout` field of an inbound request. The time counts from now. `None` if
-    /// there is no such field, or if it cannot be read.
+    /// Reads the deadline from an inbound request's `grpc-timeout` header. The time counts from now. Returns `None` if
+    /// the header is missing or malformed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -25,10 +25,10 @@ impl Deadline {
         reattempt_grpc::parse_grpc_timeout(value.as_bytes()).map(Self::after)
     }
 
-    /// Writes the time that is left into the field `grpc-timeout`, and replaces a value that is there.
+    /// Writes the time left to the `grpc-timeout` header, replacing any existing value.
     ///
-    /// The unit is the finest whose figure has at most eight digits. The figure is rounded down, but to one nanosecond
-    /// at least. Nothing is written to a map that is full.
+    /// The unit is the finest one for which the number has at most eight digits. The number is rounded down, to at
+    /// least one nanosecond. If the map is full, nothing is written.
     pub fn write_to(&self, headers: &mut HeaderMap) {
         let left = self.remaining();
         let units = [
@@ -38,7 +38,7 @@ impl Deadline {
             (u128::from(left.as_secs()), 'S'),
             (u128::from(left.as_secs() / 60), 'M'),
         ];
-        // Some thirty years, the longest there is, fit in minutes by far.
+        // The longest time, about thirty years, easily fits in minutes.
         let fitting = units.into_iter().find(|(figure, _)| *figure <= 99_999_999);
         if let Some((figure, unit)) = fitting
             && let Ok(value) = HeaderValue::try_from(format!("{figure}{unit}"))

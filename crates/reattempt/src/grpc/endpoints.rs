@@ -1,12 +1,12 @@
-//! Several servers of a gRPC service.
+//! Balanced clients over several servers of a gRPC service.
 
 use super::Grpc;
 use crate::endpoints::{Balanced, Endpoints, Source};
 use crate::error_mode::Answered;
 
 impl<S: Source> Endpoints<S> {
-    /// Makes a client for gRPC with every default of [`Grpc`], for tonic's channels and any other HTTP/2 client. It
-    /// takes the place of a channel in a generated client.
+    /// Creates a gRPC client with the defaults of [`Grpc`], for tonic's channels and any other HTTP/2 client. Use it in
+    /// place of a channel in a generated client.
     pub fn grpc(self) -> Balanced<S::Client, Grpc, Answered> {
         self.with(Grpc::new())
     }

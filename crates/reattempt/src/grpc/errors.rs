@@ -1,5 +1,5 @@
-//! The classification of an error under gRPC. It depends on the origin of the error, never on the status that a client
-//! would make of it (TN-10).
+//! The classification of errors under gRPC. It depends on an error's origin, never on the status into which a client
+//! would convert it (TN-10).
 
 use std::error::Error;
 
@@ -15,13 +15,13 @@ use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::protocol::proof::is_from_fallback;
 use crate::protocol::verdict_of_error;
 
-/// The meaning of an outcome that no server has sent.
+/// The meaning of an outcome that no server sent.
 ///
-/// It is also a mark in the extensions of a response that a layer returns in place of an error. A layer around it
-/// classifies the response like that error, not like a server's own response.
+/// It also marks, in its extensions, a response that a layer returns instead of an error. A layer around it classifies
+/// the response like that error, not like a server's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unanswered {
-    /// The code that is looked up in the list of a service config; `None` if no list decides.
+    /// The code to look up in a service config's list; `None` if no list applies.
     code: Option<Code>,
     /// The verdict without such a list.
     verdict: Verdict,
@@ -37,19 +37,19 @@ impl Unanswered {
         verdict: Verdict::NotProcessed(Failure::new(FailureKind::Connect).with_code(Code::Unavailable.number())),
     };
 
-    /// Nothing was sent, because a limit of the caller's own turned the call away. No list of a service config applies.
+    /// Nothing was sent, because the call exceeded one of the caller's own limits. No service config list applies.
     pub(crate) const TURNED_AWAY: Self = Self {
         code: None,
         verdict: Verdict::NotProcessed(Failure::new(FailureKind::Other).with_code(Code::ResourceExhausted.number())),
     };
 
-    /// An attempt took longer than it may.
+    /// An attempt exceeded its time limit.
     pub(crate) const TIMED_OUT: Self = Self {
         code: Some(Code::DeadlineExceeded),
         verdict: Verdict::Transient(Failure::new(FailureKind::Timeout).with_code(Code::DeadlineExceeded.number())),
     };
 
-    /// Nothing was sent, because a guard refused the call. No list of a service config applies.
+    /// Nothing was sent, because a guard refused the call. No service config list applies.
     pub(crate) const REFUSED: Self = Self {
         code: None,
         verdict: Verdict::NotProcessed(Failure::new(FailureKind::Other).with_code(Code::Unavailable.number())),
@@ -60,9 +60,9 @@ impl Unanswered {
     /// | error | code | retried |
     /// |---|---|---|
     /// | no connection was made, or the request was not passed to it | UNAVAILABLE | for every method |
-    /// | the connection was lost | UNAVAILABLE (OUT-2) | if the call may be repeated |
-    /// | the server reset the stream | gRPC's code for the reason | by the code |
-    /// | a time limit below, such as tonic's `Endpoint::timeout` | DEADLINE_EXCEEDED (TN-4) | if the call may be repeated |
+    /// | the connection was lost | UNAVAILABLE (OUT-2) | if the call is repeatable |
+    /// | the server reset the stream | gRPC's code for the reason | depending on the code |
+    /// | a time limit below passed, such as tonic's `Endpoint::timeout` | DEADLINE_EXCEEDED (TN-4) | if the call is repeatable |
     fn of(error: &(dyn Error + 'static)) -> Self {
         let limit = time_limit(error).map(TimedOut::limit);
         if matches!(limit, Some(TimeLimit::Deadline | TimeLimit::Elapsed)) {
@@ -71,7 +71,7 @@ impl Unanswered {
         let code = code_of_error(error);
         let named = |failure: Failure| failure.with_code(code.number());
         let verdict = if own_status(error).is_some() {
-            // A status that the service below made itself, such as an interceptor's.
+            // A status that the service below created itself, such as an interceptor's.
             reattempt_grpc::verdict_of_code(code)
         } else {
             match verdict_of_error(error) {
@@ -88,10 +88,10 @@ impl Unanswered {
         Self { code: Some(code), verdict }
     }
 
-    /// Returns the classification of such an outcome.
+    /// Returns the classification of this outcome.
     ///
-    /// If a service config has a policy for the method, its list decides. Without a policy, a connection that was not
-    /// made is retried all the same.
+    /// If a service config has a policy for the method, its list decides. Without a policy, a failed connection is
+    /// still retried.
     pub(super) fn classification(self, method: Option<&dyn MethodOverrides>) -> Classification {
         let unsent = self.verdict.failure().is_some_and(|failure| failure.kind() == FailureKind::Connect);
         let verdict = match method {
@@ -108,7 +108,7 @@ pub(super) fn classify_error(error: &(dyn Error + 'static), method: Option<&dyn 
     Unanswered::of(error).classification(method)
 }
 
-/// Returns the verdict on a stream that the server reset. The server may have processed the request before.
+/// Returns the verdict on a stream reset by the server, which may have processed the request before.
 fn of_reset(code: Code) -> Verdict {
     match reattempt_grpc::verdict_of_code(code) {
         Verdict::NotProcessed(failure) => Verdict::Transient(failure),
@@ -116,8 +116,8 @@ fn of_reset(code: Code) -> Verdict {
     }
 }
 
-/// Returns the code of an attempt, a call or a response that ended with this error, for its classification, its caller
-/// and its metrics.
+/// Returns the code for an attempt, a call or a response that ended with this error. Classification, caller and metrics
+/// use it.
 pub(crate) fn code_of_error(error: &(dyn Error + 'static)) -> Code {
     match own_status(error).or_else(|| code_of_transport(error)) {
         Some(code) => code,
@@ -127,12 +127,12 @@ pub(crate) fn code_of_error(error: &(dyn Error + 'static)) -> Code {
     }
 }
 
-/// Returns the code of a connection's error or of a time limit below.
+/// Returns the code for a connection error or a time limit below.
 fn code_of_transport(error: &(dyn Error + 'static)) -> Option<Code> {
     if let Some(reason) = reattempt_http::reset_reason(error) {
         return Some(Code::from_reset(reason));
     }
-    // A connection that is found dead by its keep-alive has timed out, too, but no limit has.
+    // A connection that keep-alive found dead has also timed out, but no time limit has passed.
     let limit = is_local_timeout(error) || reattempt_http::verdict_of_error(error).is_none();
     match verdict_of_error(error).failure()?.kind() {
         FailureKind::Timeout if limit => Some(Code::DeadlineExceeded),
@@ -140,21 +140,22 @@ fn code_of_transport(error: &(dyn Error + 'static)) -> Option<Code> {
     }
 }
 
-/// Returns the code, the text and the mark of the response for this error, if a client would make another status of it.
+/// Returns the code, the text and the mark of the response for this error, if a client would convert it into a
+/// different status.
 ///
-/// Returns `None` for a status, and for a time limit of this crate, whose source is a status. Returns `None` for a
-/// connection that was not made, which tonic recognises, and for an error of an unknown type.
+/// Returns `None` for a status, for a time limit of this crate (whose source is a status), for a failed connection
+/// (which tonic recognises), and for an unknown error type.
 pub(super) fn in_terms_of_grpc(error: &(dyn Error + 'static)) -> Option<(Code, Box<str>, Unanswered)> {
     if own_status(error).is_some() || time_limit(error).is_some() || is_connecting(error) {
         return None;
     }
     let code = code_of_transport(error)?;
-    // The texts of statuses that were made of an error name much else.
+    // The text of a status that was converted from an error contains much that is irrelevant.
     let mut below = causes(error).skip_while(|&error| is_status(error));
     Some((code, chain(below.next().unwrap_or(error)), Unanswered::of(error)))
 }
 
-/// Returns the error with a status of this code in front of it, if a client would make another status of it.
+/// Wraps the error in a status with the right code, if a client would convert it into a different status.
 #[cfg(feature = "tonic")]
 pub(super) fn explained(error: BoxError) -> BoxError {
     let Some((code, text, _)) = in_terms_of_grpc(&*error) else { return error };
@@ -172,12 +173,12 @@ pub(super) fn explained(error: BoxError) -> BoxError {
     error
 }
 
-/// Returns the time limit of a layer of this crate, if the error is one.
+/// Returns the error as a time limit of a layer in this crate, if it is one.
 fn time_limit<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a TimedOut> {
     causes(error).find_map(|error| error.downcast_ref())
 }
 
-/// Returns the code of a status that was not made of another error.
+/// Returns the code of a status that was not converted from another error.
 #[cfg(feature = "tonic")]
 fn own_status(error: &(dyn Error + 'static)) -> Option<Code> {
     let status = causes(error).find_map(|error| error.downcast_ref::<tonic::Status>())?;
@@ -200,7 +201,7 @@ fn is_status(_: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// Returns `true` if tonic was about to make a connection.
+/// Returns `true` if tonic was about to connect.
 #[cfg(feature = "tonic")]
 fn is_connecting(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|error| error.is::<tonic::ConnectError>())
@@ -211,14 +212,14 @@ fn is_connecting(_: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// Returns `true` if the error comes from a timer that enforces the call's own `grpc-timeout`. It is the channel's
-/// timer, or that of a server, which cancels the stream (TN-4).
+/// Returns `true` if the error comes from a timer that enforces the call's own `grpc-timeout`: the channel's timer, or
+/// that of a server, which cancels the stream (TN-4).
 pub(super) fn is_timer(error: &(dyn Error + 'static)) -> bool {
     let reset = reattempt_http::reset_reason(error).map(Code::from_reset);
     reset == Some(Code::Cancelled) || is_local_timeout(error)
 }
 
-/// Returns `true` if the channel's own timer has run out.
+/// Returns `true` if the channel's own timer has expired.
 #[cfg(feature = "tonic")]
 fn is_local_timeout(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|error| error.is::<tonic::TimeoutExpired>())
@@ -229,12 +230,12 @@ fn is_local_timeout(_: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// Returns `true` if a layer on this side made the response in place of sending the request.
+/// Returns `true` if a layer on this side created the response instead of sending the request.
 pub(super) fn is_refused<B>(response: &Response<B>) -> bool {
     refusal(response).is_some()
 }
 
-/// Returns the refusal that a response stands for.
+/// Returns the refusal that a response represents.
 pub(super) fn refusal<B>(response: &Response<B>) -> Option<Refused> {
     let refused = response.extensions().get().copied()?;
     response.headers().contains_key(GRPC_STATUS).then_some(refused)

@@ -12,7 +12,7 @@ use crate::call::request_view::RequestView;
 use crate::error_mode::Answered;
 use crate::protocol::{NestedMarker, ReadRequest, RequestProtocol, RequestTerms, RetrySafety, terms_of};
 
-/// The number of the attempts before one.
+/// The header with the number of previous attempts.
 pub(super) const PREVIOUS_ATTEMPTS: HeaderName = HeaderName::from_static("grpc-previous-rpc-attempts");
 
 impl<B> ReadRequest<Request<B>> for Grpc {
@@ -29,7 +29,7 @@ impl<B> ReadRequest<Request<B>> for Grpc {
 impl RequestProtocol for Grpc {
     type Errors = Answered;
 
-    /// Generated clients put the method among the extensions, which has no effect here.
+    /// Generated clients put the method into the extensions, which has no effect here.
     #[inline]
     fn has_no_terms(&self, request: RequestView<'_>) -> bool {
         let has_terms = request.extensions().is_some_and(|extensions| {
@@ -47,12 +47,12 @@ impl RequestProtocol for Grpc {
         self.http.options_by_rule(request)
     }
 
-    /// The server receives only the header of the deadline.
+    /// Reads the header alone, because servers receive the deadline only there.
     fn existing_deadline(&self, request: RequestView<'_>, _: Option<Deadline>) -> Option<Deadline> {
         request.headers().and_then(Deadline::from_headers)
     }
 
-    /// The deadline is the earliest of the caller's, the request's and the policy's (DL-1).
+    /// Combines the deadlines: the earliest of the caller's, the request's and the policy's applies (DL-1).
     fn terms(&self, request: RequestView<'_>) -> RequestTerms {
         let own = terms_of(self, request);
         let configured = self.timeout.map(Deadline::after);
@@ -63,12 +63,12 @@ impl RequestProtocol for Grpc {
         }
     }
 
-    /// Only the caller knows the methods that may be repeated.
+    /// Methods are not repeatable by default, because only the caller can decide that.
     fn retry_safety(&self, _: RequestView<'_>) -> RetrySafety {
         RetrySafety { may_retry: true, repeatable: false, keyed: false }
     }
 
-    /// Every request may be hedged: only the caller knows the safe methods, and adds the layer for those (HG-14).
+    /// Every request may be hedged, because the caller adds the layer only for safe methods (HG-14).
     fn may_hedge(&self, _: RequestView<'_>, _: bool) -> bool {
         true
     }
@@ -83,8 +83,8 @@ impl RequestProtocol for Grpc {
     }
 }
 
-/// Returns `true` if there is the field of a timeout, and `true` if there is that of previous attempts. One pass over
-/// all names costs less than two look-ups.
+/// Returns whether the map has the timeout header, and whether it has that of previous attempts. One pass over all
+/// names costs less than two look-ups.
 #[inline]
 fn own_fields(headers: &HeaderMap) -> (bool, bool) {
     let (mut timeout, mut previous) = (false, false);

@@ -1,4 +1,4 @@
-//! Fallbacks of gRPC calls: a message in memory, or another channel.
+//! Fallbacks for gRPC calls: an in-memory message, or another channel.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
@@ -11,10 +11,11 @@ use super::Grpc;
 use crate::fallback::{Failed, FallbackBody, FallbackLayer, Replaceable};
 
 impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F, Grpc> {
-    /// Replaces failed gRPC calls by a function of the failure, whose response contains one encoded message.
+    /// Creates a layer that replaces failed gRPC calls with the result of a function. Its response contains one encoded
+    /// message.
     ///
-    /// With a `grpc-status` among its headers it is a status without a message. A call whose response has begun is not
-    /// replaced, however it ends.
+    /// If its headers contain a `grpc-status`, the response is a status without a message. A call whose response has
+    /// begun is not replaced, however it ends.
     ///
     /// ```
     /// use bytes::Bytes;
@@ -23,7 +24,7 @@ impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F, Grpc> {
     /// use reattempt::fallback::FallbackLayer;
     /// use tower::ServiceBuilder;
     ///
-    /// // An empty message: every field has its default.
+    /// // An empty message, in which every field has its default.
     /// let nothing = |_: &_| Some(Response::new(Bytes::new()));
     /// let builder = ServiceBuilder::new()
     ///     .layer(FallbackLayer::grpc(nothing))
@@ -59,7 +60,7 @@ impl<B: Body<Data = Bytes>> Replaceable<Response<B>> for Grpc {
     }
 }
 
-/// Returns a message, not compressed, after its length.
+/// Returns an uncompressed message with its length prefix.
 fn framed(message: &Bytes) -> Bytes {
     let mut frame = BytesMut::with_capacity(5 + message.len());
     frame.put_u8(0);

@@ -9,7 +9,7 @@ use super::errors::code_of_error;
 use crate::call::finish::Finish;
 
 impl Finish {
-    /// Records that the deadline has ended the response. No server has sent a status, so the budget records nothing.
+    /// Records that the deadline ended the response. No server has sent a status, so the budget records nothing.
     pub(super) fn end_late(self) {
         if self.settled {
             return;
@@ -33,7 +33,7 @@ impl Finish {
         }
     }
 
-    /// Records that the response has broken off with this error.
+    /// Records that the response broke off with this error.
     pub(super) fn end_with_error(self, error: &(dyn Error + 'static)) {
         if self.settled {
             return;

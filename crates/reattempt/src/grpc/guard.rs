@@ -1,4 +1,4 @@
-//! Guards around gRPC clients. Calls are judged at their trailers, and a refused call gets a response.
+//! Guards around gRPC clients: calls are judged at their trailers, and a refused call gets a response.
 
 use std::error::Error;
 
@@ -25,20 +25,20 @@ use crate::protocol::{ClassifyOutcome, Protocol, SavedRequest};
 use crate::standard::{StandardGuards, StandardLayer};
 
 impl<G: Guard> GuardLayer<G, Grpc> {
-    /// Creates a layer that guards gRPC calls with every default of [`Grpc`].
+    /// Creates a layer that guards gRPC calls with the defaults of [`Grpc`].
     ///
-    /// The caller of a refused call gets UNAVAILABLE, or RESOURCE_EXHAUSTED if the limit is the caller's own. The
-    /// response has the [`Refused`](crate::guard::Refused) in its extensions, and the field `reattempt-refused` names
-    /// the guard. A call is judged at its trailers. If its response is dropped after a message, the call was served;
-    /// dropped sooner, it does not count.
+    /// The caller of a refused call gets UNAVAILABLE, or RESOURCE_EXHAUSTED if the caller's own limit was exceeded. The
+    /// response has the [`Refused`](crate::guard::Refused) in its extensions, and the header `reattempt-refused` names
+    /// the guard. A call is judged at its trailers. If its response is dropped after a message, the call counts as
+    /// served; if it is dropped earlier, the call does not count.
     ///
-    /// The requests of a tonic client name no host, so all calls through one layer share a state (see
+    /// A tonic client's requests contain no host, so all calls through one layer share a state (see
     /// [destinations](Grpc)).
     ///
     /// | code | health |
     /// |---|---|
-    /// | OK, and the codes that are the caller's own (NOT_FOUND, for instance) | served |
-    /// | UNKNOWN, INTERNAL, DATA_LOSS, an answer without a status | failed |
+    /// | OK, and the codes that the caller causes (such as NOT_FOUND) | served |
+    /// | UNKNOWN, INTERNAL, DATA_LOSS, a response without a status | failed |
     /// | UNAVAILABLE, DEADLINE_EXCEEDED | unavailable |
     /// | RESOURCE_EXHAUSTED | overloaded |
     /// | CANCELLED | ignored |
@@ -131,10 +131,10 @@ fn of_broken_body(_: &Grpc, error: &BoxError, options: Option<&CallOptions>) -> 
     of_classification(&classification, UNAVAILABLE, Err::<fn() -> Health, _>(&**error))
 }
 
-/// The codes of a server that does not take the work, or does not finish it in time.
+/// The codes of a server that does not accept the work, or does not finish it in time.
 const UNAVAILABLE: &[u16] = &[Code::DeadlineExceeded.number(), Code::Unavailable.number()];
 
-/// The field that names the guard of a refusal.
+/// The header that names the guard in a refusal.
 pub(super) const REFUSED_BY: http::HeaderName = http::HeaderName::from_static("reattempt-refused");
 
 fn refused_answer<B>(refused: Refused) -> Response<GrpcBody<B>> {
@@ -146,7 +146,7 @@ fn refused_answer<B>(refused: Refused) -> Response<GrpcBody<B>> {
             | GuardKind::SEND_RATE
             | GuardKind::PACE
     );
-    // A refusal because of the server's state is UNAVAILABLE.
+    // A refusal due to the server's state is UNAVAILABLE.
     let waits = refused.guard() != GuardKind::ENDPOINTS && refused.reason() == Reason::WaitTooLong;
     let (code, mark) = if is_own_limit || waits {
         (Code::ResourceExhausted, Unanswered::TURNED_AWAY)
@@ -161,14 +161,14 @@ fn refused_answer<B>(refused: Refused) -> Response<GrpcBody<B>> {
     answer
 }
 
-/// Returns the health that a status stands for if no retry would better it.
+/// Returns the health for a status that no retry would improve.
 fn of_head(status: StatusCode, headers: &HeaderMap) -> Health {
     match code_of_head(status, headers) {
         Some(Code::ResourceExhausted) => Health::Overloaded,
-        // Without any status it is UNKNOWN (ST-3).
+        // A response without a status counts as UNKNOWN (ST-3).
         None | Some(Code::Unknown | Code::Internal | Code::DataLoss) => Health::Failed,
         Some(Code::Unavailable | Code::DeadlineExceeded) => Health::Unavailable,
-        // The caller has given the call up.
+        // The caller has cancelled the call.
         Some(Code::Cancelled) => Health::Ignored,
         Some(_) => Health::Served,
     }

@@ -1,5 +1,4 @@
-//! Hedging of gRPC calls: which may be hedged, the codes that leave the other attempts running, and the
-//! hedging policy of a service config.
+//! Hedging of gRPC calls: the calls that may be hedged, the non-fatal codes, and a service config's hedging policy.
 
 use std::sync::Arc;
 
@@ -12,10 +11,10 @@ use crate::hedge::HedgePolicy;
 use crate::protocol::Outcome;
 
 impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
-    /// Sets the codes with which an attempt may fail without ending the call (HG-4, HG-5). With no code, every error
-    /// ends it. Default: UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED.
+    /// Sets the codes with which an attempt may fail without ending the call (HG-4, HG-5). If the set is empty, every
+    /// error ends the call. Default: UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED.
     ///
-    /// Classifiers that were added before have precedence. An attempt that failed without any response counts as
+    /// Classifiers that were added earlier have precedence. An attempt that failed without a response counts as
     /// UNAVAILABLE.
     pub fn non_fatal_codes(self, codes: CodeSet) -> Self {
         self.set(|settings| {
@@ -24,7 +23,7 @@ impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
     }
 }
 
-/// Returns the verdict if only `codes` are not fatal; `None` for a success, and for an error that the table classifies.
+/// Returns the verdict if only `codes` are non-fatal; `None` for a success, and for an error that the table classifies.
 fn verdict(codes: CodeSet, outcome: Outcome<'_>) -> Option<Verdict> {
     let (Some(status), Some(headers)) = (outcome.status(), outcome.headers()) else {
         return (!codes.contains(Code::Unavailable)).then_some(Verdict::Permanent);
@@ -34,7 +33,7 @@ fn verdict(codes: CodeSet, outcome: Outcome<'_>) -> Option<Verdict> {
     Some(if codes.contains(code) { Verdict::Transient(failure) } else { Verdict::Permanent })
 }
 
-/// The hedging policy of a service config: its attempts, up to the cap, its delay and its codes.
+/// Converts a service config's hedging policy: its attempts, up to the cap, its delay and its codes.
 impl From<&MethodHedgingPolicy> for HedgePolicy<Grpc> {
     fn from(policy: &MethodHedgingPolicy) -> Self {
         HedgePolicy::grpc()

@@ -1,4 +1,4 @@
-//! The deadline of an inbound call, for the outbound calls of its handler.
+//! The deadline of an inbound call, which its handler can use for outbound calls.
 //!
 //! [`InboundDeadlineLayer`] wraps a server. It reads `grpc-timeout` and inserts a [`Deadline`] into the
 //! request's extensions.
@@ -15,20 +15,20 @@ use crate::call::deadline::Deadline;
 /// A layer for servers that reads the `grpc-timeout` of each inbound request and puts the [`Deadline`] into its
 /// extensions.
 ///
-/// A handler [propagates](Deadline::propagate) the deadline to its outbound calls. The layer fits every server that is
-/// a tower `Service` of `http::Request`s:
+/// A handler [propagates](Deadline::propagate) the deadline to its outbound calls. The layer works with every server
+/// that is a tower `Service` of `http::Request`s:
 ///
-/// | server | place of the layer | inbound extensions in a handler |
+/// | server | where to add the layer | inbound extensions in a handler |
 /// |---|---|---|
-/// | axum | `Router::layer` | an argument of the type `http::Extensions` |
+/// | axum | `Router::layer` | an argument of type `http::Extensions` |
 /// | tonic | `Server::builder().layer(…)` | `request.extensions()` |
 ///
-/// A peer chooses the time. An outbound call that ends at a propagated deadline counts as a timeout of its server, and
-/// enough of them open a circuit breaker for all callers. So do not propagate the deadlines of peers that are not
-/// trusted, or refuse their requests if too little time is [left](Deadline::remaining).
+/// The peer chooses the time. An outbound call that ends at a propagated deadline counts as a timeout of its server,
+/// and enough of them open a circuit breaker for all callers. So do not propagate the deadlines of untrusted peers, or
+/// refuse their requests if too little time is [left](Deadline::remaining).
 ///
-/// Put it outermost, because the time counts from there. A request without the field, or with one that cannot be read,
-/// gets no deadline. If a layer outside has set an earlier deadline, that stays.
+/// Make it the outermost layer, because the time counts from there. A request with a missing or malformed header gets
+/// no deadline. If a layer outside has set an earlier deadline, that one stays.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -42,7 +42,7 @@ use crate::call::deadline::Deadline;
 /// let handler = service_fn(|inbound: Request<()>| async move {
 ///     let mut outbound = Request::new(());
 ///     Deadline::propagate(inbound.extensions(), outbound.extensions_mut());
-///     // … send it with a retrying client. Each attempt has the time that is left.
+///     // … send it with a retrying client. Each attempt's header contains the time left.
 ///     Ok::<_, Infallible>(Response::new(outbound.extensions().get::<Deadline>().is_some()))
 /// });
 /// let server = InboundDeadlineLayer.layer(handler);

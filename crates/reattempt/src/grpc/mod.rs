@@ -1,16 +1,16 @@
 //! gRPC: codes, trailers, pushback and service configs, for the same retry, hedge and guard layers.
 //!
-//! [`RetryLayer::grpc`](crate::RetryLayer::grpc) and [`RetryPolicy::grpc`](crate::RetryPolicy::grpc) retry gRPC
-//! over any HTTP/2 client. [`Grpc`] holds what is retried and read. It is not at the root of the crate, because tonic
-//! has types of that name: write `grpc::Grpc` beside them. Its setters stand in the chains of the policies too.
+//! [`RetryLayer::grpc`](crate::RetryLayer::grpc) and [`RetryPolicy::grpc`](crate::RetryPolicy::grpc) retry gRPC over
+//! any HTTP/2 client. [`Grpc`] has the settings for what is retried and read; its setters are also available on the
+//! policies. It is not at the crate root, because tonic has types with that name. So write `grpc::Grpc`.
 //!
 //! | item | content |
 //! |---|---|
-//! | [`GrpcBody`] | the body of a response, which reads the status in its trailers |
+//! | [`GrpcBody`] | the response body, which reads the status in its trailers |
 //! | [`GrpcCode`] | the status codes |
-//! | [`service_config`] | retries and hedging by method, from a service config in JSON |
+//! | [`service_config`] | retries and hedging per method, from a JSON service config |
 //! | [`peek_trailers`] | reads the trailers of short responses before they are classified |
-//! | [`inbound_deadline`] | the deadline of a server's own caller, for its outbound calls |
+//! | [`inbound_deadline`] | the deadline of a server's caller, for outbound calls |
 //! | `metrics` | gRPC's own instruments, behind the feature `opentelemetry` |
 
 #[cfg(feature = "tonic")]

@@ -1,9 +1,8 @@
-//! Retries of errors that a server sends as headers and then trailers. Without this module, such headers end the
-//! retries before the status is known.
+//! Retries of errors that a server sends as headers followed by trailers. Otherwise such headers end the retries before
+//! the status is known.
 //!
-//! [`PeekTrailersLayer`] waits for the first frame of each response. If that frame is trailers with a status,
-//! they become part of the head, and the retry layer classifies them (ST-5). Every other response is passed on
-//! unchanged.
+//! [`PeekTrailersLayer`] waits for the first frame of each response. If that frame is trailers with a status, they
+//! become part of the head, and the retry layer classifies them (ST-5). Every other response is passed on unchanged.
 
 use std::fmt;
 use std::pin::Pin;
@@ -23,23 +22,23 @@ use tower_service::Service;
 use crate::accessors::inner_accessors;
 use crate::call::clock;
 
-/// A layer that reads the first frame of each gRPC response. If that frame is trailers, it adds them to the head.
+/// A layer that reads the first frame of each gRPC response, and adds it to the head if it is trailers.
 ///
-/// Some servers (those on Go's `net/http`, such as connect-go) send an error as headers, then trailers. By gRPC's rules
-/// such headers end the retries. Put this layer **inside** of a [`RetryLayer`](crate::RetryLayer) or a
+/// Some servers (those on Go's `net/http`, such as connect-go) send an error as headers followed by trailers. Under
+/// gRPC's rules, such headers end the retries. Put this layer **inside** a [`RetryLayer`](crate::RetryLayer) or a
 /// [`HedgeLayer`](crate::hedge::HedgeLayer) if the client calls only such servers.
 ///
 /// # Cost
-/// A response without a `grpc-status` in its head is **held back until its first frame has come, or until `within` has
+/// A response without a `grpc-status` in its head is **delayed until its first frame arrives, or until `within` has
 /// passed**. No frame is lost. Some servers send headers first and then wait for the client (bidirectional streams).
-/// Each such response is late by `within`: keep that short, or send such calls by another client. A timer is made only
-/// if the frame does not come with the head.
+/// Each such response is delayed by `within`: keep it short, or send such calls through another client. A timer is
+/// created only if the frame does not arrive with the head.
 ///
 /// # At run time
-/// [`set_enabled`](Self::set_enabled) turns the layer off and on while calls are under way.
+/// [`set_enabled`](Self::set_enabled) turns the layer off and on while calls are in flight.
 ///
 /// # Cancel safety
-/// Dropping the future drops the response that it holds back.
+/// Dropping the future drops the response that it is holding.
 ///
 /// ```
 /// use std::time::Duration;
@@ -61,14 +60,14 @@ pub struct PeekTrailersLayer {
 }
 
 impl PeekTrailersLayer {
-    /// Creates a layer that holds a response back for at most `within`.
+    /// Creates a layer that delays a response for at most `within`.
     pub fn new(within: Duration) -> Self {
         Self { within, disabled: Arc::default() }
     }
 
-    /// Turns the layer on or off, for all its clones and their services. It is on at first.
+    /// Turns the layer on or off, for all its clones and their services. It is initially on.
     ///
-    /// The change begins with the next call. A call that is under way goes on as it began.
+    /// The change applies to new calls. A call in flight continues as it started.
     ///
     /// ```
     /// use std::time::Duration;
@@ -138,7 +137,7 @@ pin_project! {
         attempt: F,
         // The response that waits for its first frame.
         held: Option<Response<B>>,
-        // None if the layer was off when the call began.
+        // `None` if the layer was off when the call started.
         within: Option<Duration>,
         #[pin]
         sleep: Option<Sleep>,
@@ -177,9 +176,9 @@ where
 }
 
 impl<F, B> Projection<'_, F, B> {
-    /// Returns `true` if the response has been held back long enough.
+    /// Returns `true` if the response has been delayed long enough.
     fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
-        // Without a runtime nothing can wait, so nothing is held back.
+        // Without a runtime nothing can wait, so nothing is delayed.
         let within = self.within.filter(|within| !within.is_zero() && clock::has_timer());
         let Some(within) = within else { return true };
         if self.sleep.is_none() {
@@ -189,7 +188,7 @@ impl<F, B> Projection<'_, F, B> {
     }
 }
 
-/// The fields that may accompany a status.
+/// The headers that may accompany a status.
 const OF_A_STATUS: [HeaderName; 3] = [GRPC_MESSAGE, GRPC_STATUS_DETAILS_BIN, GRPC_RETRY_PUSHBACK_MS];
 
 /// Returns the response with the frame that was read.
@@ -197,13 +196,13 @@ fn peeked<B: Body>(response: Response<B>, first: First<B::Data, B::Error>) -> Re
     let (mut head, inner) = response.into_parts();
     let first = match first {
         First::Read(Some(Ok(frame))) => match frame.into_trailers() {
-            // A map of headers is limited, and a server could send more than fit into one.
+            // A header map has a size limit, and a server could send more than fits.
             Ok(trailers) if trailers.contains_key(GRPC_STATUS) && head.headers.try_reserve(trailers.len()).is_ok() => {
-                // What belongs to a status is not read from headers before it (PB-1).
+                // Headers that belong to a status are ignored if they come before it (PB-1).
                 for name in OF_A_STATUS {
                     head.headers.remove(name);
                 }
-                // Of a name that is in both, the trailers' value counts.
+                // If a name is in both, the trailers' value is used.
                 head.headers.extend(trailers);
                 First::Read(None)
             }
@@ -215,16 +214,16 @@ fn peeked<B: Body>(response: Response<B>, first: First<B::Data, B::Error>) -> Re
     Response::from_parts(head, PeekTrailersBody { first, inner })
 }
 
-/// The known part of a body: its first frame, or that there is none.
+/// The known part of a body: its first frame, or its end.
 enum First<D, E> {
-    /// It has been read: the frame, an error, or that there is none.
+    /// It has been read: a frame, an error, or the end.
     Read(Option<Result<Frame<D>, E>>),
-    /// Nothing; or it has been handed out.
+    /// It has not been read, or it has already been returned.
     Unread,
 }
 
 pin_project! {
-    /// A body whose first frame may have been read before.
+    /// A body whose first frame may have been read ahead.
     pub struct PeekTrailersBody<B>
     where
         B: Body,
@@ -249,7 +248,7 @@ impl<B: Body> Body for PeekTrailersBody<B> {
         let this = self.project();
         match std::mem::replace(this.first, First::Unread) {
             First::Unread => this.inner.poll_frame(cx),
-            // The end stays the end.
+            // The end is returned again.
             First::Read(None) => {
                 *this.first = First::Read(None);
                 Poll::Ready(None)
@@ -269,7 +268,7 @@ impl<B: Body> Body for PeekTrailersBody<B> {
         match &self.first {
             First::Unread => self.inner.size_hint(),
             First::Read(None) => SizeHint::with_exact(0),
-            // What is to come includes a frame that the inner one does not count any more.
+            // The rest includes a frame that the inner body no longer counts.
             First::Read(Some(_)) => SizeHint::default(),
         }
     }

@@ -1,4 +1,4 @@
-//! Constructors of policies and layers for gRPC.
+//! Constructors for gRPC policies and layers.
 
 use super::Grpc;
 use crate::hedge::{HedgeLayer, HedgePolicy};
@@ -14,59 +14,59 @@ impl RetryPolicy<Grpc> {
     /// | attempts | 3 |
     /// | elapsed time | 30 s |
     /// | budget | none |
-    /// | kept of each request | 256 KiB |
-    /// | attempts that no application saw | [replaced](Grpc::transparent_retries) at once, once |
+    /// | kept body per request | 256 KiB |
+    /// | attempts that no application has seen | [replaced](Grpc::transparent_retries) at once, once |
     ///
-    /// A call is retried only if the headers of its response have the status. Any other response ends the retries
-    /// (COM-1), and its [body](crate::grpc::GrpcBody) reads the status.
+    /// A call is retried only if its response headers contain the status. Any other response ends the retries (COM-1),
+    /// and its [body](crate::grpc::GrpcBody) reads the status.
     ///
     /// # What is retried
-    /// A call is repeatable if its [options](crate::CallOptions::repeatable) declare it so. The last column is a
-    /// [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer) with an empty config.
+    /// A call is repeatable if its [options](crate::CallOptions::repeatable) declare it so. For comparison, the last
+    /// column shows a [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer) with an empty config.
     ///
     /// | outcome before any response headers | `grpc()` | an empty service config |
     /// |---|---|---|
-    /// | a request that no application has seen: REFUSED_STREAM, a GOAWAY below it, not dispatched | replaced at once, once; then retried | replaced at once, once |
-    /// | a connection that was not made | retried | retried |
+    /// | a request that no application has seen: REFUSED_STREAM, a GOAWAY that excludes it, not dispatched | replaced at once, once; then retried | replaced at once, once |
+    /// | a failed connection | retried | retried |
     /// | UNAVAILABLE or RESOURCE_EXHAUSTED from the server, HTTP status 429 | retried | not retried |
     /// | DEADLINE_EXCEEDED from the server, a time limit below, a lost connection, HTTP status 502, 503 or 504 | retried if repeatable | not retried |
     /// | every other code, an error of an unknown type | not retried | not retried |
     ///
-    /// CANCELLED means that the caller has given the call up. It is retried only if [`on_code`](Grpc::on_code) or a
+    /// CANCELLED means that the caller has cancelled the call. It is retried only if [`on_code`](Grpc::on_code) or a
     /// service config lists it.
     ///
     /// # Errors
     /// If a connection is lost, the caller gets UNAVAILABLE; if a time limit below passes, DEADLINE_EXCEEDED. The
-    /// message names the cause. A layer around this one classifies such a response like the error, because no server
+    /// message contains the cause. A layer around this one classifies such a response like the error, because no server
     /// sent it.
     ///
     /// # Cancel safety
-    /// The caller's task encodes the message of a unary call, and up to two frames of a stream of messages.
-    /// tonic's `CancellationHandle` ends a stream of messages. A unary call is cancelled by dropping it.
+    /// The caller's task encodes the message of a unary call, and up to two frames of a message stream. tonic's
+    /// `CancellationHandle` ends a message stream. To cancel a unary call, drop it.
     ///
     /// # Deadlines
-    /// The deadline of a call is the earliest of three: its `grpc-timeout` field, a [`Deadline`](crate::Deadline) in
-    /// its extensions or options, and [`timeout`](Grpc::timeout). Every attempt has the time that is left in its
+    /// The deadline of a call is the earliest of three: its `grpc-timeout` header, a [`Deadline`](crate::Deadline) in
+    /// its extensions or options, and [`timeout`](Grpc::timeout). Every attempt sends the time left in its own
     /// `grpc-timeout`.
     ///
-    /// A call whose deadline passes ends with DEADLINE_EXCEEDED: during an attempt, during a wait, or while the
+    /// A call whose deadline passes ends with DEADLINE_EXCEEDED, whether during an attempt, during a wait, or while the
     /// response is read. The types stay the inner service's own ([`Answered`](crate::error::Answered)). If the delay
-    /// before a retry would pass the deadline, the call ends at once, and the message names the last failure. A call
-    /// without a deadline has no timer.
+    /// before a retry would exceed the deadline, the call ends at once, and the message contains the last failure. A
+    /// call without a deadline has no timer.
     pub fn grpc() -> Self {
         Self::with(Grpc::new())
     }
 }
 
 impl RetryLayer<RetryPolicy<Grpc>> {
-    /// Creates a layer that retries gRPC calls with every default of [`RetryPolicy::grpc`].
+    /// Creates a layer that retries gRPC calls with the defaults of [`RetryPolicy::grpc`].
     pub fn grpc() -> Self {
         Self::new(RetryPolicy::grpc())
     }
 }
 
 impl HedgeLayer<HedgePolicy<Grpc>> {
-    /// Creates a layer that hedges **all** gRPC calls with every default of [`HedgePolicy::grpc`].
+    /// Creates a layer that hedges **all** gRPC calls with the defaults of [`HedgePolicy::grpc`].
     pub fn grpc() -> Self {
         Self::new(HedgePolicy::grpc())
     }
@@ -75,10 +75,10 @@ impl HedgeLayer<HedgePolicy<Grpc>> {
 impl HedgePolicy<Grpc> {
     /// Creates the policy that hedges gRPC calls **of every method** that is called through it (HG-14).
     ///
-    /// Default: UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED leave the other attempts running
-    /// ([`non_fatal_codes`](Self::non_fatal_codes)), there is no budget, and up to 256 KiB of each request are kept.
+    /// By default, UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED do not end the other attempts
+    /// ([`non_fatal_codes`](Self::non_fatal_codes)). There is no budget, and up to 256 KiB of each request are kept.
     /// All other defaults are in the table of [`HedgePolicy`]. A response without a status in its headers wins,
-    /// whatever status its trailers have (COM-1, HG-3).
+    /// whatever the status in its trailers (COM-1, HG-3).
     pub fn grpc() -> Self {
         Self::with(Grpc::new())
     }

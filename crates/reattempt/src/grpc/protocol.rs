@@ -1,4 +1,4 @@
-//! The protocol of gRPC: its settings, and the classification of responses and errors.
+//! The gRPC protocol: its settings, and the classification of responses and errors.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use crate::protocol::{
     ClassifyOutcome, DrainBody, Http, Outcome, Protocol, Saved, is_refused_here, known, not_sent, refusal_in, sealed,
 };
 
-/// The protocol of gRPC with its settings: which codes are retried, which delays are obeyed, how much of requests is
-/// kept.
+/// The gRPC protocol with its settings: which codes are retried, which server delays are respected, and how much of
+/// each request is kept.
 ///
-/// If the headers of a response have a status, the response is classified. Any other response ends the retries (COM-1),
+/// If the response headers contain a status, the response is classified. Any other response ends the retries (COM-1),
 /// and its [body](GrpcBody) reads the status in the trailers. [`RetryPolicy::grpc`](crate::RetryPolicy::grpc) lists
 /// what is retried.
 ///
@@ -42,20 +42,20 @@ use crate::protocol::{
 /// | [`transparent_retries`](Grpc::transparent_retries) | `true` |
 /// | [`retry_info`](Grpc::retry_info) | `false` |
 /// | [`timeout`](Grpc::timeout) | none |
-/// | [`replay`](Grpc::replay) | 256 KiB for each call, 64 MiB for all calls |
-/// | [`destination`](Grpc::destination) | scheme, host and port; empty if the request names no host |
+/// | [`replay`](Grpc::replay) | 256 KiB per call, 64 MiB for all calls |
+/// | [`destination`](Grpc::destination) | scheme, host and port; empty if the request has no host |
 ///
-/// The requests of a tonic client name no host, because its `Channel` adds it. All calls then share one destination
-/// with an empty name, which is usually right for one channel. A name for observers, and for budgets and guards that
-/// several channels share, comes from the generated client's `with_origin`, or from [`destination`](Grpc::destination).
+/// A tonic client's requests contain no host, because its `Channel` adds it. All calls then share one destination with
+/// an empty name, which is usually right for a single channel. To name destinations for observers, or for budgets and
+/// guards that several channels share, use the generated client's `with_origin`, or [`destination`](Grpc::destination).
 #[derive(Debug, Clone)]
 pub struct Grpc {
     pub(crate) http: Http,
-    /// `true` if an attempt that was not processed is replaced at once, once.
+    /// `true` if an unprocessed attempt is replaced at once, once.
     pub(crate) replaces: bool,
     /// `true` if a `RetryInfo` is read.
     pub(crate) retry_info: bool,
-    /// The most time for a call.
+    /// The time limit for a call.
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -67,8 +67,8 @@ impl Default for Grpc {
 }
 
 impl Grpc {
-    /// Gives responses with this code a verdict of their own. A status that no document defines is not among them,
-    /// whatever code its caller gets (RET-5).
+    /// Sets the verdict for responses with this code. It does not apply to statuses with undefined numbers, whatever
+    /// code the caller gets for them (RET-5).
     pub(crate) fn set_code(&mut self, code: Code, verdict: Verdict) {
         self.http.add_classifier(Arc::new(move |outcome: Outcome<'_>| {
             let listed = listed_code_of_head(outcome.status()?, outcome.headers()?);
@@ -76,15 +76,15 @@ impl Grpc {
         }));
     }
 
-    /// Returns `true` if this head ends the retries and no classifier must be called for it, as most do.
+    /// Returns `true` if this head ends the retries and needs no classifier, as most do.
     #[inline]
     fn commits<B>(&self, response: &Response<B>) -> bool {
         let head = response.headers();
         self.http.has_no_classifier() && code_of_head(response.status(), head).is_none()
     }
 
-    /// Returns the classification of a response head or of trailers, which have the same form; `None` if the head ends
-    /// the retries.
+    /// Returns the classification of a response head or trailers, which have the same form; `None` if the head ends the
+    /// retries.
     fn classify_status(
         &self,
         status: StatusCode,
@@ -109,7 +109,7 @@ impl Grpc {
         })
     }
 
-    /// Returns the hint of the server: its pushback, or else its `RetryInfo` (RI-4).
+    /// Returns the server's hint: its pushback, or else its `RetryInfo` (RI-4).
     pub(super) fn hint(&self, headers: &HeaderMap) -> ServerHint {
         match pushback(headers) {
             ServerHint::None if self.retry_info => retry_info(headers).map_or(ServerHint::None, ServerHint::AtLeast),
@@ -133,16 +133,16 @@ impl Protocol for Grpc {
     /// ±20 % around 100 ms, doubling up to 5 s.
     fn default_backoff() -> Exponential {
         let base = Duration::from_millis(100);
-        // The factor is within (0, 1), the one thing that could be refused.
+        // This cannot fail, because the factor is within (0, 1).
         Exponential::symmetric(base, 0.2).unwrap_or_else(|_| Exponential::full_jitter(base))
     }
 
-    /// None, because gRPC's throttle belongs to the service config.
+    /// Unlimited, because gRPC's throttle is part of the service config.
     fn default_budget() -> RetryBudget {
         RetryBudget::unlimited()
     }
 
-    /// A status, by which the caller of a tonic client gets DEADLINE_EXCEEDED.
+    /// Returns a status, which a tonic client converts to DEADLINE_EXCEEDED for its caller.
     #[cfg(feature = "tonic")]
     fn source_of_time_limit() -> Option<BoxError> {
         Some(Box::new(tonic::Status::deadline_exceeded("a time limit of the call has passed")))
@@ -192,14 +192,14 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
     ) -> Classification {
         let request = || known(saved);
         let method = options.and_then(CallOptions::method);
-        // `true` where the proof is one of this side, not one of a server's code or of a classifier.
+        // `true` if the proof comes from this side, not from a server's code or a classifier.
         let (classification, own) = match outcome {
             Ok(response) if options.is_none() && self.commits(response) => {
                 return Verdict::Success.into();
             }
             outcome if self.refusal(outcome).is_some() => (not_sent(), true),
             Ok(response) => match response.extensions().get::<Unanswered>() {
-                // A layer on this side made the response. Classifiers are for responses of servers.
+                // A layer on this side created the response. Classifiers are for server responses.
                 Some(unanswered) => (unanswered.classification(method), true),
                 None => {
                     let (status, headers) = (response.status(), response.headers());
@@ -234,7 +234,8 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         response.extensions_mut().insert(report);
     }
 
-    /// A head that is classified as a success ends the retries, but not the call, unless it has a status.
+    /// Returns `true` if the status follows in the trailers. A head that is classified as a success then ends the
+    /// retries, but not the call.
     #[inline]
     fn is_open(&self, response: &Response<B>, succeeded: bool) -> bool {
         let headers = response.headers();
@@ -288,7 +289,8 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         Some(with_report(answer, report()))
     }
 
-    /// A server that enforces the deadline responds CANCELLED (tonic's server), or resets the stream with that code.
+    /// A server that enforces the deadline responds with CANCELLED (tonic's server), or resets the stream with that
+    /// code.
     fn is_timer(&self, outcome: Result<&Response<B>, &(dyn Error + 'static)>) -> bool {
         match outcome {
             Ok(response) => code_of_head(response.status(), response.headers()) == Some(Code::Cancelled),
@@ -300,14 +302,14 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         response.extensions().get::<Unanswered>().is_none()
     }
 
-    /// UNAVAILABLE for a lost connection, or the code of another error.
+    /// Uses UNAVAILABLE for a lost connection, or the code for any other error.
     fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
         let (code, text, mark) = errors::in_terms_of_grpc(error)?;
         Some(with_report(GrpcBody::answering(code, &text, mark), report))
     }
 }
 
-/// Returns the response with the report of its call, if there is one.
+/// Returns the response with its call's report, if there is one.
 fn with_report<B>(mut answer: Response<GrpcBody<B>>, report: Option<Report>) -> Response<GrpcBody<B>> {
     if let Some(report) = report {
         answer.extensions_mut().insert(report);

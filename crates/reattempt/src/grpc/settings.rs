@@ -14,14 +14,14 @@ use crate::policy::RetryPolicy;
 use crate::protocol::{Http, forward_setters, message_setters, protocol_setters};
 
 impl Grpc {
-    /// Creates the protocol with every default in the table of [`Grpc`].
+    /// Creates the protocol with the defaults in the table of [`Grpc`].
     pub fn new() -> Self {
         Self::default()
     }
 
     message_setters!(messages);
 
-    /// Gives one gRPC code a verdict of its own, in place of the table's.
+    /// Overrides the verdict for one gRPC code.
     ///
     /// ```
     /// use reattempt::grpc::Grpc;
@@ -29,7 +29,7 @@ impl Grpc {
     /// use reattempt::grpc::GrpcCode;
     /// use reattempt::schedule::{Failure, FailureKind};
     ///
-    /// // A server with optimistic transactions responds ABORTED before anything is changed.
+    /// // A server with optimistic transactions responds with ABORTED before it changes anything.
     /// let failure = Failure::new(FailureKind::Server).with_code(GrpcCode::Aborted.number());
     /// let grpc = Grpc::new().on_code(GrpcCode::Aborted, Verdict::NotProcessed(failure));
     /// let policy = RetryPolicy::with(grpc);
@@ -40,15 +40,15 @@ impl Grpc {
         self
     }
 
-    /// Sets whether an attempt that the server's application never saw is replaced at once. Default `true` (TR-1 to
+    /// Sets whether an attempt that the server's application never saw is replaced at once. Default: `true` (TR-1 to
     /// TR-9).
     ///
-    /// Such an attempt was refused by REFUSED_STREAM or GOAWAY, or was never passed to its connection. Each of the two
-    /// kinds is replaced once for a call. A replacement is no retry: it counts for no limit, costs the budget nothing,
-    /// and is also sent if [`max_attempts`](crate::RetryPolicy::max_attempts) is 1. If no replacement is left, the
-    /// attempt is retried like any other refusal.
+    /// Such an attempt was refused with REFUSED_STREAM or GOAWAY, or was never passed to its connection. Each of the
+    /// two kinds is replaced once per call. A replacement is not a retry: it does not count towards any limit, takes no
+    /// budget token, and is sent even if [`max_attempts`](crate::RetryPolicy::max_attempts) is 1. If no replacement is
+    /// left, the attempt is retried like any other refusal.
     ///
-    /// `max_attempts(1)` turns the retries off, and this setting the replacements (TR-8).
+    /// `max_attempts(1)` turns off retries, and this setting turns off replacements (TR-8).
     /// [`CallOptions::never_retry`](crate::CallOptions::never_retry) turns off both for a call.
     #[doc(alias("replacement", "transparent_retry"))]
     #[must_use]
@@ -57,19 +57,19 @@ impl Grpc {
         self
     }
 
-    /// Sets whether a `google.rpc.RetryInfo` among the details of a status is read. Default `false` (RI-4).
+    /// Sets whether a `google.rpc.RetryInfo` in a status's details is read. Default: `false` (RI-4).
     ///
-    /// Its delay is a minimum for a failure that is retried anyway, or for the next hedge. If the schedule's delay is
-    /// longer, that is used. Pushback has precedence over it, and
-    /// [`max_server_delay`](crate::RetryPolicy::max_server_delay) bounds it.
+    /// Its delay is a minimum for a failure that is retried anyway, or for the next hedge. A longer schedule delay is
+    /// used unchanged. Pushback has precedence over `RetryInfo`, and
+    /// [`max_server_delay`](crate::RetryPolicy::max_server_delay) limits it.
     #[must_use]
     pub fn retry_info(mut self, read: bool) -> Self {
         self.retry_info = read;
         self
     }
 
-    /// Sets the most time for a whole call: all attempts, all waits and the reading of the response. A shorter deadline
-    /// of the call has precedence (DL-1). Default: none.
+    /// Sets the time limit for a whole call: all attempts, all waits and reading the response. If the call has an
+    /// earlier deadline, that one applies (DL-1). Default: none.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -81,7 +81,7 @@ impl Grpc {
     }
 }
 
-/// Makes the setters of gRPC alone. A holder has only those that have an effect in it.
+/// Defines the gRPC-only setters. A type gets only those that have an effect on it.
 macro_rules! grpc_setters {
     ($($group:ident),+) => { $(grpc_setters! { @$group })+ };
     (@codes) => { forward_setters! { Grpc: on_code(code: Code, verdict: Verdict); } };
@@ -91,7 +91,7 @@ macro_rules! grpc_setters {
     };
 }
 
-/// Settings of the protocol, which [`protocol`](RetryPolicy::protocol) and [`with`](RetryPolicy::with) change too.
+/// Protocol settings, which [`protocol`](RetryPolicy::protocol) and [`with`](RetryPolicy::with) change too.
 ///
 /// ```
 /// use std::time::Duration;
@@ -108,19 +108,19 @@ impl<D: Schedule + Clone, B: Clone, M> RetryPolicy<Grpc, D, B, M> {
     grpc_setters!(codes, hints, calls);
 }
 
-/// Settings of the protocol, which [`protocol`](HedgePolicy::protocol) and [`with`](HedgePolicy::with) change too.
+/// Protocol settings, which [`protocol`](HedgePolicy::protocol) and [`with`](HedgePolicy::with) change too.
 impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
     protocol_setters!(Grpc: reading, sending, proving);
     grpc_setters!(codes, hints, calls);
 }
 
-/// Settings of gRPC that guards use.
+/// gRPC settings that guards use.
 impl<G: Guard, M> GuardLayer<G, Grpc, M> {
     protocol_setters!(Grpc: reading);
     grpc_setters!(codes, hints);
 }
 
-/// Settings of gRPC that fallbacks use.
+/// gRPC settings that fallbacks use.
 impl<F> FallbackLayer<F, Grpc> {
     protocol_setters!(Grpc: reading, sending, proving);
     grpc_setters!(codes);

@@ -18,17 +18,17 @@ use crate::guard::contract::GuardOutcome;
 use crate::shed::{Gauge, ShedLayer, ShedProtocol, number};
 
 impl<G: Guard> ShedLayer<G, Grpc, Answered> {
-    /// Guards a gRPC server, such as tonic's, by `Server::builder().layer(…)`.
+    /// Creates a layer that guards a gRPC server, such as tonic's, with `Server::builder().layer(…)`.
     ///
-    /// A refusal is RESOURCE_EXHAUSTED or UNAVAILABLE, as under [`GuardLayer::grpc`], and its delay is sent as
-    /// `grpc-retry-pushback-ms`. A pushback of −1 asks clients not to retry. A call is a retry if its
+    /// A refusal is RESOURCE_EXHAUSTED or UNAVAILABLE, as with [`GuardLayer::grpc`], and its delay is sent as
+    /// `grpc-retry-pushback-ms`. A pushback of −1 stops clients from retrying. A call is a retry if its
     /// `grpc-previous-rpc-attempts` is above 0.
     ///
-    /// An adaptive limit follows UNAVAILABLE as it follows 503. A call that ends with RESOURCE_EXHAUSTED or
-    /// DEADLINE_EXCEEDED was served.
+    /// An adaptive limit reacts to UNAVAILABLE as it does to 503. A call that ends with RESOURCE_EXHAUSTED or
+    /// DEADLINE_EXCEEDED counts as served.
     ///
-    /// A call holds its place until its trailers, also under a guard that frees places at the head. So limit the time
-    /// of streams before callers that are not trusted.
+    /// A call holds its place until its trailers, even with a guard that frees places at the head. So limit the
+    /// duration of streams from untrusted callers.
     ///
     /// ```
     /// use reattempt::guard::AdaptiveLimit;
@@ -39,7 +39,7 @@ impl<G: Guard> ShedLayer<G, Grpc, Answered> {
     /// let builder = ServiceBuilder::new().layer(layer);
     /// ```
     pub fn grpc(guard: G) -> Self {
-        // The server did its work for a caller that had used up its quota or gave it too little time.
+        // The server did its work for a caller that had exhausted its quota or allowed it too little time.
         let grpc = Grpc::new()
             .destination(|_| "".into())
             .on_code(Code::ResourceExhausted, Verdict::Success)
@@ -72,7 +72,7 @@ where
             false => u32::try_from(advice.after.as_millis()).unwrap_or(u32::MAX).into(),
         };
         response.headers_mut().insert(GRPC_RETRY_PUSHBACK_MS, pushback);
-        // The field is for refusals on the client's side.
+        // The header is for refusals on the client's side.
         response.headers_mut().remove(REFUSED_BY);
         Ok(response)
     }

@@ -1,4 +1,4 @@
-//! The body of a response that is measured. Its frames are unchanged.
+//! The body of a measured response, whose frames are unchanged.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ use super::span::Span;
 use crate::grpc::errors::code_of_error;
 use crate::protocol::watched::{Watch, Watched};
 
-/// The body of a response that is measured. It returns the frames of the inner body, and reads the status.
+/// The body of a measured response. It returns the frames of the inner body, and reads the status.
 ///
-/// Its errors are the inner body's, boxed. If it is dropped before its end, the call is measured as cancelled.
+/// Its errors are the inner body's, boxed. If it is dropped before its end, the call is recorded as cancelled.
 pub type MeasuredBody<B> = Watched<B, MeasuredEnd>;
 
-/// The measurement of one call, which ends with the body of its response.
+/// The measurement of one call, which ends with the response body.
 pub struct MeasuredEnd(
     /// `None` once the end is known.
     pub(super) Option<Span>,

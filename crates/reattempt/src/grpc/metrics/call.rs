@@ -1,7 +1,6 @@
-//! One call, as both measurements share it: its labels, and the counts of its attempts.
+//! One call, as shared by both measurements: its labels, and the counts of its attempts.
 //!
-//! Input: the beginning and the end of each attempt, on any task. Output: the numbers that are recorded when the call
-//! ends.
+//! Input: the start and the end of each attempt, on any task. Output: the numbers recorded when the call ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,9 +20,9 @@ pub(super) struct Call {
     pub(super) instruments: Arc<Instruments>,
     /// Method and target.
     pub(super) labels: [KeyValue; 2],
-    /// The caller's deadline. The time in the request's own field counts from here, not from a later moment.
+    /// The caller's deadline. The time in the request's header counts from here, not from a later time.
     pub(super) deadline: Option<Deadline>,
-    /// The call of the metrics layer around this one.
+    /// The call measured by the metrics layer around this one.
     outer: Option<Arc<Call>>,
     tally: Mutex<Tally>,
 }
@@ -33,11 +32,11 @@ struct Tally {
     retries: u64,
     transparent_retries: u64,
     hedges: u64,
-    /// The attempts under way.
+    /// The number of attempts in flight.
     active: u32,
-    /// The moment since which there is none, and the code of the last one.
+    /// The time since which no attempt is in flight, and the code of the last one.
     idle: Option<(Instant, Code)>,
-    /// The time without an attempt before.
+    /// The total earlier time without an attempt.
     delay: Duration,
 }
 
@@ -74,7 +73,7 @@ impl Call {
         }
     }
 
-    /// Returns the call that `attempt` belongs to, or a new call if its extensions have none.
+    /// Returns the call to which `attempt` belongs, or a new call if its extensions contain none.
     pub(super) fn of<B>(instruments: &Arc<Instruments>, attempt: &Request<B>) -> Arc<Self> {
         let mut call = attempt.extensions().get::<Arc<Self>>();
         while let Some(other) = call.filter(|call| !Arc::ptr_eq(&call.instruments, instruments)) {
@@ -89,7 +88,7 @@ impl Call {
         [method, target, KeyValue::new("grpc.status", code.name())]
     }
 
-    /// Records that an attempt begins. The first has no kind.
+    /// Records that an attempt starts. The first one has no kind.
     pub(super) fn attempt_begins(&self, kind: Option<AttemptKind>, now: Instant) {
         self.instruments.attempts_started.add(1, &self.labels);
         self.tally(|tally| {
@@ -123,7 +122,7 @@ impl Call {
             if let Some((since, last)) = tally.idle.take()
                 && last != code
             {
-                // It ended in the wait for another attempt, not with the last one.
+                // The call ended while it waited for another attempt, not with the last one.
                 tally.delay += now.saturating_duration_since(since);
             }
             for (instrument, count) in [

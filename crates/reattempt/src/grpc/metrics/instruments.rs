@@ -1,4 +1,4 @@
-//! The instruments: their names, units and bounds, as gRPC has them (OBS-2, OBS-3, OBS-4).
+//! The instruments, with gRPC's names, units and bounds (OBS-2, OBS-3, OBS-4).
 
 use std::sync::Arc;
 
@@ -33,31 +33,31 @@ const SIZES: [f64; 14] = [
 const RETRIES: [f64; 5] = [1.0, 2.0, 3.0, 4.0, 5.0];
 const TRANSPARENT_RETRIES: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 10.0];
 
-/// A metric of a call's retries (gRPC's A96, still experimental), labelled by method and target.
+/// A metric of a call's retries (gRPC's A96, still experimental), labelled with method and target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RetryMetric {
     /// `grpc.client.call.retries`, `{retry}`: the retries of a call that had any.
     Retries,
-    /// `grpc.client.call.transparent_retries`, `{transparent_retry}`: the attempts of a call that replaced one that no
-    /// server has processed. Recorded only if there was one.
+    /// `grpc.client.call.transparent_retries`, `{transparent_retry}`: the attempts of a call that replaced an
+    /// unprocessed one. Recorded only if there were any.
     TransparentRetries,
     /// `grpc.client.call.hedges`, `{hedge}`: the hedges of a call that had any.
     Hedges,
-    /// `grpc.client.call.retry_delay`, `s`: the time for which a call waited while no attempt was under way. It counts
-    /// even if no other attempt followed. 0 for a call that never waited.
+    /// `grpc.client.call.retry_delay`, `s`: how long a call waited while no attempt was in flight, even if no other
+    /// attempt followed. 0 for a call that never waited.
     RetryDelay,
 }
 
 impl RetryMetric {
-    /// All metrics of retries.
+    /// All retry metrics.
     pub const ALL: [Self; 4] = [Self::Retries, Self::TransparentRetries, Self::Hedges, Self::RetryDelay];
 }
 
-/// `true` if a method is recorded by its name.
+/// A predicate that returns `true` if a method is recorded by name.
 pub(super) type MethodFilter = dyn Fn(&str) -> bool + Send + Sync;
 
-/// The instruments of all calls of a client.
+/// The instruments for all calls of a client.
 #[derive(Clone)]
 pub(super) struct Instruments {
     meter: Meter,

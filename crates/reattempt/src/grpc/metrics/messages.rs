@@ -1,18 +1,18 @@
-//! The bytes of messages in a body of gRPC: the body without the five bytes before each message.
+//! The message bytes in a gRPC body: the body without the five bytes before each message.
 
-/// A counter of the bytes of messages, independent of the body's frames.
+/// A counter of message bytes, independent of the body's frames.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Messages {
     /// The messages seen so far.
     pub(super) bytes: u64,
-    /// The bytes to come of the message under way.
+    /// The remaining bytes of the current message.
     left: usize,
-    /// The known part of the prefix under way: how many bytes, and the length that they spell.
+    /// The known part of the current prefix: the number of bytes, and the length that they encode.
     prefix: (u8, u32),
 }
 
 impl Messages {
-    /// The next bytes of the body.
+    /// Counts the next bytes of the body.
     pub(super) fn read(&mut self, mut data: &[u8]) {
         while let [byte, rest @ ..] = data {
             if self.left > 0 {
@@ -23,7 +23,7 @@ impl Messages {
                 continue;
             }
             let (read, length) = self.prefix;
-            // The flag of compression comes first, and is shifted out again.
+            // The compression flag comes first, and is shifted out again.
             let length = length << 8 | u32::from(*byte);
             self.prefix = (read + 1, length);
             if read == 4 {

@@ -1,7 +1,7 @@
-//! Metrics of gRPC calls and of their attempts.
+//! Metrics of gRPC calls and their attempts.
 //!
-//! [`GrpcMetrics`] makes two layers: one outside the retry layer for calls, and one inside it for attempts. They record
-//! gRPC's own instruments (its proposals A66 and A96; OBS-2, OBS-4). An extension of the request joins the two.
+//! [`GrpcMetrics`] creates two layers: one outside the retry layer for calls, and one inside it for attempts. They
+//! record gRPC's own instruments (its proposals A66 and A96; OBS-2, OBS-4). A request extension connects the two.
 //! [`RetryMetric`] lists the instruments that are off by default.
 
 mod body;
@@ -27,44 +27,44 @@ pub(crate) use call::mark;
 pub use instruments::RetryMetric;
 pub use service::{GrpcMetricsLayer, Measured, ResponseFuture};
 
-/// The metrics of a gRPC channel's calls and of their attempts, as OpenTelemetry instruments.
+/// The metrics of a gRPC channel's calls and attempts, as OpenTelemetry instruments.
 ///
-/// | instrument | unit | labels | measured |
+/// | instrument | unit | labels | recorded |
 /// |---|---|---|---|
-/// | `grpc.client.attempt.started` (a counter) | `{attempt}` | method, target | as an attempt begins |
-/// | `grpc.client.attempt.duration` | `s` | method, target, status | as it ends |
-/// | `grpc.client.attempt.sent_total_compressed_message_size` | `By` | method, target, status | as it ends |
-/// | `grpc.client.attempt.rcvd_total_compressed_message_size` | `By` | method, target, status | as it ends |
-/// | `grpc.client.call.duration` | `s` | method, target, status | as the call ends |
-/// | those of [`RetryMetric`] | | method, target | as the call ends, if [switched on](Self::enable) |
+/// | `grpc.client.attempt.started` (a counter) | `{attempt}` | method, target | when an attempt starts |
+/// | `grpc.client.attempt.duration` | `s` | method, target, status | when it ends |
+/// | `grpc.client.attempt.sent_total_compressed_message_size` | `By` | method, target, status | when it ends |
+/// | `grpc.client.attempt.rcvd_total_compressed_message_size` | `By` | method, target, status | when it ends |
+/// | `grpc.client.call.duration` | `s` | method, target, status | when the call ends |
+/// | those of [`RetryMetric`] | | method, target | when the call ends, if [enabled](Self::enable) |
 ///
 /// All but the first are histograms with gRPC's own bounds (OBS-3). The labels are:
 ///
-/// - **`grpc.method`**: "package.Service/Method" if a generated client has put it among the request's extensions. It is
-///   "other" for every other request, unless [`generic_methods`](Self::generic_methods) lists its name.
+/// - **`grpc.method`**: "package.Service/Method" if a generated client has put it into the request's extensions. For
+///   every other request it is "other", unless [`generic_methods`](Self::generic_methods) lists its name.
 /// - **`grpc.target`**: the argument of [`new`](Self::new).
 /// - **`grpc.status`**: the name of the code, such as "OK" or "DEADLINE_EXCEEDED".
 ///
 /// | end of a call or an attempt | `grpc.status` |
 /// |---|---|
 /// | a status in the trailers, or in the head of a response without a body | that status |
-/// | a response that is not gRPC | the code for its HTTP status (OUT-1) |
-/// | a response without any status | UNKNOWN (ST-3) |
+/// | a non-gRPC response | the code for its HTTP status (OUT-1) |
+/// | a response without a status | UNKNOWN (ST-3) |
 /// | the stream was reset | the code for the reason |
 /// | a time limit below passed | DEADLINE_EXCEEDED |
 /// | any other lost or failed connection | UNAVAILABLE |
-/// | dropped before its end; a hedge that lost (OBS-6) | CANCELLED, or DEADLINE_EXCEEDED if the call's deadline has passed |
+/// | dropped before its end; a losing hedge (OBS-6) | CANCELLED, or DEADLINE_EXCEEDED if the call's deadline has passed |
 ///
-/// An attempt begins when its service is called, and ends when its status is known: for a streamed response at the end
-/// of the body. Sizes are those of the messages as they are sent, compressed or not. The five bytes before each message
-/// do not count. Time is tokio's.
+/// An attempt starts when its service is called, and ends when its status is known: for a streamed response, at the end
+/// of the body. Sizes are those of the messages as sent, compressed or not, without the five bytes before each message.
+/// Time comes from tokio's clock.
 ///
-/// The instruments belong to a meter with the name `reattempt`. No global provider is used unless you give
+/// The instruments belong to a meter named `reattempt`. The global provider is used only if you pass
 /// `opentelemetry::global::meter_provider()`.
 ///
 /// # Cost
-/// A measured call allocates its labels, a counter and an extension of its request. Each attempt allocates a counter of
-/// the bytes that it sends and a box around its body. A client without metrics pays nothing, even with the feature on.
+/// A measured call allocates its labels, a counter and a request extension. Each attempt allocates a counter of sent
+/// bytes and a box around its body. A client without metrics pays nothing, even with the feature on.
 ///
 /// ```
 /// use opentelemetry_sdk::metrics::SdkMeterProvider;
@@ -91,10 +91,10 @@ pub struct GrpcMetrics<M = OwnError> {
 }
 
 impl GrpcMetrics {
-    /// Creates the stable instruments by `provider`, for a channel to `target`.
+    /// Creates the stable instruments with `provider`, for a channel to `target`.
     ///
-    /// The target is the URI of the channel with its scheme: "dns:///stock.example:443". It becomes a label unchanged,
-    /// so use no addresses that come and go.
+    /// The target is the channel's URI with its scheme: "dns:///stock.example:443". It becomes a label unchanged, so do
+    /// not use addresses that change often.
     pub fn new(provider: &dyn MeterProvider, target: impl Into<Arc<str>>) -> Self {
         let instruments = Arc::new(Instruments::new(provider, target.into()));
         Self { instruments, mode: PhantomData }
@@ -108,7 +108,7 @@ impl GrpcMetrics {
 }
 
 impl<M> GrpcMetrics<M> {
-    /// Turns metrics of retries on, which gRPC calls experimental. Default: none.
+    /// Enables retry metrics, which gRPC calls experimental. Default: none.
     pub fn enable(mut self, metrics: impl IntoIterator<Item = RetryMetric>) -> Self {
         let instruments = Arc::make_mut(&mut self.instruments);
         metrics.into_iter().for_each(|metric| instruments.enable(metric));
@@ -116,17 +116,17 @@ impl<M> GrpcMetrics<M> {
     }
 
     /// Sets the methods ("package.Service/Method") that are recorded by name even if no generated client has named
-    /// them. Default: none, because each name in a request would make a time series.
+    /// them. Default: none, because each name in a request would create a time series.
     pub fn generic_methods(mut self, recorded: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         Arc::make_mut(&mut self.instruments).generic_methods = Some(Arc::new(recorded));
         self
     }
 
-    /// Returns `layer` with a measurement of calls outside and a measurement of attempts inside.
+    /// Returns `layer` with a layer that measures calls outside it, and one that measures attempts inside it.
     ///
     /// `layer` is a [`RetryLayer`](crate::RetryLayer), a [`HedgeLayer`](crate::hedge::HedgeLayer), a
     /// [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer), or a `ServiceBuilder` with several of
-    /// them. Metrics may go around metrics: then each of two providers gets its own measurements.
+    /// them. Metrics may be nested: then each of two providers gets its own measurements.
     pub fn around<L>(&self, layer: L) -> Stack<Stack<GrpcMetricsLayer<M>, L>, GrpcMetricsLayer<M>> {
         let attempts = GrpcMetricsLayer::of_attempts(self.clone());
         Stack::new(Stack::new(attempts, layer), GrpcMetricsLayer::of_calls(self.clone()))

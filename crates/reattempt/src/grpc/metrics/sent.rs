@@ -1,4 +1,4 @@
-//! The count of the messages that an attempt has sent.
+//! The count of an attempt's sent messages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use http_body::Frame;
 use super::messages::Messages;
 use crate::protocol::watched::Watch;
 
-/// The count of the messages that the body of an attempt's request has sent.
+/// The count of messages that an attempt's request body has sent.
 pub(super) struct Sent {
     messages: Messages,
     sent: Arc<AtomicU64>,

@@ -1,4 +1,4 @@
-//! The layer outside and inside the retry layer, its service and its future.
+//! The metrics layer outside and inside the retry layer, its service and its future.
 
 use std::fmt;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::error_mode::{ErrorMode, OwnError};
 use crate::grpc::errors::code_of_error;
 use crate::protocol::watched::Watched;
 
-/// A layer that measures calls, or attempts. [`GrpcMetrics::around`] makes one of each.
+/// A layer that measures calls or attempts. [`GrpcMetrics::around`] creates one of each.
 pub struct GrpcMetricsLayer<M = OwnError> {
     metrics: GrpcMetrics<M>,
     side: Side,
@@ -49,7 +49,7 @@ impl<S, M> Layer<S> for GrpcMetricsLayer<M> {
     }
 }
 
-/// A gRPC client whose calls, or attempts, are measured; made by [`GrpcMetrics::around`].
+/// A gRPC client whose calls or attempts are measured; made by [`GrpcMetrics::around`].
 pub struct Measured<S, M = OwnError> {
     inner: S,
     layer: GrpcMetricsLayer<M>,
@@ -87,13 +87,13 @@ pin_project! {
     /// The future of [`Measured`].
     ///
     /// # Cancel safety
-    /// Dropping it drops the call or the attempt, which is then measured as one that was cancelled.
+    /// Dropping it drops the call or the attempt, which is then recorded as cancelled.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<F, M = OwnError> {
-        // First, so that it is dropped first: inner measurements end before outer ones.
+        // Declared first, so that it is dropped first: inner measurements end before outer ones.
         #[pin]
         inner: F,
-        // None once there is an outcome.
+        // `None` once there is an outcome.
         span: Option<Span>,
         mode: std::marker::PhantomData<fn() -> M>,
     }

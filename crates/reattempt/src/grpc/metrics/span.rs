@@ -1,7 +1,7 @@
-//! The measurement of a call or of an attempt, from its beginning to its end.
+//! The measurement of a call or an attempt, from start to end.
 //!
-//! Input: the bytes that it sends and receives, and its status. Output: one measurement by each instrument, made when
-//! the span is dropped.
+//! Input: the bytes sent and received, and the status. Output: one measurement per instrument, recorded when the span
+//! is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,13 +20,13 @@ use crate::call::deadline::Deadline;
 use crate::protocol::AttemptKind;
 use crate::protocol::watched::Watched;
 
-/// A call or an attempt that has begun.
+/// A call or an attempt that has started.
 pub(super) struct Span {
     call: Arc<Call>,
     started: Instant,
     deadline: Option<Deadline>,
     of: Of,
-    /// The status that it ended with; nothing if it was dropped before.
+    /// The status at its end; `None` if it was dropped before.
     code: Option<Code>,
 }
 
@@ -36,7 +36,7 @@ enum Of {
 }
 
 impl Span {
-    /// Begins a call, and puts it into the extensions of `request`.
+    /// Starts a call, and puts it into the extensions of `request`.
     pub(super) fn call(instruments: &Arc<Instruments>, request: &mut Request<Body>) -> Self {
         let started = Instant::now();
         let call = Arc::new(Call::new(instruments, request));
@@ -44,13 +44,13 @@ impl Span {
         Self { started, deadline: call.deadline, call, of: Of::Call, code: None }
     }
 
-    /// Begins an attempt, whose sent bytes are counted.
+    /// Starts an attempt, whose sent bytes are counted.
     pub(super) fn attempt(instruments: &Arc<Instruments>, attempt: Request<Body>) -> (Self, Request<Body>) {
         let started = Instant::now();
         let call = Call::of(instruments, &attempt);
         let extensions = attempt.extensions();
         call.attempt_begins(extensions.get::<AttemptKind>().copied(), started);
-        // The engine may know of another one.
+        // The engine may have set a different deadline.
         let own = extensions.get::<Deadline>().copied();
         let deadline = own.into_iter().chain(call.deadline).min();
         let sent = Arc::<AtomicU64>::default();
@@ -59,7 +59,7 @@ impl Span {
         (Self { call, started, deadline, of, code: None }, attempt)
     }
 
-    /// Records bytes of the response.
+    /// Records response bytes.
     pub(super) fn receives(&mut self, data: &[u8]) {
         if let Of::Attempt { received, .. } = &mut self.of {
             received.read(data);
@@ -76,7 +76,7 @@ impl Drop for Span {
     fn drop(&mut self) {
         let now = Instant::now();
         let code = self.code.unwrap_or_else(|| match self.deadline {
-            // Another attempt's timer may have ended the call a moment before.
+            // Another attempt's timer may have ended the call a moment earlier.
             Some(deadline) if clock::is_due(deadline.instant(), self.started, now) => Code::DeadlineExceeded,
             _ => Code::Cancelled,
         });

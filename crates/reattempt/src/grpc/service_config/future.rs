@@ -1,4 +1,4 @@
-//! The future of a call: that of a retried one or of a hedged one.
+//! The future of a call that is either retried or hedged.
 
 use std::fmt;
 use std::pin::Pin;
@@ -22,10 +22,10 @@ type Retried<S, Req> = RetryFuture<S, Req, Grpc, Exponential, RetryThrottle, Ans
 type Hedged<S, Req> = HedgeFuture<S, Req, Grpc, RetryThrottle, Answered>;
 
 pin_project! {
-    /// The future of a call that is retried or hedged by a service config.
+    /// The future of a call that is retried or hedged according to a service config.
     ///
     /// # Cancel safety
-    /// Dropping it cancels all attempts and the wait. A token that was taken for an attempt not yet sent returns to the
+    /// Dropping it cancels all attempts and the wait. The token for an attempt that was not sent yet returns to the
     /// throttle.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req>
@@ -51,7 +51,7 @@ pin_project! {
     {
         Retried { #[pin] future: Retried<S, Req> },
         Hedged { #[pin] future: Hedged<S, Req> },
-        // None once the response has been returned.
+        // `None` once the response has been returned.
         Refused { none: Option<NoServiceConfig> },
     }
 }

@@ -14,28 +14,27 @@ use crate::policy::RetryPolicy;
 
 use super::{Hedges, Retries};
 
-/// The most attempts of a call unless the client sets another cap (CALL-8).
+/// The default cap on a call's attempts (CALL-8).
 const DEFAULT_CAP: u32 = 5;
 
-/// A layer that retries and hedges the calls of a gRPC channel by the entries of a service config.
+/// A layer that retries and hedges calls on a gRPC channel according to a service config.
 ///
-/// The layer looks up the method of each call in the config that is in force. The entry holds until the call is over
-/// (SC-1, CALL-6).
+/// The layer looks up each call's method in the config in force. That entry applies until the call ends (SC-1, CALL-6).
 ///
 /// | in the config | effect on a call |
 /// |---|---|
-/// | `retryPolicy` | the config sets the attempts, the backoff (± 20 %) and the codes. Every call of the method is retried after these codes, because the owner of the service lists them |
-/// | `hedgingPolicy` | the config sets the attempts, the delay and the codes. There are no retries on top (CALL-1, HG-9) |
-/// | neither policy, or no entry | the call is not retried, but for two cases: the transparent retries (CALL-2), and a connection that was not made. So an empty config retries less than [`RetryPolicy::grpc`], whose page compares the two |
-/// | `timeout` | the earlier of it and the caller's deadline counts (DL-1) |
-/// | `retryThrottling` | one throttle of the handle must grant all retries and hedges. Every call that ends with OK adds tokens (THR-1, THR-4) |
-/// | `waitForReady`, `maxRequestMessageBytes`, `maxResponseMessageBytes` | none: the channel and the generated client have such settings. [`ServiceConfig::unapplied`](crate::grpc::service_config::ServiceConfig::unapplied) lists those that a config sets |
+/// | `retryPolicy` | the config sets the attempts, the backoff (± 20 %) and the codes. Every call of the method is retried after these codes, because the service's owner lists them |
+/// | `hedgingPolicy` | the config sets the attempts, the delay and the codes. There are no retries in addition (CALL-1, HG-9) |
+/// | neither policy, or no entry | the call is retried only in two cases: transparent retries (CALL-2), and a failed connection. So an empty config retries less than [`RetryPolicy::grpc`], whose docs compare the two |
+/// | `timeout` | the earlier of it and the caller's deadline applies (DL-1) |
+/// | `retryThrottling` | the handle's throttle must grant all retries and hedges. Every call that ends with OK adds tokens (THR-1, THR-4) |
+/// | `waitForReady`, `maxRequestMessageBytes`, `maxResponseMessageBytes` | none: the channel and the generated client have these settings. [`ServiceConfig::unapplied`](crate::grpc::service_config::ServiceConfig::unapplied) lists those in a config |
 /// | load balancing | none: it belongs below this layer |
 ///
-/// While a handle has no config at all, every call gets UNAVAILABLE (SC-6).
+/// While a handle has no config, every call gets UNAVAILABLE (SC-6).
 ///
-/// The [`CallOptions`](crate::CallOptions) of a request have precedence over the config. That is more than rule CALL-3
-/// allows a client.
+/// The [`CallOptions`](crate::CallOptions) of a request override the config. That is more than rule CALL-3 allows a
+/// client.
 ///
 /// ```
 /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigHandle, ServiceConfigLayer};
@@ -59,7 +58,7 @@ const DEFAULT_CAP: u32 = 5;
 /// let handle = ServiceConfigHandle::new(config);
 /// let builder = ServiceBuilder::new().layer(ServiceConfigLayer::new(handle.clone()));
 ///
-/// // Later, while calls are under way. After a mistake in the new config the old one stays in force.
+/// // Later, while calls are in flight. If the new config is invalid, the old one stays in force.
 /// handle.update(ServiceConfig::parse("{}"))?;
 /// # Ok::<(), reattempt::grpc::service_config::ServiceConfigErrors>(())
 /// ```
@@ -77,13 +76,13 @@ impl ServiceConfigLayer {
     /// Creates a layer that applies the config of `handle`, or a
     /// [`ServiceConfig`](crate::grpc::service_config::ServiceConfig) that is never replaced.
     ///
-    /// Use one handle for one channel, because the handle has the throttle.
+    /// Use one handle per channel, because the handle contains the throttle.
     pub fn new(handle: impl Into<ServiceConfigHandle>) -> Self {
         Self::with(handle, Grpc::new())
     }
 
-    /// Creates a layer that applies the config of `handle` over a protocol with settings of its own: classifiers, the
-    /// limit on kept bodies, transparent retries. They hold for retried and for hedged calls.
+    /// Creates a layer that applies the config of `handle` with a custom protocol value: classifiers, the limit on kept
+    /// bodies, transparent retries. These settings apply to retried and hedged calls.
     pub fn with(handle: impl Into<ServiceConfigHandle>, grpc: Grpc) -> Self {
         let handle = handle.into();
         let throttle = handle.throttle();
@@ -97,21 +96,21 @@ impl ServiceConfigLayer {
         }
     }
 
-    /// Sets the most attempts of a call. Higher numbers of the config are lowered to it. Default 5, for retried and for
-    /// hedged calls (CALL-8).
+    /// Sets the maximum number of attempts per call. Higher numbers in the config are lowered to it. Default 5, for
+    /// retried and hedged calls (CALL-8).
     ///
-    /// 0 and 1 turn the config's retries and hedges off. Two kinds of retry remain. One is the transparent retries,
-    /// which [`transparent_retries`](Grpc::transparent_retries) turns off (TR-8). The other is the retries of
-    /// connections that were not made, for methods without a policy. [`never_retry`](Self::never_retry) turns off all.
+    /// 0 and 1 turn the config's retries and hedges off. Two kinds of retry remain: transparent retries, which
+    /// [`transparent_retries`](Grpc::transparent_retries) turns off (TR-8), and retries of failed connections, for
+    /// methods without a policy. [`never_retry`](Self::never_retry) turns all of them off.
     pub fn max_attempts(self, attempts: u32) -> Self {
         let cap = attempts.max(DEFAULT_CAP);
         Self { most_attempts: attempts, ..self }.hedges(|hedges| hedges.attempts_cap(cap))
     }
 
-    /// Turns all retries and hedges off. Each call is sent once, whatever the config and the call's own options are.
-    /// Nothing of a request is kept.
+    /// Turns all retries and hedges off. Each call is sent once, whatever the config and the call's own options
+    /// contain. Requests are not kept.
     ///
-    /// The config's timeouts still hold. While there is no config, calls still get UNAVAILABLE.
+    /// The config's timeouts still apply. While there is no config, calls still get UNAVAILABLE.
     ///
     /// ```
     /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};
@@ -122,11 +121,11 @@ impl ServiceConfigLayer {
         Self { never: true, ..self }
     }
 
-    /// Changes the settings of the protocol for retried and for hedged calls: classifiers, rules that choose options,
-    /// the limits on kept bodies, transparent retries. Both kinds of call share the bound on all kept bodies.
+    /// Changes the protocol's settings for retried and hedged calls: classifiers, rules that set options, the limits on
+    /// kept bodies, transparent retries. Both kinds of call share the memory limit for kept bodies.
     ///
-    /// Call it before [`retries`](Self::retries) and [`hedges`](Self::hedges), because it replaces their changes of the
-    /// protocol.
+    /// Call it before [`retries`](Self::retries) and [`hedges`](Self::hedges), because it replaces their protocol
+    /// settings.
     ///
     /// ```
     /// use reattempt::body::ReplayLimits;
@@ -142,7 +141,7 @@ impl ServiceConfigLayer {
             .hedges(|hedges| hedges.protocol(|_| grpc.clone()))
     }
 
-    /// Adds an observer of retried and of hedged calls, after those added before it.
+    /// Adds an observer of retried and hedged calls, after earlier observers.
     pub fn observe_with<O: Observer + 'static>(self, observer: O) -> Self {
         let of_retries = Arc::new(observer);
         let of_hedges = Arc::clone(&of_retries);
@@ -166,10 +165,10 @@ impl ServiceConfigLayer {
         self.observe_with(observer)
     }
 
-    /// Changes the settings of retries that a config does not have: hooks, drain time, observers.
+    /// Changes retry settings that are not in a config: hooks, drain time, observers.
     ///
-    /// The schedule and the attempts of this policy apply only to connections that were not made, for methods without a
-    /// policy in the config.
+    /// This policy's schedule and attempts apply only to failed connections, for methods without a policy in the
+    /// config.
     ///
     /// ```
     /// use std::time::Duration;
@@ -182,12 +181,12 @@ impl ServiceConfigLayer {
         Self { retries: change(self.retries), ..self }
     }
 
-    /// Changes the settings of hedging that a config does not have.
+    /// Changes hedging settings that are not in a config.
     pub fn hedges(self, change: impl FnOnce(Hedges) -> Hedges) -> Self {
         Self { hedges: change(self.hedges), ..self }
     }
 
-    /// Returns the handle of the config.
+    /// Returns the config's handle.
     pub fn handle(&self) -> &ServiceConfigHandle {
         &self.handle
     }

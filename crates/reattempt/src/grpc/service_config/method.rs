@@ -1,4 +1,4 @@
-//! The entry of a service config for one method, as the overrides of its calls.
+//! A service config's entry for one method, as overrides for its calls.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn hedging(config: &MethodConfig) -> Option<&MethodHedgingPolicy> {
     }
 }
 
-/// Returns the codes after which another attempt is made; none without a policy (CALL-1).
+/// Returns the codes after which another attempt is made; empty without a policy (CALL-1).
 fn codes(config: &MethodConfig) -> CodeSet {
     let retryable = retries(config).map(MethodRetryPolicy::retryable_codes);
     let codes = retryable.or_else(|| hedging(config).map(MethodHedgingPolicy::non_fatal_codes));
@@ -46,7 +46,7 @@ impl MethodOverrides for MethodConfig {
     /// Follows rules BK-1, BK-2 and BK-4.
     fn delays(&self) -> Option<ExponentialDelays> {
         retries(self).map(|policy| {
-            // Neither value is refused: 0.2 is within its bounds, and the config has checked the multiplier.
+            // Neither value can be refused: 0.2 is within its bounds, and the config has checked the multiplier.
             let schedule = Exponential::symmetric(policy.initial_backoff(), 0.2)
                 .and_then(|schedule| schedule.factor(policy.backoff_multiplier()));
             schedule.unwrap_or_default().max_delay(policy.max_backoff()).delays()
@@ -57,8 +57,8 @@ impl MethodOverrides for MethodConfig {
         hedging(self).map(MethodHedgingPolicy::hedging_delay)
     }
 
-    /// A code that the owner of the service lists is retried for every method of the entry. A number that no list can
-    /// name is in no list (RET-5).
+    /// Returns a retryable verdict for a code in the list: the service's owner allows it for every method of the entry.
+    /// An undefined number is in no list (RET-5).
     fn verdict(&self, code: Option<u16>) -> Verdict {
         match code.map(|number| Code::from_number(number.into())) {
             Some(Code::Ok) => Verdict::Success,
@@ -70,7 +70,7 @@ impl MethodOverrides for MethodConfig {
     }
 }
 
-/// Returns the kind of failure that a code stands for.
+/// Returns the kind of failure for a code.
 pub(crate) fn kind(code: Code) -> FailureKind {
     match code {
         Code::ResourceExhausted => FailureKind::Throttled,

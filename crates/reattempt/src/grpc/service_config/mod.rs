@@ -1,18 +1,17 @@
-//! Service configs in JSON, by which the owner of a service sets retries, hedging, deadlines and throttling of each
-//! method.
+//! JSON service configs, with which a service's owner sets retries, hedging, deadlines and throttling per method.
 //!
-//! [`ServiceConfigLayer`] applies a config to the calls of a channel. It looks up the method of each call in the
-//! current config, and sends the call by a retrying or a hedging client.
+//! [`ServiceConfigLayer`] applies a config to the calls on a channel. It looks up each call's method in the current
+//! config, and sends the call through a retrying or a hedging client.
 //!
 //! | item | content |
 //! |---|---|
 //! | [`ServiceConfigLayer`], [`Client`] | the layer, and the client to store: `Client<Channel>` |
 //! | [`ServiceConfig`] | a config: parsed from JSON, or loaded from a file |
-//! | [`ServiceConfigHandle`] | the config in force, which can be replaced while calls are under way |
-//! | [`ServiceConfigErrors`] | all mistakes of a document |
+//! | [`ServiceConfigHandle`] | the config in force, which can be replaced while calls are in flight |
+//! | [`ServiceConfigErrors`] | all errors in a document |
 //!
-//! [`MethodRetryPolicy`] and [`MethodHedgingPolicy`] are entries of the document.
-//! [`RetryPolicy`](crate::RetryPolicy) and [`HedgePolicy`] make layers. Codes are
+//! [`MethodRetryPolicy`] and [`MethodHedgingPolicy`] are entries in the document, whereas
+//! [`RetryPolicy`](crate::RetryPolicy) and [`HedgePolicy`] create layers. Codes are
 //! [`GrpcCode`](crate::grpc::GrpcCode)s.
 
 use reattempt_schedule_exponential::Exponential;
@@ -35,7 +34,7 @@ pub use reattempt_grpc::{
 };
 pub use service::Client;
 
-/// The policy of the calls that a config does not hedge.
+/// The policy for calls that a config does not hedge.
 type Retries = crate::policy::RetryPolicy<Grpc, Exponential, RetryThrottle>;
-/// The policy of the calls that a config hedges.
+/// The policy for calls that a config hedges.
 type Hedges = HedgePolicy<Grpc, RetryThrottle>;

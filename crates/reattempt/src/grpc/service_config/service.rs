@@ -1,4 +1,4 @@
-//! The client that the layer makes, which chooses retries or hedging for each call.
+//! The client that chooses retries or hedging for each call.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -21,20 +21,20 @@ use crate::protocol::{Origin, ReadRequest, Replay};
 use crate::retry::Retry;
 use crate::shared::Shared as HedgeShared;
 
-/// A gRPC client whose calls are retried or hedged by a service config, made by
+/// A gRPC client whose calls are retried or hedged according to a service config, made by
 /// [`ServiceConfigLayer`](super::ServiceConfigLayer).
 ///
 /// The error type is the inner service's own. A clone costs a clone of the inner service and shares
 /// everything else.
 #[derive(Clone)]
 pub struct Client<S> {
-    /// The client that sends retried calls. It has the inner service.
+    /// The client for retried calls, which contains the inner service.
     retry: Retry<S, Retries>,
     shared: Arc<Shared<S>>,
     options: Option<CallOptions>,
 }
 
-/// The entry of a method that has none in the config.
+/// The entry for methods without one in the config.
 static NO_ENTRY: LazyLock<Arc<MethodConfig>> = LazyLock::new(Arc::default);
 
 struct Shared<S> {
@@ -55,10 +55,10 @@ impl<S: Clone> Client<S> {
         Self { retry, shared: Arc::new(shared), options: None }
     }
 
-    /// Returns a handle to this client whose calls all have these options. The options of a request have precedence
-    /// over them, and they have precedence over the config.
+    /// Returns a handle to this client with these options for all calls. They override the config, and a request's own
+    /// options override them.
     pub fn with_options(&self, options: CallOptions) -> Self {
-        // If the layer never retries, no handle does.
+        // If the layer never retries, its handles do not either.
         let never = self.options.as_ref().is_some_and(CallOptions::never);
         let options = if never { options.never_retry() } else { options };
         Self { options: Some(options), ..self.clone() }
@@ -66,7 +66,7 @@ impl<S: Clone> Client<S> {
 }
 
 impl<S> Client<S> {
-    /// Returns the handle of the config.
+    /// Returns the config's handle.
     pub fn handle(&self) -> &ServiceConfigHandle {
         &self.shared.handle
     }
@@ -89,7 +89,7 @@ where
         self.retry.inner.poll_ready(cx)
     }
 
-    /// Sends the first attempt by the readied inner service, by the config in force.
+    /// Sends the first attempt through the readied inner service, according to the config in force.
     fn call(&mut self, request: Req) -> Self::Future {
         let shared = &*self.shared;
         let config = match shared.handle.for_method(Grpc::view(&request).path()) {
@@ -99,8 +99,8 @@ where
                 return ResponseFuture::refused(none);
             }
         };
-        // If the client has turned hedging off, the retrying client sends the call, with one attempt. It replaces an
-        // attempt that no server has seen all the same.
+        // If the client has turned hedging off, the retrying client sends the call, with one attempt. It still replaces
+        // an attempt that no server has seen.
         let hedged = config.hedging_delay().is_some() && shared.most_attempts > 1;
         let options = self.options.clone().unwrap_or_default();
         let options = options.with_method(config, shared.most_attempts);
