@@ -72,6 +72,109 @@ fn failing_store_is_asked_once_a_second() {
     assert_eq!((budget.stats().alone, budget.stats().remembered), (30_000, 0));
 }
 
+/// Asks, and answers the question if there is one. Returns `true` if the store was asked.
+fn is_asked(hand: &ByHand, budget: &FleetBudget, answer: Result<bool, &str>) -> bool {
+    (0..3).for_each(|_| budget.local().on_success("a", 0));
+    let permit = ask(budget, "a");
+    let mut asked = 0;
+    while let Some(message) = hand.take(0) {
+        if let Message::Question(question) = message {
+            asked += 1;
+            question.answer(answer.map_err(Into::into));
+        }
+    }
+    drop(permit.map(reattempt_core::Permit::spend));
+    assert!(asked <= 1);
+    asked == 1
+}
+
+/// F-8, F-11: of the retries that come at once to a store that failed, one asks. Its answer lets all others ask.
+#[test]
+fn probe_of_a_failed_store_is_alone() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    assert!(is_asked(&hand, &budget, Err("no")));
+    hand.advance(Duration::from_millis(999));
+    assert!(!is_asked(&hand, &budget, Ok(true)), "a failure is remembered for a second");
+    hand.advance(MILLISECOND);
+    let probe = ask(&budget, "a").unwrap();
+    let other = ask(&budget, "b").unwrap();
+    assert_eq!((hand.len(), poll(&other)), (1, std::task::Poll::Ready(true)));
+    let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+    question.answer(Ok(true));
+    assert_eq!(poll(&probe), std::task::Poll::Ready(true));
+    // The failure was a second ago, and it does not matter any more.
+    (0..10).for_each(|_| assert!(is_asked(&hand, &budget, Ok(true))));
+}
+
+/// A report that is confirmed shows that the store works, and one that fails shows that it does not.
+#[test]
+fn reports_show_the_store_s_state() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    let report = |answer: Result<bool, &str>| {
+        let permit = ask(&budget, "a").unwrap();
+        let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+        question.answer(Ok(true));
+        permit.spend().succeed();
+        let Some(Message::Report(report)) = hand.take(0) else { panic!("no report") };
+        assert_eq!(report.delay(), Duration::from_millis(10), "what a retry has earned is needed soon");
+        assert_eq!(report.take(), Some(3 * TOKEN));
+        report.answer(answer.map_err(Into::into));
+    };
+    report(Err("no"));
+    assert_eq!(budget.stats().failed, 1);
+    assert!(!is_asked(&hand, &budget, Ok(true)), "it is not asked for a second");
+    hand.advance(Duration::from_secs(1));
+    report(Ok(true));
+    assert!(is_asked(&hand, &budget, Ok(true)));
+}
+
+/// F-8: while the store fails, a report waits for the probe, or goes with it.
+#[test]
+fn report_waits_while_the_store_fails() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    let permit = ask(&budget, "a").unwrap();
+    let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+    question.is_late();
+    question.answer(Ok(true));
+    permit.spend().succeed();
+    let Some(Message::Report(report)) = hand.take(0) else { panic!("no report") };
+    assert_eq!(report.take(), None);
+    hand.advance(Duration::from_secs(1));
+    let _probe = ask(&budget, "a").unwrap();
+    let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+    assert_eq!(question.amounts(), (3 * TOKEN, TOKEN));
+}
+
+/// F-2: a store that fails after a refusal leaves the process to its own budget. The refusal is not remembered longer.
+#[test]
+fn failure_ends_the_memory_of_refusals() {
+    for fault in ["fails", "is late", "is lost"] {
+        let hand = ByHand::default();
+        let budget = hand.budget();
+        assert!(is_asked(&hand, &budget, Ok(false)));
+        hand.advance(Duration::from_millis(130));
+        (0..30).for_each(|_| budget.local().on_success("a", 0));
+        let probe = ask(&budget, "a").unwrap();
+        let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+        assert!(ask(&budget, "a").is_none(), "{fault}: the probe has no answer yet");
+        match fault {
+            "fails" => question.answer(Err("no".into())),
+            "is late" => {
+                question.is_late();
+                drop(question);
+            }
+            _ => drop(question),
+        }
+        assert_eq!(poll(&probe), std::task::Poll::Ready(true), "{fault}");
+        (0..3).for_each(|_| budget.local().on_success("a", 0));
+        let next = ask(&budget, "a").expect(fault);
+        drop(next.spend());
+    }
+}
+
 /// Ten questions at once, all refused: one refusal, not ten in a row.
 #[test]
 fn refusals_at_once_count_as_one() {
@@ -84,10 +187,12 @@ fn refusals_at_once_count_as_one() {
         })
         .collect();
     while let Some(Message::Question(question)) = hand.take(0) {
+        // The last answer is late, and does not begin the time anew.
+        hand.advance(Duration::from_millis(if hand.len() == 0 { 70 } else { 0 }));
         question.answer(Ok(false));
     }
     assert!(permits.iter().all(|permit| poll(permit) == std::task::Poll::Ready(false)));
-    hand.advance(Duration::from_millis(126));
+    hand.advance(Duration::from_millis(126 - 70));
     (0..30).for_each(|_| budget.local().on_success("a", 0));
     assert!(ask(&budget, "a").is_some());
     assert_eq!(budget.stats().asked, 11);
@@ -117,6 +222,67 @@ fn success_is_reported_while_not_full() {
     // The second success found a full bucket: the first had removed the doubt.
     assert_eq!((report.key(), report.take(), report.take()), ("reattempt:1:a", Some(TOKEN / 5), None));
     assert_eq!(hand.len(), 0);
+}
+
+/// One report has the tokens of all that happened before it left.
+#[test]
+fn credits_of_a_moment_share_a_report() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    let permits: Vec<_> = (0..3).map(|_| ask(&budget, "a").unwrap()).collect();
+    while let Some(Message::Question(question)) = hand.take(0) {
+        question.answer(Ok(true));
+    }
+    permits.into_iter().for_each(|permit| permit.spend().succeed());
+    assert_eq!(hand.len(), 1);
+    let Some(Message::Report(report)) = hand.take(0) else { panic!("no report") };
+    assert_eq!(report.take(), Some(9 * TOKEN));
+    // It has left, so what is earned now needs another. A success of a call waits longer than what a retry has earned.
+    budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+    budget.on_success("a", 0);
+    let permit = ask(&budget, "b").unwrap();
+    let Some(Message::Report(later)) = hand.take(0) else { panic!("no report") };
+    let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+    question.answer(Ok(true));
+    drop(permit);
+    let Some(Message::Report(soon)) = hand.take(0) else { panic!("no report") };
+    assert!(soon.delay() < later.delay());
+    assert_eq!((later.key(), later.take()), ("reattempt:1:a", Some(TOKEN / 5)));
+    assert_eq!((soon.key(), soon.take()), ("reattempt:1:b", Some(TOKEN)));
+}
+
+/// Both kinds of reports of one destination may be on their way.
+#[test]
+fn soon_does_not_wait_for_later() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    let permit = ask(&budget, "a").unwrap();
+    let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+    question.answer(Ok(true));
+    budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+    budget.on_success("a", 0);
+    permit.spend().succeed();
+    let Some(Message::Report(later)) = hand.take(0) else { panic!("no report") };
+    let Some(Message::Report(soon)) = hand.take(0) else { panic!("no report") };
+    assert_eq!(soon.delay(), Duration::from_millis(10));
+    assert_eq!((soon.take(), later.take()), (Some(3 * TOKEN + TOKEN / 5), None));
+}
+
+/// A report that is lost with its runtime makes room for the next one, which has its tokens.
+#[test]
+fn lost_report_is_made_up_for() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    for _ in 0..2 {
+        budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+        budget.on_success("a", 0);
+        assert!(hand.len() == 1);
+        drop(hand.take(0));
+    }
+    budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+    budget.on_success("a", 0);
+    let Some(Message::Report(report)) = hand.take(0) else { panic!("no report") };
+    assert_eq!(report.take(), Some(3 * (TOKEN / 5)));
 }
 
 #[test]
@@ -161,9 +327,39 @@ fn destination_without_place_is_alone() {
     while let Some(message) = hand.take(0) {
         drop(message);
     }
+    drop(ask(&budget, "too soon"));
+    assert_eq!(hand.len(), 0, "room is looked for once a second");
     hand.advance(Duration::from_secs(2));
     let _asks = ask(&budget, "another").unwrap();
     assert_eq!(hand.len(), 1, "idle destinations make room");
+}
+
+/// Destinations that owe or remember something keep their places.
+#[test]
+fn busy_destination_keeps_its_place() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    let name = |number: u32| format!("host-{number}");
+    for number in 0..1024 {
+        let permit = ask(&budget, &name(number)).unwrap();
+        let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+        // The first is refused, the second earns, and the others remember nothing.
+        question.answer(Ok(number != 0));
+        if number == 1 {
+            permit.spend().succeed();
+            // The report is lost, but its tokens are not.
+            assert!(matches!(hand.take(0), Some(Message::Report(_))));
+        } else {
+            drop(permit.spend());
+        }
+    }
+    let _asks = ask(&budget, "another").unwrap();
+    assert_eq!(hand.len(), 1, "the others made room");
+    assert!(ask(&budget, &name(0)).is_none(), "its refusal is remembered");
+    assert!(hand.take(0).is_some());
+    let _owes = ask(&budget, &name(1)).unwrap();
+    let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+    assert_eq!(question.amounts(), (3 * TOKEN, TOKEN));
 }
 
 /// F-12

@@ -85,6 +85,33 @@ fn retry_needs_its_whole_cost() {
     assert!(!settle(state(0), 1_999, 0, TOKEN).1);
 }
 
+/// F-1: time fills a bucket and no more.
+#[test]
+fn time_adds_half_a_token_up_to_ten() {
+    for (tokens, milliseconds, expected) in [
+        (0, 0, 0),
+        (0, 1_000, TOKEN / 2),
+        (3 * TOKEN, 10_000, 8 * TOKEN),
+        (0, 19_999, CAPACITY - 500),
+        (0, 20_000, CAPACITY),
+        (5 * TOKEN, 39_000, CAPACITY),
+        (0, TIME_TO_LIVE, CAPACITY),
+        (0, 10 * TIME_TO_LIVE, CAPACITY),
+    ] {
+        let (next, _) = settle(Some(State { tokens, at: 7 }), 7 + milliseconds, 0, 0);
+        assert_eq!(next, State { tokens: expected, at: 7 + milliseconds }, "{tokens} after {milliseconds}");
+    }
+    assert_eq!((CAPACITY, TIME_TO_LIVE), (10_000_000, 40_000), "ten tokens, and capacity / rate + 20 s");
+}
+
+/// A refusal takes no tokens, so a dear retry does not starve cheap ones.
+#[test]
+fn refused_retry_takes_nothing() {
+    let (after_refusal, answer) = settle(Some(State { tokens: TOKEN, at: 0 }), 0, 0, 2 * TOKEN);
+    assert_eq!((after_refusal.tokens, answer), (TOKEN, false));
+    assert_eq!(settle(Some(after_refusal), 0, 0, TOKEN), (State { tokens: 0, at: 0 }, true));
+}
+
 /// Centuries ahead: neither refused for centuries, nor full at once.
 #[test]
 fn clock_far_ahead_is_replaced() {
