@@ -1,0 +1,60 @@
+//! A headless service of Kubernetes over tonic: a channel for each pod, under a generated client.
+//!
+//! `cargo run --example endpoints_tonic`
+
+mod five_servers;
+
+use std::convert::Infallible;
+use std::future::ready;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use reattempt::RetryLayer;
+use reattempt::endpoints::Endpoints;
+use tokio::net::TcpListener;
+use tonic::Status;
+use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Channel, Endpoint, Server, Uri};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+use tower::util::MapFutureLayer;
+use tower::{BoxError, Layer};
+
+use five_servers::Turns;
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let servers = five_servers::start(serve).await?;
+
+    // In a program: Endpoints::dns("orders.default.svc:50051", Duration::from_secs(5))?
+    // A headless service has the addresses of its pods, which are looked up again when one of them fails.
+    let pods = servers.each_ref().map(|server| server.address);
+    let pods = Endpoints::look_up(Duration::from_secs(5), move || ready(Ok::<_, Infallible>(pods)));
+
+    // The origin of requests stays the name of the service; with TLS, `domain_name` has it too.
+    let service = Uri::from_static("http://orders.default.svc:50051");
+    let channel = move |pod: SocketAddr| -> Channel {
+        let endpoint = Endpoint::from(Uri::try_from(format!("http://{pod}")).unwrap_or_default());
+        endpoint.origin(service.clone()).connect_lazy()
+    };
+    let balanced = pods.connect(channel).grpc();
+    let endpoints = balanced.endpoints();
+    let client = HealthClient::new(RetryLayer::grpc().layer(balanced));
+
+    five_servers::call_and_print(&servers, &endpoints, || {
+        let mut client = client.clone();
+        async move { Ok(client.check(HealthCheckRequest::default()).await?) }
+    })
+    .await
+}
+
+/// Serves the health service. A call that fails is UNAVAILABLE.
+fn serve(listener: TcpListener, turns: Turns) {
+    let slow_or_failing = MapFutureLayer::new(move |answer| {
+        let turns = turns.clone();
+        async move { if turns.take().await { answer.await } else { Ok(Status::unavailable("overloaded").into_http()) } }
+    });
+    let (_, health) = tonic_health::server::health_reporter();
+    let server = Server::builder().layer(slow_or_failing).add_service(health);
+    tokio::spawn(server.serve_with_incoming(TcpIncoming::from(listener)));
+}
