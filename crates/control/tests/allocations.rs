@@ -1,5 +1,5 @@
-//! Allocations of a call: none, once its destination has asked for a token before.
-//! Nor does the pick of an endpoint allocate.
+//! Tests that calls allocate nothing once their destination has requested a token, and that picks of endpoints allocate
+//! nothing.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn a_known_destination_costs_no_allocation() {
     }
 }
 
-/// The memory of names that others choose is bounded, however long they are.
+/// Memory for names that others choose is bounded, however long the names are.
 // trap 54
 #[test]
 fn long_names_take_no_memory() {
@@ -62,7 +62,8 @@ fn long_names_take_no_memory() {
     assert!(budget.destinations().iter().all(|(name, _)| name.len() == 33));
 }
 
-/// The pick of an endpoint and its end, with and without a failure, as long as no endpoint goes out or returns.
+/// Picking an endpoint and ending the attempt allocate nothing while no endpoint is ejected or returns, whether or not
+/// the attempt fails.
 // E-15
 #[test]
 fn a_pick_costs_no_allocation() {
@@ -76,7 +77,7 @@ fn a_pick_costs_no_allocation() {
         let held = set.end(ticket, &end, Duration::ZERO, random).held.unwrap();
         set.end(held, &End::Over(BodyEnd::Complete), Duration::ZERO, random);
     };
-    // The first pick of a thread registers it with the list of endpoints.
+    // A thread's first pick registers the thread with the list of endpoints.
     attempt(Health::Served, &mut Trail::new(), &mut random);
     let before = allocations();
     for call in 0..100 {

@@ -1,4 +1,4 @@
-//! Allocations of the service config in force.
+//! Tests of allocations when reading the service config in force.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
 use reattempt_grpc::{ServiceConfig, ServiceConfigHandle};
@@ -18,7 +18,7 @@ fn a_look_up_allocates_nothing() {
             assert!(handle.for_method(path).unwrap().is_some());
         }
     };
-    // The first look of a thread makes it known to the others.
+    // A thread's first read registers it with the others.
     look();
     let before = allocations();
     (0..100).for_each(|_| look());

@@ -1,4 +1,4 @@
-//! The throttle under the model checker, which tries every order in which the threads can run.
+//! Models of the throttle: the checker tries every order in which the threads can run.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p reattempt-grpc --test loom --release`.
 #![cfg(loom)]
@@ -47,7 +47,7 @@ fn debit_and_a_credit_at_the_bottom() {
     loom::model(|| {
         let throttle = RetryThrottle::new(settings(1.0, 0.5));
         throttle.failed();
-        // A debit of nothing only loads. If it were first, loom would run no other order (tokio-rs/loom#166).
+        // A debit without effect only loads. If it ran first, loom would run no other order (tokio-rs/loom#166).
         let other = spawn(&throttle, RetryThrottle::failed);
         throttle.succeeded();
         assert!(!other.join().unwrap(), "half of it or nothing is left");

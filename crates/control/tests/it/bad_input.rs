@@ -1,5 +1,4 @@
-//! Bad input that meets every guard: more destinations than fit, code of the user's that calls back, a clock that goes
-//! back.
+//! Tests of bad input for every guard: more destinations than fit, user code that calls back, a clock that goes back.
 
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
@@ -10,7 +9,7 @@ use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Guard, Health, Reason,
 
 use super::guards::{HOST, NOW, SECOND, admit, at, reason, wait};
 
-/// Each newcomer is admitted, and the table stays as small as it was set.
+/// Each new destination is admitted, and the table stays within its bound.
 // G-20
 #[test]
 fn many_destinations_stay_bounded() {
@@ -32,7 +31,8 @@ fn many_destinations_stay_bounded() {
     }
 }
 
-/// Kept or in the table, each destination has a state of its own, and a ticket ends in the state that it began in.
+/// Each destination has its own state, in a permanent slot or in the table, and a ticket ends in the state in which it
+/// began.
 // G-9
 #[test]
 fn many_destinations_have_own_states() {
@@ -55,7 +55,7 @@ fn many_destinations_have_own_states() {
     assert!(format!("{bulkhead:?}").contains("destinations: 200"));
 }
 
-/// The predicates on outcomes are asked without a lock.
+/// The predicates on outcomes are called without a lock.
 // G-5
 #[test]
 fn predicates_may_use_the_breaker() {
@@ -74,7 +74,7 @@ fn predicates_may_use_the_breaker() {
     assert_eq!((counts.total_successes, counts.total_failures), (1, 1));
 }
 
-/// A call that is woken by a released place may ask the bulkhead at once.
+/// A call that a released place wakes may use the bulkhead at once.
 // G-5
 #[test]
 fn a_waker_may_use_the_bulkhead() {
@@ -96,7 +96,7 @@ fn a_waker_may_use_the_bulkhead() {
     assert!(bulkhead.end(ticket, &End::Unsent, NOW).is_none());
 }
 
-/// A wait keeps its end, and the age of a body is never below zero.
+/// A wait keeps its end, and the age of a body is never negative.
 // G-12
 #[test]
 fn bulkhead_time_goes_back_or_stands() {

@@ -1,4 +1,4 @@
-//! The bulkhead.
+//! Tests of the bulkhead.
 
 use std::sync::Barrier;
 use std::thread;
@@ -35,7 +35,7 @@ fn one_more_than_the_limit_is_refused() {
     assert_eq!(in_flight(&bulkhead), 0);
 }
 
-/// A body that is still read holds its place; the age of the oldest is known.
+/// A body that is still being read holds its place, and the age of the oldest is known.
 // G-10
 #[test]
 fn the_place_is_held_until_the_body_ends() {
@@ -66,7 +66,7 @@ fn the_head_frees_it_by_choice() {
     assert_eq!(in_flight(&bulkhead), 0);
 }
 
-/// Every way in which a call can end frees its place once.
+/// Every way in which a call can end frees its place exactly once.
 // G-11
 #[test]
 fn every_end_frees_the_place() {
@@ -107,7 +107,7 @@ fn calls_wait_in_order() {
     assert!(admit(&bulkhead, NOW).is_ok());
 }
 
-/// A call that is dropped after it was given a place passes it on.
+/// A call that is dropped after it was given a place passes the place on.
 // G-11
 #[test]
 fn a_dropped_call_passes_its_place_on() {
@@ -138,7 +138,7 @@ fn a_wait_has_an_end() {
     assert_eq!(reason(wait_until(&bulkhead, NOW, Some(NOW))), Reason::WaitTooLong);
 }
 
-/// New settings, the same places; calls that wait get those that are new.
+/// New settings keep the places, and waiting calls get additional ones.
 // G-19, G-5
 #[test]
 fn state_survives_replaced_settings() {
@@ -174,7 +174,7 @@ fn zero_and_endless_limits() {
     }
 }
 
-/// Clones share places, destinations do not; past the bound they share one set.
+/// Clones share places, but destinations do not; beyond the bound they share one set.
 // G-9, G-20
 #[test]
 fn destinations_stay_within_the_bound() {
@@ -195,7 +195,7 @@ fn destinations_stay_within_the_bound() {
     assert!(admit(&bulkhead.shared(true), NOW).is_ok());
 }
 
-/// Many threads, and places that are handed from one to the next.
+/// No place is lost if many threads pass places on.
 // G-11
 #[test]
 fn no_place_is_lost_under_contention() {
@@ -230,8 +230,8 @@ fn no_place_is_lost_under_contention() {
     assert_eq!((usage.in_flight, usage.waiting), (0, 0));
 }
 
-/// A place that was given to a call which nobody polls goes on when that call gives up: to a newcomer, or to the next
-/// in line.
+/// A place given to a call that is not polled is passed on when that call's wait ends: to a new call, or to the next
+/// one in line.
 // G-11
 #[test]
 fn place_not_taken_up_is_passed_on() {
@@ -255,7 +255,7 @@ fn place_not_taken_up_is_passed_on() {
     assert_eq!(in_flight(&bulkhead), 0);
 }
 
-/// So it does if the next in line was polled before the place was given, and no other call comes.
+/// A place is also passed on if the next call in line was polled before the place was given, and no other call arrives.
 // G-11
 #[test]
 fn place_goes_on_to_one_polled_before() {
@@ -278,7 +278,7 @@ fn place_goes_on_to_one_polled_before() {
     assert_eq!(in_flight(&bulkhead), 0);
 }
 
-/// A call that has given up is given no place, even if it was never polled.
+/// A call whose wait has ended is given no place, even if it was never polled.
 #[test]
 fn place_is_not_given_past_patience() {
     let bulkhead = Bulkhead::new(1).queue(9, SECOND);
@@ -295,7 +295,7 @@ fn long_line_is_left_from_any_place() {
     let bulkhead = Bulkhead::new(1).queue(60_000, Duration::MAX);
     let held = admit(&bulkhead, NOW).unwrap();
     let mut waiting: Vec<_> = (0..60_000).map(|_| Some(wait(&bulkhead, NOW))).collect();
-    // From the middle.
+    // From the middle of the line.
     for number in 0..60_000 {
         waiting[(30_000 + number) % 60_000].take().unwrap().cancel(NOW);
     }

@@ -1,5 +1,5 @@
-//! The cautious budget: its bounds for any order of events, a serial model, threads, and the edge cases of tokens and
-//! doubt.
+//! Tests of the cautious budget: its bounds for any order of events, a serial model, threads, and the edge cases of
+//! tokens and doubt.
 
 use std::sync::Barrier;
 use std::thread;
@@ -19,7 +19,7 @@ fn retry(budget: &RetryBudget, destination: &str, now: Duration) -> Option<Permi
     budget.acquire_after_failure(destination, &SERVER, now)
 }
 
-/// Calls of one attempt fail one after the other. Returns how many retries are sent.
+/// Makes calls of one attempt that fail one after the other. Returns the number of retries sent.
 fn outage(budget: &RetryBudget, destination: &str, calls: u32, now: Duration) -> u32 {
     let sent = (0..calls).filter_map(|_| retry(budget, destination, now)).map(Permit::spend);
     u32::try_from(sent.count()).unwrap()
@@ -38,7 +38,7 @@ fn an_outage_is_sent_three_retries() {
     for budget in [RetryBudget::cautious(), RetryBudget::cautious().shared(true)] {
         assert_eq!(outage(&budget, "a", 1000, START), 3);
         assert_eq!((budget.balance("a"), budget.refusals()), (7.0, 997));
-        // Of a thousand failures 128 are counted: 63 successes leave a doubt of 2.
+        // Only 128 of a thousand failures count, so 63 successes leave a doubt of 2.
         succeed(&budget, "a", 62);
         assert_eq!(outage(&budget, "a", 1, START), 0);
         succeed(&budget, "a", 2);
@@ -68,7 +68,7 @@ fn a_permit_unspent_leaves_the_failure() {
     assert!(retry(&budget, "a", START).is_none());
 }
 
-/// Hedges add no failure of their own, and callers that give up report none.
+/// Hedges do not count as failures, and callers that give up report none.
 #[test]
 fn hedges_without_a_success_are_three() {
     let budget = RetryBudget::cautious();
@@ -76,7 +76,7 @@ fn hedges_without_a_success_are_three() {
     let hedge = || budget.acquire("a", &timeout, START).map(Permit::spend).is_some();
     assert_eq!((0..100).filter(|_| hedge()).count(), 3);
     assert_eq!(budget.balance("a"), 4.0);
-    // A refused hedge is no failure: one success opens the bucket again.
+    // A refused hedge is not a failure, so one success allows retries again.
     succeed(&budget, "a", 1);
     assert_eq!((0..100).filter(|_| hedge()).count(), 2);
 }
@@ -90,7 +90,7 @@ fn one_bad_destination_closes_itself_alone() {
     assert_eq!(outage(&budget, "good", 3, START), 3);
 }
 
-/// Successes refilled the tokens, but not yet the trust: time must still be able to.
+/// Successes have refilled the tokens but not removed all doubt, so time must still be able to.
 #[test]
 fn doubt_with_all_tokens_ends_in_quiet() {
     let budget = RetryBudget::cautious().max_destinations(1);
@@ -98,14 +98,14 @@ fn doubt_with_all_tokens_ends_in_quiet() {
     succeed(&budget, "a", 20);
     assert_eq!((budget.balance("a"), budget.is_full()), (10.0, false));
     assert_eq!(outage(&budget, "a", 1, Duration::from_secs(599)), 0);
-    // That failure began the ten minutes anew.
+    // That failure restarted the ten minutes.
     assert_eq!(outage(&budget, "a", 1, Duration::from_secs(1198)), 0);
     assert_eq!(outage(&budget, "a", 9, Duration::from_secs(1798)), 3);
     assert_eq!(budget.balance("a"), 7.0);
 }
 
-/// A failure takes a place in the table. A dead host holds it while a retry is under way, and three retries are granted
-/// again after it has left.
+/// A failure occupies a place in the table. A dead host holds it while a retry is in flight, and gets three retries
+/// again after it was evicted.
 // trap 15, trap 52
 #[test]
 fn a_dead_host_leaves_its_place() {
@@ -138,7 +138,7 @@ fn quiet_destination_leaves_the_budget_full() {
     assert!(budget.is_full());
 }
 
-/// A lost connection with 200 calls on it is one piece of news, and its retries are limited by tokens.
+/// A lost connection with 200 calls is one event, and tokens limit its retries.
 #[test]
 fn a_lost_connection_has_ten_retries() {
     let budget = RetryBudget::cautious();
@@ -150,7 +150,7 @@ fn a_lost_connection_has_ten_retries() {
         budget.on_success("a", 1);
     });
     assert!(budget.is_full(), "and nothing is left of it");
-    // Losses that come one after the other are an outage.
+    // Losses one after the other are an outage.
     let sent = (1..100).filter(|number| lost(Duration::from_millis(64 * number)).is_some());
     assert_eq!(sent.count(), 3);
     let larger = RetryBudget::cautious().capacity(200.0).unwrap();
@@ -158,7 +158,7 @@ fn a_lost_connection_has_ten_retries() {
     assert_eq!((0..300).filter(lost).count(), 200);
 }
 
-/// A server that asks for fewer requests is overloaded, whether or not a retry succeeds.
+/// A server that requests fewer requests is overloaded, whether or not a retry succeeds.
 #[test]
 fn a_retry_after_429_returns_nothing() {
     let budget = RetryBudget::cautious();
@@ -169,13 +169,13 @@ fn a_retry_after_429_returns_nothing() {
         retry().spend().succeed();
         budget.on_success("a", 1);
     }
-    // Two for each, and a fifth for the success.
+    // Two per retry, and a fifth for the success.
     assert_eq!(budget.balance("a"), 1.0);
 }
 
 #[test]
 fn partial_failures_keep_the_bucket_open() {
-    // Every third attempt fails, also of the retries.
+    // Every third attempt fails, including retries.
     let budget = RetryBudget::cautious();
     let (mut attempt, mut lost) = (0, 0);
     for call in 0..10_000 {
@@ -267,12 +267,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..400)
 }
 
-/// The rule in plain numbers: tokens in tenths.
+/// The rule in plain numbers, with tokens in tenths.
 struct Model {
     tokens: u32,
     doubt: u32,
     failed_at: u64,
-    /// Since the bucket was new: retries, those that doubt allowed, successes, retries that succeeded.
+    /// Since the bucket was new: retries, retries that doubt allowed, successes, successful retries.
     counts: [u32; 4],
 }
 
@@ -283,7 +283,7 @@ impl Model {
         let cost = if failure.is_none() || failure == Some(THROTTLED) { 20 } else { 10 };
         let now = now / 64;
         if now - self.failed_at >= 600_000 / 64 {
-            // What was granted before is still paid for.
+            // Retries that were granted earlier are still paid for.
             *self = Self { failed_at: self.failed_at, ..Self::NEW };
         }
         let known = failure == Some(LOST) && self.doubt > 0 && self.failed_at == now;

@@ -1,4 +1,4 @@
-//! Two hundred threads on one budget: every token is accounted for, to the millionth.
+//! Tests with two hundred threads on one budget, in which every token is accounted for, to the millionth.
 
 use std::sync::Barrier;
 use std::thread;
@@ -11,14 +11,14 @@ const THREADS: u64 = 200;
 const STEPS: u64 = 200;
 const FAILURE: Failure = Failure::new(FailureKind::Timeout);
 
-/// The counts of a run: retries sent and calls that succeeded.
+/// The counts of a run: retries sent, and successful calls.
 #[derive(Default)]
 struct Counts {
     sent: u64,
     succeeded: u64,
 }
 
-/// Steps through ten seconds, each thread with a clock of its own that is up to a second late.
+/// Steps through ten seconds. Each thread has its own clock, which is up to a second late.
 fn work(budget: &RetryBudget, destination: &str, thread: u64) -> Counts {
     let mut counts = Counts::default();
     let mut random = thread.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
@@ -78,7 +78,7 @@ fn drain(budget: &RetryBudget, destination: &str, now: Duration) -> u64 {
     sent
 }
 
-/// Sends retries at the start until one is refused. They stay under way.
+/// Sends retries at the start until one is refused. They stay in flight.
 fn under_way(budget: &RetryBudget, destination: &str) -> Vec<PaidRetry> {
     let retry = || budget.acquire(destination, &FAILURE, Duration::ZERO).map(Permit::spend);
     std::iter::from_fn(retry).collect()
@@ -89,7 +89,7 @@ fn every_token_is_accounted_for() {
     let build = || RetryBudget::ratio(0.3).unwrap().capacity(20_000.0).unwrap();
     let build = || build().min_per_second(7.7).unwrap();
     for (budget, destinations) in [(build().shared(true), 1), (build(), 1), (build(), 5)] {
-        // The capacity is more than all that comes in, so that nothing is cut off at it.
+        // The capacity is larger than everything that comes in, so nothing is lost at it.
         for destination in 0..destinations {
             assert_eq!(drain(&budget, &format!("host-{destination}"), Duration::ZERO), 20_000);
         }
@@ -122,8 +122,8 @@ fn a_full_bucket_is_never_more_than_full() {
 
 #[test]
 fn short_lived_buckets_make_no_tokens() {
-    // Two places for a hundred destinations, each with one token and no way to earn another. A bucket with a retry
-    // under way stays, so at most three tokens exist: two places and the others'.
+    // Two places for a hundred destinations, each with one token and no way to earn another. A bucket with a retry in
+    // flight stays, so at most three tokens exist: those of the two places and of the shared bucket.
     let budget = RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap();
     let budget = budget.max_destinations(2);
     let start = Barrier::new(100);
@@ -134,8 +134,8 @@ fn short_lived_buckets_make_no_tokens() {
                 scope.spawn(move || {
                     start.wait();
                     let name = format!("host-{thread}");
-                    // What is dropped unspent fills its bucket again, which may then be retired
-                    // while another thread is about to take from it.
+                    // Permits dropped unspent refill their bucket, which may then be retired while another thread is
+                    // about to take from it.
                     for _ in 0..50 {
                         drop(budget.acquire(&name, &FAILURE, Duration::ZERO));
                     }
@@ -152,8 +152,8 @@ fn short_lived_buckets_make_no_tokens() {
 
 #[test]
 fn take_racing_bucket_end_makes_no_token() {
-    // One place, and a full bucket in it. One thread takes from it while another one's newcomer drives it out. In
-    // either order two tokens exist, one in the place and one of the others'.
+    // One place, with a full bucket in it. One thread takes from it while another thread's new destination evicts it.
+    // In either order two tokens exist, one in the place and one in the shared bucket.
     for _ in 0..2000 {
         let budget = RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap();
         let budget = budget.max_destinations(1);

@@ -1,4 +1,4 @@
-//! Credits find the bucket of their destination, whatever has come into the table and left it since.
+//! Tests that credits find their destination's bucket, whatever was added to the table and evicted since.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use reattempt_core::{Budget, Failure, FailureKind, PaidRetry};
 
 const FAILURE: Failure = Failure::new(FailureKind::Server);
 
-/// So many tokens for each destination, and a tenth for a success.
+/// Returns a budget with this many tokens per destination, and a tenth per success.
 fn budget(tokens: f64, destinations: usize) -> RetryBudget {
     let budget = RetryBudget::ratio(0.1).unwrap().capacity(tokens).unwrap();
     budget.min_per_second(0.0).unwrap().max_destinations(destinations)
@@ -22,7 +22,7 @@ fn destination_back_in_table_is_credited() {
     let budget = budget(1.0, 1);
     drop(spend(&budget, "a"));
     for name in ["b", "a", "b", "a"] {
-        // The bucket in the one place is full again, and gives way to the newcomer's.
+        // The bucket in the only place is full again, so the new destination evicts it.
         let resident = &budget.destinations()[0].0;
         (0..10).for_each(|_| budget.on_success(resident, 0));
         drop(spend(&budget, name));
@@ -64,7 +64,7 @@ fn shared_budget_is_not_keyed() {
     assert!(!RetryBudget::unlimited().is_keyed());
 }
 
-/// A bucket that time has filled is not counted any more when it leaves.
+/// A bucket that time has filled is no longer counted when it is evicted.
 #[test]
 fn bucket_filled_by_time_leaves_uncounted() {
     let budget = RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap();
@@ -74,7 +74,7 @@ fn bucket_filled_by_time_leaves_uncounted() {
     assert_eq!((budget.destinations(), budget.is_full()), (vec![("b".into(), 1.0)], true));
 }
 
-/// A full bucket leaves before one that was used earlier. The one that was shared is no longer used.
+/// A full bucket is evicted before one that was used earlier, and the shared bucket is no longer used.
 #[test]
 fn free_place_is_a_full_bucket() {
     let budget = budget(1.0, 2);
@@ -86,7 +86,7 @@ fn free_place_is_a_full_bucket() {
     assert_eq!(budget.destinations(), [("a".into(), 0.0), ("d".into(), 0.0)]);
 }
 
-/// A bucket with doubt stays. A destination that comes back has a bucket of its own again.
+/// A bucket with doubt stays, and a destination that comes back has its own bucket again.
 #[test]
 fn only_full_cautious_buckets_leave() {
     let budget = RetryBudget::cautious().max_destinations(2);

@@ -11,12 +11,12 @@ pub(crate) const HOST: &str = "https://a.example";
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const NOW: Duration = Duration::from_secs(1000);
 
-/// Returns a moment that many milliseconds after the start.
+/// Returns the time `millis` milliseconds after the start.
 pub(crate) fn at(millis: u64) -> Duration {
     NOW + Duration::from_millis(millis)
 }
 
-/// A waker that counts how often it was woken.
+/// A waker that counts its wakes.
 #[derive(Default)]
 pub(crate) struct Counting(AtomicU32);
 

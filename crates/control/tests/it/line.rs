@@ -1,4 +1,4 @@
-//! The line of waiting calls, against a plain list.
+//! Tests of the line of waiting calls against a plain list.
 
 use reattempt_control::{Line, Patience, Turn};
 use reattempt_core::Random;
@@ -7,7 +7,7 @@ use reattempt_testing::Seeded;
 
 use crate::guards::{HOST, NOW, SECOND, at};
 
-/// Calls come and leave anywhere, and each place is the number of calls ahead.
+/// If calls enter and leave anywhere, each place is still the number of calls ahead.
 #[test]
 fn line_keeps_places_like_a_list() {
     let mut random = Seeded::new(1);

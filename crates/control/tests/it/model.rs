@@ -1,5 +1,5 @@
-//! The budget against a serial model in wide integers. Grants and balances are the same for any settings, any order of
-//! calls and any moments, older and far ones among them.
+//! The budget against a serial model in wide integers. Grants and balances are the same for all settings, orders of
+//! calls and times, including past and distant ones.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -23,8 +23,7 @@ struct Model {
     ratio: u128,
     refill: u128,
     buckets: HashMap<usize, ModelBucket>,
-    /// From which second on a take fills every bucket that time has filled up; none does where
-    /// there is only one.
+    /// The second from which on a take fills every bucket that time has filled up; `None` if there is only one bucket.
     settle_at: Option<u64>,
 }
 
@@ -42,7 +41,7 @@ impl Model {
         self.buckets.entry(name).or_insert(ModelBucket { balance: full, until: 0, latest: 0, sent: 0, earned: 0 })
     }
 
-    /// The amount that time adds from the start to this moment.
+    /// The amount that time adds from the start to this time.
     fn accrued(&self, moment: u128) -> u128 {
         moment * self.refill / 1_000_000
     }
@@ -97,7 +96,7 @@ impl Model {
     }
 }
 
-/// The microseconds of a moment, up to where time stands still.
+/// A time in microseconds, up to where time stands still.
 fn micros(now: Duration) -> u128 {
     u128::from(now.as_secs().min(u64::MAX >> 20)) * 1_000_000 + u128::from(now.subsec_micros())
 }
@@ -121,7 +120,7 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Capacity, ratio and refill in millionths: the whole legal range, the usual end more often.
+/// Capacity, ratio and refill in millionths: the whole valid range, with the usual values more often.
 fn rules() -> impl Strategy<Value = (u64, u64, u64)> {
     (
         prop_oneof![3 => 1_000_000..5_000_000_u64, 1 => 1_000_000..=10_000_000_000_000_u64],
@@ -136,7 +135,7 @@ fn tokens(millionths: u64) -> f64 {
 
 #[test]
 fn bucket_counts_after_two_million_refills() {
-    // More than the count of refills beside the balance can hold.
+    // More than the refill count beside the balance can hold.
     let budget = RetryBudget::rate(1.0, 1.0).unwrap().shared(true);
     let failure = Failure::new(FailureKind::Network);
     for second in 1..=2_100_000 {
@@ -213,7 +212,7 @@ proptest! {
         refill in 1..=1_000_000_000_000_u64,
         ends in proptest::collection::vec(0..10_000_000_u64, 1..50),
     ) {
-        // Capacity for all of it; every step takes what there is.
+        // Capacity for everything; every step takes all tokens.
         let rate = RetryBudget::rate(tokens(refill), 10_000_000.0).unwrap().shared(true);
         let failure = Failure::new(FailureKind::Network);
         let mut model = Model {

@@ -1,4 +1,5 @@
-//! Destinations past the bound of a table: names that others choose refuse no call, and no state of a call is lost.
+//! Tests of destinations beyond a table's bound: names that others choose do not cause refusals, and a call's state is
+//! never lost.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -22,7 +23,7 @@ fn end<G: Guard>(guard: &G, ticket: G::Ticket, health: Health, now: Duration) {
     held.map(|ticket| guard.end(ticket, &End::Unsent, now));
 }
 
-/// Calls that many hosts of one domain once. Returns the number of calls that were refused.
+/// Calls this many hosts of one domain once. Returns the number of refused calls.
 fn call_all<G: Guard>(guard: &G, domain: &str, hosts: usize, health: Health) -> usize {
     let call = |host| match admit_to(guard, &format!("{host}.{domain}"), NOW) {
         Some(ticket) => {
@@ -42,7 +43,7 @@ fn newcomers_are_admitted_by(guard: &impl Guard) {
     assert_eq!(call_all(guard, "healthy.example", 100, Health::Served), 0);
 }
 
-/// Failures of hosts that an attacker names refuse no call to others.
+/// Failures of hosts that an attacker names do not cause refusals of calls to others.
 // trap 52
 #[test]
 fn failures_of_others_refuse_no_newcomer() {
@@ -55,7 +56,7 @@ fn failures_of_others_refuse_no_newcomer() {
     newcomers_are_admitted_by(&RateLimit::new(Limit::INFINITE, 0));
 }
 
-/// Calls in flight to the hosts that an attacker names, with failures among them, refuse no call to others.
+/// Calls in flight to hosts that an attacker names, including failures, do not cause refusals of calls to others.
 fn crawler_is_admitted_by(guard: &impl Guard) {
     let call = |host| admit_to(guard, &format!("{host}.example"), NOW).unwrap();
     let held: Vec<_> = (0..3_000).map(call).collect();
@@ -73,7 +74,8 @@ fn crawler_of_3000_hosts_is_not_refused() {
     crawler_is_admitted_by(&SendRate::new().no_queue());
 }
 
-/// Quotas of hosts that an attacker names hold back no others, whether they come with a response or by a call.
+/// Quotas of hosts that an attacker names do not delay calls to others, whether the quotas come from a response or a
+/// method call.
 // trap 52
 #[test]
 fn followed_quotas_of_others_block_nobody() {
@@ -95,7 +97,7 @@ fn followed_quotas_of_others_block_nobody() {
     }
 }
 
-/// A forgotten quota mints no token of the user's own rate.
+/// A forgotten quota does not add a token to the user's own rate.
 // trap 52
 #[test]
 fn forgotten_quota_mints_no_token() {
@@ -107,7 +109,7 @@ fn forgotten_quota_mints_no_token() {
     assert_eq!(limit.tokens_at(HOST, at(5000)), 5.0, "it has left");
 }
 
-/// A client whose budget has met the hosts of an attacker retries calls to others.
+/// A client whose budget has seen an attacker's hosts still retries calls to others.
 // trap 52
 #[test]
 fn calls_to_newcomers_are_retried() {
@@ -129,12 +131,13 @@ fn calls_to_newcomers_are_retried() {
     }
 }
 
-/// Drives the one host out of a table of four places, if its entry may leave. Only calls to newcomers are sent.
+/// Evicts the one host from a table of four places, if its entry may be evicted. Only calls to new destinations are
+/// sent.
 fn crowd_out(guard: &impl Guard) {
     assert_eq!(call_all(guard, "attacker.example", 1000, Health::Overloaded), 0);
 }
 
-/// The state of a destination stays while one of its calls is in flight, however many newcomers there are.
+/// A destination's state stays while one of its calls is in flight, however many new destinations there are.
 // G-20, trap 52
 #[test]
 fn entry_with_a_call_in_flight_stays() {
@@ -175,7 +178,7 @@ fn entry_with_a_call_in_flight_stays() {
     assert!(rate.limit(HOST).is_infinite(), "it has left");
 }
 
-/// An open breaker outlives ten tables of newcomers if its destination is called now and then. One that leaves is
+/// An open breaker survives ten tables of new destinations if its destination is called now and then. An evicted one is
 /// reported as closed.
 // trap 52
 #[test]
@@ -200,7 +203,7 @@ fn open_breaker_in_use_is_not_forgotten() {
     assert_eq!(last, Some((HOST.to_owned(), BreakerState::Closed)));
 }
 
-/// A state that the user sets finds a place beside any calls, and does not leave.
+/// A state that the user sets gets a place whatever calls are in flight, and is never evicted.
 #[test]
 fn state_that_the_user_sets_stays() {
     let breaker = CircuitBreaker::rate().max_destinations(2);
@@ -223,11 +226,11 @@ fn state_that_the_user_sets_stays() {
 const PLACES: usize = 4;
 const CALLS: u32 = 2;
 
-/// A call of the model: its destination, and its ticket. The state has it if it was admitted with one.
+/// A call in the model: its destination, its ticket, and whether it was admitted with a state.
 type Call = (usize, BulkheadTicket, bool);
 
 proptest! {
-    /// A bulkhead of few places, against calls in flight that are counted by name: a call is refused only because of
+    /// A bulkhead with few places agrees with a count of calls in flight by name: a call is refused only because of
     /// calls to its own destination.
     // G-20, trap 52
     #[test]

@@ -1,5 +1,4 @@
-//! The quota of AWS's clients: what a retry costs, what comes back, and the defects of published
-//! budgets that it could have had.
+//! Tests of AWS's retry quota: its costs, its refunds, and defects of published budgets that it could have had.
 
 use std::collections::HashMap;
 use std::sync::Barrier;
@@ -18,7 +17,7 @@ fn acquire(budget: &RetryBudget, failure: &Failure) -> Option<Permit> {
     budget.acquire("a", failure, START)
 }
 
-/// Sends retries until one is refused, and says how many were sent.
+/// Sends retries until one is refused. Returns the number sent.
 fn drain(budget: &RetryBudget, destination: &str, failure: &Failure) -> u32 {
     let mut sent = 0;
     while let Some(permit) = budget.acquire(destination, failure, START) {
@@ -188,7 +187,7 @@ fn two_hundred_threads_do_not_overdraw() {
 // trap 13
 #[test]
 fn contention_accounts_for_every_token() {
-    // As much as is paid comes back, so the capacity is never reached and nothing is cut off at it.
+    // As much is refunded as is paid, so the capacity is never reached and nothing is lost at it.
     let build = || RetryBudget::aws_quota().capacity(100_000.0).unwrap();
     for quota in [build(), build().shared(true)] {
         drain(&quota, "a", &BUSY);
@@ -213,7 +212,7 @@ fn contention_accounts_for_every_token() {
     }
 }
 
-/// The tokens spent for calls that failed, and how many calls succeeded at once.
+/// Returns the tokens spent on failed calls, and the number of calls that succeeded at once.
 fn work(quota: &RetryBudget, thread: u64) -> (u64, u64) {
     let (mut spent, mut at_once) = (0, 0);
     for step in 0..200 {
@@ -254,7 +253,7 @@ fn destinations_have_quotas_of_their_own() {
     let _under_way = quota.acquire_after_failure("bad", &BUSY, START).unwrap().spend();
     assert_eq!(drain(&quota, "bad", &BUSY), 99);
     for name in 0..100 {
-        // The others share a bucket, which their retries empty.
+        // The other destinations share a bucket, which their retries empty.
         drain(&quota, &format!("host-{name}"), &TIMEOUT);
     }
     assert_eq!(quota.refusals(), 101);

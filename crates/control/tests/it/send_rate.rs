@@ -1,4 +1,4 @@
-//! The adaptive send rate.
+//! Tests of the adaptive send rate.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn rate_of(rate: &SendRate) -> f64 {
     rate.limit(HOST).tokens_per_second()
 }
 
-/// Sends a call each `every`, for that many seconds, with that outcome.
+/// Sends a call every `every` for this many seconds, with this outcome.
 fn calls(rate: &SendRate, every: Duration, seconds: u32, health: Health, now: Duration) {
     let number = u32::try_from((SECOND * seconds).as_nanos() / every.as_nanos()).unwrap();
     for now in (0..number).map(|call| now + every * call) {
@@ -54,7 +54,7 @@ fn a_refusal_sets_the_rate() {
     assert_eq!(rate.limit("https://other.example"), Limit::INFINITE);
 }
 
-// Refusals of calls that were sent before the last cut are the same news.
+// Refusals of calls that were sent before the last cut are the same event.
 #[test]
 fn one_moment_lowers_it_once() {
     let rate = SendRate::new();
@@ -77,7 +77,7 @@ fn the_rate_has_bounds() {
     let rate = SendRate::new();
     calls(&rate, SECOND, 60, Health::Overloaded, NOW);
     assert_eq!(rate_of(&rate), 0.5, "never less");
-    // However long ago: at most twice what is sent.
+    // However long ago it was: at most twice the rate of sending.
     calls(&rate, SECOND * 10, 1000, Health::Served, NOW + SECOND * 60);
     assert!(rate_of(&rate) <= 0.5, "{}", rate_of(&rate));
     let early = SendRate::new();
@@ -85,7 +85,8 @@ fn the_rate_has_bounds() {
     assert!(rate_of(&early) > 0.5, "there is a measure in the first half second");
 }
 
-/// Sends 200 calls a second for five minutes to a server that takes 100. Returns the shares of refusals and of use.
+/// Sends 200 calls per second for five minutes to a server that accepts 100. Returns the share of refusals and the
+/// share of capacity used.
 fn against_a_quota(rate: &SendRate) -> (f64, f64) {
     let server = RateLimit::new(Limit::per_second(100), 20);
     let (mut sent, mut refused, mut measured) = (0.0, 0.0, 0.0);
@@ -130,7 +131,7 @@ fn calls_wait_in_line() {
     assert_eq!(reason(wait_until(&refusing, NOW + SECOND * 5, None)), Reason::RateExceeded);
 }
 
-/// A call that is not sent returns its token.
+/// An unsent call returns its token.
 // G-14
 #[test]
 fn an_unsent_call_returns_its_token() {
@@ -144,7 +145,7 @@ fn an_unsent_call_returns_its_token() {
     assert!(admit(&rate, now).is_ok() && admit(&rate, now).is_err());
 }
 
-/// A clock that goes back or stands still mints nothing and divides by nothing.
+/// A clock that goes back or stands still adds no tokens and causes no division by zero.
 // G-12
 #[test]
 fn time_that_goes_back_or_stands_still() {
@@ -162,7 +163,7 @@ fn time_that_goes_back_or_stands_still() {
     }
 }
 
-/// New settings keep the rate. Destinations are bounded, and one that is limited stays while it is used.
+/// New settings keep the rate; destinations are bounded, and a limited one stays while it is used.
 // G-19, G-20, trap 52
 #[test]
 fn rates_are_kept_and_bounded() {
@@ -186,7 +187,7 @@ fn rates_are_kept_and_bounded() {
     assert!(rate_of(&rate).is_infinite(), "it has left");
 }
 
-/// A call that was sent at the moment of the last cut was sent after it.
+/// A call that was sent at the time of the last cut counts as sent after it.
 #[test]
 fn refusal_at_the_cut_is_new() {
     let rate = SendRate::new();

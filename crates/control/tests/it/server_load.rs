@@ -1,4 +1,4 @@
-//! The advice to clients that a server refuses.
+//! Tests of the advice to clients that a server refuses.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::guards::SECOND;
 const START: Duration = Duration::from_secs(100);
 const FULL: Refused = Refused::new(GuardKind::BULKHEAD, Reason::Full);
 
-/// Draws the same bits each time.
+/// A random source that always returns the same bits.
 struct Bits(u64);
 
 impl Random for Bits {
@@ -24,7 +24,7 @@ fn advice(load: &ServerLoad, now: Duration) -> Advice {
     load.advise(&FULL, now, &mut Bits(0))
 }
 
-/// A load of so many calls, of which so many are retries.
+/// Returns a load with this many calls, of which this many are retries.
 fn arrived(calls: u32, retries: u32) -> ServerLoad {
     let load = ServerLoad::new(START);
     (0..calls).for_each(|call| load.arrived(call < retries, START));
@@ -37,7 +37,7 @@ fn delay_lets_as_many_calls_end() {
     let now = START + SECOND / 2;
     assert_eq!(advice(&load, now).after, SECOND, "nothing is known");
     (0..4).for_each(|_| load.ended(now));
-    // Eight calls a second end, and two were refused, then three.
+    // Eight calls per second end; two were refused, then three.
     assert_eq!(advice(&load, now).after, SECOND / 4);
     assert_eq!(advice(&load, now).after, SECOND * 3 / 8);
     (0..100).for_each(|_| load.ended(now));

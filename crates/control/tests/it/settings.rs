@@ -1,4 +1,4 @@
-//! Settings that are legal, the errors of those that are not, and the `Debug` output.
+//! Tests of valid settings, of the errors for invalid ones, and of the `Debug` output.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Values that budgets and guards report of themselves, and settings that are kept when others are replaced.
+//! Tests of what budgets and guards report about themselves, and of settings that survive a replacement.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ fn only_the_unlimited_budget_is_a_noop() {
     }
 }
 
-/// A cautious bucket that has given way to another is full again.
+/// A cautious bucket that was evicted is full again.
 #[test]
 fn full_cautious_bucket_has_no_entry() {
     let budget = RetryBudget::cautious().max_destinations(1);
@@ -130,7 +130,7 @@ fn tickets_show_their_state() {
     check(CircuitBreaker::rate(), "BreakerTicket {");
 }
 
-/// Destinations in use are listed, others are counted.
+/// Destinations in use are listed, and the others are counted.
 #[test]
 fn bulkhead_lists_destinations_in_use() {
     let bulkhead = Bulkhead::new(2);
@@ -170,7 +170,7 @@ fn replaced_settings_leave_the_destinations() {
     assert_eq!(rate.limit(OTHER), rate.limit(HOST));
 }
 
-/// Lowers a send rate by a refusal.
+/// Lowers a send rate with a refusal.
 fn lower(rate: &SendRate, host: &str) {
     for call in 0..100 {
         let now = at(10 * call);
@@ -195,7 +195,7 @@ fn send_rate_adopts_a_queue_and_keeps_rate() {
     assert_eq!(reason(rate.would_admit(&Arrival::new(HOST, at(1000)))), Reason::RateExceeded);
 }
 
-/// An idle destination gives its place to a newcomer, which then shares with none.
+/// An idle destination's place goes to a new one, which then shares no state.
 // G-20
 #[test]
 fn idle_destinations_leave_their_places() {
@@ -220,7 +220,7 @@ fn idle_destinations_leave_their_places() {
     assert_eq!((requests("c"), requests("d")), (1, 0), "d would share, if c did");
 }
 
-/// A destination for which there is no place is admitted without a state.
+/// A destination without a place is admitted without a state.
 // G-20, trap 52
 #[test]
 fn call_past_the_bound_has_no_state() {
@@ -252,7 +252,7 @@ fn full_adaptive_limit_is_seen_beforehand() {
     assert!(limit.would_admit(&arrival).is_ok());
 }
 
-/// The quota that a response states is followed.
+/// A quota that a response states is followed.
 // G-15
 #[test]
 fn judged_response_lowers_the_rate() {
@@ -264,7 +264,7 @@ fn judged_response_lowers_the_rate() {
     assert!(!limit.allow_at(HOST, at(2000)) && limit.allow_at(HOST, at(2100)));
 }
 
-/// More calls read their bodies than are noted without the lock.
+/// Calls that read their bodies are counted even if there are more than lock-free slots.
 // G-10
 #[test]
 fn many_unread_bodies_are_counted_apart() {
@@ -279,7 +279,7 @@ fn many_unread_bodies_are_counted_apart() {
                 bulkhead.end(ticket, &end, begin(call)).unwrap()
             })
             .collect();
-        // The oldest first, so that the next is the oldest each time.
+        // The oldest first, so that the next one is always the oldest.
         for (ticket, left) in held.into_iter().zip((1..=100_u32).rev()) {
             let usage = bulkhead.usage_at(HOST, begin(200));
             let call = u64::from(100 - left);
@@ -316,7 +316,7 @@ fn doubt_without_a_place_is_listed() {
     assert!(text.ends_with("others: 10.0 with doubt 1 }"), "{text}");
 }
 
-/// A guard that notes no moment of a success needs none.
+/// A guard that records no time for a success needs none.
 #[test]
 fn success_is_timed_if_its_moment_counts() {
     fn times<G: Guard>(guard: &G) -> bool {

@@ -1,4 +1,4 @@
-//! The adaptive throttle.
+//! Tests of the adaptive throttle.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn seeded() -> Throttle {
     Throttle::new().seed(7)
 }
 
-/// Sends that many calls with that outcome, evenly over a second. Returns how many were admitted.
+/// Sends this many calls with this outcome, evenly over a second. Returns how many were admitted.
 fn calls(throttle: &Throttle, number: u32, health: Health, now: Duration) -> u32 {
     let times = (0..number).map(|call| now + SECOND * call / number);
     times
@@ -26,7 +26,7 @@ fn calls(throttle: &Throttle, number: u32, health: Health, now: Duration) -> u32
         .fold(0, |sent, _| sent + 1)
 }
 
-/// Requests, accepts, and the probability in thousandths.
+/// Returns requests, accepts, and the probability in thousandths.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a probability is from 0 to 1")]
 fn counts(throttle: &Throttle, now: Duration) -> (u32, u32, u32) {
     let counts = throttle.counts_at(HOST, now);
@@ -42,7 +42,7 @@ fn refuses_what_is_beyond_twice_the_accepts() {
     let (requests, accepts, probability) = counts(&throttle, NOW);
     assert_eq!((requests, accepts), (1100, 100));
     assert_eq!(probability, 817, "(1100 − 2 · 100) / 1101");
-    // It is sent 2 · 100 and then ever less: about 200 · (1 + ln(1100 / 200)) in all.
+    // It first receives 2 · 100 calls and then ever fewer: about 200 · (1 + ln(1100 / 200)) in total.
     assert!((350..=500).contains(&sent), "{sent}");
 }
 
@@ -65,7 +65,7 @@ fn one_call_in_ten_is_sent_in_an_outage() {
     assert!((900..1100).contains(&sent), "{sent}");
 }
 
-// GUARDS G6: 500 is not overload, and neither are errors of the caller and abandoned calls.
+// GUARDS G6: 500 is not overload, and neither are the caller's errors and abandoned calls.
 #[test]
 fn only_overload_is_no_accept() {
     let throttle = seeded();
@@ -83,7 +83,7 @@ fn only_overload_is_no_accept() {
     assert_eq!(counts(&throttle, NOW), (302, 301, 0));
 }
 
-/// One failed call of one refuses nothing, nor do nine of nine, nor few in a minute.
+/// Nothing is refused after one failed call of one, nine of nine, or a few per minute.
 // G-18
 #[test]
 fn few_calls_refuse_nothing() {
@@ -104,7 +104,7 @@ fn few_calls_refuse_nothing() {
     assert_eq!(counts(&eager, NOW + MINUTE).2, 500);
 }
 
-// Calls under way count for neither side, so a slow start is no overload.
+// Calls in flight count for neither side, so a slow start is not overload.
 #[test]
 fn calls_under_way_are_no_refusals() {
     let throttle = seeded();
@@ -127,7 +127,7 @@ fn counts_leave_bucket_by_bucket() {
     assert_eq!(counts(&throttle, NOW + SECOND * 300), (0, 0, 0));
 }
 
-/// An outcome belongs to the bucket of its call, and is nothing once that has gone.
+/// An outcome counts in its call's bucket, and not at all once that bucket was dropped.
 // G-4
 #[test]
 fn a_late_outcome_counts_in_its_bucket() {
@@ -140,7 +140,7 @@ fn a_late_outcome_counts_in_its_bucket() {
     assert_eq!(counts(&throttle, NOW + MINUTE * 3), (10, 10, 0));
 }
 
-// The share that is sent doubles with each window, because the server is sent twice what it accepts.
+// The share of calls sent doubles with each window, because the server gets twice what it accepts.
 #[test]
 fn it_recovers_with_the_server() {
     let throttle = seeded();
@@ -153,7 +153,7 @@ fn it_recovers_with_the_server() {
     assert_eq!(calls(&throttle, 100, Health::Served, now), 100);
 }
 
-/// A moment before the latest one seen moves nothing.
+/// A time before the latest one seen changes nothing.
 // G-12
 #[test]
 fn time_that_goes_back_or_stands_still() {
@@ -190,7 +190,7 @@ fn settings_outside_their_range() {
     }
 }
 
-/// Clones and new settings keep the counts; destinations are bounded.
+/// Clones and new settings keep the counts, and destinations are bounded.
 // G-9, G-19, G-20, trap 52
 #[test]
 fn counts_are_kept_and_bounded() {
@@ -216,7 +216,7 @@ fn counts_are_kept_and_bounded() {
     assert_eq!(reason(shed.unwrap()), Reason::Shed);
 }
 
-/// The decisions in an outage, of a throttle that is seeded so.
+/// Returns the decisions of a seeded throttle during an outage.
 fn drawn(throttle: Throttle, host: &str) -> Vec<bool> {
     let draw = |call: u64| {
         let now = NOW + Duration::from_millis(call);
@@ -242,7 +242,7 @@ fn same_seed_and_destination_draw_alike() {
     }
 }
 
-/// Sixteen buckets later, the call's own has gone.
+/// After sixteen more buckets, the call's own bucket was dropped.
 // G-4
 #[test]
 fn outcome_past_the_window_is_nothing() {

@@ -1,4 +1,4 @@
-//! Defects that published retry budgets had, each as a test that would fail if this one had it.
+//! Tests of defects that published retry budgets had.
 
 use std::sync::Barrier;
 use std::thread;
@@ -14,7 +14,7 @@ fn acquire(budget: &RetryBudget, destination: &str, now: Duration) -> Option<Per
     budget.acquire(destination, &FAILURE, now)
 }
 
-/// Sends retries until one is refused, at most `most` of them, and says how many were sent.
+/// Sends retries until one is refused, at most `most`. Returns the number sent.
 fn drain(budget: &RetryBudget, destination: &str, now: Duration, most: u32) -> u32 {
     let mut sent = 0;
     while sent < most {
@@ -27,7 +27,7 @@ fn drain(budget: &RetryBudget, destination: &str, now: Duration, most: u32) -> u
     sent
 }
 
-/// A budget without a trickle, so that only what the test does changes it.
+/// Returns a budget without a trickle, so that only the test changes it.
 fn without_trickle(ratio: f64, capacity: f64) -> RetryBudget {
     RetryBudget::ratio(ratio).unwrap().capacity(capacity).unwrap().min_per_second(0.0).unwrap()
 }
@@ -157,7 +157,7 @@ fn balance_never_goes_below_zero() {
 fn total_outage_adds_next_to_no_load() {
     let budget = RetryBudget::percent(10);
     let mut retries = 0;
-    // A thousand calls a second for ten minutes, and every attempt of each fails.
+    // A thousand calls per second for ten minutes, and every attempt fails.
     for call in 0..600_000_u64 {
         let now = Duration::from_millis(call);
         budget.on_failure("a", &FAILURE, START);
@@ -167,12 +167,12 @@ fn total_outage_adds_next_to_no_load() {
             retries += 1;
         }
     }
-    // The capacity at its start and the trickle: 0.003 % more load.
+    // The initial capacity plus the trickle: 0.003 % more load.
     assert_eq!(retries, 10 + 5);
     assert_eq!(budget.refusals(), 600_000 - retries);
 }
 
-/// While a retry is under way, its bucket stays. The newcomers share one.
+/// While a retry is in flight, its bucket stays, and new destinations share a bucket.
 // trap 15, trap 52
 #[test]
 fn bucket_of_retry_under_way_is_not_dropped() {
@@ -192,7 +192,7 @@ fn full_bucket_makes_room_for_newcomer() {
     let budget = RetryBudget::percent(10).max_destinations(2);
     drain(&budget, "a", START, 1);
     drain(&budget, "b", START, 10);
-    // After a hundred seconds the trickle has filled the one and not the other.
+    // After a hundred seconds the trickle has filled one bucket but not the other.
     let later = Duration::from_secs(100);
     drain(&budget, "c", later, 1);
     assert_eq!(names(&budget), ["b", "c"]);
@@ -205,7 +205,7 @@ fn full_bucket_makes_room_for_newcomer() {
 fn permit_past_its_bucket_makes_no_token() {
     let budget = RetryBudget::percent(10).max_destinations(1);
     let permits: Vec<_> = (0..10).map(|_| acquire(&budget, "a", START).unwrap()).collect();
-    // A thousand seconds later time has filled the bucket. It stays, because of the permits.
+    // A thousand seconds later time has filled the bucket. It stays because of the permits.
     let later = Duration::from_secs(1000);
     drop(acquire(&budget, "b", later).unwrap());
     assert_eq!(names(&budget), ["a"]);
@@ -236,7 +236,7 @@ fn number_of_destinations_is_bounded() {
     let retry = |name: u32| acquire(&budget, &format!("host-{name}"), START).map(Permit::spend);
     let under_way: Vec<_> = (0..5000).filter_map(retry).collect();
     assert_eq!(budget.destinations().len(), 1024);
-    // Those past the bound have shared one bucket, because every other one has a retry under way.
+    // Destinations beyond the bound have shared one bucket, because every other bucket has a retry in flight.
     assert_eq!(under_way.len(), 1024 + 10);
     assert_eq!(budget.refusals(), 5000 - 1034);
     for _ in 0..10 {
@@ -318,7 +318,7 @@ fn unused_destination_lets_budget_be_full() {
     assert_eq!((budget.balance("once"), budget.is_full()), (10.0, true));
     assert_eq!(drain(&budget, "once", Duration::from_secs(30), 100), 10);
 
-    // Nor does the bucket of those who have no place.
+    // Neither does the shared bucket of destinations without a place.
     let budget = a_token_in_ten_seconds().max_destinations(1);
     let _under_way = acquire(&budget, "busy", START).unwrap().spend();
     drain(&budget, "busy", START, 1);
@@ -340,7 +340,7 @@ fn moment_before_the_last_makes_no_token() {
     }
     assert_eq!(drain(&budget, "a", Duration::from_secs(101), 100), 1, "counted from the latest");
 
-    // An older moment that is granted what is there does not turn the clock back either.
+    // A take at an earlier time, granted from existing tokens, does not turn the clock back either.
     assert_eq!(drain(&budget, "b", late, 4), 4);
     assert_eq!(drain(&budget, "b", START, 100), 1);
     assert!(acquire(&budget, "b", late).is_none());
@@ -360,7 +360,7 @@ fn far_end_of_time_does_not_overflow() {
             assert!(acquire(&budget, "a", previous).is_none());
             previous = end;
             if end.as_secs() > u64::MAX >> 20 {
-                break; // Past half a million years time stands still.
+                break; // Beyond half a million years time stands still.
             }
         }
         assert!(acquire(&budget, "a", Duration::MAX).is_none());

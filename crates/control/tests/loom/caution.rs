@@ -1,5 +1,5 @@
-//! The cautious bucket: whatever the order of events, no failure and no token is lost, and no more retries
-//! are granted than the bounds allow.
+//! Models of the cautious bucket: in every order of events, no failure and no token is lost, and no more retries are
+//! granted than the bounds allow.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const FAILURE: Event = Event::Failure(FailureKind::Server);
 const RETRY: Event = Event::FailureAndRetry(FailureKind::Server);
 const LOST: Event = Event::FailureAndRetry(FailureKind::Network);
 
-/// A bucket of `capacity` tokens that earns half a token, after so many failures.
+/// Creates a bucket of `capacity` tokens that earns half a token per success, after this many failures.
 fn bucket(capacity: u64, failures: u64) -> (Arc<CautiousBucket>, Arc<NotFull>) {
     let not_full = Arc::new(NotFull::new());
     let counted = (Arc::clone(&not_full), Slot::of(HASH));
@@ -29,7 +29,7 @@ fn bucket(capacity: u64, failures: u64) -> (Arc<CautiousBucket>, Arc<NotFull>) {
     (bucket, not_full)
 }
 
-/// Records an event in a thread of its own; gives how many tokens it got.
+/// Records an event in its own thread; returns the number of tokens granted.
 fn recorder(bucket: &Arc<CautiousBucket>, event: Event) -> thread::JoinHandle<u64> {
     let bucket = Arc::clone(bucket);
     thread::spawn(move || taken(&bucket, event))
@@ -39,7 +39,7 @@ fn taken(bucket: &CautiousBucket, event: Event) -> u64 {
     u64::from(bucket.record(event, START) == Take::Taken)
 }
 
-/// Tokens in halves and doubt.
+/// Returns tokens in halves, and doubt.
 fn state(bucket: &CautiousBucket) -> (u64, u64) {
     (bucket.balance().unwrap() * 2 / TOKEN, bucket.doubt())
 }
@@ -86,7 +86,7 @@ fn the_last_token_goes_to_one_failure() {
     });
 }
 
-/// A hedge that is refused leaves no doubt, a failure that is refused does.
+/// A refused hedge leaves no doubt, but a refused failure does.
 #[test]
 fn hedge_and_failure_share_the_last_doubt() {
     loom::model(|| {
@@ -102,13 +102,13 @@ fn hedge_and_failure_share_the_last_doubt() {
 #[test]
 fn a_failure_and_a_success_keep_each_other() {
     loom::model(|| {
-        // Six failures, then a success for one of them: none or one more retry.
+        // Six failures, then a success for one of them: at most one more retry.
         let (bucket, not_full) = bucket(10, 3);
         let crediting = Arc::clone(&bucket);
         let crediting = thread::spawn(move || crediting.credit());
         let granted = taken(&bucket, RETRY);
         crediting.join().unwrap();
-        // The success came first if the retry was granted; then half a token found no room.
+        // If the retry was granted, the success came first, and its half token did not fit.
         assert_eq!(state(&bucket), (20 - 2 * granted, 2));
         assert_eq!(count(&not_full), 1);
     });
@@ -128,7 +128,7 @@ fn first_failure_and_success_are_counted() {
     });
 }
 
-/// No doubt is left, and room for two credits.
+/// No doubt is left, and there is room for two credits.
 #[test]
 fn success_without_doubt_keeps_all_others() {
     for event in [None, Some(RETRY)] {
@@ -200,7 +200,7 @@ fn quiet_races_with_a_failure() {
     });
 }
 
-/// A failure of a thread whose clock is late does not make the bucket quiet any sooner.
+/// A failure from a thread whose clock is late does not make the bucket quiet any sooner.
 #[test]
 fn failure_ends_the_quiet_whoever_is_first() {
     loom::model(|| {
@@ -244,7 +244,7 @@ fn a_retired_bucket_is_left_alone() {
         });
         let retired = bucket.retire(QUIET, false, &|| true);
         late.join().unwrap();
-        // A success beside it may end the attempt to retire the bucket.
+        // A concurrent success may end the attempt to retire the bucket.
         assert!(retired || bucket.retire(QUIET, false, &|| true));
         assert_eq!((bucket.balance(), count(&not_full)), (None, 0));
         assert!(!bucket.credit());

@@ -1,5 +1,4 @@
-//! A circuit under the model checker: its gate beside its lock, the trip rule between two steps, and the order of
-//! changes.
+//! Models of a circuit: its gate beside its lock, the trip rule between two steps, and the order of changes.
 
 #[allow(dead_code, unreachable_pub, reason = "only what the models use")]
 #[path = "../../src/guard/breaker/changes.rs"]
@@ -43,12 +42,12 @@ struct Scene {
     told: Arc<Mutex<Vec<(BreakerState, BreakerState)>>>,
 }
 
-/// A breaker that opens for a second after one failure.
+/// Returns a breaker that opens for a second after one failure.
 fn scene() -> Arc<Scene> {
     scene_of(Duration::ZERO)
 }
 
-/// A breaker that opens after one failure, and clears its counts after each interval.
+/// Returns a breaker that opens after one failure, and clears its counts after each interval.
 fn scene_of(interval: Duration) -> Arc<Scene> {
     let told = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&told);
@@ -103,7 +102,7 @@ impl Scene {
     }
 }
 
-/// Of two calls that find the open time over, one is the probe.
+/// Of two calls that find the open time over, exactly one is the probe.
 // G-2
 #[test]
 fn one_of_two_callers_is_the_probe() {
@@ -118,7 +117,7 @@ fn one_of_two_callers_is_the_probe() {
     });
 }
 
-// Two failures at once open the breaker once, and whoever comes after either of them is refused.
+// Two concurrent failures open the breaker once, and every call after either of them is refused.
 #[test]
 fn two_failures_open_it_once() {
     loom::model(|| {
@@ -136,7 +135,7 @@ fn two_failures_open_it_once() {
     });
 }
 
-/// The trip rule was asked in a generation that the operator has ended meanwhile.
+/// The trip rule does not apply if the operator has since ended the generation in which it was called.
 // G-4
 #[test]
 fn closing_beside_a_failure_has_one_order() {
@@ -174,7 +173,7 @@ fn a_step_loses_no_call() {
     });
 }
 
-/// A success beside the end of its window counts in that window or not at all.
+/// A success at the end of its window counts in that window or not at all.
 // G-4
 #[test]
 fn a_success_counts_in_its_own_window() {
@@ -194,7 +193,7 @@ fn a_success_counts_in_its_own_window() {
     });
 }
 
-// Whoever comes after the operator has closed the server to all calls is refused.
+// Every call after the operator has isolated the server is refused.
 #[test]
 fn no_call_passes_an_isolated_breaker() {
     loom::model(|| {
@@ -216,7 +215,7 @@ fn no_call_passes_an_isolated_breaker() {
     });
 }
 
-// A newcomer's circuit is not retired under a call that it has admitted.
+// A new destination's circuit is not retired while it has an admitted call.
 #[test]
 fn a_call_is_admitted_or_finds_it_retired() {
     loom::model(|| {
@@ -228,14 +227,14 @@ fn a_call_is_admitted_or_finds_it_retired() {
     });
 }
 
-/// A state is not forgotten under a call that finds the circuit before it is retired: the circuit is open or retired.
+/// A state is not forgotten while a call finds the circuit before it is retired: the circuit is open or retired.
 #[test]
 fn a_forgotten_state_is_retired() {
     loom::model(|| {
         let scene = scene();
         let failed = scene.admit(NOW).unwrap();
         scene.end_call(failed, Outcome::Failure, NOW);
-        // The call comes in right after the first look at the references.
+        // The call arrives right after the first check of the references.
         let looks = std::cell::Cell::new(0);
         let is_idle = || looks.replace(looks.get() + 1) == 0;
         let retired = scene.circuit.retire(NOW, true, &is_idle);
@@ -244,7 +243,7 @@ fn a_forgotten_state_is_retired() {
     });
 }
 
-/// A call that is counted in a new tally has the generation of that tally, not the one before.
+/// A call that is counted in a new tally has that tally's generation, not the previous one.
 // G-4
 #[test]
 fn a_pass_belongs_to_its_tally() {
@@ -264,7 +263,7 @@ fn a_pass_belongs_to_its_tally() {
     });
 }
 
-/// Each change is delivered, in its order, although two threads push and deliver.
+/// Each change is delivered in order, although two threads push and deliver.
 // G-5
 #[test]
 fn changes_arrive_once_in_order() {

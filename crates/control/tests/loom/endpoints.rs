@@ -1,4 +1,4 @@
-//! The words of an endpoint under the model checker: no failure is lost, and a success does not undo an ejection.
+//! Models of an endpoint's words: no failure is lost, and a success does not undo an ejection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn spawn<T: Send + Sync + 'static, R: Send + 'static>(
     thread::spawn(move || work(&word))
 }
 
-/// A word after so many failures in a row.
+/// Returns a word after this many consecutive failures.
 fn failed(times: usize) -> Arc<FailureWord> {
     let word = Arc::new(FailureWord::default());
     for _ in 0..times {
@@ -26,7 +26,7 @@ fn failed(times: usize) -> Arc<FailureWord> {
     word
 }
 
-/// The fourth and the fifth failure at once: exactly one thread asks for the ejection.
+/// If the fourth and the fifth failure are concurrent, exactly one thread requests the ejection.
 #[test]
 fn fifth_failure_is_reported_once() {
     loom::model(|| {
@@ -50,7 +50,7 @@ fn both_failures_raise_the_rate() {
     });
 }
 
-/// A success beside the fifth failure: the row is over, or the ejection is asked for.
+/// With a success beside the fifth failure, either the run is over or the ejection is requested.
 #[test]
 fn success_ends_the_row_or_comes_late() {
     loom::model(|| {
@@ -58,13 +58,13 @@ fn success_ends_the_row_or_comes_late() {
         let other = spawn(&word, |word| word.served(NOW));
         let asked = word.failed(NOW);
         other.join().unwrap();
-        // A success that came first leaves one failure, and four more are the fifth. One that came second leaves none.
+        // If the success came first, it leaves one failure, and four more make five. If it came second, it leaves none.
         let reported = (0..4).filter(|_| word.failed(NOW)).count();
         assert_eq!(reported, usize::from(!asked));
     });
 }
 
-/// A late success does not end the mark of an ejection.
+/// A late success does not clear the mark of an ejection.
 #[test]
 fn mark_outlives_a_late_success() {
     loom::model(|| {
@@ -94,12 +94,12 @@ fn window_loses_no_call() {
         let other = spawn(&word, |word| word.served(NOW));
         let early = word.failed(NOW);
         other.join().unwrap();
-        // The twentieth call, of which ten have failed.
+        // The twentieth call, ten of which have failed.
         assert!(early || word.failed(NOW));
     });
 }
 
-/// Of two samples at once one is kept whole: the latency is one that a thread has measured.
+/// Of two concurrent samples, one is kept whole: the latency is one that a thread has measured.
 #[test]
 fn latency_is_never_torn() {
     loom::model(|| {

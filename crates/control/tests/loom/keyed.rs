@@ -1,4 +1,4 @@
-//! The slots of a guard's first destinations under the model checker: a name has one entry, and each thread finds it.
+//! Models of the slots for a guard's first destinations: a name has one entry, and each thread finds it.
 //!
 //! The table behind the slots is not explored, because the checker does not see arc-swap. No model fills the slots.
 
@@ -17,7 +17,7 @@ use crate::destination_table::Entry;
 
 const NOW: Duration = Duration::from_secs(1);
 
-/// An entry with a number of its own.
+/// An entry with a number.
 struct Numbered(usize);
 
 impl Entry for Numbered {
@@ -26,16 +26,16 @@ impl Entry for Numbered {
     }
 }
 
-/// The entries of a guard, and the number of those made so far.
+/// A guard's entries, and the number of entries created so far.
 struct Entries(Keyed<Numbered>, AtomicUsize);
 
 impl Entries {
-    /// Four destinations are kept.
+    /// Creates entries with permanent slots for four destinations.
     fn new() -> Arc<Self> {
         Arc::new(Self(Keyed::new(Some(64), Numbered(0)), AtomicUsize::new(1)))
     }
 
-    /// Returns the number of the entry of a destination, which has a slot.
+    /// Returns the entry number of a destination that has a slot.
     fn number(&self, destination: &str) -> usize {
         let create = |_: &Arc<str>| Numbered(self.1.fetch_add(1, Ordering::Relaxed));
         let hold = self.0.with(destination, NOW, PastBound::Nothing, create, |found| Some((found.0, found.hold())));
@@ -46,7 +46,7 @@ impl Entries {
     }
 }
 
-/// Looks destinations up in two threads. Returns the numbers that each got.
+/// Looks destinations up in two threads. Returns the numbers that each thread got.
 fn race<const N: usize>(entries: &Arc<Entries>, own: [&'static str; N], other: [&'static str; N]) -> [[usize; N]; 2] {
     let others = Arc::clone(entries);
     let others = thread::spawn(move || other.map(|destination| others.number(destination)));
@@ -72,7 +72,7 @@ fn next_name_has_one_entry() {
     });
 }
 
-/// The thread that misses the name of the last slot finds that slot taken, and the name in it.
+/// A thread that misses the name in the last slot then finds that slot taken, with the name in it.
 #[test]
 fn name_in_last_slot_has_one_entry() {
     let mut model = loom::model::Builder::new();

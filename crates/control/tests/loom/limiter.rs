@@ -1,4 +1,4 @@
-//! A rate limiter under the model checker: tokens, the line of calls that wait, and calls that leave it.
+//! Models of a rate limiter: tokens, the line of waiting calls, and calls that leave it.
 
 #[allow(dead_code, unreachable_pub, reason = "only what the models use")]
 #[path = "../../src/guard/rate_limit/limit.rs"]
@@ -25,7 +25,7 @@ use crate::line::Patience;
 const NOW: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_secs(2);
 
-/// A token a second, and one at once.
+/// Returns a limiter of one token per second with a burst of one.
 fn limiter() -> Arc<Limiter> {
     let patience = Patience { calls: 9, time: Duration::from_secs(9) };
     let (limit, kind) = (Limit::per_second(1), GuardKind::RATE_LIMIT);
@@ -59,7 +59,7 @@ fn the_last_token_goes_to_one_call() {
     });
 }
 
-/// The call behind a dropped one gets its moment, and is woken for it unless it looks afterwards.
+/// The call behind a dropped one gets its time, and is woken for it unless it checks afterwards.
 // G-14
 #[test]
 fn a_dropped_call_hands_on_its_moment() {
@@ -81,7 +81,7 @@ fn a_dropped_call_hands_on_its_moment() {
     });
 }
 
-// A newcomer's limiter is not retired under a call that it has admitted.
+// A new destination's limiter is not retired while it has an admitted call.
 #[test]
 fn tokens_are_taken_or_it_is_retired() {
     loom::model(|| {

@@ -1,5 +1,5 @@
-//! The bucket under the model checker, which tries every order in which the threads can run and
-//! every value that they may read.
+//! Models of the bucket: the checker tries every order in which the threads can run, and every value that they may
+//! read.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p reattempt-control --test loom --release`.
 #![cfg(loom)]
@@ -59,14 +59,14 @@ use reattempt_core::PermitIssuer;
 const START: Duration = Duration::ZERO;
 const HASH: u64 = 0;
 
-/// A bucket that holds `held` of `capacity` tokens, and the count that it keeps.
+/// Creates a bucket that holds `held` of `capacity` tokens, with its count.
 fn bucket(capacity: u64, held: u64, refill: u64) -> (Arc<Bucket>, Arc<NotFull>) {
     let not_full = Arc::new(NotFull::new());
     let counted = (Arc::clone(&not_full), Slot::of(HASH));
     (bucket_counted(capacity, held, refill, counted), not_full)
 }
 
-/// One that is counted in no slot, as the only one of a budget.
+/// Creates a bucket that is counted in no slot, as a budget's only bucket.
 fn bucket_of_no_slot(capacity: u64, held: u64, refill: u64) -> (Arc<Bucket>, Arc<NotFull>) {
     let not_full = Arc::new(NotFull::new());
     let counted = (Arc::clone(&not_full), Slot::NONE);
@@ -83,13 +83,14 @@ fn bucket_counted(capacity: u64, held: u64, refill: u64, counted: (Arc<NotFull>,
     bucket
 }
 
-/// Takes in a thread of its own; gives how many tokens it got, 0 or 1.
+/// Takes in its own thread; returns the number of tokens taken, 0 or 1.
 fn taker(bucket: &Arc<Bucket>, now: Duration) -> thread::JoinHandle<u64> {
     let bucket = Arc::clone(bucket);
     thread::spawn(move || u64::from(bucket.take(1, now) == Take::Taken))
 }
 
-/// The count of the buckets that are not full: while nobody changes it, the same in all and by hash.
+/// Returns the count of buckets that are not full: while no thread changes it, the total and the count by hash are the
+/// same.
 fn count(not_full: &NotFull) -> usize {
     let count = not_full.count();
     assert_eq!(not_full.count_for(HASH) as usize, count);
@@ -203,7 +204,7 @@ fn takers_with_two_clocks_share_the_latest() {
     });
 }
 
-/// The state after two refills has the balance that it had before them, and another epoch.
+/// After two refills, the state has its earlier balance but another epoch.
 #[test]
 fn two_refills_are_not_taken_for_none() {
     loom::model(|| {
@@ -220,7 +221,7 @@ fn two_refills_are_not_taken_for_none() {
 
 #[test]
 fn a_refill_a_credit_and_a_take_add_up() {
-    // Three threads: every order with up to three preemptions, else it would take a minute.
+    // Three threads: every order with up to three preemptions; otherwise it would take a minute.
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
@@ -253,7 +254,7 @@ fn bucket_is_retired_or_taken_from() {
 #[test]
 fn late_permits_spare_retired_bucket() {
     loom::model(|| {
-        // The permit of its only token is out, and time has filled it up again.
+        // The permit for its only token is taken, and time has filled it up again.
         let (bucket, not_full) = bucket(1, 0, 1);
         let late = Arc::clone(&bucket);
         let late = thread::spawn(move || {
@@ -386,7 +387,7 @@ fn bucket_of_no_slot_is_retired_or_taken() {
 #[test]
 fn dear_take_and_cheap_one_never_overdraw() {
     loom::model(|| {
-        // Not full, so that both are short takes.
+        // Not full, so that both take the fast path.
         let (bucket, not_full) = bucket(13, 12, 0);
         let dear = Arc::clone(&bucket);
         let dear = thread::spawn(move || dear.take(10, START));
@@ -421,8 +422,7 @@ fn success_gives_back_what_has_room() {
 fn filling_success_and_dear_take_both_count() {
     loom::model(|| {
         let (bucket, not_full) = bucket(10, 5, 0);
-        // A take that fails only loads. If it were the first to run, loom would run no other order
-        // (tokio-rs/loom#166).
+        // A take that fails only loads. If it ran first, loom would run no other order (tokio-rs/loom#166).
         let taking = Arc::clone(&bucket);
         let taking = thread::spawn(move || taking.take(10, START) == Take::Taken);
         bucket.on_retry_end(5, true);

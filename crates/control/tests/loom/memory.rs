@@ -1,6 +1,6 @@
-//! The memory of kept bodies under the model checker: no limit is passed, and no byte is lost.
+//! Models of the memory for kept bodies: no limit is exceeded, and no byte is lost.
 //!
-//! The file is a part of `reattempt-replay`.
+//! The file is part of `reattempt-replay`.
 
 #[allow(dead_code, unreachable_pub, reason = "only what the models use")]
 #[path = "../../../replay/src/memory.rs"]
@@ -13,13 +13,13 @@ use memory::ReplayMemory;
 const LIMIT: usize = 8;
 const HALF: usize = LIMIT / 2;
 
-/// Takes so many bytes in a thread of its own; gives the bytes taken.
+/// Takes this many bytes in its own thread; returns the bytes taken.
 fn taker(memory: &ReplayMemory, bytes: usize) -> thread::JoinHandle<usize> {
     let memory = memory.clone();
     thread::spawn(move || if memory.take(bytes) { bytes } else { 0 })
 }
 
-/// The last bytes go to one of two bodies, and are there again when they are given back.
+/// The last bytes go to one of two bodies, and are available again when they are returned.
 // trap 32
 #[test]
 fn last_bytes_go_to_one_body() {
@@ -34,7 +34,7 @@ fn last_bytes_go_to_one_body() {
     });
 }
 
-/// Bytes that are given back beside a take are not lost.
+/// Bytes that are returned beside a take are not lost.
 #[test]
 fn returned_bytes_are_not_lost() {
     loom::model(|| {
@@ -46,7 +46,7 @@ fn returned_bytes_are_not_lost() {
     });
 }
 
-/// The bytes of a destination count for the whole too. A take that is refused leaves nothing in either.
+/// A destination's bytes also count in the whole. A refused take leaves nothing in either count.
 // trap 40
 #[test]
 fn destination_and_whole_agree() {
@@ -65,7 +65,7 @@ fn destination_and_whole_agree() {
     });
 }
 
-/// Two bodies of one destination do not hold more than is free, though the whole has room for both.
+/// Two bodies of one destination do not hold more than is free, although the whole has room for both.
 // trap 40
 #[test]
 fn two_bodies_obey_one_threshold() {
@@ -78,7 +78,7 @@ fn two_bodies_obey_one_threshold() {
     });
 }
 
-/// Two destinations that take at once see each other's bytes.
+/// Two destinations that take at the same time see each other's bytes.
 // trap 40
 #[test]
 fn two_destinations_share_what_is_free() {

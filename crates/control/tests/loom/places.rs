@@ -1,4 +1,4 @@
-//! Places under the model checker: the word beside the lock, and a grant against a call that leaves.
+//! Models of places: the word beside the lock, and a grant against a call that leaves.
 
 #[allow(dead_code, reason = "only what the models use")]
 #[path = "../../src/guard/heads.rs"]
@@ -25,7 +25,7 @@ fn places(limit: u32) -> Arc<Places> {
     places_with(limit, false)
 }
 
-/// Places that are held until the body ends.
+/// Returns places that are held until the body ends.
 fn holding(limit: u32) -> Arc<Places> {
     places_with(limit, true)
 }
@@ -61,12 +61,12 @@ fn end(places: &Places, pass: Pass) {
     assert!(places.end_call(pass, &End::Unsent, NOW).is_none());
 }
 
-/// The head of the response arrives. Returns what is held until the body ends.
+/// Ends a call at its response head. Returns the pass of what is held until the response body ends.
 fn head(places: &Places, pass: Pass) -> Option<Pass> {
     places.end_call(pass, &End::judged(Health::Served, NOW), NOW)
 }
 
-/// The body ends, if the place is held so long.
+/// Ends the body, if the place is held that long.
 fn body(places: &Places, pass: Option<Pass>) {
     let over = End::Over(BodyEnd::Dropped);
     assert!(pass.and_then(|pass| places.end_call(pass, &over, NOW)).is_none());
@@ -93,7 +93,7 @@ fn held_or_waiting(places: &Places) -> bool {
     matches!(admit(places), Some(Admit::Admitted(_)))
 }
 
-// A call that comes while the place is released takes it, or is given it.
+// A call that arrives while the place is released takes it or is given it.
 #[test]
 fn no_release_is_missed_by_a_newcomer() {
     loom::model(|| {
@@ -179,7 +179,7 @@ fn a_place_is_taken_or_all_are_retired() {
     });
 }
 
-/// A body ends while a call comes for its place.
+/// A body may end while a call arrives for its place.
 // G-10, G-11
 #[test]
 fn a_held_place_goes_to_the_call_in_line() {
@@ -204,7 +204,7 @@ fn a_held_place_goes_to_the_call_in_line() {
     });
 }
 
-/// Two heads, of which one finds no slot and is noted behind the lock, and both bodies end at once.
+/// Of two heads, one finds no slot and is recorded behind the lock; both bodies end at once.
 #[test]
 fn bodies_that_end_at_once_free_places() {
     loom::model(|| {
@@ -224,7 +224,7 @@ fn bodies_that_end_at_once_free_places() {
     });
 }
 
-/// The settings change to a release at the head while a head arrives: the place is freed there or with the body.
+/// If the settings change to a release at the head while a head arrives, the place is freed there or with the body.
 #[test]
 fn release_at_head_frees_a_held_place_once() {
     loom::model(|| {
@@ -245,7 +245,7 @@ fn release_at_head_frees_a_held_place_once() {
     });
 }
 
-/// The limit falls and rises while a place is held: no call comes in above it, and none is forgotten.
+/// If the limit falls and rises while a place is held, no call is admitted above it, and none is forgotten.
 #[test]
 fn a_limit_that_moves_keeps_held_places() {
     loom::model(|| {

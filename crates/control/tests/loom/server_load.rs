@@ -1,4 +1,4 @@
-//! The load of a server under the model checker: each call counts once, in one of two buckets.
+//! Models of a server's load: each call counts once, in one of two buckets.
 
 #[allow(dead_code, unreachable_pub, reason = "only what the models use")]
 #[path = "../../src/guard/server_load.rs"]
@@ -15,7 +15,7 @@ use server_load::ServerLoad;
 use crate::time;
 
 const NOW: Duration = Duration::from_secs(1);
-/// The first bucket is over by then, and not yet forgotten.
+/// The first bucket is over by then, but not yet forgotten.
 const LATER: Duration = Duration::from_millis(2500);
 
 struct Lowest;
@@ -43,7 +43,7 @@ fn spawn(load: &Arc<ServerLoad>, act: fn(&ServerLoad)) -> thread::JoinHandle<()>
     thread::spawn(move || act(&load))
 }
 
-/// Two calls come when the bucket is over: it ends once, with the call in it.
+/// If two calls arrive when the bucket is over, it ends once and contains the call.
 #[test]
 fn new_bucket_loses_no_call() {
     loom::model(|| {
@@ -59,7 +59,7 @@ fn new_bucket_loses_no_call() {
     });
 }
 
-/// After a pause the old call is forgotten, and no new one is.
+/// A pause forgets the old call but no new one.
 #[test]
 fn pause_forgets_old_calls_only() {
     loom::model(|| {
@@ -86,7 +86,7 @@ fn late_call_counts_once() {
     });
 }
 
-/// A reader sees each call once, also while a bucket ends.
+/// A reader sees each call once, even while a bucket ends.
 #[test]
 fn both_buckets_are_read_as_one() {
     loom::model(|| {
@@ -100,7 +100,7 @@ fn both_buckets_are_read_as_one() {
     });
 }
 
-/// Of two refusals at once, the later one counts both.
+/// Of two concurrent refusals, the later one counts both.
 #[test]
 fn later_refusal_counts_the_earlier() {
     loom::model(|| {
@@ -113,7 +113,7 @@ fn later_refusal_counts_the_earlier() {
     });
 }
 
-/// A retry is counted as an arrival in the same step.
+/// A retry is counted in the same step as its arrival.
 #[test]
 fn no_retry_is_counted_before_it_arrives() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! A window of samples under the model checker: it is closed once, and no count is lost.
+//! Models of a window of samples: it is closed once, and no count is lost.
 
 #[allow(clippy::module_inception, dead_code, unreachable_pub, reason = "only what the models use")]
 #[path = "../../src/guard/adaptive/window.rs"]
@@ -14,7 +14,8 @@ const NOW: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_secs(31);
 const LATENCY: Duration = Duration::ZERO;
 
-/// Records a call and closes the window if it is due. Returns the calls in the window that this thread closed.
+/// Records a call, and closes the window if it should be closed. Returns the number of calls in the window that this
+/// thread closed.
 fn record(window: &(Window, Mutex<()>), served: bool) -> u32 {
     if !window.0.record(served, LATENCY, 3, LATER) {
         return 0;

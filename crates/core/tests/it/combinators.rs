@@ -1,4 +1,4 @@
-//! Schedules made from schedules: what comes out, and what the inner ones get to see.
+//! Tests of combined schedules: their results, and the inputs of their inner schedules.
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
@@ -8,10 +8,10 @@ use reattempt_core::{
 };
 use reattempt_testing::secs;
 
-/// The number of a retry and the delay before it, as an inner schedule was told them.
+/// A retry number and the delay before it, as passed to an inner schedule.
 type Seen = (u32, Option<Duration>);
 
-/// Waits 1 s, 2 s, 3 s, … and writes down all that it is told.
+/// A schedule that waits 1 s, 2 s, 3 s, … and records its inputs.
 #[derive(Debug, Clone, Default)]
 struct Recorder {
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -19,7 +19,7 @@ struct Recorder {
     sent_at: SentAt,
 }
 
-/// An outcome as an inner schedule was told it, with the number it drew at that.
+/// An outcome as passed to an inner schedule, with the number that it drew.
 #[derive(Debug, PartialEq)]
 enum Told {
     Succeeded(SentAt, u64),
@@ -53,7 +53,7 @@ impl Delays for Recorder {
     }
 }
 
-/// Draws the same number again and again.
+/// A random source that always draws the same number.
 struct Always(u64);
 
 impl Random for Always {
@@ -62,7 +62,7 @@ impl Random for Always {
     }
 }
 
-/// Steps evenly through all numbers, in an order that hops about.
+/// A random source that steps evenly through all numbers, in scattered order.
 struct Weyl(u64);
 
 impl Random for Weyl {
@@ -76,7 +76,7 @@ fn retry(number: u32) -> NextRetry {
     NextRetry::new(number, Failure::new(FailureKind::Server))
 }
 
-/// The first delays of a call that is driven as the engine drives it, fewer if the schedule ends.
+/// Returns the first delays of a call that is driven as by the engine; fewer if the schedule ends.
 fn first(count: u32, schedule: &impl Schedule, random: &mut dyn Random) -> Vec<Duration> {
     let mut delays = schedule.delays();
     let mut previous = None;
@@ -215,7 +215,7 @@ fn bad_randomisation_is_refused_by_name() {
     }
 }
 
-/// Shared state works through every adapter, including the erased type and the pointer.
+/// Shared state works through every adapter, the erased type and the pointer.
 // trap 10
 #[test]
 fn adapters_pass_admissions_and_outcomes() {

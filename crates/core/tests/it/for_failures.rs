@@ -1,4 +1,4 @@
-//! A schedule for each kind of failure: who is asked, what it is told, and who hears of what.
+//! Tests of schedules per kind of failure: which one is asked, with what input, and which events each records.
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
@@ -10,8 +10,8 @@ const LOST: Failure = Failure::new(FailureKind::Network);
 const BUSY: Failure = Failure::new(FailureKind::Throttled).with_code(429);
 const BROKEN: Failure = Failure::new(FailureKind::Server).with_code(503);
 
-/// Waits its unit times one more than the number of the retry, for so many retries, and writes down
-/// what it is told.
+/// A schedule whose delays are its unit times the retry number plus one, for a number of retries. It records its
+/// inputs.
 #[derive(Debug, Clone)]
 struct Recorder {
     unit: Duration,
@@ -22,7 +22,7 @@ struct Recorder {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Told {
-    /// Asked for a delay: the number of the retry, the delay before, the failure, the sent_at.
+    /// A request for a delay: the retry number, the previous delay, the failure, and the `SentAt`.
     Asked(u32, Option<Duration>, Failure, SentAt),
     Failed(SentAt, Failure),
     Succeeded(SentAt),
@@ -77,7 +77,7 @@ impl Random for Never {
     }
 }
 
-/// A call as the engine drives it: what was used before, and the number of the next retry.
+/// A call as driven by the engine: the previous delay, and the number of the next retry.
 struct Call<D> {
     delays: D,
     number: u32,
@@ -108,7 +108,7 @@ fn each_kind_counts_for_itself() {
     let delays = failures.map(|failure| call.next(failure).unwrap());
     assert_eq!(delays, [1, 10, 20, 100, 2, 200, 30, 3]);
 
-    // Calls share nothing: the next one begins anew.
+    // Calls share nothing: the next one starts afresh.
     assert_eq!(Call::of(&schedule).next(LOST), Some(10));
 }
 
@@ -127,7 +127,7 @@ fn each_sees_delay_after_its_last_failure() {
     let schedule = rest.clone().for_failures(|failure: &Failure| failure.code().is_none(), network.clone());
     let mut call = Call::of(&schedule);
     call.next(LOST);
-    // The server asked for more than the schedule had said.
+    // The server requested a longer delay than the schedule's.
     call.previous = Some(secs(33));
     for failure in [BROKEN, BROKEN, LOST, BROKEN] {
         call.next(failure);

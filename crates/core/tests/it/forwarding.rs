@@ -1,4 +1,4 @@
-//! Adapters and pointers forward every method, and forward its result.
+//! Tests that adapters and pointers forward every method and its result.
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ impl Random for Zero {
     }
 }
 
-/// A schedule that records what it is given.
+/// A schedule that records its inputs.
 #[derive(Clone, Default)]
 struct Recorder {
     stateless: bool,
@@ -75,8 +75,8 @@ impl Delays for Recorder {
     }
 }
 
-/// Checks that `wrap` forwards each method of a schedule to the inner one. `number` is that of a retry whose
-/// delay the inner schedule gives.
+/// Checks that `wrap` forwards each method of a schedule to the inner one. `number` is a retry whose delay comes from
+/// the inner schedule.
 fn assert_forwards<S: Schedule>(number: u32, wrap: impl Fn(Recorder) -> S) {
     for flag in [true, false] {
         let inner = Recorder::of(flag, flag);
@@ -148,7 +148,7 @@ fn reference_draws_from_its_generator() {
     assert_eq!((draw(&mut next), draw(&mut next)), (6, 11));
 }
 
-/// A budget whose answers are all `flag`, and that records what it is given.
+/// A budget whose methods all return `flag`, and which records its inputs.
 #[derive(Clone, Default)]
 struct Flags {
     flag: bool,
@@ -238,7 +238,7 @@ fn pair_is_full_and_idle_only_if_both_are() {
     }
 }
 
-/// A budget that overrides only what it must.
+/// A budget that overrides only the required methods.
 struct Least;
 
 impl Budget for Least {

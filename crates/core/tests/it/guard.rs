@@ -1,4 +1,4 @@
-//! The contract of guards: pairs, absent guards, and the order in which a pair decides.
+//! Tests of the guard contract: pairs, absent guards, and the order in which a pair decides.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ const OPEN: Refused = Refused::new(GuardKind::CIRCUIT_BREAKER, Reason::Open);
 
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// A guard that answers from a script and notes each call. Its tickets are numbered.
+/// A guard that follows a script and records each call. Its tickets are numbered.
 struct Scripted {
     name: &'static str,
     admits: Mutex<VecDeque<Admit<u32>>>,
@@ -84,7 +84,7 @@ fn noted(log: &Log) -> Vec<String> {
 
 const WAIT: Resume = Resume::Waiting { until: None };
 
-// GUARDS G1: a refusal further in is "unsent" for the guards before it.
+// GUARDS G1: for the guards before it, a refusal further in is "unsent".
 #[test]
 fn second_refuses_first_ends_unsent() {
     let log = Log::default();
@@ -141,7 +141,7 @@ fn a_dropped_waiter_ends_both_tickets() {
     assert_eq!(noted(&log)[2..], ["first unsent 1", "second unsent 7"]);
 }
 
-// GUARDS G1, Body: only a guard that holds its ticket is ended once more, when the body is over.
+// GUARDS G1, Body: only a guard that holds its ticket is called once more, when the body has ended.
 #[test]
 fn only_the_holder_is_ended_at_the_body_end() {
     let log = Log::default();
@@ -264,7 +264,7 @@ fn erased_guard_is_the_guard_inside() {
     assert_eq!(*log.lock().unwrap(), calls.map(|call| format!("a {call}")));
 }
 
-/// A guard that differs from the defaults of the contract.
+/// A guard that differs from the contract's defaults.
 struct Closed;
 
 impl Guard for Closed {
@@ -298,7 +298,7 @@ fn erased_guard_keeps_what_it_overrides() {
     assert!(!guard.times_success(&ticket));
     assert!(guard.is_probe(&ticket) && !other.is_probe(&ticket));
     assert_eq!(guard.would_admit(&arrival()), Err(OPEN));
-    // The ticket is not the other guard's: it ends nothing there.
+    // The ticket does not belong to the other guard, so it ends nothing there.
     assert!(other.times_success(&ticket));
     assert!(other.end(ticket, &End::judged(Health::Served, NOW), NOW).is_none());
 }

@@ -1,4 +1,4 @@
-//! Pairs of guards of which one panics: the other one gets its place back.
+//! Tests of pairs in which one guard panics: the other one gets its place back.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -80,7 +80,7 @@ fn admitted(pair: &Pair) -> <Pair as Guard>::Ticket {
     }
 }
 
-/// Takes a step of the pair that panics. Returns the tickets of the guard that did not.
+/// Runs a step of the pair that panics. Returns the tickets of the other guard.
 fn others_tickets<T>(pair: &Pair, step: impl FnOnce() -> T) -> u32 {
     assert!(catch_unwind(AssertUnwindSafe(step)).is_err(), "the panic reaches the caller");
     let (first, second) = pair;
@@ -121,7 +121,7 @@ fn panic_in_renew_ends_the_other() {
     }
 }
 
-/// The ticket stays with the caller, who ends it.
+/// The caller keeps the ticket and ends it.
 // G-11
 #[test]
 fn panic_in_resume_leaves_the_ticket() {

@@ -1,4 +1,4 @@
-//! Hedged calls: the permits of their hedges, and the events of their attempts.
+//! Tests of hedged calls: the permits of their hedges, and the events of their attempts.
 
 use core::time::Duration;
 
@@ -18,7 +18,7 @@ impl Random for Zero {
     }
 }
 
-/// Sends hedges 2, 3, … of a call, each for a token.
+/// Sends hedges 2, 3, … of a call, each for one token.
 fn hedges(bucket: &Bucket, count: u32) -> HedgePermits {
     let mut permits = HedgePermits::default();
     for number in 2..2 + count {

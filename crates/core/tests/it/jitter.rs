@@ -1,10 +1,10 @@
-//! Intervals and ranges that are too long for 64 bits of nanoseconds.
+//! Tests of intervals and ranges that are too long for 64 bits of nanoseconds.
 
 use core::time::Duration;
 
 use reattempt_core::{Jitter, Random};
 
-/// Draws the same number again and again.
+/// A random source that always draws the same number.
 struct Always(u64);
 
 impl Random for Always {
@@ -22,7 +22,7 @@ fn symmetric_range_of_a_long_interval() {
     let half = Jitter::symmetric(0.5).unwrap();
     assert_eq!(half.range(days(100)), (days(50), days(150)));
     assert_eq!(half.range(days(400_000)), (days(200_000), days(600_000)));
-    // On either side of the longest interval that a float holds in nanoseconds.
+    // Both sides of the longest interval that a float represents in nanoseconds.
     for nanos in [(1_u64 << 52) - 2, 1 << 52, (1 << 52) + 2] {
         let (shortest, longest) = half.range(Duration::from_nanos(nanos));
         let error = shortest.abs_diff(Duration::from_nanos(nanos / 2));

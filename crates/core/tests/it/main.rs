@@ -1,4 +1,4 @@
-//! Tests of the contracts and of `Call` from outside.
+//! Tests of the contracts and of `Call` through the public API.
 
 #![allow(missing_docs, reason = "tests")]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]

@@ -1,4 +1,4 @@
-//! The permit of a budget, and the budgets of this crate.
+//! Tests of permits, and of this crate's budgets.
 
 use core::time::Duration;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The exact texts that people read at night.
+//! Tests of the exact texts that people read at night.
 
 use core::error::Error;
 

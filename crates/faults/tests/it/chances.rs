@@ -1,4 +1,4 @@
-//! Faults by chance.
+//! Tests of random faults.
 
 use reattempt_faults::{Chances, Faults, Per, Script, ServiceFault};
 
@@ -8,7 +8,7 @@ fn half(seed: u64, per: Per) -> Script<ServiceFault> {
     Script::default().chances(Chances::new(seed, per).fault(500, BUSY))
 }
 
-/// Returns `true` for each failed request of a thousand: 20 calls, round and round, a millisecond apart.
+/// Returns one value per request, `true` if it failed, for a thousand requests: 20 calls in turn, a millisecond apart.
 async fn failures(script: Script<ServiceFault>, calls: impl Iterator<Item = usize>) -> Vec<bool> {
     let faults = Faults::new(script);
     let mut server = faults.service();

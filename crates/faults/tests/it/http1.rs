@@ -1,4 +1,4 @@
-//! The server of HTTP/1.1, with clients that look at every byte and with real ones.
+//! Tests of the HTTP/1.1 server, with clients that check every byte and with real ones.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Reached only by a test that hangs.
+/// Reached only by a hanging test.
 const HANGS: Duration = Duration::from_secs(30);
 
 const BUSY: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 
-/// Sends these bytes and closes; returns all that the server sends, and `true` if it ends by a reset.
+/// Sends these bytes and closes. Returns everything that the server sends, and `true` if it ends with a reset.
 async fn send(server: &Server, bytes: &str) -> (String, bool) {
     let mut stream = TcpStream::connect(server.address()).await.unwrap();
     let mut read = Vec::new();
@@ -90,7 +90,7 @@ async fn ledger_has_request_and_answer() {
     assert_eq!(lines, expected);
 }
 
-/// An early answer does not wait for the body, and counts as carried out.
+/// An early response does not wait for the body, and counts as carried out.
 #[tokio::test]
 async fn early_reply_comes_before_body() {
     let early = Reply::status(BUSY).read(Read::Head);
@@ -143,7 +143,7 @@ async fn broken_requests_end_their_connection() {
     assert!(!server.ledger().arrivals()[0].carried_out);
 }
 
-/// A client that repeats a POST whose answer was lost is caught, by any client.
+/// A client that repeats a POST after a lost response is detected, whatever the client.
 #[tokio::test]
 async fn loop_by_hand_around_reqwest_is_caught() {
     let server = Server::http1([Step::new(Reply::reset()).call("POST /pay")]).await.unwrap();

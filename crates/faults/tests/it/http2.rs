@@ -1,4 +1,4 @@
-//! The server of HTTP/2 and gRPC, with `h2`'s client, which reports every frame, and with tonic's channel.
+//! Tests of the HTTP/2 and gRPC server, with `h2`'s client, which reports every frame, and with tonic's channel.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower::ServiceExt;
 
-/// Reached only by a test that hangs.
+/// Reached only by a hanging test.
 const HANGS: Duration = Duration::from_secs(30);
 
-/// Connects a client of `h2`, whose connection runs in a task.
+/// Connects an `h2` client, whose connection runs in a task.
 async fn connect(server: &Server) -> client::SendRequest<Bytes> {
     let stream = TcpStream::connect(server.address()).await.unwrap();
     let (client, connection) = client::handshake(stream).await.unwrap();
@@ -21,7 +21,7 @@ async fn connect(server: &Server) -> client::SendRequest<Bytes> {
     client
 }
 
-/// Sends a request with this body; returns what comes, in words.
+/// Sends a request with this body. Returns the response as text.
 async fn call(client: &client::SendRequest<Bytes>, path: &str, body: &'static str) -> String {
     timeout(HANGS, exchange(client, path, body)).await.unwrap().unwrap_or_else(|error| {
         let by = match (error.is_reset(), error.is_go_away(), error.is_io()) {
@@ -95,7 +95,7 @@ async fn streams_are_few_if_so_set() {
     let stall = Step::new(Reply::stall()).call("POST /stall");
     let server = Server::http2_with(settings, [stall]).await.unwrap();
     let client = connect(&server).await;
-    // The client learns the limit with the settings, before the first answer.
+    // The client receives the limit with the settings, before the first response.
     assert_eq!(call(&client, "/", "").await, "200");
     let other = client.clone();
     let stalled = tokio::spawn(async move { call(&other, "/stall", "").await });
@@ -104,7 +104,7 @@ async fn streams_are_few_if_so_set() {
         let client = client.clone();
         async move { call(&client, "/third", "").await }
     });
-    // On connections of their own, time enough for the third to arrive if it could.
+    // On their own connections, with enough time for the third to arrive if it could.
     for _ in 0..3 {
         assert_eq!(call(&connect(&server).await, "/probe", "").await, "200");
     }
@@ -114,7 +114,7 @@ async fn streams_are_few_if_so_set() {
     assert_eq!(timeout(HANGS, third).await.unwrap().unwrap(), "200");
 }
 
-/// The second half of the upload waits for the update of a window that is as long as the first.
+/// The second half of the upload waits for a window update, because the window is as long as the first half.
 #[tokio::test]
 async fn window_is_updated_late() {
     let settings = Http2::new().window(4).update_pause(Duration::from_millis(1));

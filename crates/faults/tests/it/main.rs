@@ -1,4 +1,4 @@
-//! The kit itself: what it injects, what it records, and what it objects to.
+//! Tests of the kit itself: what it injects, what it records, and which violations it reports.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 

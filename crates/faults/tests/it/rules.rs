@@ -1,4 +1,4 @@
-//! Each rule with a client that keeps it and one that breaks it, and the text of a failure.
+//! Tests of each rule with a client that keeps it and one that breaks it, and of the failure's text.
 
 use http::Request;
 use reattempt_faults::{CALL_HEADER, Faults, Ledger, Rule, Script, ServiceFault, Violation};
@@ -45,7 +45,7 @@ async fn repeat_is_safe_with_key_or_proof() {
     faults.ledger().no_unsafe_repeat();
 }
 
-/// Two servers are a cluster: a request that both carry out is a repeat.
+/// Two servers in a cluster share a ledger: a request that both carry out is a repeat.
 #[tokio::test(start_paused = true)]
 async fn cluster_has_one_ledger() {
     let ledger = Ledger::new();

@@ -1,4 +1,4 @@
-//! The selection of steps, and scripts that were not used up.
+//! Tests of the selection of steps, and of scripts with unused steps.
 
 use reattempt_faults::{Faults, Script, ServiceFault, Step};
 

@@ -1,4 +1,4 @@
-//! Each fault of a service, under a paused clock.
+//! Tests of each service fault, under a paused clock.
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
@@ -77,7 +77,7 @@ async fn panics_come_from_call_and_future() {
     faults.ledger().nothing_left_open();
 }
 
-/// The inner service works on a request whose response is lost, and not on one that is refused above it.
+/// The inner service receives a request whose response is lost, but not one that is refused above it.
 #[tokio::test(start_paused = true)]
 async fn layer_calls_inner_service_unless_fault() {
     let lost = ServiceFault::LoseResponse(ErrorKind::ConnectionReset);

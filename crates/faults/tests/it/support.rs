@@ -1,4 +1,4 @@
-//! A client by hand that retries, and short names.
+//! A handwritten client that retries, and short names.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(crate) async fn retry(server: &mut FaultService<Alone>, attempts: usize, req
     }
 }
 
-/// Returns the text of the panic that `work` ends with.
+/// Returns the text of the panic with which `work` ends.
 pub(crate) fn panic_of(work: impl FnOnce()) -> String {
     let payload = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_err();
     payload.downcast_ref::<String>().cloned().expect("a text")

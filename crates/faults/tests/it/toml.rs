@@ -1,4 +1,4 @@
-//! Scripts in TOML, right and wrong.
+//! Tests of scripts in TOML, valid and invalid.
 
 use std::fmt::Debug;
 use std::io::ErrorKind;

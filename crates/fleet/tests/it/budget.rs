@@ -1,4 +1,4 @@
-//! The budget with a store, under a paused clock.
+//! Tests of the budget with a store, under a paused clock.
 
 use std::sync::atomic::Ordering;
 use std::task::Poll;
@@ -15,7 +15,8 @@ use crate::support::{Faulty, SERVER, ask, confirmed, poll};
 
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// F-3: clients that have just started, and a server that answers none of their calls for `seconds`.
+/// F-3: clients that have just started call a server that answers none of their calls for `seconds`. Returns the number
+/// of retries.
 async fn outage(clients: usize, seconds: u64) -> u64 {
     let store = MemoryStore::new();
     let mut sent = 0;
@@ -42,7 +43,7 @@ async fn fleet_in_an_outage_sends_ten_retries() {
     }
 }
 
-/// F-4: the answer ends the wait, or else the patience.
+/// F-4: the wait ends with the answer or after the patience.
 #[tokio::test(start_paused = true)]
 async fn outcome_is_held_until_the_answer() {
     for (takes, held) in [(3, 3), (49, 49), (51, 50), (200, 50)] {
@@ -67,7 +68,7 @@ fn more_than_a_tenth_of_late_answers_warns() {
     assert!(stats.is_too_late());
 }
 
-/// F-7: a late grant is not lost, and its retry earns.
+/// F-7: a late grant is not lost, and its retry still earns tokens.
 #[tokio::test(start_paused = true)]
 async fn late_grant_of_a_dropped_retry_returns() {
     let store = Faulty::taking(Duration::from_millis(200));
@@ -75,7 +76,7 @@ async fn late_grant_of_a_dropped_retry_returns() {
     let permit = ask(&budget, "a").unwrap();
     assert!(confirmed(&permit).await);
     drop(permit);
-    // A late answer counts as a failure of the store, so what was not used waits for the next question.
+    // A late answer counts as a store failure, so unused tokens wait for the next question.
     sleep(Duration::from_secs(2)).await;
     let _next = ask(&budget, "a").unwrap();
     sleep(Duration::from_millis(1)).await;
@@ -114,7 +115,7 @@ async fn store_that_returns_is_asked_again() {
     }
 }
 
-/// A store whose future panics. The retry is not lost with it.
+/// A store whose future panics, which must not lose the retry.
 struct Panicking;
 
 impl BudgetStore for Panicking {
@@ -148,7 +149,7 @@ fn stopped_runtime_leaves_no_open_question() {
     assert_eq!(poll(&permit), Poll::Ready(true));
 }
 
-/// F-9 and F-10 on a store in memory.
+/// F-9 and F-10, with an in-memory store.
 #[tokio::test(start_paused = true)]
 async fn keys_vanish_when_their_bucket_is_full() {
     let store = MemoryStore::new();
@@ -248,7 +249,7 @@ fn trace(budget: &impl Budget, balance: impl Fn() -> f64, events: &[Event]) -> V
 }
 
 proptest! {
-    /// F-2: without its store a process decides as its own budget does.
+    /// F-2: without its store, a process decides as its own budget does.
     #[test]
     fn process_alone_has_its_own_budget(events in events()) {
         let (fleet, own) = (FleetBudget::new(MemoryStore::new()), RetryBudget::cautious());

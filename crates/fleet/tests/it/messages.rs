@@ -1,4 +1,4 @@
-//! The events of one question, in every order.
+//! Tests of the events of one question, in every order.
 
 use reattempt_core::Permit;
 use reattempt_fleet::courier::{Message, Question};
@@ -39,7 +39,8 @@ fn reported(hand: &ByHand) -> u64 {
     sum
 }
 
-/// F-6: three tokens at most once, and only if granted; the cost at most once, if it was not sent; never both.
+/// F-6: three tokens are returned at most once, and only if the retry was granted. The cost is returned at most once,
+/// if the retry was not sent. Never both.
 #[test]
 fn any_order_returns_tokens_once() {
     for ending in [End::Dropped, End::Failed, End::Succeeded] {
@@ -73,7 +74,7 @@ fn any_order_returns_tokens_once() {
                         (Some(true), End::Succeeded) => 3 * TOKEN,
                         _ => 0,
                     };
-                    // A store that was late is not sent a report for a second.
+                    // No report is sent for a second to a store that was late.
                     hand.advance(Duration::from_secs(2));
                     let order = (ending, answer, is_late, ends_first);
                     assert_eq!(reported(&hand), expected, "{order:?}");
@@ -101,7 +102,7 @@ fn success_of_a_dear_retry_returns_nothing() {
     assert_eq!(reported(&hand), 0);
 }
 
-/// A permit that a guard on this side has taken back is one permit all the same.
+/// A permit that a guard on this side has returned is still one permit.
 #[test]
 fn unsent_retry_returns_its_cost() {
     let hand = ByHand::default();

@@ -1,4 +1,4 @@
-//! The OpenTelemetry instruments.
+//! Tests of the OpenTelemetry instruments.
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ impl Reader {
         Self { provider: SdkMeterProvider::builder().with_reader(reader).build(), exporter }
     }
 
-    /// Returns each instrument that measured anything, with its labels and its value, in their order. A histogram has
-    /// its number of values, and their sum in milliseconds.
+    /// Returns each instrument that has recorded anything, with its labels and value, in order. A histogram is shown as
+    /// its number of values and their sum in milliseconds.
     fn lines(&self) -> Vec<String> {
         self.exporter.reset();
         self.provider.force_flush().unwrap();
@@ -49,7 +49,7 @@ impl Reader {
     }
 }
 
-/// Asks 13 times, with the local bucket filled again each time: ten grants, then refusals.
+/// Requests 13 retries, with a full local bucket each time: ten grants, then refusals.
 async fn outage(budget: &FleetBudget) {
     for _ in 0..13 {
         (0..5).for_each(|_| reattempt_core::Budget::on_success(budget.local(), "a", 0));

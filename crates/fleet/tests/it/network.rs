@@ -1,4 +1,4 @@
-//! A fleet on a network that loses, delays and reorders messages: the bound of what the store grants.
+//! Tests of a fleet on a network that loses, delays and reorders messages: the store's grants stay within their bound.
 
 use std::time::Duration;
 
@@ -15,17 +15,17 @@ const CLIENTS: usize = 3;
 
 #[derive(Debug, Clone)]
 enum Action {
-    /// A client's attempt fails, and its retry asks.
+    /// A client's attempt fails and requests a retry.
     Fail(usize),
     /// A client's call succeeds.
     Succeed(usize),
-    /// A message arrives and its answer returns.
+    /// A message arrives, and its answer returns.
     Deliver(usize),
     /// A message arrives, and its answer is lost or late.
     LoseAnswer(usize),
     /// A message is lost.
     Lose(usize),
-    /// A retry that was confirmed is sent.
+    /// A confirmed retry is sent.
     Send(usize),
     /// A retry is dropped before it is sent.
     Drop(usize),
@@ -58,7 +58,7 @@ fn any_bool() -> impl Strategy<Value = bool> {
     any::<bool>()
 }
 
-/// The store, its clients, and the bound of F-1 and F-9 as it grows.
+/// The store, its clients, and the growing bound of F-1 and F-9.
 struct Fleet {
     hands: Vec<ByHand>,
     budgets: Vec<FleetBudget>,
@@ -66,7 +66,7 @@ struct Fleet {
     now: u64,
     pending: Vec<Permit>,
     sent: Vec<PaidRetry>,
-    /// The millionths that the store has granted, less those of permits that were dropped.
+    /// The millionths that the store has granted, minus those of dropped permits.
     granted: u128,
     bound: u128,
 }
@@ -134,7 +134,7 @@ impl Fleet {
             }
             Action::Drop(at) => {
                 if !self.pending.is_empty() {
-                    // It may return what it cost, which another retry then takes.
+                    // It may return its cost, which another retry then takes.
                     self.bound += u128::from(TOKEN);
                     drop(self.pending.swap_remove(at % self.pending.len()));
                 }
@@ -163,7 +163,7 @@ impl Fleet {
 }
 
 proptest! {
-    /// F-1, F-7, F-9: the store never grants more than the bound, whatever becomes of its messages.
+    /// F-1, F-7, F-9: the store never grants more than the bound, whatever happens to its messages.
     #[test]
     fn fleet_stays_below_its_bound(actions in actions()) {
         let mut fleet = Fleet::new();

@@ -1,4 +1,4 @@
-//! A store with faults, a carrier that the test moves by hand, and short forms.
+//! A faulty store, a message carrier that the test controls, and short helpers.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 pub(crate) const SERVER: Failure = Failure::new(FailureKind::Server);
 
-/// A store that answers late, or fails while it is down. It records what was earned and asked.
+/// A store that answers late, or fails while it is down. It records what was earned and requested.
 #[derive(Clone)]
 pub(crate) struct Faulty {
     pub(crate) memory: MemoryStore,
@@ -52,7 +52,7 @@ impl BudgetStore for Faulty {
     }
 }
 
-/// Messages that the test delivers by hand, at the time that it sets.
+/// A carrier whose messages the test delivers by hand, at times that the test sets.
 #[derive(Clone, Default)]
 pub(crate) struct ByHand(Arc<Mutex<Queue>>);
 
@@ -79,7 +79,7 @@ impl ByHand {
         self.0.lock().unwrap().messages.len()
     }
 
-    /// Takes a message from any place.
+    /// Takes a message from any position.
     pub(crate) fn take(&self, at: usize) -> Option<Message> {
         self.0.lock().unwrap().messages.remove(at)
     }
@@ -103,7 +103,7 @@ impl Courier for ByHand {
     }
 }
 
-/// Asks for a retry after a failure of the server.
+/// Requests a retry after a server failure.
 pub(crate) fn ask(budget: &FleetBudget, destination: &str) -> Option<Permit> {
     budget.acquire_after_failure(destination, &SERVER, Duration::ZERO)
 }

@@ -1,4 +1,4 @@
-//! A question to the store under the model checker: its answer, its end, and the report of its tokens, in any order.
+//! Models of a question to the store: its answer, its end, and the report of its tokens, in any order.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p reattempt-fleet --test loom --release`.
 #![cfg(loom)]

@@ -15,7 +15,7 @@ use crate::member::Member;
 use crate::report::credit;
 use crate::rule::TOKEN;
 
-/// Keeps the messages for the model. It is no part of what is checked, so its locks are std's.
+/// Stores messages for the model. It is not part of what is checked, so its locks are std's.
 #[derive(Default)]
 struct Kept {
     messages: Mutex<VecDeque<Message>>,
@@ -53,7 +53,7 @@ impl Scene {
         Self { member: Arc::new(member), kept }
     }
 
-    /// Asks for a retry. Returns its permit and the question.
+    /// Requests a retry. Returns its permit and the question.
     fn ask(&self) -> (Permit, Question) {
         let permit = ask(&self.member, "a", TOKEN).unwrap();
         match self.kept.messages.lock().unwrap().pop_front() {
@@ -68,9 +68,9 @@ impl Scene {
         Some(report)
     }
 
-    /// Returns the tokens of the reports that are on their way. None may be left behind.
+    /// Returns the tokens in pending reports. None may be left behind.
     fn reported(&self) -> u64 {
-        // A store that was late is not sent a report for a second.
+        // No report is sent for a second to a store that was late.
         *self.kept.now.lock().unwrap() += Duration::from_secs(2);
         let mut sum = 0;
         while let Some(report) = self.report() {
@@ -95,7 +95,7 @@ fn answer_and_drop_return_the_cost_once() {
     });
 }
 
-/// F-6: a late grant and the success of its retry return three, whichever comes first.
+/// F-6: a late grant and the success of its retry return three tokens, whichever comes first.
 #[test]
 fn late_answer_and_success_return_three() {
     loom::model(|| {
@@ -109,7 +109,7 @@ fn late_answer_and_success_return_three() {
     });
 }
 
-/// F-6: nothing returns for a retry that the store has refused, or whose answer is lost.
+/// F-6: nothing is returned for a retry that the store has refused, or whose answer is lost.
 #[test]
 fn refusal_and_drop_return_nothing() {
     for answer in [Some(false), None] {
@@ -136,8 +136,7 @@ impl Wake for Driver {
     }
 }
 
-/// The driver of a retry is woken by the answer, and what it finds does not change. A wakeup that is lost is a deadlock
-/// to the checker.
+/// The answer wakes the retry's driver, and the answer does not change. The checker sees a lost wakeup as a deadlock.
 #[test]
 fn answer_wakes_and_stays() {
     for (answer, is_late) in [(true, false), (false, false), (false, true)] {
@@ -167,8 +166,8 @@ fn answer_wakes_and_stays() {
     }
 }
 
-/// Tokens that are credited while a report leaves go with it, or with one more. None waits for a report that has left,
-/// not even if the report finds that a question has taken its tokens.
+/// Tokens that are credited while a report leaves go with it or with one more report. None is left behind by a report
+/// that has left, not even if the report finds that a question has taken its tokens.
 #[test]
 fn credit_is_never_without_a_report() {
     for is_taken in [false, true] {
@@ -202,7 +201,7 @@ fn credit_is_sent_once() {
     });
 }
 
-/// F-8: while a refusal is remembered, one retry of those that come at once asks.
+/// F-8: when the memory of a refusal is over, one of several concurrent retries asks.
 #[test]
 fn memory_that_is_over_lets_one_retry_ask() {
     use crate::destination::{Destination, Memory};
@@ -218,7 +217,7 @@ fn memory_that_is_over_lets_one_retry_ask() {
     });
 }
 
-/// F-8: of the retries that come at once to a store that failed a second ago, one asks.
+/// F-8: if a store failed a second ago, one of several concurrent retries asks.
 #[test]
 fn failing_store_has_one_probe() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! The details of a status: RetryInfo, and whatever else a peer puts there.
+//! Tests of a status's details: RetryInfo, and anything else that a peer puts there.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ fn varint(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// A field that holds bytes.
+/// Returns a field that contains bytes.
 fn field(number: u64, value: &[u8]) -> Vec<u8> {
     [varint(number << 3 | 2), varint(value.len().try_into().unwrap()), value.to_vec()].concat()
 }
 
-/// A field that holds a number.
+/// Returns a field that contains a number.
 fn number(number: u64, value: i64) -> Vec<u8> {
     [varint(number << 3), varint(value.cast_unsigned())].concat()
 }
@@ -39,7 +39,7 @@ fn info(seconds: i64, nanos: i64) -> Vec<u8> {
     any(RETRY_INFO, &field(1, &[number(1, seconds), number(2, nanos)].concat()))
 }
 
-/// A google.rpc.Status with these details.
+/// Returns a google.rpc.Status with these details.
 fn status(details: &[Vec<u8>]) -> Vec<u8> {
     [number(1, 14), field(2, b"busy"), details.concat()].concat()
 }
@@ -131,6 +131,6 @@ proptest! {
 }
 
 fn any_byte() -> impl Strategy<Value = u8> {
-    // Mostly tags and short lengths, so that some messages are nearly right.
+    // Mostly tags and short lengths, so that some messages are nearly valid.
     prop_oneof![0_u8..40, proptest::num::u8::ANY]
 }

@@ -1,4 +1,4 @@
-//! Tests of what gRPC means to a retry.
+//! Tests of gRPC facts that retries depend on.
 
 #![allow(missing_docs, reason = "tests")]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]

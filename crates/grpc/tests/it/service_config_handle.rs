@@ -1,4 +1,5 @@
-//! The config in force: what is chosen, what a bad one leaves alone, and what a call keeps of it.
+//! Tests of the config in force: which one is chosen, what an invalid one leaves unchanged, and what a call keeps of
+//! it.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::thread;
 
 use reattempt_grpc::{NoServiceConfig, ServiceConfig, ServiceConfigHandle};
 
-/// Says that calls of every method have so many seconds.
+/// Returns a config with a timeout of this many seconds for every method.
 fn within(seconds: u64) -> String {
     format!(r#"{{"methodConfig": [{{"name": [{{}}], "timeout": "{seconds}s"}}]}}"#)
 }
@@ -25,7 +26,7 @@ fn update(handle: &ServiceConfigHandle, text: &str) {
     handle.update(ServiceConfig::parse(text)).unwrap();
 }
 
-/// The errors of a text that a handle was given.
+/// Returns the errors of a text that was passed to a handle.
 fn refused(handle: &ServiceConfigHandle, text: &str) -> String {
     handle.update(ServiceConfig::parse(text)).unwrap_err().to_string()
 }

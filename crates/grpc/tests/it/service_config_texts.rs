@@ -1,11 +1,11 @@
-//! Any text at all gives a service config or errors with paths, in time that grows with its length.
+//! Tests that any text gives a service config or errors with paths, in time linear in its length.
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use reattempt_grpc::{ServiceConfig, ServiceConfigReader};
 
-/// Reads a text both ways, and looks at everything that comes of it.
+/// Reads a text in both modes, and inspects the results.
 fn look(text: &str) {
     let readers = [ServiceConfigReader::default(), ServiceConfig::lenient()];
     let [strict, lenient] = readers.map(|reader| reader.parse(text));
@@ -117,7 +117,7 @@ fn long_texts_are_read_in_time() {
     assert_eq!(ServiceConfig::parse(&text).unwrap_err().iter().count(), many / 2);
 }
 
-/// JSON of any shape, in which the names and values that are known turn up often.
+/// Returns JSON of any shape, in which known names and values are frequent.
 fn document() -> impl Strategy<Value = String> {
     let name = prop_oneof![
         9 => prop::sample::select(&[
@@ -174,8 +174,7 @@ fn document() -> impl Strategy<Value = String> {
     })
 }
 
-/// A field, a value that is right, others that are wrong, each with where in it the error is, and whether
-/// it has to be there.
+/// A field, a valid value, invalid values with the place of their error, and whether the field is required.
 type Field = (&'static str, &'static str, &'static [(&'static str, &'static str)], bool);
 
 const DURATIONS: &[(&str, &str)] = &[("\"-1s\"", ""), ("1", ""), ("\"1m\"", "")];
@@ -207,14 +206,14 @@ const OF_THROTTLING: &[Field] = &[
     ("tokenRatio", "0.1", &[("-0.1", ""), ("0.0009", ""), ("[]", "")], true),
 ];
 
-/// A document with errors, and where they are.
+/// A document with errors, and their places.
 #[derive(Default)]
 struct Broken {
     paths: Vec<String>,
 }
 
 impl Broken {
-    /// An object with these fields, each as chance has it: right, wrong, missing or twice.
+    /// Returns an object with these fields, each at random valid, invalid, missing or repeated.
     fn object(&mut self, path: &str, fields: &[Field], chance: &mut impl Iterator<Item = u8>) -> String {
         let mut members = Vec::new();
         for (name, right, wrong, required) in fields {

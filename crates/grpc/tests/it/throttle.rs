@@ -1,4 +1,4 @@
-//! The throttle, one rule after the other.
+//! Tests of the throttle, one rule after the other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn throttle(max_tokens: f64, token_ratio: f64) -> RetryThrottle {
     RetryThrottling::new(max_tokens, token_ratio).unwrap().into()
 }
 
-/// Fails until `tokens` thousandths are left, which must come out even.
+/// Fails attempts until `tokens` thousandths are left, which must come out exactly.
 fn drain_to(throttle: &RetryThrottle, tokens: u32) {
     while throttle.tokens_thousandths().unwrap() > tokens {
         throttle.failed();
@@ -96,7 +96,7 @@ fn half_throttles_and_a_bit_more_does_not() {
     assert!(throttle.is_throttled());
     throttle.succeeded();
     assert!(!throttle.is_throttled(), "2.001 of 4");
-    // Half of an odd number of thousandths is no whole number of them.
+    // Half of an odd number of thousandths is not a whole number.
     let odd = self::throttle(0.003, 0.001);
     assert!(!odd.failed());
     odd.succeeded();
@@ -258,7 +258,7 @@ impl Random for NoRandom {
     }
 }
 
-/// An attempt has failed: what the retry engine does with the budget, and decides.
+/// Does what the retry engine does with the budget after a failed attempt, and returns its decision.
 fn after_failure(throttle: &Arc<RetryThrottle>, attempts: u32, hint: ServerHint) -> Option<StopReason> {
     let schedule = AtOnce;
     let mut call = Call::new(&schedule);

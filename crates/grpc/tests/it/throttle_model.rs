@@ -1,4 +1,4 @@
-//! The throttle against a serial model in fractions, for any settings and any order of events.
+//! Tests of the throttle against a serial model in fractions, for any settings and any order of events.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ enum Step {
     Configure(Option<RetryThrottling>),
 }
 
-/// The rules as they are written, in thousandths, with room to spare.
+/// The rules as documented, in thousandths, with room to spare.
 #[derive(Default)]
 struct Model {
     tokens: i128,

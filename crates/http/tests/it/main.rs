@@ -1,4 +1,4 @@
-//! Tests of what HTTP means to a retry.
+//! Tests of HTTP facts that retries depend on.
 
 #![allow(missing_docs, reason = "tests")]
 #![allow(

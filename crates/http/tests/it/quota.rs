@@ -1,4 +1,4 @@
-//! The quota that a response states, in every family of fields.
+//! Tests of the quota that a response states, in every family of headers.
 
 use std::time::{Duration, UNIX_EPOCH};
 

@@ -1,5 +1,5 @@
-//! The table of statuses, one row for each of its cells. A row has the meaning, and if a repeatable and any other
-//! request are retried.
+//! Tests of the table of statuses, one row per cell: the meaning, and whether a repeatable and any other request are
+//! retried.
 
 use http::StatusCode;
 use reattempt_core::{FailureKind, Verdict};
@@ -112,7 +112,7 @@ fn every_code_has_outcome_of_its_class() {
     }
 }
 
-/// A proxy may send a 503 after the origin has processed the request, and may invent a Retry-After beside it.
+/// A proxy may send a 503 after the origin has processed the request, and may add its own Retry-After.
 // trap 24
 #[test]
 fn status_503_is_no_proof_of_no_work() {

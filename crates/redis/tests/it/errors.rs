@@ -1,4 +1,4 @@
-//! Refused URLs, users and commands, and the secrets that no error contains.
+//! Tests of refused URLs, users and commands, and of secrets that no error may contain.
 
 use reattempt_redis::{RedisStore, RedisStoreError};
 
@@ -56,7 +56,8 @@ async fn missing_permission_leaves_alone() {
     returns(&budget).await;
 }
 
-/// Some servers repeat the commands that they refuse, with the password in it.
+/// Errors do not contain a server's text, because some servers repeat the commands that they refuse, including the
+/// password.
 #[tokio::test]
 async fn errors_contain_no_text_of_the_server() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -111,7 +112,7 @@ fn tls_without_the_feature_is_refused() {
     assert_eq!(text, "the URL of the store asks for TLS: it needs the feature `tls` of reattempt-redis");
 }
 
-/// No client of rustls can be made without a provider: it would panic.
+/// A TLS store works without an installed cryptography provider, although rustls would panic without one.
 #[cfg(feature = "tls")]
 #[tokio::test]
 async fn tls_store_has_its_cryptography() {

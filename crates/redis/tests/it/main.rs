@@ -1,4 +1,4 @@
-//! Tests on a real redis-server. Without the binary they are skipped, with a word.
+//! Tests on a real redis-server. Without the binary they are skipped, with a message.
 
 #![allow(missing_docs, reason = "tests")]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]

@@ -1,4 +1,5 @@
-//! The way to a store: down, stalled, slow, deaf or lossy. Each retry is decided in time, by this process alone.
+//! Tests of the network to a store: down, stalled, slow, silent or lossy. Each retry is decided in time, by this
+//! process alone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,7 +57,7 @@ async fn paused_clients_decide_alone() {
     returns(&budget).await;
 }
 
-/// A proxy in front of a server. It delays replies, and swallows as many as it is told to.
+/// A proxy in front of a server. It delays replies, and drops as many as requested.
 struct Proxy {
     url: String,
     delay: Arc<AtomicU64>,
@@ -116,7 +117,7 @@ async fn slow_replies_leave_processes_alone() {
     returns(&budget).await;
 }
 
-/// F-7: the replies after a lost one are not taken for others'. The connection is replaced.
+/// F-7: replies after a lost one are not mistaken for others, because the connection is replaced.
 #[tokio::test]
 async fn lost_reply_is_not_replaced_by_the_next() {
     let Some(server) = Server::on_port(&[]).await else { return };
@@ -162,7 +163,7 @@ async fn other_protocol_leaves_processes_alone() {
     assert!(budget.stats().failed > 0, "{budget:?}");
 }
 
-/// A process ends with questions open: nothing waits for them.
+/// A process ends with questions unanswered, and nothing waits for them.
 #[test]
 fn process_stops_without_its_store() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -1,4 +1,4 @@
-//! F-13: the script is the function `settle`, over random sequences.
+//! F-13: the script computes the same function as `settle`, over random sequences.
 
 use reattempt_core::Random;
 use reattempt_redis::rule::{State, TIME_TO_LIVE, TOKEN, settle};
@@ -6,7 +6,7 @@ use reattempt_testing::Seeded;
 
 use crate::server::Server;
 
-/// The sequences of a run of all tests; CI sets `REATTEMPT_SEQUENCES` to 100000.
+/// The number of sequences in a run of all tests; CI sets `REATTEMPT_SEQUENCES` to 100000.
 const SEQUENCES: u64 = 2_000;
 const STEPS: usize = 8;
 
@@ -16,7 +16,7 @@ struct Step {
     cost: u64,
 }
 
-/// Returns one of these.
+/// Returns one of these values.
 fn choose<T: Copy>(random: &mut Seeded, from: &[T]) -> T {
     from[usize::try_from(random.next_u64() % from.len() as u64).unwrap()]
 }
@@ -52,7 +52,7 @@ async fn script_is_the_function() {
     let Some(server) = Server::start(&[]).await else { return };
     let client = redis::Client::open(server.url()).unwrap();
     let mut connection = client.get_connection().unwrap();
-    // The script with the clock of the test.
+    // The script with the test's clock.
     let source = include_str!("../../src/settle.lua");
     let timed = source.replace("redis.call('TIME')", "{ARGV[4], ARGV[5]}");
     assert_ne!(source, timed);

@@ -1,4 +1,4 @@
-//! A redis-server of the test's own, on a socket or a loopback port. It ends with the test.
+//! A redis-server that a test starts, on a socket or a loopback port. It ends with the test.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use redis::{Client, Connection, RedisResult, Value};
 use tokio::time::{sleep, timeout};
 
-/// The longest time for which a test waits for a server.
+/// The longest time that a test waits for a server.
 const BOUND: Duration = Duration::from_secs(20);
 
 pub(crate) struct Server {
@@ -20,7 +20,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server on a socket; `None` if there is no redis-server here.
+    /// Starts a server on a socket; `None` if no redis-server is installed.
     pub(crate) async fn start(arguments: &[&str]) -> Option<Self> {
         let directory = directory();
         let socket = directory.join("redis.sock");
@@ -29,11 +29,11 @@ impl Server {
         Self::run(directory, format!("unix://{}", socket.display()), arguments.collect()).await
     }
 
-    /// Starts a server on a port that was free a moment ago, again if it no longer is.
+    /// Starts a server on a port that was free a moment ago, and tries again if it no longer is.
     pub(crate) async fn on_port(arguments: &[&str]) -> Option<Self> {
         loop {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            // A member of a cluster has a second port, 10000 above.
+            // A cluster member has a second port, 10000 above.
             if port > 50_000 {
                 continue;
             }
@@ -56,7 +56,7 @@ impl Server {
         Some(server)
     }
 
-    /// Waits until it answers, or has ended.
+    /// Waits until the server answers or has ended.
     async fn wait(&mut self) {
         let answers = async {
             while self.process.try_wait().unwrap().is_none() && !self.answers() {
@@ -68,7 +68,7 @@ impl Server {
 
     fn answers(&self) -> bool {
         let ping = self.connect().and_then(|mut connection| redis::cmd("PING").query(&mut connection));
-        // A server with a password answers that it wants one.
+        // A server with a password answers that it requires one.
         ping.map_or_else(|error: redis::RedisError| !error.is_io_error(), |_: Value| true)
     }
 
@@ -87,7 +87,7 @@ impl Server {
         self.url.strip_prefix("redis://").unwrap().to_owned()
     }
 
-    /// Sends a command, as its administrator.
+    /// Sends a command as the server's administrator.
     pub(crate) fn command(&self, words: &[&str]) -> Value {
         let mut command = redis::Cmd::new();
         words.iter().for_each(|word| {
@@ -133,7 +133,7 @@ fn spawn(directory: &Path, arguments: &[String]) -> Option<Child> {
     command.current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()
 }
 
-/// Creates a directory of its own. Its path is short, because that of a socket must be.
+/// Creates a new directory with a short path, because the path of a socket must be short.
 fn directory() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Several servers: a cluster, and a server that sentinels name.
+//! Tests with several servers: a cluster, and a server behind sentinels.
 
 #![cfg(all(feature = "cluster", feature = "sentinel"))]
 
@@ -23,7 +23,7 @@ async fn is_up(server: &Server) {
     timeout(BOUND, up).await.unwrap();
 }
 
-/// Two servers with half of the slots each.
+/// Starts two servers with half of the slots each.
 async fn cluster() -> Option<[Server; 2]> {
     let servers = [Server::on_port(&CLUSTER).await?, Server::on_port(&CLUSTER).await?];
     servers[0].command(&["CLUSTER", "ADDSLOTSRANGE", "0", "8191"]);
@@ -54,7 +54,7 @@ async fn cluster_has_buckets_on_each_server() {
         assert!(keys > 0, "each has some");
     }
     assert_eq!(store.warnings().await.unwrap(), []);
-    // A client of one server does not follow to the other, and decides alone there.
+    // A client of one server does not follow redirections to the other, and decides alone for its keys.
     let alone = RedisStore::new(servers[0].url()).unwrap();
     let mut moved = 0;
     for number in 0..20 {

@@ -1,4 +1,4 @@
-//! The data of a store: lost, broken, foreign or hostile. No process is refused more, and none is granted more.
+//! Tests of a store's data: lost, broken, foreign or hostile. No process is refused more, and none is granted more.
 
 use std::time::{Duration, SystemTime};
 
@@ -45,7 +45,7 @@ async fn flushed_data_grants_ten_more() {
     }
 }
 
-/// A value that is no state counts as none, whatever its type.
+/// A value that is not a state counts as absent, whatever its type.
 #[tokio::test]
 async fn rubbish_is_a_full_bucket() {
     let Some(server) = Server::start(&[]).await else { return };
@@ -94,7 +94,7 @@ async fn hostile_names_have_keys_of_their_own() {
     assert!(keys.iter().all(|key| key.len() <= 200 && key.starts_with("reattempt:1:")));
 }
 
-/// A process asks for 1024 destinations at most. For the others it decides alone, and no call fails.
+/// A process asks the store for at most 1024 destinations. For the others it decides alone, and no call fails.
 #[tokio::test]
 async fn many_destinations_are_bounded() {
     let Some(server) = Server::start(&[]).await else { return };
@@ -164,7 +164,7 @@ async fn dropped_retry_returns_its_token() {
         let permit = ask(&budget).unwrap();
         assert!(std::future::poll_fn(|cx| permit.poll_confirmed(cx)).await);
         drop(permit);
-        // The next question has what this one returns.
+        // The next question reports what this one returns.
     }
     assert_eq!(budget.stats().granted, 30);
 }

@@ -1,4 +1,4 @@
-//! Retries against a budget, in short forms.
+//! Short helpers for retries against a budget.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use reattempt_core::{Budget, Failure, FailureKind, Permit};
 use reattempt_redis::{BudgetStore, FleetBudget, RedisStore};
 use tokio::time::{sleep, timeout};
 
-/// The longest time for which a test waits for anything.
+/// The longest time that a test waits for anything.
 const BOUND: Duration = Duration::from_secs(20);
 
 pub(crate) const TOKEN: u64 = 1_000_000;
@@ -15,7 +15,7 @@ pub(crate) const TOKEN: u64 = 1_000_000;
 /// The key of the destination `a`.
 pub(crate) const KEY: &str = "reattempt:1:a";
 
-/// A budget with the longest patience, so that a busy machine is not taken for a fault.
+/// Returns a budget with the longest patience, so that a busy machine is not mistaken for a fault.
 pub(crate) fn budget(url: &str) -> FleetBudget {
     patient(RedisStore::new(url).unwrap())
 }
@@ -24,13 +24,13 @@ pub(crate) fn patient(store: RedisStore) -> FleetBudget {
     FleetBudget::new(store).patience(Duration::from_secs(1))
 }
 
-/// Asks for a retry, which the local budget grants.
+/// Requests a retry, which the local budget grants.
 pub(crate) fn ask(budget: &FleetBudget) -> Option<Permit> {
     (0..5).for_each(|_| budget.local().on_success("a", 0));
     budget.acquire_after_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO)
 }
 
-/// Asks, and waits for the answer as a driver does. The answer comes in time of its own accord.
+/// Requests a retry, and waits for the answer as a driver does. The budget limits the wait.
 pub(crate) async fn retry(budget: &FleetBudget) -> bool {
     let Some(permit) = ask(budget) else { return false };
     let answer = std::future::poll_fn(|cx| permit.poll_confirmed(cx));
@@ -41,7 +41,7 @@ pub(crate) async fn retry(budget: &FleetBudget) -> bool {
     confirmed
 }
 
-/// Retries during a fault: each is sent, and this process decides about it alone.
+/// Sends retries during a fault: each is sent, and this process decides alone.
 pub(crate) async fn retries_alone(budget: &FleetBudget) {
     let before = budget.stats();
     for _ in 0..20 {
@@ -52,7 +52,7 @@ pub(crate) async fn retries_alone(budget: &FleetBudget) {
     assert_eq!(after.granted, before.granted, "{after:?}");
 }
 
-/// Retries until the store answers again.
+/// Sends retries until the store answers again.
 pub(crate) async fn returns(budget: &FleetBudget) {
     let before = budget.stats().granted + budget.stats().refused;
     let returned = async {
@@ -64,7 +64,7 @@ pub(crate) async fn returns(budget: &FleetBudget) {
     timeout(BOUND, returned).await.unwrap();
 }
 
-/// Takes the tokens of the bucket of `a`. Returns how many there were.
+/// Takes all tokens from the bucket of `a`. Returns how many there were.
 pub(crate) async fn empty(store: &RedisStore) -> u32 {
     let mut taken = 0;
     while store.settle(KEY, 0, TOKEN).await.unwrap() {
@@ -74,7 +74,7 @@ pub(crate) async fn empty(store: &RedisStore) -> u32 {
     taken
 }
 
-/// The texts of all events, to look for secrets in.
+/// Returns a budget and the texts of all its events, in which a test looks for secrets.
 pub(crate) fn logged(url: &str) -> (FleetBudget, Arc<Mutex<String>>) {
     let log = Arc::new(Mutex::new(String::new()));
     let texts = Arc::clone(&log);

@@ -1,4 +1,4 @@
-//! Allocations of the replayable body on the path of a call that succeeds first time.
+//! Allocations of the replayable body when a call succeeds first time.
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
@@ -46,7 +46,7 @@ fn one_frame_costs_one_allocation_if_shared() {
     assert_eq!(allocations_of(|| read(pin!(ReplayBody::passthrough(Full::new(data.clone()))))), 0);
 }
 
-/// Hosts that were seen once leave no entry behind.
+/// Hosts that were used once leave no entry behind.
 // trap 40
 #[test]
 fn shares_of_idle_destinations_are_removed() {
@@ -61,7 +61,7 @@ fn shares_of_idle_destinations_are_removed() {
     assert!(held < 8 * 1024, "{held} bytes");
 }
 
-/// One byte, again and again.
+/// A body that returns one byte again and again.
 struct Endless;
 
 impl Body for Endless {
@@ -73,7 +73,7 @@ impl Body for Endless {
     }
 }
 
-/// The places of frames that every reader has returned are freed.
+/// The entries of frames that every reader has returned are freed.
 // trap 33
 #[test]
 fn places_of_passed_frames_are_freed() {

@@ -1,4 +1,4 @@
-//! Tests under an allocator that counts.
+//! Tests with a counting allocator.
 
 #![allow(missing_docs, reason = "tests")]
 #![allow(

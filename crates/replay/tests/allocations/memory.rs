@@ -1,6 +1,6 @@
-//! The memory that a kept body holds and the charge for it, behind real hyper servers.
+//! Tests of the memory that a kept body holds, and of the charge for it, behind real hyper servers.
 //!
-//! The allocator counts the bytes in use on this thread. A kept body holds what its drop frees.
+//! The allocator counts the bytes in use on this thread. A kept body holds as much as dropping it frees.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-/// The bytes of one kept body that are not its frames: the state that its readers share.
+/// The bytes of one kept body apart from its frames: the state that its readers share.
 const STATE: usize = 1024;
 
 /// A body that was read to its end by one reader, while the other was set aside.
@@ -28,7 +28,7 @@ type Saved = ReplayBody<Incoming>;
 struct Server {
     address: std::net::SocketAddr,
     memory: ReplayMemory,
-    /// The length of each frame as it is read; the server goes on at once.
+    /// The length of each frame as it is read; the server continues at once.
     read: mpsc::UnboundedReceiver<usize>,
     kept: mpsc::UnboundedReceiver<Option<Saved>>,
     task: tokio::task::JoinHandle<()>,
@@ -68,7 +68,7 @@ impl Server {
         Self { address, memory, read, kept, task }
     }
 
-    /// Waits until so many bytes of a body have been read.
+    /// Waits until this many bytes of a body have been read.
     async fn has_read(&mut self, mut bytes: usize) {
         while bytes > 0 {
             bytes -= within(self.read.recv()).await.unwrap();
@@ -79,7 +79,7 @@ impl Server {
         within(self.kept.recv()).await.unwrap()
     }
 
-    /// The bodies are dropped: what they held was charged, but for a factor of 2.
+    /// Drops the bodies and checks that their charge was within a factor of 2 of their memory.
     #[track_caller]
     fn check(&self, kept: Vec<Saved>, title: &str) {
         let (charged, bodies) = (self.memory.used(), kept.len());
@@ -99,7 +99,7 @@ impl Drop for Server {
     }
 }
 
-/// Fails instead of hanging.
+/// Fails the test if the future hangs.
 async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("it hangs")
 }
@@ -111,7 +111,7 @@ enum Coding {
     Chunked,
 }
 
-/// A connection of HTTP/1 to the server.
+/// An HTTP/1 connection to the server.
 struct Http1(TcpStream);
 
 impl Http1 {
@@ -121,7 +121,7 @@ impl Http1 {
         Self(stream)
     }
 
-    /// Sends a body in pieces, each of which has been read before the next is sent.
+    /// Sends a body in pieces, each of which is read before the next is sent.
     async fn send(&mut self, server: &mut Server, coding: Coding, pieces: &[usize]) -> Option<Saved> {
         let total: usize = pieces.iter().sum();
         let field = match coding {
@@ -146,7 +146,7 @@ impl Http1 {
         let mut answer = [0; 17];
         within(self.0.read_exact(&mut answer)).await.unwrap();
         assert_eq!(&answer[..], b"HTTP/1.1 200 OK\r\n");
-        // The rest of the head is small, and read with the next answer or not at all.
+        // The rest of the head is small, and is read with the next response or not at all.
         let mut end = Vec::new();
         while !end.ends_with(b"\r\n\r\n") {
             end.push(within(self.0.read_u8()).await.unwrap());
@@ -154,7 +154,7 @@ impl Http1 {
         kept
     }
 
-    /// A body that is too large to be kept makes the server's read buffer grow.
+    /// Makes the server's read buffer grow, with a body that is too large to be kept.
     async fn grow(&mut self, server: &mut Server) {
         for _ in 0..2 {
             assert!(self.send(server, Coding::Length, &[16 << 20]).await.is_none());
@@ -162,7 +162,7 @@ impl Http1 {
     }
 }
 
-/// So many bytes in pieces of this length.
+/// Returns this many bytes in pieces of this length.
 fn pieces(total: usize, length: usize) -> Vec<usize> {
     vec![length; total / length]
 }
@@ -189,7 +189,7 @@ async fn held_bytes_behind_servers_are_charged() {
     http2().await;
 }
 
-/// Above the length from which frames are kept by reference.
+/// Large bodies are measured above the length from which frames are kept by reference.
 async fn frames_of_large_bodies() {
     let mut server = Server::start(8 << 20).await;
     let mut client = Http1::new(&server).await;
@@ -201,7 +201,7 @@ async fn frames_of_large_bodies() {
     }
 }
 
-/// As many connections as bodies, and one body after the other.
+/// Many bodies are measured on as many connections, and one after the other.
 async fn many_bodies() {
     for grown in [false, true] {
         let mut server = Server::start(64 * 1024).await;
@@ -223,7 +223,7 @@ async fn many_bodies() {
     }
 }
 
-/// Over HTTP/2, where frames of many bodies can share one buffer.
+/// Over HTTP/2, the frames of many bodies can share one buffer.
 async fn http2() {
     let mut server = Server::start(64 * 1024).await;
     let stream = TcpStream::connect(server.address).await.unwrap();

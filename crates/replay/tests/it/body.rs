@@ -1,4 +1,4 @@
-//! The replayable body by hand: what every reader sees, and what is kept for it.
+//! Tests of the replayable body, polled by hand: what every reader sees, and what is kept for it.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -79,7 +79,7 @@ fn size_hint_is_each_readers_rest() {
                 left -= chunk;
             }
             assert_eq!(reader.size_hint().exact(), Some(0));
-            // Said or not said on each attempt alike, for the framing depends on it.
+            // Announced or not, but the same for each attempt, because the framing depends on it.
             assert_eq!(reader.is_end_stream(), tells_end);
             assert_eq!(next(reader), Seen::End);
             assert!(reader.is_end_stream());
@@ -243,7 +243,7 @@ fn empty_frames_in_memory_are_bounded() {
     assert_eq!(memory.used(), 0);
 }
 
-/// Nothing, again and again.
+/// A body that returns empty frames again and again.
 struct Endless;
 
 impl Body for Endless {

@@ -1,4 +1,4 @@
-//! The memory charged for copied frames, and the buffers that readers return.
+//! Tests of the memory charged for copied frames, and of the buffers that readers return.
 
 use std::task::{Poll, Waker};
 
@@ -24,7 +24,7 @@ fn next(reader: &mut Reader) -> Seen {
     }
 }
 
-/// Returns `true` if the frame is a part of the static buffer.
+/// Returns `true` if the frame is part of the static buffer.
 fn is_static(seen: &Seen) -> bool {
     let Seen::Data(data) = seen else { panic!("no data: {seen:?}") };
     BYTES.as_ptr_range().contains(&data.as_ptr())

@@ -1,4 +1,4 @@
-//! Refused responses: the part that is read, and the point at which reading stops.
+//! Tests of draining refused responses: the part that is read, and the point at which reading stops.
 
 use std::future::Future;
 use std::pin::pin;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http_body_util::{Empty, Full};
 use reattempt_replay::Drain;
 
-/// Polls once; also returns how often the body was polled.
+/// Polls once. Also returns how often the body was polled.
 fn drain(steps: &[Step], limit: u64) -> (Poll<bool>, usize) {
     let (script, control) = Script::new(steps);
     let future = pin!(Drain::new(script, limit));

@@ -1,4 +1,4 @@
-//! The frames kept while a clone stands still: by a reader that is ahead, and for readers behind it.
+//! Tests of the frames kept while a clone does not read: by a reader that is ahead, and for readers behind it.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +37,7 @@ impl Body for Panics {
 
 #[test]
 fn panic_beyond_the_hint_looks_like_no_end() {
-    // Two frames are read ahead, and it is asked whether they were all when the second is told.
+    // Two frames are read ahead. When the second is returned, the body is asked whether it has ended.
     let body = Panics { late: true, polls: 2 };
     let mut first = Box::pin(ReplayBody::in_memory(body, &ReplayLimits::default()));
     let kept = Box::pin(first.try_clone().unwrap());
@@ -176,7 +176,7 @@ fn share_of_destination_bounds_its_streams() {
         let first = reader(&steps, &limits);
         kept.push(clone(&first));
         readers.push(first);
-        // The first eight begin at once, the others while those before them are read.
+        // The first eight begin at once, the others while the previous ones are being read.
         for first in readers.iter_mut().filter(|_| number >= 8) {
             let _ = poll(first, Waker::noop());
             most = most.max(memory.used());
@@ -206,7 +206,7 @@ fn share_comes_back_with_what_was_kept() {
     assert_eq!(memory.used(), 0);
 }
 
-/// Without destinations, all bodies may use the whole limit.
+/// Without destinations, all bodies together may use the whole limit.
 #[test]
 fn bound_without_destinations_is_used_full() {
     let memory = ReplayMemory::new(400);
@@ -239,7 +239,7 @@ fn source_is_dropped_when_it_has_ended() {
     }
 }
 
-/// The chunk itself takes all that a body without a destination may have.
+/// A chunk may take everything that a body without a destination may have.
 // trap 33
 #[test]
 fn copied_frame_that_fills_bound_is_kept() {

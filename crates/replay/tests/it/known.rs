@@ -1,4 +1,4 @@
-//! Bodies that are known in full when they are made, and those that only look like it.
+//! Tests of bodies that are completely known when they are created, and of those that only look like it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn data(bytes: &'static [u8]) -> Seen {
     Seen::Data(Bytes::from_static(bytes))
 }
 
-/// The limits that scripts are read with.
+/// Returns the limits with which scripts are read.
 fn limits_of(memory: &ReplayMemory) -> ReplayLimits {
     ReplayLimits::default().per_call(200).memory(memory.clone())
 }
@@ -54,7 +54,7 @@ fn set_aside_reader_is_charged_once() {
     drop(first);
     assert_eq!(memory.used(), 40, "the one set aside holds the charge");
 
-    // The attempt is sent as it is, and its clone is set aside.
+    // The attempt is sent unchanged, and its clone is set aside.
     let mut second = Box::pin(kept);
     let kept = second.try_clone().unwrap();
     assert_eq!(memory.used(), 40);
@@ -168,7 +168,7 @@ fn unknown_body_is_unpolled_when_new() {
             let mut kept = clone(&body);
             assert_eq!((polls(&control), body.is_end_stream()), (0, false));
             assert_eq!(poll(&mut body, Waker::noop()), Poll::Ready(data(b"whole")));
-            // Of one that gives no length only `read_ahead` finds out.
+            // If it announces no length, only `read_ahead` detects it.
             let found = exact || polls(&control) == 2;
             assert_eq!(body.is_end_stream(), found, "so that no empty frame is sent after it");
             assert_eq!(read_all(&mut body), [Seen::End]);
@@ -213,7 +213,7 @@ fn body_over_the_cap_is_kept_if_in_memory() {
     read_all(&mut first);
     assert!(kept.is_replayable());
 
-    // Past the bound it is not kept, and can be sent again while unread.
+    // Beyond the limit it is not kept, but can be sent again while unread.
     let mut first = Box::pin(ReplayBody::new(body(), &limits));
     let second = first.try_clone().unwrap();
     assert_eq!(memory.used(), 100);
@@ -236,14 +236,14 @@ fn streamed_body_longer_than_cap_keeps_none() {
     assert_eq!(read_all(&mut first), [data(b"six..."), Seen::End]);
 }
 
-/// A script that tells nothing of its length, and its control.
+/// Returns a script without a length, and its control.
 fn untold(steps: &[Step], tells_end: bool, memory: &ReplayMemory) -> (Moved, Arc<Control>) {
     let (script, control) = Script::new(steps);
     let body = Box::pin(script.tells_end(tells_end));
     (Box::pin(ReplayBody::in_memory(body, &limits_of(memory))), control)
 }
 
-/// A reader of a body that can be moved.
+/// A reader of a movable body.
 type Moved = Pin<Box<ReplayBody<Pin<Box<Script>>>>>;
 
 #[test]
@@ -318,8 +318,7 @@ fn eager_polls_stop_after_two_frames() {
 #[test]
 fn what_was_said_ahead_is_not_lost() {
     let memory = ReplayMemory::new(1000);
-    // What the data is charged with that is read ahead of a body that tells its length, and of one that
-    // does not.
+    // The charge for data that is read ahead, for a body with a length and one without.
     let cases: [(&[Step], usize, usize); 6] = [
         (&[Step::Data(b"a"), Step::Data(b"b")], 32, 64),
         (&[Step::Data(b"a"), Step::Trailers("sum")], 32, 32),
@@ -346,7 +345,7 @@ fn what_was_said_ahead_is_not_lost() {
         let (mut first, _control) = untold(steps, true, &memory);
         let mut second = Box::pin(first.try_clone().unwrap());
         assert_eq!(memory.used(), of_untold, "{steps:?} unread");
-        // In turns, so that neither is far ahead.
+        // Alternately, so that neither is far ahead.
         let (mut one, mut two) = (Vec::new(), Vec::new());
         while two.last() != Some(&Seen::End) {
             for (reader, seen) in [(&mut first, &mut one), (&mut second, &mut two)] {

@@ -1,4 +1,4 @@
-//! The last reader of a body, which has it to itself, and bodies of many frames.
+//! Tests of a body's last reader, which owns the body alone, and of bodies with many frames.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ fn data(bytes: &'static [u8]) -> Poll<Seen> {
     Poll::Ready(Seen::Data(Bytes::from_static(bytes)))
 }
 
-/// Many frames, each of another length, with waits in between.
+/// Returns many frames of different lengths, with waits in between.
 fn many() -> Vec<Step> {
     static BYTES: [u8; 600] = [7; 600];
     let step = |i: usize| if i % 7 == 3 { Step::Yield } else { Step::Data(&BYTES[..i]) };

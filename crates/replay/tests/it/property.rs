@@ -1,7 +1,7 @@
-//! Any body, any order of reading, cloning, dropping and cancelling. Every reader sees exactly the body or ends with
-//! the error that names the reason. No reader starves, and all that is kept is charged.
+//! Any body, and any order of reading, cloning, dropping and cancelling. Every reader sees exactly the body, or ends
+//! with the error that names the reason. No reader starves, and everything that is kept is charged.
 //!
-//! The property is a function over plain bytes, `crate::support::course::check`, for a fuzzer to call as well.
+//! The property is a function over plain bytes, `crate::support::course::check`, so that a fuzzer can call it as well.
 
 use crate::support::course::check;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Readers on threads of their own, and a body that is woken from another: nothing is lost.
+//! Tests with readers on their own threads, and a body that another thread wakes: nothing is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Reads until the end or until `most` frames were seen.
+/// Reads until the end, or until `most` frames were read.
 fn read(mut reader: Reader, most: usize) -> Vec<Seen> {
     let unpark = Arc::new(Unpark(thread::current(), AtomicBool::new(false)));
     let waker = Waker::from(Arc::clone(&unpark));
@@ -32,7 +32,7 @@ fn read(mut reader: Reader, most: usize) -> Vec<Seen> {
     seen
 }
 
-/// Parks until woken. The limit only turns a test that would hang into one that fails.
+/// Parks until woken. The limit only makes a hanging test fail.
 fn wait(woken: &AtomicBool) {
     for _ in 0..100 {
         if woken.swap(false, Ordering::SeqCst) {

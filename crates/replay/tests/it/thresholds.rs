@@ -1,4 +1,4 @@
-//! Dynamic thresholds: a destination holds at most as much as is still free.
+//! Tests of dynamic thresholds: a destination holds at most as much as is still free.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use http_body::SizeHint;
 use proptest::prelude::*;
 use reattempt_replay::{ReplayCharge, ReplayLimits, ReplayMemory};
 
-/// A memory of this many bytes, and its limits.
+/// Returns a memory of this many bytes, and its limits.
 fn memory_of(bytes: usize) -> (ReplayMemory, ReplayLimits) {
     let memory = ReplayMemory::new(bytes);
     let limits = ReplayLimits::default().memory(memory.clone()).by_destination();
@@ -27,7 +27,7 @@ impl<'a> Holders<'a> {
         Self { limits, chunk, held }
     }
 
-    /// Charges one more chunk for this destination, if it may.
+    /// Charges one more chunk to this destination, if the rule allows it.
     fn take(&mut self, destination: usize) -> bool {
         let charge = charge(self.limits, destination, self.chunk);
         let granted = charge.is_some();
@@ -66,7 +66,8 @@ fn one_hog_holds_five_eighths() {
     }
 }
 
-/// The first quarter is not counted. So each of N destinations that take turns has 3/(4(N+1)), and as much stays free.
+/// The first quarter is not counted. So each of N destinations that take in turn has 3/(4(N+1)), and as much stays
+/// free.
 // trap 40
 #[test]
 fn hogs_in_turn_leave_an_equal_share() {
@@ -80,8 +81,8 @@ fn hogs_in_turn_leave_an_equal_share() {
     }
 }
 
-/// Each hog that takes after another one leaves half of the free memory. As bodies are freed, the early hogs shrink to
-/// an equal share.
+/// Each hog that takes after another leaves half of the free memory. As bodies are freed, the early hogs shrink to an
+/// equal share.
 // trap 40
 #[test]
 fn shares_of_late_hogs_grow_with_turnover() {
@@ -92,7 +93,7 @@ fn shares_of_late_hogs_grow_with_turnover() {
     let free = limit - memory.used();
     assert!(free.abs_diff((3 * limit / 4) >> hogs) <= 2 * chunk, "{free}");
     for round in 0..limit / 8 {
-        // One body ends, and its owner is the first to ask for the room.
+        // One body ends, and its owner is the first to request its memory.
         assert!(holders.held[round % hogs].pop().is_some());
         holders.take(round % hogs);
         holders.take_in_turn();
@@ -120,7 +121,7 @@ fn newcomer_is_never_shut_out() {
     assert!(kept.is_replayable());
 }
 
-/// An in-memory body obeys the rule: it is kept if as much memory stays free.
+/// An in-memory body follows the rule: it is kept if as much memory stays free.
 // trap 40
 #[test]
 fn body_in_memory_takes_half_at_most() {
@@ -155,7 +156,7 @@ fn destination_is_asked_for_near_quarter() {
     assert_eq!(memory.used(), 1_000);
 }
 
-/// Names of any length are distinct destinations, and only their hashes are kept.
+/// Long names are distinct destinations, and only their hashes are stored.
 // trap 40
 #[test]
 fn long_names_are_destinations_of_their_own() {

@@ -1,4 +1,4 @@
-//! Several readers that wait: who is woken, when, and under which locks.
+//! Tests of several waiting readers: which are woken, when, and under which locks.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,7 +44,7 @@ fn idle_woken_reader_starves_nobody() {
     let (mut first, control) = gated();
     let mut second = clone(&first);
     let (wakes_first, wakes_second) = (Flag::new(), Flag::new());
-    // Either order of coming: the one that polled last is the one that stalls.
+    // In either order of arrival, the one that polled last is the one that stalls.
     assert!(poll(&mut first, &wakes_first.waker()).is_pending());
     assert!(poll(&mut second, &wakes_second.waker()).is_pending());
     assert!(control.open());
@@ -125,7 +125,7 @@ fn moved_task_is_woken_at_new_place() {
     assert_eq!((old.take(), new.take()), (0, 2));
 }
 
-/// A waker that takes every lock of the body when it is called, and again when it is dropped.
+/// A waker that takes all locks of the body when it is called, and again when it is dropped.
 struct Meddler {
     reader: Mutex<Option<Reader>>,
     called: AtomicUsize,
@@ -157,12 +157,12 @@ fn no_waker_is_called_or_dropped_under_lock() {
     assert!(poll(&mut second, Waker::noop()).is_pending());
     assert!(poll(&mut first, &Waker::from(Arc::clone(&meddler))).is_pending());
     control.open();
-    // The body wakes itself while it is polled, and the meddler is on the list again.
+    // The body wakes itself while it is polled, and the meddler is in the list again.
     assert!(poll(&mut first, &Waker::from(Arc::clone(&meddler))).is_ready());
     let mut third = clone(&first);
     assert!(poll(&mut third, Waker::noop()).is_ready());
     assert!(meddler.called.load(Ordering::SeqCst) > 0);
-    // Displaced, and the last of its kind: it takes its own reader with it.
+    // Displaced, and the last of its kind: dropping it drops its own reader.
     let (script, _control) = Script::new(&GATED);
     let mut waits: Reader = Box::pin(ReplayBody::new(script, &unlimited()));
     let meddler = Meddler::new(clone(&waits));
@@ -178,7 +178,7 @@ fn no_waker_is_called_or_dropped_under_lock() {
     drop(waits);
 }
 
-/// The source is polled under a lock, and a waker may run foreign code.
+/// No reader is woken while the source is polled, because that happens under a lock, and a waker may run foreign code.
 // trap 02
 #[test]
 fn no_reader_is_woken_while_body_is_polled() {
@@ -196,7 +196,7 @@ fn no_reader_is_woken_while_body_is_polled() {
         }
     }
 
-    /// Counts its wakes, and fails if the body is being polled.
+    /// A waker that counts its wakes, and fails if the body is being polled.
     struct Outside {
         polling: Arc<AtomicUsize>,
         wakes: AtomicUsize,

@@ -1,4 +1,4 @@
-//! Watches on readers: which become ready, and at which frame.
+//! Tests of watches on readers: which become ready, and at which frame.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use reattempt_replay::{ReplayBody, ReplayLimits, ReplayMemory, ReplayWatch};
 
 const TEN: Step = Step::Data(b"ten bytes.");
 
-/// Room for three of the frames.
+/// Returns limits for three of the frames.
 fn three() -> ReplayLimits {
     ReplayLimits::default().memory(ReplayMemory::new(96))
 }
@@ -42,7 +42,7 @@ fn overflow_reports_all_but_the_leader() {
                 assert!(!cut_off(watch, &flag.waker()));
             }
             for (at, attempt) in attempts.iter_mut().enumerate() {
-                // As far as what is kept goes, nobody is cut off, wherever he stands.
+                // While everything is kept, no reader is cut off, whatever its position.
                 read(attempt, if at == ahead { 3 } else { at + 1 });
             }
             for (watch, flag) in watches.iter().zip(&flags) {

@@ -1,4 +1,4 @@
-//! Bodies of types that are not known, whose first frame is all of them.
+//! Tests of bodies of unknown types whose first frame is the whole body.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -24,7 +24,7 @@ fn full(length: usize) -> Full<Bytes> {
     Full::new(Bytes::from_static(&BYTES[..length]))
 }
 
-/// Reads a body twice. Returns `true` if it was charged with its length, and the second reader got the same buffer.
+/// Reads a body twice. Returns `true` if its length was charged, and the second reader got the same buffer.
 fn replays<B>(body: B, length: usize) -> bool
 where
     B: Body<Data = Bytes>,

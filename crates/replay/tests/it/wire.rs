@@ -1,4 +1,4 @@
-//! Real requests over HTTP/1 and HTTP/2: the second attempt goes over the wire as the first did.
+//! Tests with real requests over HTTP/1 and HTTP/2: the second attempt looks like the first on the wire.
 
 use std::convert::Infallible;
 
@@ -17,7 +17,7 @@ use reattempt_replay::ReplayBody;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-/// A request as it came over the wire.
+/// A request as received over the wire.
 #[derive(Debug, PartialEq)]
 struct Received {
     version: Version,
@@ -27,8 +27,8 @@ struct Received {
     trailers: Option<HeaderMap>,
 }
 
-/// Answers each request with 503, before its body has come if asked to, and tells what came of it;
-/// nothing if it was broken off.
+/// Responds to each request with 503, before its body arrives if requested, and reports what was received, unless the
+/// request broke off.
 async fn serve(listener: TcpListener, received: mpsc::UnboundedSender<Option<Received>>) {
     loop {
         let (stream, _) = listener.accept().await.unwrap();
@@ -50,7 +50,7 @@ async fn serve(listener: TcpListener, received: mpsc::UnboundedSender<Option<Rec
         });
         let server = auto::Builder::new(TokioExecutor::new());
         tokio::spawn(async move {
-            // A client that goes away at the end of the test is no failure.
+            // A client that leaves at the end of the test is not a failure.
             let _ = server.serve_connection(TokioIo::new(stream), service).await;
         });
     }
@@ -103,7 +103,7 @@ where
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     }
 
-    /// Sends it three times, the last time without keeping it, and returns what came.
+    /// Sends it three times, the last time without keeping it, and returns what the server received.
     async fn three_attempts(mut self, body: B) -> Received {
         let first = ReplayBody::new(body, &unlimited());
         let kept = first.try_clone().unwrap();
@@ -207,8 +207,8 @@ async fn superseded_upload_breaks_off() {
     assert_eq!(harness.received.recv().await.unwrap().unwrap().body, "one two");
 }
 
-/// Sends a body that never ends over HTTP/2, ends its upload from outside, and returns the reason that its
-/// stream was reset with.
+/// Sends an endless body over HTTP/2, ends its upload from outside, and returns the reason with which its stream was
+/// reset.
 #[cfg(feature = "h2")]
 async fn reset_of<B>(wrap: impl FnOnce(ReplayBody<std::pin::Pin<Box<Script>>>) -> B) -> h2::Reason
 where

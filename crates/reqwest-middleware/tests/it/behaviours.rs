@@ -1,4 +1,4 @@
-//! The behaviours that users of reqwest-retry know: each is kept, or changed as the table in the docs states.
+//! Tests of the behaviours that users of reqwest-retry know: each is kept or changed as the table in the docs states.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::support::{Answer, Server, URL, client, policy};
 
-/// Calls a server that answers with this status, then with 200. Returns the final status and the number of requests.
+/// Calls a server that responds with this status, then with 200. Returns the final status and the number of requests.
 async fn get_after(status: u16) -> (u16, usize) {
     let server = Server::statuses([status]);
     let response = client(policy(), &server).get(URL).send().await.unwrap();
@@ -132,7 +132,7 @@ async fn stream_is_sent_again_while_it_is_kept() {
     let response = client(policy(), &server).put(URL).body(body).send().await.unwrap();
     assert_eq!((response.status().as_u16(), server.seen().len()), (200, 2));
 
-    // Nothing is kept, and the first attempt is sent all the same.
+    // Nothing is kept, but the first attempt is still sent.
     let server = Server::statuses([503]);
     let keeps_nothing = policy().protocol(|http| http.replay(ReplayLimits::default().per_call(0)));
     let body = Body::wrap_stream(pieces());

@@ -1,4 +1,4 @@
-//! The place in the chain: the middlewares around it, and the extensions.
+//! Tests of the place in the chain: the middlewares around it, and the extensions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use reqwest_middleware::{ClientBuilder, Middleware, Next, Result};
 
 use crate::support::{Marks, Server, URL, client, policy};
 
-/// Counts the requests that pass, and numbers them in a header.
+/// A middleware that counts requests and numbers them in a header.
 #[derive(Clone, Default)]
 struct Counter(Arc<AtomicUsize>);
 
@@ -59,7 +59,7 @@ async fn extensions_are_those_of_the_last_attempt() {
     extensions.insert(Marks(5));
     let client = client(policy(), &server);
     client.execute_with_extensions(request, &mut extensions).await.unwrap();
-    // No attempt sees a mark of an attempt before it.
+    // No attempt sees a mark from an earlier attempt.
     assert_eq!(server.seen().iter().map(|seen| seen.marks).collect::<Vec<_>>(), [5, 5, 5]);
     assert_eq!(extensions.get::<Marks>().unwrap().0, 6);
 }

@@ -1,4 +1,4 @@
-//! The error of a call.
+//! Tests of a call's error.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};

@@ -1,4 +1,4 @@
-//! Stacks of layers in the middleware.
+//! Tests of stacks of layers in the middleware.
 
 use std::time::Duration;
 

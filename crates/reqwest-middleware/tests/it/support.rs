@@ -1,4 +1,4 @@
-//! A middleware that stands for a server, and the client around it.
+//! A middleware that acts as a server, and the client around it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -16,13 +16,13 @@ use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware,
 pub(crate) enum Answer {
     Status(u16),
     WithHeader(u16, &'static str, &'static str),
-    /// The response comes after this time.
+    /// The response comes after this delay.
     Slow(Duration),
     /// The middleware itself fails.
     Broken(std::io::ErrorKind),
 }
 
-/// A server that follows a script, and then answers with 200. It is the last middleware of a chain.
+/// A server that follows a script, and then responds with 200. It is the last middleware of a chain.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Server {
     script: Arc<Mutex<VecDeque<Answer>>>,
@@ -35,11 +35,11 @@ pub(crate) struct Seen {
     pub(crate) headers: HeaderMap,
     /// The body, if it is bytes.
     pub(crate) bytes: Option<Vec<u8>>,
-    /// The marks of attempts before it, which the server leaves in the extensions.
+    /// The marks of earlier attempts, which the server leaves in the extensions.
     pub(crate) marks: usize,
 }
 
-/// The number of attempts that have left a mark in these extensions.
+/// The number of attempts that left a mark in these extensions.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Marks(pub(crate) usize);
 
@@ -83,12 +83,12 @@ impl Middleware for Server {
     }
 }
 
-/// Returns a policy of three attempts with a delay of 10 ms, whose budget stays open.
+/// Returns a policy of three attempts with a delay of 10 ms, whose budget grants every retry.
 pub(crate) fn policy() -> RetryPolicy<Http, Constant> {
     RetryPolicy::http().backoff(Constant::new(Duration::from_millis(10))).budget(RetryBudget::unlimited())
 }
 
-/// Returns a client of this server behind a middleware with these layers.
+/// Returns a client of this server, with a middleware that runs these layers.
 pub(crate) fn client<L>(layer: L, server: &Server) -> ClientWithMiddleware
 where
     L: for<'a> ChainLayer<'a> + Send + Sync + 'static,

@@ -1,5 +1,5 @@
-//! The two schedules with shared state, in their shortest form, written against the contract alone. One paces all calls
-//! of a client, and one waits differently for each kind of failure.
+//! Two schedules with shared state in their shortest form, based on the contract alone. One paces all calls of a
+//! client, and the other waits differently for each kind of failure.
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use reattempt_schedule_exponential::{Exponential, ExponentialDelays};
 use reattempt_schedule_fixed::Linear;
 use reattempt_testing::{Always, Seeded, ms, secs};
 
-/// One interval for all calls, up with throttled failures and down with runs of successes.
+/// One interval for all calls, which grows with throttled failures and shrinks with runs of successes.
 #[derive(Debug, Clone)]
 struct Responsive {
     pace: Arc<Mutex<Pace>>,
@@ -23,7 +23,7 @@ struct Responsive {
     threshold: u32,
 }
 
-/// `moves` counts the moves of either direction: as an sent_at, it tells what an attempt has seen.
+/// `moves` counts the moves in either direction. As a `SentAt`, it shows which moves an attempt has seen.
 #[derive(Debug)]
 struct Pace {
     interval: Duration,
@@ -103,7 +103,7 @@ impl Delays for Responsive {
 
 const THROTTLED: Failure = Failure::new(FailureKind::Throttled);
 
-/// An attempt is throttled, and the schedule is told and asked in the order that its contract says.
+/// Reports a throttled attempt to the schedule, in the order that its contract requires.
 fn throttled<S: Schedule>(
     schedule: &S,
     delays: &mut S::Delays,
@@ -115,7 +115,7 @@ fn throttled<S: Schedule>(
     delays.next_delay(&NextRetry::new(number, THROTTLED).sent_at(sent_at), random)
 }
 
-/// A call that succeeds at once.
+/// Reports a call that succeeds at once.
 fn succeed(schedule: &impl Schedule, random: &mut dyn Random) {
     schedule.on_success(schedule.on_send(), random);
 }
@@ -154,7 +154,7 @@ fn responsive_takes_twenty_refusals_as_one() {
     }
     assert_eq!(refused(1, schedule.on_send()), Some(Duration::from_micros(1500)));
 
-    // Old successes: after a move down, those that were admitted before it count for nothing.
+    // Old successes: after a move down, those of calls sent before it do not count.
     let old: Vec<_> = (0..20).map(|_| schedule.on_send()).collect();
     for sent_at in old {
         schedule.on_success(sent_at, random);
@@ -162,7 +162,7 @@ fn responsive_takes_twenty_refusals_as_one() {
     assert_eq!(schedule.interval(), Duration::ZERO, "1.5 ms · 0.6 is below the initial interval");
     assert_eq!(schedule.pace.lock().unwrap().moves, 3, "up, up and down once");
 
-    // The same from an interval that could come down more than once.
+    // The same from an interval that could shrink more than once.
     for number in 0..10 {
         throttled(&schedule, &mut schedule.delays(), number, schedule.on_send(), random);
     }
@@ -200,7 +200,7 @@ fn responsive_draws_from_the_calls_random() {
         }
         (up, schedule.interval())
     };
-    // 150 ms and 600 ms, each a fifth less or more.
+    // 150 ms and 600 ms, each up to a fifth less or more.
     assert_eq!(moved(0), (ms(120), ms(480)));
     assert_eq!(moved(u64::MAX), (ms(180), ms(720)));
 }
@@ -225,7 +225,7 @@ fn responsive_works_adapted_and_erased() {
     assert_eq!(schedule.interval(), Duration::ZERO);
 }
 
-/// The streaming-reconnect rules. The counts live in a handle, for a stream outlives its calls.
+/// The rules for reconnecting streams. The counts are in a handle, because a stream outlives its calls.
 #[derive(Debug, Clone)]
 struct Reconnect(Arc<Mutex<Kinds>>);
 
@@ -299,7 +299,7 @@ fn each_failure_counts_until_success() {
     let http = Failure::new(FailureKind::Server).with_code(503);
     let throttled = Failure::new(FailureKind::Throttled).with_code(420);
     let stream = Reconnect(Arc::new(Mutex::new(Kinds::new())));
-    // Each failure is one of a new call, whose own numbering begins at 0.
+    // Each failure belongs to a new call, whose own numbering begins at 0.
     let wait = |failure| {
         let delay = stream.delays().next_delay(&NextRetry::new(0, failure), &mut Always(0));
         delay.unwrap().as_millis()

@@ -1,4 +1,4 @@
-//! Means and bounds of every jitter, over a hundred thousand seeded draws each.
+//! Tests of the means and bounds of every jitter, over a hundred thousand seeded draws each.
 
 use core::time::Duration;
 
@@ -8,15 +8,15 @@ use reattempt_testing::{FailingCall, Seeded, first, ms};
 
 const DRAWS: usize = 100_000;
 
-/// Draws retry `number` of that many fresh calls.
+/// Draws retry `number` of many fresh calls.
 fn draws<S: Schedule>(schedule: &S, number: usize) -> Vec<f64> {
     let mut random = Seeded::new(7);
     let drawn = (0..DRAWS).map(|_| first(number + 1, schedule, &mut random)[number]);
     drawn.map(|delay| delay.as_secs_f64()).collect()
 }
 
-/// Checks that a sample is spread evenly over `low..=high`: its bounds, its mean and its tenths,
-/// each within five standard deviations.
+/// Checks that a sample is uniform over `low..=high`: its bounds, its mean and its tenths, each within five standard
+/// deviations.
 fn assert_uniform(sample: &[f64], low: f64, high: f64) {
     let count = sample.len() as f64;
     let width = high - low;
@@ -46,7 +46,7 @@ fn for_each_interval(check: impl Fn(usize, f64)) {
 #[test]
 fn full_jitter_mean_is_half_the_interval() -> Result<(), ConfigError> {
     let fast = Exponential::full_jitter(ms(100)).max_delay(ms(1000));
-    // The same delays by another path: no fast one for so long a cap, and a fraction for a factor.
+    // The same delays on another path: there is no fast path for so long a cap, or for a fractional factor.
     let slow = Exponential::full_jitter(ms(100)).max_delay(Duration::MAX);
     let fraction = Exponential::full_jitter(ms(100)).factor(1.5)?;
     for_each_interval(|number, t| assert_uniform(&draws(&fast, number), 0.0, t));

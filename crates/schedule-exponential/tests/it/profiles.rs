@@ -1,4 +1,4 @@
-//! Every named profile of other libraries and services, written with the schedules at hand.
+//! Named profiles of other libraries and services, built from the existing schedules.
 
 use core::time::Duration;
 
@@ -11,7 +11,7 @@ fn minutes(minutes: u64) -> Duration {
     secs(60 * minutes)
 }
 
-/// The lowest and the highest of the first delays, in milliseconds.
+/// Returns the minimum and the maximum of the first delays, in milliseconds.
 fn in_ms(count: usize, schedule: &impl Schedule) -> Vec<(u128, u128)> {
     let pairs = bounds(count, schedule).into_iter();
     pairs.map(|(low, high)| (low.as_millis(), high.as_millis())).collect()

@@ -1,4 +1,4 @@
-//! Properties of every legal schedule: nothing panics, and no delay leaves its bounds.
+//! Properties of every valid schedule: nothing panics, and no delay is out of bounds.
 
 use core::time::Duration;
 
@@ -8,7 +8,7 @@ use reattempt_core::{Delays, Failure, FailureKind, NextRetry, Random, Schedule};
 use reattempt_schedule_exponential::{Exponential, TruncatedExponential};
 use reattempt_testing::{Always, Seeded, first};
 
-/// Any duration but zero; short ones, long ones and the ends as likely as those between.
+/// Any duration except zero; short and long ones and the ends are as likely as those between.
 fn durations() -> impl Strategy<Value = Duration> {
     prop_oneof![
         Just(Duration::from_nanos(1)),
@@ -21,7 +21,7 @@ fn durations() -> impl Strategy<Value = Duration> {
     ]
 }
 
-/// Any finite number above 0, the subnormal ones included; the usual ones as likely as all others.
+/// Any finite number above 0, including subnormal ones; the usual ones are as likely as all others.
 fn factors() -> impl Strategy<Value = f64> {
     prop_oneof![
         Just(2.0),
@@ -42,7 +42,7 @@ fn sources(seed: u64) -> [Box<dyn Random>; 3] {
     [Box::new(Always(0)), Box::new(Always(u64::MAX)), Box::new(Seeded::new(seed))]
 }
 
-/// Asks for a delay again and again, with whatever number and previous delay.
+/// Requests delays repeatedly, with arbitrary numbers and previous delays.
 fn asked(schedule: &impl Schedule, retries: &[(u32, Option<Duration>)], seed: u64) -> Vec<Duration> {
     let mut delays = Vec::new();
     for mut random in sources(seed) {
@@ -121,7 +121,7 @@ proptest! {
 
     #[test]
     fn whole_factors_are_exact(base in 1..=(1_u64 << 52), factor in 1..=9_u32, cap in durations()) {
-        // As far as a float has the power of the factor exactly.
+        // As long as a float represents the power of the factor exactly.
         let powers = (0..).map(|n| u128::from(factor).pow(n)).take_while(|power| *power < 1 << 53);
         let powers: Vec<u128> = powers.take(200).collect();
         let base = Duration::from_nanos(base);
@@ -143,7 +143,7 @@ proptest! {
     ) {
         let schedule = Exponential::symmetric(base, randomisation).unwrap();
         let schedule = schedule.factor(factor).unwrap().max_delay(cap);
-        // Beyond what a float resolves, the end of the range is not exact.
+        // Beyond a float's resolution, the end of the range is not exact.
         let spread = cap.as_secs_f64() * randomisation * 1.000_001 + 1e-9;
         let longest = Duration::try_from_secs_f64(spread)
             .map_or(Duration::MAX, |spread| cap.saturating_add(spread));

@@ -1,4 +1,4 @@
-//! Delays that can be written down: growth, bounds, defaults and the texts of refusals.
+//! Tests of delays that can be written down: growth, bounds, defaults and error texts.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Defects that published schedules had, each of which would fail a test here.
+//! Tests of defects that published schedules had.
 
 use core::time::Duration;
 use std::collections::HashSet;
@@ -95,7 +95,7 @@ fn jittered_delay_is_not_base_of_next() -> Result<(), ConfigError> {
 // trap 22
 #[test]
 fn doubling_never_wraps() {
-    // Past retries 63 and 64, and far beyond what a float's exponent holds.
+    // Beyond retries 63 and 64, and far beyond a float's exponent.
     for base in [Duration::from_nanos(1), ms(100), secs(5)] {
         for schedule in [Exponential::no_jitter(base), Exponential::full_jitter(base)] {
             let delays = first(3000, &schedule, &mut Always(u64::MAX));

@@ -1,4 +1,4 @@
-//! Constant, linear and listed delays: tables, refusals and the ends of what is legal.
+//! Tests of constant, linear and listed delays: tables, errors and the ends of the valid ranges.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Schedules of other crates, unchanged, through the adapter.
+//! Tests of unchanged schedules from other crates, through the adapter.
 
 use core::time::Duration;
 
@@ -14,7 +14,7 @@ fn backon() {
     let exponential = ExponentialBuilder::new().with_min_delay(secs(1)).with_max_times(4);
     let schedule = Iterated::new(move || exponential.build());
     assert_eq!(first(9, &schedule), [1, 2, 4, 8].map(secs));
-    // Every call gets an iterator of its own.
+    // Every call gets its own iterator.
     assert_eq!(first(9, &schedule), [1, 2, 4, 8].map(secs));
 
     let constant = ConstantBuilder::new().with_delay(ms(30)).with_max_times(2);

@@ -1,4 +1,4 @@
-//! Old news and new: which outcomes may still move the interval.
+//! Tests of old and new outcomes: which may still move the interval.
 
 use crate::support::{THROTTLED, accept, of_the_check, refuse};
 use reattempt_core::Schedule;
@@ -31,7 +31,7 @@ fn twenty_acceptances_at_once_move_it_once() {
         pace.on_success(sent_at, &mut Never);
     }
     assert_eq!(pace.metrics().times_down, 1);
-    // The fifteen late ones began no run either.
+    // The fifteen late outcomes did not start a run either.
     for _ in 0..4 {
         accept(&pace, &mut Never);
     }
@@ -46,7 +46,7 @@ fn move_outdates_news_of_own_direction_only() {
     for _ in 0..10 {
         refuse(&pace, &mut Never);
     }
-    // Sent before a move down, refused after it: no move up since, so it counts.
+    // Sent before a move down, refused after it: there was no move up since, so it counts.
     let early = pace.on_send();
     for _ in 0..5 {
         accept(&pace, &mut Never);
@@ -54,7 +54,7 @@ fn move_outdates_news_of_own_direction_only() {
     pace.on_failure(early, &THROTTLED, &mut Never);
     assert_eq!((pace.metrics().times_up, pace.metrics().times_down), (11, 1));
 
-    // Sent before a move up, accepted after it: they count towards the run that began with it.
+    // Sent before a move up, accepted after it: they count in the run that began with it.
     let early = admissions(&pace, 5);
     refuse(&pace, &mut Never);
     for sent_at in early {

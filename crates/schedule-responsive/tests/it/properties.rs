@@ -1,4 +1,4 @@
-//! Properties of every legal setting and every run of events.
+//! Properties of every valid setting and every sequence of events.
 
 use core::time::Duration;
 
@@ -9,7 +9,7 @@ use reattempt_core::{Random, Schedule, SentAt};
 use reattempt_schedule_responsive::Responsive;
 use reattempt_testing::{Always, Seeded};
 
-/// Nanoseconds above 0; the ends as likely as what lies between.
+/// Nanoseconds above 0; the ends are as likely as the values between.
 fn nanos() -> impl Strategy<Value = u64> {
     prop_oneof![Just(1), Just(u64::MAX), 1..=10_000_000_000_u64, 1..=u64::MAX]
 }
@@ -25,7 +25,7 @@ fn settings() -> impl Strategy<Value = (Responsive, Duration, Duration)> {
         |(one, other, (up, down, randomisation), spread, threshold)| {
             let initial = Duration::from_nanos(one.min(other));
             let max = Duration::from_nanos(one.max(other));
-            // The shorter first, whichever of the two the default would refuse.
+            // The shorter one first, whichever of the two the default would refuse.
             let longest = Responsive::new().max(Duration::from_nanos(u64::MAX)).unwrap();
             let pace = longest.initial(initial).unwrap().max(max).unwrap();
             let pace = pace.up(up).unwrap().down(down).unwrap().threshold(threshold).unwrap();
@@ -39,7 +39,7 @@ fn settings() -> impl Strategy<Value = (Responsive, Duration, Duration)> {
 enum Event {
     Refused,
     Accepted,
-    /// With a note that somebody took at some other time.
+    /// A refusal with a note taken at some other time.
     RefusedBy(u64),
     AcceptedBy(u64),
     /// A caller asks for its turn at this time.

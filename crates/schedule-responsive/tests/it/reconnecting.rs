@@ -1,4 +1,4 @@
-//! One run of failures from call to call: what is counted, what a reset does, and who shares it.
+//! Tests of one run of failures across calls: what is counted, what a reset does, and which handles share it.
 
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -11,13 +11,13 @@ use reattempt_testing::secs;
 const LOST: Failure = Failure::new(FailureKind::Network);
 const BROKEN: Failure = Failure::new(FailureKind::Server).with_code(503);
 
-/// The number of a retry and the delay before it, as the schedule inside was told them.
+/// A retry number and the delay before it, as passed to the inner schedule.
 type Asked = (u32, Option<Duration>);
 
-/// An attempt that has ended, and how it failed if it did.
+/// An attempt that has ended, and its failure if it failed.
 type Heard = (SentAt, Option<Failure>);
 
-/// Waits 1 s, 2 s, 3 s, … and writes down what it is told of the retry.
+/// A schedule that waits 1 s, 2 s, 3 s, … and records its inputs.
 #[derive(Debug, Clone, Default)]
 struct Seconds {
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -59,7 +59,7 @@ impl Random for Never {
     }
 }
 
-/// A call that fails so often, as the engine drives it, and the delays it waited.
+/// Drives a call that fails this many times, as the engine does. Returns its delays.
 fn call<S: Schedule>(schedule: &S, failure: Failure, times: u32) -> Vec<u64> {
     let mut delays = schedule.delays();
     let mut previous = None;
@@ -117,10 +117,10 @@ fn the_delay_before_is_that_of_the_run() {
     call(&handle, LOST, 2);
     call(&handle, LOST, 1);
     handle.reset();
-    // A call that goes on over a reset does not bring its old delay with it.
+    // A call that continues across a reset does not use its old delay.
     let retry = NextRetry::new(2, LOST).after(Some(secs(77)));
     handle.clone().next_delay(&retry, &mut Never);
-    // The server asked for more than the schedule had said.
+    // The server requested a longer delay than the schedule's.
     handle.clone().next_delay(&retry, &mut Never);
     let seen = seconds.asked.lock().unwrap().clone();
     let before = |number, previous: Option<u64>| (number, previous.map(secs));

@@ -1,4 +1,4 @@
-//! The figures of the reference, and what follows from its rules for one caller.
+//! Tests of the reference's figures, and of what follows from its rules for one caller.
 
 use core::time::Duration;
 
@@ -17,7 +17,7 @@ fn fifteenth_failure_gives_291_929_ms() {
     assert_eq!(pace.metrics().times_up, 15);
 }
 
-/// Sends calls one interval apart to a service that serves those at least 60 ms apart. Returns the intervals.
+/// Sends calls one interval apart to a service that serves calls at least 60 ms apart. Returns the intervals.
 fn against_60_ms(pace: &Responsive, calls: usize) -> Vec<Duration> {
     let mut waited = pace.interval();
     (0..calls)
@@ -44,8 +44,8 @@ fn interval_settles_around_60_ms() {
         }
         let mean = settled.iter().sum::<Duration>() / 600;
         assert!((ms(60)..=ms(80)).contains(&mean), "{mean:?}");
-        // Five successes to a step down, and 1.26 refusals to make up for it (ln 0.6 / ln 1.5): of
-        // 600 calls 121 are refused.
+        // Five successes per step down, and 1.26 refusals to make up for it (ln 0.6 / ln 1.5): of 600 calls 121 are
+        // refused.
         let after = pace.metrics();
         let ups = after.times_up - before.times_up;
         let downs = after.times_down - before.times_down;
@@ -140,7 +140,7 @@ fn successes_shorten_interval_down_to_0() {
     accept(&pace, &mut Never);
     assert_eq!(pace.metrics().times_down, downs, "at 0 a success changes nothing");
 
-    // Successes at 0 are no part of a run.
+    // Successes at an interval of 0 are not part of a run.
     refuse(&pace, &mut Never);
     refuse(&pace, &mut Never);
     for _ in 0..4 {

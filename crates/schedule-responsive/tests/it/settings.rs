@@ -1,4 +1,4 @@
-//! Settings that are refused, with their texts, and the effect of settings on the bounds.
+//! Tests of refused settings with their error texts, and of the effect of settings on the bounds.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Many threads on one interval: no count is lost, and the interval never leaves its bounds.
+//! Tests with many threads on one interval: no count is lost, and the interval stays within its bounds.
 
 use core::time::Duration;
 use std::sync::Barrier;
@@ -54,8 +54,8 @@ fn no_count_is_lost_and_the_bounds_hold() -> Result<(), ConfigError> {
 
 #[test]
 fn every_move_up_counts_once_per_moment() {
-    // In each round, every thread has a call refused that was sent before any of the round's refusals came. The
-    // interval must go up once each round.
+    // In each round, every thread has a refused call that was sent before the round's first refusal. The interval must
+    // grow once per round.
     const ROUNDS: u64 = 12;
     let pace = of_the_check();
     let turn = Barrier::new(usize::try_from(THREADS).expect("few"));
@@ -77,7 +77,7 @@ fn every_move_up_counts_once_per_moment() {
 
 #[test]
 fn every_success_counts_run_moves_once() -> Result<(), ConfigError> {
-    // As many successes as the threshold is, from all threads at once, and one move.
+    // As many successes as the threshold, from all threads at once, and one move.
     let threshold = u32::try_from(THREADS * CALLS).expect("few");
     let pace = of_the_check().threshold(threshold)?;
     for _ in 0..10 {

@@ -1,4 +1,4 @@
-//! Turns: when each is due, and the rule that moves the interval between them.
+//! Tests of turns: when each may be taken, and the rule that moves the interval between them.
 
 use core::time::Duration;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use reattempt_core::{Delays, Failure, FailureKind, NextRetry, Schedule};
 use reattempt_schedule_responsive::Responsive;
 use reattempt_testing::{Never, ms, secs};
 
-/// From 100 ms, doubled, and shortened to nine tenths by two successes.
+/// Returns turns from 100 ms, which a refusal doubles and two successes shorten to nine tenths.
 fn turns() -> Responsive {
     let pace = Responsive::new().initial(ms(100)).and_then(|pace| pace.up(2.0));
     let pace = pace.and_then(|pace| pace.randomisation(0.0)).and_then(|pace| pace.threshold(2));
@@ -23,14 +23,14 @@ fn turns_are_one_interval_apart() {
     let pace = turns();
     assert_eq!(pace.take_turn(secs(9), 5), Ok(()), "nothing is paced yet");
     refuse(&pace, &mut Never);
-    // The first that asks waits for an interval, and those behind it for more.
+    // The first caller waits for one interval, and those behind it for more.
     assert_eq!(pace.turn_due(secs(10), 1), secs(10) + ms(200));
     assert_eq!(pace.take_turn(secs(10), 0), Err(secs(10) + ms(100)));
     assert_eq!(pace.take_turn(secs(10), 1), Err(secs(10) + ms(200)));
     assert_eq!(pace.take_turn(secs(10) + ms(100), 1), Err(secs(10) + ms(200)));
     assert_eq!(pace.take_turn(secs(10) + ms(100), 0), Ok(()));
     assert_eq!(pace.take_turn(secs(10) + ms(100), 0), Err(secs(10) + ms(200)));
-    // One that is late by up to 2 ms delays none behind it; one by more does.
+    // A turn that is up to 2 ms late does not delay those behind it; a later one does.
     assert_eq!(pace.take_turn(secs(10) + ms(202), 0), Ok(()));
     assert_eq!(pace.take_turn(secs(10) + ms(202), 0), Err(secs(10) + ms(300)));
     assert_eq!(pace.take_turn(secs(20), 0), Ok(()));
@@ -63,7 +63,7 @@ fn a_refused_step_down_is_undone() {
     accept(&pace, &mut Never);
     assert_eq!(accept(&pace, &mut Never), ms(180));
     assert_eq!(refuse(&pace, &mut Never), ms(200));
-    // A second refusal in a row is news of its own.
+    // A second consecutive refusal is a new event.
     assert_eq!(refuse(&pace, &mut Never), ms(400));
 }
 
@@ -103,7 +103,7 @@ fn after_a_run_of_refusals_successes_halve() {
     for expected in [800, 400, 200, 200, 180] {
         assert_eq!(accept(&pace, &mut Never), ms(expected));
     }
-    // They began at 200 ms, to which the first refusal went back.
+    // The refusals began at 200 ms, to which the first refusal returned.
     for expected in [200, 400, 800] {
         assert_eq!(refuse(&pace, &mut Never), ms(expected));
     }
@@ -123,7 +123,7 @@ fn refusal_of_late_call_starts_from_its_gap() {
         assert_eq!(pace.take_turn(secs(1), 0), Ok(()));
         assert_eq!(pace.take_turn(ms(1_000 + pause), 0), Ok(()));
         assert_eq!(refuse(&pace, &mut Never), ms(expected), "after {pause} ms");
-        // It is where this run of refusals began: no success halves it.
+        // This is where this run of refusals began, so no success halves it.
         assert_eq!(accept(&pace, &mut Never), ms(expected));
         assert_eq!(accept(&pace, &mut Never), ms(expected) * 9 / 10);
         // A refused step is undone, and the second refusal in a row doubles, however late the calls are.
@@ -154,7 +154,7 @@ fn turns_have_defaults_of_their_own() {
     let set = Responsive::new().initial(ms(7)).expect("legal");
     set.give_turns();
     assert_eq!(refuse(&set, &mut Never), ms(7));
-    // A retry still waits for the schedule's, whatever the turns are.
+    // A retry still waits for the schedule's delay, whatever the turns are.
     let retry = NextRetry::new(0, Failure::new(FailureKind::Server));
     assert_eq!(pace.delays().next_delay(&retry, &mut Never), Some(ms(500)));
 }

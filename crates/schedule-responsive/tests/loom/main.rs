@@ -1,5 +1,5 @@
-//! The interval, the turns and the queue of the guard `Pace` under the model checker, which tries every order in which
-//! the threads can run and every value that they may read.
+//! Models of the interval, the turns and the queue of the guard `Pace`: the checker tries every order in which the
+//! threads can run, and every value that they may read.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p reattempt-schedule-responsive --test loom --release`.
 #![cfg(loom)]
@@ -32,7 +32,7 @@ impl Random for Never {
     }
 }
 
-/// From 100 ms, doubled and halved, as it is after so many refusals.
+/// Returns an interval that starts at 100 ms and is doubled and halved, after this many refusals.
 fn pace(threshold: u32, refusals: u32) -> Responsive {
     let pace = Responsive::new().initial(ms(100)).unwrap().up(2.0).unwrap().down(0.5).unwrap();
     let pace = pace.randomisation(0.0).unwrap().threshold(threshold).unwrap();
@@ -76,7 +76,7 @@ fn call_sent_after_a_move_has_seen_it() {
     loom::model(|| {
         let pace = pace(5, 1);
         let other = spawn(&pace, pace.on_send(), refuse);
-        // Sent before the move or after it: either way it is one move or two, and none is lost.
+        // Sent before or after the move: either way it is one move or two, and none is lost.
         let sent_at = pace.on_send();
         let seen = pace.interval();
         refuse(&pace, sent_at);
@@ -152,13 +152,13 @@ fn refusal_among_successes_restarts_run() {
         accept(&pace, admissions[2]);
         refused.join().unwrap();
         accepted.join().unwrap();
-        // 400 ms up once; down once if no refusal came between the successes.
+        // One move up to 400 ms; one move down if no refusal came between the successes.
         match moves(&pace) {
             (4, 0) => assert_eq!(pace.interval(), ms(800)),
             (4, 1) => assert_eq!(pace.interval(), ms(400)),
             other => panic!("{other:?}"),
         }
-        // The words are left at rest: both directions go on.
+        // The words are at rest afterwards: both directions still work.
         refuse(&pace, pace.on_send());
         assert_eq!(moves(&pace).0, 5);
         accept(&pace, pace.on_send());

@@ -1,4 +1,4 @@
-//! The queue of the guard `Pace` under the model checker: order, bound, places that are given back, and wakeups.
+//! Models of the queue of the guard `Pace`: order, bound, returned places, and wakeups.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use crate::race::outcomes;
 use crate::refuse;
 use crate::turns::{Turn, turns};
 
-/// The time at which calls enter. The first turn is due 100 ms later.
+/// The time at which calls enter. The first turn comes 100 ms later.
 const NOW: Duration = Duration::from_secs(1);
 const FIRST: Duration = Duration::from_millis(1_100);
 const SECOND: Duration = Duration::from_millis(1_200);
@@ -30,7 +30,7 @@ impl Wake for Woken {
     }
 }
 
-/// A queue with calls that wait.
+/// A queue with waiting calls.
 struct Scene {
     queue: Queue,
     pace: Responsive,
@@ -59,7 +59,7 @@ impl Scene {
         }
     }
 
-    /// Returns `true` if a new call, which may not wait, is admitted.
+    /// Returns `true` if a new call that may not wait is admitted.
     fn try_turn(&self) -> bool {
         let admitted = self.queue.admit(&self.pace, &arrival(FIRST).impatient());
         matches!(admitted, Admit::Admitted(Place::Reserved(_)))
@@ -97,7 +97,7 @@ fn two_callers_never_pass_the_bound() {
     assert_eq!(found, [(false, true), (true, false)]);
 }
 
-/// The second turn is due one interval after the first.
+/// The second turn comes one interval after the first.
 #[test]
 fn two_callers_enter_one_behind_the_other() {
     let found = outcomes(
@@ -109,7 +109,7 @@ fn two_callers_enter_one_behind_the_other() {
     assert_eq!(found, [(Err(FIRST), Err(SECOND)), (Err(SECOND), Err(FIRST))]);
 }
 
-/// The call behind a dropped one finds the dropped call's turn, or is woken to ask again.
+/// The call behind a dropped one either finds the dropped call's turn, or is woken to check again.
 #[test]
 fn dropped_place_passes_its_turn_on() {
     let found = outcomes(
@@ -121,7 +121,7 @@ fn dropped_place_passes_its_turn_on() {
     assert_eq!(found, [(Ok(()), false), (Err(SECOND), true)]);
 }
 
-/// Of two calls that leave at once, neither takes another place with it, and none is left behind.
+/// If two calls leave at once, neither removes another one's place, and none is left behind.
 #[test]
 fn two_dropped_places_leave_the_third() {
     let found = outcomes(
@@ -157,7 +157,7 @@ fn new_call_takes_a_dropped_calls_turn() {
     assert_eq!(found, [(false, true), (true, false)]);
 }
 
-/// A returned turn goes to the waiting call, which finds it or is woken to ask again.
+/// A returned turn goes to the waiting call, which finds it or is woken to check again.
 #[test]
 fn reserved_turn_given_back_passes_on() {
     let start = || {
@@ -179,7 +179,7 @@ fn reserved_turn_given_back_passes_on() {
     assert_eq!(found, [(Ok(()), false), (Err(SECOND), true)]);
 }
 
-/// A waiting call is admitted at the interval before a refusal, or asks again at the later time.
+/// A waiting call is admitted at the interval before a refusal, or checks again at the later time.
 #[test]
 fn waiting_call_sees_refusal_or_is_first() {
     let found = outcomes(

@@ -1,8 +1,8 @@
 //! Two threads that race, with every outcome that the model checker finds.
 //!
-//! loom 0.7 misses an order if one thread loads an atomic, and the other thread loads it before it stores it
-//! ([tokio-rs/loom#166](https://github.com/tokio-rs/loom/issues/166)). A model of two such threads may run one order
-//! only. So each race is run twice, with the roles of the threads exchanged, and the tests list all outcomes.
+//! loom 0.7 misses an order if one thread loads an atomic, and the other thread loads it before it stores to it
+//! ([tokio-rs/loom#166](https://github.com/tokio-rs/loom/issues/166)). A model of two such threads may run only one
+//! order. So each race is run twice, with the threads' roles exchanged, and the tests list all outcomes.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;

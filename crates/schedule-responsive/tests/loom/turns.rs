@@ -1,4 +1,4 @@
-//! Turns under the model checker: takers among each other, takers against moves, and the rule that moves the interval.
+//! Models of turns: takers among each other, takers against moves, and the rule that moves the interval.
 
 use core::time::Duration;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ struct Scene {
     notes: [SentAt; 2],
 }
 
-/// A pace after so many refusals. The last turn was at 1 s, unless there is no interval.
+/// Returns a pace after this many refusals. The last turn was at 1 s, unless the interval is 0.
 pub(crate) fn turns(threshold: u32, refusals: u32) -> Responsive {
     let turns = pace(threshold, 0);
     turns.give_turns();

@@ -1,4 +1,4 @@
-//! Failures of other libraries, and bad input.
+//! Tests of other libraries' defects, and of bad input.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::guards::{HOST, NOW, SECOND, admit, at, wait};
 
 const SERVED: End = End::judged(Health::Served, Duration::ZERO);
 
-/// A rule that always answers the same.
+/// A rule that always returns the same limit.
 #[derive(Debug, Clone)]
 struct Always(f64);
 
@@ -21,7 +21,7 @@ impl LimitRule for Always {
     }
 }
 
-/// Uses the whole limit for two seconds, with that outcome.
+/// Uses the whole limit for two seconds, with this outcome.
 fn full_use<R: LimitRule>(limit: &AdaptiveLimit<R>, end: &End, now: Duration) {
     for millis in [0, 500, 1001, 2002] {
         let now = now + Duration::from_millis(millis);
@@ -32,7 +32,7 @@ fn full_use<R: LimitRule>(limit: &AdaptiveLimit<R>, end: &End, now: Duration) {
     }
 }
 
-/// A server that fails at once has no low latency, and abandoned calls prove nothing.
+/// A server that fails at once does not count as fast, and abandoned calls prove nothing.
 // G-15
 #[test]
 fn fast_failures_raise_no_limit() {
@@ -51,7 +51,7 @@ fn fast_failures_raise_no_limit() {
     check(&AdaptiveLimit::gradient2());
 }
 
-/// A limit of which less than half is in use does not grow.
+/// A limit does not grow while less than half of it is in use.
 // G-16
 #[test]
 fn an_idle_clients_limit_stays() {
@@ -96,7 +96,7 @@ fn overload_and_timeouts_are_drops() {
     }
 }
 
-// A hundred calls of ten seconds that all time out are one piece of news.
+// A hundred calls of ten seconds that all time out are one event.
 #[test]
 fn one_outage_lowers_it_once() {
     let limit = AdaptiveLimit::aimd().initial(200);
@@ -108,7 +108,7 @@ fn one_outage_lowers_it_once() {
     assert_eq!(limit_of(&limit), 180);
 }
 
-/// As at a bulkhead, a body that is still read holds its place.
+/// As with a bulkhead, a body that is still being read holds its place.
 // G-10
 #[test]
 fn the_place_is_held_until_the_body_ends() {
@@ -150,7 +150,7 @@ fn rules_that_answer_nonsense() {
     }
 }
 
-/// A rule that uses the limit it belongs to.
+/// A rule may use the limit that it belongs to.
 // G-5
 #[test]
 fn a_rule_may_use_the_limit() {
@@ -172,7 +172,7 @@ fn a_rule_may_use_the_limit() {
     assert_eq!(limit_of(&limit), 19, "the limit of the later window, inside the rule, stays");
 }
 
-/// The panic reaches the caller, and the place of its call is free.
+/// The panic reaches the caller, and its call's place is freed.
 // G-11
 #[test]
 fn a_rule_that_unwinds_frees_the_place() {
@@ -196,7 +196,7 @@ fn a_rule_that_unwinds_frees_the_place() {
     }
 }
 
-/// A clock that goes back or stands still closes no window.
+/// A clock that goes back or stands still does not close a window.
 // G-12
 #[test]
 fn time_that_goes_back_or_stands_still() {
@@ -214,7 +214,7 @@ fn time_that_goes_back_or_stands_still() {
     calls(&AdaptiveLimit::aimd(), 100, &SERVED, Duration::ZERO);
 }
 
-/// The limit that was found survives new settings.
+/// The learned limit survives new settings.
 // G-19
 #[test]
 fn state_survives_replaced_settings() {
@@ -243,7 +243,7 @@ fn bounds_outside_their_range() {
     assert_eq!(limit_of(&AdaptiveLimit::aimd().bounds(30, 40)), 30);
 }
 
-/// Destinations past the bound take no memory. A limit that was found stays while its destination is used.
+/// Destinations beyond the bound use no memory, and a learned limit stays while its destination is used.
 // G-20, trap 52
 #[test]
 fn destinations_stay_within_the_bound() {
@@ -273,7 +273,7 @@ fn destinations_stay_within_the_bound() {
     assert_eq!(limit_of(&limit), 20, "it has left");
 }
 
-/// A rule that notes the latency of each window.
+/// A rule that records the latency of each window.
 #[derive(Debug, Clone, Default)]
 struct Notes(Arc<OnceLock<Option<Duration>>>);
 
@@ -296,7 +296,7 @@ fn window_has_the_90th_percentile() {
     assert_eq!(notes.0.get(), Some(&Some(Duration::from_millis(77))));
 }
 
-/// A limit without a sample may leave at any time.
+/// A limit without a sample may be evicted at any time.
 // G-20
 #[test]
 fn limit_without_a_sample_leaves() {

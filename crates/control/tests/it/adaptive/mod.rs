@@ -1,4 +1,4 @@
-//! The adaptive limit.
+//! Tests of the adaptive limit.
 
 mod failures;
 mod rules;
@@ -14,11 +14,11 @@ fn limit_of<R: LimitRule>(limit: &AdaptiveLimit<R>) -> u32 {
     limit.usage_at(HOST, NOW).limit
 }
 
-/// A server with that many places for calls, each of which takes a time.
+/// A server with a fixed number of places, in which each call takes a fixed time.
 struct Server {
     places: f64,
     time: Duration,
-    /// One more call than so many is dropped.
+    /// Calls beyond this number are dropped.
     most: usize,
 }
 
@@ -27,12 +27,12 @@ impl Server {
         Self { places: places as f64, time: Duration::from_millis(millis), most: usize::MAX }
     }
 
-    /// Sends up to `load` calls at once, again and again, for that many seconds. Returns the moment of the end.
+    /// Sends up to `load` concurrent calls for this many seconds. Returns the time at the end.
     fn serve<R: LimitRule>(&self, limit: &AdaptiveLimit<R>, load: usize, mut now: Duration, seconds: u64) -> Duration {
         let end = now + Duration::from_secs(seconds);
         while now < end {
             let tickets: Vec<_> = (0..load).map_while(|_| admit(limit, now).ok()).collect();
-            // Calls beyond the places queue in the server.
+            // Calls beyond the server's places queue in the server.
             let queued = (tickets.len().min(self.most) as f64 / self.places).max(1.0);
             let latency = self.time.mul_f64(queued);
             now += latency;
@@ -52,7 +52,7 @@ fn end_call<G: Guard>(guard: &G, ticket: G::Ticket, end: &End, now: Duration) {
     }
 }
 
-/// Sends that many calls one after the other, with that outcome and latency.
+/// Sends `number` calls one after the other, with this outcome and latency.
 fn calls<R: LimitRule>(limit: &AdaptiveLimit<R>, number: u32, end: &End, now: Duration) {
     for _ in 0..number {
         end_call(limit, admit(limit, now).unwrap(), end, now);

@@ -1,4 +1,4 @@
-//! The rules, against servers whose capacity is known.
+//! Tests of the rules against servers with known capacity.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn window(served: u32, dropped: u32, millis: u64, in_flight: u32) -> LimitWindow
     window
 }
 
-/// The limits after each window, beginning at `limit`.
+/// Returns the limits after each window, beginning at `limit`.
 fn limits<R: LimitRule>(mut rule: R, mut limit: f64, windows: &[LimitWindow]) -> Vec<f64> {
     let moved = windows.iter().map(|window| {
         limit = rule.next_limit(limit, window);
@@ -36,7 +36,7 @@ fn aimd_moves_once_a_window() {
 
 #[test]
 fn vegas_keeps_the_queue_short() {
-    // At 100: s is 2. A queue of none, 5, 10, 50 calls; a dropped call; and nothing at all.
+    // At 100, s is 2. Queues of 0, 5, 10 and 50 calls, then a dropped call, then an empty window.
     let quiet = window(100, 0, 100, 100);
     let latencies = [(105, 102.0), (111, 100.0), (200, 98.0)];
     for (millis, expected) in latencies {
@@ -53,7 +53,7 @@ fn gradient2_follows_the_trend() {
     let steady = [window(100, 0, 10, 20); 2];
     assert_eq!(limits(Gradient2::new(), 20.0, &steady), [20.8, 21.6]);
     let slower = limits(Gradient2::new(), 100.0, &[window(100, 0, 10, 99), window(100, 0, 30, 99)]);
-    // The average is 20 ms: two thirds.
+    // The average is 20 ms, which gives two thirds.
     assert_eq!(slower, [100.8, 94.88]);
 }
 
@@ -64,7 +64,7 @@ fn gradient2_counts_drops() {
     assert_eq!(limits(Gradient2::new(), 100.0, &windows), [90.0, 89.82, 80.84]);
 }
 
-/// Halves the capacity of a server that drops what it cannot take, and doubles it again.
+/// Halves and then doubles the capacity of a server that drops excess calls.
 fn after_capacity_steps<R: LimitRule>(limit: &AdaptiveLimit<R>) -> [u32; 3] {
     let with = |places: u32| Server { most: places as usize * 2, ..Server::new(places, 100) };
     let mut now = NOW;
@@ -82,26 +82,26 @@ fn limits_follow_the_capacity() {
         ("gradient2", after_capacity_steps(&AdaptiveLimit::gradient2())),
     ] {
         let [before, less, again] = found;
-        // The capacity is 40 and 10 calls, and as many again may queue.
+        // The capacity is 40 and then 10 calls, and as many again may queue.
         assert!((30..=90).contains(&before), "{name}: {found:?}");
         assert!((5..=25).contains(&less), "{name}: {found:?}");
         assert!((30..=90).contains(&again), "{name}: {found:?}");
     }
 }
 
-/// A baseline taken under load is renewed, so the queue does not stand.
+/// A baseline that was measured under load is renewed, so that the queue does not stay.
 // G-17
 #[test]
 fn vegas_renews_a_baseline_under_load() {
     let limit = AdaptiveLimit::vegas().initial(60);
-    // From the first call on, 50 more than the places wait in the server.
+    // From the first call on, 50 calls more than the places wait in the server.
     let now = Server::new(10, 50).serve(&limit, 200, NOW, 10);
     assert!(limit_of(&limit) > 40);
     Server::new(10, 50).serve(&limit, 200, now, 300);
     assert!((10..=25).contains(&limit_of(&limit)), "{}", limit_of(&limit));
 }
 
-/// A baseline of a faster past is renewed too.
+/// A baseline from a faster past is renewed too.
 // G-17
 #[test]
 fn vegas_forgets_a_faster_past() {
@@ -120,7 +120,7 @@ fn gradient2_forgets_an_overload() {
     assert!(limit_of(&limit) >= 40, "{}", limit_of(&limit));
 }
 
-/// The long average remembers 600 windows, and a time of overload for a few.
+/// The long average covers 600 windows, but a time of overload only a few.
 #[test]
 fn gradient2_averages_in_exact_steps() {
     let seconds = |seconds: f64, count: usize| {
@@ -132,10 +132,10 @@ fn gradient2_averages_in_exact_steps() {
     assert_eq!(limits(Gradient2::new(), 100.0, &overloaded)[14..], [112.0, 103.47, 95.67]);
 }
 
-/// The bounds of each step, and the window at half of the limit.
+/// Each step has its bounds, and one window runs at half of the limit.
 #[test]
 fn vegas_moves_in_exact_steps() {
-    // Each begins at 8 or 100; a first window sets the baseline of the second.
+    // Each case starts at 8 or 100; the first window sets the baseline for the second.
     for (limit, base, current, step) in [
         (2.0, 250, 1000, 0.0),
         (2.0, 625, 1000, 0.0),
@@ -155,7 +155,7 @@ fn vegas_moves_in_exact_steps() {
     assert_eq!(moved[30], moved[28]);
 }
 
-/// A trend of twice the latency is kept, and a greater one shortened.
+/// A ratio of up to twice the latency is kept, and a higher one is shortened.
 #[test]
 fn gradient2_keeps_a_trend_of_twice() {
     let windows = [3000, 1000, 2000].map(|millis| window(100, 0, millis, 99));

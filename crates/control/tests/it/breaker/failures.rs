@@ -1,4 +1,4 @@
-//! Failures of other libraries, and bad input.
+//! Tests of other libraries' defects, and of bad input.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +13,7 @@ use reattempt_core::guard::{Admit, Arrival, End, Guard, Reason};
 
 use super::{HOST, NOW, SECOND, admit, admit_to, call, calls, end, noting};
 
-/// A probe that never ends holds a lease, not the place.
+/// A probe that never ends loses its place when its lease is over.
 // G-1, trap 11
 #[test]
 fn a_lost_probe_does_not_wedge_it() {
@@ -27,7 +27,7 @@ fn a_lost_probe_does_not_wedge_it() {
     assert_eq!(breaker.state_at(HOST, later + SECOND * 31), Closed);
 }
 
-/// The lease bounds the place of a probe, and not its result.
+/// The lease limits how long a probe holds its place, but its result still counts.
 // G-1, trap 51
 #[test]
 fn probe_past_its_lease_counts() {
@@ -41,7 +41,7 @@ fn probe_past_its_lease_counts() {
     }
 }
 
-/// A server that takes 40 s for each call is let in by its first success, in either form.
+/// A server that takes 40 s per call closes the breaker with its first success, in either form.
 // G-1, trap 51
 #[test]
 fn server_slower_than_a_lease_is_let_in() {
@@ -63,7 +63,7 @@ fn server_slower_than_a_lease_is_let_in() {
     }
 }
 
-/// A layer that gives an attempt longer than 30 s states that, and the probe keeps its place for as long.
+/// If a layer allows an attempt more than 30 s, the probe keeps its place for that long.
 // G-1, trap 51
 #[test]
 fn attempt_timeout_is_the_least_lease() {
@@ -77,7 +77,8 @@ fn attempt_timeout_is_the_least_lease() {
     assert!(admit(&breaker, later + SECOND * 100).is_ok());
 }
 
-/// Settings with fewer probes are adopted when as many have succeeded: one more is admitted, and closes it.
+/// If settings with fewer probes are adopted after as many have succeeded, one more probe is admitted and closes the
+/// breaker.
 // G-1, G-19
 #[test]
 fn fewer_probes_do_not_wedge_it() {
@@ -90,7 +91,7 @@ fn fewer_probes_do_not_wedge_it() {
     assert_eq!(breaker.state_at(HOST, later), Closed);
 }
 
-/// The successes of an hour ago do not hide an outage.
+/// Successes from an hour ago do not hide an outage.
 // G-3
 #[test]
 fn old_successes_do_not_hide_an_outage() {
@@ -101,7 +102,7 @@ fn old_successes_do_not_hide_an_outage() {
     assert_eq!(breaker.state_at(HOST, later), Open);
 }
 
-/// Results from before the breaker opened do not decide over it afterwards.
+/// Results from before the breaker opened do not affect it afterwards.
 // G-4
 #[test]
 fn a_late_result_decides_nothing() {
@@ -118,7 +119,7 @@ fn a_late_result_decides_nothing() {
     assert_eq!(breaker.state_at(HOST, later), Closed);
 }
 
-/// Callbacks and predicates may use the breaker; changes arrive in their order, once each.
+/// Callbacks and predicates may use the breaker, and changes are delivered in order, once each.
 
 // G-5, trap 12
 #[test]
@@ -158,7 +159,7 @@ fn a_callback_that_unwinds_is_called_again() {
     assert_eq!(*noted.lock().unwrap(), [(Closed, Open), (Open, Closed)]);
 }
 
-/// Clones share a state, destinations do not.
+/// Clones share a state, but destinations do not.
 // G-9
 #[test]
 fn clones_share_and_destinations_do_not() {
@@ -171,7 +172,7 @@ fn clones_share_and_destinations_do_not() {
     assert!(admit_to(&shared, "https://innocent.example", NOW).is_err(), "by choice");
 }
 
-/// A moment before the latest one seen changes nothing.
+/// A time before the latest one seen changes nothing.
 // G-12
 #[test]
 fn time_that_goes_back_or_stands_still() {
@@ -188,7 +189,7 @@ fn time_that_goes_back_or_stands_still() {
     assert_eq!(breaker.state_at(HOST, far), Closed);
 }
 
-/// New settings, the same state.
+/// New settings keep the state.
 // G-19
 #[test]
 fn state_survives_replaced_settings() {
@@ -201,7 +202,7 @@ fn state_survives_replaced_settings() {
     assert_eq!(call(&breaker, Served, NOW + SECOND * 10).unwrap_err().wait(), Some(SECOND));
 }
 
-/// Destinations past the bound take no memory (the same holds for a million). One that is open stays while it is used.
+/// Destinations beyond the bound use no memory (even a million), and an open breaker stays while it is used.
 // G-20, trap 52
 #[test]
 fn destinations_stay_within_the_bound() {
@@ -245,7 +246,7 @@ fn no_call_is_lost_under_contention() {
     assert_eq!((counts.requests, counts.total_successes, counts.total_failures), (200_000, 198_000, 2_000));
 }
 
-// Also if more of them succeed than the word beside the lock can count.
+// Even if more calls succeed than the word beside the lock can count.
 #[test]
 fn results_are_counted_past_the_word() {
     let breaker = CircuitBreaker::counting();
@@ -256,7 +257,7 @@ fn results_are_counted_past_the_word() {
     assert_eq!((counts.total_successes, counts.consecutive_successes), (70_000, 70_000));
 }
 
-// A setting that judges successes takes effect for calls that are under way.
+// A setting that affects successes applies to calls in flight.
 #[test]
 fn replaced_settings_judge_the_next_result() {
     let breaker = CircuitBreaker::rate().consecutive_failures(5);
@@ -267,7 +268,7 @@ fn replaced_settings_judge_the_next_result() {
     assert_eq!(breaker.counts_at(HOST, Duration::ZERO).total_failures, 1);
 }
 
-/// Buckets of another length are counted anew, or the window would not slide for as long as it has been open.
+/// Buckets of another length are counted afresh. Otherwise the window would not slide for as long as it has been open.
 // G-3, G-19
 #[test]
 fn replaced_buckets_slide_on() {
@@ -309,7 +310,7 @@ fn extreme_times_are_clamped() {
     }
 }
 
-/// A callback, or a predicate on the outcome, panics in the call of a probe.
+/// A probe's place is freed if a callback or a predicate on its outcome panics.
 // G-1, G-11
 #[test]
 fn a_probe_that_unwinds_frees_its_place() {
@@ -340,7 +341,7 @@ fn a_probe_that_unwinds_frees_its_place() {
     }
 }
 
-/// Two changes in one step: the second is delivered by the next call.
+/// If one step makes two changes, the next call delivers the second.
 #[test]
 fn change_after_an_unwinding_one_arrives() {
     let (breaker, noted) = noting(CircuitBreaker::rate().consecutive_failures(1).spread(0));
@@ -358,8 +359,8 @@ fn change_after_an_unwinding_one_arrives() {
     assert_eq!(*noted.lock().unwrap(), expected);
 }
 
-/// A call ends because its thread unwinds, and the callback or the predicate would panic too: the process would abort.
-/// The change is delivered by the next call.
+/// If a call ends because its thread unwinds, a panic in a callback or predicate would abort the process. So the next
+/// call delivers the change.
 #[test]
 fn no_function_is_called_while_unwinding() {
     struct Ending<'a>(&'a CircuitBreaker, Option<BreakerTicket>);

@@ -1,5 +1,5 @@
-//! The counting form, against the semantics of sony/gobreaker v2.4.0 (commit fed8e9e, v2/gobreaker.go and
-//! v2/counter.go), one test for each of its rules. Where we differ on purpose, the test says so.
+//! Tests of the counting form against the semantics of sony/gobreaker v2.4.0 (commit fed8e9e, v2/gobreaker.go and
+//! v2/counter.go), one per rule. If we differ on purpose, the test explains why.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use reattempt_core::guard::{End, Guard, Reason};
 
 use super::{HOST, NOW, SECOND, admit, call, calls, end, noting};
 
-/// Requests, successes, failures, exclusions, consecutive successes, consecutive failures.
+/// Returns requests, successes, failures, exclusions, consecutive successes and consecutive failures.
 fn numbers(counts: Counts) -> [u32; 6] {
     [
         counts.requests,
@@ -27,7 +27,7 @@ fn counted(breaker: &CircuitBreaker) -> [u32; 6] {
     numbers(breaker.counts_at(HOST, Duration::ZERO))
 }
 
-/// Opens at 60 % failures of at least 3 calls; three probes; 90 s open.
+/// Returns a breaker that opens at 60 % failures of at least 3 calls, for 90 s, and has three probes.
 fn custom() -> CircuitBreaker {
     CircuitBreaker::counting().probes(3).interval(SECOND * 30).open_time(SECOND * 90).ready_to_trip(|counts| {
         let calls = counts.valid_requests();
@@ -48,8 +48,8 @@ fn defaults_trip_after_six_in_a_row() {
     assert_eq!((breaker.state_at(HOST, NOW), counted(&breaker)), (Open, [0; 6]));
 }
 
-// gobreaker is still open at the very end of its timeout. Here a call is admitted then, so that a retry that waits for
-// exactly the time that its refusal names is not refused once more.
+// gobreaker is still open at the exact end of its timeout. Here a call is admitted then, so that a retry that waits
+// exactly as long as its refusal stated is not refused again.
 #[test]
 fn open_ends_after_sixty_seconds_by_default() {
     let breaker = CircuitBreaker::counting();
@@ -150,7 +150,7 @@ fn predicates_decide_what_counts() {
     assert_eq!(counted(&none), [4, 1, 0, 3, 1, 0], "exclusion is asked first");
 }
 
-/// A window of 30 s in buckets of 3 s.
+/// Returns a breaker with a window of 30 s in buckets of 3 s.
 fn rolling() -> CircuitBreaker {
     custom().bucket_period(SECOND * 3)
 }
@@ -198,7 +198,7 @@ fn rolling_interval_is_whole_buckets() {
     assert_eq!(counted(&breaker), [2, 2, 0, 0, 2, 0], "three buckets: 9 s");
 }
 
-/// A window has a thousand buckets at most, of the length that was set.
+/// A window has at most a thousand buckets, each with the length that was set.
 #[test]
 fn thousand_buckets_are_as_long_as_set() {
     let breaker = CircuitBreaker::counting().interval(SECOND).bucket_period(SECOND / 1000);
@@ -239,7 +239,7 @@ fn window_slides_after_a_closing() {
     assert_eq!(counted(&breaker), [1, 1, 0, 0, 1, 0]);
 }
 
-/// A rule that uses the breaker: it opens no state but the one that it was asked about.
+/// A trip rule that closes the breaker does not open the state that follows.
 #[test]
 fn rule_that_closes_the_breaker_opens_none() {
     let slot: Arc<OnceLock<CircuitBreaker>> = Arc::default();
@@ -253,7 +253,7 @@ fn rule_that_closes_the_breaker_opens_none() {
     assert_eq!(breaker.state_at(HOST, NOW), Closed);
 }
 
-/// Callers hang up for reasons of their own.
+/// Abandoned calls do not trigger the trip rule, because callers hang up for their own reasons.
 #[test]
 fn rule_is_not_asked_about_abandoned_calls() {
     let breaker = CircuitBreaker::counting().ready_to_trip(|_| true);

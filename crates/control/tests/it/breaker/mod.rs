@@ -1,4 +1,4 @@
-//! The circuit breaker.
+//! Tests of the circuit breaker.
 
 mod failures;
 mod gobreaker;
@@ -32,7 +32,7 @@ fn end(breaker: &CircuitBreaker, ticket: BreakerTicket, health: Health, now: Dur
     assert!(breaker.end(ticket, &End::judged(health, Duration::ZERO), now).is_none());
 }
 
-/// Makes a call with that outcome.
+/// Makes a call with this outcome.
 fn call(breaker: &CircuitBreaker, health: Health, now: Duration) -> Result<(), Refused> {
     admit(breaker, now).map(|ticket| end(breaker, ticket, health, now))
 }

@@ -1,4 +1,4 @@
-//! The rate form, and what both forms have beyond gobreaker.
+//! Tests of the rate form, and of what both forms have beyond gobreaker.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn ms(number: u64) -> Duration {
     Duration::from_millis(number)
 }
 
-/// The default with open times that do not vary.
+/// Returns the default breaker with open times that do not vary.
 fn exact() -> CircuitBreaker {
     CircuitBreaker::rate().consecutive_failures(5).spread(0)
 }
@@ -65,7 +65,7 @@ fn states_are_shown_in_words() {
     assert_eq!(shown, ["closed", "half-open", "open", "forced open"]);
 }
 
-/// One failure of one call is no rate; five in a row are enough.
+/// One failure of one call is not a rate, but five in a row suffice.
 // G-6
 #[test]
 fn five_failures_in_a_row_open_it() {
@@ -76,7 +76,7 @@ fn five_failures_in_a_row_open_it() {
     assert_eq!(breaker.state_at(HOST, NOW), Open);
 }
 
-// GUARDS G2: 429 counts in the rate but not as a consecutive failure.
+// GUARDS G2: 429 counts in the ratio but not as a consecutive failure.
 #[test]
 fn overload_counts_in_the_rate_alone() {
     let breaker = exact();
@@ -160,7 +160,7 @@ fn slow_calls_count_as_failures_if_asked() {
     assert_eq!(breaker.counts_at(HOST, Duration::ZERO).total_failures, 0, "cleared by the change");
 }
 
-/// Callers hang up for reasons of their own, and quiet streams are left after hours.
+/// Abandoned calls are neutral, because callers hang up for their own reasons, and leave quiet streams after hours.
 #[test]
 fn abandoned_calls_are_neutral() {
     let abandoned = End::Abandoned { after: SECOND };
@@ -172,7 +172,8 @@ fn abandoned_calls_are_neutral() {
     assert_eq!(breaker.counts_at(HOST, Duration::ZERO).valid_requests(), 0);
 }
 
-/// A client with 15 calls a minute, whose window never holds 20 of them, and one whose window is fixed.
+/// A run of failures continues for a client with 15 calls a minute, whose window never holds 20 calls, and for one with
+/// a fixed window.
 #[test]
 fn run_of_failures_outlives_the_window() {
     let fixed = CircuitBreaker::rate().bucket_period(SECOND * 60);
@@ -180,7 +181,7 @@ fn run_of_failures_outlives_the_window() {
         for number in 0..19 {
             calls(&breaker, 1, Failed, NOW + SECOND * 4 * number);
         }
-        // A 429 does not lengthen the run, and does not end it.
+        // A 429 neither lengthens nor ends the run.
         calls(&breaker, 1, Overloaded, NOW + SECOND * 200);
         assert_eq!(breaker.state_at(HOST, NOW + SECOND * 200), Closed);
         calls(&breaker, 1, Failed, NOW + SECOND * 400);
@@ -188,7 +189,7 @@ fn run_of_failures_outlives_the_window() {
     }
 }
 
-/// The last success ends the run, also one of an earlier window.
+/// A success ends the run, even if the run began in an earlier window.
 #[test]
 fn run_of_failures_ends_with_a_success() {
     let breaker = CircuitBreaker::rate();
@@ -215,7 +216,7 @@ fn two_of_three_are_a_ratio_of_two_thirds() {
     assert_eq!(breaker.state_at(HOST, NOW), Open);
 }
 
-/// For every pair of small numbers, the ratio is reached by that part of the calls and by no smaller one.
+/// For every pair of small numbers, exactly that fraction of the calls reaches the ratio, and no smaller one.
 #[test]
 fn every_small_fraction_is_met_exactly() {
     for all in 1..=40 {
@@ -235,7 +236,7 @@ fn every_small_fraction_is_met_exactly() {
     }
 }
 
-/// The default of resilience4j: half of the last hundred calls, however long ago they were.
+/// resilience4j's default counts half of the last hundred calls, however long ago they were.
 #[test]
 fn last_calls_are_counted_by_number() {
     let breaker = CircuitBreaker::rate().last_calls(100).min_calls(100);
@@ -248,7 +249,7 @@ fn last_calls_are_counted_by_number() {
     assert_eq!(breaker.state_at(HOST, NOW + SECOND * 7200), Open);
 }
 
-/// A failure counts at its end, however many calls have ended since it began.
+/// A failure counts when it ends, however many calls have ended since it began.
 #[test]
 fn slow_failures_are_among_the_last_calls() {
     let breaker = CircuitBreaker::rate().last_calls(20).consecutive_failures(0);
@@ -258,7 +259,7 @@ fn slow_failures_are_among_the_last_calls() {
     assert_eq!(breaker.state_at(HOST, NOW + SECOND * 10), Open);
 }
 
-/// A minimum above the window would keep the breaker closed for ever. Abandoned calls push none out.
+/// A minimum above the window would keep the breaker closed forever. Abandoned calls push no others out of the window.
 #[test]
 fn last_calls_bound_the_minimum() {
     let breaker = CircuitBreaker::rate().last_calls(4).consecutive_failures(0);
@@ -286,7 +287,7 @@ fn probes_may_be_judged_by_their_ratio() {
     assert_eq!(probes(&breaker, 0, 1, NOW + SECOND * 10), Closed);
     calls(&breaker, 5, Failed, NOW + SECOND * 10);
     assert_eq!(probes(&breaker, 2, 0, NOW + SECOND * 20), Open);
-    // At 0 or less, the first failed probe opens it. At more than 1, all of them must fail.
+    // At 0 or less, the first failed probe opens it. Above 1, all of them must fail.
     for (ratio, state) in [(-0.1, Open), (f64::NAN, Open), (1.1, HalfOpen)] {
         let breaker = breaker.clone().probe_failure_ratio(ratio);
         calls(&breaker, 5, Failed, NOW);
@@ -317,7 +318,7 @@ fn unsent_calls_were_never_there() {
     assert_eq!(breaker.counts_at(HOST, Duration::ZERO).requests, 0);
 }
 
-/// A probe that is dropped frees its place at once.
+/// A dropped probe frees its place at once.
 // G-11, trap 11
 #[test]
 fn a_dropped_probe_frees_its_place() {
@@ -364,7 +365,7 @@ fn check_takes_nothing() {
     end(&breaker, probe, Served, later.now);
 }
 
-/// A call that waited elsewhere decides again; the probe keeps its own place.
+/// A call that has waited elsewhere gets a new decision, but the probe keeps its own place.
 // G-26
 #[test]
 fn renewing_decides_again() {
@@ -391,7 +392,7 @@ fn debug_lists_what_is_not_closed() {
     assert_eq!(breaker.state_at(HOST, NOW + SECOND * 10), HalfOpen);
 }
 
-/// A success in a rolling window belongs to the bucket of its admission, at whatever time it ends.
+/// A success in a sliding window belongs to the bucket of its admission, whenever it ends.
 #[test]
 fn success_needs_time_only_where_it_counts() {
     let times = |breaker: CircuitBreaker| {
@@ -407,7 +408,7 @@ fn success_needs_time_only_where_it_counts() {
     assert!(times(CircuitBreaker::rate().slow_after(SECOND)), "the call may have been slow");
 }
 
-/// The next open time begins at its end.
+/// The next open time begins when the probe ends.
 #[test]
 fn success_of_a_probe_needs_time() {
     let breaker = CircuitBreaker::rate().consecutive_failures(1).open_time(SECOND);
@@ -416,7 +417,7 @@ fn success_of_a_probe_needs_time() {
     assert!(breaker.times_success(&probe));
 }
 
-/// Each opening draws a time of its own from the seed.
+/// Each opening draws its own time from the seed.
 #[test]
 fn open_times_follow_the_seed() {
     let waits = |seed| {
@@ -430,7 +431,7 @@ fn open_times_follow_the_seed() {
     assert_eq!([waits(1), waits(u64::MAX)], [[32_110_800, 27_261_900], [31_497_900, 32_081_700]]);
 }
 
-/// Its time is not read if the breaker says so, and then another call takes the counts before it is recorded.
+/// If the breaker needs no time for a success, and another call takes the counts first, the success still counts once.
 #[test]
 fn success_that_loses_its_word_counts_once() {
     let breaker = CircuitBreaker::rate().consecutive_failures(0);
@@ -438,12 +439,12 @@ fn success_that_loses_its_word_counts_once() {
     let (late, failing) = (admit(&breaker, NOW).unwrap(), admit(&breaker, NOW).unwrap());
     assert!(!breaker.times_success(&late));
     end(&breaker, failing, Failed, NOW + 10 * SECOND);
-    // The moment of the sending, as the layer passes it.
+    // The time of sending, as the layer passes it.
     end(&breaker, late, Served, NOW);
     let counts = breaker.counts_at(HOST, Duration::ZERO);
     assert_eq!((counts.requests, counts.total_successes, counts.total_failures), (3, 2, 1));
     assert_eq!((counts.consecutive_successes, counts.consecutive_failures), (1, 0));
-    // All three were in the bucket that has left the window.
+    // All three were in a bucket that has left the window.
     call(&breaker, Served, NOW + 57 * SECOND).unwrap();
     let counts = breaker.counts_at(HOST, Duration::ZERO);
     assert_eq!((counts.requests, counts.total_successes, counts.total_failures), (1, 1, 0));

@@ -1,4 +1,4 @@
-//! Failures of other libraries, and bad input.
+//! Tests of other libraries' defects, and of bad input.
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Wake, Waker};
@@ -10,7 +10,7 @@ use reattempt_core::guard::{Admit, Arrival, End, Guard, Reason};
 use super::ten;
 use crate::guards::{HOST, NOW, SECOND, admit, at, reason, wait};
 
-/// A moment before the latest one seen mints nothing.
+/// A time before the latest one seen adds nothing.
 
 // G-12, trap 21
 #[test]
@@ -27,13 +27,13 @@ fn time_that_goes_back_mints_nothing() {
     assert_eq!(limit.reserve_at(HOST, Duration::ZERO).delay_at(at(100)), SECOND / 10);
 }
 
-/// No window of a second has more than the burst and what a second adds.
+/// No window of one second admits more than the burst plus the tokens of a second.
 // G-13
 #[test]
 fn no_double_burst_at_a_windows_edge() {
     let limit = ten(10);
     let mut allowed = Vec::new();
-    // An idle start, then as many as possible around the edge of each second.
+    // An idle start, then as many calls as possible around the edge of each second.
     for millis in 900..5000 {
         while limit.allow_at(HOST, at(millis)) {
             allowed.push(millis);
@@ -46,7 +46,7 @@ fn no_double_burst_at_a_windows_edge() {
     assert_eq!(half_a_second, 10 + 1);
 }
 
-/// Clones share the limit; setters and other destinations do not.
+/// Clones share the limit, but setters and other destinations do not.
 // G-9
 #[test]
 fn clones_share_and_destinations_do_not() {
@@ -59,7 +59,7 @@ fn clones_share_and_destinations_do_not() {
     assert!(!shared.allow_at("https://other.example", NOW), "by choice");
 }
 
-/// New settings, the same tokens.
+/// New settings keep the tokens.
 // G-19
 #[test]
 fn state_survives_replaced_settings() {
@@ -76,7 +76,7 @@ fn state_survives_replaced_settings() {
     assert_eq!(reason(limit.would_admit(&arrival)), Reason::RateExceeded, "no queue");
 }
 
-/// A rate that is set for a destination is its own, even if all others have the same so far.
+/// A rate that is set for one destination stays its own, even if all others have the same rate at the time.
 // G-19
 #[test]
 fn rate_set_to_the_common_one_is_its_own() {
@@ -88,7 +88,7 @@ fn rate_set_to_the_common_one_is_its_own() {
     assert_eq!(limit.limit("b"), Limit::per_second(20), "following sets no rate");
 }
 
-/// Destinations past the bound take no memory (the same holds for a million); one that is not full stays.
+/// Destinations beyond the bound use no memory (even a million), and one that is not full stays.
 // G-20
 #[test]
 fn destinations_stay_within_the_bound() {
@@ -103,7 +103,7 @@ fn destinations_stay_within_the_bound() {
     assert!(limit.allow_at("newcomer", at(2000)), "full ones have left");
 }
 
-/// A waker that uses the limit at once.
+/// A waker may use the limit at once.
 // G-5
 #[test]
 fn a_waker_may_use_the_limit() {

@@ -1,4 +1,4 @@
-//! Following the server's answers.
+//! Tests of following a server's quota.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use reattempt_core::guard::Resume;
 use super::ten;
 use crate::guards::{HOST, NOW, SECOND, admit, at, wait, waits_until};
 
-/// The calls that are allowed up to that second, asking each 10 ms.
+/// Returns the number of calls allowed in these seconds, with an attempt every 10 ms.
 fn calls(limit: &RateLimit, seconds: std::ops::Range<u64>) -> usize {
     (seconds.start * 100..seconds.end * 100).filter(|step| limit.allow_at(HOST, at(step * 10))).count()
 }
@@ -60,7 +60,7 @@ fn an_infinite_rate_follows_too() {
     assert_eq!(calls(&limit, 10..11), 100);
 }
 
-/// An epoch time read as seconds stops calls for an hour, not for decades.
+/// A Unix time that is read as seconds stops calls for an hour, not for decades.
 // trap 19
 #[test]
 fn a_reset_in_decades_is_cut_short() {
@@ -74,7 +74,7 @@ fn a_reset_in_decades_is_cut_short() {
     assert!(format!("{patient:?}").contains("follows: true"));
 }
 
-/// Reservations lie at the implied rate up to the reset, and at the own rate from then on.
+/// Reservations follow the implied rate up to the reset, and the own rate afterwards.
 #[test]
 fn reservations_pass_the_reset() {
     let limit = ten(5);
@@ -83,7 +83,7 @@ fn reservations_pass_the_reset() {
     assert_eq!(delays, [0, 5_000, 10_000, 10_100, 10_200]);
 }
 
-/// A response with no calls left, perhaps by mistake, does not stop a client for an hour.
+/// A response without remaining calls, perhaps sent by mistake, does not stop a client for an hour.
 #[test]
 fn trial_calls_pass_while_nothing_is_left() {
     let hour = SECOND * 3600;
@@ -107,7 +107,7 @@ fn trial_calls_pass_while_nothing_is_left() {
     assert_eq!(calls(&unlimited, 0..1), 9, "its own rate");
 }
 
-/// A rate that is set below the one that the server's answers imply is in force at once.
+/// A rate that is set below the one implied by the server applies at once.
 #[test]
 fn lower_rate_ends_the_following() {
     let limit = RateLimit::new(Limit::per_second(10), 1).no_queue();

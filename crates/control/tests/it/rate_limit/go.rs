@@ -1,4 +1,4 @@
-//! The operations of Go's x/time/rate.
+//! Tests of the operations of Go's x/time/rate.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ fn cancel_at_once_returns_a_free_token() {
     assert_eq!(limit.tokens_at(HOST, NOW), 1.0);
 }
 
-// GUARDS G3: a reservation keeps its moment; whoever comes later goes by the new rate.
+// GUARDS G3: a reservation keeps its time; later calls follow the new rate.
 #[test]
 fn reservations_keep_their_moment() {
     let limit = ten(1);
@@ -161,7 +161,7 @@ fn no_fraction_is_lost() {
     assert!((elapsed * 0.3 - 3.0021_f64).abs() < 1e-9);
 }
 
-/// The rest of a division is kept, over any stretch of time.
+/// The remainder of a division is kept, over any period.
 #[test]
 fn no_nanosecond_is_lost() {
     let limit = RateLimit::new(Limit::per_second(3), 100_000);
@@ -181,7 +181,7 @@ fn infinite_rate_takes_nothing_ahead() {
     assert!(limit.allow_at(HOST, NOW));
 }
 
-/// A token that is there needs no time.
+/// An available token needs no time.
 #[test]
 fn token_at_hand_is_taken_past_the_deadline() {
     let limit = ten(1);
@@ -189,7 +189,7 @@ fn token_at_hand_is_taken_past_the_deadline() {
     assert!(!limit.reserve_until_at(HOST, 1, NOW, NOW - SECOND).ok());
 }
 
-/// A cancelled reservation counts the tokens of all that came later, cancelled ones included.
+/// Cancelling a reservation takes all later tokens into account, including those of cancelled reservations.
 // G-13
 #[test]
 fn cancelling_two_refills_once() {
@@ -210,7 +210,7 @@ fn cancelling_backwards_returns_all() {
     assert_eq!(limit.tokens_at(HOST, NOW), 5.0);
 }
 
-/// The burst has shrunk since: what is returned leaves room for the reservation that was made after it.
+/// If the burst has shrunk since, the returned tokens leave room for the reservation that was made later.
 #[test]
 fn cancel_returns_no_more_than_the_burst() {
     let limit = ten(10);
@@ -223,7 +223,7 @@ fn cancel_returns_no_more_than_the_burst() {
     assert_eq!(small.delay_at(NOW), SECOND * 11 / 10);
 }
 
-/// A reservation that is cancelled twice does not release what was taken before another one of its moment.
+/// If a reservation is cancelled twice, tokens that another reservation at the same time depends on are not released.
 // G-13
 #[test]
 fn cancelling_twice_breaks_no_promise() {

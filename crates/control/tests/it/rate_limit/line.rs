@@ -1,4 +1,4 @@
-//! The guard: calls that wait in line.
+//! Tests of the guard's line of waiting calls.
 
 use std::time::Duration;
 
@@ -149,7 +149,7 @@ fn a_faster_rate_moves_the_line() {
     first.admitted(at(10));
 }
 
-/// Tokens that were reserved behind calls in line are not given to newcomers when those calls leave.
+/// Tokens that were reserved behind waiting calls are not given to new calls when the waiting calls leave.
 // G-13
 #[test]
 fn tokens_behind_the_line_are_given_once() {
@@ -162,7 +162,7 @@ fn tokens_behind_the_line_are_given_once() {
     assert_eq!(limit.reserve_at(HOST, NOW).delay_at(NOW), SECOND * 21 / 10);
 }
 
-/// A reservation keeps its moment, and the calls on both sides of it move up.
+/// A reservation keeps its time, and the calls on both sides of it move up.
 #[test]
 fn calls_move_up_past_a_reservation() {
     let limit = ten(1);
@@ -178,7 +178,7 @@ fn calls_move_up_past_a_reservation() {
     assert_eq!(limit.reserve_at(HOST, NOW).delay_at(NOW), SECOND * 3 / 10, "its place is free");
 }
 
-/// A cancelled reservation between calls in line: those behind it move up, those before it stay.
+/// If a reservation between waiting calls is cancelled, those behind it move up, and those in front of it stay.
 #[test]
 fn calls_move_up_when_one_is_cancelled() {
     let limit = ten(3);
@@ -194,7 +194,7 @@ fn calls_move_up_when_one_is_cancelled() {
     assert_eq!((last.delay_at(NOW), limit.tokens_at(HOST, NOW)), (SECOND * 6 / 10, -4.0));
 }
 
-/// The bucket was full after the call was admitted, so its token would have been lost.
+/// If the bucket was full after the call was admitted, the call's token would have been lost, so it is not returned.
 // G-13
 #[test]
 fn unsent_call_returns_what_had_room() {
@@ -213,7 +213,7 @@ fn unsent_call_returns_what_had_room() {
     assert_eq!(reserved.delay_at(at(240)), SECOND / 10);
 }
 
-/// The burst is smaller than it was when the call was admitted.
+/// An unsent call may find that the burst is smaller than at its admission.
 #[test]
 fn unsent_call_finds_a_smaller_burst() {
     let limit = ten(10);
@@ -225,7 +225,7 @@ fn unsent_call_finds_a_smaller_burst() {
     assert_eq!(limit.tokens_at(HOST, at(100)), 0.0);
 }
 
-/// A call that leaves when its token is there returns it.
+/// A call that leaves when its token is available returns the token.
 #[test]
 fn call_that_leaves_when_due_returns_it() {
     let limit = ten(1);

@@ -1,4 +1,4 @@
-//! The rate limit.
+//! Tests of the rate limit.
 
 mod failures;
 mod follow;
@@ -7,7 +7,7 @@ mod line;
 
 use reattempt_control::{Limit, RateLimit};
 
-/// Ten tokens a second, and as many at once as `burst`.
+/// Returns a limit of ten tokens per second with this burst.
 fn ten(burst: u32) -> RateLimit {
     RateLimit::new(Limit::per_second(10), burst)
 }

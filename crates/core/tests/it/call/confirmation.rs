@@ -1,4 +1,4 @@
-//! The confirmation of a retry by a budget that asks elsewhere.
+//! Tests of the confirmation of a retry by a budget with a remote store.
 
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
@@ -9,7 +9,7 @@ use reattempt_core::{Budget, Call, Failure, Permit, PermitIssuer, StopReason};
 use super::{AGAIN, Counting, decide, failed, terms};
 use crate::support::{Bucket, FAILURE};
 
-/// A budget whose answer the test gives. It counts the permits that were returned.
+/// A budget whose answer the test sets. It counts the permits that were returned.
 #[derive(Clone, Default)]
 struct Asking(Arc<Mutex<(Option<bool>, u32)>>);
 

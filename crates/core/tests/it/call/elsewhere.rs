@@ -1,4 +1,4 @@
-//! Attempts after which another endpoint is left.
+//! Tests of attempts after which another endpoint is left.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::support::{Bucket, FAILURE};
 
 const AT_ONCE: Decision = Decision::Retry { after: Duration::ZERO };
 
-/// A schedule of two retries. It ends if it is asked for any others.
+/// A schedule of two retries, which ends if it gets any others.
 struct TwoRetries;
 
 struct Asked(u32);
@@ -32,7 +32,7 @@ impl Delays for Asked {
     }
 }
 
-/// Retries that go elsewhere at once count as attempts, cost a token each, and leave the schedule as it was.
+/// Retries sent to another endpoint at once count as attempts, cost a token each, and do not advance the schedule.
 // E-18
 #[test]
 fn retries_elsewhere_leave_schedule_alone() {
@@ -55,7 +55,7 @@ fn retries_elsewhere_leave_schedule_alone() {
     assert_eq!(decision, stopped);
 }
 
-/// A guard of one endpoint has refused. The request is sent to another one under the same number and permit.
+/// If one endpoint's guard has refused, the request is sent to another one under the same number and permit.
 // E-18
 #[test]
 fn refused_attempt_goes_elsewhere_at_once() {

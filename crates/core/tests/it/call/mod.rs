@@ -1,4 +1,4 @@
-//! The state of one call: what it asks and reports, attempt by attempt.
+//! Tests of the state of one call: what it requests and reports, attempt by attempt.
 
 mod confirmation;
 mod elsewhere;
@@ -18,7 +18,7 @@ use crate::support::{Bucket, FAILURE};
 const SECOND: Duration = Duration::from_secs(1);
 const AGAIN: Decision = Decision::Retry { after: SECOND };
 
-/// Waits 1 s, 2 s, 3 s, … by a count of its own.
+/// A schedule that waits 1 s, 2 s, 3 s, … and counts by itself.
 #[derive(Debug)]
 struct Counting;
 
@@ -101,7 +101,7 @@ fn each_end_is_reported_as_what_it_is() {
     assert_eq!(retried(CallEnd::Failed), ["on_retry_end 1 false"], "it earns nothing");
 }
 
-/// Each refusal other than the budget's own is recorded as a failure, and takes no token.
+/// A retry that anything other than the budget prevents is recorded as a failure, and takes no token.
 #[test]
 fn refused_retry_is_recorded_as_a_failure() {
     let none = unrepeatable(terms());
@@ -155,7 +155,7 @@ fn failed_source_ends_the_call() {
     assert!(bucket.log().is_empty());
 }
 
-/// A delay of zero needs no timer; the permit of any other retry is returned.
+/// A delay of zero needs no timer. Any other retry's permit is returned.
 #[test]
 fn delay_without_a_timer_ends_the_call() {
     let bucket = Bucket::of(10);
@@ -213,7 +213,7 @@ fn unprocessed_is_not_resent_in_vain() {
     }
 }
 
-/// After a pushback the backoff starts anew (PB-5).
+/// A pushback restarts the backoff (PB-5).
 #[test]
 fn pushback_starts_the_schedule_anew() {
     let exactly = |delay| FailedAttempt {
@@ -248,7 +248,7 @@ fn schedule_is_given_failure_and_admission() {
     }
     let schedule = Recorder(AtomicU32::new(0));
     let attempt = failed().sent_at(SentAt(3));
-    // Also where no retry may follow, because shared pacing must move then, too.
+    // Even if no retry may follow, because shared pacing must still move.
     let forbidden = forbidden(StopReason::Nested);
     for terms in [terms(), forbidden] {
         Call::new(&schedule).failed(&terms, &attempt, &schedule, &Bucket::of(1), &mut Zero);

@@ -1,4 +1,4 @@
-//! Permits of a budget: who holds them, and when they return.
+//! Tests of a budget's permits: where they are held, and when they return.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ fn dropped_call_returns_its_permit() {
     assert_eq!(bucket.tokens(), 9);
 }
 
-/// A proxy's budget (SPEC §7, "in flight"), written with this crate alone. Retries under way are at most a fifth of the
-/// calls under way, and at least 3.
+/// A proxy's budget (SPEC §7, "in flight"), built on this crate alone. Retries in flight are at most a fifth of the
+/// calls in flight, but at least 3.
 #[derive(Debug, Clone, Default)]
 struct InFlight(Arc<Counts>);
 
@@ -47,7 +47,7 @@ struct Counts {
     retries: AtomicU32,
 }
 
-/// The issuer of the permits of calls.
+/// The issuer of permits for calls.
 struct Calls(Arc<Counts>);
 
 impl Budget for InFlight {
@@ -94,7 +94,7 @@ impl InFlight {
     }
 }
 
-/// Ends a call. Its account holds the permit of its start from now on.
+/// Ends a call. Its account now holds the permit of its start.
 fn end((mut call, start): (Call<Seconds>, Account)) -> Account {
     call.end().started_by(start)
 }
@@ -109,7 +109,7 @@ fn proxy_budget_bounds_retries_under_way() {
     assert_eq!(granted.count(), 8, "a fifth of 40");
     assert_eq!(budget.counts(), (40, 8));
 
-    // A retry that fails ends before the next one of its call is asked for, so it makes room for it.
+    // A failed retry ends before its call requests the next one, so it makes room for it.
     for (call, _) in &mut calls[..8] {
         call.on_send();
     }
@@ -117,7 +117,7 @@ fn proxy_budget_bounds_retries_under_way() {
     assert_eq!(budget.counts(), (40, 8));
     assert_eq!(retry(&mut calls[9].0), Decision::Return(StopReason::BudgetExhausted));
 
-    // However a call ends, it is counted no more, nor is its retry.
+    // However a call ends, neither it nor its retry is counted afterwards.
     for (n, call) in calls.drain(..8).enumerate() {
         match n {
             0 | 1 => drop(call),
@@ -161,7 +161,7 @@ fn revoked_retry_returns_its_permit() {
     assert_eq!(bucket.tokens(), 10);
 }
 
-/// A call's permit is held until the call ends, both without and with hedges.
+/// A call's permit is held until the call ends, with or without hedges.
 #[test]
 fn account_holds_the_permit_of_its_call() {
     let budget = InFlight::default();

@@ -1,4 +1,4 @@
-//! Attempts that a guard on this side refused.
+//! Tests of attempts that a guard on this side refused.
 
 use core::time::Duration;
 
@@ -14,13 +14,13 @@ fn refused(wait: impl Into<Option<Duration>>) -> FailedAttempt<'static> {
     FailedAttempt { refused: Some(refused), ..failed() }
 }
 
-/// A refusal of a limit.
+/// Returns an attempt that a limit refused.
 fn full(wait: Duration) -> FailedAttempt<'static> {
     let refused = Refused::new(GuardKind::RATE_LIMIT, Reason::Full).after(wait);
     FailedAttempt { refused: Some(refused), ..failed() }
 }
 
-/// Callers of an open breaker come back together, so they wait less than callers of a limit.
+/// An open breaker's callers return together, so they wait less than callers of a limit.
 // G-7
 #[test]
 fn refused_attempt_waits_if_that_fits() {
@@ -89,7 +89,8 @@ fn refused_call_of_one_attempt_ends() {
     assert_eq!(decision, Decision::Return(StopReason::Refused));
 }
 
-/// An earlier hop, or another copy of the request, may have been processed.
+/// An unproven refusal needs a repeatable call, because an earlier hop, or another copy of the request, may have been
+/// processed.
 // trap 48
 #[test]
 fn unproven_refusal_needs_a_repeatable_call() {

@@ -1,4 +1,4 @@
-//! A budget that tests can look into.
+//! A budget that tests can inspect.
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use reattempt_core::{Budget, Failure, FailureKind, Permit, PermitIssuer, ServerH
 
 pub(crate) const FAILURE: Failure = Failure::new(FailureKind::Server).with_code(503);
 
-/// A budget of tokens, one a retry, that records every event. Clones are the same one.
+/// A token budget with one token per retry, which records every event. Clones share its state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bucket {
     tokens: Arc<Tokens>,
@@ -30,7 +30,7 @@ impl Bucket {
         Self::named("", tokens, &Log::default())
     }
 
-    /// A budget that writes into `log`, under a name.
+    /// Creates a budget that writes to `log` under a name.
     pub(crate) fn named(name: &'static str, tokens: u32, log: &Log) -> Self {
         let log = Arc::clone(log);
         let tokens = Tokens { left: Mutex::new(tokens), name, log: Arc::clone(&log) };
@@ -41,7 +41,7 @@ impl Bucket {
         *self.tokens.left.lock().unwrap()
     }
 
-    /// Takes the events since the last look.
+    /// Takes the events since the last call.
     pub(crate) fn log(&self) -> Vec<String> {
         std::mem::take(&mut *self.log.lock().unwrap())
     }

@@ -1,4 +1,4 @@
-//! Real clients through a relay or a connector, in front of a server that answers every request.
+//! Tests with real clients through a relay or a connector, in front of a server that answers every request.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-/// Reached only by a test that hangs.
+/// Reached only by a hanging test.
 pub(super) const HANGS: Duration = Duration::from_secs(30);
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
 
-/// Starts a server that answers each connection once its request has no body.
+/// Starts a server that responds on each connection, to requests without a body.
 pub(super) async fn server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! hyper-util's client with a connector that has faults.
+//! Tests of hyper-util's client with a connector that has faults.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn hyper_meets_faults_in_its_connector() {
         let connector = faults.connector(HttpConnector::new());
         let client = Client::builder(TokioExecutor::new()).build(connector);
         let request = Request::get(format!("http://{address}/")).body(String::new()).unwrap();
-        // A connection that is never made is only there until the bound.
+        // A connection that is never established ends only at the bound.
         let bound = if seen.len() == 2 { Duration::from_millis(20) } else { HANGS };
         seen.push(match timeout(bound, client.request(request)).await {
             Ok(Ok(response)) => response.status().to_string(),

@@ -1,4 +1,4 @@
-//! A pipe in memory with a fault, under a paused clock.
+//! Tests of an in-memory pipe with a fault, under a paused clock.
 
 use std::io::ErrorKind;
 
@@ -14,7 +14,7 @@ fn pipe(fault: WireFault) -> (FaultyIo<DuplexStream>, DuplexStream) {
     (Faults::new([fault]).wrap(near).unwrap(), far)
 }
 
-/// Reads until an error or the end; returns what was read.
+/// Reads until an error or the end. Returns what was read.
 async fn read(io: &mut FaultyIo<DuplexStream>) -> (Vec<u8>, Option<ErrorKind>) {
     let mut read = Vec::new();
     let end = timeout(ms(60_000), io.read_to_end(&mut read)).await;

@@ -1,4 +1,4 @@
-//! Each fault of a connection.
+//! Tests of each connection fault.
 
 mod clients;
 #[cfg(feature = "hyper")]

@@ -1,4 +1,4 @@
-//! Documents that are refused, and the texts of their errors.
+//! Tests of refused documents, and of the texts of their errors.
 
 use std::error::Error;
 
@@ -180,7 +180,7 @@ fn error_shows_start_of_value_on_one_line() {
     assert_eq!(errors(&text), [format!("[\"{shown}…] must not be given twice")]);
 }
 
-/// A document determines the number of its errors, but not the length of their text.
+/// A document determines the number of its errors, but the length of their text is limited.
 #[test]
 fn text_of_many_errors_is_short() {
     let entry = r#"[{"service": "a.B"}]"#;

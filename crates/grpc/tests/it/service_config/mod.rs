@@ -1,4 +1,4 @@
-//! The document as a whole: which entry speaks for a method, what is refused, and how it is said.
+//! Tests of the document as a whole: which entry applies to a method, what is refused, and the error texts.
 
 mod errors;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use reattempt_grpc::{MethodConfig, MethodPolicy, ServiceConfig};
 
-/// Each error as one text: the path, then the reason.
+/// Returns each error as one text: the path, then the reason.
 fn errors(text: &str) -> Vec<String> {
     let errors = ServiceConfig::parse(text).unwrap_err();
     let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
@@ -20,14 +20,14 @@ fn errors(text: &str) -> Vec<String> {
     lines
 }
 
-/// A document in which the entry number n has a timeout of n + 1 seconds.
+/// Returns a document in which entry number n has a timeout of n + 1 seconds.
 fn entries(names: &[&str]) -> String {
     let entry = |(number, names)| format!(r#"{{"name": {names}, "timeout": "{}s"}}"#, number + 1);
     let entries: Vec<_> = names.iter().enumerate().map(entry).collect();
     format!(r#"{{"methodConfig": [{}]}}"#, entries.join(", "))
 }
 
-/// The number of the entry that speaks for a path, from 1.
+/// Returns the number of the entry that applies to a path, from 1.
 fn entry(config: &ServiceConfig, path: &str) -> Option<u64> {
     config.for_method(path).map(|method| method.timeout.unwrap().as_secs())
 }

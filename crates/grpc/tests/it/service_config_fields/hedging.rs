@@ -1,4 +1,4 @@
-//! The fields of `hedgingPolicy`.
+//! Tests of the fields of `hedgingPolicy`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The fields of a method beside its policy.
+//! Tests of a method's fields other than its policy.
 
 use std::time::Duration;
 

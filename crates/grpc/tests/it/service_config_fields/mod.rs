@@ -1,4 +1,4 @@
-//! The fields of a service config, one rule after the other.
+//! Tests of the fields of a service config, one rule after the other.
 
 mod hedging;
 mod methods;
@@ -15,7 +15,7 @@ use reattempt_grpc::{
 const STRICT: fn() -> ServiceConfigReader = ServiceConfigReader::default;
 const LENIENT: fn() -> ServiceConfigReader = ServiceConfig::lenient;
 
-/// A policy that obeys the rules, with other text in place of one field's value.
+/// Returns a valid policy in which one field's value is replaced.
 fn policy(fields: &[(&str, &str)], field: &str, value: &str) -> String {
     let members = fields.iter().map(|(name, own)| format!(r#""{name}": {}"#, if *name == field { value } else { own }));
     format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
@@ -34,7 +34,7 @@ const HEDGING: [(&str, &str); 3] =
 
 const THROTTLING: [(&str, &str); 2] = [("maxTokens", "10"), ("tokenRatio", "0.1")];
 
-/// The method of a config with one entry that has this one field, or the one error.
+/// Returns the method of a config with one entry that has this one field, or the single error.
 fn method(reader: fn() -> ServiceConfigReader, field: &str, value: &str) -> Result<MethodConfig, (String, String)> {
     let text = format!(r#"{{"methodConfig": [{{"name": [{{}}], "{field}": {value}}}]}}"#);
     Ok(one_error(reader().parse(&text))?.for_method("").unwrap().clone())
@@ -75,7 +75,7 @@ fn throttling(
     Ok(one_error(reader().parse(&text))?.retry_throttling().unwrap())
 }
 
-/// The error text for `value`, which is not `allowed`.
+/// Returns the error text for `value`, which is not `allowed`.
 fn refused<T>(path: &str, allowed: &str, value: &str) -> Result<T, (String, String)> {
     Err((path.to_owned(), format!("must be {allowed}, but it is {value}")))
 }

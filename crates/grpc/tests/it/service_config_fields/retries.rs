@@ -1,4 +1,4 @@
-//! The fields of `retryPolicy`.
+//! Tests of the fields of `retryPolicy`.
 
 use std::time::Duration;
 

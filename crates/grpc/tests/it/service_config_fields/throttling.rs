@@ -1,4 +1,4 @@
-//! The fields of `retryThrottling`.
+//! Tests of the fields of `retryThrottling`.
 
 use reattempt_grpc::{RetryThrottling, ServiceConfig};
 

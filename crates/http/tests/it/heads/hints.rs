@@ -1,4 +1,4 @@
-//! Whatever a response's head contains, reading its hints neither panics nor invents a delay.
+//! Tests that reading the hints of any response head neither panics nor invents a delay.
 
 use std::cell::Cell;
 use std::time::{Duration, SystemTime};
@@ -60,10 +60,10 @@ const VALUES: &[&str] = &[
     " GMT",
 ];
 
-/// The last moment that an HTTP date can name is not further off than this.
+/// The latest date that HTTP can express is not further away than this.
 const LONGEST_DATE: Duration = Duration::from_secs(8_100 * 366 * 24 * 3600);
 
-/// Reads the hints of the response head that `data` stands for, by each choice of what is read.
+/// Reads the hints of the response head that `data` encodes, with every combination of settings.
 pub(crate) fn check(data: &[u8]) {
     let mut input = Input::new(data);
     let status = StatusCode::from_u16(100 + u16::from(input.byte()) * 3 + u16::from(input.below(135)))
@@ -116,7 +116,7 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// Returns the longest wait that a number in these headers can stand for: that many seconds.
+/// Returns the longest wait that a number in these headers can express, in seconds.
 fn longest_number(headers: &HeaderMap) -> Duration {
     let numbers = headers.values().flat_map(|value| value.as_bytes().split(|byte| !byte.is_ascii_digit()));
     let number = |digits: &[u8]| {

@@ -1,5 +1,5 @@
-//! Server hints: each header in each form, what counts when several speak, and that no bytes at
-//! all make the reader panic.
+//! Tests of server hints: each header in each form, the precedence of several headers, and arbitrary bytes, which must
+//! not cause a panic.
 
 mod retry_after;
 
@@ -28,7 +28,7 @@ fn at(seconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(seconds)
 }
 
-/// Reads hints where no clock may be asked.
+/// Reads hints with a clock that must not be read.
 fn read(hints: Hints, fields: &[(&'static str, &str)]) -> Hinted {
     hints.read(&headers(fields), || panic!("the wall clock was read"))
 }
@@ -144,7 +144,7 @@ fn rate_limit_reset_counts_only_on_request() {
         (&[("x-ratelimit-reset", "999999999"), ("x-ratelimit-remaining", "0"), own], seconds(999_999_999)),
         (&[("x-ratelimit-reset", "1000000000"), ("x-ratelimit-remaining", "0"), own], seconds(1_000_000_000 - EXAMPLE)),
         (&[("x-ratelimit-reset", "99999999999999999999"), ("x-ratelimit-remaining", "0"), own], seconds(u64::MAX)),
-        // Retry-After was said of this refusal, the quota of all requests.
+        // Retry-After concerns this refusal, the quota all requests.
         (&[("retry-after", "2"), ("ratelimit", r#""default";r=0;t=30"#)], seconds(2)),
     ] {
         let asked = read(Hints::default().rate_limit(true), fields);
@@ -188,7 +188,7 @@ const NAMES: [&str; 12] = [
     "x-ratelimit-reset",
 ];
 
-/// Any bytes that can stand in a header, and texts near the ones that mean something.
+/// Arbitrary header bytes, and texts that are close to meaningful ones.
 fn value() -> impl Strategy<Value = HeaderValue> {
     let bytes = prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..40),

@@ -1,4 +1,4 @@
-//! `Retry-After` and its more precise forms.
+//! Tests of `Retry-After` and its more precise forms.
 
 use std::cell::Cell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -88,7 +88,7 @@ fn hints_below_a_second_are_not_cut() {
             assert_eq!(read(Hints::default(), &[(name, value)]).hint, expected, "{name} {value:?}");
         }
     }
-    // A date whole seconds off a clock that shows half a second more.
+    // A date at a whole second, and a clock half a second past one.
     let clock = at(EXAMPLE - 1) + Duration::from_millis(500);
     let headers = headers(&[("retry-after", DATE_FORMS[0])]);
     assert_eq!(Hints::default().read(&headers, || clock).hint, millis(500));
@@ -202,8 +202,8 @@ fn leap_second_is_the_second_after_59() {
     }
 }
 
-// A server chooses the length of its fields, up to some hundred kilobytes with hyper. The time to read one must not
-// grow with its square.
+// A server chooses the length of its headers, up to a few hundred kilobytes with hyper. The time to read one must not
+// be quadratic.
 #[test]
 fn long_line_is_read_at_once() {
     const LENGTH: usize = 1 << 20;

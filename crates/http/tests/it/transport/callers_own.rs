@@ -1,4 +1,5 @@
-//! Errors that this side caused, which are no sign of the server's health, and those that it did not cause.
+//! Tests of errors that this side caused, which are no sign of the server's health, and of errors that it did not
+//! cause.
 
 use reattempt_http::is_callers_own;
 use reattempt_replay::ReplayError;

@@ -1,4 +1,4 @@
-//! Many calls at once over one HTTP/2 connection: what the calls that wait for it end with.
+//! Tests with many calls at once over one HTTP/2 connection: how the calls that wait for it end.
 
 use std::error::Error;
 
@@ -14,7 +14,7 @@ use super::*;
 
 type Ended = Result<(), Box<dyn Error + Send + Sync>>;
 
-/// A client whose calls are all under way before the first of them ends.
+/// A client whose calls are all in flight before the first one ends.
 trait Crowd: Clone + Send + 'static {
     fn call(&self, request: Request<Body>) -> impl Future<Output = Ended> + Send + 'static;
 }
@@ -46,7 +46,7 @@ fn request(method: &Method, uri: &str) -> Request<Body> {
     request
 }
 
-/// The errors of `number` calls at once.
+/// Returns the errors of `number` concurrent calls.
 async fn crowd(
     client: &impl Crowd,
     number: usize,
@@ -81,7 +81,7 @@ async fn crowd_refused_is_not_connected() {
     assert_all(&reqwest_client(), refused, &[NOT_CONNECTED]).await;
 }
 
-/// Half of a frame's head, and then an orderly end.
+/// Sends half of a frame header and then ends the connection in order.
 async fn ends_in_a_frame() -> std::net::SocketAddr {
     serve(async |mut connection| {
         read_http2_headers(&mut connection).await;
@@ -100,7 +100,7 @@ async fn crowd_fin_in_a_frame_is_lost() {
     assert_all(&reqwest_client(), ends_in_a_frame, &[LOST, NOT_CONNECTED]).await;
 }
 
-/// One stream at a time, and then an orderly end: all other requests are parked.
+/// Allows one stream at a time, and then ends the connection in order: all other requests are parked.
 async fn ends_with_parked_requests() -> std::net::SocketAddr {
     serve(async |mut connection| {
         let max_concurrent_streams = [0, 3, 0, 0, 0, 1];
@@ -120,7 +120,7 @@ async fn crowd_parked_requests_are_lost() {
     assert_all(&reqwest_client(), ends_with_parked_requests, &[LOST, NOT_CONNECTED]).await;
 }
 
-/// hyper files this under `is_user()`, as it does the failure of the caller's body.
+/// hyper reports this error with `is_user()`, as it does a failure of the caller's body.
 // trap 45
 #[tokio::test]
 async fn dispatch_task_that_died_is_lost() {
@@ -150,7 +150,7 @@ async fn dispatch_task_panicked_is_permanent() {
     assert!(is_callers_own(&error), "{error:?}");
 }
 
-/// Errors without a type or predicate are recognised by these texts of these versions. If a new version fails here,
+/// Errors without a type or predicate are recognised by these texts, in these versions. If a new version fails here,
 /// read its source before changing the version.
 #[tokio::test]
 async fn texts_are_those_of_these_versions() {

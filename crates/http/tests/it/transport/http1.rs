@@ -1,4 +1,4 @@
-//! hyper-util's client over HTTP/1.1, and hyper's own connection where the client hides one.
+//! Tests with hyper-util's client over HTTP/1.1, and with hyper's own connection if the client hides an error.
 
 use hyper::client::conn;
 use hyper_util::rt::TokioIo;
@@ -76,7 +76,7 @@ async fn request_not_taken_by_dead_connection() {
     assert_not_dispatched(&error);
 }
 
-/// The connection is closed while idle, and the close is noticed when the request is already queued.
+/// The connection is closed while idle, and the client notices only when the request is already queued.
 #[tokio::test]
 async fn request_meets_connection_closed_idle() {
     let (client, server) = tokio::io::duplex(64);
@@ -123,7 +123,7 @@ async fn uri_without_a_host() {
 
 const GREETING: &[u8] = b"220 mail.example ESMTP\r\n\r\n";
 
-/// Such a response may come from the server after it has processed the request.
+/// Such a response may come from a server that has already processed the request.
 // trap 24
 #[tokio::test]
 async fn answer_that_is_not_http_is_lost() {

@@ -1,4 +1,4 @@
-//! hyper-util's client over HTTP/2: who ended the stream decides.
+//! Tests with hyper-util's client over HTTP/2: the verdict depends on which side ended the stream.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn resets_streams(reason: Reason) -> std::net::SocketAddr {
     .await
 }
 
-/// A server that sends GOAWAY once it has the request, as stream 1, and then hangs up.
+/// A server that sends GOAWAY once it has the request, as stream 1, and then closes the connection.
 async fn goes_away(last_stream: u32, reason: Reason) -> std::net::SocketAddr {
     serve(move |mut connection| async move {
         read_http2_headers(&mut connection).await;
@@ -50,7 +50,7 @@ async fn other_resets_are_no_proof() {
         assert_eq!(told, Some(reason.into()));
         assert_verdict(result, LOST);
     }
-    // Nor is the code alone, without a server that sent it.
+    // The code alone is not proof either, without a server that sent it.
     assert_eq!(verdict_of_error(&h2::Error::from(Reason::REFUSED_STREAM)), Some(LOST));
 }
 
@@ -72,7 +72,7 @@ async fn goaway_that_includes_stream_is_no_proof() {
     }
 }
 
-/// A frame of data for stream 0 breaks the connection's rules: our own side answers with GOAWAY.
+/// A data frame for stream 0 breaks the connection's rules, so our own side sends GOAWAY.
 // trap 24
 #[tokio::test]
 async fn own_goaway_is_no_proof() {
@@ -88,7 +88,7 @@ async fn own_goaway_is_no_proof() {
     assert_eq!(reset_reason(&error), None);
 }
 
-/// A head without a status breaks the stream's rules: our own side answers with RST_STREAM.
+/// A head without a status breaks the stream's rules, so our own side sends RST_STREAM.
 // trap 24
 #[tokio::test]
 async fn own_reset_is_no_proof() {
@@ -166,7 +166,7 @@ fn h2_error(error: &hyper_util::client::legacy::Error) -> &h2::Error {
     inner.downcast_ref().expect("h2's error")
 }
 
-/// The classification is that of HTTP/1.
+/// The classification is the same as for HTTP/1.
 // trap 24
 #[tokio::test]
 async fn answer_that_is_not_http_is_lost() {

@@ -1,4 +1,4 @@
-//! Each transport error provoked for real, on loopback, and judged.
+//! Tests that provoke each transport error for real, on loopback, and check its verdict.
 
 mod callers_own;
 mod crowd;
@@ -53,7 +53,7 @@ fn get(uri: &str) -> Request<Body> {
     Request::builder().uri(uri).body(body).unwrap()
 }
 
-/// A request whose own body breaks off, with an error that looks just like a lost connection's.
+/// Returns a request whose own body breaks off, with an error that looks just like a lost connection's.
 fn post_that_breaks_off(uri: &str) -> Request<Body> {
     Request::builder().method(Method::POST).uri(uri).body(breaks_off().boxed()).unwrap()
 }
@@ -62,7 +62,7 @@ fn breaks_off() -> Fails {
     Fails(|| std::io::ErrorKind::ConnectionReset.into())
 }
 
-/// A body that fails so when it is first polled.
+/// A body that fails with this error when it is first polled.
 #[derive(Debug)]
 struct Fails(fn() -> std::io::Error);
 
@@ -75,8 +75,8 @@ impl http_body::Body for Fails {
     }
 }
 
-/// Asserts on the verdict, and shows the chain that it was made of. Of what is asserted in this way,
-/// only a refusal by the server is left undone on a connection that was there.
+/// Asserts the verdict, and shows the chain on which it is based. Of the errors checked this way, only a server's
+/// refusal counts as unprocessed on an existing connection.
 #[track_caller]
 fn assert_verdict<T>(result: Result<T, impl Error + 'static>, expected: impl Into<Option<Verdict>>) {
     let Err(error) = result else { panic!("the call succeeded") };
@@ -86,7 +86,7 @@ fn assert_verdict<T>(result: Result<T, impl Error + 'static>, expected: impl Int
     assert_eq!(undone(&error), refused, "{error:?}");
 }
 
-/// A request that was never handed to its connection.
+/// Asserts that a request was never passed to its connection.
 #[track_caller]
 fn assert_not_dispatched(error: &(dyn Error + 'static)) {
     assert_eq!(verdict_of_error(error), Some(NOT_CONNECTED), "{error:?}");

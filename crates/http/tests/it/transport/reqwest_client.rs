@@ -1,4 +1,4 @@
-//! reqwest: the same errors one wrapper further out, and its own.
+//! Tests with reqwest: the same errors with one more wrapper, and reqwest's own errors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn client() -> Client {
     builder().build().unwrap()
 }
 
-/// A server that gives this answer to every request.
+/// Starts a server that sends this response to every request.
 async fn answers(answer: &'static str) -> String {
     let server = serve(move |mut connection| async move {
         read_head(&mut connection).await;
@@ -29,12 +29,12 @@ async fn answers(answer: &'static str) -> String {
     format!("http://{}/", server.await)
 }
 
-/// A server that never answers.
+/// Starts a server that never responds.
 async fn silent() -> String {
     format!("http://{}/", serve(async |mut connection| read_on(&mut connection).await).await)
 }
 
-/// A resolver that finds out nothing: `None` at once, or `Some` never.
+/// A resolver without results: `None` fails at once, `Some` never completes.
 #[derive(Debug)]
 struct Resolver(Option<()>);
 

@@ -1,17 +1,16 @@
-//! Servers that misbehave to order, on a free loopback port. They run on the test's own runtime
-//! and end with it.
+//! Servers that misbehave on command, on a free loopback port. They run on the test's own runtime and end with it.
 
 use std::net::SocketAddr;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// The address of a listener that is gone: connecting to it is refused.
+/// Returns the address of a closed listener: connections to it are refused.
 pub(crate) async fn refused() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
 
-/// Hands each connection to `answer`, which drops it at its end.
+/// Passes each connection to `answer`, which drops it at its end.
 pub(crate) async fn serve<F, Answer>(answer: F) -> SocketAddr
 where
     F: Fn(TcpStream) -> Answer + Send + 'static,
@@ -36,13 +35,13 @@ pub(crate) async fn read_head(connection: &mut (impl AsyncRead + Unpin)) {
     }
 }
 
-/// Reads and forgets until the client hangs up.
+/// Reads and discards until the client closes the connection.
 pub(crate) async fn read_on(connection: &mut TcpStream) {
     let mut buffer = [0; 1024];
     while matches!(connection.read(&mut buffer).await, Ok(1..)) {}
 }
 
-/// Ends the connection by a TCP reset instead of an orderly close.
+/// Ends the connection with a TCP reset instead of an orderly close.
 pub(crate) fn reset(connection: TcpStream) {
     connection.set_zero_linger().unwrap();
 }
@@ -52,7 +51,7 @@ pub(crate) const HEADERS: u8 = 1;
 pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const GOAWAY: u8 = 7;
 
-/// Writes one HTTP/2 frame, legal or not (RFC 9113 §4.1).
+/// Writes one HTTP/2 frame, valid or not (RFC 9113 §4.1).
 pub(crate) async fn write_frame(
     connection: &mut (impl AsyncWrite + Unpin),
     kind: u8,
@@ -67,13 +66,13 @@ pub(crate) async fn write_frame(
     connection.write_all(&frame).await.unwrap();
 }
 
-/// GOAWAY with this last stream (RFC 9113 §6.8).
+/// Writes a GOAWAY frame with this last stream (RFC 9113 §6.8).
 pub(crate) async fn write_goaway(connection: &mut TcpStream, last_stream: u32, code: u32) {
     let payload = [last_stream.to_be_bytes(), code.to_be_bytes()].concat();
     write_frame(connection, GOAWAY, 0, 0, &payload).await;
 }
 
-/// Does the server's part of the HTTP/2 greeting, and reads up to the request's HEADERS.
+/// Performs the server's part of the HTTP/2 handshake, and reads up to the request's HEADERS.
 pub(crate) async fn read_http2_headers(connection: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     let mut preface = [0; 24];
     connection.read_exact(&mut preface).await.unwrap();

@@ -1,5 +1,5 @@
-//! TLS refusals, with rustls at both ends: a certificate that is refused is refused again, a
-//! handshake that was cut off is not, and a broken record costs no more than its connection.
+//! Tests of TLS refusals, with rustls at both ends: a refused certificate is refused again, an interrupted handshake is
+//! not, and a broken record costs only its connection.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::*;
 
 type HttpsClient = Client<HttpsConnector<HttpConnector>, Body>;
 
-/// A client that trusts these certificates, and has none itself.
+/// Returns a client that trusts these certificates and has none itself.
 fn client_that_trusts(roots: RootCertStore, http2: bool) -> HttpsClient {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -29,7 +29,7 @@ fn client_that_trusts(roots: RootCertStore, http2: bool) -> HttpsClient {
     builder().http2_only(http2).build(https.build())
 }
 
-/// A client that trusts nobody.
+/// Returns a client that trusts no certificate.
 fn client() -> HttpsClient {
     client_that_trusts(RootCertStore::empty(), false)
 }
@@ -40,7 +40,7 @@ fn roots(certificate: &CertificateDer<'static>) -> RootCertStore {
     roots
 }
 
-/// The TLS of a server, and its certificate. The server asks for a certificate of the client if `authenticates`.
+/// Returns a server's TLS settings and its certificate. If `authenticates`, the server requests a client certificate.
 fn tls(authenticates: bool) -> (TlsAcceptor, CertificateDer<'static>) {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
@@ -89,14 +89,14 @@ async fn client_without_certificate_is_refused() {
     }
 }
 
-/// A record that nobody can decrypt (RFC 8446 §5.2).
+/// A record that cannot be decrypted (RFC 8446 §5.2).
 const UNREADABLE: [u8; 37] = {
     let mut record = [0; 37];
     [record[0], record[1], record[2], record[4]] = [23, 3, 3, 32];
     record
 };
 
-/// The alert of a server that could not decrypt a record.
+/// Returns the alert of a server that could not decrypt a record.
 fn bad_record_mac(mut tls: ServerConnection) -> Vec<u8> {
     tls.read_tls(&mut &UNREADABLE[..]).unwrap();
     tls.process_new_packets().unwrap_err();

@@ -1,4 +1,4 @@
-//! tonic's channel: errors of its transport, before any gRPC status is made of them.
+//! Tests of transport errors from tonic's channel, before they are converted to a gRPC status.
 
 use std::time::Duration;
 

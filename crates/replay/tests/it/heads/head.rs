@@ -1,4 +1,4 @@
-//! Every request that the `http` crate can represent is restored exactly from what was saved of it.
+//! Tests that every request of the `http` crate is restored exactly.
 
 use http::uri::{Authority, Parts, PathAndQuery, Scheme};
 use http::{Extensions, HeaderName, HeaderValue, Method, Request, Uri, Version};
@@ -64,7 +64,7 @@ const VERSIONS: &[Version] = &[Version::HTTP_09, Version::HTTP_10, Version::HTTP
 /// More names than a header map can hold.
 const TOO_MANY: u32 = 24_700;
 
-/// Saves the request that `data` stands for, restores it three times and compares.
+/// Saves the request that `data` encodes, restores it three times and compares.
 pub(crate) fn check(data: &[u8]) {
     let request = request(&mut Input::new(data));
     let mut kept = SavedHead::new(&request);
@@ -91,7 +91,7 @@ fn assert_same(again: &Request<()>, request: &Request<()>) {
     assert_eq!(again.version(), request.version());
     let (uri, expected) = (again.uri(), request.uri());
     assert_eq!(uri, expected);
-    // Case counts as well.
+    // Case matters as well.
     assert_eq!(uri.to_string(), expected.to_string());
     assert_eq!(uri.scheme_str(), expected.scheme_str());
     assert_eq!(uri.authority().map(Authority::as_str), expected.authority().map(Authority::as_str));
@@ -108,7 +108,7 @@ fn assert_same(again: &Request<()>, request: &Request<()>) {
     assert_eq!(extensions(again.extensions()), extensions(request.extensions()));
 }
 
-/// Returns the request that `input` stands for.
+/// Returns the request that `input` encodes.
 pub(crate) fn request(input: &mut Input<'_>) -> Request<()> {
     let mut request = Request::new(());
     *request.method_mut() = method(input);
@@ -170,7 +170,7 @@ fn change_headers(input: &mut Input<'_>, request: &mut Request<()>) {
         };
         for number in 0..names {
             let name = HeaderName::try_from(format!("x-{number}")).expect("a token");
-            // The map refuses what is too much for it.
+            // A full map refuses further headers.
             let _ = headers.try_append(name, HeaderValue::from(number));
         }
         return;

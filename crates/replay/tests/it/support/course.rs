@@ -1,4 +1,4 @@
-//! A course of a replayable body, read from plain bytes, and the model that it is held to.
+//! A course of a replayable body, decoded from plain bytes, and the model to which it is compared.
 //!
 //! Each byte is a choice: first the kind of the body and its limits, then its frames, then the steps of its readers.
 //! Every sequence of bytes is a course.
@@ -14,7 +14,7 @@ use super::*;
 /// Longer than the frames that are copied.
 const LONG: usize = 300_000;
 
-/// No part is the same as another one nearby.
+/// No part equals another one nearby.
 #[allow(clippy::cast_possible_truncation, reason = "both remainders are below 256")]
 static PATTERN: [u8; LONG + 256] = {
     let mut pattern = [0; LONG + 256];
@@ -26,8 +26,8 @@ static PATTERN: [u8; LONG + 256] = {
     pattern
 };
 
-/// Checks the course that these bytes describe. Panics if a reader sees anything but the body, is left
-/// asleep, or if memory is charged that nothing holds.
+/// Checks the course that these bytes encode. Panics if a reader sees anything but the body or is not woken, or if
+/// memory is charged that nothing holds.
 pub(crate) fn check(bytes: &[u8]) {
     let mut bytes = bytes.iter().copied();
     let (made, cap) = (bytes.next().unwrap_or(0), bytes.next().unwrap_or(0));
@@ -101,9 +101,9 @@ fn steps(bytes: &mut impl Iterator<Item = u8>) -> Vec<Step> {
 
 /// The known part of the body.
 struct Course {
-    /// All that a reader sees, with the data in one piece.
+    /// Everything that a reader sees, with the data in one piece.
     expected: Vec<Seen>,
-    /// The length that it reports.
+    /// The announced length.
     length: Option<u64>,
     control: Arc<Control>,
 }
@@ -113,7 +113,7 @@ struct Polled {
     flag: Arc<Flag>,
     seen: Vec<Seen>,
     waits: bool,
-    /// Never polled again, though it may be woken.
+    /// `true` if the reader is never polled again, although it may be woken.
     stalled: bool,
 }
 
@@ -211,7 +211,7 @@ impl Course {
         assert!(self.length.is_some() || (hint.lower(), hint.upper()) == (0, None));
     }
 
-    /// Polls only those that were woken or do not wait, and lets the body go on when nobody can.
+    /// Polls only readers that were woken or do not wait, and lets the body continue when none can proceed.
     fn finish(&self, readers: &mut [Polled]) {
         let mut opened = 0;
         loop {

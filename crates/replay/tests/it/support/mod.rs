@@ -1,4 +1,4 @@
-//! A body that follows a script, and readers polled by hand.
+//! A body that follows a script, and readers that are polled by hand.
 
 pub(crate) mod course;
 
@@ -27,7 +27,7 @@ pub(crate) enum Step {
     Data(&'static [u8]),
     Trailers(&'static str),
     Fail,
-    /// Pending once, having woken itself.
+    /// Pending once, after waking itself.
     Yield,
     /// Pending until [`Control::open`].
     Wait,
@@ -50,7 +50,7 @@ impl From<Infallible> for Boom {
     }
 }
 
-/// The test's end of a script.
+/// The test's handle to a script.
 #[derive(Default)]
 pub(crate) struct Control {
     waker: Mutex<Option<Waker>>,
@@ -59,12 +59,12 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Lets one `Wait` pass, for whoever happens to poll next.
+    /// Lets one `Wait` pass, for whichever reader polls next.
     pub(crate) fn open_silently(&self) {
         self.open.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Lets one `Wait` pass. True if there was somebody to wake.
+    /// Lets one `Wait` pass. Returns `true` if a reader was woken.
     pub(crate) fn open(&self) -> bool {
         self.open_silently();
         let waker = self.waker.lock().unwrap().take();
@@ -103,19 +103,19 @@ impl Script {
         (script, control)
     }
 
-    /// With an exact size hint.
+    /// Sets an exact size hint.
     pub(crate) fn exact(self) -> Self {
         let length = data_len(&self.steps);
         self.hinting(SizeHint::with_exact(length))
     }
 
-    /// With a size hint that need not be true.
+    /// Sets a size hint that need not be true.
     pub(crate) fn hinting(mut self, hint: SizeHint) -> Self {
         self.hint = hint;
         self
     }
 
-    /// `true` if it reports its end before it was asked for the frame after the last.
+    /// If `tells_end`, the body reports its end before it is polled for the frame after the last.
     pub(crate) fn tells_end(mut self, tells_end: bool) -> Self {
         self.tells_end = tells_end;
         self
@@ -168,7 +168,7 @@ pub(crate) fn trailers(value: &'static str) -> HeaderMap {
     HeaderMap::from_iter([(http::HeaderName::from_static("checksum"), HeaderValue::from_static(value))])
 }
 
-/// The frames that a reader got.
+/// The result that a reader got.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen {
     Data(Bytes),
@@ -179,7 +179,7 @@ pub(crate) enum Seen {
     End,
 }
 
-/// The frames that a reader of these steps must get.
+/// Returns the results that a reader of these steps must get.
 pub(crate) fn expected(steps: &[Step]) -> Vec<Seen> {
     let mut seen = Vec::new();
     for step in steps {
@@ -197,18 +197,19 @@ pub(crate) fn expected(steps: &[Step]) -> Vec<Seen> {
     seen
 }
 
-/// A reader of a body whose frames are kept by reference. It is in memory, but not ready when it is made.
+/// Creates a reader of a body whose frames are kept by reference. The body is in memory, but not ready when it is
+/// created.
 pub(crate) fn reader(steps: &[Step], limits: &ReplayLimits) -> Reader {
     let steps: Vec<_> = std::iter::once(Step::Yield).chain(steps.iter().cloned()).collect();
     Box::pin(ReplayBody::in_memory(Script::new(&steps).0, limits))
 }
 
-/// A reader of a body whose frames are copied.
+/// Creates a reader of a body whose frames are copied.
 pub(crate) fn streamed(steps: &[Step], limits: &ReplayLimits) -> Reader {
     Box::pin(ReplayBody::new(Script::new(steps).0, limits))
 }
 
-/// Removes the framing: data in one piece, and none that is empty.
+/// Removes the framing: data in one piece, without empty frames.
 pub(crate) fn joined(seen: &[Seen]) -> Vec<Seen> {
     let mut joined = Vec::new();
     let mut piece = Vec::new();
@@ -234,7 +235,7 @@ pub(crate) fn clone(reader: &Reader) -> Reader {
     Box::pin(reader.try_clone().expect("it can be cloned"))
 }
 
-/// Limits that nothing here reaches.
+/// Returns limits that nothing here reaches.
 pub(crate) fn unlimited() -> ReplayLimits {
     ReplayLimits::default().per_call(usize::MAX).memory(ReplayMemory::new(usize::MAX))
 }
@@ -264,7 +265,7 @@ where
     })
 }
 
-/// Reads to the end; the body must not have to wait for anything but itself.
+/// Reads to the end. The body may wait only for itself.
 pub(crate) fn read_all<B>(reader: &mut Pin<Box<ReplayBody<B>>>) -> Vec<Seen>
 where
     B: Body<Data = Bytes>,
@@ -281,7 +282,7 @@ where
     seen
 }
 
-/// Counts its wakes.
+/// A waker that counts its wakes.
 pub(crate) struct Flag(AtomicUsize);
 
 impl Flag {
@@ -293,7 +294,7 @@ impl Flag {
         Waker::from(Arc::clone(self))
     }
 
-    /// The wakes since the last question.
+    /// Returns the wakes since the last call.
     pub(crate) fn take(&self) -> usize {
         self.0.swap(0, Ordering::SeqCst)
     }

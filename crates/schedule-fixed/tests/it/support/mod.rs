@@ -1,4 +1,4 @@
-//! Delays of schedules that draw no random number.
+//! Delays of schedules that draw no random numbers.
 
 use core::time::Duration;
 

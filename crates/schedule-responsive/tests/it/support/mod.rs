@@ -8,13 +8,13 @@ use reattempt_testing::ms;
 
 pub(crate) const THROTTLED: Failure = Failure::new(FailureKind::Throttled);
 
-/// A call that is throttled; the interval after it.
+/// Records a throttled call; returns the interval after it.
 pub(crate) fn refuse(pace: &Responsive, random: &mut dyn Random) -> Duration {
     pace.on_failure(pace.on_send(), &THROTTLED, random);
     pace.interval()
 }
 
-/// A call that succeeds; the interval after it.
+/// Records a successful call; returns the interval after it.
 pub(crate) fn accept(pace: &Responsive, random: &mut dyn Random) -> Duration {
     pace.on_success(pace.on_send(), random);
     pace.interval()
