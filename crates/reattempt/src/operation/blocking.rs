@@ -1,6 +1,5 @@
 //! The loop of a blocking operation, which calls the closure and sleeps on its thread.
 
-use std::ops::ControlFlow;
 use std::thread;
 use std::time::Duration;
 
@@ -42,17 +41,21 @@ where
         tries.takes_time();
         loop {
             tries.attempt();
-            let retry = match tries.settle(operation()) {
-                ControlFlow::Break(result) => return result,
-                ControlFlow::Continue(retry) => retry,
-            };
-            // A thread does not wait for a remote budget's confirmation; the budget is charged anyway.
-            match tries.resume(retry, Ok(())) {
-                ControlFlow::Break(error) => return Err(error),
-                ControlFlow::Continue(None) => {}
-                ControlFlow::Continue(Some(due)) => {
-                    sleep(due.saturating_duration_since(Instant::now()));
+            let error = match operation() {
+                Ok(value) => {
+                    tries.succeed();
+                    return Ok(value);
                 }
+                Err(error) => error,
+            };
+            match tries.fail(&error) {
+                // A thread does not wait for a remote budget's confirmation; the budget is charged anyway.
+                Ok(granted) => {
+                    if let Some(due) = tries.resume(&error, &granted) {
+                        sleep(due.saturating_duration_since(Instant::now()));
+                    }
+                }
+                Err(stop) => return Err(tries.give_up(error, stop)),
             }
         }
     }

@@ -105,8 +105,8 @@ impl<D: Schedule, B> CallState<D, B> {
     }
 
     /// Records that the call ends with an error, and returns its report.
-    pub(super) fn give_up(&mut self, number: u32, stop: StopReason, started: Instant) -> Report {
-        let report = self.report(number, stop, Some(started));
+    pub(super) fn give_up(&mut self, number: u32, stop: StopReason, started: Option<Instant>) -> Report {
+        let report = self.report(number, stop, started);
         if let Some(slot) = self.context.options.as_ref().and_then(CallOptions::slot) {
             slot.put(report.clone());
         }

@@ -18,18 +18,12 @@ use crate::call::report::Report;
 pub struct RetryError<E> {
     error: E,
     // Boxed, because the error is part of every result, and the report is only read after a failure.
-    summary: Box<Summary>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Summary {
-    report: Report,
-    elapsed: Duration,
+    report: Box<Report>,
 }
 
 impl<E> RetryError<E> {
-    pub(super) fn new(error: E, report: Report, elapsed: Duration) -> Self {
-        Self { error, summary: Box::new(Summary { report, elapsed }) }
+    pub(super) fn new(error: E, report: Report) -> Self {
+        Self { error, report: Box::new(report) }
     }
 
     /// Returns the last attempt's error.
@@ -45,23 +39,23 @@ impl<E> RetryError<E> {
 
     /// Returns the reason why no further attempt was made.
     pub fn stop_reason(&self) -> StopReason {
-        self.summary.report.stop_reason()
+        self.report.stop_reason()
     }
 
     /// Returns the number of attempts.
     pub fn attempts(&self) -> u32 {
-        self.summary.report.retries().saturating_add(1)
+        self.report.retries().saturating_add(1)
     }
 
     /// Returns the time from the start of the call to the end of its last attempt. A call starts when its first attempt
     /// is first pending; a blocking call starts with its first attempt.
     pub fn elapsed(&self) -> Duration {
-        self.summary.elapsed
+        self.report.attempts().last().map_or(Duration::ZERO, |last| last.ended)
     }
 
     /// Returns the report of all attempts.
     pub fn report(&self) -> &Report {
-        &self.summary.report
+        &self.report
     }
 }
 
@@ -69,8 +63,8 @@ impl<E: fmt::Debug> fmt::Debug for RetryError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryError")
             .field("error", &Redacted(&self.error))
-            .field("report", &self.summary.report)
-            .field("elapsed", &self.summary.elapsed)
+            .field("report", &self.report)
+            .field("elapsed", &self.elapsed())
             .finish()
     }
 }

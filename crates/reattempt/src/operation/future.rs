@@ -1,18 +1,18 @@
 //! The future of an asynchronous operation.
 
 use std::fmt;
-use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
-use reattempt_core::{Budget, Classification, Schedule};
+use reattempt_core::{Budget, Classification, Schedule, StopReason};
+use tokio::task::coop::poll_proceed;
 use tokio::time::{Sleep, sleep_until};
 
-use super::tries::{GrantedRetry, Tries};
+use super::tries::Tries;
 use super::{RetryError, Retrying};
-use tokio::task::coop::poll_proceed;
+use crate::call::progress::Granted;
 
 pin_project! {
     /// The future of a retried operation, created when [`retry`](crate::retry()) is awaited.
@@ -22,29 +22,59 @@ pin_project! {
     /// # Cancel safety
     /// Dropping it drops the attempt in flight or the wait, and returns an unspent token to the budget.
     #[must_use = "futures do nothing unless polled"]
-    pub struct RetryingFuture<F, Fut, D, B, J, N>
-    where
-        Fut: Future,
-        D: Schedule,
-    {
+    pub struct RetryingFuture<F, Fut, E, D: Schedule, B, J, N> {
         // `None` once it has ended.
         running: Option<Running<F, D, B, J, N>>,
         #[pin]
         attempt: Option<Fut>,
-        // Boxed, because few operations ever wait.
-        sleep: Option<Pin<Box<Sleep>>>,
-        // A retry that the budget has not confirmed yet. Boxed, because few budgets are remote.
-        confirming: Option<Box<HeldOf<Fut>>>,
+        // `None` if an attempt is due or in flight.
+        wait: Option<Wait<E>>,
     }
 }
-
-/// The result of the last attempt, held until its retry is confirmed.
-type HeldOf<Fut> = GrantedRetry<<Fut as Future>::Output>;
 
 /// The operation and the course of its attempts.
 struct Running<F, D: Schedule, B, J, N> {
     operation: F,
     tries: Tries<D, B, J, N>,
+}
+
+/// A wait before the next attempt. Its content is boxed, because few operations ever wait.
+enum Wait<E> {
+    Delay(Pin<Box<Sleep>>),
+    /// The budget has yet to confirm the retry after this error.
+    Confirmation(Box<(E, Granted)>),
+}
+
+/// The error of an attempt, and the retry after it or the reason for none.
+type Decided<E> = (E, Result<Granted, StopReason>);
+
+impl<E> Wait<E> {
+    /// Polls a wait for its end. Returns what was decided, if that was waited for.
+    // Not inlined, because it would cost operations that never wait 17 instructions.
+    #[inline(never)]
+    fn poll_end<D: Schedule, B, J, N>(
+        this: &mut Option<Self>,
+        tries: &mut Tries<D, B, J, N>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Decided<E>>> {
+        let longer = match this.take() {
+            None => return Poll::Ready(None),
+            Some(Wait::Delay(mut sleep)) => match sleep.as_mut().poll(cx) {
+                Poll::Ready(()) => return Poll::Ready(None),
+                Poll::Pending => Wait::Delay(sleep),
+            },
+            Some(Wait::Confirmation(retry)) => match tries.poll_confirmed(cx) {
+                Poll::Ready(confirmed) => {
+                    let (error, granted) = *retry;
+                    let in_time = confirmed.and_then(|()| tries.check_in_time());
+                    return Poll::Ready(Some((error, in_time.map(|()| granted))));
+                }
+                Poll::Pending => Wait::Confirmation(retry),
+            },
+        };
+        *this = Some(longer);
+        Poll::Pending
+    }
 }
 
 impl<F, Fut, T, E, D, B, J, N> IntoFuture for Retrying<F, E, D, B, J, N>
@@ -57,16 +87,15 @@ where
     N: FnMut(&E, Duration),
 {
     type Output = Result<T, RetryError<E>>;
-    type IntoFuture = RetryingFuture<F, Fut, D, B, J, N>;
+    type IntoFuture = RetryingFuture<F, Fut, E, D, B, J, N>;
 
     fn into_future(self) -> Self::IntoFuture {
         let (operation, tries) = self.begin(false);
-        let running = Some(Running { operation, tries });
-        RetryingFuture { running, attempt: None, sleep: None, confirming: None }
+        RetryingFuture { running: Some(Running { operation, tries }), attempt: None, wait: None }
     }
 }
 
-impl<F, Fut, T, E, D, B, J, N> Future for RetryingFuture<F, Fut, D, B, J, N>
+impl<F, Fut, T, E, D, B, J, N> Future for RetryingFuture<F, Fut, E, D, B, J, N>
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<T, E>>,
@@ -81,22 +110,13 @@ where
         let mut this = self.project();
         loop {
             let Some(Running { operation, tries }) = this.running else { return Poll::Pending };
-            let next = if this.confirming.is_some() {
-                let confirmed = ready!(tries.poll_confirmed(cx)).and_then(|()| tries.check_in_time());
-                let Some(held) = this.confirming.take() else { return Poll::Pending };
-                match held.error {
-                    Err(error) => {
-                        let retry = GrantedRetry { error, granted: held.granted };
-                        tries.resume(retry, confirmed).map_break(Err)
-                    }
-                    // Only an error is held.
-                    Ok(value) => ControlFlow::Break(Ok(value)),
-                }
+            let decided = match this.wait {
+                None => None,
+                Some(_) => ready!(Wait::poll_end(this.wait, tries, cx)),
+            };
+            let (error, granted) = if let Some(decided) = decided {
+                decided
             } else {
-                if let Some(sleep) = this.sleep {
-                    ready!(sleep.as_mut().poll(cx));
-                    *this.sleep = None;
-                }
                 if this.attempt.is_none() {
                     // An operation that always fails at once must not starve other tasks.
                     if tries.number() > 0 {
@@ -105,46 +125,47 @@ where
                     tries.attempt();
                     this.attempt.set(Some(operation()));
                 }
-                let Some(attempt) = this.attempt.as_mut().as_pin_mut() else {
-                    return Poll::Pending;
-                };
+                let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
                 let Poll::Ready(result) = attempt.poll(cx) else {
                     tries.takes_time();
                     return Poll::Pending;
                 };
                 // Dropped before anything else happens, because the next attempt may need its resources.
                 this.attempt.set(None);
-                match tries.settle(result) {
-                    ControlFlow::Break(result) => ControlFlow::Break(result),
-                    ControlFlow::Continue(retry) => match tries.poll_confirmed(cx) {
-                        Poll::Ready(confirmed) => tries.resume(retry, confirmed).map_break(Err),
+                let error = match result {
+                    Ok(value) => {
+                        tries.succeed();
+                        *this.running = None;
+                        return Poll::Ready(Ok(value));
+                    }
+                    Err(error) => error,
+                };
+                match tries.fail(&error) {
+                    Ok(granted) => match tries.poll_confirmed(cx) {
+                        Poll::Ready(confirmed) => (error, confirmed.map(|()| granted)),
                         Poll::Pending => {
-                            let GrantedRetry { error, granted } = retry;
-                            let held = GrantedRetry { error: Err(error), granted };
-                            *this.confirming = Some(Box::new(held));
+                            *this.wait = Some(Wait::Confirmation(Box::new((error, granted))));
                             return Poll::Pending;
                         }
                     },
+                    Err(stop) => (error, Err(stop)),
                 }
             };
-            match next {
-                ControlFlow::Break(result) => {
-                    *this.running = None;
-                    return Poll::Ready(result);
+            match granted {
+                Ok(granted) => {
+                    *this.wait = tries.resume(&error, &granted).map(|due| Wait::Delay(Box::pin(sleep_until(due))));
                 }
-                ControlFlow::Continue(due) => {
-                    *this.sleep = due.map(|due| Box::pin(sleep_until(due)));
+                Err(stop) => {
+                    let error = tries.give_up(error, stop);
+                    *this.running = None;
+                    return Poll::Ready(Err(error));
                 }
             }
         }
     }
 }
 
-impl<F, Fut, D, B, J, N> fmt::Debug for RetryingFuture<F, Fut, D, B, J, N>
-where
-    Fut: Future,
-    D: Schedule,
-{
+impl<F, Fut, E, D: Schedule, B, J, N> fmt::Debug for RetryingFuture<F, Fut, E, D, B, J, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryingFuture")
             .field("attempt", &self.running.as_ref().map(|running| running.tries.number()))

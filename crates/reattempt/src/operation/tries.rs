@@ -3,7 +3,6 @@
 //! The input is the result of each attempt. The output is the result of the call, or the time at which the next attempt
 //! is due.
 
-use std::ops::ControlFlow;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -33,12 +32,6 @@ pub(super) struct Tries<D: Schedule, B, J, N> {
     number: u32,
     /// `true` if a wait blocks the thread.
     blocking: bool,
-}
-
-/// A failed attempt whose retry this process's budget has granted.
-pub(super) struct GrantedRetry<E> {
-    pub(super) error: E,
-    pub(super) granted: Granted,
 }
 
 enum Course<D: Schedule, B> {
@@ -87,67 +80,31 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         }
     }
 
-    /// Records the end of an attempt. Returns the call's result, or the granted retry.
-    #[inline]
-    pub(super) fn settle<T, E>(
-        &mut self,
-        result: Result<T, E>,
-    ) -> ControlFlow<Result<T, RetryError<E>>, GrantedRetry<E>>
-    where
-        B: Budget,
-        J: Fn(&E) -> Classification,
-    {
-        match result {
-            Ok(value) => {
-                self.succeed();
-                ControlFlow::Break(Ok(value))
-            }
-            Err(error) => match self.fail(error) {
-                ControlFlow::Break(error) => ControlFlow::Break(Err(error)),
-                ControlFlow::Continue(retry) => ControlFlow::Continue(retry),
-            },
-        }
-    }
-
-    /// Records a failed attempt. Returns the call's error, or the granted retry.
+    /// Records a failed attempt. Returns the granted retry, or the reason for none.
     #[inline(never)]
-    fn fail<E>(&mut self, error: E) -> ControlFlow<RetryError<E>, GrantedRetry<E>>
+    pub(super) fn fail<E>(&mut self, error: &E) -> Result<Granted, StopReason>
     where
         B: Budget,
         J: Fn(&E) -> Classification,
     {
         let now = Instant::now();
         let started = *self.started.get_or_insert(now);
-        let (number, sent_at) = (self.number, self.sent_at);
-        let classification = (self.classify)(&error);
-        let Some(call) = self.call() else {
-            let report = Report::of_nothing(StopReason::Forbidden);
-            return ControlFlow::Break(RetryError::new(error, report, Duration::ZERO));
+        let classification = (self.classify)(error);
+        let failure = *classification.verdict.failure().ok_or(StopReason::Permanent)?;
+        let attempt = FailedAttempt {
+            number: self.number,
+            now,
+            classification,
+            failure,
+            refused: None,
+            undone: None,
+            source_failed: false,
+            at_hand: true,
+            elsewhere: false,
+            sent_at: self.sent_at,
+            error: None,
         };
-        let stop = match classification.verdict.failure() {
-            None => StopReason::Permanent,
-            Some(failure) => {
-                let attempt = FailedAttempt {
-                    number,
-                    now,
-                    classification,
-                    failure: *failure,
-                    refused: None,
-                    undone: None,
-                    source_failed: false,
-                    at_hand: true,
-                    elsewhere: false,
-                    sent_at,
-                    error: None,
-                };
-                match call.failed(started, attempt) {
-                    Ok(granted) => return ControlFlow::Continue(GrantedRetry { error, granted }),
-                    Err(stop) => stop,
-                }
-            }
-        };
-        let report = call.give_up(number, stop, started);
-        ControlFlow::Break(RetryError::new(error, report, started.elapsed()))
+        self.call().ok_or(StopReason::Forbidden)?.failed(started, attempt)
     }
 
     /// Polls for the budget's confirmation of the granted retry.
@@ -166,38 +123,33 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
         }
     }
 
-    /// Continues after the budget's confirmation. Returns the call's error, or the time at which the retry is due;
-    /// `None` for immediately.
-    pub(super) fn resume<E>(
-        &mut self,
-        retry: GrantedRetry<E>,
-        confirmed: Result<(), StopReason>,
-    ) -> ControlFlow<RetryError<E>, Option<Instant>>
+    /// Notifies the caller and the observer of the retry. Returns the time at which it is due; `None` for immediately.
+    pub(super) fn resume<E>(&mut self, error: &E, granted: &Granted) -> Option<Instant>
     where
         N: FnMut(&E, Duration),
     {
-        let GrantedRetry { error, granted } = retry;
-        let number = self.number;
-        if let Err(stop) = confirmed {
-            let started = self.started.unwrap_or(granted.now);
-            let report = match self.call() {
-                Some(call) => call.give_up(number, stop, started),
-                None => Report::of_nothing(stop),
-            };
-            let elapsed = granted.now.saturating_duration_since(started);
-            return ControlFlow::Break(RetryError::new(error, report, elapsed));
-        }
         if let Some(Course::Full(call)) = &self.course {
-            call.notify_retry(number.saturating_add(1));
+            call.notify_retry(self.number.saturating_add(1));
         }
         let wait = granted.due.map(|due| due.saturating_duration_since(granted.now));
-        (self.notify)(&error, wait.unwrap_or_default());
-        ControlFlow::Continue(granted.due)
+        (self.notify)(error, wait.unwrap_or_default());
+        granted.due
+    }
+
+    /// Records that the call ends with an error. Returns it with the report.
+    #[inline(never)]
+    pub(super) fn give_up<E>(&mut self, error: E, stop: StopReason) -> RetryError<E> {
+        let (number, started) = (self.number, self.started);
+        let report = match self.call() {
+            Some(call) => call.give_up(number, stop, started),
+            None => Report::of_nothing(stop),
+        };
+        RetryError::new(error, report)
     }
 
     /// Records that the call ends with a value.
     #[inline]
-    fn succeed(&mut self)
+    pub(super) fn succeed(&mut self)
     where
         B: Budget,
     {
