@@ -1,4 +1,4 @@
-//! A client made of a client for each endpoint.
+//! A client with an inner client for each endpoint.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,25 +22,25 @@ use crate::protocol::Http;
 use crate::protocol::{ReadRequest, RequestProtocol};
 use crate::send::{Sending, send};
 
-/// A client over several servers, with a client `C` for each. [`Endpoints`] makes it.
+/// A client over several servers, with an inner client `C` for each. [`Endpoints`] creates it.
 ///
-/// It is always ready. A call picks an endpoint, readies a clone of its client and sends. An idle handle of it holds no
-/// connection and no permit of any client. An error of readiness is an outcome like any other.
+/// It is always ready. Each call picks an endpoint, readies a clone of its client and sends. An idle handle holds no
+/// connection or permit of any client. An error from readiness is an outcome like any other.
 ///
-/// Clones share the endpoints. The request is passed on as it is, so `Host`, the name in TLS and `:authority` are those
-/// that each client is made for.
+/// Clones share the endpoints. Requests are not rewritten, so `Host`, the TLS name and `:authority` are those for which
+/// each client was created.
 pub struct Balanced<C, K = Http, M = BoxedError> {
     shared: Arc<Shared<EndpointGuard<C>, K>>,
     mode: PhantomData<fn() -> M>,
 }
 
 impl<S: Source> Endpoints<S> {
-    /// Makes a client for HTTP with every default of [`Http`]. The requests are `http::Request`, or reqwest's.
+    /// Creates an HTTP client with the defaults of [`Http`]. The requests are `http::Request`s or reqwest's.
     pub fn http(self) -> Balanced<S::Client> {
         self.with(Http::new())
     }
 
-    /// Makes a client over a protocol with settings of its own, such as its classification.
+    /// Creates a client for a protocol with custom settings, such as its classification.
     pub fn with<K: RequestProtocol>(self, protocol: K) -> Balanced<S::Client, K, K::Errors> {
         let guard = Arc::new(EndpointGuard::new(self.settings));
         self.source.begin(&guard);
@@ -59,8 +59,8 @@ impl<C, K, M> Balanced<C, K, M> {
         EndpointsHandle::new(&self.shared.guard)
     }
 
-    /// Changes the error to tower's `BoxError`. A protocol that has a response for a refusal needs this if the error of
-    /// the client is a `BoxError`.
+    /// Changes the error type to tower's `BoxError`. A protocol with a response for refusals needs this if the inner
+    /// client's error is a `BoxError`.
     pub fn boxed_errors(self) -> Balanced<C, K, BoxedError> {
         Balanced { shared: self.shared, mode: PhantomData }
     }
@@ -72,10 +72,10 @@ impl<C: Send + Sync + 'static, K, M> Balanced<C, K, M> {
         self.shared.guard.validate()
     }
 
-    /// Sends one request by a clone of this handle; see [`Retry::send`](crate::Retry::send).
+    /// Sends one request through a clone of this handle; see [`Retry::send`](crate::Retry::send).
     ///
     /// # Errors
-    /// Returns the error of the call.
+    /// Returns the call's error.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call.

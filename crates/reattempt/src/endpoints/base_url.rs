@@ -9,17 +9,17 @@ use http::uri::{Authority, Scheme};
 
 use super::EndpointsError;
 
-/// The base URL of an endpoint: scheme, host, port and an optional prefix of all paths.
+/// The base URL of an endpoint: scheme, host, port and an optional path prefix.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BaseUrl {
     pub(super) scheme: Scheme,
     pub(super) authority: Authority,
-    /// Empty, or a path that begins with a slash and does not end with one.
+    /// Empty, or a path that starts with a slash and does not end with one.
     pub(super) prefix: Box<str>,
 }
 
 impl BaseUrl {
-    /// Reads a base URL, such as `https://eu.example/api`.
+    /// Parses a base URL, such as `https://eu.example/api`.
     pub(super) fn read(text: &str) -> Result<Self, EndpointsError> {
         let error = |problem| EndpointsError::new(text, problem);
         if text.contains(['?', '#']) {
@@ -51,7 +51,7 @@ impl BaseUrl {
             None => host,
         };
         let authority: Authority = normal.parse().map_err(|_| error("has no valid host"))?;
-        // The first clone of its bytes allocates, and no attempt is to do that.
+        // The first clone of its bytes allocates, which no attempt should do.
         drop(authority.clone());
         let path = parts.path_and_query.as_ref().map_or("", |path| path.path());
         if path.split('/').any(is_dots) {
@@ -60,7 +60,7 @@ impl BaseUrl {
         Ok(Self { scheme, authority, prefix: path.trim_end_matches('/').into() })
     }
 
-    /// Reads base URLs that serve the same requests.
+    /// Parses base URLs of equivalent servers.
     pub(super) fn read_all(texts: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Vec<Self>, EndpointsError> {
         let (mut all, mut seen) = (Vec::<Self>::new(), HashSet::new());
         for text in texts {
@@ -78,14 +78,14 @@ impl BaseUrl {
         if all.is_empty() { Err(EndpointsError::empty()) } else { Ok(all) }
     }
 
-    /// Returns the name of the endpoint: the URL in its normal form.
+    /// Returns the endpoint's name: the normalised URL.
     pub(super) fn name(&self) -> Arc<str> {
         self.to_string().into()
     }
 
-    /// Returns the path of a request below this base, unless the request is for something else.
+    /// Returns the part of the request's path below this base; `None` if the request is for something else.
     ///
-    /// A request without a host has no base, so its whole path is below.
+    /// A request without a host has no base, so its whole path is returned.
     pub(super) fn rest<'a>(&self, scheme: Option<&str>, authority: Option<&str>, path: &'a str) -> Option<&'a str> {
         let Some(authority) = authority else { return scheme.is_none().then_some(path) };
         if scheme != Some(self.scheme.as_str()) || !self.is_authority(authority) {
@@ -105,7 +105,7 @@ impl BaseUrl {
     }
 }
 
-/// Returns `true` for the segments of a path that stand for another directory.
+/// Returns `true` for path segments that stand for another directory.
 fn is_dots(segment: &str) -> bool {
     let plain = segment.replace("%2e", ".").replace("%2E", ".");
     plain == "." || plain == ".."

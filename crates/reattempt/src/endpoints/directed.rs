@@ -19,7 +19,7 @@ use crate::protocol::Http;
 use crate::protocol::ReadRequest;
 use crate::send::{Sending, send};
 
-/// A client whose requests are sent to one of several base URLs, made by [`EndpointsLayer`](super::EndpointsLayer).
+/// A client that sends its requests to one of several base URLs, created by [`EndpointsLayer`](super::EndpointsLayer).
 ///
 /// Clones share the endpoints. A clone of this type clones the inner service.
 pub struct Directed<S, K = Http, M = BoxedError> {
@@ -44,10 +44,10 @@ impl<S, K, M> Directed<S, K, M> {
         &self.inner
     }
 
-    /// Sends one request by a clone of this handle; see [`Retry::send`](crate::Retry::send).
+    /// Sends one request through a clone of this handle; see [`Retry::send`](crate::Retry::send).
     ///
     /// # Errors
-    /// Returns the error of the call, or of an inner service that does not become ready.
+    /// Returns the call's error, or the error of an inner service that does not become ready.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call.
@@ -86,7 +86,7 @@ where
             inner.call(request)
         });
         if !is_sent {
-            // The readied instance is released.
+            // Releases the readied instance.
             self.inner = self.inner.clone();
         }
         future

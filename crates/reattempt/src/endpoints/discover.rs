@@ -1,4 +1,4 @@
-//! Any `Discover` of tower as the source of a set.
+//! tower's `Discover` as the source of a set.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Display;
@@ -17,19 +17,19 @@ use super::discovery::{caught, text};
 use super::guard::{EndpointGuard, EndsWait};
 use crate::call::errors::BoxError;
 
-/// The wait after an error, so that a source that always fails keeps no thread busy.
+/// The wait after an error, so that a source that always fails does not cause a busy loop.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// A `Discover` as the source of endpoints.
+/// A source of endpoints that follows a `Discover`.
 #[derive(Debug)]
 pub struct Discovered<D>(pub(super) D);
 
 impl<D: Discover> Endpoints<Discovered<D>> {
     /// Follows a `tower::discover::Discover`, such as a stream of changes or a `ServiceList`.
     ///
-    /// A key that is inserted again is a new endpoint with the new service. Errors change nothing, and the source is
-    /// asked again after 1 s. When it ends or panics, the endpoints stay. The last endpoint stays until there is
-    /// another.
+    /// A key that is inserted again is a new endpoint with the new service. After an error the endpoints stay, and the
+    /// source is polled again after 1 s. If the source ends or panics, the endpoints stay. The last endpoint stays
+    /// until there is another one.
     pub fn discover(discover: D) -> Self {
         Self::of(Discovered(discover))
     }
@@ -37,7 +37,7 @@ impl<D: Discover> Endpoints<Discovered<D>> {
 
 type Found<D> = Option<Result<Change<<D as Discover>::Key, <D as Discover>::Service>, BoxError>>;
 
-/// Follows the source until it ends or the set is gone.
+/// Follows the source until it ends or the set is dropped.
 pub(super) async fn follow<D>(guard: Weak<EndpointGuard<D::Service>>, discover: D)
 where
     D: Discover,
@@ -48,7 +48,7 @@ where
     let _ends = EndsWait(guard.clone());
     let mut discover = pin!(discover);
     let mut names = BTreeSet::<Arc<str>>::new();
-    // A subset or an update by a handle may take a service out of the set, and let it in again later.
+    // A subset, or an update through a handle, may remove a service from the set and add it again later.
     let (mut services, mut inserted, mut changed) = (HashMap::new(), BTreeSet::new(), false);
     loop {
         let changes = poll_fn(|cx| match changes(discover.as_mut(), cx) {
@@ -99,13 +99,13 @@ where
     }
 }
 
-/// Takes the changes that are due. `None` is the end.
+/// Takes the changes that are available. `None` means the end.
 fn changes<D>(mut discover: Pin<&mut D>, cx: &mut std::task::Context<'_>) -> Vec<Found<D>>
 where
     D: Discover,
     D::Error: Into<BoxError>,
 {
-    /// The most changes that are taken at once.
+    /// The maximum number of changes taken at once.
     const MOST: usize = 4096;
     let mut changes = Vec::new();
     while changes.len() < MOST {
@@ -123,7 +123,7 @@ where
                 changes.push(None);
                 break;
             }
-            // It may not be polled again.
+            // The source must not be polled again.
             Err(panicked) => {
                 changes.extend([Some(Err(panicked)), None]);
                 break;

@@ -1,4 +1,4 @@
-//! The task that keeps a set up to date. It holds no reference to the set while it waits, and ends with the set.
+//! The task that updates a set. It holds only a weak reference while it waits, and ends with the set.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use crate::call::errors::{BoxError, chain};
 /// The discovery of a set.
 #[derive(Default)]
 pub(super) struct Discovery {
-    /// `true` once the set has had an endpoint.
+    /// `true` once the set has had endpoints.
     is_answered: AtomicBool,
     pub(super) answer: Arc<Notify>,
     pub(super) wanted: Arc<Notify>,
@@ -27,19 +27,19 @@ pub(super) struct Discovery {
 enum Task {
     #[default]
     None,
-    /// The set was made outside of a runtime.
+    /// The set was created outside a runtime.
     New(Pin<Box<dyn Future<Output = ()> + Send>>),
     Running(AbortHandle),
 }
 
 impl Discovery {
-    /// Begins the task, or lets the first call do it if there is no runtime here.
+    /// Starts the task. Without a runtime, the first call starts it.
     pub(super) fn begin(&self, task: impl Future<Output = ()> + Send + 'static) {
         *self.lock() = Task::New(Box::pin(task));
         self.start();
     }
 
-    /// Starts the task unless it runs.
+    /// Starts the task unless it is running.
     pub(super) fn start(&self) {
         let mut task = self.lock();
         *task = match (std::mem::take(&mut *task), Handle::try_current()) {
@@ -52,7 +52,7 @@ impl Discovery {
         self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns `true` before the first answer.
+    /// Returns `true` until the first result.
     #[inline]
     pub(super) fn is_awaited(&self) -> bool {
         !self.is_answered.load(Ordering::Acquire)
@@ -64,7 +64,7 @@ impl Discovery {
         self.answer.notify_waiters();
     }
 
-    /// Asks for a new look-up, because an endpoint has failed.
+    /// Requests a look-up, because an endpoint has failed.
     pub(super) fn look_up_soon(&self) {
         self.wanted.notify_one();
     }
@@ -79,7 +79,7 @@ impl Drop for Discovery {
 }
 
 pin_project! {
-    /// A future of the user's, whose panic is an error.
+    /// A user's future, whose panic becomes an error.
     pub(super) struct Caught<F> {
         #[pin]
         future: F,
@@ -104,9 +104,9 @@ impl<F: Future> Future for Caught<F> {
     }
 }
 
-/// Calls code of the user's, whose panic is an error.
+/// Calls a user's code, whose panic becomes an error.
 pub(super) fn caught<R>(code: impl FnOnce() -> R) -> Result<R, BoxError> {
-    // What it leaves behind is dropped or not used again.
+    // The values that it captured are dropped or not used again.
     catch_unwind(AssertUnwindSafe(code)).map_err(|_| "the discovery panicked".into())
 }
 

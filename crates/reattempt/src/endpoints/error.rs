@@ -1,11 +1,11 @@
-//! The error of a list of endpoints that cannot be used.
+//! The error for an invalid list of endpoints.
 
 use std::error::Error;
 use std::fmt;
 
 use crate::call::redact::redacted;
 
-/// The error of an endpoint, or of a list of endpoints, that cannot be used.
+/// The error for an invalid endpoint, or an invalid list of endpoints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointsError {
     value: Box<str>,
@@ -19,7 +19,7 @@ impl EndpointsError {
         Self { value: redacted(address).into(), problem }
     }
 
-    /// The error of an empty list.
+    /// Creates the error for an empty list.
     pub(super) fn empty() -> Self {
         Self::new("[]", "has no endpoint (at least 1)")
     }

@@ -1,4 +1,4 @@
-//! The future of a call: before the first answer of a discovery it waits, then it is an attempt.
+//! The future of a call, which waits for the first result of a discovery and then sends an attempt.
 
 use std::fmt;
 use std::pin::Pin;
@@ -23,15 +23,15 @@ use crate::protocol::ReadRequest;
 use crate::protocol::attempt_terms;
 use crate::protocol::witness::Testimony;
 
-/// The longest wait for the first endpoints.
+/// The maximum wait for the first endpoints.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 pin_project! {
-    /// A call over one of several endpoints.
+    /// A call to one of several endpoints.
     ///
     /// # Cancel safety
-    /// Dropping it cancels the attempt, which then does not count against its endpoint unless a time limit of a layer
-    /// dropped it.
+    /// Dropping it cancels the attempt. The endpoint then records nothing, unless a layer's time limit dropped the
+    /// attempt.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<C, Req, F, K, M>
     where
@@ -52,7 +52,7 @@ pin_project! {
         C: Sync,
         C: 'static,
     {
-        // Taken when the wait is over.
+        // Taken when the wait ends.
         Waiting { waiting: Option<Box<Waiting<C, Req, K>>> },
         Sent { #[pin] attempt: Sent<C, Req, F, K, M> },
     }
@@ -65,7 +65,7 @@ struct Waiting<C, Req, K> {
     frame: Option<Deferred>,
     began: Duration,
     answer: Pin<Box<OwnedNotified>>,
-    /// Made at the first poll, if there is a runtime.
+    /// Created at the first poll, if there is a runtime.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
@@ -94,12 +94,12 @@ where
     C: Send + Sync + 'static,
     K: ReadRequest<Req>,
 {
-    /// Ready when the set has endpoints, or with the end of a call that has waited too long.
+    /// Waits until the set has endpoints. Returns the end of a call that has waited too long.
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), OwnEnd>> {
         if !self.shared.guard.discovery.is_awaited() || self.answer.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Ok(()));
         }
-        // A hedge may not wait.
+        // A hedge must not wait.
         if !clock::has_timer() || K::view(&self.request).extension::<Impatient>().is_some() {
             return Poll::Ready(Err(OwnEnd::Refused(EMPTY)));
         }

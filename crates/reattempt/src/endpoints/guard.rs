@@ -1,4 +1,4 @@
-//! A set of endpoints as a guard: it admits an attempt by a pick, and judges the endpoint by the attempt's end.
+//! A set of endpoints as a guard, which admits an attempt with a pick and records its end for the endpoint.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -14,11 +14,12 @@ use super::settings::{EventObserver, Settings};
 use crate::call::frame::{self, Pick};
 use crate::guard::handle::now;
 
-/// A set of endpoints with its observers and its discovery. The clients of a set and its
-/// [handles](super::EndpointsHandle) share it.
+/// A set of endpoints with its observers and its discovery, shared by the set's clients and
+/// [handles](super::EndpointsHandle).
 ///
-/// It is the [`Guard`] of each attempt: ticket, health, the end of a body and timeouts are those of
-/// [guards](crate::guard). The services of this module ask it themselves, because its ticket decides which endpoint
+/// It is the [`Guard`] of each attempt. It uses the tickets, health, body watching and timeouts of
+/// [guards](crate::guard). The services of this module call it themselves: its ticket determines which endpoint sends,
+/// but a guard layer has only one inner service.
 /// sends, and a guard layer has one inner service.
 pub struct EndpointGuard<T> {
     pub(super) set: EndpointSet<T>,
@@ -33,7 +34,7 @@ impl<T> EndpointGuard<T> {
         Self { set, discovery: Discovery::default(), observers: Mutex::new(observers), settings }
     }
 
-    /// Replaces the endpoints, and lets calls that wait for the first ones go on.
+    /// Replaces the endpoints, and wakes the calls that wait for the first ones.
     pub(super) fn replace(
         &self,
         endpoints: impl IntoIterator<Item = (usize, Arc<str>)>,
@@ -54,7 +55,7 @@ impl<T> EndpointGuard<T> {
     }
 
     pub(super) fn notify(&self, event: &EndpointEvent) {
-        // Without the lock: an observer may add another.
+        // Cloned outside the lock, because an observer may add another one.
         let observers = self.observers().clone();
         observers.iter().for_each(|observer| observer(event));
     }
@@ -77,13 +78,13 @@ impl<T> EndpointGuard<T> {
     }
 }
 
-/// The refusal of an attempt for which there is no endpoint.
+/// The refusal of an attempt if there is no endpoint.
 pub(super) const EMPTY: Refused = Refused::new(GuardKind::ENDPOINTS, Reason::Empty);
 
 impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
     type Ticket = EndpointTicket<T>;
 
-    /// Picks an endpoint that the call has not tried, and tells it to the layer that retries.
+    /// Picks an endpoint that the call has not tried, and records the pick for the outer retry layer.
     #[inline]
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<EndpointTicket<T>> {
         let Some(pick) = self.set.pick(&frame::trail(), arrival.now, &mut OfThread) else {
@@ -101,7 +102,7 @@ impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
         ended.held
     }
 
-    /// The attempt was sent to this endpoint, so no other may take its place.
+    /// The attempt was sent to this endpoint, so no other may replace it.
     fn renew(&self, ticket: EndpointTicket<T>, _: &Arrival<'_>) -> Result<EndpointTicket<T>, Refused> {
         Ok(ticket)
     }
@@ -117,7 +118,7 @@ impl<T> fmt::Debug for EndpointGuard<T> {
     }
 }
 
-/// Lets calls that wait for the first endpoints go on when the task ends, in any way.
+/// Wakes the calls that wait for the first endpoints when the task ends for any reason.
 pub(super) struct EndsWait<T>(pub(super) Weak<EndpointGuard<T>>);
 
 impl<T> Drop for EndsWait<T> {

@@ -1,4 +1,4 @@
-//! A handle to a set of endpoints: to read it, to change it and to be notified.
+//! A handle that reads, changes and observes a set of endpoints.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,8 +11,8 @@ use super::base_url::BaseUrl;
 use super::guard::EndpointGuard;
 use crate::guard::handle::now;
 
-/// A handle to the endpoints of a client. Clones are the same set, which lives as long as a handle, a client or a
-/// response body of it.
+/// A handle to a client's endpoints. Its clones share the set, which lives as long as any handle, client or response
+/// body of it.
 pub struct EndpointsHandle<T> {
     guard: Arc<EndpointGuard<T>>,
 }
@@ -27,13 +27,13 @@ impl<T> EndpointsHandle<T> {
         self.guard.set.view(now())
     }
 
-    /// Replaces the endpoints by those with these names. `make` creates the services of new names.
+    /// Replaces the endpoints with those of these names. `make` creates the services for new names.
     ///
-    /// An endpoint that stays keeps its state and its connections. One that leaves gets no more attempts, and those in
-    /// flight go on. The next answer of a discovery replaces this list.
+    /// An endpoint that stays keeps its state and its connections. A removed one gets no more attempts, but those in
+    /// flight continue. The next result of a discovery replaces this list.
     ///
     /// # Errors
-    /// Returns an error for an empty list and for a name that is listed twice. Nothing has changed then.
+    /// Returns an error for an empty list or a duplicate name, and then changes nothing.
     pub fn update<N: Into<Arc<str>>>(
         &self,
         names: impl IntoIterator<Item = N>,
@@ -46,17 +46,18 @@ impl<T> EndpointsHandle<T> {
         Ok(())
     }
 
-    /// Adds an observer of the changes of the set. It is called on the task that causes a change, and must not block.
+    /// Adds an observer of the set's changes. It runs on the task that causes a change, and must not block.
     pub fn observe(&self, observer: impl Fn(&EndpointEvent) + Send + Sync + 'static) {
         self.guard.observe(Arc::new(observer));
     }
 }
 
 impl EndpointsHandle<BaseUrl> {
-    /// Replaces the endpoints by these base URLs, in one tier. The base that requests are written to stays.
+    /// Replaces the endpoints with these base URLs, in one tier. The base of the requests does not change.
     ///
     /// # Errors
-    /// Returns the first problem of the list, as [`Endpoints::urls`](super::Endpoints::urls). Nothing has changed then.
+    /// Returns the first problem of the list, like [`Endpoints::urls`](super::Endpoints::urls), and then changes
+    /// nothing.
     pub fn update_urls(&self, urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<(), EndpointsError> {
         let urls = BaseUrl::read_all(urls)?;
         replace_urls(&self.guard, urls.into_iter().map(|url| (0, url)).collect());
@@ -64,7 +65,7 @@ impl EndpointsHandle<BaseUrl> {
     }
 }
 
-/// Replaces the endpoints by base URLs, each with its tier.
+/// Replaces the endpoints with base URLs, each with its tier.
 pub(super) fn replace_urls(guard: &EndpointGuard<BaseUrl>, urls: Vec<(usize, BaseUrl)>) {
     let named: Vec<_> = urls.into_iter().map(|(tier, url)| (tier, url.name(), url)).collect();
     let endpoints = named.iter().map(|(tier, name, _)| (*tier, Arc::clone(name)));
@@ -72,7 +73,7 @@ pub(super) fn replace_urls(guard: &EndpointGuard<BaseUrl>, urls: Vec<(usize, Bas
     guard.replace(endpoints, |_| false, |name| by_name.get(name).map(|url| (*url).clone()));
 }
 
-/// Returns an error for an empty list and for a name that is listed twice.
+/// Returns an error for an empty list or a duplicate name.
 pub(super) fn check_names(names: &[Arc<str>]) -> Result<(), EndpointsError> {
     let mut sorted: Vec<_> = names.iter().collect();
     sorted.sort_unstable();
@@ -88,7 +89,7 @@ impl<T> Clone for EndpointsHandle<T> {
     }
 }
 
-/// Lists the endpoints with their state.
+/// Lists the endpoints with their states.
 impl<T> fmt::Debug for EndpointsHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.view()).finish()

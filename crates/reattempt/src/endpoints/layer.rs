@@ -1,4 +1,4 @@
-//! The layer that sends requests to one of several base URLs, by one client.
+//! The layer that sends requests to one of several base URLs, through one client.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,7 +18,7 @@ use crate::guard::Shared;
 use crate::protocol::Http;
 use crate::protocol::RequestProtocol;
 
-/// Base URLs in tiers, and the base of the requests.
+/// Base URLs in tiers, and the requests' base.
 #[derive(Debug)]
 pub struct Urls {
     tiers: Vec<(usize, BaseUrl)>,
@@ -26,11 +26,11 @@ pub struct Urls {
 }
 
 impl Endpoints<Urls> {
-    /// Lists the servers by base URLs, `https://host:port/prefix`, for one client.
+    /// Lists the servers as base URLs, `https://host:port/prefix`, for one client.
     ///
     /// # Errors
-    /// Returns an error for an empty list, a URL without a host, with a query, a fragment, a user name or `..`, a URL
-    /// that is listed twice, and URLs of different schemes.
+    /// Returns an error for an empty list, a duplicate URL, URLs with different schemes, and a URL that has no host or
+    /// has a query, a fragment, a user name or `..`.
     pub fn urls(urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, EndpointsError> {
         let urls = BaseUrl::read_all(urls)?;
         let base = urls.first().cloned().ok_or_else(EndpointsError::empty)?;
@@ -38,10 +38,10 @@ impl Endpoints<Urls> {
         Ok(Self::of(Urls { tiers, base }))
     }
 
-    /// Adds a tier of servers that are used only while no server before them is in service and untried.
+    /// Adds a tier of servers that are used only while no server in earlier tiers is in service and untried.
     ///
     /// # Errors
-    /// As [`urls`](Self::urls), the URLs of earlier tiers included.
+    /// Returns the same errors as [`urls`](Self::urls), including the URLs of earlier tiers.
     pub fn or_else_urls(mut self, urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, EndpointsError> {
         let mut later = urls.into_iter().peekable();
         if later.peek().is_none() {
@@ -56,24 +56,24 @@ impl Endpoints<Urls> {
         Ok(self)
     }
 
-    /// Sets the base of the requests, which that of an endpoint replaces. Default: the first URL.
+    /// Sets the requests' base, which is replaced with that of an endpoint. Default: the first URL.
     ///
     /// # Errors
-    /// Returns an error for what is no base URL, as [`urls`](Self::urls).
+    /// Returns an error for an invalid base URL, like [`urls`](Self::urls).
     pub fn base(mut self, url: &str) -> Result<Self, EndpointsError> {
         self.source.base = BaseUrl::read(url)?;
         Ok(self)
     }
 }
 
-/// A layer that sends each attempt to one of several servers, by one client.
+/// A layer that sends each attempt to one of several servers, through one client.
 ///
-/// Requests are written to one base URL, by default the first of the list. The layer replaces it by that of the
-/// endpoint it picks: scheme, host, port and prefix. An explicit `Host` stays. A request for anything else is left
-/// alone, such as one that follows a redirect to another host. A request with a path only has no base, so the whole
-/// path is kept behind the prefix.
+/// Requests are written for one base URL, by default the first of the list. The layer replaces it with that of the
+/// picked endpoint: scheme, host, port and prefix. An explicit `Host` header stays. Other requests are not changed,
+/// such as one that follows a redirect to another host. A request with only a path has no base, so its whole path
+/// follows the prefix.
 ///
-/// Clones of the layer and the services that it makes share the endpoints.
+/// Clones of the layer and its services share the endpoints.
 ///
 /// ```
 /// use reattempt::endpoints::EndpointsLayer;
@@ -97,17 +97,17 @@ pub struct EndpointsLayer<K = Http, M = BoxedError> {
 }
 
 impl EndpointsLayer {
-    /// Creates a layer over these base URLs with every default.
+    /// Creates a layer for these base URLs with default settings.
     ///
     /// # Errors
-    /// As [`Endpoints::urls`].
+    /// Returns the same errors as [`Endpoints::urls`].
     pub fn http(urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, EndpointsError> {
         Ok(Self::with(Http::new(), Endpoints::urls(urls)?))
     }
 }
 
 impl<K: RequestProtocol> EndpointsLayer<K, K::Errors> {
-    /// Creates a layer with settings of its own, over a protocol with settings of its own.
+    /// Creates a layer with custom settings for the endpoints and the protocol.
     ///
     /// ```
     /// use std::time::Duration;

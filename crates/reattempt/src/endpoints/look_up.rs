@@ -1,4 +1,4 @@
-//! Look-ups in intervals: DNS, and closures of the user's.
+//! Look-ups in intervals: DNS, and the user's closures.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -17,16 +17,16 @@ use super::{Endpoints, EndpointsError};
 use crate::call::clock;
 use crate::call::errors::BoxError;
 
-/// The longest time of one look-up.
+/// The maximum time of one look-up.
 const LONGEST_LOOK_UP: Duration = Duration::from_secs(10);
-/// The times between look-ups that fail.
+/// The times between failed look-ups.
 const AFTER_FAILURES: [u64; 6] = [1, 2, 4, 8, 16, 30];
-/// The shortest interval, whatever the user sets.
+/// The minimum interval, whatever the user sets.
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
-/// The shortest time between a look-up and one that an ejection asks for.
+/// The minimum time between a look-up and one that an ejection requests.
 const SHORTEST: Duration = Duration::from_secs(5);
 
-/// A source of keys that is asked again and again. Sealed.
+/// A source of keys that is read in intervals. Sealed.
 pub trait LookUp: Send + 'static {
     /// The key of an endpoint, such as its address.
     type Key: Display + Send;
@@ -48,15 +48,15 @@ pub struct Every<L> {
 pub struct Dns {
     host: Box<str>,
     port: u16,
-    /// A look-up that takes longer than it may. It blocks a thread, so no other is begun before its end.
+    /// A look-up that exceeds its time. It blocks a thread, so the next one starts only after its end.
     pending: Option<JoinHandle<io::Result<Vec<SocketAddr>>>>,
 }
 
 impl Endpoints<Every<Dns>> {
-    /// Looks the addresses of `host:port` up by the system's resolver, each `every`, which is 1 s at least. IPv6
-    /// addresses are in brackets.
+    /// Looks up the addresses of `host:port` with the system's resolver, once in each interval `every` (at least 1 s).
+    /// IPv6 addresses are in brackets.
     ///
-    /// The system's resolver does not show for how long an answer is valid. [`look_up`](Endpoints::look_up) takes any
+    /// The system's resolver does not report how long an answer is valid. [`look_up`](Endpoints::look_up) takes any
     /// other resolver.
     ///
     /// # Errors
@@ -88,16 +88,16 @@ impl LookUp for Dns {
     }
 }
 
-/// A closure that looks endpoints up.
+/// A closure that looks up endpoints.
 #[derive(Debug)]
 pub struct ByClosure<F>(F);
 
 impl<F> Endpoints<Every<ByClosure<F>>> {
-    /// Asks the closure for the keys of all endpoints, each `every`, which is 1 s at least: for a registry, SRV
-    /// records, or a resolver that knows for how long an answer is valid.
+    /// Calls the closure for the keys of all endpoints, once in each interval `every` (at least 1 s). Use it for a
+    /// registry, SRV records, or a resolver that respects how long an answer is valid.
     ///
-    /// An error, a panic, a look-up of more than 10 s and an empty answer change nothing. The closure is asked again
-    /// after 1 s, doubling to 30 s.
+    /// After an error, a panic, a look-up of more than 10 s or an empty result, the endpoints stay. The closure is
+    /// called again after 1 s, doubling to 30 s.
     pub fn look_up<Look, Keys, E>(every: Duration, look_up: F) -> Self
     where
         F: FnMut() -> Look + Send + 'static,
@@ -125,7 +125,7 @@ where
     }
 }
 
-/// Asks the source until the set is gone.
+/// Reads the source until the set is dropped.
 pub(super) async fn keep_up<L: LookUp, C>(
     guard: Weak<EndpointGuard<C>>,
     mut look_ups: Every<L>,
@@ -173,7 +173,7 @@ pub(super) async fn keep_up<L: LookUp, C>(
     }
 }
 
-/// Replaces the endpoints by those with these keys.
+/// Replaces the endpoints with those of these keys.
 fn update<C: Send + Sync + 'static, K: Display>(
     guard: &EndpointGuard<C>,
     keys: Vec<K>,
@@ -184,7 +184,7 @@ fn update<C: Send + Sync + 'static, K: Display>(
     let mut by_name: HashMap<Arc<str>, K> = by_name?;
     let mut names: Vec<_> = by_name.keys().cloned().collect();
     names.sort_unstable();
-    // Also if they are the same: a handle may have replaced them.
+    // Even if they are the same, because a handle may have replaced them.
     caught(|| {
         let endpoints = names.iter().map(|name| (0, Arc::clone(name)));
         guard.replace(endpoints, |_| false, |name| by_name.remove(name).map(&mut *connect));

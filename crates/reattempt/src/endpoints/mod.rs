@@ -1,12 +1,12 @@
 //! One client over several equivalent servers.
 //!
-//! Retries and hedges go to another server than those that the call has tried. Of the others, the fast and healthy ones
-//! get more calls, and one that keeps failing is out of service for a while.
+//! Retries and hedges go to a server that the call has not tried. Fast and healthy servers get more calls, and a server
+//! that keeps failing is ejected for a while.
 //!
-//! | the client | the servers | the way |
+//! | the client | the servers | use |
 //! |---|---|---|
-//! | one client for any host: hyper-util, reqwest | base URLs with a name of their own | [`EndpointsLayer`] |
-//! | one for each server: a channel, a client fixed to an address | a list, the addresses of a name, a registry | [`Endpoints`], which makes a [`Balanced`] |
+//! | one client for any host: hyper-util, reqwest | base URLs | [`EndpointsLayer`] |
+//! | one client per server: a channel, a client for one address | a list, the addresses of a name, a registry | [`Endpoints`], which creates a [`Balanced`] |
 //!
 //! ```
 //! use http_body_util::Full;
@@ -26,34 +26,35 @@
 //! # }
 //! ```
 //!
-//! An attempt that no server has answered is sent elsewhere at once, if that is safe and the retry budget has a token.
-//! After an answer the retry waits for its delay, and goes elsewhere too. Another server is no proof: a request that
-//! must not be processed twice is not repeated there, because servers share their state.
+//! If no server responded to an attempt, it is sent elsewhere immediately, if that is safe and the retry budget has a
+//! token. After a response, the retry waits for its delay, and also goes elsewhere. A different server makes no retry
+//! safe: servers share their state, so a request that must not be processed twice is not repeated there.
 //!
 //! # The pick
 //!
-//! Of two random endpoints in service that the call has not tried, the cheaper one is picked. The price is latency ×
-//! (calls in flight + 1) × (1 + 32 × failure rate). Five failures in a row, or half of 20 calls or more in 10 s, put an
-//! endpoint out for 5 s, doubling to 30 s, plus up to a fifth. At most half of the endpoints are out; if more fail,
-//! none is, and the price decides. An endpoint is judged as [guards](crate::guard) judge a server.
+//! The layer draws two random endpoints that are in service and that the call has not tried, and picks the cheaper one.
+//! The price is latency × (calls in flight + 1) × (1 + 32 × failure rate). Five failures in a row, or failures of half
+//! of at least 20 calls in 10 s, eject an endpoint for 5 s, doubling to 30 s, plus up to a fifth. At most half of the
+//! endpoints are ejected; if more fail, none is, and the price decides. Outcomes count as they do for
+//! [guards](crate::guard).
 //!
 //! # Tiers
 //!
-//! A later tier is used while no endpoint of an earlier one is in service and untried: the other region, if ours is
-//! down. In the last tier at most half is out, in an earlier one all may be.
+//! A later tier is used while no endpoint of an earlier tier is in service and untried: for example another region, if
+//! ours is down. In the last tier at most half of the endpoints are ejected, in earlier tiers all may be.
 //!
 //! # Order
 //!
-//! Outside are the layers that know the service as a whole: retries or hedges, a breaker, a deadline. Inside are guards
-//! that keep a state for each server. A `Buffer` stands below, because it moves a call to another task, and what a call
-//! has tried is known on the thread that sends it. Of two layers that retry, the inner one avoids what it has tried.
+//! Put layers for the whole service outside: retries or hedges, a breaker, a deadline. Put guards with a state for each
+//! server inside. Put a `Buffer` below this layer. It moves calls to another task, but only the sending thread has the
+//! record of tried endpoints. If two layers retry, the inner one avoids the endpoints that it has tried.
 //!
-//! A [`Balanced`] sends every request to its servers, whatever its authority. Follow redirects to other hosts through
-//! another client. Servers with different prefixes must not redirect by absolute paths.
+//! A [`Balanced`] sends every request to its servers, whatever its authority. Use another client for redirects to other
+//! hosts. Servers with different prefixes must not redirect with absolute paths.
 //!
-//! # What is refused
+//! # Refusals
 //!
-//! Before the first answer of a discovery, calls wait up to 5 s or their deadline. Without any endpoint a call is
+//! Until a discovery's first result, calls wait up to 5 s or until their deadline. If there is no endpoint, a call is
 //! refused with [`Reason::Empty`](crate::guard::Reason::Empty).
 
 mod balanced;

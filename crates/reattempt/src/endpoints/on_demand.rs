@@ -1,4 +1,4 @@
-//! The client of one endpoint, whose readiness is a part of the call.
+//! An endpoint's client, whose readiness is part of the call.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,11 +11,11 @@ use crate::guard::Shared;
 use crate::protocol::ReadRequest;
 use crate::send::{Sending, send};
 
-/// The future of a call that has its endpoint.
+/// The future of a call whose endpoint was picked.
 pub(super) type Sent<C, Req, F, K, M> =
     crate::guard::contract::ResponseFuture<OnDemand<C>, Req, Sending<C, Req, F>, EndpointGuard<C>, K, M>;
 
-/// Picks an endpoint and sends a request by a clone of its client.
+/// Picks an endpoint and sends a request through a clone of its client.
 #[inline]
 pub(super) fn send_to_client<C, Req, K, M>(
     shared: &Arc<Shared<EndpointGuard<C>, K>>,
@@ -28,7 +28,7 @@ where
     send_to_endpoint(shared, request, |ticket, request| send(ticket.service().clone(), request))
 }
 
-/// A client whose readiness is a part of the call.
+/// A client whose readiness is part of the call.
 #[derive(Debug)]
 pub struct OnDemand<C>(C);
 

@@ -1,4 +1,4 @@
-//! The random numbers of picks: one generator for each thread.
+//! The random numbers for picks, from one generator per thread.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
@@ -7,7 +7,7 @@ use reattempt_core::Random;
 
 thread_local!(static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(0)));
 
-/// The generator of this thread (SplitMix64). A pick needs no secrecy.
+/// This thread's generator (SplitMix64). A pick needs no secrecy.
 pub(super) struct OfThread;
 
 impl Random for OfThread {
@@ -21,7 +21,7 @@ impl Random for OfThread {
     }
 }
 
-/// Returns a seed for the subset of a client.
+/// Returns a seed for a client's subset.
 pub(super) fn seed() -> u64 {
     OfThread.next_u64()
 }

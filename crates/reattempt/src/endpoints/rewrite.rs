@@ -1,26 +1,26 @@
-//! Requests whose base URL is replaced by that of an endpoint.
+//! Requests whose base URL is replaced with that of an endpoint.
 
 use http::uri::PathAndQuery;
 use http::{Request, Uri};
 
 use super::base_url::BaseUrl;
 
-/// A request that can be written to a base URL. Sealed.
+/// A request whose base URL can be replaced. Sealed.
 #[diagnostic::on_unimplemented(
     message = "the URL of `{Self}` cannot be replaced by that of an endpoint",
     note = "`EndpointsLayer` takes `http::Request<B>`, and `reqwest::Request` with the feature `reqwest`"
 )]
 pub trait Rewrite {
-    /// Returns `true` if the request is for the servers behind this base.
+    /// Returns `true` if the request is for the servers of this base.
     #[doc(hidden)]
     fn is_for(&self, base: &BaseUrl) -> bool;
 
-    /// Replaces the base of the request.
+    /// Replaces the request's base.
     #[doc(hidden)]
     fn rewrite(&mut self, from: &BaseUrl, to: &BaseUrl);
 }
 
-/// Joins the prefix of a base and the rest of a path.
+/// Joins a base's prefix with the rest of a path.
 fn joined(prefix: &str, rest: &str, query: Option<&str>) -> String {
     let slash = if rest.starts_with('/') || !prefix.is_empty() { "" } else { "/" };
     let (mark, query) = query.map_or(("", ""), |query| ("?", query));
@@ -32,7 +32,7 @@ impl<B> Rewrite for Request<B> {
     fn is_for(&self, base: &BaseUrl) -> bool {
         let uri = self.uri();
         let authority = uri.authority().map(|authority| authority.as_str());
-        // That of CONNECT, and `*`, have no path.
+        // CONNECT targets and `*` have no path.
         uri.path().starts_with('/') && base.rest(uri.scheme_str(), authority, uri.path()).is_some()
     }
 
@@ -51,7 +51,7 @@ impl<B> Rewrite for Request<B> {
             let path = joined(&to.prefix, rest.unwrap_or_default(), uri.query());
             PathAndQuery::try_from(path).ok()
         };
-        // Each part is valid, and none is missing.
+        // All parts are valid and present.
         if let Ok(uri) = Uri::from_parts(parts) {
             *self.uri_mut() = uri;
         }

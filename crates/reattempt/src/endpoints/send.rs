@@ -1,4 +1,4 @@
-//! The one way of an attempt to its endpoint.
+//! The function that sends every attempt to its endpoint.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::protocol::ReadRequest;
 use crate::protocol::attempt_terms;
 use crate::protocol::witness::Testimony;
 
-/// Picks an endpoint and sends a request to it by `send`.
+/// Picks an endpoint and sends a request to it by calling `send`.
 #[inline]
 pub(super) fn send_to_endpoint<S, Req, F, T, K, M>(
     shared: &Arc<Shared<EndpointGuard<T>, K>>,
@@ -37,7 +37,7 @@ where
             let pass = Pass::new(Arc::clone(shared), ticket, &arrival, options);
             ResponseFuture::sent(pass, attempt)
         }
-        // A set of endpoints never lets an attempt wait.
+        // A set of endpoints never makes an attempt wait.
         Admit::Waiting(_) | Admit::Refused(_) => {
             Testimony::of(K::view(&request)).iter().for_each(Testimony::refuse);
             ResponseFuture::not_sent(OwnEnd::Refused(EMPTY))

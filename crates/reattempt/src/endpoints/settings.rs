@@ -1,4 +1,4 @@
-//! The settings of a set of endpoints, and the builder that has them.
+//! The settings of a set of endpoints, and their builder.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use reattempt_core::Warning;
 use super::random;
 use crate::call::settings::no_time_for_attempts;
 
-/// An observer of the changes of a set.
+/// An observer of a set's changes.
 pub(super) type EventObserver = Arc<dyn Fn(&EndpointEvent) + Send + Sync>;
 
-/// Servers that take each other's requests, before a client is made for them.
+/// A set of equivalent servers, before a client is created for them.
 ///
 /// `S` is the source of the servers: a list, a look-up, or a `tower::discover::Discover`.
 #[must_use = "`.http()` or a layer makes a client of it"]
@@ -31,7 +31,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Creates an empty set.
+    /// Creates an empty set with these settings.
     pub(super) fn set<T>(&self) -> EndpointSet<T> {
         let mut set = EndpointSet::new();
         if self.keeps_failing {
@@ -53,10 +53,10 @@ impl<S> Endpoints<S> {
         Self { source, settings: Settings::default() }
     }
 
-    /// Keeps failing endpoints in service. Their price alone decides.
+    /// Keeps failing endpoints in service, so that only their price matters.
     ///
-    /// By default 5 failures in a row, or half of 20 calls or more in 10 s, put an endpoint out for 5 s to 36 s. At
-    /// most half of the endpoints are out; if more fail, none is.
+    /// By default 5 failures in a row, or failures of half of at least 20 calls in 10 s, eject an endpoint for 5 s to
+    /// 36 s. At most half of the endpoints are ejected; if more fail, none is.
     pub fn without_ejections(mut self) -> Self {
         self.settings.keeps_failing = true;
         self
@@ -64,22 +64,22 @@ impl<S> Endpoints<S> {
 
     /// Uses at most `most` of the endpoints, for sets of more than 100. Default: all.
     ///
-    /// Each client chooses others, and an update replaces as few of them as possible.
+    /// Each client chooses its own subset, and an update replaces as few endpoints as possible.
     pub fn subset(mut self, most: NonZeroUsize) -> Self {
         self.settings.subset = Some(most);
         self
     }
 
-    /// Sets the most time for each attempt, up to the head of its response. Default: no limit.
+    /// Sets the time limit of each attempt, up to the response head. Default: no limit.
     ///
-    /// A timeout counts as a failure of the endpoint, and a retry layer outside sends the request elsewhere at once.
+    /// A timeout counts as a failure of the endpoint, and an outer retry layer sends the request elsewhere immediately.
     #[doc(alias = "timeout")]
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.settings.attempt_timeout = Some(timeout);
         self
     }
 
-    /// Adds an observer of the changes of the set. It is called on the task that causes a change, and must not block.
+    /// Adds an observer of the set's changes. It runs on the task that causes a change, and must not block.
     pub fn observe<F>(mut self, observer: F) -> Self
     where
         F: Fn(&EndpointEvent) + Send + Sync + 'static,

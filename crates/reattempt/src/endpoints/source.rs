@@ -1,4 +1,4 @@
-//! The sources of endpoints that have a client each.
+//! The sources of endpoints with a client for each.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -13,16 +13,16 @@ use super::look_up::{Every, LookUp, keep_up};
 use super::{Endpoints, EndpointsError};
 use crate::call::errors::BoxError;
 
-/// A source of endpoints with a client for each. Sealed.
+/// A source of endpoints, with a client for each. Sealed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no client for each endpoint",
     note = "call `.connect(|key| …)` first; its result must be `Send + Sync + 'static`, and a key `Display + Send`"
 )]
 pub trait Source {
-    /// The client of an endpoint.
+    /// The client for an endpoint.
     type Client: Send + Sync + 'static;
 
-    /// Fills the set, or begins to keep it up to date.
+    /// Fills the set, or starts to update it.
     #[doc(hidden)]
     fn begin(self, guard: &Arc<EndpointGuard<Self::Client>>);
 }
@@ -32,20 +32,20 @@ pub trait Source {
 pub struct List<K>(Vec<(usize, K)>);
 
 impl<K: Display> Endpoints<List<K>> {
-    /// Lists the servers by keys, such as addresses, of which [`connect`](Self::connect) makes clients.
+    /// Lists the servers as keys, such as addresses, from which [`connect`](Self::connect) creates clients.
     ///
     /// # Errors
-    /// Returns an error for an empty list and for a key that is listed twice.
+    /// Returns an error for an empty list or a duplicate key.
     pub fn list(keys: impl IntoIterator<Item = K>) -> Result<Self, EndpointsError> {
         let list = Self::of(List(keys.into_iter().map(|key| (0, key)).collect()));
         check_keys(&list.source.0)?;
         Ok(list)
     }
 
-    /// Adds a tier of servers that are used only while no server before them is in service and untried.
+    /// Adds a tier of servers that are used only while no server in earlier tiers is in service and untried.
     ///
     /// # Errors
-    /// Returns an error for an empty list and for a key that is listed twice.
+    /// Returns an error for an empty list or a duplicate key.
     pub fn or_else(mut self, keys: impl IntoIterator<Item = K>) -> Result<Self, EndpointsError> {
         let before = self.source.0.len();
         let tier = self.source.0.last().map_or(0, |(tier, _)| tier + 1);
@@ -62,7 +62,7 @@ fn check_keys<K: Display>(keys: &[(usize, K)]) -> Result<(), EndpointsError> {
     check_names(&keys.iter().map(|(_, key)| key.to_string().into()).collect::<Vec<_>>())
 }
 
-/// Keys, and the closure that makes the client of each.
+/// Keys, and the closure that creates a client for each.
 #[derive(Debug)]
 pub struct Connected<S, F> {
     keys: S,
@@ -70,7 +70,8 @@ pub struct Connected<S, F> {
 }
 
 impl<K> Endpoints<List<K>> {
-    /// Makes the client of each endpoint. It is called once for a key, when it is first listed.
+    /// Sets the closure that creates an endpoint's client. It is called once for each key, when the key is first
+    /// listed.
     pub fn connect<F, C>(self, connect: F) -> Endpoints<Connected<List<K>, F>>
     where
         F: FnMut(K) -> C,
@@ -80,8 +81,8 @@ impl<K> Endpoints<List<K>> {
 }
 
 impl<L: LookUp> Endpoints<Every<L>> {
-    /// Makes the client of each endpoint. It is called for a key when it is first found, and once more if the key is
-    /// found again after it was gone.
+    /// Sets the closure that creates an endpoint's client. It is called when a key is first found, and again if the key
+    /// returns after it was gone.
     pub fn connect<F, C>(self, connect: F) -> Endpoints<Connected<Every<L>, F>>
     where
         F: FnMut(L::Key) -> C + Send + 'static,
