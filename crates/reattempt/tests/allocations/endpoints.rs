@@ -1,4 +1,4 @@
-//! Calls over several endpoints that succeed at once: no allocation above the client.
+//! Allocations of first-time successes over several endpoints: none above the client.
 
 use reattempt::endpoints::{Endpoints, EndpointsLayer};
 use reattempt::{Http, RetryLayer, RetryPolicy};

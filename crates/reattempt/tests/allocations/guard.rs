@@ -1,4 +1,4 @@
-//! Guarded calls that are admitted at once: no allocation and no clone of the service.
+//! Allocations of guarded calls that are admitted at once: none, and no clone of the service.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -16,7 +16,7 @@ use reattempt::standard::StandardLayer;
 use reattempt::{RetryLayer, RetryPolicy};
 use tower::{Layer, Service};
 
-/// Answers at once, and allocates nothing.
+/// A server that responds at once and allocates nothing.
 pub(super) struct Server;
 
 impl Clone for Server {
@@ -44,7 +44,7 @@ impl<B> Service<Request<B>> for Server {
     }
 }
 
-/// Returns the allocations of a call to a destination that the guard has seen before.
+/// Returns the allocations of a call to a destination that the guard already has.
 fn allocations(guard: impl Guard) -> usize {
     allocations_of_call(GuardLayer::http(guard).layer(Server))
 }
@@ -74,8 +74,8 @@ fn call_through_guards_allocates_nothing() {
     );
 }
 
-/// The retries of the stack, and its total time: a deadline among the extensions of the attempt, for the guards and all
-/// layers inside. It costs the map, its table and the value.
+/// The standard stack puts its total time as a deadline into the attempt's extensions, for the guards and all layers
+/// inside. That costs the map, its table and the value.
 #[test]
 fn standard_stack_allocates_its_deadline() {
     MAY_CLONE.set(true);

@@ -1,5 +1,4 @@
-//! Allocations of hedged calls whose first attempt answers before the delay: those of the saved request, and
-//! no more.
+//! Allocations of hedged calls whose first attempt is faster than the delay: only those of the saved request.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -15,8 +14,7 @@ use reattempt::hedge::{Hedge, HedgePolicy};
 use reattempt::{Retry, RetryPolicy};
 use tower::Service;
 
-/// Answers when it is polled again for so many times; allocates nothing. It is cloned once, when the
-/// layer is built.
+/// A server that responds after this many polls and allocates nothing. It is cloned once, when the layer is built.
 struct Server {
     polls: u32,
     clones: &'static AtomicUsize,
@@ -61,7 +59,7 @@ impl<B> Service<Request<B>> for Server {
     }
 }
 
-/// The allocations of one call.
+/// Returns the allocations of one call.
 fn count<S>(client: &mut S, request: Request<Full<Bytes>>) -> usize
 where
     S: Service<Request<Full<Bytes>>, Response = Response<Empty<Bytes>>, Error = Infallible>,
@@ -91,13 +89,13 @@ async fn quick_call_allocates_only_what_is_kept() {
     for polls in [0, 3] {
         let server = Server { polls, clones: &CLONES };
         let mut retried = Retry::new(RetryPolicy::http(), server.clone());
-        // The first call makes the thread's spare buffer.
+        // The first call creates the thread's spare buffer.
         count(&mut retried, get());
         let kept = count(&mut retried, get());
         let policy = HedgePolicy::http().delay(Duration::from_secs(1));
         let mut hedged = Hedge::new(policy, server.clone());
         let clones = CLONES.load(Ordering::SeqCst);
-        // The first call makes the thread's own timer state.
+        // The first call creates the thread's own timer state.
         count(&mut hedged, get());
         assert_eq!(count(&mut hedged, get()), kept, "answered at poll {polls}");
         assert_eq!(CLONES.load(Ordering::SeqCst), clones, "and clones no service");

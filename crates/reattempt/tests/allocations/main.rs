@@ -1,4 +1,4 @@
-//! Allocations of calls, under an allocator that counts.
+//! Tests of allocations per call, with a counting allocator.
 
 #![allow(missing_docs, reason = "tests")]
 #![allow(

@@ -1,4 +1,4 @@
-//! `retry()` of a closure: no allocation for a success at once, one after a failure.
+//! Allocations of `retry()` around a closure: none for a first-time success, one after a failure.
 
 use std::cell::Cell;
 use std::future::{IntoFuture, ready};

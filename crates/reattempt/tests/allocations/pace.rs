@@ -1,4 +1,4 @@
-//! Paced calls while nothing is throttled: no allocation, no clone of the service.
+//! Allocations of paced calls while nothing is throttled: none, and no clone of the service.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -12,7 +12,7 @@ use reattempt::guard::{GuardLayer, Pace};
 use reattempt_schedule_responsive::Responsive;
 use tower::{Layer, Service};
 
-/// Answers at once, and allocates nothing.
+/// A server that responds at once and allocates nothing.
 struct Server;
 
 impl Clone for Server {

@@ -1,5 +1,5 @@
-//! Calls that succeed at the first attempt, or at the second without a delay: allocations, bytes of the
-//! future, and no runtime.
+//! Costs of calls that succeed at the first attempt, or at the second without a delay: allocations and the size of the
+//! future, without a runtime.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -22,10 +22,10 @@ use tower::{BoxError, Service};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Reads the request's body to its end and answers at once; allocates nothing. Cloning it panics.
+/// A server that reads the request's body to its end and responds at once. It allocates nothing, and cloning it panics.
 struct Instant;
 
-/// The number of calls to be refused.
+/// The number of calls to refuse.
 static REFUSALS: AtomicUsize = AtomicUsize::new(0);
 
 impl Clone for Instant {
@@ -67,7 +67,7 @@ where
     }
 }
 
-/// The allocations of one call, the request's own apart. Polled without any runtime.
+/// Returns the allocations of one call without those of the request itself. The call is polled without a runtime.
 fn call<S, B>(service: &mut S, request: Request<B>) -> usize
 where
     S: Service<Request<B>, Response = Response<Empty<Bytes>>, Error: Into<BoxError>>,
@@ -84,7 +84,7 @@ where
     })
 }
 
-/// A request as clients send it: an address, and headers of which one has a value of its own.
+/// Returns a request as clients send it: an address, and headers, one of which has a unique value.
 fn request<B>(method: &str, body: B) -> Request<B> {
     let mut request = Request::builder().method(method).uri("http://one.example/a?b=c").body(body).unwrap();
     for name in [ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, USER_AGENT, VIA] {
@@ -95,7 +95,7 @@ fn request<B>(method: &str, body: B) -> Request<B> {
     request
 }
 
-/// The cost of saving the head for a retry.
+/// Returns the cost of saving the head for a retry.
 fn of_head<B>(request: Request<B>) -> usize {
     allocations_of(|| SavedHead::new(&request))
 }
@@ -112,11 +112,11 @@ fn success_at_once_costs_head_and_body() {
     let empty = || Empty::<Bytes>::new();
     let full = || Full::from("hello");
 
-    // The service of this test costs nothing, so all that is counted is ours.
+    // The service of this test costs nothing, so everything that is counted is ours.
     assert_eq!((call(&mut bare, request("GET", empty())), call(&mut bare, request("PUT", full()))), (0, 0));
 
-    // The head: the first one of a thread makes the buffer, which later ones use. With a credential, the
-    // list of what is not copied and its owners.
+    // The head: a thread's first one creates the buffer, which later ones use. With a credential, also the list of
+    // shared values and their owners.
     assert_eq!(of_head(request("GET", empty())), 1);
     let head = of_head(request("GET", empty()));
     assert_eq!(head, 0);
@@ -129,19 +129,20 @@ fn success_at_once_costs_head_and_body() {
     assert_eq!(of_head(secret()), 2);
     assert_eq!(call(&mut usual, secret()), 2);
 
-    // With no body: the head and nothing beside it.
+    // Without a body, only the head.
     for _ in 0..3 {
         assert_eq!(call(&mut plain, request("GET", empty())), head);
         assert_eq!(call(&mut usual, request("GET", empty())), head);
         assert_eq!(call(&mut timed, request("GET", empty())), head);
     }
-    // Of an empty POST a look at its body is noted. The first one of a thread makes the mark, which later ones use.
+    // For an empty POST, inspections of its body are recorded. A thread's first one creates the mark, which later ones
+    // use.
     assert_eq!(call(&mut usual, request("POST", empty())), head + 1);
     for _ in 0..3 {
         assert_eq!(call(&mut usual, request("POST", empty())), head);
     }
     // With a body: the state that its readers share. A POST is kept as well, for a 429. Unless the policy states that
-    // no redirects are followed, the polling of its body is noted too.
+    // redirects are not followed, the polls of its body are recorded too.
     for (method, body) in [("PUT", 1), ("POST", 2)] {
         assert_eq!(call(&mut plain, request(method, full())), head + body);
         assert_eq!(call(&mut usual, request(method, full())), head + body);
@@ -149,7 +150,7 @@ fn success_at_once_costs_head_and_body() {
     }
     assert_eq!(call(&mut straight, request("POST", full())), head + 1);
 
-    // What cannot be retried is not kept.
+    // A request that cannot be retried is not kept.
     assert_eq!(call(&mut never, request("PUT", full())), 0);
     let with = |options: CallOptions| {
         let mut request = request("PUT", full());
@@ -170,21 +171,21 @@ fn success_at_once_costs_head_and_body() {
     assert_eq!(call(&mut usual, with_deadline()), head + 1);
     assert_eq!(call(&mut timed, with_deadline()), head + 1);
 
-    // The bytes of the future, those of the attempt inside it apart.
+    // The size of the future without the attempt inside it.
     let future = usual.call(request("GET", empty()));
     let attempt = size_of::<Ready<Result<Response<Empty<Bytes>>, Infallible>>>();
     let ours = size_of_val(&future) - attempt;
     assert!(ours <= 424, "a call takes {ours} bytes beside its attempt");
     drop(future);
 
-    // A clone of a client costs what a clone of the inner service does.
+    // Cloning a client costs as much as cloning the inner service.
     MAY_CLONE.store(1, Ordering::SeqCst);
     assert_eq!(allocations_of(|| usual.clone()), 0);
 
     // A retry: its box, its destination and the list of attempts. The owners of the saved head's buffer, and the two
-    // parts of a map. The attempt's number in the extensions of the request, and the report in those of the response,
-    // three each. The first retry of all makes its destination's bucket, and the second one the thread's map of these
-    // names.
+    // parts of a map. Three each for the attempt's number in the request's extensions, and for the report in the
+    // response's. The very first retry also creates its destination's bucket, and the second one the thread's map of
+    // these names.
     let mut retried = Retry::new(RetryPolicy::http().backoff(Constant::immediate()), Instant);
     let mut refused_once = || {
         REFUSALS.store(1, Ordering::SeqCst);
@@ -194,7 +195,7 @@ fn success_at_once_costs_head_and_body() {
     refused_once();
     assert_eq!(refused_once(), 3 + 3 + 6);
 
-    // A call that waits: its box and its destination. The next request is made when it is due.
+    // A waiting call: its box and its destination. The next request is created when it is sent.
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let _entered = runtime.enter();
     let mut patient = Retry::new(RetryPolicy::http().backoff(Constant::new(SECOND)), Instant);

@@ -1,4 +1,4 @@
-//! Which public types can be sent to another thread, and shared with it.
+//! Tests of which public types can be sent to another thread, and shared with it.
 
 use std::convert::Infallible;
 use std::future::Ready;
@@ -24,7 +24,7 @@ fn send<T: Send>() {}
 fn send_sync<T: Send + Sync>() {}
 fn send_sync_unpin<T: Send + Sync + Unpin>() {}
 
-/// A service that is `Send` and nothing more.
+/// A service that is only `Send`.
 #[derive(Clone)]
 struct SendOnly(std::cell::Cell<u8>);
 
@@ -43,7 +43,7 @@ impl Service<Request<ReplayBody<Full<Bytes>>>> for SendOnly {
     }
 }
 
-/// A body that is `Send` and nothing more.
+/// A body that is only `Send`.
 struct SendOnlyBody(#[allow(dead_code, reason = "its type is the point")] std::cell::Cell<u8>, PhantomPinned);
 
 type Future<M> = RetryFuture<SendOnly, Request<Full<Bytes>>, Http, Exponential, RetryBudget, M>;

@@ -1,4 +1,4 @@
-//! Request bodies over retries.
+//! Tests of request bodies over retries.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -83,7 +83,7 @@ async fn bodiless_retries_where_no_body_is_kept() {
     assert_eq!(server.count(), 4);
 }
 
-/// A body of one buffer is kept whole, also within a type that is not known to be in memory.
+/// A single-buffer body is kept whole, even inside a type that is not known to be in memory.
 // trap 32
 #[tokio::test(start_paused = true)]
 async fn axum_body_of_one_buffer_is_retried() {
@@ -153,7 +153,7 @@ async fn early_answer_cancels_upload_for_retry() {
     let frames = futures_util::stream::poll_fn(move |cx| {
         receive.poll_recv(cx).map(|data| data.map(|data| Ok::<_, io::Error>(http_body::Frame::data(Bytes::from(data)))))
     });
-    // The first attempt reads one frame and is answered, the rest of its upload still going on.
+    // The first attempt reads one frame and gets a response while the rest of its upload continues.
     let (hand_over, mut uploads) = tokio::sync::mpsc::unbounded_channel();
     let inner = service_fn(move |request: Request<ReplayBody<_>>| {
         let retry = request.extensions().get::<AttemptNumber>().is_some();
@@ -185,7 +185,7 @@ async fn early_answer_cancels_upload_for_retry() {
 
 #[tokio::test(start_paused = true)]
 async fn error_of_callers_body_is_not_retried() {
-    // The server's error says "reset", for so it looks to a client whose upload broke off.
+    // The server's error contains "reset", because a client whose upload broke off reports it that way.
     let server = Server::by(|_, _| Act::from(200));
     let reset = io::Error::from(io::ErrorKind::ConnectionReset);
     let body = of_frames([Ok("one"), Err(reset)]);
@@ -216,7 +216,7 @@ async fn body_error_on_retry_ends_call() {
     assert_eq!(*read.lock().unwrap(), 2);
 }
 
-/// A body of five bytes that can be polled in a runtime only.
+/// A body of five bytes that can be polled only inside a runtime.
 #[derive(Default)]
 struct InRuntime {
     read: bool,

@@ -1,4 +1,4 @@
-//! Inner services whose error is a `BoxError`: behind tower's own middleware.
+//! Tests of inner services whose error is a `BoxError`, behind tower's own middleware.
 
 use std::io::ErrorKind::ConnectionReset;
 
@@ -48,7 +48,7 @@ async fn behind_a_buffer() {
 // trap 09
 #[tokio::test(start_paused = true)]
 async fn buffer_of_one_serves_many_waiting_calls() {
-    // Each call in backoff would hold the only place, were readiness taken before the wait.
+    // If readiness were taken before the wait, each call in backoff would hold the only place.
     let server = Server::statuses([503]);
     let inner = ServiceBuilder::new().buffer(1).service(server.clone());
     let policy = policy().budget(reattempt_core::Unlimited).boxed_errors();

@@ -1,4 +1,4 @@
-//! The budget in front of every retry.
+//! Tests of the budget that must grant every retry.
 
 use std::io;
 use std::io::ErrorKind::ConnectionReset;
@@ -53,7 +53,7 @@ async fn permanent_failures_alone_are_credited() {
     assert!((budget.balance("one.example") - 8.1).abs() < 1e-9, "a 503 not retried is a 503 still");
 }
 
-/// Half of the errors are of a type that the layer does not know, and so end their calls at once.
+/// Half of the errors are of a type that the layer does not know, so they end their calls at once.
 // trap 39
 #[tokio::test(start_paused = true)]
 async fn outage_of_unknown_errors_pays_no_retry() {
@@ -68,7 +68,7 @@ async fn outage_of_unknown_errors_pays_no_retry() {
     assert_eq!(server.count(), 10_000 + 10);
 }
 
-/// Neither one that a classifier holds to be a success, nor one of the caller's own body.
+/// An error earns no credit, even if a classifier considers it a success, or if it comes from the caller's own body.
 // trap 39
 #[tokio::test(start_paused = true)]
 async fn error_of_any_verdict_earns_no_credit() {
@@ -239,7 +239,7 @@ async fn success_of_unretryable_call_is_credited() {
     assert!((budget.balance("one.example") - 8.1).abs() < 1e-9);
 }
 
-/// Counts the calls under way and the retries under way.
+/// A budget that counts the calls and the retries in flight.
 #[derive(Clone, Default)]
 struct InFlight(Arc<[AtomicU32; 2]>);
 
@@ -281,7 +281,7 @@ impl Budget for InFlight {
     }
 }
 
-/// SPEC §7: a budget can count the calls and the retries under way, however they end.
+/// SPEC §7: a budget can count calls and retries in flight, however they end.
 #[tokio::test(start_paused = true)]
 async fn budget_counts_what_is_under_way() {
     let budget = InFlight::default();
@@ -305,8 +305,8 @@ async fn budget_counts_what_is_under_way() {
     assert_eq!(budget.counts(), [0, 0]);
 }
 
-/// Drives a call whose attempts take 10 ms to its end, and another until it is dropped. If the call sends a
-/// second attempt, the budget grants that after `again` milliseconds.
+/// Drives a call with attempts of 10 ms to its end, and another one until it is dropped. If a call sends a second
+/// attempt, the budget grants it after `again` milliseconds.
 async fn assert_counted<F: Future>(budget: &InFlight, again: Option<u64>, call: impl Fn() -> F) {
     let mut ended = task::spawn(call());
     assert!(ended.poll().is_pending());
@@ -325,7 +325,7 @@ async fn assert_counted<F: Future>(budget: &InFlight, again: Option<u64>, call: 
     assert_eq!(budget.counts(), [0, 0], "it was dropped");
 }
 
-/// SPEC §7: hedged calls are counted, also those that may not be hedged.
+/// SPEC §7: hedged calls are counted, including those that may not be hedged.
 #[tokio::test(start_paused = true)]
 async fn budget_counts_hedged_calls() {
     let budget = InFlight::default();

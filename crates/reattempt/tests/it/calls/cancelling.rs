@@ -1,4 +1,4 @@
-//! A call that is dropped takes everything with it: attempt, timer, hook, body and token.
+//! Tests that dropping a call drops everything that belongs to it: attempt, timer, hook, body and token.
 
 use std::io::ErrorKind::ConnectionReset;
 use std::pin::Pin;
@@ -79,7 +79,7 @@ async fn drop_in_hook_gives_token_back() {
     assert_eq!(balance(&budget), 10.0);
 }
 
-/// Ready once; then as `readiness` says.
+/// A service that is ready once, and then as `readiness` decides.
 #[derive(Clone)]
 struct Once {
     server: Server,
@@ -154,7 +154,7 @@ async fn late_readiness_gives_token_back() {
     assert_eq!(balance(&budget), 10.0);
 }
 
-/// Runs a call that is slow in every way and drops it after so many polls. Whether it had ended.
+/// Runs a call that is slow in every way and drops it after this many polls. Returns `true` if it had ended.
 async fn dropped_after(polls: usize) -> bool {
     let memory = ReplayMemory::new(1 << 20);
     let server = Server::by(|arrival, _| match arrival {
@@ -181,7 +181,7 @@ async fn dropped_after(polls: usize) -> bool {
     drop(call);
     let sent = server.count();
     assert_eq!(memory.used(), 0, "after {polls} polls a body is still kept");
-    // The instance that was readied for the call is given up before the hook runs.
+    // The instance that was readied for the call is released before the hook runs.
     assert_eq!(server.unused(), usize::from(polls > 0), "after {polls} polls");
     let paid = 10.0 - balance(&budget);
     let credit = if ended { 0.1 } else { 0.0 };

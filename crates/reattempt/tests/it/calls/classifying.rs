@@ -1,4 +1,4 @@
-//! Classifiers that supply a hint, and the request that they see.
+//! Tests of classifiers that supply a hint, and of the request that they see.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::calls::support::{
 
 const AFTER: ServerHint = ServerHint::After(Duration::from_secs(3));
 
-/// A policy that gives every 503 this hint.
+/// Returns a policy that gives every 503 this hint.
 fn hinting(hint: ServerHint) -> Policy {
     policy().protocol(move |http| {
         http.classify(move |outcome: Outcome<'_>| (outcome.status()? == 503).then(|| transient(503).with_hint(hint)))
@@ -75,12 +75,12 @@ async fn classifier_hint_replaces_header_not_stop() {
     }
 }
 
-/// Either side can rule a retry out, and neither can make the other retry.
+/// Either side can prevent a retry, and neither can force the other to retry.
 #[tokio::test(start_paused = true)]
 async fn own_verdict_outranks_should_retry() {
     use Verdict::{Permanent, Success};
     for name in ["x-should-retry", "stripe-should-retry"] {
-        // The status, the client's own verdict on it, the header and the attempts.
+        // The status, the client's own verdict on it, the header, and the number of attempts.
         for (status, own, value, attempts) in [
             (429, None, "true", 2),
             (409, None, "true", 2),
@@ -115,7 +115,7 @@ async fn own_verdict_outranks_should_retry() {
     }
 }
 
-/// The requests that a classifier has seen, in words.
+/// The requests that a classifier has seen, as text.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Vec<String>>>);
 
@@ -180,7 +180,7 @@ async fn calls_classifier_alone_sees_last_request() {
 async fn request_that_was_not_saved_is_none() {
     let seen = Seen::default();
     let server = Server::statuses([503]);
-    // The observer asks for the outcome of a call that is not retried.
+    // The observer needs the outcome of a call that is not retried.
     let policy = policy().max_attempts(1).observe(|_, _| {});
     let policy = policy.protocol(|http| http.classify(seen.classifier()));
     RetryLayer::new(policy).layer(server).oneshot(search()).await.unwrap();
@@ -277,7 +277,7 @@ async fn cloned_requests_take_hints() {
     assert_eq!(*sent.lock().unwrap(), [0, 40, 80]);
 }
 
-/// A classifier of a policy that is shared sees the key that was generated for the request.
+/// A classifier on a shared policy sees the key that was generated for the request.
 #[tokio::test(start_paused = true)]
 async fn classifier_sees_generated_key() {
     let keyed = Arc::new(Mutex::new(Vec::new()));
@@ -292,7 +292,7 @@ async fn classifier_sees_generated_key() {
     assert_eq!(*keyed.lock().unwrap(), [true; 2]);
 }
 
-/// A setter of the protocol has the same effect in the chain of each type that holds the protocol.
+/// A protocol setter has the same effect on each type that holds the protocol.
 #[tokio::test(start_paused = true)]
 async fn setter_in_chain_changes_protocol() {
     let locked = (StatusCode::LOCKED, Verdict::not_processed());
@@ -319,7 +319,7 @@ async fn setter_in_chain_changes_protocol() {
     assert_eq!(response.status(), StatusCode::OK);
 }
 
-/// The setters in the chain make the protocol that its own setters make.
+/// The setters on a policy create the same protocol as the protocol's own setters.
 #[test]
 fn chain_makes_same_protocol() {
     let own = Http::new()

@@ -1,4 +1,4 @@
-//! Any `Clone` request of any service.
+//! Tests of `Clone` requests of any service.
 
 use std::error::Error;
 use std::io;
@@ -13,7 +13,7 @@ use tower::{Layer, ServiceExt, service_fn};
 
 use crate::calls::support::{ms, options, tokens};
 
-/// Lost connections are worth a retry, and so is the answer "busy".
+/// Lost connections and the response "busy" are retried.
 fn judge(outcome: Result<&String, &(dyn Error + 'static)>) -> Verdict {
     match outcome {
         Ok(answer) if answer == "busy" => Verdict::Transient(Failure::new(FailureKind::Server)),

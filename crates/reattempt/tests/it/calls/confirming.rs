@@ -1,4 +1,4 @@
-//! A retry that a budget confirms later: the outcome is held, and the delay runs.
+//! Tests of a retry that a budget confirms later: the outcome is held while the delay runs.
 
 use std::future::ready;
 use std::io;
@@ -17,7 +17,7 @@ use tower::{Layer, ServiceExt, service_fn};
 use crate::calls::support::{Act, Log, Server, endless, get, ms, of_frames, policy, report_of, watched};
 use crate::confirming::Asking;
 
-/// F-4: the retry leaves when it is due and confirmed; the delay was fixed before.
+/// F-4: the retry is sent when its time has come and it is confirmed; the delay was fixed earlier.
 #[tokio::test(start_paused = true)]
 async fn retry_leaves_when_due_and_confirmed() {
     for (delay, answer, leaves) in [(100, 30, 100), (20, 30, 30), (0, 30, 30), (100, 0, 100)] {
@@ -31,7 +31,7 @@ async fn retry_leaves_when_due_and_confirmed() {
     }
 }
 
-/// F-5: the caller gets the very response, with its body unread.
+/// F-5: the caller gets the original response, with its body unread.
 #[tokio::test(start_paused = true)]
 async fn refused_retry_returns_the_held_response() {
     for answer in [0, 30] {
@@ -64,7 +64,7 @@ async fn refused_retry_returns_the_held_error() {
     assert_eq!((server.count(), budget.log()), (1, vec!["asked", "returned"]));
 }
 
-/// The time for draining begins with the confirmation. Before it nothing is read.
+/// The drain time begins with the confirmation. Before it, nothing is read.
 #[tokio::test(start_paused = true)]
 async fn draining_begins_with_the_confirmation() {
     let (body, watch) = watched(endless(ms(10)));
@@ -93,13 +93,13 @@ async fn call_dropped_while_asking_returns_permit() {
     assert_eq!((server.count(), budget.log()), (1, vec!["asked", "returned"]));
 }
 
-/// The upload goes on while the outcome is held, because a refused retry must not cut its response off.
+/// The upload continues while the outcome is held, because a refused retry must not cut off its response.
 #[tokio::test(start_paused = true)]
 async fn upload_goes_on_until_confirmed() {
     for confirms in [true, false] {
         let kept = Arc::new(Mutex::new(None));
         let keeps = Arc::clone(&kept);
-        // The server answers early, and reads on.
+        // The server responds early, and continues to read.
         let server = service_fn(move |request: http::Request<ReplayBody<BoxBody<Bytes, io::Error>>>| {
             let is_first = keeps.lock().unwrap().is_none();
             keeps.lock().unwrap().get_or_insert(Some(request.into_body()));
@@ -120,7 +120,7 @@ async fn upload_goes_on_until_confirmed() {
     }
 }
 
-/// A confirmation that comes after the longest time of the call ends it with the held outcome.
+/// If the confirmation comes after the time limit of the call, the call ends with the held outcome.
 #[tokio::test(start_paused = true)]
 async fn late_confirmation_sends_no_retry() {
     let budget = Asking::new(ms(30), true);

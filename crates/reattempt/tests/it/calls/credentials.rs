@@ -1,4 +1,4 @@
-//! No text that a user may write to a log has credentials of the request or the response in it.
+//! Tests that no text that a user may log contains credentials from the request or the response.
 
 use std::fmt::{Debug, Display};
 use std::io;
@@ -20,7 +20,7 @@ use crate::calls::support::{Act, Body, Broken, Server, With, get, ms, policy, re
 
 const URL: &str = "http://user:secret-1@one.example/path?api_key=secret-2#secret-3";
 
-/// Everything that was shown, in both forms.
+/// Everything that was formatted, in both forms.
 #[derive(Clone, Default)]
 struct Texts(Arc<Mutex<Vec<String>>>);
 
@@ -60,7 +60,7 @@ async fn long_text_is_cut_between_words() {
     }
 }
 
-// A peer chooses part of many texts, such as the URL of a redirect. The time for one must not grow with its square.
+// A peer chooses part of many texts, such as the URL of a redirect. The time for one must not be quadratic.
 #[test]
 fn long_text_is_searched_at_once() {
     for text in ["://".repeat(1 << 18), "a://b/?".repeat(1 << 17), "a://b/ ".repeat(1 << 17)] {

@@ -1,4 +1,4 @@
-//! Deadlines: of the request, of its options, and what is done at them.
+//! Tests of deadlines: in the request, in its options, and what happens when they pass.
 
 use reattempt::error::TimeLimit;
 use reattempt::{Deadline, RetryLayer, TimedOut};

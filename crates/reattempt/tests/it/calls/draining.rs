@@ -1,4 +1,4 @@
-//! The fate of refused responses, and of good ones.
+//! Tests of what happens to refused responses, and to good ones.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use tower::{Layer, ServiceExt};
 
 use crate::calls::support::{Act, AnswerBody, Server, Watch, endless, failing, get, ms, of_frames, policy, watched};
 
-/// Refuses the first attempt with `body`, and notes at each arrival how the body fared.
+/// Refuses the first attempt with `body`, and records the state of the body at each arrival.
 fn refusing(body: AnswerBody) -> (Server, Watch) {
     let (body, watch) = watched(body);
     let first = std::sync::Mutex::new(Some(body.boxed()));
@@ -47,7 +47,7 @@ async fn trickling_body_is_given_up() {
     let (server, watch) = refusing(endless(ms(10)));
     let response = RetryLayer::new(policy()).layer(server.clone()).oneshot(get()).await.unwrap();
     assert_eq!(response.status(), 200);
-    // Six frames, at 0, 10, … 50 ms, and an asking in vain after each.
+    // Six frames, at 0, 10, … 50 ms, and one unsuccessful poll after each.
     assert!((6..=13).contains(&watch.polls()), "read for 50 ms, not {} polls", watch.polls());
     assert_eq!(server.times(), [0, 100], "the draining is part of the delay");
 }

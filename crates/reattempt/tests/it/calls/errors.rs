@@ -1,4 +1,4 @@
-//! The error type that a call ends with.
+//! Tests of the error type with which a call ends.
 
 use std::error::Error;
 use std::future::ready;
@@ -53,7 +53,7 @@ async fn error_that_nobody_knows_is_not_retried() {
 
 #[tokio::test(start_paused = true)]
 async fn unsent_is_retried_for_every_method() {
-    // Of a body that was looked at, the proof would not hold.
+    // If the body had been inspected, there would be no proof.
     for body in ["hello", ""] {
         let sent = AtomicUsize::new(0);
         let unmade = service_fn(|_: Attempt| {

@@ -1,4 +1,4 @@
-//! The events of schedules and budgets.
+//! Tests of the events that schedules and budgets receive.
 
 use std::io::ErrorKind::ConnectionReset;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use tower::{Layer, ServiceExt};
 
 use crate::calls::support::{Server, With, get, ms, options, policy, post};
 
-/// Notes every word, as schedule and as budget.
+/// A schedule and budget that records every event.
 #[derive(Clone, Default)]
 struct Diary(Arc<Mutex<Vec<String>>>);
 
@@ -101,7 +101,7 @@ async fn schedule_sees_calls_that_are_not_retried() {
     let client = RetryLayer::new(policy.clone()).layer(Server::statuses([200]));
     client.clone().oneshot(get().with(options().never_retry())).await.unwrap();
     assert_eq!(diary.lines(), ["admit", "succeeded 1"]);
-    // Through whatever stands around it, too, and as the call's own.
+    // Also through the adapters around it, and as the call's own schedule.
     let around = diary.clone().capped(ms(500)).take(3).then(Constant::new(ms(1))).immediate_first();
     let around = SharedSchedule::new(Arc::new(around.floor(ms(1)).jittered(Jitter::full())));
     let client = RetryLayer::new(policy.clone()).layer(Server::statuses([200]));

@@ -1,4 +1,4 @@
-//! The hook before each attempt.
+//! Tests of the hook before each attempt.
 
 use std::sync::{Arc, Mutex};
 

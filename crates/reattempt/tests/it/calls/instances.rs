@@ -1,4 +1,4 @@
-//! The instances of the inner service: which of them sends an attempt, and what an idle one holds.
+//! Tests of the inner service's instances: which of them sends an attempt, and what an idle one holds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use crate::calls::support::{Body, Log, Policy, Server, With, get, ms, options, p
 
 type Attempt = Request<ReplayBody<Body>>;
 
-/// Picks endpoints in turn. Each clone counts for itself, from where its original was.
+/// Picks endpoints in turn. Each clone continues with its own count from its original's.
 #[derive(Clone)]
 struct RoundRobin {
     server: Server,
@@ -67,7 +67,7 @@ async fn spare_serves_all_retries_of_a_call() {
     let mut client = RetryLayer::new(policy()).layer(inner.clone());
     client.ready().await.unwrap().call(get()).await.unwrap();
     assert_eq!(inner.picked(), [0, 0, 1]);
-    // The next call's retries go on from there, also those of another handle.
+    // The next call's retries continue from there, also those of another handle.
     client.ready().await.unwrap().call(get()).await.unwrap();
     assert_eq!(inner.picked(), [1, 2, 3]);
     client.clone().oneshot(get()).await.unwrap();
@@ -96,7 +96,7 @@ async fn hook_all_attempts_use_the_spare() {
     assert_eq!(inner.picked(), [3, 4, 5]);
 }
 
-/// A call that is dropped while its retry waits for readiness leaves the spare as it was.
+/// A call that is dropped while its retry waits for readiness leaves the spare instance unchanged.
 #[tokio::test(start_paused = true)]
 async fn spare_readied_and_unused_is_not_kept() {
     let server = Server::statuses([503]);
@@ -104,7 +104,7 @@ async fn spare_readied_and_unused_is_not_kept() {
     let client = RetryLayer::new(policy().max_attempts(2)).layer(limited.clone());
     let mut call = task::spawn(client.clone().oneshot(get()));
     assert!(call.poll().is_pending());
-    // Another takes the only place for as long as the retry would want it.
+    // Another call takes the only place for as long as the retry would need it.
     let mut other = limited.clone();
     assert_ready_ok!(task::spawn(ServiceExt::<Attempt>::ready(&mut other)).poll());
     sleep(ms(150)).await;
@@ -115,7 +115,7 @@ async fn spare_readied_and_unused_is_not_kept() {
     assert_ready_ok!(task::spawn(ServiceExt::<Attempt>::ready(&mut third)).poll());
 }
 
-/// A late call over a service with one place: it is not sent, and the place is free afterwards.
+/// A late call over a service with one place is not sent, and the place is free afterwards.
 macro_rules! late_call_frees_its_place {
     ($layer:expr) => {{
         let server = Server::statuses([200]);
@@ -167,7 +167,7 @@ async fn late_call_is_observed_by_destination() {
     assert_eq!(lines, [format!("one.example: not sent: {reason}")]);
 }
 
-/// The deadline passes while the hook of the first attempt runs.
+/// The deadline passes while the first attempt's hook runs.
 #[tokio::test(start_paused = true)]
 async fn late_after_the_hook_is_not_sent() {
     let server = Server::statuses([200]);
@@ -178,7 +178,7 @@ async fn late_after_the_hook_is_not_sent() {
     assert_eq!(server.count(), 0);
 }
 
-/// The hook calls by the same client, which has one place.
+/// The hook calls through the same client, which has one place.
 #[tokio::test(start_paused = true)]
 async fn hook_may_use_the_same_limited_client() {
     let server = Server::statuses([200]);

@@ -1,4 +1,4 @@
-//! Idempotency keys: recognised, and generated once for each call.
+//! Tests of idempotency keys, which are recognised, and generated once per call.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -49,7 +49,7 @@ async fn no_key_if_unneeded_or_unasked() {
     assert!(server.seen().iter().all(|attempt| attempt.header(KEY).is_none()));
 }
 
-/// A request without room for a key is sent as it is, and not repeated.
+/// A request without room for a key is sent unchanged and not repeated.
 #[tokio::test(start_paused = true)]
 async fn full_request_is_given_no_key() {
     let server = Server::statuses([503]);
@@ -64,7 +64,7 @@ async fn full_request_is_given_no_key() {
     assert_eq!((seen.len(), seen[0].header(KEY)), (1, None));
 }
 
-/// Retries for ever, an hour after each failure.
+/// Returns a policy that retries forever, an hour after each failure.
 fn patient() -> RetryPolicy<reattempt::Http, Constant> {
     let hour = Constant::new(Duration::from_secs(3600));
     policy().backoff(hour).max_elapsed(None).max_attempts(u32::MAX).budget(crate::calls::support::tokens(100.0))

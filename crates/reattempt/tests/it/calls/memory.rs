@@ -1,4 +1,4 @@
-//! The bound over the bodies of all calls.
+//! Tests of the memory limit for the bodies of all calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -66,7 +66,7 @@ async fn thousand_calls_in_backoff_obey_bound() {
         calls.spawn(client.clone().oneshot(hundred()));
     }
     calls.join_all().await;
-    // A quarter, and half of what is free beside it for the only destination.
+    // A quarter, and for the only destination half of the rest.
     assert_eq!(most.load(std::sync::atomic::Ordering::SeqCst), 1_200 + 1_900);
     assert_eq!(memory.used(), 0);
     assert_eq!(server.count(), 1000 + 2 * 31, "five eighths of the bound are kept and retried");
@@ -101,7 +101,7 @@ async fn the_last_attempt_keeps_nothing() {
     assert_eq!((server.count(), used), (3, vec![100, 100, 0]));
 }
 
-/// A destination that hangs leaves three eighths of the bound to the others, whose requests are still kept.
+/// A hanging destination leaves three eighths of the limit to the others, whose requests are still kept.
 // trap 40
 #[tokio::test(start_paused = true)]
 async fn hanging_host_leaves_memory_for_others() {
@@ -130,7 +130,7 @@ async fn hanging_host_leaves_memory_for_others() {
     assert_eq!(memory.used(), 0);
 }
 
-/// No destination is computed for bodies that do not pass the first quarter.
+/// No destination is computed for bodies that fit the first quarter.
 // trap 40
 #[tokio::test(start_paused = true)]
 async fn destination_is_computed_past_a_quarter() {

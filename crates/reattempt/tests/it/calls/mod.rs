@@ -1,4 +1,4 @@
-//! Whole calls through the public face of the crate, against a scripted server under a paused clock.
+//! Tests of whole calls through the public API, against a scripted server under a paused clock.
 
 pub(crate) mod support;
 

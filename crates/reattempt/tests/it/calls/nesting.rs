@@ -1,4 +1,4 @@
-//! Retry layers inside retry layers.
+//! Tests of retry layers inside retry layers.
 
 use std::io::ErrorKind::ConnectionReset;
 
@@ -8,7 +8,7 @@ use tower::{Layer, ServiceExt};
 
 use crate::calls::support::{Policy, Server, With, get, ms, options, policy, report_of};
 
-/// Four attempts and no budget that could hide a fifth.
+/// Returns a layer with four attempts and no budget that could hide a fifth.
 fn four(nested: bool) -> RetryLayer<Policy> {
     let budget = reattempt_control::RetryBudget::unlimited();
     RetryLayer::new(policy().max_attempts(4).budget(budget).nested(nested))
@@ -37,7 +37,7 @@ async fn trap_28_errors_nest_as_responses_do() {
 // trap 28
 #[tokio::test(start_paused = true)]
 async fn attempts_multiply_without_the_setting() {
-    // What the setting is there for.
+    // The purpose of the setting.
     let server = Server::statuses([503]);
     let client = four(false).layer(four(false).layer(four(false).layer(server.clone())));
     client.oneshot(get()).await.unwrap();
@@ -62,7 +62,7 @@ async fn giving_up_passes_layer_between() {
         let server = Server::statuses([503]);
         let client = four(true).layer(four(between).layer(four(false).layer(server.clone())));
         let response = client.oneshot(get()).await.unwrap();
-        // A layer in between that does not know of nesting starts over, as its setting says.
+        // A layer in between without the setting starts over.
         let expected = if between { 4 } else { 16 };
         assert_eq!((response.status().as_u16(), server.count()), (503, expected));
     }
@@ -108,7 +108,7 @@ async fn nested_calls_stand_for_themselves() {
 #[tokio::test(start_paused = true)]
 async fn nesting_is_checked_before_first_retry() {
     let server = Server::statuses([503]);
-    // The inner layer, asked directly, would wait for a tenth of a second.
+    // On its own, the inner layer would wait for a tenth of a second.
     let outer = RetryLayer::new(policy().nested(true).max_elapsed(ms(50)));
     let client = outer.layer(four(true).layer(server.clone()));
     client.oneshot(get()).await.unwrap();

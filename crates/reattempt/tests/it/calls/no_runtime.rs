@@ -1,4 +1,4 @@
-//! Calls where there is no runtime: polled by hand, with a waker that does nothing.
+//! Tests of calls without a runtime: polled by hand, with a waker that does nothing.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -10,7 +10,7 @@ use tower::{Layer, ServiceExt};
 
 use crate::calls::support::{Act, Answer, Server, With, answer, get, ms, of_frames, policy, post, put, report_of};
 
-/// The outcome of a future that must be ready at once.
+/// Returns the outcome of a future that must be ready at once.
 fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
@@ -104,7 +104,7 @@ fn a_streamed_body_needs_no_runtime() {
     assert_eq!(server.seen()[1].body.as_deref(), Some(&b"one two"[..]));
 }
 
-/// tokio offers no way to find out that a runtime has no time driver. If this fails, it may have one now.
+/// tokio offers no way to detect that a runtime has no time driver. If this fails, there may be one now.
 #[test]
 #[should_panic(expected = "timers are disabled")]
 fn runtime_without_time_driver_panics() {

@@ -1,4 +1,4 @@
-//! The events of observers, one by one.
+//! Tests of the events that observers receive, one by one.
 
 use std::io::ErrorKind::{ConnectionRefused, ConnectionReset, InvalidData};
 
@@ -10,14 +10,14 @@ use tower::{Layer, ServiceExt};
 
 use crate::calls::support::{Act, Body, Log, Policy, Server, With, get, ms, options, policy, post, put, tokens};
 
-/// The events of one call. How it ended is another test's concern.
+/// Returns the events of one call. Other tests check how it ended.
 async fn events(policy: Policy, server: &Server, request: Request<Body>) -> Vec<String> {
     let log = Log::default();
     let _ = RetryLayer::new(policy.observe_with(log.clone())).layer(server.clone()).oneshot(request).await;
     log.lines()
 }
 
-/// The events of a call of which each attempt is answered so.
+/// Returns the events of a call whose attempts all get this status.
 async fn of_status(status: u16, policy: Policy, request: Request<Body>) -> Vec<String> {
     events(policy, &Server::statuses([status]), request).await
 }

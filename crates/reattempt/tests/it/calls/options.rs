@@ -1,4 +1,4 @@
-//! Overrides for one call, by the request and by the handle.
+//! Tests of overrides for one call, from the request and from the handle.
 
 use std::io::ErrorKind::ConnectionReset;
 
@@ -30,7 +30,7 @@ async fn attempts_where_the_policy_allows_one() {
     assert_eq!(server.count(), 3);
 }
 
-/// No setting and no option of a call turns retries on again.
+/// No setting and no call option turns retries on again.
 #[tokio::test(start_paused = true)]
 async fn never_retry_on_the_policy_holds() {
     for policy in [policy().never_retry().max_attempts(5), policy().max_attempts(5).never_retry()] {

@@ -1,5 +1,4 @@
-//! The times at which attempts are sent: the delay of the schedule and of the server, and the
-//! limits on them.
+//! Tests of the times at which attempts are sent: the delays of schedule and server, and their limits.
 
 use http::StatusCode;
 use http_body_util::BodyExt;
@@ -13,7 +12,7 @@ use tower::{Layer, Service, ServiceExt};
 
 use crate::calls::support::{Act, Server, answer, get, ms, policy, report_of};
 
-/// A 503 that asks for a wait, then a 200.
+/// Returns a server that responds with a 503 that requests a delay, then with a 200.
 fn asking(name: &'static str, value: &'static str) -> Server {
     Server::by(move |arrival, _| match arrival {
         1 => Act::from(503).header(name, value),
@@ -159,14 +158,14 @@ async fn delay_past_elapsed_time_is_not_begun() {
     let client = RetryLayer::new(policy().max_elapsed(ms(229))).layer(server.clone());
     let began = Instant::now();
     let response = client.oneshot(get()).await.unwrap();
-    // 30 for the first, 100 for the delay, 30 for the second; another 100 would make 260.
+    // 30 for the first attempt, 100 for the delay, 30 for the second; another delay of 100 would make 260.
     assert_eq!(server.times(), [0, 130]);
     assert_eq!(began.elapsed().as_millis(), 160, "no sleeping first and giving up after");
     assert_eq!(report_of(&response).stop_reason(), StopReason::ElapsedExhausted);
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "what it said");
 }
 
-/// The type of the request says which of its services the client is to be.
+/// Makes the client ready for this type of request.
 async fn readied<'a, S: Service<R>, R>(client: &'a mut S, _: &R) -> &'a mut S {
     client.ready().await.unwrap_or_else(|_| panic!("not ready"))
 }
@@ -223,7 +222,7 @@ async fn wait_of_billions_of_seconds_ends_call() {
     for value in ["99999999999999999999999999", "18446744073709551615", "1700000000"] {
         let server = asking("retry-after", value);
         let limits = policy().max_elapsed(None).max_server_delay(std::time::Duration::MAX);
-        // Even where the cap allows it: the wait is begun, or refused, without a panic.
+        // Even if the cap allows it, the wait starts or is refused without a panic.
         let client = RetryLayer::new(limits).layer(server.clone());
         let mut call = task::spawn(client.oneshot(get()));
         let _ = call.poll();

@@ -1,4 +1,4 @@
-//! Requests that pass through untouched.
+//! Tests of requests that pass through unchanged.
 
 use http::{HeaderValue, Method, Request};
 use reattempt::RetryLayer;

@@ -1,4 +1,4 @@
-//! On which instance of the inner service an attempt is sent, and what waits for its readiness.
+//! Tests of the instance of the inner service that sends an attempt, and of waiting for its readiness.
 
 use std::io::ErrorKind::ConnectionReset;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ use crate::calls::support::{
 // trap 09
 #[tokio::test(start_paused = true)]
 async fn readied_instance_is_called() {
-    // The server panics if it is not, and counts what was readied in vain.
+    // The server panics if it is not ready, and counts instances that were readied in vain.
     let server = Server::statuses([200]);
     let mut client = RetryLayer::new(policy()).layer(server.clone());
     for _ in 0..3 {
@@ -42,7 +42,7 @@ async fn trap_09_retries_ready_their_own_clone() {
     assert_eq!((server.count(), server.unused()), (3, 0));
 }
 
-/// The readied instance is given up: the hook may need the place that it holds.
+/// The readied instance is released, because the hook may need the place that it holds.
 #[tokio::test(start_paused = true)]
 async fn hook_instance_is_readied_after_it() {
     let server = Server::statuses([503, 200]);
@@ -69,7 +69,7 @@ async fn wait_reserves_no_readiness() {
     advance(ms(50)).await;
     assert_pending!(call.poll());
 
-    // The place that is left is free for another while the call waits.
+    // The remaining place is free for another call while this call waits.
     let mut other = service.clone();
     assert_ready_ok!(task::spawn(other.ready()).poll());
     let mut other = task::spawn(other.call(get().map(ReplayBody::passthrough)));
@@ -91,7 +91,7 @@ async fn wait_reserves_no_readiness() {
     assert_eq!(assert_ready_ok!(call.poll()).status(), 200);
 }
 
-/// A server whose instances become ready as `gate` says, which sees how many were asked before.
+/// A server whose instances become ready as `gate` decides. The gate sees how many were polled before.
 #[derive(Clone)]
 struct Gated {
     server: Server,
@@ -99,7 +99,7 @@ struct Gated {
     gate: Arc<dyn Fn(usize) -> Poll<Result<(), Broken>> + Send + Sync>,
 }
 
-/// The first asking is the first attempt's and is granted; `later` answers all others.
+/// The first poll for readiness belongs to the first attempt and succeeds; `later` decides all others.
 fn gated(server: &Server, later: impl Fn() -> Poll<Result<(), Broken>> + Send + Sync + 'static) -> Gated {
     let gate = move |asked| if asked == 0 { Poll::Ready(Ok(())) } else { later() };
     Gated { server: server.clone(), asked: Arc::default(), gate: Arc::new(gate) }
@@ -185,7 +185,7 @@ async fn boxed_error_names_limit_of_readiness() {
         let server = Server::statuses([503]);
         let policy = policy().max_elapsed(ms(700)).boxed_errors();
         let client = RetryLayer::new(policy).layer(gated(&server, || Poll::Pending));
-        // Not at a whole millisecond of the clock, where a timer could happen to be due at once.
+        // Not at a whole millisecond of the clock, where a timer could fire at once.
         advance(std::time::Duration::from_micros(1500)).await;
         let mut request = get();
         if let Some(deadline) = deadline {

@@ -1,4 +1,4 @@
-//! The report of a call.
+//! Tests of a call's report.
 
 use std::io::ErrorKind::ConnectionReset;
 

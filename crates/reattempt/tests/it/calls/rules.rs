@@ -1,4 +1,4 @@
-//! Options that a rule of the policy chooses by the request.
+//! Tests of options that a policy's rule selects for each request.
 
 use reattempt::classify::RequestView;
 use reattempt::guard::contract::GuardKind;
@@ -13,7 +13,7 @@ use tower::{Layer, ServiceExt};
 
 use crate::calls::support::{Act, Policy, Server, With, get, ms, options, policy, post, report_of, request};
 
-/// POSTs below /search may be repeated, and batches have five attempts.
+/// Returns rules under which POSTs below /search are repeatable, and batches have five attempts.
 fn ruled(http: Http) -> Http {
     let search = |request: RequestView<'_>| {
         let search = request.method() == "POST" && request.path().starts_with("/search");
@@ -98,7 +98,7 @@ async fn stock_policy_follows_rules() {
     assert_eq!(server.count(), 4);
 }
 
-/// One value for both kinds of layer: a POST that a rule declares repeatable is hedged, too.
+/// The same value works for both kinds of layer: a POST that a rule declares repeatable is hedged, too.
 #[tokio::test(start_paused = true)]
 async fn hedges_follow_rules() {
     let policy = HedgePolicy::with(ruled(Http::new())).max_attempts(2).delay(ms(10));
@@ -174,8 +174,7 @@ async fn untrusted_key_needs_callers_word() {
     assert_eq!(server.count(), 1);
 }
 
-/// Behind a layer that follows redirects, a POST whose body was polled is not repeated because of a key that is
-/// not trusted.
+/// If a layer below follows redirects, a POST whose body was polled is not repeated because of an untrusted key.
 #[tokio::test(start_paused = true)]
 async fn untrusted_key_proves_nothing_after_poll() {
     let refused = std::io::ErrorKind::ConnectionRefused;

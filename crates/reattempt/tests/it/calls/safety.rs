@@ -1,4 +1,4 @@
-//! Safety: requests that are repeated, and requests that are not.
+//! Tests of safety: requests that are repeated, and requests that are not.
 
 use http::{Request, StatusCode};
 use reattempt::RetryLayer;
@@ -10,7 +10,7 @@ use crate::calls::support::{
     Act, Body, ONE, Policy, Server, With, get, policy, post, request, server_failure, transient,
 };
 
-/// Returns the number of attempts of `request` when each is answered so.
+/// Returns the number of attempts of `request` if each has this outcome.
 async fn attempts(policy: Policy, request: Request<Body>, act: fn() -> Act) -> usize {
     let server = Server::by(move |_, _| act());
     let _ = RetryLayer::new(policy).layer(server.clone()).oneshot(request).await;

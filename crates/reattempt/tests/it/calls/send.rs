@@ -1,4 +1,4 @@
-//! Calls by a shared handle: `send` clones it, waits until the clone is ready, and calls.
+//! Tests of calls through a shared handle: `send` clones it, waits until the clone is ready, and calls it.
 
 use bytes::Bytes;
 use http::StatusCode;

@@ -1,4 +1,4 @@
-//! State that calls, clones and separate clients share.
+//! Tests of state that calls, clones and separate clients share.
 
 use reattempt::{RetryLayer, RetryPolicy};
 use reattempt_schedule_fixed::Linear;
@@ -20,7 +20,7 @@ async fn concurrent_calls_have_own_delays() {
     assert_pending!(first.poll());
     assert_eq!(server.count(), 2);
 
-    // The other call begins while the first waits its second, longer delay.
+    // The other call starts while the first waits for its second, longer delay.
     let mut second = task::spawn(client.oneshot(get()));
     assert_pending!(second.poll());
     assert_eq!(server.count(), 3);

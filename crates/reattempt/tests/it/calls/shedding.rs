@@ -1,7 +1,7 @@
-//! Load shedding above a limit or a queue, below a layer that sends again.
+//! Tests of load shedding above a limit or a queue, below a layer that sends again.
 //!
-//! A shed instance is called although it is not ready. Its limit has queued it all the same, and hands the next place
-//! to it for as long as it lives.
+//! A shed instance is called although it is not ready. But its limit has queued it, and gives the next place to it for
+//! as long as it lives.
 
 use std::fmt;
 use std::io::ErrorKind::ConnectionReset;
@@ -25,7 +25,7 @@ use tower::{Layer, Service, ServiceExt};
 
 use crate::calls::support::{Act, Attempt, Body, Policy, Server, get, ms, policy, tokens};
 
-/// A server with one place, which sheds the calls that find it taken.
+/// A server with one place, which sheds calls while the place is taken.
 #[derive(Clone)]
 struct Crowded {
     server: Server,
@@ -33,7 +33,7 @@ struct Crowded {
 }
 
 impl Crowded {
-    /// Two of five responses are refusals, and one of seven is a lost connection.
+    /// Returns a server on which two of five responses are refusals, and one of seven is a lost connection.
     fn busy() -> Self {
         Self::of(Server::by(|arrival, _| {
             let act: Act = match arrival {
@@ -54,8 +54,8 @@ impl Crowded {
         LoadShed::new(ConcurrencyLimit::with_semaphore(self.server.clone(), places))
     }
 
-    /// Makes 300 calls, ten of them every half second, of which the callers drop some. One more call, when they are
-    /// over, reaches the server, and then nothing reserves a place.
+    /// Makes 300 calls, ten every half second, some of which the callers drop. When they are over, one more call
+    /// reaches the server, and nothing reserves a place.
     async fn survives<C>(&self, client: C)
     where
         C: Service<Request<Body>, Error: fmt::Debug + Send> + Clone + Send + 'static,
@@ -129,7 +129,7 @@ async fn backup_above_load_shed_loses_no_place() {
     crowded.survives(FallbackLayer::backup(backup).layer(primary)).await;
 }
 
-/// One request waits for the place, and one more in the queue: the calls after them are shed.
+/// One request waits for the place, and one more in the queue, so the calls after them are shed.
 // trap 50
 #[tokio::test(start_paused = true)]
 async fn retry_above_full_buffer_loses_no_slot() {
@@ -152,7 +152,7 @@ async fn retry_above_full_buffer_loses_no_slot() {
     client.send(get()).await.expect("the slot is lost");
 }
 
-/// A call that was shed is sent again when the place is free: its own handle has not taken it.
+/// A shed call is sent again when the place is free, because its own handle has not taken the place.
 macro_rules! shed_call_is_sent_later {
     ($client:expr) => {{
         let crowded = Crowded::of(Server::statuses([200]));
@@ -186,7 +186,7 @@ async fn backup_keeps_no_handle_that_was_shed() {
     shed_call_is_sent_later!(backup);
 }
 
-/// While a retry waits for its time, nothing of the attempt before it is queued.
+/// While a retry waits for its delay, nothing of the previous attempt is queued.
 // trap 50
 #[tokio::test(start_paused = true)]
 async fn backoff_keeps_no_instance_that_was_shed() {

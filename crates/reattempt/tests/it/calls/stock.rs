@@ -1,4 +1,4 @@
-//! A policy under tower's own `RetryLayer`.
+//! Tests of a policy under tower's own `RetryLayer`.
 
 use std::io;
 use std::io::ErrorKind::{ConnectionRefused, ConnectionReset};
@@ -162,7 +162,7 @@ async fn each_call_of_a_client_starts_afresh() {
     let server = Server::statuses([503]);
     let mut client = StockLayer::new(policy().budget(tokens(100.0)).stock()).layer(server.clone());
     for calls in 1..=4 {
-        // One call is never retried, the next is: nothing of the one is left for the other.
+        // One call is never retried, and the next is, because the first leaves no state behind.
         let never = replayable(get()).with(options().never_retry());
         call(&mut client, never).await;
         let response = call(&mut client, replayable(get())).await;
@@ -204,7 +204,7 @@ async fn success_at_once_has_event_and_slot() {
     assert_eq!(slot.take().unwrap().retries(), 0);
 }
 
-/// Whatever a classifier holds its error to be.
+/// Whatever a classifier makes of its error.
 #[tokio::test(start_paused = true)]
 async fn failed_source_ends_the_stock_call() {
     let server = Server::statuses([200]);
@@ -264,7 +264,7 @@ async fn stock_outage_of_unknown_errors_pays_none() {
     assert_eq!(server.count(), 1_000 + 10);
 }
 
-/// The polls of an attempt are no sign against the proof of a later one.
+/// The polls of an earlier attempt do not invalidate the proof of a later one.
 // trap 48
 #[tokio::test(start_paused = true)]
 async fn polls_of_an_earlier_attempt_do_not_count() {
@@ -290,7 +290,7 @@ async fn polls_of_an_earlier_attempt_do_not_count() {
     }
 }
 
-/// Only a body that notes its polls shows that a later hop has failed.
+/// Only a body that records its polls shows that a later hop has failed.
 // trap 48
 #[tokio::test(start_paused = true)]
 async fn post_is_sent_once_if_its_polls_are_noted() {

@@ -1,4 +1,4 @@
-//! The time limit of each attempt.
+//! Tests of the time limit for each attempt.
 
 use std::convert::Infallible;
 use std::fmt::Debug;
@@ -171,7 +171,7 @@ async fn deadline_that_layer_below_has_met_is_end() {
     assert_eq!((server.count(), began.elapsed().as_millis()), (1, 70));
 }
 
-/// An attempt that always has work. It uses up the budget that tokio gives a task for one poll.
+/// An attempt that always has work, so it uses up tokio's budget for one poll of a task.
 async fn busy() -> Result<Mocked, Infallible> {
     loop {
         consume_budget().await;
@@ -189,7 +189,7 @@ where
     assert!(error.is::<TimedOut>(), "{error}");
 }
 
-// A timer must not need a part of that budget.
+// A timer must not need any of that budget.
 #[tokio::test(start_paused = true)]
 async fn attempt_that_always_has_work_is_ended() {
     let service = service_fn(|_: Attempt| busy());

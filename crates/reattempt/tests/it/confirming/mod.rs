@@ -1,4 +1,4 @@
-//! A budget that answers later, in front of every driver.
+//! Tests of a budget that answers later, with every driver.
 
 mod operation;
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use reattempt_core::{Budget, Failure, Permit, PermitIssuer};
 use tokio::time::{Sleep, sleep};
 
-/// A budget that confirms or refuses each retry after a while. It records what becomes of its permits.
+/// A budget that confirms or refuses each retry after a while. It records what happens to its permits.
 #[derive(Clone)]
 pub(crate) struct Asking {
     after: Duration,

@@ -1,4 +1,4 @@
-//! An operation whose retries a budget confirms later.
+//! Tests of an operation whose retries a budget confirms later.
 
 use std::cell::{Cell, RefCell};
 use std::future::ready;
@@ -18,7 +18,7 @@ fn policy(delay: Duration, budget: &Asking) -> RetryPolicy<reattempt::operation:
     RetryPolicy::operations().backoff(Constant::new(delay)).budget(budget.clone())
 }
 
-/// Fails once. Returns when it was called, when the retry was notified, and the result.
+/// Runs an operation that fails once. Returns when it was called, when the retry was notified, and the result.
 async fn run(delay: Duration, budget: &Asking) -> (Vec<u128>, Vec<u128>, Result<u32, StopReason>) {
     let start = Instant::now();
     let (called, notified) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
@@ -38,7 +38,7 @@ async fn run(delay: Duration, budget: &Asking) -> (Vec<u128>, Vec<u128>, Result<
     (called.into_inner(), notified.into_inner(), result)
 }
 
-/// F-4: the retry leaves when it is due and confirmed.
+/// F-4: the retry is sent when its time has come and it is confirmed.
 #[tokio::test(start_paused = true)]
 async fn retry_leaves_when_due_and_confirmed() {
     for (delay, answer, leaves) in [(100_u32, 30_u32, 100_u32), (20, 30, 30), (0, 30, 30), (100, 0, 100)] {
@@ -74,7 +74,7 @@ async fn call_dropped_while_asking_returns_permit() {
     assert_eq!((calls.get(), budget.log()), (1, vec!["asked", "returned"]));
 }
 
-/// A thread does not wait for the answer: the retry is sent, and the budget debited.
+/// A thread does not wait for the answer: the retry is sent, and the budget is debited.
 #[tokio::test(start_paused = true)]
 async fn blocking_retry_is_sent_unconfirmed() {
     let budget = Asking::new(30 * MS, false);

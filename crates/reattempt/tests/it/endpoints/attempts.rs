@@ -1,4 +1,4 @@
-//! Retried calls: which endpoints their attempts are sent to, and when.
+//! Tests of retried calls: which endpoints get their attempts, and when.
 
 use std::collections::HashSet;
 
@@ -13,11 +13,11 @@ use tower::Layer;
 
 use super::support::{Cluster, Does, Empty, WELL, get, policy, post};
 
-/// Each attempt goes to an endpoint that the call has not tried, whatever they answer.
+/// Each attempt goes to an endpoint that the call has not tried, whatever the responses.
 // E-1
 #[tokio::test(start_paused = true)]
 async fn retries_go_to_untried_endpoints() {
-    // A 408 changes no price, so the trail alone decides.
+    // A 408 does not change the price, so the trail alone decides.
     for (servers, does) in [(2, Does::Refuse), (3, Does::Status(408)), (5, Does::Reset), (8, Does::Status(408))] {
         let cluster = Cluster::of(vec![does; servers]);
         let budget = RetryBudget::unlimited();
@@ -33,8 +33,8 @@ async fn retries_go_to_untried_endpoints() {
     }
 }
 
-/// Without an answer the next attempt is sent at once, while an endpoint is left. After an answer, and when all were
-/// tried, it waits.
+/// Without a response, the next attempt is sent at once if an untried endpoint is left. After a response, or when all
+/// were tried, it waits.
 // E-1, E-18
 #[tokio::test(start_paused = true)]
 async fn unanswered_is_sent_elsewhere_at_once() {
@@ -53,7 +53,7 @@ async fn unanswered_is_sent_elsewhere_at_once() {
     }
 }
 
-/// A retry elsewhere costs a token like any other.
+/// A retry at another endpoint costs a token like any other.
 // E-18
 #[tokio::test(start_paused = true)]
 async fn retry_elsewhere_takes_a_token() {
@@ -68,7 +68,7 @@ async fn retry_elsewhere_takes_a_token() {
     assert_eq!(slot.take().unwrap().stop_reason(), StopReason::BudgetExhausted);
 }
 
-/// A dead endpoint costs no call and no delay.
+/// A dead endpoint costs neither a call nor a delay.
 #[tokio::test(start_paused = true)]
 async fn dead_endpoint_costs_no_call() {
     let cluster = Cluster::of([Does::Refuse, WELL, WELL]);
@@ -82,7 +82,7 @@ async fn dead_endpoint_costs_no_call() {
     assert!((1..=5).contains(&dead), "{dead}");
 }
 
-/// Another server is no proof. A request that may have been processed is not repeated there.
+/// Another server is not proof: a request that may have been processed is not repeated there.
 // E-2
 #[tokio::test(start_paused = true)]
 async fn keyless_post_is_processed_once() {
@@ -94,7 +94,7 @@ async fn keyless_post_is_processed_once() {
     }
 }
 
-/// A timeout is a failure of the endpoint, whichever layer has the limit, and the retry goes elsewhere.
+/// A timeout is a failure of the endpoint, whichever layer sets the limit, and the retry goes to another endpoint.
 // E-3
 #[tokio::test(start_paused = true)]
 async fn retry_after_timeout_goes_elsewhere() {
@@ -119,7 +119,7 @@ async fn retry_after_timeout_goes_elsewhere() {
     }
 }
 
-/// The guard of one endpoint refuses. The attempt is sent elsewhere at once, under the same number and permit.
+/// If one endpoint's guard refuses, the attempt is sent to another one at once, under the same number and permit.
 // E-18
 #[tokio::test(start_paused = true)]
 async fn refusal_below_is_sent_elsewhere() {
@@ -145,7 +145,8 @@ async fn refusal_below_is_sent_elsewhere() {
     assert!(error.downcast_ref::<Refused>().is_some(), "{error}");
 }
 
-/// A guard that makes an attempt wait sends it later. It still goes elsewhere, and the layer above learns where.
+/// If a guard makes an attempt wait, it is sent later. It still goes to another endpoint, and the layer above records
+/// which.
 // E-1
 #[tokio::test(start_paused = true)]
 async fn attempt_sent_late_is_followed() {
@@ -162,7 +163,7 @@ async fn attempt_sent_late_is_followed() {
     }
 }
 
-/// An error of readiness is an outcome like any other. Other endpoints are not waited for.
+/// A readiness error is an outcome like any other, so the call does not wait for other endpoints.
 // E-17
 #[tokio::test(start_paused = true)]
 async fn unready_endpoint_is_a_failed_attempt() {

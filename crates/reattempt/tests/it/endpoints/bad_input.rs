@@ -1,4 +1,4 @@
-//! Lists and URLs that cannot be used: a typed error each, with the value and the range.
+//! Tests of unusable lists and URLs: each gives a typed error with the value and the range.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Discovery: look-ups, `Discover`, the wait for the first answer, and the end of the task.
+//! Tests of discovery: look-ups, `Discover`, the wait for the first answer, and the end of the task.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -28,7 +28,7 @@ enum Answer {
 
 use Answer::{Fails, Found, Hangs, Panics};
 
-/// A registry that answers by a script, whose last answer it repeats.
+/// A registry that follows a script and repeats its last answer.
 #[derive(Clone)]
 struct Registry {
     script: Arc<Mutex<VecDeque<Answer>>>,
@@ -47,7 +47,7 @@ impl Registry {
         }
     }
 
-    /// Returns a client of the servers that the registry lists each 10 s.
+    /// Returns a client of the servers that the registry lists every 10 s.
     fn client(&self, cluster: &Cluster) -> Balanced<Node> {
         let (this, cluster) = (self.clone(), cluster.clone());
         let events = Arc::clone(&self.events);
@@ -86,7 +86,7 @@ impl Registry {
     }
 }
 
-/// A registry that fails, answers nothing, panics or hangs changes nothing, and is asked again.
+/// A registry that fails, returns nothing, panics or hangs changes nothing, and is asked again.
 // E-16
 #[tokio::test(start_paused = true)]
 async fn failed_look_up_changes_nothing() {
@@ -100,7 +100,7 @@ async fn failed_look_up_changes_nothing() {
     }
     let seen = cluster.seen();
     assert!(seen[..25].iter().all(|name| name == "a"), "{seen:?}");
-    // After 10 s it fails: 1, 2 and 4 s later it is asked again. It hangs for 10 s, and 8 s later it answers.
+    // After 10 s it fails: it is asked again 1, 2 and 4 s later. Then it hangs for 10 s, and 8 s later it answers.
     sleep(secs(15)).await;
     assert_eq!(registry.asked(), [0, 10, 11, 13, 17, 35, 45]);
     client.send(get()).await.unwrap();
@@ -118,8 +118,8 @@ async fn failed_look_up_changes_nothing() {
     );
 }
 
-/// An endpoint that stays keeps its client and its state, in whatever order it is listed. One that goes is dropped when
-/// its last call has ended.
+/// An endpoint that stays keeps its client and its state, wherever it is in the list. A removed one is dropped when its
+/// last call has ended.
 // E-10, E-16
 #[tokio::test(start_paused = true)]
 async fn update_keeps_what_stays() {
@@ -147,7 +147,7 @@ async fn update_keeps_what_stays() {
     assert_eq!(cluster.alive(), 2);
 }
 
-/// Before the first answer calls wait: for the answer, 5 s, or their deadline.
+/// Before the first answer, calls wait for it, for at most 5 s or until their deadline.
 #[tokio::test(start_paused = true)]
 async fn calls_wait_for_the_first_answer() {
     let cluster = Cluster::default();
@@ -173,7 +173,7 @@ async fn calls_wait_for_the_first_answer() {
     assert_eq!(started.elapsed(), secs(2));
 }
 
-/// A call that waited is followed by the retry layer above.
+/// The retry layer above follows a call that waited.
 // E-1
 #[tokio::test(start_paused = true)]
 async fn call_that_waited_goes_elsewhere() {
@@ -187,7 +187,7 @@ async fn call_that_waited_goes_elsewhere() {
     }
 }
 
-/// An ejection asks for a look-up 5 s after the last one at the earliest.
+/// An ejection triggers a look-up, at the earliest 5 s after the last one.
 #[tokio::test(start_paused = true)]
 async fn ejection_asks_for_a_look_up() {
     let cluster = Cluster::default();
@@ -201,7 +201,7 @@ async fn ejection_asks_for_a_look_up() {
     assert_eq!(registry.asked(), [0, 5]);
 }
 
-/// With the last handle the task ends, also while the registry hangs, and every client is dropped.
+/// When the last handle is dropped, the task ends, even while the registry hangs, and every client is dropped.
 // E-19
 #[tokio::test(start_paused = true)]
 async fn last_handle_ends_the_task() {
@@ -219,7 +219,7 @@ async fn last_handle_ends_the_task() {
     }
 }
 
-/// A client that is made outside of a runtime begins with its first call.
+/// A client that is created outside a runtime begins discovery with its first call.
 #[test]
 fn client_is_made_without_a_runtime() {
     let cluster = Cluster::default();
@@ -234,7 +234,7 @@ fn client_is_made_without_a_runtime() {
     assert_eq!(cluster.seen(), ["a"]);
 }
 
-/// Of very many addresses a subset is used, and no other client is made.
+/// Of very many addresses, a subset is used, and no other clients are created.
 #[tokio::test(start_paused = true)]
 async fn subset_connects_no_others() {
     let cluster = Cluster::default();
@@ -250,7 +250,7 @@ async fn subset_connects_no_others() {
 
 type Changes = mpsc::UnboundedSender<Result<Change<&'static str, Node>, std::io::Error>>;
 
-/// Returns a client of the servers of a stream, and its other end.
+/// Returns a client of the servers in a stream, and the other end of the stream.
 fn streamed() -> (Balanced<Node>, Changes, Arc<Mutex<Vec<String>>>) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let changes = Box::pin(stream::unfold(receiver, |mut receiver| async move {
@@ -268,8 +268,8 @@ async fn names(client: &Balanced<Node>) -> Vec<String> {
     client.endpoints().view().iter().map(|view| view.name.to_string()).collect()
 }
 
-/// Services come and go with the changes of a stream. The last one stays, and so does the set when the stream fails
-/// or ends.
+/// Services come and go with the changes in a stream. The last one stays, and so does the set when the stream fails or
+/// ends.
 // E-10, E-16
 #[tokio::test(start_paused = true)]
 async fn stream_of_changes_is_followed() {
@@ -303,7 +303,7 @@ async fn stream_of_changes_is_followed() {
     drop(sender);
     assert_eq!(names(&client).await, ["c", "d"]);
     client.send(get()).await.unwrap();
-    // The task has ended; the handle has not.
+    // The task has ended, but the handle still exists.
     let handle = client.endpoints();
     handle.update(["c", "e"], |name| cluster.client(name)).unwrap();
     assert_eq!(names(&client).await, ["c", "e"]);
@@ -344,7 +344,7 @@ async fn panic_of_connect_changes_nothing() {
     assert!(answer.is_ok());
 }
 
-/// A service that a handle's update has taken out is there again with the next change of the stream.
+/// A service that a handle's update has removed returns with the next change in the stream.
 // E-10
 #[tokio::test(start_paused = true)]
 async fn displaced_service_comes_back() {

@@ -1,4 +1,4 @@
-//! Frames of layers: picks outside of any, nested ones, and panics.
+//! Tests of the frames of layers: picks outside a frame, nested frames, and panics.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -12,8 +12,8 @@ use tower::{Layer, Service, service_fn};
 
 use super::support::{Body, Cluster, Does, WELL, get, policy};
 
-/// A call without a retry layer leaves nothing for the next call on the thread: its client has no endpoints, so its
-/// retry waits.
+/// A call without a retry layer leaves nothing behind for the next call on the thread: that call's client has no
+/// endpoints, so its retry waits.
 // E-13
 #[tokio::test(start_paused = true)]
 async fn pick_outside_of_frames_leaves_nothing() {
@@ -25,11 +25,11 @@ async fn pick_outside_of_frames_leaves_nothing() {
     assert_eq!(times[1].1 - times[0].1, secs(1));
 }
 
-/// An inner call with retries of its own neither sees nor changes what the outer one has tried.
+/// An inner call with its own retries neither sees nor changes what the outer one has tried.
 // E-13
 #[tokio::test(start_paused = true)]
 async fn frames_nest() {
-    // A 408 changes no price, so the trail alone decides.
+    // A 408 does not change the price, so the trail alone decides.
     let (inner, outer) = (Cluster::of([WELL; 2]), Cluster::of([Does::Status(408); 3]));
     let token = RetryLayer::new(policy(2)).layer(inner.balanced());
     let balanced = outer.balanced();
@@ -50,7 +50,7 @@ async fn frames_nest() {
     }
 }
 
-/// A service that panics while it is called leaves the thread as it was.
+/// A service that panics while it is called leaves the thread's state unchanged.
 // E-13
 #[tokio::test(start_paused = true)]
 async fn panic_restores_the_outer_frame() {

@@ -1,4 +1,4 @@
-//! Hedged calls: no two attempts of a call at one endpoint.
+//! Tests of hedged calls, which never send two attempts to one endpoint.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tower::Layer;
 
 use super::support::{Cluster, Does, WELL, get};
 
-/// A hedge goes to an endpoint without an attempt of its call, at once or later, after a failure or without one.
+/// A hedge goes to an endpoint without an attempt of its call, at once or later, with or without a failure.
 // E-3
 #[tokio::test(start_paused = true)]
 async fn hedges_go_to_untried_endpoints() {
@@ -31,7 +31,7 @@ async fn hedges_go_to_untried_endpoints() {
     }
 }
 
-/// A slow endpoint costs the delay of a hedge, and not its own time.
+/// A slow endpoint costs a hedge's delay, and not the endpoint's own time.
 #[tokio::test(start_paused = true)]
 async fn hedge_leaves_a_hanging_endpoint() {
     let cluster = Cluster::of([Does::Hang, WELL]);

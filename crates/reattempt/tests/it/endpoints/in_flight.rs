@@ -1,4 +1,4 @@
-//! Calls in flight, by whatever end, and the life of services.
+//! Tests of the count of calls in flight, and of the lifetime of services.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use tower::{Layer, Service, ServiceExt};
 
 use super::support::{Cluster, Does, WELL, get, policy};
 
-/// A call is in flight until its body ends or is dropped. A call that was never polled, and one that panics, leave
-/// nothing.
+/// A call is in flight until its body ends or is dropped. A call that was never polled, or that panics, leaves nothing
+/// behind.
 // E-9
 #[tokio::test(start_paused = true)]
 async fn in_flight_is_exact_on_every_end() {
@@ -65,7 +65,7 @@ async fn abandoned_attempts_eject_nothing() {
     assert!(view.latency.unwrap() * 2 > known, "{view:?}");
 }
 
-/// An idle handle that was readied holds no permit of any endpoint's client.
+/// An idle readied handle holds no permit of any endpoint's client.
 // E-17
 #[tokio::test(start_paused = true)]
 async fn idle_handle_holds_no_permit() {
@@ -79,7 +79,7 @@ async fn idle_handle_holds_no_permit() {
     assert!(timeout(secs(1), balanced.send(get())).await.is_ok());
 }
 
-/// With the last handle every service is dropped.
+/// When the last handle is dropped, every service is dropped.
 // E-19
 #[tokio::test(start_paused = true)]
 async fn last_handle_drops_services() {

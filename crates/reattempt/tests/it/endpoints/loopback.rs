@@ -1,4 +1,4 @@
-//! Several real servers on loopback: reqwest over base URLs, hyper-util with a client for each address.
+//! Tests with several real servers on loopback: reqwest over base URLs, and hyper-util with one client per address.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -36,7 +36,7 @@ async fn reqwest_goes_to_each_base_url() {
     let urls = [servers[0].url("/eu"), servers[1].url("/us"), dead];
     let layer = EndpointsLayer::http(urls).unwrap();
     let client = reqwest::Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
-    // Only then a refused connection proves that a POST was not carried out.
+    // Only then does a refused connection prove that a POST was not carried out.
     let policy = policy(3).protocol(|http| http.redirects_below(false));
     let client = RetryLayer::new(policy).layer(layer.layer(client));
     for _ in 0..40 {
@@ -57,7 +57,7 @@ async fn reqwest_goes_to_each_base_url() {
 
 type HyperBody = ReplayBody<Full<Bytes>>;
 
-/// Resolves every name to one address.
+/// A resolver that returns the same address for every name.
 #[derive(Clone)]
 struct Fixed(SocketAddr);
 
@@ -75,7 +75,7 @@ impl Service<Name> for Fixed {
     }
 }
 
-/// Returns a client of hyper-util that connects to one address, whatever host a request names.
+/// Returns a hyper-util client that connects to one address, whatever the request's host.
 fn client_to(address: SocketAddr) -> Client<HttpConnector<Fixed>, HyperBody> {
     let connector = HttpConnector::new_with_resolver(Fixed(address));
     Client::builder(TokioExecutor::new()).build(connector)
@@ -85,7 +85,7 @@ fn request() -> Request<Full<Bytes>> {
     Request::post("http://orders.example/a").body(Full::from("once")).unwrap()
 }
 
-/// The addresses of a registry change. The request and its host stay as they are, and no call is lost.
+/// The addresses in a registry change. The request and its host stay the same, and no call is lost.
 #[tokio::test]
 async fn hyper_follows_addresses() {
     let one = Server::start([answer("200 OK")]).await;
@@ -120,14 +120,14 @@ async fn hyper_follows_addresses() {
     assert_eq!(other.seen()[0], "POST /a");
 }
 
-/// A name is looked up by the system's resolver.
+/// The system's resolver looks up a name.
 #[tokio::test]
 async fn dns_finds_the_addresses_of_a_name() {
     let server = Server::start([answer("200 OK")]).await;
     let name = format!("localhost:{}", server.address.port());
     let balanced = Endpoints::dns(&name, secs(30)).unwrap().connect(client_to).http();
     let client = RetryLayer::new(policy(3)).layer(balanced.clone());
-    // It may have an IPv6 address too, where nobody listens.
+    // The name may also have an IPv6 address without a listener.
     client.send(request()).await.unwrap().collect().await.unwrap();
     let address = server.address.to_string();
     assert!(balanced.endpoints().view().iter().any(|view| *view.name == *address));
@@ -143,7 +143,7 @@ async fn dns_finds_the_addresses_of_a_name() {
     timeout(secs(20), failed.notified()).await.unwrap();
 }
 
-/// Any `Discover`, such as tower's list of services.
+/// Any `Discover` works, such as tower's list of services.
 #[tokio::test]
 async fn list_of_services_is_a_source() {
     let servers = [Server::start([answer("200 OK")]).await, Server::start([answer("200 OK")]).await];

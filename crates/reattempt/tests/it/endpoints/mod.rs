@@ -1,4 +1,4 @@
-//! Several servers behind one client: which of them attempts are sent to, and what discovery does.
+//! Tests of several servers behind one client: which of them get attempts, and what discovery does.
 
 mod attempts;
 mod bad_input;

@@ -22,7 +22,7 @@ use tower::Service;
 
 pub(super) type Body = Full<Bytes>;
 
-/// The way in which a server answers.
+/// A kind of server behaviour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Does {
     Answer(Duration),
@@ -34,14 +34,14 @@ pub(super) enum Does {
     Reset,
     Hang,
     Panic,
-    /// It never becomes ready.
+    /// Never becomes ready.
     NeverReady,
     FailReady,
 }
 
 pub(super) const WELL: Does = Does::Answer(Duration::from_millis(10));
 
-/// The servers, by name, and the attempts that they have seen. Clones are the same cluster.
+/// The servers by name, and the attempts that they have received. Clones share the cluster.
 #[derive(Clone, Default)]
 pub(super) struct Cluster(Arc<Mutex<State>>);
 
@@ -49,12 +49,12 @@ pub(super) struct Cluster(Arc<Mutex<State>>);
 struct State {
     does: HashMap<String, Does>,
     seen: Vec<(String, Instant)>,
-    /// The clients in use, dropped ones excluded.
+    /// The number of clients in use, without dropped ones.
     alive: usize,
 }
 
 impl Cluster {
-    /// Servers of these kinds, called `0`, `1` and so on.
+    /// Creates servers of these kinds, named `0`, `1` and so on.
     pub(super) fn of(kinds: impl IntoIterator<Item = Does>) -> Self {
         let this = Self::default();
         for (number, does) in kinds.into_iter().enumerate() {
@@ -71,7 +71,7 @@ impl Cluster {
         self.0.lock().unwrap().does.get(name).copied().unwrap_or(WELL)
     }
 
-    /// Takes the names of the servers that have seen an attempt, in order.
+    /// Takes the names of the servers that have received an attempt, in order.
     pub(super) fn seen(&self) -> Vec<String> {
         self.times().into_iter().map(|(name, _)| name).collect()
     }
@@ -151,7 +151,7 @@ impl<B> Service<Request<B>> for Node {
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // A URL that was rewritten names the server.
+        // A rewritten URL contains the server's name.
         let host = request.uri().host().filter(|_| self.name.is_empty());
         let name = host.unwrap_or(&self.name).to_owned();
         let does = self.cluster.does(&name);
@@ -177,13 +177,13 @@ impl<B> Service<Request<B>> for Node {
 
 pub(super) type Policy = RetryPolicy<Http, Constant, RetryBudget, BoxedError>;
 
-/// Attempts a second apart.
+/// Returns a policy whose attempts are a second apart.
 pub(super) fn policy(attempts: u32) -> Policy {
     let policy = RetryPolicy::http().backoff(Constant::new(secs(1)));
     policy.max_attempts(attempts).boxed_errors()
 }
 
-/// A budget without a token.
+/// A budget without tokens.
 pub(super) struct Empty;
 
 impl Budget for Empty {

@@ -1,4 +1,4 @@
-//! Requests written to the base URL of an endpoint.
+//! Tests of requests that are rewritten to an endpoint's base URL.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use tower::{Layer, service_fn};
 
 use super::support::{Body, Cluster, Does, WELL, get, policy};
 
-/// Returns the URL and the host under which a request arrives, sent to the only endpoint.
+/// Returns the URL and the host with which a request arrives at the only endpoint.
 async fn arrives(layer: &EndpointsLayer, request: Request<Body>) -> (String, Option<String>) {
     let seen = Arc::new(Mutex::new(None));
     let noted = Arc::clone(&seen);
@@ -37,7 +37,7 @@ async fn base_of_requests_is_replaced() {
         ("http://orders", "http://eu/api", "http://ORDERS:80/a%2Fb//c", "http://eu/api/a%2Fb//c"),
         ("http://orders", "http://[::1]:8080", "/a?b", "http://[::1]:8080/a?b"),
         ("http://orders/v1", "http://eu/api", "/v1/a", "http://eu/api/v1/a"),
-        // These are for something else.
+        // These are not for the endpoints.
         ("http://orders", "http://eu", "http://other/a", "http://other/a"),
         ("http://orders", "http://eu", "https://orders/a", "https://orders/a"),
         ("http://orders", "http://eu", "http://orders:81/a", "http://orders:81/a"),
@@ -59,7 +59,7 @@ async fn explicit_host_stays() {
     assert_eq!(arrives(&layer, request).await.1.unwrap(), "tenant.example");
 }
 
-/// A request that goes elsewhere neither counts as an attempt at an endpoint nor is judged.
+/// A request for another server neither counts as an attempt at an endpoint nor is judged.
 #[tokio::test(start_paused = true)]
 async fn foreign_request_is_no_pick() {
     let cluster = Cluster::of([WELL]);
@@ -73,7 +73,7 @@ async fn foreign_request_is_no_pick() {
     assert_eq!(layer.endpoints().view()[0].failing, 0.0);
 }
 
-/// The later tier is used while nothing in the first one is in service and untried.
+/// The later tier is used while the first has no untried endpoint in service.
 // E-1
 #[tokio::test(start_paused = true)]
 async fn later_tier_takes_over() {
@@ -98,7 +98,8 @@ async fn later_tier_takes_over() {
     assert!(!cluster.seen().contains(&"2".to_owned()), "the first tier is back");
 }
 
-/// A later tier does not know the key of a request that the first one may have processed. A proof lets it go there.
+/// A later tier does not know the key of a request that the first may have processed. With proof, the request may go
+/// there.
 // D-17, E-2
 #[tokio::test(start_paused = true)]
 async fn keyed_post_stays_in_its_tier() {
@@ -117,7 +118,7 @@ async fn keyed_post_stays_in_its_tier() {
             let post = Request::post("http://0/").header("idempotency-key", "\"k\"");
             post.body(Body::from("charge")).unwrap()
         };
-        // Until the first pick is the server that fails.
+        // Until the failing server is picked first.
         let seen = loop {
             let _outcome = client.send(post()).await;
             let seen = cluster.seen();

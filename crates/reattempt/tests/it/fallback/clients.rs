@@ -1,4 +1,4 @@
-//! Fallbacks of reqwest and gRPC: what differs from HTTP.
+//! Tests of fallbacks for reqwest and gRPC, where they differ from HTTP.
 
 use std::convert::Infallible;
 use std::io::{Error, ErrorKind};
@@ -133,7 +133,7 @@ async fn reqwest_backup_gets_no_generated_key() {
     }
 }
 
-/// The retry layer may repeat the call by an option of its own, which the fallback does not see.
+/// The retry layer may repeat the call because of its own options, which the fallback does not see.
 // trap 49
 #[tokio::test(start_paused = true)]
 async fn grpc_backup_needs_proof_of_each_attempt() {

@@ -1,4 +1,4 @@
-//! The backup of a gRPC channel: the bodies that it gets, and the time that it has.
+//! Tests of a gRPC channel's backup: the bodies that it gets, and the time that it has.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -32,7 +32,7 @@ use crate::grpc::support::{
 
 type Call = Request<Body>;
 
-/// The bodies that a server has read, and the answers that it gives in order, the last one again and again.
+/// A server's read bodies, and its responses in order; the last one is repeated.
 #[derive(Clone)]
 struct Reader {
     read: Arc<Mutex<Vec<Bytes>>>,
@@ -52,7 +52,7 @@ impl Reader {
         service_fn(move |call: Call| {
             let this = this.clone();
             async move {
-                // A body that fails is no reason not to answer.
+                // It responds even if the body fails.
                 let body = call.into_body().collect().await;
                 let mut read = this.read.lock().unwrap();
                 read.push(body.map(|body| body.to_bytes()).unwrap_or_default());
@@ -80,7 +80,7 @@ fn repeatable() -> CallOptions {
     CallOptions::new().repeatable(true)
 }
 
-/// A call whose body is a stream of these frames, each of which comes after 10 ms.
+/// Returns a call whose body is a stream of these frames, each after 10 ms.
 fn streamed(frames: &[Result<&'static str, &'static str>]) -> Call {
     let frames: Vec<_> = frames.to_vec();
     let frames = stream::unfold(frames.into_iter(), |mut frames| async {
@@ -118,7 +118,7 @@ async fn generated_client_has_a_backup() {
     assert_eq!((server.read(), backup.read()), (vec![message.into(); 3], vec![message.into(); 2]));
 }
 
-/// Neither server keeps the other from reading the stream, and each attempt reads all of it.
+/// Neither server prevents the other from reading the stream, and each attempt reads all of it.
 #[tokio::test(start_paused = true)]
 async fn grpc_backup_gets_the_whole_stream() {
     for retried in [false, true] {
@@ -139,7 +139,7 @@ async fn grpc_backup_gets_the_whole_stream() {
 async fn lost_body_has_no_grpc_backup() {
     for (limit, last, backed) in [
         (256, Ok("end"), true),
-        // The body is longer than what is kept.
+        // The body is longer than the limit.
         (4, Ok("end"), false),
         (0, Ok("end"), false),
         // The caller's own body fails.
@@ -157,7 +157,7 @@ async fn lost_body_has_no_grpc_backup() {
     }
 }
 
-/// The first server has answered before the end of the stream, and goes on to read it.
+/// The first server has responded before the end of the stream, and continues to read.
 #[tokio::test(start_paused = true)]
 async fn grpc_backup_ends_the_first_upload() {
     let (first, mut uploads) = mpsc::unbounded_channel();
@@ -181,7 +181,7 @@ async fn grpc_backup_ends_the_first_upload() {
     assert!(matches!(cause, Some(ReplayError::Superseded)), "{error:?}");
 }
 
-/// The deadline is that of the field, of an extension or of the options.
+/// The deadline comes from the header, an extension or the options.
 #[tokio::test(start_paused = true)]
 async fn grpc_backup_is_given_the_time_left() {
     for (field, extension, option, left) in [
@@ -210,7 +210,7 @@ async fn grpc_backup_is_given_the_time_left() {
     }
 }
 
-/// The retry layer answers for a server that hangs, when no time is left for a backup.
+/// If a server hangs, the retry layer responds when no time is left for a backup.
 #[tokio::test(start_paused = true)]
 async fn grpc_backup_is_not_called_too_late() {
     let server = Server::by(|_| (60_000, Ok(unavailable())));
@@ -245,7 +245,7 @@ async fn open_breaker_leads_to_the_grpc_backup() {
     assert_eq!((server.read(), backup.read()), (vec![Bytes::from("one two"); 3], server.read()));
 }
 
-/// The future is still there, but with the head it is certain that no backup is called.
+/// The future still exists, but once the head has arrived no backup can be called.
 #[tokio::test(start_paused = true)]
 async fn head_ends_the_keeping_of_the_body() {
     let (first, mut uploads) = mpsc::unbounded_channel();
@@ -269,7 +269,8 @@ async fn head_ends_the_keeping_of_the_body() {
     }
 }
 
-/// The backup may have carried the call out, so its outcome is the call's, and no proof for a retry layer around both.
+/// The backup may have carried out the call, so its outcome is the call's, and is not proof for a retry layer around
+/// both.
 // trap 49
 #[tokio::test(start_paused = true)]
 async fn outcome_of_a_grpc_backup_is_no_proof() {

@@ -1,4 +1,4 @@
-//! Fallbacks: which outcomes they replace, and what the caller sees of the outcome.
+//! Tests of fallbacks: which outcomes they replace, and what the caller sees.
 
 #[cfg(all(feature = "reqwest", feature = "tonic"))]
 mod clients;
@@ -76,7 +76,7 @@ async fn fallback_contains_the_own_outcome() {
     assert_eq!(text(answer).await, "spare");
 }
 
-/// Neither the mark nor the failure shows the headers of a response, or the query of a URL in an error.
+/// Neither the mark nor the failure contains a response's headers, or the query of a URL in an error.
 #[tokio::test(start_paused = true)]
 async fn fallback_shows_no_credentials() {
     const URL: &str = "http://user:secret@one.example/?api_key=secret";
@@ -109,7 +109,7 @@ async fn declined_fallback_leaves_the_outcome() {
     assert_eq!(text(answer).await, "own words");
 }
 
-/// A proxy sends it with this `content-length`.
+/// A proxy sends the body with this `content-length`.
 #[tokio::test(start_paused = true)]
 async fn body_of_a_fallback_has_its_length() {
     let length = |body: &FallbackBody<AnswerBody>| (body.size_hint().exact(), body.is_end_stream());
@@ -194,7 +194,7 @@ async fn refusals_of_guards_are_replaced() {
     assert!(mark.failed().outcome().unwrap_err().is::<Refused>());
 }
 
-/// A client of a server that answers 503, and a backup that does as its script says.
+/// Returns a client of a server that responds with 503, and a backup that follows a script.
 fn with_backup(
     http: Http,
     first: u16,
@@ -235,7 +235,7 @@ async fn backup_gets_a_post_that_was_not_sent() {
     assert_eq!(backup.count(), 1);
 }
 
-/// An inner service may have followed a redirect, after the first server did the work.
+/// An inner service may have followed a redirect after the first server did the work.
 // trap 35
 #[tokio::test(start_paused = true)]
 async fn backup_gets_post_if_no_hop_was_before() {
@@ -251,7 +251,7 @@ async fn backup_gets_post_if_no_hop_was_before() {
     }
 }
 
-/// Whatever the backup does, its outcome is the last real one. The call's own outcome stays readable.
+/// Whatever the backup does, its outcome is the last real one, and the call's own outcome is still readable.
 // trap 49
 #[tokio::test(start_paused = true)]
 async fn failed_backup_is_the_outcome() {
@@ -297,7 +297,7 @@ async fn backup_ends_at_the_deadline() {
     assert_eq!((began.elapsed(), backup.cancelled()), (ms(250), 1));
 }
 
-/// A server recognises only the keys that it has seen itself.
+/// A server recognises only keys that it has seen itself.
 #[tokio::test(start_paused = true)]
 async fn key_sends_no_post_to_the_backup() {
     let keyed = || post().header("idempotency-key", "one");
@@ -309,7 +309,7 @@ async fn key_sends_no_post_to_the_backup() {
     }
 }
 
-/// A slow backup does not keep the place of the call that has failed.
+/// A slow backup does not hold the failed call's place.
 #[tokio::test(start_paused = true)]
 async fn refused_response_ends_before_the_backup() {
     let guarded = |recorder: &Recorder, server| {
@@ -335,7 +335,7 @@ async fn backup_is_not_called_too_late() {
     let backup = Server::statuses([200]);
     let retries = RetryLayer::new(policy().boxed_errors());
     let server = Server::by(|_, _| Act::Hang);
-    // A retry layer around the backup would look at the deadline.
+    // A retry layer around the backup would check the deadline.
     let bare = ServiceBuilder::new()
         .map_request(|request: Request<Body>| request.map(ReplayBody::passthrough))
         .service(backup.clone());

@@ -1,4 +1,4 @@
-//! A fallback inside another layer of this crate: its outcome proves nothing about a request.
+//! Tests of a fallback inside another layer of this crate: its outcome is not proof that a request was not processed.
 
 use std::io::ErrorKind::{self, ConnectionRefused, ConnectionReset};
 
@@ -33,7 +33,7 @@ fn backed(server: Client, backup: Client) -> Client {
     Client::new(client.map_response(|response: Response<_>| response.map(BodyExt::boxed)))
 }
 
-/// A client that a guard refuses for 99 ms.
+/// Returns a client that a guard refuses for 99 ms.
 fn refusing() -> Client {
     let recorder = Recorder::default();
     recorder.refuse(refused().after(ms(99)));
@@ -41,13 +41,13 @@ fn refusing() -> Client {
     Client::new(client.map_response(|response: Response<_>| response.map(BodyExt::boxed)))
 }
 
-/// Returns the number of attempts at a server that refuses, and their outcome, with a retry layer around it and its
-/// backup.
+/// Returns the number of attempts at a server that refuses, and their outcome, with a retry layer around the server and
+/// its backup.
 async fn retried(method: &str, backup: Client) -> (usize, Result<Answer, BoxError>) {
     let server = Server::statuses([429]);
     let client = ServiceBuilder::new()
         .layer(RetryLayer::new(policy().boxed_errors()))
-        // The body of an attempt is not `Clone`. Those of this test are empty.
+        // An attempt's body is not `Clone`. Those of this test are empty.
         .map_request(|attempt: Request<ReplayBody<Body>>| attempt.map(|_| Body::default()))
         .service(backed(client(&server), backup));
     let ended = client.oneshot(request(method, ONE, "")).await;
@@ -71,7 +71,7 @@ async fn outcome_of_a_backup_is_no_proof() {
             (Some(status), ended) => assert_eq!(ended.unwrap().status(), status),
             (None, ended) => assert!(ended.unwrap_err().is::<BackupFailed>()),
         }
-        // The server is called again, and its backup after it.
+        // The server is called again, and then its backup.
         let (sent, _) = retried("GET", backup).await;
         assert!(sent > 1, "{status:?}");
     }
@@ -90,7 +90,7 @@ async fn outcome_of_a_backup_has_no_other_backup() {
     }
 }
 
-/// The server may have carried the request out. The function's status is not the server's.
+/// The server may have carried out the request, and the function's status is not the server's.
 // trap 49
 #[tokio::test(start_paused = true)]
 async fn status_of_a_function_is_no_proof() {
@@ -110,7 +110,7 @@ fn keyed() -> Request<Body> {
     request
 }
 
-/// Returns the number of calls to a backup around a retry layer whose attempts end so.
+/// Returns the number of calls to a backup around a retry layer whose attempts have these outcomes.
 async fn backed_up(acts: &'static [fn() -> Act], http: Http, request: Request<Body>) -> usize {
     let server = Server::by(|arrival, _| acts[arrival - 1]());
     let backup = Server::statuses([200]);
@@ -122,7 +122,8 @@ async fn backed_up(acts: &'static [fn() -> Act], http: Http, request: Request<Bo
     backup.count()
 }
 
-/// The last attempt was refused, and the one before it may have been processed. A key makes that safe for one server.
+/// The last attempt was refused, but the one before it may have been processed. A key makes that safe only for one
+/// server.
 // trap 49
 #[tokio::test(start_paused = true)]
 async fn proof_of_last_attempt_is_not_the_calls() {
@@ -140,7 +141,7 @@ async fn proof_of_last_attempt_is_not_the_calls() {
     }
 }
 
-/// The last attempt of a policy under tower's own middleware is not the call either.
+/// With tower's own middleware, the last attempt's proof does not apply to the whole call either.
 // trap 49
 #[tokio::test(start_paused = true)]
 async fn last_stock_attempt_is_not_the_call() {
@@ -157,8 +158,8 @@ async fn last_stock_attempt_is_not_the_call() {
     }
 }
 
-/// A key counts no more once a backup may have processed the request, and a later attempt of a retry layer outside is
-/// no proof for the backup.
+/// A key no longer counts once a backup may have processed the request. A later attempt of a retry layer outside is not
+/// proof for the backup.
 // trap 49
 #[tokio::test(start_paused = true)]
 async fn key_belongs_to_one_server() {
@@ -173,7 +174,7 @@ async fn key_belongs_to_one_server() {
     }
 }
 
-/// A classifier of requests that are cloned decides, although the chain has a refusal.
+/// For cloned requests the classifier decides, even if the error chain contains a refusal.
 // trap 49
 #[tokio::test(start_paused = true)]
 async fn cloned_request_follows_its_classifier() {

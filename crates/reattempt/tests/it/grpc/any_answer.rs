@@ -1,5 +1,5 @@
-//! A call has a defined outcome for any fields of a server's answers. It ends, after no more attempts than it may have,
-//! with the last answer, in a form that a client can read.
+//! Tests that a call has a defined outcome whatever fields a server sends. It ends after the allowed number of
+//! attempts, with the last response, in a form that a client can read.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ const VALUES: [&[u8]; 26] = [
     b"\xff\xfe",
 ];
 
-/// A value that a field may have: one of those above, any bytes, or a mixture.
+/// Returns a value for a field: one of those above, arbitrary bytes, or a mixture.
 fn value(random: &mut SmallRng) -> HeaderValue {
     let mut bytes = Vec::new();
     for _ in 0..random.random_range(1..3) {
@@ -74,7 +74,7 @@ fn value(random: &mut SmallRng) -> HeaderValue {
             break;
         }
     }
-    // No more can come: the parser of the wire refuses the rest.
+    // The wire's parser refuses everything else.
     bytes.retain(|byte| *byte == b'\t' || (*byte >= b' ' && *byte != 127));
     HeaderValue::from_bytes(&bytes).unwrap()
 }
@@ -88,7 +88,7 @@ fn fields(random: &mut SmallRng) -> HeaderMap {
     fields
 }
 
-/// An answer as a seed makes it: always the same for the same seed.
+/// Returns a response for a seed, always the same for the same seed.
 fn answer(seed: u64) -> (u64, Result<crate::grpc::support::Answer, Lost>) {
     let random = &mut SmallRng::seed_from_u64(seed);
     let takes = if random.random() { 0 } else { random.random_range(0..50) };
@@ -113,7 +113,7 @@ fn answer(seed: u64) -> (u64, Result<crate::grpc::support::Answer, Lost>) {
 }
 
 /// Returns `true` if this head is a refusal after which any call may be retried. It has UNAVAILABLE or
-/// RESOURCE_EXHAUSTED from the server, or 429 from a proxy, and no pushback that means stop.
+/// RESOURCE_EXHAUSTED from the server, or 429 from a proxy, and no pushback that stops the call.
 fn is_refusal(head: &Response<()>) -> bool {
     let first = head.headers().get("grpc-status").map(HeaderValue::as_bytes);
     let number = |value: &[u8]| {
@@ -136,14 +136,14 @@ fn is_refusal(head: &Response<()>) -> bool {
     refused && obeyed
 }
 
-/// Makes one call, and reads whatever comes of it to the end. Returns the head, if one came.
+/// Makes one call and reads its response to the end. Returns the head, if there was one.
 async fn outcome<S, B>(mut client: S, seed: u64) -> Option<Response<()>>
 where
     S: Service<http::Request<Body>, Response = Response<B>>,
     B: http_body::Body<Data = Bytes>,
 {
     let ready = client.ready().await.unwrap_or_else(|_| panic!("{seed}: not ready"));
-    // Beyond whatever a server can ask for by pushback.
+    // Beyond everything that a server can request with pushback.
     let patience = Duration::from_secs(3600 * 24 * 365);
     let Ok(outcome) = tokio::time::timeout(patience, ready.call(call())).await else {
         panic!("{seed}: the call does not end")
@@ -167,7 +167,7 @@ where
     Some(head)
 }
 
-/// A server whose answers this seed makes, each with the number of its attempt.
+/// Returns a server whose responses depend on this seed, each with the number of its attempt.
 fn server(seed: u64) -> Server {
     Server::by(move |attempt| {
         let number = u64::try_from(attempt).unwrap();
@@ -180,7 +180,7 @@ fn server(seed: u64) -> Server {
     })
 }
 
-/// The attempt whose answer this is.
+/// Returns the number of the attempt to which this response belongs.
 fn number(head: &Response<()>) -> usize {
     head.headers()["x-attempt"].to_str().unwrap().parse().unwrap()
 }

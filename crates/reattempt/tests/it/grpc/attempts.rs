@@ -1,4 +1,4 @@
-//! One attempt after the other (§2, §7, §9, §13): the service that sends it, the bounds of pushback, its
+//! Tests of attempts one after the other (§2, §7, §9, §13): the service that sends them, the limits of pushback, their
 //! classification.
 
 use std::future::{Ready, ready};
@@ -20,7 +20,7 @@ use crate::grpc::support::{
     trailers_only, with,
 };
 
-/// A balanced service: where a call goes is picked when it is readied.
+/// A balanced service, which picks the target of a call when it is readied.
 #[derive(Clone)]
 struct Balanced {
     picks: Arc<Mutex<usize>>,
@@ -82,7 +82,7 @@ async fn every_attempt_is_sent_by_fresh_pick() {
     assert_eq!(*service.called.lock().unwrap(), [1, 2, 3]);
 }
 
-/// Returns how often a server is called that always answers so, and why the call ends.
+/// Returns how often a server that always responds this way is called, and why the call ends.
 async fn end_of(
     answer: impl Fn() -> Answer + Send + Sync + 'static,
     policy: reattempt::RetryPolicy<reattempt::grpc::Grpc, reattempt_schedule_fixed::Constant, RetryThrottle>,
@@ -115,8 +115,7 @@ async fn pushback_beats_no_other_limit() {
     assert_eq!(end_of(committed, open(), call()).await, (1, StopReason::Succeeded));
 }
 
-/// Beside the headers of an answer it is none: not where they commit the call, and not where trailers
-/// that follow them are looked at.
+/// Pushback in response headers is ignored, both when they commit the call and when the trailers after them are peeked.
 // PB-1
 #[tokio::test(start_paused = true)]
 async fn pushback_is_read_from_trailers() {
@@ -140,7 +139,7 @@ async fn pushback_is_read_from_trailers() {
     }
 }
 
-/// A service below the layer may rewrite a status; the layer reads that one.
+/// A service below the layer may rewrite a status, and the layer reads the rewritten one.
 // OUT-4
 #[tokio::test(start_paused = true)]
 async fn out_4_status_that_layer_sees_decides() {
@@ -163,8 +162,8 @@ async fn out_4_status_that_layer_sees_decides() {
 #[derive(Debug, Clone, PartialEq)]
 struct Method(&'static str);
 
-/// Extensions are cloned for each attempt, the method's name of a generated client among them. The changes of one
-/// attempt do not reach the next one.
+/// Extensions are cloned for each attempt, including the method name from a generated client. One attempt's changes do
+/// not reach the next.
 // TN-3
 #[tokio::test(start_paused = true)]
 async fn tn_3_each_attempt_has_extensions_of_call() {
@@ -181,7 +180,7 @@ async fn tn_3_each_attempt_has_extensions_of_call() {
     assert_eq!(*seen.lock().unwrap(), vec![expected; 3]);
 }
 
-/// No attempt has a time limit of its own unless one is set in code. Then the attempt has failed, and the call goes on.
+/// An attempt has a time limit only if code sets one. The attempt then fails, and the call continues.
 // DL-5, DL-6
 #[tokio::test(start_paused = true)]
 async fn attempt_is_limited_by_client_only() {

@@ -1,4 +1,4 @@
-//! Back-off by a service config (§8): the delays of a method's retries.
+//! Tests of backoff with a service config (§8): the delays of a method's retries.
 
 use reattempt::grpc::service_config::{Client, ServiceConfigLayer};
 use reattempt_grpc::{Code, ServiceConfig};
@@ -6,7 +6,7 @@ use tower::{Layer, ServiceExt};
 
 use crate::grpc::support::{Server, call, trailers_only};
 
-/// A client of a server that refuses everything, five attempts to a call.
+/// Returns a client of a server that refuses everything, with five attempts per call.
 fn client(initial: &str, most: &str, multiplier: &str) -> (Client<Server>, Server) {
     let text = format!(
         r#"{{"methodConfig": [{{"name": [{{}}], "retryPolicy": {{
@@ -19,14 +19,14 @@ fn client(initial: &str, most: &str, multiplier: &str) -> (Client<Server>, Serve
     (layer.layer(server.clone()), server)
 }
 
-/// Each delay of one call in milliseconds.
+/// Returns each delay of one call in milliseconds.
 async fn delays(initial: &str, most: &str, multiplier: &str) -> Vec<u128> {
     let (client, server) = client(initial, most, multiplier);
     client.oneshot(call()).await.unwrap();
     server.times().windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// Each is within a fifth of what it would be without jitter; tokio's timers are exact to a millisecond.
+/// Checks that each delay is within a fifth of its value without jitter; tokio's timers are exact to a millisecond.
 fn are_about(delays: &[u128], usual: [u128; 4]) {
     assert_eq!(delays.len(), usual.len());
     for (delay, usual) in delays.iter().zip(usual) {
@@ -42,7 +42,7 @@ async fn bk_4_sc_21_first_delay_is_capped_as_well() {
     }
 }
 
-/// From the first delay as it was configured, not as it was capped.
+/// The delays start from the first delay as configured, not as capped.
 // BK-5
 #[tokio::test(start_paused = true)]
 async fn multiplier_below_1_shrinks_delays() {
@@ -58,14 +58,14 @@ async fn multiplier_and_duration_do_not_overflow() {
         are_about(&delays("1s", "3s", "1e300").await, [1000, 3000, 3000, 3000]);
         are_about(&delays("0.000000001s", "3s", "1.7e308").await, [0, 3000, 3000, 3000]);
     }
-    // The longest duration that a config can hold: the call waits, for ten thousand years.
+    // The longest duration that a config can contain: the call waits for ten thousand years.
     let (client, server) = client("315576000000s", "315576000000s", "1.7e308");
     let year = std::time::Duration::from_secs(365 * 24 * 3600);
     assert!(tokio::time::timeout(year, client.oneshot(call())).await.is_err());
     assert_eq!(server.count(), 1);
 }
 
-/// Two calls of one client at a time: each begins with the first delay.
+/// Of two concurrent calls on one client, each starts with the first delay.
 // BK-7
 #[tokio::test(start_paused = true)]
 async fn bk_7_each_call_has_delays_of_its_own() {

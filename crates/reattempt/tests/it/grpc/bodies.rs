@@ -1,4 +1,4 @@
-//! The body of an answer: frame by frame what the server sent, and its status.
+//! Tests of response bodies: frame by frame what the server sent, and its status.
 
 use std::sync::{Arc, Mutex};
 
@@ -86,7 +86,7 @@ async fn body_error_is_own_with_its_causes() {
     assert_eq!(error.downcast_ref::<crate::grpc::support::Lost>().unwrap().0.to_string(), "the cable");
 }
 
-/// tonic panics over such a field, in the head and in trailers.
+/// tonic would panic on such a field, in the head and in trailers.
 // TN-7
 #[tokio::test(start_paused = true)]
 async fn details_not_in_base64_are_dropped() {
@@ -127,7 +127,7 @@ async fn observers_hear_of_answer_that_breaks_off() {
     assert_eq!(*heard.lock().unwrap(), [succeeded, succeeded, broken]);
 }
 
-/// The only message of a call, encoded in a runtime only.
+/// The only message of a call, which can be encoded only inside a runtime.
 struct InRuntime(Option<Bytes>);
 
 impl http_body::Body for InRuntime {

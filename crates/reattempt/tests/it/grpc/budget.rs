@@ -1,4 +1,4 @@
-//! The accounting of a call: gRPC's throttle, and the events of any budget.
+//! Tests of a call's accounting: gRPC's throttle, and the events of any budget.
 
 use reattempt::classify::Outcome;
 use reattempt::{CallOptions, RetryLayer};
@@ -11,7 +11,7 @@ use crate::grpc::support::{
     trailers_only, with,
 };
 
-/// Runs one call to its end, and says what it did to the throttle.
+/// Runs one call to its end. Returns its effect on the throttle.
 async fn cost(answer: impl Fn(usize) -> crate::grpc::support::Answer + Send + Sync + 'static) -> i64 {
     let throttle = throttle();
     let client = RetryLayer::new(policy(0).max_attempts(2).budget(throttle.clone()));
@@ -40,7 +40,7 @@ async fn status_is_credited_when_it_is_read() {
     assert_eq!(change(&throttle), 0);
     read(reply).await;
     assert_eq!(change(&throttle), 100);
-    // The caller lost interest: that is CANCELLED.
+    // The caller dropped the call, which counts as CANCELLED.
     drop(client.oneshot(call()).await.unwrap());
     assert_eq!(change(&throttle), 100);
 }
@@ -129,7 +129,7 @@ async fn wait_with_unlisted_code_retries_nothing() {
     assert_eq!((server.count(), change(&throttle)), (1, 0));
 }
 
-/// Steps 1 and 2 of the decision: where nothing is to be retried no failure costs anything.
+/// Steps 1 and 2 of the decision: if nothing may be retried, no failure costs anything.
 // CALL-1
 #[tokio::test(start_paused = true)]
 async fn without_retries_no_failure_costs_a_token() {
@@ -219,7 +219,7 @@ async fn answer_that_ends_with_error_earns_none() {
     let diary = Diary::default();
     let client = RetryLayer::new(policy(0).budget(diary.clone()))
         .layer(Server::at_once(|_| streaming([Step::Data("message"), Step::Fail("of an unknown type".into())])));
-    // It is asked about the code that the error stands for.
+    // The classifier sees the code for the error.
     let sorted = |outcome: Outcome<'_>| outcome.headers()?.get("grpc-status").map(|_| Verdict::Permanent);
     let call = call_with(CallOptions::new().classify(sorted));
     read(client.oneshot(call).await.unwrap()).await;

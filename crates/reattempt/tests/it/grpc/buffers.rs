@@ -1,4 +1,5 @@
-//! The saved part of a request while its call may still be sent again (§3, §4): its charge, its bounds, its release.
+//! Tests of the kept part of a request while its call may still be sent again (§3, §4): its charge, its limits, its
+//! release.
 
 use std::task::{Context, Poll};
 
@@ -22,14 +23,14 @@ use tower::{Layer, Service};
 use crate::calls::support::fed;
 use crate::grpc::support::{Answer, Lost, Reply, Step, call_within, ms, policy, streaming, trailers_only};
 
-/// An attempt that has arrived: what it uploads, and where to answer it.
+/// An attempt that has arrived: its upload, and the channel for the response.
 struct Arrived {
     upload: Body,
     answer: oneshot::Sender<Answer>,
 }
 
 impl Arrived {
-    /// So many bytes of the upload that are there by now, and whether it has ended.
+    /// Returns the number of upload bytes that have arrived, and whether the upload has ended.
     fn read(&mut self) -> (usize, bool) {
         let mut bytes = 0;
         loop {
@@ -42,7 +43,7 @@ impl Arrived {
     }
 }
 
-/// A server that hands each attempt to the test.
+/// A server that passes each attempt to the test.
 #[derive(Clone)]
 struct Handing(mpsc::UnboundedSender<Arrived>);
 
@@ -63,7 +64,7 @@ impl Service<Request<Body>> for Handing {
     }
 }
 
-/// A call under way, with all that a test has a hand in.
+/// A call in flight, with everything that a test controls.
 struct Scene {
     call: task::Spawn<BoxFuture<'static, Result<Reply, Lost>>>,
     speak: mpsc::UnboundedSender<Bytes>,
@@ -71,7 +72,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A call by the client that `wrap` makes of the server.
+    /// Creates a call through the client that `wrap` creates from the server.
     fn of<S>(wrap: impl FnOnce(Handing) -> S) -> Self
     where
         S: Service<Request<Body>, Response = Reply, Error = Lost>,
@@ -87,19 +88,19 @@ impl Scene {
         scene
     }
 
-    /// A call under this policy, and what its layer keeps.
+    /// Creates a call under this policy, and what its layer keeps.
     fn new(policy: RetryPolicy<Grpc, Constant>, limits: ReplayLimits) -> (Self, ReplayMemory) {
         let memory = ReplayMemory::new(1 << 20);
         let policy = policy.protocol(|grpc| grpc.replay(limits.memory(memory.clone())));
         (Self::of(|server| RetryLayer::new(policy).layer(server)), memory)
     }
 
-    /// Polls the call, which is not over.
+    /// Polls the call, which must not be over.
     fn goes_on(&mut self) -> bool {
         self.call.poll().is_pending()
     }
 
-    /// Polls the call, which is over. Returns the status in the head of its answer, and why it ended.
+    /// Polls the call, which must be over. Returns the status in the response head, and why it ended.
     fn ended(&mut self) -> (Option<Code>, Option<StopReason>) {
         let Poll::Ready(Ok(reply)) = self.call.poll() else { panic!("it goes on, or has failed") };
         let status = reply.headers().get("grpc-status");
@@ -116,7 +117,7 @@ impl Scene {
     }
 }
 
-/// The attempt was refused in a way that is worth a retry.
+/// Refuses the attempt in a way that allows a retry.
 fn refuse(attempt: Arrived) -> Body {
     answer(attempt, trailers_only(Code::Unavailable))
 }
@@ -130,8 +131,7 @@ fn limits(per_call: usize) -> ReplayLimits {
     ReplayLimits::default().per_call(per_call)
 }
 
-/// Strictly more than the limit is too much, and what counts is what goes out: a message with its
-/// prefix, as it was framed.
+/// Only more than the limit is too much, and a message counts as it is sent, with its prefix.
 // BUF-3, BUF-4
 #[tokio::test(start_paused = true)]
 async fn frames_count_with_prefix_up_to_limit() {
@@ -161,7 +161,7 @@ async fn buffer_is_256_kib_by_default() {
     }
 }
 
-/// The limits are the client's own, on its policy; a config that speaks of them is not listened to.
+/// The limits are set by the client, on its policy; a config's limits are ignored.
 // BUF-1
 #[tokio::test(start_paused = true)]
 async fn buffer_limits_are_never_the_configs() {
@@ -188,7 +188,7 @@ async fn buffer_limits_are_never_the_configs() {
     }
 }
 
-/// Bytes past the cap go out after the replayed ones, on the attempt that is under way.
+/// Bytes beyond the limit are sent after the replayed ones, on the current attempt.
 // COM-2, BUF-6
 #[tokio::test(start_paused = true)]
 async fn unfitting_frame_waits_and_ends_keeping() {
@@ -214,8 +214,8 @@ async fn unfitting_frame_waits_and_ends_keeping() {
     assert_eq!(scene.arrivals.len(), 0);
 }
 
-/// In a wait nothing is read of the request, so nothing can overflow. The data that the caller has ready by then
-/// overflows on the attempt that follows. That attempt is made all the same, and is the last.
+/// During a wait nothing is read from the request, so nothing can overflow. Data that the caller has ready by then
+/// overflows on the next attempt. That attempt is still made, and is the last.
 // BUF-7, BUF-12
 #[tokio::test(start_paused = true)]
 async fn nothing_is_read_in_a_wait() {
@@ -239,8 +239,8 @@ async fn nothing_is_read_in_a_wait() {
     assert_eq!(scene.arrivals.len(), 0);
 }
 
-/// Once an answer has come, what was kept is let go: at once what the attempt has sent, and the rest as
-/// it is replayed.
+/// Once a response has come, the kept bytes are released: at once what the attempt has sent, and the rest as it is
+/// replayed.
 // COM-6, BUF-9
 #[tokio::test(start_paused = true)]
 async fn commit_gives_buffer_back() {
@@ -266,7 +266,7 @@ async fn commit_gives_buffer_back() {
     }
 }
 
-/// A decision not to retry, the deadline, and the caller's loss of interest.
+/// A decision not to retry, the deadline and a dropped call all release the buffer.
 // COM-4, BUF-9
 #[tokio::test(start_paused = true)]
 async fn every_end_of_call_gives_buffer_back() {
@@ -276,7 +276,7 @@ async fn every_end_of_call_gives_buffer_back() {
         scene.say(1000);
         assert_eq!(attempt.read(), (1000, false));
         assert_eq!(memory.used(), 1000, "{end}");
-        // Whoever sends the attempt may hold on to its body for a while.
+        // The sender of the attempt may hold its body for a while.
         let _upload = match end {
             "decision" => {
                 let upload = answer(attempt, trailers_only(Code::NotFound));
@@ -297,7 +297,7 @@ async fn every_end_of_call_gives_buffer_back() {
     }
 }
 
-/// The last attempt needs nothing to be kept, unless it could still be replaced.
+/// The last attempt keeps nothing, unless it could still be replaced.
 // COM-5
 #[tokio::test(start_paused = true)]
 async fn last_attempt_keeps_nothing() {
@@ -315,7 +315,7 @@ async fn last_attempt_keeps_nothing() {
     }
 }
 
-/// All calls of a layer share one bound, and a call for which there is no room is sent, and not retried.
+/// All calls of a layer share one limit. A call without room is sent but not retried.
 // BUF-2, BUF-5
 #[tokio::test(start_paused = true)]
 async fn call_past_bound_is_sent_unkept() {

@@ -1,4 +1,4 @@
-//! Answers that end with their head: deadlines written, pushback, codes.
+//! Tests of responses that end with their head: deadlines written, pushback, codes.
 
 use std::future::pending;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use tower::{Layer, ServiceExt, service_fn};
 
 use super::support::{Answer, Server, body, call, call_with, call_within, ms, policy, trailers_only, with};
 
-/// The server hears of a deadline by the field alone.
+/// The server receives the deadline only in the header.
 #[tokio::test(start_paused = true)]
 async fn options_deadline_is_written_for_server() {
     let server = Server::heads([Code::Unavailable, Code::Ok].map(trailers_only));
@@ -100,7 +100,7 @@ async fn classifier_of_call_is_asked_before_table() {
     assert_eq!(server.count(), 1);
 }
 
-/// Pushback is no hint but a command: no jitter is added to it, and no cap cuts the call off.
+/// Pushback is exact: no jitter is added to it, and no cap cuts it off.
 // PB-4
 #[tokio::test(start_paused = true)]
 async fn pushback_is_waited_for_exactly() {
@@ -135,7 +135,7 @@ async fn a_code_can_be_given_a_verdict_of_its_own() {
     let rows = [
         (trailers_only(Code::Aborted), 2),
         (trailers_only(Code::Unavailable), 1),
-        // What is not gRPC counts as the code that it stands for.
+        // A response that is not gRPC counts as the corresponding code.
         (Response::builder().status(503).body(body([])).unwrap(), 1),
         (trailers_only(Code::ResourceExhausted), 2),
         (trailers_only(Code::Internal), 1),
@@ -148,7 +148,7 @@ async fn a_code_can_be_given_a_verdict_of_its_own() {
     }
 }
 
-/// Over a tonic channel the requests of a generated client name a host only if the client has an origin.
+/// Over a tonic channel, a generated client's requests contain a host only if the client has an origin.
 #[tokio::test(start_paused = true)]
 async fn destination_is_that_of_the_origin() {
     let destinations = Arc::new(Mutex::new(Vec::new()));

@@ -1,4 +1,5 @@
-//! The head of a request, which may hold credentials, lives no longer than the request can be sent again.
+//! Tests that the head of a request, which may contain credentials, lives only as long as the request can be sent
+//! again.
 
 use std::sync::Arc;
 

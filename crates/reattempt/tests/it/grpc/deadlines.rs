@@ -1,4 +1,4 @@
-//! A call's deadline: it is told to every attempt, and ends whatever is under way.
+//! Tests of a call's deadline, which is sent with every attempt, and ends whatever is in progress.
 
 use std::future::pending;
 use std::task::{Context, Poll};
@@ -22,14 +22,14 @@ use crate::grpc::support::{
     streaming, throttle, trailers_only, with,
 };
 
-/// The field, extension and options of a row, and the deadline they give, in milliseconds.
+/// The header, extension and options of a row, and the resulting deadline, in milliseconds.
 type Said = (Option<&'static str>, Option<u64>, Option<u64>, u64);
 
 fn hangs() -> Server {
     Server::by(|_| (600_000, Ok(trailers_only(Code::Ok))))
 }
 
-/// The time that a field leaves, in milliseconds.
+/// Returns the time left in a header, in milliseconds.
 fn left(field: &Option<String>) -> u128 {
     parse_grpc_timeout(field.as_deref().unwrap().as_bytes()).unwrap().as_millis()
 }
@@ -148,7 +148,7 @@ async fn deadline_ends_wait_for_readiness() {
     assert_eq!((report.stop_reason(), report.attempts().len()), (StopReason::DeadlineExceeded, 1));
 }
 
-/// A service whose clones are never ready again after the first call.
+/// A service whose clones are never ready after the first call.
 #[derive(Clone)]
 struct OnlyOnce {
     inner: Server,
@@ -217,7 +217,8 @@ async fn deadline_ends_answer_being_read() {
     }
 }
 
-/// The field says when, whoever reads late: what has come by then is the caller's, no message after it.
+/// The header sets the time, however late the reader is: the caller gets what has arrived by then, and no later
+/// message.
 // DL-3
 #[tokio::test(start_paused = true)]
 async fn message_after_deadline_is_not_delivered() {
@@ -257,7 +258,7 @@ async fn server_deadline_exceeded_is_plain_code() {
     assert_eq!((code, server.count()), (Some(Code::Ok), 2));
 }
 
-/// tonic's channel reads the same field, and may be a moment ahead.
+/// tonic's channel reads the same header, and its timer may fire a moment earlier.
 // TN-4
 #[tokio::test(start_paused = true)]
 async fn channel_timer_at_deadline_is_deadline() {
@@ -296,7 +297,7 @@ async fn unreadable_field_is_no_deadline() {
     }
 }
 
-/// Outside of any runtime a timer would panic.
+/// Outside a runtime, a timer would panic.
 // trap 23
 #[test]
 fn call_without_deadline_has_no_timer() {
@@ -307,7 +308,7 @@ fn call_without_deadline_has_no_timer() {
     assert!(future.as_mut().poll(&mut context).is_ready());
 }
 
-/// A server sends the status, and does not end the stream. The status counts once, and the deadline ends the body.
+/// A server sends the status but does not end the stream. The status counts once, and the deadline ends the body.
 // DL-3, ST-1
 #[tokio::test(start_paused = true)]
 async fn dl_3_deadline_ends_body_after_a_status() {
@@ -332,7 +333,7 @@ async fn dl_3_deadline_ends_body_after_a_status() {
     }
 }
 
-/// A body that has ended after its status stands, also if it is read after the deadline.
+/// A body that ended after its status stays valid, even if it is read after the deadline.
 // DL-3, ST-1
 #[tokio::test(start_paused = true)]
 async fn dl_3_body_that_ended_in_time_stands() {

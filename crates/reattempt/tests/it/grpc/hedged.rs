@@ -1,5 +1,5 @@
-//! Hedged calls to their very end: what their winner's status means to the throttle, and how long its
-//! answer may take.
+//! Tests of hedged calls to their very end: the effect of their winner's status on the throttle, and the time limit of
+//! its response.
 
 use reattempt::CallOptions;
 use reattempt::grpc::Grpc;
@@ -17,7 +17,7 @@ fn policy() -> HedgePolicy<Grpc> {
     HedgePolicy::grpc().max_attempts(3).delay(ms(100))
 }
 
-/// The first attempt takes long, so that the second wins with this answer. Returns what that does to the
+/// Runs a call whose first attempt is slow, so that the second wins with this response. Returns its effect on the
 /// throttle.
 async fn cost(policy: HedgePolicy<Grpc>, answer: fn() -> Answer) -> i64 {
     let server = Server::by(move |number| (if number == 1 { 1000 } else { 10 }, Ok(answer())));
@@ -37,7 +37,7 @@ async fn winners_status_is_credited_or_charged() {
     assert_eq!(cost(policy(), || ends_with(Code::NotFound)).await, 0);
 }
 
-/// Whatever keeps a call from being hedged, its success is one.
+/// Whatever prevents a call from being hedged, its success is recorded.
 // THR-4
 #[tokio::test(start_paused = true)]
 async fn call_not_to_be_hedged_is_credited() {

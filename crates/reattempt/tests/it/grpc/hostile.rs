@@ -1,4 +1,4 @@
-//! Hostile servers and careless callers of gRPC calls.
+//! Tests of hostile servers and careless callers of gRPC calls.
 
 use std::io::{self, ErrorKind};
 
@@ -30,8 +30,8 @@ const HEDGED: &str = r#", "hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0
 const RETRIED: &str = r#", "retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.01s",
     "maxBackoff": "0.01s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}"#;
 
-/// The largest figures of each unit are waited for, and every attempt has a figure that a server can read. A time of
-/// zero is over before anything is sent.
+/// The largest number in each unit is respected, and every attempt has a number that a server can read. With a time of
+/// zero, nothing is sent.
 // DL-9
 #[tokio::test(start_paused = true)]
 async fn dl_9_extreme_timeouts_are_kept() {
@@ -55,8 +55,8 @@ async fn dl_9_extreme_timeouts_are_kept() {
     }
 }
 
-/// A message of thousands of frames of one byte, and empty frames between them, comes as it was sent; its
-/// success counts once.
+/// A message in thousands of one-byte frames, with empty frames between them, arrives unchanged, and its success counts
+/// once.
 #[tokio::test(start_paused = true)]
 async fn one_byte_frames_come_as_they_were_sent() {
     let steps = || {
@@ -71,7 +71,7 @@ async fn one_byte_frames_come_as_they_were_sent() {
     assert_eq!(change(&throttle), 100);
 }
 
-/// An answer that is dropped after any of its frames counts for nothing, and never twice.
+/// A response that is dropped after any of its frames counts as nothing.
 // THR-4
 #[tokio::test(start_paused = true)]
 async fn thr_4_dropped_body_counts_for_nothing() {
@@ -96,7 +96,7 @@ async fn thr_4_dropped_body_counts_for_nothing() {
     }
 }
 
-/// Wherever a call is dropped, what it took for a retry that was not sent goes back.
+/// Wherever a call is dropped, its token for an unsent retry is returned.
 // trap 11
 #[tokio::test(start_paused = true)]
 async fn dropped_call_gives_its_token_back() {
@@ -114,8 +114,8 @@ async fn dropped_call_gives_its_token_back() {
     }
 }
 
-/// A layer around another does not take the inner layer's own answer for a server's. It ends no hedged call while
-/// another attempt is under way, and earns nothing.
+/// An outer layer does not mistake the inner layer's own response for a server's. The response does not end a hedged
+/// call while another attempt is in flight, and earns nothing.
 // OUT-2, trap 36
 #[tokio::test(start_paused = true)]
 async fn out_2_lost_hedge_leaves_the_others() {
@@ -158,7 +158,7 @@ async fn out_2_lost_answer_earns_nothing() {
     }
 }
 
-/// Trailers of every sort where headers should be, with a layer that looks at them.
+/// Trailers of every kind in place of headers, with a layer that peeks at them.
 // ST-5
 #[tokio::test(start_paused = true)]
 async fn st_5_hostile_trailers_reach_the_caller() {
@@ -196,8 +196,8 @@ async fn st_5_hostile_trailers_reach_the_caller() {
     assert_eq!(read(reply).await.0, None);
 }
 
-/// Configs that change their policies, throttle and methods a thousand times while calls are under way. Each call ends
-/// as the server answers, and none panics.
+/// Configs change their policies, throttle and methods a thousand times while calls are in flight. Each call ends with
+/// the server's response, and none panics.
 // CALL-6
 #[tokio::test(start_paused = true)]
 async fn call_6_config_swapped_while_calls_run() {
@@ -240,7 +240,7 @@ async fn call_6_config_swapped_while_calls_run() {
     assert!(tokens.is_none_or(|tokens| tokens <= 10_000), "{tokens:?}");
 }
 
-/// A hedged call whose attempts all end by the channel's timer has one answer.
+/// A hedged call whose attempts are all ended by the channel's timer has one response.
 // HG-11
 #[tokio::test(start_paused = true)]
 async fn hg_11_never_retried_call_has_its_code() {
@@ -251,13 +251,13 @@ async fn hg_11_never_retried_call_has_its_code() {
     assert_eq!((reply.0, server.count()), (Some(Code::DeadlineExceeded), 1));
 }
 
-/// This many different fields, among which no status is.
+/// Returns this many different fields, none of which is a status.
 fn many(prefix: &str, count: usize) -> HeaderMap {
     let name = |number| HeaderName::try_from(format!("{prefix}-{number}")).unwrap();
     (0..count).map(|number| (name(number), HeaderValue::from_static("some"))).collect()
 }
 
-/// A map of headers holds 24576 names at most. Two maps that are full in part are not put into one.
+/// A header map holds at most 24576 names, so two partly full maps are not merged.
 // ST-5
 #[tokio::test(start_paused = true)]
 async fn st_5_too_many_trailers_stay_trailers() {
@@ -277,7 +277,7 @@ async fn st_5_too_many_trailers_stay_trailers() {
     }
 }
 
-/// A response whose headers leave no room for a status has one all the same.
+/// A response whose headers leave no room for a status still gets one.
 // OUT-1
 #[tokio::test(start_paused = true)]
 async fn out_1_full_head_is_given_a_status() {
@@ -294,7 +294,7 @@ async fn out_1_full_head_is_given_a_status() {
     }
 }
 
-/// A caller's headers that leave no room for the layer's fields are sent as they are.
+/// A caller's headers that leave no room for the layer's fields are sent unchanged.
 // DL-2, RPH-1
 #[tokio::test(start_paused = true)]
 async fn dl_2_full_request_is_sent_as_it_is() {

@@ -1,4 +1,4 @@
-//! A deadline that comes in with a call goes out with the calls that are made for it.
+//! Tests of an inbound call's deadline, which applies to the outbound calls made for it.
 
 use std::convert::Infallible;
 
@@ -24,7 +24,7 @@ async fn inbound_deadline_reaches_every_attempt() {
     let handler = service_fn(move |inbound: Request<()>| {
         let client = client.clone();
         async move {
-            // The handler has work of its own.
+            // The handler does some work first.
             sleep(ms(200)).await;
             let mut outbound = call();
             Deadline::propagate(inbound.extensions(), outbound.extensions_mut());
@@ -41,7 +41,7 @@ async fn inbound_deadline_reaches_every_attempt() {
     assert_eq!(told, [Some(ms(800)), Some(ms(700)), None]);
 }
 
-/// A caller's field cannot put off a deadline that the server has set, whatever bytes it has.
+/// A caller's header cannot extend a deadline that the server has set, whatever its bytes.
 // DL-1, DL-9
 #[tokio::test(start_paused = true)]
 async fn inbound_field_only_shortens() {

@@ -1,5 +1,5 @@
-//! A connection that is lost, and a time limit below. The caller gets an answer in gRPC's terms, and no layer around
-//! takes it for a server's own.
+//! Tests of a lost connection, and of a time limit below. The caller gets a gRPC status, and no outer layer mistakes it
+//! for a server's own.
 
 use std::error::Error;
 use std::fmt;
@@ -25,7 +25,7 @@ use crate::grpc::support::{
 
 type Make = fn() -> BoxError;
 
-/// An error, and the code that the caller gets.
+/// Returns errors, each with the code that the caller gets.
 fn errors() -> [(Make, Option<Code>); 9] {
     fn io(kind: ErrorKind) -> BoxError {
         io::Error::from(kind).into()
@@ -38,13 +38,13 @@ fn errors() -> [(Make, Option<Code>); 9] {
         (|| io(ErrorKind::TimedOut), Some(Code::Unavailable)),
         (|| tonic::TimeoutExpired(()).into(), Some(Code::DeadlineExceeded)),
         (|| status_of_reset(ErrorKind::ConnectionReset), Some(Code::Unavailable)),
-        // These stay what they are: what nobody knows, and a status of the service below.
+        // These are unchanged: an unknown error, and a status from the service below.
         (|| fmt::Error.into(), None),
         (|| tonic::Status::permission_denied("no").into(), None),
     ]
 }
 
-/// The status that tonic makes of a lost connection, with the error behind it.
+/// Returns the status that tonic creates for a lost connection, with the error as its source.
 fn status_of_reset(kind: ErrorKind) -> BoxError {
     let mut status = tonic::Status::unknown("made by tonic");
     status.metadata_mut().insert("authorization", "secret".parse().unwrap());
@@ -52,7 +52,7 @@ fn status_of_reset(kind: ErrorKind) -> BoxError {
     status.into()
 }
 
-/// The head's status and text; nothing for an error.
+/// Returns the head's status and text; `None` for an error.
 fn head<B, E>(reply: Result<Response<B>, E>) -> Option<(Code, String)> {
     let headers = reply.ok()?.headers().clone();
     let code = Code::from_bytes(headers.get("grpc-status")?.as_bytes());
@@ -116,7 +116,7 @@ async fn out_2_boxed_error_is_the_status() {
     }
 }
 
-/// In the middle of an answer it is the error of the body, for its trailers have not come.
+/// During a response it is the body's error, because the trailers have not arrived.
 // OUT-2
 #[tokio::test(start_paused = true)]
 async fn out_2_lost_in_the_body_is_unavailable() {
@@ -162,8 +162,8 @@ async fn ret_5_reset_has_its_code_for_the_caller() {
     }
 }
 
-/// Two layers: the outer one sees that no server has answered, so a call that must not be carried out
-/// twice is sent once.
+/// The outer of two layers sees that no server has responded, so a call that must not be carried out twice is sent
+/// once.
 // OUT-2
 #[tokio::test(start_paused = true)]
 async fn out_2_outer_layer_does_not_repeat_a_loss() {
@@ -178,7 +178,7 @@ async fn out_2_outer_layer_does_not_repeat_a_loss() {
         head(client.oneshot(call()).await).unwrap();
         assert_eq!(one.count(), 1, "{:?}", make());
 
-        // Not even where the server's own answers of that code are repeated.
+        // Not even if the server's own responses with that code are repeated.
         let not_processed = reattempt_core::Failure::new(reattempt_core::FailureKind::Server);
         let repeats = policy(1).protocol(|grpc| grpc.on_code(Code::Unavailable, Verdict::NotProcessed(not_processed)));
         let repeats = repeats.protocol(|grpc| {
@@ -188,14 +188,14 @@ async fn out_2_outer_layer_does_not_repeat_a_loss() {
         head(RetryLayer::new(repeats).layer(inner(&one)).oneshot(call()).await).unwrap();
         assert_eq!(one.count(), 1, "{:?}", make());
 
-        // What the caller allows to be repeated is.
+        // A call that the caller allows to be repeated is repeated.
         let one = server();
         let client = RetryLayer::new(policy(1)).layer(inner(&one));
         let repeatable = CallOptions::new().repeatable(true).max_attempts(2);
         head(client.oneshot(call_with(repeatable)).await).unwrap();
         assert!(one.count() > 1, "{:?}", make());
 
-        // A service config's list is asked for its code, as for the error itself.
+        // A service config's list is checked for its code, as for the error itself.
         for (codes, sent) in [(r#"["ABORTED"]"#, 1), (r#"[14, 4]"#, 2)] {
             let one = server();
             let client = ServiceConfigLayer::new(config(codes)).layer(inner(&one));
@@ -205,7 +205,7 @@ async fn out_2_outer_layer_does_not_repeat_a_loss() {
     }
 }
 
-/// A deadline of the inner layer's own is no server's DEADLINE_EXCEEDED either: it ends the call.
+/// The inner layer's own deadline is not a server's DEADLINE_EXCEEDED either: it ends the call.
 // DL-4
 #[tokio::test(start_paused = true)]
 async fn dl_4_outer_layer_does_not_repeat_it() {
@@ -232,7 +232,7 @@ async fn dl_4_outer_layer_does_not_repeat_it() {
     }
 }
 
-/// An error that nobody knows is UNKNOWN to a service config, not UNAVAILABLE.
+/// An unknown error is UNKNOWN to a service config, not UNAVAILABLE.
 // OUT-3
 #[tokio::test(start_paused = true)]
 async fn out_3_unknown_error_is_unknown_to_a_list() {
@@ -242,7 +242,7 @@ async fn out_3_unknown_error_is_unknown_to_a_list() {
         assert!(client.oneshot(call()).await.is_err());
         assert_eq!(server.count(), sent, "{codes}");
     }
-    // Nor does it count as a failure in the middle of an answer.
+    // It does not count as a failure during a response either.
     let throttle = throttle();
     let server = Server::at_once(|_| streaming([Step::Fail(fmt::Error.into())]));
     let client = RetryLayer::new(policy(1).budget(throttle.clone())).layer(server);
@@ -250,7 +250,7 @@ async fn out_3_unknown_error_is_unknown_to_a_list() {
     assert_eq!(change(&throttle), 0);
 }
 
-/// The answer has the report of its call, as one of a server would.
+/// The response has the report of its call, as a server's response would.
 #[tokio::test(start_paused = true)]
 async fn lost_answer_has_its_report() {
     let server = Server::by(|_| (1, Err(lost(io::Error::from(ErrorKind::ConnectionReset)))));

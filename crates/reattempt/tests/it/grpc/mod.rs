@@ -1,5 +1,5 @@
-//! Calls of a tonic client under the retry layer, against a service that answers by a script under a
-//! paused clock. The names carry the ids of the rules that they test.
+//! Tests of a tonic client's calls under the retry layer, against a scripted service under a paused clock. The names
+//! contain the ids of the rules that they test.
 
 mod any_answer;
 mod attempts;

@@ -1,4 +1,4 @@
-//! The opt-in look at the first frame (rule ST-5).
+//! Tests of the opt-in peek at the first frame (rule ST-5).
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -14,7 +14,8 @@ use crate::grpc::support::{
     trailers_only,
 };
 
-/// Returns the number of attempts of a call whose first answer is this one, and the time its answer began.
+/// Returns the number of attempts of a call that first gets this response, and the time at which its final response
+/// begins.
 async fn attempts(answer: impl Fn() -> Answer + Send + Sync + 'static) -> (usize, u128) {
     let server = Server::at_once(move |number| match number {
         1 => answer(),
@@ -66,7 +67,7 @@ async fn st_5_pushback_among_them_is_obeyed() {
 // trap 06
 #[tokio::test(start_paused = true)]
 async fn no_frame_is_lost_and_no_head_held_longer() {
-    // The first message is there at once, late, or never within the time.
+    // The first message arrives at once, late, or never within the time.
     for (first, begins) in [(0, 0), (40, 40), (60, 50), (5000, 50)] {
         let throttle = throttle();
         let server = Server::at_once(move |_| {
@@ -122,7 +123,7 @@ async fn trailers_without_status_stay_trailers() {
     assert_eq!(frame.into_trailers().unwrap()["x-own"], "1");
 }
 
-/// Where nothing can wait, nothing is held back.
+/// If nothing can wait, nothing is delayed.
 // ST-5
 #[test]
 fn st_5_it_works_without_a_runtime() {
@@ -143,13 +144,13 @@ async fn true_trailers_only_passes_through() {
     assert!(body.is_empty());
 }
 
-/// The switch is shared by clones and services, and a call goes on as it began.
+/// Clones and services share the switch, and a call continues as it started.
 // ST-5
 #[tokio::test(start_paused = true)]
 async fn st_5_layer_is_switched_at_run_time() {
     let unavailable = || Step::Trailers(status(Code::Unavailable));
     let peeking = PeekTrailersLayer::new(ms(50));
-    // The trailers come with the head, or a little later.
+    // The trailers arrive with the head, or a little later.
     let at_once = Server::at_once(move |_| streaming([unavailable()]));
     let server = Server::at_once(move |_| streaming([Step::Wait(40), unavailable()]));
     for server in [&at_once, &server] {

@@ -1,4 +1,4 @@
-//! Streams that their server has reset.
+//! Tests of streams that their server has reset.
 
 use std::sync::Mutex;
 
@@ -7,8 +7,8 @@ use http::Request;
 
 use crate::grpc::support::{Lost, lost};
 
-/// The error of a client whose stream a server has reset, each time it is asked for as many times as there
-/// are. A server of h2's own makes them, for nobody else can.
+/// Errors of a client whose stream a server has reset, one per call until none is left. They come from a server on h2,
+/// because they cannot be created directly.
 pub(crate) struct Resets(Mutex<Vec<h2::Error>>);
 
 impl Resets {

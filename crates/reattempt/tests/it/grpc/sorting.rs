@@ -1,4 +1,4 @@
-//! Classification of an attempt's end: statuses, answers that are no gRPC, and RetryInfo.
+//! Tests of the classification of an attempt's end: statuses, responses that are not gRPC, and RetryInfo.
 
 use http::{HeaderMap, Response, StatusCode};
 use reattempt::classify::{Outcome, ServerHint};
@@ -16,7 +16,7 @@ fn http(status: u16, content_type: &str) -> Answer {
     response.body(body([Step::Data("<html>")])).unwrap()
 }
 
-/// Returns the number of attempts of a call whose first answer is this one, and the status that the caller sees in a
+/// Returns the number of attempts of a call that first gets this response, and the status that the caller sees in a
 /// head.
 async fn attempts(answer: impl Fn() -> Answer + Send + Sync + 'static) -> usize {
     let server = Server::at_once(move |number| match number {
@@ -49,7 +49,7 @@ async fn http_status_maps_and_does_not_commit() {
         let server = Server::at_once(move |_| http(status, "text/html"));
         let client = RetryLayer::new(policy(0).max_attempts(1)).layer(server);
         let reply = client.oneshot(call()).await.unwrap();
-        // What a client would make of the page is another matter: it is told.
+        // A client's own conversion of the page differs, so the status is set explicitly.
         let seen = tonic::Status::from_header_map(reply.headers()).unwrap();
         assert_eq!(i32::from(seen.code()), i32::from(code.number()), "{status}");
         assert!(seen.message().contains(&status.to_string()), "{status}: {}", seen.message());
@@ -78,7 +78,7 @@ async fn out_1_the_content_types_of_grpc() {
 async fn status_among_headers_settles_it() {
     let rows: [fn() -> Answer; 3] = [
         || trailers_only(Code::Unavailable),
-        // END_STREAM came in an empty frame of its own.
+        // END_STREAM arrived in an empty frame of its own.
         || {
             let mut answer = streaming([Step::Data("")]);
             answer.headers_mut().extend(status(Code::Unavailable));
@@ -111,8 +111,7 @@ async fn ret_4_ok_is_never_retried() {
     assert_eq!(attempts(pushed).await, 1);
 }
 
-/// A number that nobody has defined matches no list, not even one that has UNKNOWN; what cannot be read
-/// is UNKNOWN.
+/// An undefined number matches no list, not even one with UNKNOWN; an unreadable status is UNKNOWN.
 // RET-5
 #[tokio::test(start_paused = true)]
 async fn status_out_of_range_is_on_no_list() {
@@ -219,7 +218,7 @@ async fn field_counts_attempts_before() {
     assert_eq!(told[3..], [None], "also where nothing is retried");
 }
 
-/// Whatever the bytes, a call ends, and what tonic makes of its status does not panic.
+/// Whatever the bytes, a call ends, and tonic's conversion of its status does not panic.
 #[tokio::test(start_paused = true)]
 async fn any_head_has_defined_outcome() {
     let names = [

@@ -1,4 +1,4 @@
-//! A server in memory that answers by a script, with bodies that come when the script says.
+//! A scripted in-memory server, whose bodies arrive when the script decides.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -52,7 +52,7 @@ pub(crate) enum Step {
     Trailers(HeaderMap),
     Wait(u64),
     Fail(BoxError),
-    /// Neither more nor an end ever comes.
+    /// Neither more data nor an end ever arrives.
     Hang,
 }
 
@@ -76,24 +76,24 @@ pub(crate) fn body(steps: impl IntoIterator<Item = Step>) -> ScriptedBody {
     StreamBody::new(Frames(Box::pin(frames)))
 }
 
-/// Headers that are not the end, then these frames.
+/// Returns headers that are not the end, followed by these frames.
 pub(crate) fn streaming(steps: impl IntoIterator<Item = Step>) -> Answer {
     Response::builder().header("content-type", "application/grpc").body(body(steps)).unwrap()
 }
 
-/// An answer with one message and this status in its trailers.
+/// Returns a response with one message and this status in its trailers.
 pub(crate) fn ends_with(code: Code) -> Answer {
     streaming([Step::Data("message"), Step::Trailers(status(code))])
 }
 
-/// An answer that ends with its head.
+/// Returns a response that ends with its head.
 pub(crate) fn trailers_only(code: Code) -> Answer {
     let mut answer = Response::new(body([]));
     *answer.headers_mut() = status(code);
     answer
 }
 
-/// A status, as headers or trailers.
+/// Returns a status, as headers or trailers.
 pub(crate) fn status(code: Code) -> HeaderMap {
     field("grpc-status", &code.number().to_string())
 }
@@ -127,7 +127,7 @@ pub(crate) fn lost(error: impl Into<BoxError>) -> Lost {
     Lost(error.into())
 }
 
-/// Makes, by the number of the attempt from 1, how long it takes and how it ends.
+/// Computes how long an attempt takes and how it ends, from its number, starting at 1.
 type Script = dyn Fn(usize) -> (u64, Result<Answer, Lost>) + Send + Sync;
 
 #[derive(Clone)]
@@ -140,18 +140,18 @@ struct State {
 }
 
 impl Server {
-    /// Answers by this script.
+    /// Creates a server with this script.
     pub(crate) fn by(script: impl Fn(usize) -> (u64, Result<Answer, Lost>) + Send + Sync + 'static) -> Self {
         let (began, script, seen) = (Instant::now(), Box::new(script), Mutex::default());
         Self(Arc::new(State { began, script, seen }))
     }
 
-    /// Answers at once.
+    /// Creates a server that responds at once.
     pub(crate) fn at_once(script: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Self {
         Self::by(move |number| (0, Ok(script(number))))
     }
 
-    /// Answers after so many milliseconds.
+    /// Creates a server that responds after this many milliseconds.
     pub(crate) fn after(script: impl Fn(usize) -> (u64, Answer) + Send + Sync + 'static) -> Self {
         Self::by(move |number| {
             let (wait, answer) = script(number);
@@ -159,7 +159,7 @@ impl Server {
         })
     }
 
-    /// Answers with these heads in order, and goes on with the last.
+    /// Creates a server that responds with these heads in order, and repeats the last.
     pub(crate) fn heads(answers: impl IntoIterator<Item = Answer>) -> Self {
         let heads = answers.into_iter().map(|answer| answer.into_parts().0);
         let heads: Vec<_> = heads.collect();
@@ -173,12 +173,12 @@ impl Server {
         self.0.seen.lock().unwrap().len()
     }
 
-    /// The time of each attempt, in milliseconds.
+    /// Returns the time of each attempt, in milliseconds.
     pub(crate) fn times(&self) -> Vec<u128> {
         self.0.seen.lock().unwrap().iter().map(|(at, _)| at.as_millis()).collect()
     }
 
-    /// This field of each attempt.
+    /// Returns this field of each attempt.
     pub(crate) fn fields(&self, name: &str) -> Vec<Option<String>> {
         let seen = self.0.seen.lock().unwrap();
         let read = |value: &http::HeaderValue| value.to_str().unwrap().to_owned();
@@ -218,14 +218,14 @@ pub(crate) fn call_with<T: Clone + Send + Sync + 'static>(value: T) -> Request<B
     call
 }
 
-/// A call whose own client has set a timeout, as tonic does it.
+/// Returns a call whose own client has set a timeout, as tonic does.
 pub(crate) fn call_within(timeout: &str) -> Request<Body> {
     let mut call = call();
     call.headers_mut().insert("grpc-timeout", timeout.parse().unwrap());
     call
 }
 
-/// The defaults, but for a delay of exactly so much.
+/// Returns the defaults, with a delay of exactly this much.
 pub(crate) fn policy(delay: u64) -> RetryPolicy<Grpc, Constant> {
     RetryPolicy::grpc().backoff(match delay {
         0 => Constant::immediate(),
@@ -233,7 +233,7 @@ pub(crate) fn policy(delay: u64) -> RetryPolicy<Grpc, Constant> {
     })
 }
 
-/// The status that the caller of a generated client sees, and what it has read of the answer.
+/// Returns the status that the caller of a generated client sees, and what it has read of the response.
 pub(crate) async fn read<B>(reply: Response<B>) -> (Option<Code>, String)
 where
     B: http_body::Body<Data = Bytes>,
@@ -242,7 +242,7 @@ where
     let head = code(reply.headers());
     let (mut text, mut trailers) = (String::new(), None);
     let mut body = Box::pin(reply.into_body());
-    // An answer that nobody ends is to fail its test, not to hang it.
+    // If a response never ends, the test must fail and not hang.
     while let Some(frame) =
         tokio::time::timeout(Duration::from_secs(3600), body.frame()).await.expect("the answer ends")
     {
@@ -255,19 +255,19 @@ where
     (head.or(trailers), text)
 }
 
-/// A throttle of ten tokens, one of which is gone: it shows credits, and throttles nothing yet.
+/// Returns a throttle of ten tokens, one of which is gone. So credits are visible, but nothing is throttled yet.
 pub(crate) fn throttle() -> RetryThrottle {
     let throttle = RetryThrottle::new(Some(RetryThrottling::new(10.0, 0.1).unwrap()));
     throttle.failed();
     throttle
 }
 
-/// The balance above the nine tokens at the start, in thousandths.
+/// Returns the balance above the initial nine tokens, in thousandths.
 pub(crate) fn change(throttle: &RetryThrottle) -> i64 {
     i64::from(throttle.tokens_thousandths().unwrap()) - 9000
 }
 
-/// A budget that writes down what it hears.
+/// A budget that records its events.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Diary(Arc<Mutex<Vec<String>>>);
 

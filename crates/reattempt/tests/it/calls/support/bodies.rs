@@ -1,4 +1,4 @@
-//! Bodies that misbehave, and one that is watched.
+//! Misbehaving bodies, and a watched one.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -18,7 +18,7 @@ use tokio::time::{Interval, interval};
 
 pub(crate) type AnswerBody = BoxBody<Bytes, io::Error>;
 
-/// Yields these frames, one with each poll.
+/// Returns a body that yields one of these frames per poll.
 pub(crate) fn of_frames<E>(frames: impl IntoIterator<Item = Result<&'static str, E>>) -> Frames<E> {
     Frames(frames.into_iter().collect())
 }
@@ -34,12 +34,12 @@ impl<E: Unpin> Body for Frames<E> {
     }
 }
 
-/// Some data, then an error.
+/// Returns a body with some data followed by an error.
 pub(crate) fn failing() -> AnswerBody {
     of_frames([Ok("some"), Err(io::Error::from(io::ErrorKind::UnexpectedEof))]).boxed()
 }
 
-/// A byte with each interval, for ever.
+/// Returns an endless body that yields a byte per interval.
 pub(crate) fn endless(every: Duration) -> AnswerBody {
     Endless(interval(every)).boxed()
 }
@@ -74,7 +74,7 @@ impl Watch {
     }
 }
 
-/// A body that is watched.
+/// Wraps a body so that it is watched.
 pub(crate) fn watched<B>(body: B) -> (Watched<B>, Watch) {
     let watch = Watch::default();
     (Watched { body, watch: watch.clone() }, watch)
@@ -109,7 +109,7 @@ impl<B> Drop for Watched<B> {
     }
 }
 
-/// A body that a test feeds, frame by frame; the end is when its sender is dropped.
+/// A body that a test feeds, frame by frame. It ends when its sender is dropped.
 #[derive(Debug)]
 pub(crate) struct FedBody(mpsc::UnboundedReceiver<Bytes>);
 

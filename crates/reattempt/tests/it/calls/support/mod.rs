@@ -25,12 +25,12 @@ pub(crate) type Policy = RetryPolicy<Http, Constant>;
 pub(crate) const ONE: &str = "http://one.example/";
 pub(crate) const TWO: &str = "http://two.example/";
 
-/// The defaults, but for a delay of exactly 100 ms.
+/// Returns the defaults, except that the delay is exactly 100 ms.
 pub(crate) fn policy() -> Policy {
     RetryPolicy::http().backoff(Constant::new(ms(100))).budget(RetryBudget::percent(10)).seed(1)
 }
 
-/// A bucket of so many tokens for each destination that nothing but a success refills.
+/// Returns a budget with this many tokens per destination, which only successes refill.
 pub(crate) fn tokens(capacity: f64) -> RetryBudget {
     RetryBudget::ratio(0.1).unwrap().min_per_second(0.0).unwrap().capacity(capacity).unwrap()
 }
@@ -86,7 +86,7 @@ pub(crate) fn report_of(answer: &Answer) -> &Report {
     answer.extensions().get::<Report>().expect("a report in the response")
 }
 
-/// Every event in words, after the destination.
+/// Every event as text, after the destination.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 

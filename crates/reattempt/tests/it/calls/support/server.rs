@@ -1,6 +1,6 @@
-//! A server that acts by a script and notes what it sees.
+//! A server that follows a script and records what it sees.
 //!
-//! It panics when it is called without having been readied, and a clone of it is never ready.
+//! It panics if it is called without having been readied, and its clones are not ready until readied themselves.
 
 use std::error::Error;
 use std::fmt;
@@ -41,7 +41,7 @@ where
     client.ready().await.unwrap()
 }
 
-/// An answer with this status and body.
+/// Creates a response with this status and body.
 pub(crate) fn answer(status: u16, body: &'static str) -> Answer {
     let body = Full::from(body).map_err(|never| match never {}).boxed();
     Response::builder().status(status).body(body).unwrap()
@@ -50,13 +50,13 @@ pub(crate) fn answer(status: u16, body: &'static str) -> Answer {
 /// The server's action on an attempt.
 pub(crate) enum Act {
     Answer(Answer),
-    /// Fails, the request's body read.
+    /// Fails after reading the request's body.
     Fail(io::ErrorKind),
-    /// Fails with an error of its own.
+    /// Fails with a given error.
     Error(io::Error),
-    /// Answers nothing, ever.
+    /// Never responds.
     Hang,
-    /// Does so after a while.
+    /// Acts after a delay.
     Later(Duration, Box<Act>),
 }
 
@@ -85,7 +85,7 @@ impl From<io::ErrorKind> for Act {
     }
 }
 
-/// The server's own error type. It names the attempt that it ended.
+/// The server's own error type, which contains the number of the attempt that it ended.
 #[derive(Debug)]
 pub(crate) struct Broken {
     pub(crate) attempt: usize,
@@ -110,13 +110,13 @@ impl Error for Broken {
     }
 }
 
-/// An attempt as the server saw it.
+/// An attempt as the server received it.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
-    /// The time of its arrival, counted from the server's start.
+    /// The time of its arrival since the server's start.
     pub(crate) at: Duration,
     pub(crate) head: Parts,
-    /// The body, once it has been read to its end.
+    /// The body, once it was read to its end.
     pub(crate) body: Option<Bytes>,
 }
 
@@ -146,7 +146,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Acts by `script`, which sees the arrival's number, from 1, and its head.
+    /// Creates a server that follows `script`, which gets the arrival's number, from 1, and its head.
     pub(crate) fn by(script: impl Fn(usize, &Parts) -> Act + Send + Sync + 'static) -> Self {
         let state = State {
             began: Instant::now(),
@@ -158,7 +158,7 @@ impl Server {
         Self { state: Arc::new(state), ready: false }
     }
 
-    /// Answers with these statuses in order, and goes on with the last.
+    /// Creates a server that responds with these statuses in order, and repeats the last.
     pub(crate) fn statuses<const N: usize>(statuses: [u16; N]) -> Self {
         Self::by(move |arrival, _| statuses[arrival.min(N) - 1].into())
     }
@@ -246,7 +246,7 @@ async fn perform(mut act: Act) -> Result<Answer, io::Error> {
             Act::Answer(answer) => return Ok(answer),
             Act::Fail(kind) => return Err(kind.into()),
             Act::Error(error) => return Err(error),
-            // Where there is a clock, a test that would wait for ever fails instead.
+            // If there is a clock, a test that would wait forever fails instead.
             Act::Hang if tokio::runtime::Handle::try_current().is_ok() => {
                 tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
                 panic!("nobody interrupted it");
