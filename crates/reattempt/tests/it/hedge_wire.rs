@@ -1,5 +1,5 @@
-//! Hedged calls of a `reqwest::Client` over loopback: what the server sees of the loser, and what the
-//! caller sees of the winner.
+//! Tests of a `reqwest::Client`'s hedged calls over loopback: what the server sees of the loser, and what the caller
+//! sees of the winner.
 
 use std::io;
 use std::pin::pin;
@@ -12,13 +12,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tower::{Layer, Service, ServiceExt};
 
-/// Two attempts at once.
+/// Returns a client that sends two attempts at once.
 fn client() -> Hedge<Client> {
     let policy = HedgePolicy::http().delay(Duration::ZERO);
     HedgeLayer::new(policy).layer(Client::builder().no_proxy().build().unwrap())
 }
 
-/// Reads until what came ends with `end`.
+/// Reads until the received text ends with `end`.
 async fn read_to(stream: &TcpStream, end: &str) -> String {
     let mut text = String::new();
     while !text.ends_with(end) {
@@ -29,10 +29,10 @@ async fn read_to(stream: &TcpStream, end: &str) -> String {
     text
 }
 
-/// Returns the bytes that can be read next; empty at the end.
+/// Returns the next readable bytes; empty at the end.
 async fn read(stream: &TcpStream) -> io::Result<String> {
     loop {
-        // So that a test that fails does not hang.
+        // So that a failing test does not hang.
         timeout(Duration::from_secs(20), stream.readable()).await??;
         let mut buffer = [0; 1024];
         match stream.try_read(&mut buffer) {
@@ -43,7 +43,7 @@ async fn read(stream: &TcpStream) -> io::Result<String> {
     }
 }
 
-/// Returns `true` if the client closes the connection, with nothing more to read from it.
+/// Returns `true` if the client closes the connection, and nothing more can be read from it.
 async fn is_closed(stream: &TcpStream) -> bool {
     match read(stream).await {
         Ok(rest) => rest.is_empty(),
@@ -77,7 +77,7 @@ async fn losers_connection_closes_winner_streams() {
     };
     let (response, (one, other)) = tokio::join!(call.as_mut(), server);
     let mut response = response.unwrap();
-    // The answer has not ended and the call is still held, and the loser is gone already.
+    // The response has not ended and the call is still held, but the loser is already gone.
     assert!(is_closed(&one).await);
     assert_eq!(response.extensions().get::<Report>().unwrap().retries() + 1, 2);
     for part in ["one", "two"] {
@@ -102,7 +102,7 @@ async fn every_attempt_sends_body_refusal_loses() {
         assert!(read_to(stream, "hello").await.starts_with("POST / HTTP/1.1\r\n"));
     }
     write(&one, "HTTP/1.1 503 Busy\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
-    // Closed by the client, which has read the refusal then.
+    // Closed by the client, which has then read the refusal.
     assert!(is_closed(&one).await);
     write(&other, HEAD).await;
     write(&other, "answer").await;

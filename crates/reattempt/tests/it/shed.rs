@@ -1,4 +1,4 @@
-//! Load shedding: the answers to refused calls, and clients that obey them.
+//! Tests of load shedding: the responses to refused calls, and clients that respect them.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ async fn delay_follows_the_rate_of_ended_calls() {
         delays.push(delay);
         busy.await.unwrap().unwrap();
     }
-    // One call has ended in 100 ms: the rest need as long each, and up to as much again is added.
+    // One call has ended in 100 ms. The others take as long each, and up to 100 % is added.
     assert!((1_000..=2_100).contains(&delays[0]), "{delays:?}");
     assert!((30_000..=60_000).contains(&delays[1]), "at most 30 s and its jitter: {delays:?}");
 }
@@ -95,7 +95,7 @@ async fn client_returns_after_the_delay() {
     busy.await.unwrap();
 }
 
-/// Sends the calls of a storm, of which so many in a hundred are retries, and returns the last response.
+/// Sends the calls of a storm, with this percentage of retries. Returns the last response.
 async fn storm<G: Guard>(guard: G, retries: usize) -> Response<impl http_body::Body> {
     let server = ShedLayer::http(guard).layer(service_fn(work));
     let mut last = None;
@@ -132,7 +132,7 @@ async fn half_the_calls_may_be_retries() {
 #[tokio::test(start_paused = true)]
 async fn client_stops_when_it_is_told_to() {
     let arrived = Arc::new(AtomicUsize::new(0));
-    // A limit that knows the wait brings all back at once.
+    // A limit with a known wait brings all clients back at once.
     let limit = RateLimit::new(Limit::per_second(2), 1).no_queue();
     let server = ShedLayer::http(limit).layer(service_fn(work));
     let counted = Arc::clone(&arrived);
@@ -183,7 +183,7 @@ async fn grpc_refusal_has_a_pushback() {
     drop(busy.await.unwrap().unwrap());
 }
 
-/// One caller spoils a call in each window of the limit, which is no sign of load.
+/// One caller ruins a call in each window of the limit, which is not a sign of load.
 #[tokio::test(start_paused = true)]
 async fn one_caller_does_not_lower_limit() {
     for status in [408, 429] {
@@ -201,7 +201,7 @@ async fn one_caller_does_not_lower_limit() {
     }
 }
 
-/// A server of tonic drops a call at the deadline that its caller has chosen.
+/// A tonic server drops a call at the deadline that its caller has chosen.
 #[cfg(feature = "tonic")]
 #[tokio::test(start_paused = true)]
 async fn one_grpc_caller_does_not_lower_limit() {
@@ -232,7 +232,7 @@ async fn one_grpc_caller_does_not_lower_limit() {
     }
 }
 
-/// Arrivals, retries, ends and refusals are counted apart, in the current second and the one before.
+/// Arrivals, retries, ends and refusals are counted separately, in the current second and the previous one.
 // G9
 #[tokio::test(start_paused = true)]
 async fn calls_are_counted_for_two_seconds() {
@@ -256,7 +256,7 @@ async fn calls_are_counted_for_two_seconds() {
     }
 }
 
-/// The counts of a bucket count in the next second, too, and are nothing after a pause.
+/// A bucket's counts still apply in the next second, and are dropped after a pause.
 // G9
 #[tokio::test(start_paused = true)]
 async fn pause_forgets_both_seconds() {

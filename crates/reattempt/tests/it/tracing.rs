@@ -1,4 +1,4 @@
-//! The observer that writes `tracing` events: what a person finds in the log.
+//! Tests of the observer that writes `tracing` events: what a person finds in the log.
 
 use std::convert::Infallible;
 use std::io;
@@ -19,12 +19,12 @@ use tracing::subscriber::DefaultGuard;
 
 type Body = Full<Bytes>;
 
-/// Keeps what is written.
+/// A log that stores what is written.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// Writes every event of this thread down, until the guard is dropped.
+    /// Records every event of this thread, until the guard is dropped.
     fn subscribe(&self) -> DefaultGuard {
         let log = self.clone();
         let subscriber = tracing_subscriber::fmt()
@@ -53,7 +53,7 @@ impl io::Write for Log {
     }
 }
 
-/// The log of one call that is answered so.
+/// Returns the log of one call with these responses.
 async fn log_of(method: &str, answers: &'static [u16]) -> Vec<String> {
     let log = Log::default();
     let _guard = log.subscribe();

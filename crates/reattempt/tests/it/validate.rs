@@ -1,4 +1,4 @@
-//! Warnings for settings outside of their recommended ranges.
+//! Tests of warnings for settings outside their recommended ranges.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,7 +99,7 @@ fn hedge_policy_lists_unusual_settings() {
     assert_eq!(lines(&policy.validate()), expected);
 }
 
-/// A protocol is shared by policies, and hedging has no use for some of its settings.
+/// Policies share a protocol, and hedging does not use some of its settings.
 #[test]
 fn hedge_policy_lists_what_it_does_not_use() {
     let http = Http::new()
@@ -146,7 +146,7 @@ fn guards_list_unusual_settings() {
     assert_eq!(RateLimit::new(Limit::every(SECOND * 60), 1).validate(), []);
 }
 
-/// Settings by which no call can pass, or that have no effect.
+/// The list contains settings with which no call can pass, or that have no effect.
 #[test]
 fn settings_that_cannot_work_are_listed() {
     let zero = Duration::ZERO;

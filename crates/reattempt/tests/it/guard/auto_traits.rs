@@ -1,4 +1,4 @@
-//! Which public types can be sent to another thread, and shared with it; which clients can be guarded.
+//! Tests of which public types can be sent to another thread and shared with it, and of which clients can be guarded.
 
 use http::Request;
 use http_body_util::Full;

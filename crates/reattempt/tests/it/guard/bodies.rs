@@ -1,4 +1,4 @@
-//! A guard that holds a place until the response body ends.
+//! Tests of a guard that holds a place until the response body ends.
 
 use http_body::Body;
 use http_body_util::BodyExt;
@@ -26,7 +26,7 @@ async fn place_is_held_until_the_body_is_read() {
     assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(4), false));
     assert!(body.frame().await.unwrap().unwrap().is_data());
     assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(0), true));
-    // The frame was the last, and the reader may stop here.
+    // The frame was the last one, so the reader may stop here.
     assert_eq!(recorder.log(), ["admitted", "Served", "Complete"]);
     assert!(body.frame().await.is_none());
     drop(body);

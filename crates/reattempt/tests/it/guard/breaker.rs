@@ -1,4 +1,4 @@
-//! A circuit breaker in front of a server: which outcomes open it, and for whom.
+//! Tests of a circuit breaker in front of a server: which outcomes open it, and for which callers.
 
 use std::io::ErrorKind;
 
@@ -26,7 +26,7 @@ async fn clones_and_handles_share_one_breaker() {
     let server = Server::statuses([500]);
     let layer = GuardLayer::http(CircuitBreaker::rate().consecutive_failures(5));
     for _ in 0..5 {
-        // A service and a clone of it for each call.
+        // A service, and a clone of it for each call.
         let client = layer.clone().layer(server.clone()).clone();
         assert_eq!(client.oneshot(attempt(ONE)).await.unwrap().status(), 500);
     }
@@ -83,7 +83,7 @@ async fn health_of_http_outcomes() {
         (|| 503.into(), Health::Unavailable),
         (|| 505.into(), Health::Served),
         (|| ErrorKind::ConnectionReset.into(), Health::Failed),
-        // rustls and native-tls report a refused certificate as an error of this kind, which no retry mends.
+        // rustls and native-tls report a refused certificate as an error of this kind, which no retry can fix.
         (|| ErrorKind::InvalidData.into(), Health::Failed),
         (|| ErrorKind::Other.into(), Health::Failed),
     ];
@@ -96,7 +96,7 @@ async fn health_of_http_outcomes() {
     }
 }
 
-/// A status that the caller has made permanent has its meaning for the server's health all the same.
+/// A status that the caller has made permanent still has its meaning for the server's health.
 // G-24
 #[tokio::test(start_paused = true)]
 async fn health_of_permanent_statuses() {
@@ -123,7 +123,7 @@ async fn health_of_permanent_statuses() {
     assert_eq!(judged, expected.map(|(status, health)| (status, health.to_owned())));
 }
 
-/// One caller of a gateway sends what no server takes, or sends too slowly: the breaker stays closed for all.
+/// If one caller of a gateway sends what no server accepts, or sends too slowly, the breaker stays closed for all.
 // trap 55
 #[tokio::test(start_paused = true)]
 async fn faults_of_a_caller_open_no_breaker() {
@@ -135,7 +135,7 @@ async fn faults_of_a_caller_open_no_breaker() {
     }
 }
 
-/// Callers that all hang up, and one that does so at its deadline each time: only that is evidence.
+/// Callers that hang up are not evidence, but a caller that hangs up at its deadline each time is.
 // G-25
 #[tokio::test(start_paused = true)]
 async fn hang_ups_open_no_breaker() {
@@ -152,7 +152,7 @@ async fn hang_ups_open_no_breaker() {
     assert_eq!(client.guard().state("one.example"), BreakerState::Open);
 }
 
-/// A probe keeps its place for the time that the layer gives an attempt.
+/// A probe keeps its place as long as the layer's attempt timeout.
 // G-1, trap 51
 #[tokio::test(start_paused = true)]
 async fn attempt_timeout_is_a_probes_lease() {
@@ -221,7 +221,7 @@ async fn refusal_further_in_is_unsent_outside() {
     assert_eq!(outer.log(), ["admitted", "unsent"]);
 }
 
-/// Nothing fails: a classifier that must not be asked about a refusal.
+/// A classifier that must not be called for a refusal.
 fn judge_all<T>(_: Result<&T, &(dyn std::error::Error + 'static)>) -> Verdict {
     Verdict::Success
 }

@@ -1,4 +1,5 @@
-//! Refusals that prove nothing about the request, because an earlier hop or a copy of it was carried out before.
+//! Tests of refusals that prove nothing about the request, because an earlier hop or a copy of it was already carried
+//! out.
 
 use std::io::ErrorKind::ConnectionRefused;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::calls::support::{Act, Attempt, Body, Mocked, ONE, Server, mocked, ms,
 type Below = BoxCloneSyncService<Attempt, Mocked, BoxError>;
 type Bare = BoxCloneSyncService<Request<Body>, Mocked, BoxError>;
 
-/// Refuses attempts for 99 ms by a script, which is repeated.
+/// A guard that refuses attempts for 99 ms, following a script that is repeated.
 #[derive(Clone)]
 struct Refusing(&'static [bool], Arc<AtomicUsize>);
 
@@ -47,7 +48,7 @@ impl Guard for Refusing {
     }
 }
 
-/// Carries out what is posted, and redirects to the result.
+/// Returns a server that carries out each POST and redirects to the result.
 fn form() -> Server {
     Server::by(|_, head| match head.method {
         Method::POST => Act::from(303).header("location", "/done"),
@@ -59,7 +60,7 @@ fn posts(server: &Server) -> usize {
     server.seen().iter().filter(|seen| seen.head.method == Method::POST).count()
 }
 
-/// The client of a server behind a guard with this script.
+/// Returns the client of a server behind a guard with this script.
 fn guarded(script: &'static [bool], server: &Server) -> Below {
     let client = ServiceBuilder::new()
         .map_response(|response: Response<_>| {
@@ -72,13 +73,13 @@ fn guarded(script: &'static [bool], server: &Server) -> Below {
     Below::new(client)
 }
 
-/// The client whose later hops are refused.
+/// Returns a client whose later hops are refused.
 fn follower(server: &Server) -> Below {
     let below = guarded(&[false, true], server);
     Below::new(FollowRedirectLayer::new().layer(below))
 }
 
-/// A service that sends each request twice, of which one is refused.
+/// Returns a service that sends each request twice, with one of the two refused.
 fn twice(script: &'static [bool], server: &Server) -> Below {
     let below = guarded(script, server);
     Below::new(service_fn(move |first: Attempt| {
@@ -118,7 +119,7 @@ async fn post_is_sent_once_if_a_hop_is_refused() {
     }
 }
 
-/// A method or a key that may be repeated does not count against the word of the caller.
+/// A repeatable method or key does not override what the caller has stated.
 // trap 48
 #[tokio::test(start_paused = true)]
 async fn call_marked_once_is_sent_once() {
@@ -137,7 +138,7 @@ async fn call_marked_once_is_sent_once() {
     }
 }
 
-/// With `redirects_below(false)` the user states that no hop is before.
+/// With `redirects_below(false)` the user states that there is no earlier hop.
 // trap 48
 #[tokio::test(start_paused = true)]
 async fn refused_post_waits_and_is_sent() {
@@ -176,7 +177,7 @@ async fn empty_post_is_sent_once_if_hop_is_unmade() {
     assert_eq!((end, posts(&server)), ((StopReason::EarlierHop, false), 1));
 }
 
-/// The stack of the page on the order of layers, and one with the redirects inside.
+/// The stack from the page on the order of layers, and one with the redirects inside.
 // trap 48
 #[tokio::test(start_paused = true)]
 async fn backup_gets_no_post_of_a_refused_hop() {
@@ -205,7 +206,7 @@ async fn backup_gets_no_post_of_a_refused_hop() {
     }
 }
 
-/// The guard testifies that it refused the very request that the fallback sent, through the retry layer as well.
+/// The guard confirms that it refused the very request that the fallback sent, even through the retry layer.
 // trap 48
 #[tokio::test(start_paused = true)]
 async fn backup_gets_a_post_that_a_guard_refused() {
@@ -223,7 +224,7 @@ async fn backup_gets_a_post_that_a_guard_refused() {
     }
 }
 
-/// A retry after a wait is carried out, and its later hop is refused.
+/// If a retry after a wait is carried out and its later hop is refused, the earlier proof is void.
 // trap 48
 #[tokio::test(start_paused = true)]
 async fn testimony_of_an_earlier_attempt_is_void() {
@@ -236,7 +237,7 @@ async fn testimony_of_an_earlier_attempt_is_void() {
     assert_eq!((posts(&server), backup.count()), (1, 0));
 }
 
-/// reqwest's own redirects are below the guard. An error of reqwest may hide a refusal of its later hop.
+/// reqwest's own redirects are below the guard. A reqwest error may hide a refusal of its later hop.
 // trap 48
 #[cfg(feature = "reqwest")]
 #[tokio::test(start_paused = true)]

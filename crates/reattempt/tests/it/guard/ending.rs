@@ -1,4 +1,4 @@
-//! The ends of tickets: once each, however the attempt ends.
+//! Tests of the ends of tickets: exactly once, however the attempt ends.
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
@@ -44,7 +44,8 @@ async fn dropped_at_its_deadline_is_a_timeout() {
     assert_eq!(recorder.log(), ["admitted", "Unavailable"]);
 }
 
-/// The attempt timeout of a retry or guard layer further out. A caller that hangs up afterwards has done just that.
+/// The attempt timeout of a retry or guard layer further out counts as a timeout. A caller that hangs up afterwards
+/// counts as hanging up.
 // G-25, trap 57
 #[tokio::test(start_paused = true)]
 async fn dropped_by_a_layers_limit_is_a_timeout() {
@@ -64,7 +65,7 @@ async fn dropped_by_a_layers_limit_is_a_timeout() {
     assert_eq!(recorder.log()[4..], ["admitted", "Unavailable", "admitted", "abandoned"]);
 }
 
-/// An attempt that is dropped by a limit panics in its destructor. The next one is abandoned by its caller.
+/// An attempt that a limit drops panics in its destructor, and the next one is abandoned by its caller.
 // trap 57
 #[tokio::test(start_paused = true)]
 async fn limit_marks_no_attempt_after_a_panic() {

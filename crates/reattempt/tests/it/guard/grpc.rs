@@ -1,4 +1,4 @@
-//! Guards around gRPC clients: calls are judged at their trailers, and a refusal is an answer.
+//! Tests of guards around gRPC clients: calls are judged at their trailers, and a refusal is a response.
 
 use http::Request;
 use http_body_util::BodyExt;
@@ -88,7 +88,7 @@ async fn dropped_streams_leave_breaker_closed() {
     assert_eq!(server.count(), 50);
 }
 
-/// The end of a stream comes after the lease of the probe.
+/// The stream ends after the probe's lease.
 // G-1
 #[tokio::test(start_paused = true)]
 async fn message_of_a_probe_closes_the_breaker() {

@@ -1,4 +1,4 @@
-//! The limits of `reattempt-control` around a client, under a paused clock.
+//! Tests of the limits in `reattempt-control` around a client, under a paused clock.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -32,7 +32,7 @@ async fn rate_limit_sends_calls_in_turn() {
     for (number, call) in calls.into_iter().enumerate() {
         assert_eq!(call.await.is_ok(), number != 1);
     }
-    // The call that was dropped gave its turn to those behind it.
+    // The dropped call has given its turn to those behind it.
     assert_eq!(server.times(), [0, 100, 200]);
     assert_eq!(limit.waiting(HOST), 0);
     let hasty = client.send(attempt(ONE).with(Deadline::after(ms(50)))).await.unwrap_err();
@@ -40,10 +40,11 @@ async fn rate_limit_sends_calls_in_turn() {
     assert_eq!(server.count(), 3);
 }
 
-/// The names and values of a response's fields.
+/// The names and values of a response's headers.
 type Fields = Vec<(&'static str, String)>;
 
-/// A server that allows 20 calls in each ten seconds of its clock, and states the rest of that in its responses.
+/// Returns a server that allows 20 calls in each ten seconds of its clock, and states the remaining quota in its
+/// responses.
 fn stating(fields: impl Fn(u32, u64) -> Fields + Send + Sync + 'static) -> Server {
     let used = Mutex::new((0, 0));
     Server::by(move |_, _| {
@@ -62,7 +63,7 @@ fn stating(fields: impl Fn(u32, u64) -> Fields + Send + Sync + 'static) -> Serve
     })
 }
 
-/// Returns how many calls a server served and refused in a minute, of a client whose own limit is far above.
+/// Returns how many calls a server served and refused in a minute, for a client whose own limit is far higher.
 async fn in_a_minute(server: Server, hints: Hints) -> (usize, usize) {
     let limit = RateLimit::new(Limit::per_second(100), 10);
     let http = Http::new().hints(hints);
@@ -92,7 +93,7 @@ async fn rate_limit_follows_the_server() {
     ];
     for (number, fields) in families.into_iter().enumerate() {
         let (served, refused) = in_a_minute(stating(fields), read).await;
-        // Six or seven windows, the first and the last perhaps in part.
+        // Six or seven windows, of which the first and the last may be partial.
         assert!((100..=140).contains(&served) && refused <= 3, "{number}: {served}, {refused}");
     }
     let (served, refused) = in_a_minute(stating(families[1]), Hints::default()).await;

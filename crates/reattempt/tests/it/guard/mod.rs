@@ -1,4 +1,4 @@
-//! Guards around clients: what is admitted, what a refusal is, and how tickets end.
+//! Tests of guards around clients: what is admitted, what a refusal is, and how tickets end.
 
 mod auto_traits;
 mod bodies;

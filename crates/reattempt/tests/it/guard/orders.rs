@@ -1,11 +1,11 @@
-//! Whole stacks in every order that the table of [`reattempt::order`] permits.
+//! Tests of whole stacks in every order that the table of [`reattempt::order`] allows.
 //!
-//! The table gives each layer one place, so a stack is a choice of layers. Seven of them stand there or not
-//! ([`Row`]): that is 128 choices. There are 19 choices of guards ([`GUARDS`]): none, each alone, three in any of their
-//! six orders, and a pace before or behind each of them and all of them. That makes 2432 stacks. Left out are the rows
-//! of other crates, and tower's `Buffer`, `LoadShed` and `RateLimit`. `crate::stacks` draws stacks in any order.
+//! The table gives each layer one place, so a stack is a selection of layers. Seven of them are optional ([`Row`]),
+//! which makes 128 selections. There are 19 selections of guards ([`GUARDS`]): none, each alone, three in any of their
+//! six orders, and a pace in front of or behind each of them and all of them. That makes 2432 stacks. Rows of other
+//! crates, and tower's `Buffer`, `LoadShed` and `RateLimit`, are left out. `crate::stacks` draws stacks in any order.
 //!
-//! No layer may hold anything for a call that has ended, and each outcome is that of the layers, in any order.
+//! No layer may hold anything for a call that has ended, and each outcome follows from the layers.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ enum Outcome {
     Dropped,
 }
 
-/// Calls the client, and reads the body. The caller drops the call after `patience`.
+/// Calls the client and reads the body. The caller drops the call after `patience`.
 async fn call(client: Client, patience: Duration) -> Outcome {
     let call = async {
         let (head, body) = client.oneshot(get().map(RequestBody::new)).await?.into_parts();
@@ -71,13 +71,13 @@ impl Stack {
         self.rows.contains(&row)
     }
 
-    /// Returns the outcome of a call that fails: with a fallback, no caller sees a failure.
+    /// Returns the outcome of a failed call: with a fallback, no caller sees a failure.
     fn failure(&self) -> Outcome {
         if self.has(Fallback) { Outcome::Replaced } else { Outcome::Failed }
     }
 
-    /// Makes calls at once. The server acts by the script, and serves after it. Each call is dropped
-    /// after its patience. Asserts that nothing is left of them.
+    /// Makes concurrent calls. The server follows the script, and then serves. Each call is dropped after its patience.
+    /// Asserts that nothing is left of them.
     async fn calls<const N: usize>(&self, script: &[Action], patience: [Duration; N]) -> [Outcome; N] {
         *self.script.lock().unwrap() = script.iter().copied().collect();
         let before = self.server.count();
@@ -130,7 +130,7 @@ impl Stack {
         let served = if self.has(Retry) { Outcome::Served } else { self.failure() };
         assert_eq!(self.one(&[fails, fails]).await, served, "{}", self.name);
         self.assert_serves().await;
-        // It moves the pace, so that attempts wait from here on.
+        // It moves the pace, so attempts wait from here on.
         let outcome = self.one(&[throttles]).await;
         assert!(outcome == served || self.has(Hedge), "{outcome:?}: {}", self.name);
         self.assert_serves().await;
@@ -153,7 +153,7 @@ impl Stack {
         self.assert_serves().await;
     }
 
-    /// Calls that are dropped at their start, in an attempt, in a backoff or beside a hedge.
+    /// Makes calls that are dropped at their start, in an attempt, in a backoff or beside a hedge.
     async fn drops(&self) {
         let script: [Action; 6] = [fails, hangs, hangs, hangs, hangs, hangs];
         for patience in [0, 30, 120].map(ms) {
@@ -163,7 +163,7 @@ impl Stack {
         self.assert_serves().await;
     }
 
-    /// More calls at once than any limit admits. Two are dropped while they run or wait.
+    /// Makes more concurrent calls than any limit admits. Two are dropped while they run or wait.
     async fn crowd(&self) {
         let patience = [LONG, ms(5), LONG, LONG, ms(15), LONG];
         let [first, _, third, fourth, _, last] = self.calls(&[is_slow as Action; 24], patience).await;

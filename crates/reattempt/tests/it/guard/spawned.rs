@@ -1,4 +1,4 @@
-//! Guarded clients of boxed types, in tasks of their own.
+//! Tests of guarded clients with boxed types, in their own tasks.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -8,7 +8,7 @@ use reattempt::guard::{CircuitBreaker, GuardLayer};
 use tower::util::BoxCloneService;
 use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
 
-/// Spawns a call by each way to make one: inside a block and as it is.
+/// Spawns calls that are made in each way: inside a block, and directly.
 macro_rules! calls_are_spawned {
     ($body:ty) => {{
         let inner =

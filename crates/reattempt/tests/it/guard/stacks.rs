@@ -1,4 +1,4 @@
-//! Stacks of layers in the order of the table of [`reattempt::order`], around a server with a script.
+//! Stacks of layers in the order of the table in [`reattempt::order`], around a scripted server.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ pub(super) type Action = fn() -> Act;
 /// Puts the guards of row 9 around a client, in one layer.
 pub(super) type Guarding = fn(&Parts, Client) -> Client;
 
-/// The most calls, and the most attempts, under way in a stack with that limit.
+/// The maximum number of calls, and of attempts, in flight in a stack with that limit.
 pub(super) const PERMITS: usize = 2;
 
 /// A row of the table, from the outside in.
@@ -59,7 +59,7 @@ pub(super) struct Parts {
     pub(super) pace: Pace,
 }
 
-/// The guards of row 9 by name, and the layer that they make.
+/// The guards of row 9 by name, and the layer that they form.
 pub(super) const GUARDS: [(&str, Guarding); 19] = [
     ("no guard", |_, client| client),
     ("breaker", |of, client| guarded(of.breaker.clone(), client)),
@@ -130,7 +130,7 @@ pub(super) struct Stack {
 impl Stack {
     pub(super) fn new(rows: Vec<Row>, (guards, guarded): (&str, Guarding)) -> Self {
         let breaker = CircuitBreaker::rate().min_calls(1_000).consecutive_failures(5);
-        // Short enough that the turn of a hedge, which may not wait, is due after 50 ms.
+        // Short enough that a hedge, which may not wait, gets its turn after 50 ms.
         let interval = Responsive::new().initial(ms(10)).unwrap().randomisation(0.0).unwrap();
         let parts = Parts {
             breaker: breaker.open_time(ms(10_000)).spread(0).seed(1),

@@ -1,4 +1,4 @@
-//! The standard stack: its time limits, its guards, and settings that contradict each other.
+//! Tests of the standard stack: its time limits, its guards, and contradictory settings.
 
 use reattempt::fallback::{FallbackLayer, FellBack};
 use reattempt::guard::{Bulkhead, CircuitBreaker, Refused, Throttle};
@@ -10,7 +10,7 @@ use tower::Layer;
 use super::support::Recorder;
 use crate::calls::support::{Act, Server, get, ms};
 
-/// Returns the stack with every default, and seeded delays.
+/// Returns the stack with all defaults, and seeded delays.
 fn stack() -> StandardLayer {
     StandardLayer::http().retry(RetryPolicy::http().seed(1).boxed_errors()).unwrap()
 }
@@ -32,7 +32,7 @@ async fn attempt_timeouts_open_the_breaker() {
     let began = Instant::now();
     let error = layer.layer(server.clone()).send(get()).await.unwrap_err();
     assert!(error.is::<TimedOut>());
-    // Three attempts of 10 s fill the total time.
+    // Three attempts of 10 s use up the total time.
     assert!(began.elapsed() <= ms(30_000));
     assert_eq!(recorder.log()[..2], ["admitted", "Unavailable"]);
 
@@ -59,7 +59,7 @@ async fn total_time_ends_the_call() {
     assert!(began.elapsed() <= ms(1_000));
 }
 
-/// An attempt timeout that nobody chose contradicts no total time.
+/// An attempt timeout that the user has not set never contradicts a total time.
 #[tokio::test(start_paused = true)]
 async fn default_attempt_fits_short_total_time() {
     let server = Server::by(|number, _| if number == 1 { Act::Hang } else { Act::from(200) });
@@ -70,7 +70,7 @@ async fn default_attempt_fits_short_total_time() {
     let elapsed = began.elapsed();
     assert!(elapsed >= ms(2_500) && elapsed <= ms(5_000), "{elapsed:?}");
 
-    // Set again, it is derived again.
+    // If it is set again, the default is computed again.
     let longer = layer.total_time(ms(5_000)).unwrap().total_time(ms(60_000));
     let client = longer.unwrap().layer(Server::by(|_, _| Act::Hang));
     let error = client.send(get()).await.unwrap_err();
@@ -88,7 +88,7 @@ fn debug_shows_the_time_limits_in_force() {
     assert!(text.contains("total: 30s, attempt: 2s, attempt_is_derived: false"), "{text}");
 }
 
-/// Each attempt has the deadline, also those that are made of the saved request.
+/// Each attempt has the deadline, including those made from the saved request.
 #[tokio::test(start_paused = true)]
 async fn options_of_a_handle_keep_total_time() {
     let server = Server::by(|_, _| Act::from(503));
@@ -128,7 +128,7 @@ async fn throttle_and_fallback_stand_outside() {
     }
 }
 
-/// A call that took all of the total time still has its backup.
+/// A call that took all of the total time still gets its backup.
 #[tokio::test(start_paused = true)]
 async fn backup_has_a_time_of_its_own() {
     let backup = stack().layer(Server::by(|_, _| Act::from(200).later(ms(5_000))));
@@ -189,7 +189,7 @@ fn standard_clients_have_types_to_store() {
     let _: StandardClient<Server, reattempt::grpc::Grpc> = StandardLayer::grpc().layer(Server::statuses([200]));
 }
 
-/// An attempt of 10 s, the default, fits a window of 20 s.
+/// The default attempt timeout of 10 s fits a window of 20 s.
 #[test]
 fn window_of_two_attempts_is_allowed() {
     for (window, allowed) in [(20_000, true), (19_990, false), (0, true)] {

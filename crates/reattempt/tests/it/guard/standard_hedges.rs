@@ -1,4 +1,4 @@
-//! The standard stack with hedges in place of retries.
+//! Tests of the standard stack with hedges instead of retries.
 
 use reattempt::fallback::{FallbackLayer, FellBack};
 use reattempt::guard::{Bulkhead, CircuitBreaker, Refused, Throttle};
@@ -16,7 +16,7 @@ fn hedges() -> HedgePolicy<reattempt::Http, reattempt::RetryBudget, reattempt::e
     HedgePolicy::http().delay(ms(100)).boxed_errors()
 }
 
-/// Hangs at the first attempt, and answers the second.
+/// Returns a server that hangs at the first attempt, and responds to the second.
 fn slow_at_first() -> Server {
     Server::by(|number, _| if number == 1 { Act::Hang } else { Act::from(200) })
 }
@@ -31,7 +31,7 @@ async fn hedge_is_sent_through_the_guards() {
     assert_eq!(guard.log(), ["admitted", "admitted", "Served", "abandoned"]);
 }
 
-/// The guards that were set before are kept, and see the outcomes by the protocol of the hedges.
+/// Guards that were set earlier are kept, and see outcomes as the hedges' protocol classifies them.
 #[tokio::test(start_paused = true)]
 async fn hedges_replace_retries_under_the_guards() {
     let (server, guard) = (Server::by(|_, _| Act::from(503)), Recorder::default());
@@ -66,7 +66,7 @@ async fn total_time_ends_a_hedged_call() {
     let error = client.send(get()).await.unwrap_err();
     assert_eq!(error.downcast_ref::<TimedOut>().unwrap().to_string(), "the deadline passed after 950ms");
     assert_eq!((server.times(), began.elapsed()), (vec![0, 100], ms(950)));
-    // The first attempt ends by its own timeout, and the second by the deadline.
+    // The first attempt ends at its own timeout, and the second at the deadline.
     assert_eq!(guard.log(), ["admitted", "admitted", "Unavailable", "Unavailable"]);
 }
 
@@ -88,7 +88,7 @@ async fn attempts_have_the_earliest_deadline() {
     }
 }
 
-/// A request that may not run twice at once has one attempt, and still all else of the stack.
+/// A request that may not run twice at once has one attempt, and everything else in the stack.
 #[tokio::test(start_paused = true)]
 async fn unsafe_request_keeps_the_total_time() {
     let server = Server::by(|_, _| Act::Hang);
@@ -100,7 +100,7 @@ async fn unsafe_request_keeps_the_total_time() {
     assert_eq!((server.count(), began.elapsed()), (1, ms(500)));
 }
 
-/// The throttle counts calls, not hedges, and the fallback answers for what it refuses.
+/// The throttle counts calls, not hedges, and the fallback responds to what it refuses.
 #[tokio::test(start_paused = true)]
 async fn throttle_and_fallback_surround_hedges() {
     let server = Server::by(|_, _| Act::from(503));

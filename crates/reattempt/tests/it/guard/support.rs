@@ -1,4 +1,4 @@
-//! Helpers: a guard that acts as it is told and writes down what it is given.
+//! A helper guard that follows instructions and records its inputs.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -32,21 +32,21 @@ impl Recorder {
         self.0.lock().unwrap()
     }
 
-    /// Holds tickets until bodies end.
+    /// Creates a guard that holds tickets until bodies end.
     pub(crate) fn holding() -> Self {
         let this = Self::default();
         this.lock().holds = true;
         this
     }
 
-    /// Queues every attempt until [`release`](Self::release).
+    /// Creates a guard that queues every attempt until [`release`](Self::release).
     pub(crate) fn queueing() -> Self {
         let this = Self::default();
         this.lock().queues = true;
         this
     }
 
-    /// Names a moment at which waiting attempts are to be polled.
+    /// Sets a time at which waiting attempts are to be polled.
     pub(crate) fn until(&self, until: Duration) {
         self.lock().until = Some(until);
     }
@@ -59,7 +59,7 @@ impl Recorder {
         self.lock().refuses = Some(refused);
     }
 
-    /// Admits all that wait, and what comes later.
+    /// Admits all waiting attempts, and later ones.
     pub(crate) fn release(&self) {
         let wakers = {
             let mut state = self.lock();
@@ -139,7 +139,7 @@ impl Guard for Recorder {
     }
 }
 
-/// A GET as a retry layer would send it.
+/// Returns a GET as a retry layer would send it.
 pub(crate) fn attempt(uri: &str) -> Request<ReplayBody<Body>> {
     request("GET", uri, "").map(ReplayBody::passthrough)
 }

@@ -1,8 +1,8 @@
-//! Random sequences over one rate limit: guarded calls, waits for tokens and reservations beside each other.
+//! Tests of random sequences on one rate limit: guarded calls, waits for tokens, and reservations.
 //!
-//! A bucket of the test's own checks what is sent. It knows no line, no debt and no reservation: time fills it, and
-//! each token that is sent must be in it. A reservation keeps its moment if the rate or the burst changes, so one that
-//! was made before such a change is not counted.
+//! The test's own bucket checks what is sent. It has no line, debt or reservations: time fills it, and each token that
+//! is sent must be in it. A reservation keeps its time if the rate or the burst changes, so one that was made before
+//! such a change is not counted.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -28,7 +28,7 @@ const SEQUENCES: u64 = 50_000;
 const RATES: [u32; 6] = [4, 8, 20, 50, 100, 3];
 const BURSTS: [u32; 5] = [1, 1, 2, 5, 10];
 
-/// Timers count in whole milliseconds, so a send may be late by one at the highest rate.
+/// Timers count in whole milliseconds, so a send may be late by one token at the highest rate.
 const LATE: f64 = 0.1 + 1e-3;
 
 /// The bucket that checks what is sent.
@@ -37,7 +37,7 @@ struct Bucket {
     rate: f64,
     burst: f64,
     at: Instant,
-    /// The number of changes of rate and burst.
+    /// The number of changes to the rate and the burst.
     changes: u32,
     is_wrong: bool,
 }
@@ -56,7 +56,7 @@ impl Bucket {
         self.is_wrong |= self.level < -LATE;
     }
 
-    /// Takes the tokens of a reservation that was made after so many changes.
+    /// Takes the tokens of a reservation that was made after this many changes.
     fn send_reserved(&mut self, tokens: u32, changes: u32) {
         if changes == self.changes {
             self.send(tokens);
@@ -73,7 +73,7 @@ impl Bucket {
 
 type Shared = Arc<Mutex<Bucket>>;
 
-/// A server that checks each call. The clones of a stuck one are never ready, so a call that waited is not sent.
+/// A server that checks each call. The clones of a stuck server are never ready, so a call that waited is not sent.
 struct Server {
     bucket: Shared,
     is_stuck: bool,
@@ -104,7 +104,7 @@ impl Service<()> for Server {
     }
 }
 
-/// A reservation that is used at its moment.
+/// A reservation that is used at its time.
 struct Reserved {
     reservation: Reservation,
     tokens: u32,
@@ -139,7 +139,7 @@ impl Scene {
         self.limit.tokens(HOST)
     }
 
-    /// Creates a call. It is decided about at once, and sent when the future is polled.
+    /// Creates a call. The decision is made at once, and the call is sent when the future is polled.
     fn call(&self, is_stuck: bool) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let server = Server { bucket: Arc::clone(&self.bucket), is_stuck, is_ready: true };
         let success = |_: Result<&(), &(dyn Error + 'static)>| Verdict::Success;
@@ -180,7 +180,7 @@ impl Scene {
         assert!(self.tokens() <= f64::from(self.limit.burst(HOST)), "more than the burst");
     }
 
-    /// Admits a call that is not polled. One that waits is: a call in line is late if it is not.
+    /// Admits a call that is not polled. A waiting call is polled, because a call in line would be late otherwise.
     fn admit(&mut self) {
         let waiting = self.limit.waiting(HOST);
         let call = self.call(false);
@@ -225,7 +225,7 @@ impl Scene {
         self.reserved.push(Reserved { reservation, tokens, until, usage });
     }
 
-    /// Cancels a reservation. Those made later that are still to come have built upon its tokens.
+    /// Cancels a reservation. Later pending ones have borrowed its tokens.
     fn cancel(&mut self) {
         let Some(number) = self.any(self.reserved.len()) else { return };
         let mut cancelled = self.reserved.remove(number);
@@ -289,7 +289,7 @@ impl Scene {
         (len > 0).then(|| usize::try_from(self.draw(below)).unwrap())
     }
 
-    /// Everything ends, and time fills the bucket again.
+    /// Ends everything, and checks that time fills the bucket again.
     async fn end(self) {
         self.tasks.iter().for_each(JoinHandle::abort);
         self.reserved.iter().for_each(|one| one.usage.abort());
@@ -315,8 +315,8 @@ fn pick(random: &mut Seeded, from: &[u32]) -> u32 {
     from[usize::try_from(draw(random, len)).unwrap()]
 }
 
-/// In any window, what is sent is at most the burst and the rate's tokens. A cancelled reservation returns only what
-/// later ones have not built upon, and the bucket never holds more than its burst.
+/// In any window, what is sent is at most the burst plus the rate's tokens. A cancelled reservation returns only what
+/// later ones have not borrowed, and the bucket never holds more than its burst.
 // G-12, G-13, G-14
 #[tokio::test(start_paused = true)]
 async fn token_sequences_never_exceed_the_limit() {

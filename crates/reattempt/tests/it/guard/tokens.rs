@@ -1,4 +1,4 @@
-//! Waits for tokens outside of a layer, under a paused clock.
+//! Tests of waits for tokens outside a layer, under a paused clock.
 
 use std::time::Duration;
 

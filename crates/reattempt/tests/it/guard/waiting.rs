@@ -1,4 +1,4 @@
-//! Attempts that wait: for the guard, then for the inner service.
+//! Tests of attempts that wait for the guard, and then for the inner service.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ async fn deadline_ends_a_wait_without_an_end() {
     }
 }
 
-/// The timer counts in milliseconds, so the turn of 100 ms comes with the deadline of 100.5 ms.
+/// The timer counts in milliseconds, so the turn at 100 ms comes with the deadline of 100.5 ms.
 #[tokio::test(start_paused = true)]
 async fn call_that_waited_is_not_sent_too_late() {
     let recorder = Recorder::queueing();
@@ -225,7 +225,7 @@ fn without_a_runtime_no_call_waits() {
     assert_eq!(recorder.log(), ["waiting", "unsent", "impatient"]);
 }
 
-/// A call that was made in a runtime, and waits outside of it.
+/// A call that was created inside a runtime, and waits outside it, is refused.
 // trap 23
 #[test]
 fn call_that_leaves_its_runtime_is_refused() {

@@ -1,4 +1,4 @@
-//! A guard inside a hedge layer: a hedge does not wait, and one that is refused was not sent.
+//! Tests of a guard inside a hedge layer: a hedge does not wait, and a refused one was not sent.
 
 use reattempt::guard::{GuardLayer, Refused};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};

@@ -1,4 +1,5 @@
-//! A guard inside a retry layer, and one outside of it: what a refusal does to the call and to everything that counts.
+//! Tests of a guard inside a retry layer, and of one outside it: the effect of a refusal on the call and on every
+//! counter.
 
 use std::error::Error;
 
@@ -12,7 +13,7 @@ use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 use super::support::{Recorder, refused};
 use crate::calls::support::{Body, Log, Server, With, get, ms, policy, tokens};
 
-/// Opens after five failures in a row, for a second.
+/// Returns a breaker that opens for a second after five consecutive failures.
 fn breaker() -> CircuitBreaker {
     CircuitBreaker::rate().consecutive_failures(5).open_time(ms(1_000)).spread(0)
 }
@@ -49,7 +50,7 @@ async fn open_breaker_ends_the_call_at_once() {
     let began = Instant::now();
     let error = client.clone().oneshot(get()).await.unwrap_err();
     assert!(is_refusal(&error));
-    // The fifth attempt opened it; the sixth was refused, and a second does not fit.
+    // The fifth attempt opened it, the sixth was refused, and a wait of a second does not fit.
     assert_eq!((server.count(), began.elapsed()), (5, ms(100)));
     assert_eq!(log.lines().last().unwrap(), "one.example: gave up after 2 attempts: a guard refused the attempt");
     let began = Instant::now();
@@ -66,7 +67,7 @@ async fn known_wait_that_fits_is_waited_for() {
     client.oneshot(get()).await.unwrap();
     let times = server.times();
     assert_eq!(times[..5], [0, 100, 200, 300, 300]);
-    // A second after the breaker opened, and up to a tenth of what was left of it.
+    // A second after the breaker opened, plus up to a tenth of the remaining time.
     assert!((1_300..=1_390).contains(&times[5]), "{times:?}");
     let numbers: Vec<_> = server.seen().iter().map(|seen| seen.number()).collect();
     assert_eq!(numbers[4..], [None, Some(2)], "a refused attempt keeps its number");
@@ -112,7 +113,7 @@ async fn refusal_moves_no_budget() {
         client.clone().oneshot(get()).await.unwrap();
     }
     assert_eq!(budget.balance("one.example"), 8.0);
-    // Its first attempt opens the breaker, and the retry is refused: the token of the retry comes back.
+    // Its first attempt opens the breaker, and the retry is refused, so the retry's token is returned.
     client.clone().oneshot(get()).await.unwrap_err();
     assert_eq!(budget.balance("one.example"), 8.0);
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Which public types can be sent to another thread, and shared with it.
+//! Tests of which public types can be sent to another thread, and shared with it.
 
 use http::Request;
 use reattempt::Http;

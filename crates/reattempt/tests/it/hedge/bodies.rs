@@ -1,4 +1,4 @@
-//! One request body under several attempts, and what a winner's body sees of its losers.
+//! Tests of one request body under several attempts, and of the losers' effect on the winner's body.
 
 use std::io;
 
@@ -34,13 +34,13 @@ fn upload(body: FedBody) -> Request<FedBody> {
     Request::post(ONE).body(body).unwrap().with(options().repeatable(true))
 }
 
-/// The next attempt that has arrived.
+/// Returns the next attempt that has arrived.
 fn arrived(handle: &mut Handle) -> Arrived {
     let (request, respond) = assert_ready!(task::spawn(handle.next_request()).poll()).unwrap();
     (request.into_body(), respond)
 }
 
-/// The next frame of an upload that is there already.
+/// Returns the next frame of an upload, if it has arrived.
 fn read(upload: &mut Upload) -> Option<Result<Bytes, tower::BoxError>> {
     let frame = assert_ready!(task::spawn(upload.frame()).poll())?;
     Some(frame.map(|frame| frame.into_data().unwrap()))
@@ -50,7 +50,7 @@ fn text(upload: &mut Upload) -> Bytes {
     read(upload).expect("a frame").unwrap()
 }
 
-/// The next so many bytes of an upload, in however many frames.
+/// Returns the next `length` bytes of an upload, in any number of frames.
 fn text_of(upload: &mut Upload, length: usize) -> String {
     let mut read = String::new();
     while read.len() < length {
@@ -67,7 +67,7 @@ fn answer(status: u16) -> (mpsc::UnboundedSender<Bytes>, Mocked) {
 type Arrived = (Upload, mock::SendResponse<Mocked>);
 type Call = task::Spawn<<Client as Service<Request<FedBody>>>::Future>;
 
-/// A call whose first attempt and one hedge are under way.
+/// Returns a call whose first attempt and one hedge are in flight.
 async fn two_in_flight(client: &mut Client, handle: &mut Handle, body: FedBody) -> (Call, Arrived, Arrived) {
     assert_ready_ok!(task::spawn(ServiceExt::<Request<FedBody>>::ready(client)).poll());
     let mut call = task::spawn(client.call(upload(body)));
@@ -88,7 +88,7 @@ async fn new_attempt_gets_what_was_sent_before() {
     assert_eq!(text(&mut first.0), "one");
     speak.send("two".into()).unwrap();
     assert_eq!(text(&mut first.0), "two");
-    // Saved frames may be one by now.
+    // Saved frames may have been merged.
     assert_eq!(text_of(&mut second.0, 6), "onetwo");
     advance(ms(100)).await;
     assert_pending!(call.poll());
@@ -114,7 +114,7 @@ async fn losers_reader_does_not_stall_winner() {
     second.1.send_response(answer(200).1);
     assert_ready_ok!(call.poll());
     drop(call);
-    // The first attempt's task has not noticed yet. The rest is more than is ever kept.
+    // The first attempt's task has not noticed yet. The rest is more than the limit.
     for _ in 0..100 {
         speak.send(vec![7; 4096].into()).unwrap();
         assert_eq!(text(&mut second.0).len(), 4096);
@@ -177,10 +177,10 @@ async fn attempt_that_read_most_goes_on_alone() {
     assert_eq!((text(&mut first.0), text(&mut second.0)), ("one".into(), "one".into()));
     speak.send(vec![1; 100].into()).unwrap();
     assert_eq!(text(&mut first.0).len(), 100);
-    // The other is cut off, and its client says so in its own way.
+    // The other is cut off, and its client reports this in its own way.
     let error = read(&mut second.0).unwrap().unwrap_err();
     assert!(matches!(error.downcast_ref(), Some(ReplayError::NotKept)));
-    // In one that nobody could tell from a failure of the server's.
+    // As an error that cannot be distinguished from a server failure.
     drop(error);
     second.1.send_error(Box::new(io::Error::other("the stream was reset")) as tower::BoxError);
     assert_pending!(call.poll());
@@ -195,7 +195,7 @@ async fn attempt_that_read_most_goes_on_alone() {
 // BUF-8
 #[tokio::test(start_paused = true)]
 async fn error_in_poll_of_cut_is_no_outcome() {
-    // The client reads the body within its own future, and says no more of its error than that.
+    // The client reads the body inside its own future, and reports nothing more about its error.
     let client = service_fn(|request: Request<Upload>| async move {
         let length = request.into_body().collect().await.map(|body| body.to_bytes().len());
         let length = length.map_err(|_| io::Error::other("the stream was reset"))?;
@@ -236,7 +236,7 @@ async fn all_cut_off_leaves_one_for_an_outcome() {
     let (mut client, mut handle) = client(policy());
     let (_speak, body) = fed();
     let (mut call, first, second) = two_in_flight(&mut client, &mut handle, body).await;
-    // A client that takes the body away from everybody else.
+    // A client that takes the body away from all other readers.
     let own = first.0.try_clone().unwrap();
     own.cancel_others();
     assert_pending!(call.poll());
@@ -265,7 +265,7 @@ async fn winner_gives_buffer_back() {
 
 #[tokio::test(start_paused = true)]
 async fn callers_body_error_ends_call() {
-    // With two attempts allowed nothing is kept any more when the second is under way.
+    // With two attempts allowed, nothing is kept once the second is in flight.
     for (most, in_flight) in [(3, 1), (3, 2), (2, 2)] {
         let (service, mut handle) = mock::pair::<Request<ReplayBody<_>>, Response<FedBody>>();
         handle.allow(10);

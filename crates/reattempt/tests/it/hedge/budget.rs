@@ -1,4 +1,4 @@
-//! The budget in front of every hedge.
+//! Tests of the budget that must grant every hedge.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -71,7 +71,7 @@ async fn hedged_call_with_an_error_earns_none() {
     assert!(!heard.lines().iter().any(|line| line.starts_with("credited")), "{:?}", heard.lines());
 }
 
-/// Grants everything for seven, and notes what it is told.
+/// A budget that grants everything at a cost of seven, and records its events.
 #[derive(Clone, Default)]
 pub(crate) struct Heard(Arc<Mutex<Vec<String>>>);
 

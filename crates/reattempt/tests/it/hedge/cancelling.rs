@@ -1,4 +1,4 @@
-//! Calls that are dropped, and services that panic: whatever was taken comes back.
+//! Tests of dropped calls and panicking services: whatever was taken is returned.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use tower::{Layer, Service, ServiceExt};
 use crate::hedge::policy;
 use crate::hedge::support::{Body, get, ms, tokens};
 
-/// Takes some polls to become ready and some time to answer; counts what is under way.
+/// A service that takes some polls to become ready and some time to respond. It counts what is in flight.
 #[derive(Clone)]
 struct Slow {
     polls: u32,
@@ -87,7 +87,7 @@ fn hedged(slow: &Slow) -> (impl Service<Request<Body>, Future: Send> + Clone + u
     (HedgeLayer::new(policy.clone()).layer(slow.clone()), policy)
 }
 
-/// Returns the tokens taken from the budget of a call that is over or dropped.
+/// Returns the tokens taken from the budget by a call that is over or dropped.
 fn taken(policy: &HedgePolicy) -> f64 {
     5.0 - policy.budget_ref().balance("one.example")
 }
@@ -112,7 +112,7 @@ async fn dropped_call_cancels_all_and_keeps_none() {
     assert!(points > 15, "{points}");
 }
 
-/// Polls so many times, with 10 ms between any two; whether the call has ended.
+/// Polls this many times, 10 ms apart. Returns `true` if the call has ended.
 async fn loop_for<F: Future>(polls: usize, call: &mut task::Spawn<F>) -> bool {
     for _ in 0..polls {
         if call.poll().is_ready() {

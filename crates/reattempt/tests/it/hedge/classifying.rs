@@ -1,4 +1,4 @@
-//! Classifiers of hedged calls: their hints, and the request that they see.
+//! Tests of classifiers on hedged calls: their hints, and the request that they see.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use crate::hedge::support::{Act, Server, get, ms};
 
 #[tokio::test(start_paused = true)]
 async fn hedge_hint_puts_next_off_or_stops() {
-    // The hint that a classifier gives the first attempt, which fails after 30 ms.
+    // The classifier's hint for the first attempt, which fails after 30 ms.
     for (hint, expected) in
         [(ServerHint::None, vec![0, 30]), (ServerHint::Exactly(ms(400)), vec![0, 430]), (ServerHint::Stop, vec![0])]
     {

@@ -1,4 +1,4 @@
-//! Hedging beside the retry layer, outside of it and inside.
+//! Tests of hedging beside the retry layer, outside it and inside.
 
 use reattempt::hedge::HedgeLayer;
 use reattempt::retry::AttemptNumber;
@@ -70,7 +70,7 @@ const ASKED: &str = "asked for server (503)";
 // THR-4
 #[tokio::test(start_paused = true)]
 async fn retry_budget_gets_each_end_once() {
-    // A set of two that fails, and one of which the second is the answer.
+    // A set of two that fails, and one whose second attempt succeeds.
     let server = Server::statuses([503, 503, 503, 200]);
     let heard = Heard::default();
     let policy = policy().max_attempts(2).budget(SpendOnly(heard.clone()));
@@ -79,7 +79,7 @@ async fn retry_budget_gets_each_end_once() {
     assert_eq!(client.oneshot(get()).await.unwrap().status(), 200);
     assert_eq!(server.count(), 4);
     let hedge_and_retry = [ASKED, "hedge ended 7 false", FAILED, ASKED, ASKED];
-    // The hedge that has the answer, and the retry that it belongs to.
+    // The hedge that succeeded, and the retry to which it belongs.
     let won = ["hedge ended 7 true", "hedge ended 7 true", "credited 1"];
     assert_eq!(heard.lines(), [&hedge_and_retry[..], &won].concat());
 }
@@ -87,7 +87,7 @@ async fn retry_budget_gets_each_end_once() {
 // THR-3
 #[tokio::test(start_paused = true)]
 async fn hedge_budget_gets_each_end_once() {
-    // The first attempt hangs; the hedge fails, and then has the answer.
+    // The first attempt hangs; the hedge fails first and then succeeds.
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::Hang,
         2 => 503.into(),

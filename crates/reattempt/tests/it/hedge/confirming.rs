@@ -1,4 +1,4 @@
-//! A hedge that a budget confirms later.
+//! Tests of a hedge that a budget confirms later.
 
 use reattempt::hedge::HedgeLayer;
 use tower::{Layer, ServiceExt};
@@ -7,7 +7,7 @@ use crate::confirming::Asking;
 use crate::hedge::support::{Act, Server, get, ms};
 use crate::hedge::{policy, report};
 
-/// The question is open beside the attempts: the hedge leaves when it is due and confirmed.
+/// The question is open while attempts run: the hedge is sent when its time has come and it is confirmed.
 #[tokio::test(start_paused = true)]
 async fn hedge_leaves_when_confirmed() {
     let budget = Asking::new(ms(30), true);
@@ -27,7 +27,7 @@ async fn refused_hedge_leaves_others_in_flight() {
     assert_eq!(budget.log(), ["asked", "returned"]);
 }
 
-/// F-5: with nothing in flight the refused response is the caller's.
+/// F-5: with no attempt in flight, the caller gets the refused response.
 #[tokio::test(start_paused = true)]
 async fn refused_hedge_returns_the_held_response() {
     for answer in [0, 30] {
@@ -40,7 +40,7 @@ async fn refused_hedge_returns_the_held_response() {
     }
 }
 
-/// A question that the outcome overtakes is dropped.
+/// If the outcome comes first, the question is dropped.
 #[tokio::test(start_paused = true)]
 async fn outcome_drops_the_open_question() {
     let budget = Asking::new(ms(30), true);

@@ -1,4 +1,4 @@
-//! Twenty hedged calls at once over one HTTP/2 connection, which may die at any stream.
+//! Tests of twenty concurrent hedged calls over one HTTP/2 connection, which may die at any stream.
 
 use std::collections::HashSet;
 use std::future::poll_fn;
@@ -24,21 +24,21 @@ use tower::{Layer, ServiceExt};
 use crate::hedge::support::{ms, tokens};
 
 const CALLS: usize = 20;
-/// Only a test that fails meets it.
+/// Reached only by a hanging test.
 const HANGS: Duration = Duration::from_secs(30);
 
-/// The server's action on its first connection; on any further one it answers.
+/// The server's action on its first connection; on later ones it responds.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
-    /// Leaves the first attempt of each path without an answer.
+    /// Never responds to the first attempt of each path.
     HangsFirst,
-    /// Drops the connection at its stream of this number.
+    /// Drops the connection at its stream with this number.
     DiesAt(usize),
-    /// A GOAWAY, after which the streams that are there get no answer.
+    /// Sends GOAWAY, after which the existing streams get no response.
     Leaves(usize),
 }
 
-/// Serves a connection. Says with which reason each stream without an answer was reset.
+/// Serves a connection. Reports the reason with which each stream without a response was reset.
 async fn serve(socket: TcpStream, fate: Option<Fate>, resets: mpsc::UnboundedSender<Reason>) {
     let Ok(mut connection) = h2::server::handshake(socket).await else { return };
     let (mut paths, mut streams, mut hanging) = (HashSet::new(), 0, JoinSet::new());
@@ -138,7 +138,7 @@ async fn twenty_at_once_share_one_connection() {
     assert!((run.balance - expected).abs() < 1e-3, "{} tokens, not {expected}", run.balance);
 }
 
-/// Each attempt is lost with the first connection, and brings the next one forward.
+/// Each attempt is lost with the first connection, and moves the next one forward.
 #[tokio::test]
 async fn twenty_at_once_outlive_their_connection() {
     for stream in [1, 2, 10, 19, 20] {
@@ -149,7 +149,7 @@ async fn twenty_at_once_outlive_their_connection() {
     }
 }
 
-/// With all attempts on the connection that dies the calls end, one way or the other.
+/// If all attempts are on the connection that dies, the calls still end, one way or the other.
 #[tokio::test]
 async fn twenty_at_once_end_with_their_connection() {
     for stream in [1, 2, 20, 21, 39, 40] {

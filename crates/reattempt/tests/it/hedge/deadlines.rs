@@ -1,4 +1,4 @@
-//! The deadline of a call.
+//! Tests of a call's deadline.
 
 use http::Request;
 use reattempt::error::TimeLimit;

@@ -1,4 +1,4 @@
-//! The ends of every scale: delays, attempts, waits and bodies.
+//! Tests of extreme delays, attempts, waits and bodies.
 
 use std::io::{Error, ErrorKind};
 use std::pin::Pin;
@@ -85,7 +85,7 @@ async fn stopped_clock_sends_nothing_more() {
         assert_pending!(call.poll());
     }
     assert_eq!(server.count(), 1);
-    // With every attempt failing at one moment, no more than allowed are sent at it.
+    // If all attempts fail at once, no more than allowed are sent.
     let server = Server::statuses([503]);
     let client = HedgeLayer::new(policy().max_attempts(5)).layer(server.clone());
     assert_eq!(client.oneshot(get()).await.unwrap().status(), 503);
@@ -107,7 +107,7 @@ async fn quantile_without_samples_hedges_nothing() {
     assert_eq!((server.count(), policy.current_delay()), (3, None));
 }
 
-/// One byte with each poll, or nothing at all, and never an end.
+/// A body that yields one byte per poll, or nothing at all, and never ends.
 struct Trickle(&'static [u8]);
 
 impl http_body::Body for Trickle {
@@ -168,7 +168,7 @@ async fn winner_has_its_trailers_and_its_error() {
     assert_eq!(failed.kind(), ErrorKind::UnexpectedEof);
 }
 
-/// Reads so many frames of each upload, and then answers the attempt that came last.
+/// Reads this many frames of each upload, and then responds to the last attempt.
 #[tokio::test(start_paused = true)]
 async fn upload_without_end_is_hedged_and_let_go() {
     let memory = ReplayMemory::new(1 << 20);
@@ -192,7 +192,7 @@ async fn upload_without_end_is_hedged_and_let_go() {
     assert_eq!(memory.used(), 0, "though the call is still held");
 }
 
-/// A body of which one byte comes at a time, and which fails in the middle, is the same for each attempt.
+/// A body that yields one byte at a time and fails in the middle is the same for each attempt.
 #[tokio::test(start_paused = true)]
 async fn bytewise_upload_arrives_whole() {
     let frames = || (0..300).map(|_| Ok::<_, Error>(Frame::data(Bytes::from_static(b"x"))));

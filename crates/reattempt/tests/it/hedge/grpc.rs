@@ -1,4 +1,4 @@
-//! Hedged calls of a tonic client, against a server that answers by a script.
+//! Tests of a tonic client's hedged calls, against a scripted server.
 
 use http::Request;
 use http_body_util::BodyExt;
@@ -13,7 +13,7 @@ use tower::{Layer, Service, ServiceExt};
 use crate::grpc::support::{Answer, Reply, Server, call, streaming, trailers_only, with};
 use crate::hedge::support::{With, ms};
 
-/// Headers that are not the end: the status is still to come.
+/// Returns headers that are not the end: the status is still to come.
 fn headers() -> Answer {
     streaming([])
 }
@@ -116,7 +116,7 @@ async fn hg_7_a_pushback_is_waited_for_exactly() {
     }
 }
 
-/// UNAVAILABLE with a RetryInfo of 1.5 s.
+/// Returns UNAVAILABLE with a RetryInfo of 1.5 s.
 fn retry_info() -> Answer {
     let details = "CA4aNgoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJldHJ5SW5mbxIKCggIARCAyrXuAQ==";
     let mut answer = trailers_only(Code::Unavailable);
@@ -154,7 +154,7 @@ async fn dl_3_late_call_is_not_sent() {
     }
 }
 
-/// The response is gone when the wait for the service ends; its head is not.
+/// The response is gone when the wait for the service ends, but its head is not.
 // HG-9
 #[tokio::test(start_paused = true)]
 async fn hg_9_refusal_is_outcome_without_its_body() {
@@ -192,7 +192,7 @@ async fn hg_8_a_throttled_channel_sends_no_hedges() {
     let server = Server::after(|_| (10, trailers_only(Code::Unavailable)));
     let client = HedgeLayer::new(policy().budget(throttle.clone())).layer(server.clone());
     let answer = client.clone().oneshot(call()).await.unwrap();
-    // The second failure brings the bucket to half.
+    // The second failure reduces the bucket to half.
     assert_eq!((status(&answer), server.times()), (Some("14"), vec![0, 10]));
     client.oneshot(call()).await.unwrap();
     assert_eq!(server.times().len(), 3, "a first attempt is always sent");
@@ -243,7 +243,7 @@ async fn winner_without_status_earns_nothing() {
     let client = HedgeLayer::new(policy().budget(throttle.clone())).layer(server);
     let won = client.clone().oneshot(call()).await.unwrap();
     assert_eq!(throttle.tokens_thousandths(), Some(9000));
-    // The test's body is empty: it ends without a status, which is no success.
+    // The test's body is empty: it ends without a status, which is not a success.
     won.into_body().collect().await.unwrap();
     assert_eq!(throttle.tokens_thousandths(), Some(9000));
     client.oneshot(call()).await.unwrap();
@@ -255,7 +255,7 @@ async fn winner_without_status_earns_nothing() {
 async fn failed_head_is_not_charged_again_at_end() {
     let throttle = RetryThrottle::new(Some(RetryThrottling::new(10.0, 0.1).unwrap()));
     let server = Server::after(|_| (10, headers()));
-    // A head without a status would commit the call, if nobody knew better; its end will tell UNKNOWN.
+    // Without a classifier, a head without a status would commit the call; its end would be UNKNOWN.
     let busy = Verdict::Transient(Failure::new(FailureKind::Throttled));
     let policy = policy().max_attempts(2).budget(throttle.clone()).protocol(|grpc| grpc.classify(move |_| Some(busy)));
     let answer = HedgeLayer::new(policy).layer(server).oneshot(call()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Attempts that end on this side: shed, refused by a breaker, or with an error of an unknown type.
+//! Tests of attempts that end on this side: shed, refused by a breaker, or with an unknown error type.
 
 use std::error::Error;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::hedge::budget::Heard;
 use crate::hedge::support::{Act, Answer, Body, Log, Server, get, ms, tokens, transient};
 use crate::hedge::{policy, report};
 
-/// A breaker's own error, which no crate but its own knows.
+/// A breaker's own error type, known only to its own crate.
 #[derive(Debug)]
 struct Open;
 
@@ -27,12 +27,12 @@ impl fmt::Display for Open {
 
 impl Error for Open {}
 
-/// Errors that a layer on this side answers with.
+/// Returns the errors of layers on this side.
 fn errors() -> [fn() -> BoxError; 3] {
     [|| Overloaded::new().into(), || Open.into(), || "unknown".into()]
 }
 
-/// Lets the first attempt of each call through to the server, and answers the others itself.
+/// Passes each call's first attempt to the server, and fails the others with an error.
 fn only_first(
     server: Server,
     error: impl Fn() -> BoxError + Clone + Send + 'static,
@@ -74,7 +74,7 @@ async fn local_error_of_a_hedge_with_load_shed() {
     assert_eq!(report(&answer), None, "a hedge that was refused was not sent");
 }
 
-/// Whatever a classifier makes of an error, it is not fatal to the others.
+/// Whatever a classifier makes of an error, it is not fatal to the other attempts.
 // trap 36
 #[tokio::test(start_paused = true)]
 async fn classified_permanent_error_leaves_first() {

@@ -1,5 +1,5 @@
-//! Hedged calls through the public face of the crate, under a paused clock. The names carry the ids of
-//! the rules of gRPC's proposal A6 that they test.
+//! Tests of hedged calls through the public API, under a paused clock. The names contain the ids of the rules of gRPC's
+//! proposal A6 that they test.
 
 mod auto_traits;
 mod bodies;
@@ -32,12 +32,12 @@ use reattempt::{Report, RetryBudget};
 use crate::calls::support;
 use support::{Answer, ms};
 
-/// Up to three attempts, one every 100 ms.
+/// Returns a policy of up to three attempts, one every 100 ms.
 fn policy() -> HedgePolicy {
     HedgePolicy::http().max_attempts(3).delay(ms(100)).budget(RetryBudget::percent(10))
 }
 
-/// Returns the number of attempts sent, and which one the answer came from; `None` where there was one.
+/// Returns the number of attempts sent, and the attempt that won; `None` for a single attempt.
 fn report(answer: &Answer) -> Option<(u32, u32)> {
     let report = Report::of(answer).filter(|report| report.retries() > 0)?;
     Some((report.retries() + 1, report.winner()?))

@@ -1,4 +1,4 @@
-//! Calls where there is no runtime: polled by hand, with a waker that does nothing.
+//! Tests of calls without a runtime: polled by hand, with a waker that does nothing.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -48,7 +48,7 @@ fn slowness_and_failure_need_no_timer() {
     }
 }
 
-/// A call that was begun in a runtime, and whose first attempt ends outside of it.
+/// A call that started inside a runtime, and whose first attempt ends outside it, gets its response.
 // trap 23
 #[test]
 fn call_that_leaves_runtime_has_its_answer() {

@@ -1,4 +1,4 @@
-//! The events of a hedged call.
+//! Tests of a hedged call's events.
 
 use std::io::ErrorKind::PermissionDenied;
 

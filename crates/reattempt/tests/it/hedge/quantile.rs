@@ -1,4 +1,4 @@
-//! The running quantile as the delay: its warm-up, and how much it adds to the load.
+//! Tests of the running quantile as the delay: its warm-up, and how much load it adds.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ fn policy(quantile: f64) -> Policy {
     HedgePolicy::http().delay_quantile(quantile).unwrap().budget(RetryBudget::unlimited())
 }
 
-/// A server that takes from 20 to 120 ms, and in one case of ten a second.
+/// Returns a server that takes from 20 to 120 ms, but a second in one case of ten.
 fn varying(seed: u64) -> Server {
     let random = Arc::new(Mutex::new(SmallRng::seed_from_u64(seed)));
     Server::by(move |_, _| {
@@ -67,7 +67,7 @@ async fn slowness_adds_no_more_load_than_stated() {
 
 #[tokio::test(start_paused = true)]
 async fn losers_count_so_delay_does_not_creep() {
-    // If only winners were counted, hedging would hide the slow tenth, and with it its own measure.
+    // If only winners were counted, hedging would hide the slow tenth, and with it its own delay.
     let server = varying(3);
     let client = HedgeLayer::new(policy(0.85)).layer(server.clone());
     calls(&client, 2000).await;

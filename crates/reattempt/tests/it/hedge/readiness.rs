@@ -1,4 +1,4 @@
-//! On which instance of the inner service a hedge is sent, and what waits for its readiness.
+//! Tests of the instance of the inner service that sends a hedge, and of waiting for its readiness.
 
 use http::Request;
 use reattempt::error::{BoxedError, TimeLimit};
@@ -16,7 +16,7 @@ type Boxed = HedgePolicy<Http, RetryBudget, BoxedError>;
 type Client = Hedge<Mock<Attempt, Mocked>, Boxed>;
 type Call = task::Spawn<<Client as Service<Request<Body>>>::Future>;
 
-/// Returns a call whose first attempt was sent to a service that had one place.
+/// Returns a call whose first attempt was sent to a service with one place.
 fn begun(policy: Boxed) -> (Call, mock::Handle<Attempt, Mocked>) {
     let (service, mut handle) = mock::pair();
     handle.allow(1);
@@ -30,7 +30,7 @@ fn begun(policy: Boxed) -> (Call, mock::Handle<Attempt, Mocked>) {
 // trap 09
 #[tokio::test(start_paused = true)]
 async fn every_attempt_uses_its_readied_instance() {
-    // The server panics if it is not, and counts what was readied in vain.
+    // The server panics if it is not ready, and counts instances that were readied in vain.
     let server = Server::by(|_, _| Act::from(200).later(ms(1000)));
     let mut client = HedgeLayer::new(policy()).layer(server.clone());
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! The reports of hedged calls.
+//! Tests of the reports of hedged calls.
 
 use std::io::ErrorKind::ConnectionRefused;
 

@@ -1,4 +1,4 @@
-//! The rules of hedging, one by one.
+//! Tests of the rules of hedging, one by one.
 
 use std::io::ErrorKind::{ConnectionRefused, ConnectionReset};
 use std::pin::pin;
@@ -106,7 +106,7 @@ async fn failure_sends_next_and_moves_later_ones() {
 // HG-4
 #[tokio::test(start_paused = true)]
 async fn hg_4_each_failure_sends_one() {
-    // The first two fail at the same moment.
+    // The first two fail at the same time.
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(503).later(ms(150)),
         2 => Act::from(503).later(ms(50)),
@@ -233,7 +233,7 @@ async fn last_failure_is_the_outcome_of_all() {
         2 => Act::from(502).later(ms(290)),
         _ => ConnectionReset.into(),
     });
-    // 500 is fatal by the table.
+    // 500 is fatal in the default table.
     let failing = policy().protocol(|http| {
         http.on_status(http::StatusCode::INTERNAL_SERVER_ERROR, crate::hedge::support::transient(500))
     });
@@ -261,8 +261,8 @@ async fn attempts_have_cap_quantile_has_range() {
     assert_eq!(refused.to_string(), text);
 }
 
-/// A balancer's drop is an error from below. It ends the call only with the last attempt in flight: no
-/// error can be told from a failure of this side's own.
+/// A request that a load balancer drops is an error from below. It ends the call only with the last attempt in flight,
+/// because an error may come from this side.
 // HG-15, trap 36
 #[tokio::test(start_paused = true)]
 async fn hg_15_dropped_hedge_leaves_the_first() {

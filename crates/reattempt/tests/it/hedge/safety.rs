@@ -1,4 +1,4 @@
-//! Which requests are hedged.
+//! Tests of which requests are hedged.
 
 use http::StatusCode;
 use reattempt::hedge::HedgeLayer;
@@ -8,7 +8,7 @@ use tower::{Layer, ServiceExt};
 use crate::hedge::policy;
 use crate::hedge::support::{Act, ONE, Server, With, get, ms, options, post, put, request};
 
-/// Returns the number of attempts of `request` that a slow server sees.
+/// Returns the number of attempts of `request` that reach a slow server.
 async fn attempts(policy: reattempt::hedge::HedgePolicy, request: http::Request<crate::hedge::support::Body>) -> usize {
     let server = Server::by(|_, _| Act::from(200).later(ms(10_000)));
     let client = HedgeLayer::new(policy).layer(server.clone());

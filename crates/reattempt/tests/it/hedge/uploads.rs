@@ -1,4 +1,4 @@
-//! Uploads of a tonic channel that outgrow what is kept, against a server on the `h2` crate.
+//! Tests of a tonic channel's uploads that exceed the limit for kept bodies, against a server on the `h2` crate.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tower::{Layer, ServiceExt};
 
 use crate::calls::support::fed;
 
-/// HTTP/2 lets a stream send 64 KiB before the other side reads; more is kept, and more still is sent.
+/// HTTP/2 lets a stream send 64 KiB before the other side reads; more than that is kept, and more still is sent.
 const UPLOAD: &[u8] = &[7; 192 * 1024];
 const KEPT: usize = 96 * 1024;
 
@@ -30,8 +30,8 @@ enum Ended {
     Reset(Option<Reason>),
 }
 
-/// Serves one connection. Of the stream that comes first it reads nothing if it `stalls`; a complete
-/// upload is answered when `go_on` is told. Says how each of them ended.
+/// Serves one connection. If it `stalls`, it reads nothing from the stream that comes first. It responds to a complete
+/// upload when `go_on` is notified. Reports how each upload ended.
 async fn serve(socket: TcpStream, stalls: bool, go_on: Arc<Notify>, ends: mpsc::UnboundedSender<Ended>) {
     let mut handshake = h2::server::Builder::new();
     handshake.initial_connection_window_size(1 << 20);
@@ -73,8 +73,8 @@ async fn read(mut upload: RecvStream) -> Ended {
     Ended::Complete
 }
 
-/// Uploads more than is kept by two attempts at once. The server answers when both uploads have ended.
-/// Returns how the one that was cut off did, the status of the call, and its winner.
+/// Uploads more than is kept, with two concurrent attempts. The server responds when both uploads have ended. Returns
+/// how the cut-off upload ended, the call's status, and its winner.
 async fn upload(stalls: bool, chunk: usize) -> (Ended, String, u32) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let uri = format!("http://{}", listener.local_addr().unwrap());
@@ -96,7 +96,7 @@ async fn upload(stalls: bool, chunk: usize) -> (Ended, String, u32) {
     drop(speak);
     let request = Request::post(format!("{uri}/service/method")).body(Body::new(body)).unwrap();
     let call = tokio::spawn(client.oneshot(request));
-    // So that a test that fails does not hang.
+    // So that a failing test does not hang.
     let first = timeout(Duration::from_secs(20), ended.recv()).await.unwrap().unwrap();
     let second = timeout(Duration::from_secs(20), ended.recv()).await.unwrap().unwrap();
     go_on.notify_one();

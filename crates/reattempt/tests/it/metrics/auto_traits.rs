@@ -1,4 +1,4 @@
-//! The types go wherever the service goes that they measure.
+//! Tests that the metrics types can be sent and shared like the service that they measure.
 
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use reattempt::error::BoxedError;

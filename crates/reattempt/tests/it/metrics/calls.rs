@@ -1,4 +1,4 @@
-//! Measurements of a call and of each attempt.
+//! Tests of the measurements of a call and of each attempt.
 
 use reattempt::grpc::peek_trailers::PeekTrailersLayer;
 use reattempt::grpc::service_config::ServiceConfigLayer;
@@ -72,7 +72,7 @@ async fn obs_6_hedges_that_lose_end_as_cancelled() {
     let layer = reader.metrics().around(HedgeLayer::new(policy));
     let client = ServiceBuilder::new().layer(layer).service(server);
     let answer = client.oneshot(call()).await.unwrap();
-    // The losers have ended before the winner is read: the first after 140 ms, the third after 60.
+    // The losers have ended before the winner is read: the first after 140 ms, the third after 60 ms.
     assert_eq!(reader.of("attempt.duration"), [line("CANCELLED", 2, 200)]);
     read(answer).await;
     assert_eq!(reader.of("attempt.started"), [line("", 3, 3)]);
@@ -116,7 +116,7 @@ async fn trailers_made_head_end_the_attempt() {
         _ => ends_with(Code::Ok),
     };
     let peeking = || PeekTrailersLayer::new(ms(5));
-    // Within the attempt, and around it.
+    // Inside the attempt, and around it.
     let within = Reader::new();
     let client = ServiceBuilder::new()
         .layer(within.metrics().around(RetryLayer::new(policy(1))))

@@ -1,4 +1,4 @@
-//! Every way in which an attempt and a call may end has its status.
+//! Tests that every way in which an attempt or a call can end has its status.
 
 use std::fmt;
 use std::io;
@@ -16,12 +16,12 @@ use crate::metrics::support::{
     Answer, Lost, Server, Step, call, call_with, call_within, lost, ms, read, status, streaming, trailers_only,
 };
 
-/// A layer that makes one attempt of each call.
+/// Returns a layer that makes one attempt per call.
 fn one_attempt() -> RetryLayer<RetryPolicy<reattempt::grpc::Grpc>> {
     RetryLayer::new(RetryPolicy::grpc().max_attempts(1).protocol(|grpc| grpc.transparent_retries(false)))
 }
 
-/// The status of the attempt and of the call, which are the same.
+/// Returns the status of the attempt and of the call, which must be the same.
 fn ended(reader: &Reader) -> String {
     let (attempts, calls) = (reader.of("attempt.duration"), reader.of("call.duration"));
     let [(attempt, 1, _)] = &attempts[..] else { panic!("{attempts:?}") };
@@ -31,7 +31,7 @@ fn ended(reader: &Reader) -> String {
     attempt.clone()
 }
 
-/// Reads the answer to its end.
+/// Reads the response to its end.
 async fn end_of(answer: impl Fn() -> Result<Answer, Lost> + Send + Sync + 'static) -> String {
     let reader = Reader::new();
     let server = Server::by(move |_| (1, answer()));
@@ -125,7 +125,7 @@ async fn error_has_code_of_its_origin() {
 #[tokio::test(start_paused = true)]
 async fn obs_2_what_is_dropped_is_cancelled() {
     let answer = || (100, Ok(streaming([Step::Data("message"), Step::Hang])));
-    // Before it is polled, while the head is waited for, and while the body is read.
+    // Before it is polled, during the wait for the head, and while the body is read.
     for after in [0, 50, 200] {
         let reader = Reader::new();
         let client = ServiceBuilder::new().layer(reader.metrics().around(one_attempt()));
@@ -145,8 +145,8 @@ async fn obs_2_what_is_dropped_is_cancelled() {
 // OBS-2
 #[tokio::test(start_paused = true)]
 async fn deadline_ends_attempt_and_call_as_such() {
-    // The deadline of the caller, of its client's field, and of the policy; in the wait for the head and
-    // in the answer.
+    // The deadline of the caller, of its client's header, and of the policy; during the wait for the head and during
+    // the response.
     for wait in [100, 0] {
         for by in 0..3 {
             let reader = Reader::new();
@@ -179,7 +179,7 @@ async fn drop_before_deadline_is_cancelled() {
 // OBS-2
 #[tokio::test(start_paused = true)]
 async fn limits_of_other_layers_are_deadlines() {
-    // One of tower's within the measured attempt, whose error is a `BoxError`.
+    // A tower timeout inside the measured attempt, whose error is a `BoxError`.
     let reader = Reader::new();
     let metrics = reader.metrics().boxed_errors();
     let policy = RetryPolicy::grpc().boxed_errors().max_attempts(1);

@@ -1,4 +1,4 @@
-//! Measurements of guards: refusals, waits, state changes and places.
+//! Tests of guard metrics: refusals, waits, state changes and places.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ async fn places_are_read_when_collected() {
     assert_eq!(reader.of_guard("waiting"), [line("name=stock", 0)]);
 }
 
-/// A rate of which nothing is known yet is infinite, and is not measured.
+/// A rate that is not known yet is infinite, and is not recorded.
 #[test]
 fn rates_are_read_when_collected() {
     let reader = Reader::new();

@@ -1,4 +1,4 @@
-//! The instruments: names, units, bounds and labels.
+//! Tests of the instruments: names, units, bounds and labels.
 
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
 use reattempt::RetryLayer;
@@ -76,7 +76,7 @@ async fn names_units_and_bounds_are_grpcs() {
     assert_eq!(shown, expected);
 }
 
-/// The labels `grpc.method` of a call like this.
+/// Returns the labels `grpc.method` of such a call.
 async fn method_of(reader: Reader, metrics: reattempt::grpc::metrics::GrpcMetrics, generated: bool) -> String {
     let server = Server::at_once(|_| ends_with(Code::Ok));
     let retried = metrics.around(RetryLayer::new(policy(1)));

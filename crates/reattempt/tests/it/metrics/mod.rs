@@ -1,5 +1,5 @@
-//! Measurements of gRPC calls and of guards, by instruments whose measurements are read in memory, under a paused
-//! clock. The names carry the ids of the rules that they test.
+//! Tests of gRPC and guard metrics, with an in-memory reader under a paused clock. The names contain the ids of the
+//! rules that they test.
 
 mod auto_traits;
 mod calls;

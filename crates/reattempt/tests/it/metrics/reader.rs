@@ -1,4 +1,4 @@
-//! Reads what was measured.
+//! A reader of recorded measurements.
 
 use opentelemetry::KeyValue;
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData, ResourceMetrics};
@@ -7,7 +7,7 @@ use reattempt::grpc::metrics::GrpcMetrics;
 
 pub(crate) const TARGET: &str = "dns:///one.example";
 
-/// A provider of instruments, and what they have measured.
+/// A provider of instruments, and what they have recorded.
 pub(crate) struct Reader {
     pub(crate) provider: SdkMeterProvider,
     exporter: InMemoryMetricExporter,
@@ -24,7 +24,7 @@ impl Reader {
         GrpcMetrics::new(&self.provider, TARGET)
     }
 
-    /// All that was measured until now.
+    /// Returns everything that was recorded so far.
     pub(crate) fn all(&self) -> ResourceMetrics {
         self.exporter.reset();
         self.provider.force_flush().unwrap();
@@ -37,17 +37,17 @@ impl Reader {
         metrics.flat_map(points_of).collect()
     }
 
-    /// The names of the instruments that have measured anything.
+    /// Returns the names of the instruments that have recorded anything.
     pub(crate) fn names(&self) -> Vec<String> {
         distinct(self.points().into_iter().map(|point| point.name))
     }
 
-    /// The label `key` of everything that was measured; "none" where there is no such label.
+    /// Returns the label `key` of everything that was recorded; "none" if there is no such label.
     pub(crate) fn labels(&self, key: &str) -> Vec<String> {
         distinct(self.points().into_iter().map(|point| point.label(key).unwrap_or("none".to_owned())))
     }
 
-    /// Returns the values of the instrument `reattempt.guard.{name}`, each behind its labels in their order.
+    /// Returns the values of the instrument `reattempt.guard.{name}`, each after its labels in order.
     pub(crate) fn of_guard(&self, name: &str) -> Vec<(String, u64)> {
         let name = format!("reattempt.guard.{name}");
         let points = self.points().into_iter().filter(|point| point.name == name);
@@ -57,8 +57,8 @@ impl Reader {
         }))
     }
 
-    /// Returns the measurements of the instrument `grpc.client.{name}`: for each set of labels the status, if it is one
-    /// of them, the number of measurements and their sum. Seconds are given in milliseconds.
+    /// Returns the measurements of the instrument `grpc.client.{name}`: for each set of labels, the status if there is
+    /// one, the number of measurements and their sum. Seconds are converted to milliseconds.
     pub(crate) fn of(&self, name: &str) -> Vec<(String, u64, u64)> {
         let name = format!("grpc.client.{name}");
         let points = self.points().into_iter().filter(|point| point.name == name);

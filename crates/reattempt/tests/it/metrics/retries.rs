@@ -1,4 +1,4 @@
-//! Measurements of a call's retries, transparent retries and hedges, and of the time between attempts.
+//! Tests of the metrics for a call's retries, transparent retries and hedges, and for the time between attempts.
 
 use reattempt::RetryLayer;
 use reattempt::grpc::metrics::RetryMetric;
@@ -10,12 +10,12 @@ use crate::metrics::reader::{Reader, line};
 use crate::metrics::reset::Resets;
 use crate::metrics::support::{Answer, Lost, Server, call, ends_with, ms, policy, read, trailers_only};
 
-/// One stream that the server has refused.
+/// Returns one stream that the server has refused.
 async fn refused() -> Resets {
     Resets::new(h2::Reason::REFUSED_STREAM, 1).await
 }
 
-/// The retries, transparent retries, hedges and milliseconds of delay that one call tells of: each the
+/// Returns the retries, transparent retries, hedges and milliseconds of delay recorded for one call: each with the
 /// number of measurements and their sum.
 fn told(reader: &Reader) -> [(u64, u64); 4] {
     let names = ["call.retries", "call.transparent_retries", "call.hedges", "call.retry_delay"];
@@ -26,7 +26,7 @@ fn told(reader: &Reader) -> [(u64, u64); 4] {
     })
 }
 
-/// One call of a server that answers by this script, under this layer.
+/// Makes one call to a server with this script, under this layer.
 macro_rules! call_under {
     ($layer:expr, $script:expr) => {{
         let reader = Reader::new();
@@ -110,7 +110,7 @@ async fn hedges_are_no_retries_and_no_delay() {
     let hedging = || HedgePolicy::grpc().delay(ms(10)).max_attempts(3);
     let told = call_under!(HedgeLayer::new(hedging()), |_| (50, ok()));
     assert_eq!(told, [(0, 0), (0, 0), (1, 2), (1, 0)]);
-    // One that waits for its turn while another attempt still runs.
+    // One that waits for its time while another attempt still runs.
     let told = call_under!(HedgeLayer::new(hedging()), |number| match number {
         1 => (15, unavailable()),
         _ => (50, ok()),
@@ -148,7 +148,7 @@ async fn nested_retries_and_hedges_count_apart() {
     };
     let told = call_under!(ServiceBuilder::new().layer(hedging()).layer(retrying()), script);
     assert_eq!(told, [(1, 2), (0, 0), (1, 1), (1, 1)]);
-    // Both hedges fail, and then the first of two more answers.
+    // Both hedges fail, and then the first of two more succeeds.
     let script = |number| match number {
         1 | 2 => (50, unavailable()),
         _ => (50, ok()),

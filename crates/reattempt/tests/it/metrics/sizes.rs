@@ -1,4 +1,4 @@
-//! The sizes of what an attempt sends and receives.
+//! Tests of the sizes of what an attempt sends and receives.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::metrics::support::{Lost, Step, policy, read, status, streaming, trail
 const SENT: &str = "attempt.sent_total_compressed_message_size";
 const RECEIVED: &str = "attempt.rcvd_total_compressed_message_size";
 
-/// Two messages, of five bytes and of three.
+/// Returns two messages, of five and of three bytes.
 fn two_messages() -> Request<Body> {
     let body = Full::new(Bytes::from_static(b"\0\0\0\0\x05hello\x01\0\0\0\x03you"));
     Request::post("http://one.example/service/method").body(Body::new(body)).unwrap()

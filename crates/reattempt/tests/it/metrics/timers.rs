@@ -1,5 +1,5 @@
-//! A deadline that two timers keep, the layer's and the channel's. Code, budget, report and metrics are the same,
-//! whichever of them fires first.
+//! Tests of a deadline with two timers, the layer's and the channel's. Code, budget, report and metrics are the same,
+//! whichever fires first.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,14 +24,14 @@ use crate::metrics::support::{
 
 const DEADLINE: u64 = 250;
 
-/// The cause that ends the attempts under way around the deadline.
+/// The timer that ends the attempts in flight around the deadline.
 #[derive(Debug, Clone, Copy)]
 enum First {
-    /// The timer of the layer.
+    /// The layer's timer.
     Layer,
-    /// The channel's timer, at this moment.
+    /// The channel's timer, at this time.
     Channel(u64),
-    /// The server's timer for the same field, in the way of a tonic server, at this moment.
+    /// The server's timer for the same header, as in a tonic server, at this time.
     Server(u64),
 }
 
@@ -65,7 +65,7 @@ const POLICIES: [Policy; 14] = [
 ];
 
 impl Policy {
-    /// `true` if a first attempt that is UNAVAILABLE is followed by a second one.
+    /// Returns `true` if an UNAVAILABLE first attempt is followed by a second one.
     fn retries_unavailable(self) -> bool {
         match self {
             Policy::Plain | Policy::Boxed => true,
@@ -94,7 +94,7 @@ fn document(policy: Policy) -> ServiceConfig {
     ServiceConfig::parse(&text).unwrap()
 }
 
-/// Everything that is to be the same.
+/// Everything that must be the same.
 #[derive(Debug, PartialEq, Eq)]
 struct Observed {
     code: Option<Code>,
@@ -105,7 +105,7 @@ struct Observed {
     measured: [Vec<(String, u64)>; 2],
 }
 
-/// A request of one message, or of a stream that goes on.
+/// Returns a request with one message, or with a stream that continues.
 fn request(streamed: bool, timeout: u64, options: CallOptions) -> Request<Body> {
     let mut request = call();
     if streamed {
@@ -120,7 +120,7 @@ fn request(streamed: bool, timeout: u64, options: CallOptions) -> Request<Body> 
     request
 }
 
-/// Calls a server whose attempts from number `attempt` on are under way when the time is over.
+/// Calls a server whose attempts from number `attempt` on are in flight when the time is over.
 async fn observe(policy: Policy, first: First, attempt: usize, streamed: bool) -> Observed {
     let began = Instant::now();
     let server = Server::by(move |number| {
@@ -188,7 +188,7 @@ async fn observe(policy: Policy, first: First, attempt: usize, streamed: bool) -
     Observed { code, attempts: server.count(), tokens, events, report, measured }
 }
 
-/// The text with the time at which the timer here would have fired.
+/// Returns the text with the time at which this side's timer would have fired.
 fn at_the_deadline(text: &str) -> String {
     text.replace("249ms", "250ms").replace("219ms", "220ms").replace("189ms", "190ms")
 }
@@ -208,7 +208,7 @@ where
     }
 }
 
-/// The code that a generated client makes of an error.
+/// Returns the code into which a generated client converts an error.
 fn of_error(error: BoxError) -> Code {
     let code = tonic::Status::from_error(error).code();
     Code::from_number(i32::from(code).unsigned_abs())
@@ -229,7 +229,7 @@ async fn tn_4_deadline_is_one_whoever_is_first() {
                     let first = first(at);
                     let mut observed = observe(policy, first, attempt, streamed).await;
                     if let First::Server(_) = first {
-                        // Its attempts have ended as the server says.
+                        // Its attempts have ended as the server reports.
                         observed.measured[0].clone_from(&expected.measured[0]);
                     }
                     assert_eq!(observed, expected, "{policy:?} {first:?} {attempt} {streamed}");
@@ -239,8 +239,8 @@ async fn tn_4_deadline_is_one_whoever_is_first() {
     }
 }
 
-/// `Endpoint::timeout` is shorter than the deadline, or there is none: DEADLINE_EXCEEDED for classification,
-/// caller and metrics.
+/// If `Endpoint::timeout` is shorter than the deadline, or there is none, classification, caller and metrics get
+/// DEADLINE_EXCEEDED.
 // TN-4
 #[tokio::test(start_paused = true)]
 async fn tn_4_endpoint_timeout_has_one_code() {
@@ -282,7 +282,7 @@ async fn tn_4_endpoint_timeout_has_one_code() {
     }
 }
 
-/// However an answer ends at its deadline without a status, it is the deadline that has ended it.
+/// However a response ends at its deadline without a status, the deadline has ended it.
 // TN-4
 #[tokio::test(start_paused = true)]
 async fn tn_4_body_broken_at_its_deadline() {
@@ -292,7 +292,7 @@ async fn tn_4_body_broken_at_its_deadline() {
             let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
             vec![Step::Data("a"), Step::Wait(DEADLINE), Step::Fail(reset.into())]
         },
-        // hyper ends a body so whose stream the server has cancelled.
+        // hyper ends a body this way if the server has cancelled its stream.
         || vec![Step::Data("a"), Step::Wait(DEADLINE)],
     ];
     for end in ends {

@@ -1,4 +1,4 @@
-//! Operations without a runtime.
+//! Tests of operations without a runtime.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -42,7 +42,7 @@ fn blocking_operation_needs_no_runtime() {
     .unwrap_err();
     assert_eq!((calls, error.attempts()), (3, 3));
     assert_eq!(slept.len(), 2);
-    // The clock ran on a little between the decision and the sleep.
+    // The clock advanced a little between the decision and the sleep.
     assert!(slept.iter().all(|time| *time <= HOUR && *time > HOUR / 2), "{slept:?}");
     let source = error.source().unwrap().downcast_ref::<io::Error>().unwrap();
     assert_eq!(source.kind(), ErrorKind::ConnectionRefused);

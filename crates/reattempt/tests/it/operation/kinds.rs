@@ -1,4 +1,4 @@
-//! The kinds of failures: their schedules, and the errors that are known as transient.
+//! Tests of the kinds of failures: their schedules, and the errors that are known as transient.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{SECOND, script};
 
-/// Waits longer for some kinds of failure than for others, and for some not at all.
+/// A schedule that waits longer for some kinds of failure than for others, and not at all for some.
 #[derive(Clone)]
 struct ByKind;
 

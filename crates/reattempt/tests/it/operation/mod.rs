@@ -1,4 +1,4 @@
-//! Any operation, retried.
+//! Tests of retrying any operation.
 
 mod blocking;
 mod kinds;
@@ -25,7 +25,7 @@ use tokio_test::{assert_pending, assert_ready, task};
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// An operation that gives these results one after the other, and the last for ever.
+/// Returns an operation that yields these results in order, and repeats the last.
 fn script<const N: usize>(
     results: [Result<u32, &'static str>; N],
 ) -> impl FnMut() -> std::future::Ready<Result<u32, &'static str>> {
@@ -37,7 +37,7 @@ fn script<const N: usize>(
     }
 }
 
-/// Three tokens, and nothing that fills them but successes.
+/// Returns a budget of three tokens, which only successes refill.
 fn three_tokens() -> RetryBudget {
     RetryBudget::ratio(0.1).unwrap().capacity(3.0).unwrap().min_per_second(0.0).unwrap()
 }

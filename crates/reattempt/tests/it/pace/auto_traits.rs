@@ -1,4 +1,4 @@
-//! Which public types can be sent to another thread, and shared with it.
+//! Tests of which public types can be sent to another thread, and shared with it.
 
 use std::convert::Infallible;
 use std::future::Ready;
@@ -17,7 +17,7 @@ use tower::Service;
 fn send<T: Send>() {}
 fn send_sync_unpin<T: Send + Sync + Unpin>() {}
 
-/// A service that is `Send` and nothing more.
+/// A service that is only `Send`.
 #[derive(Clone)]
 struct SendOnly(std::cell::Cell<u8>);
 

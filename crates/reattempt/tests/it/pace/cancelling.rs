@@ -1,4 +1,4 @@
-//! Calls that are given up.
+//! Tests of dropped calls.
 
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
@@ -28,7 +28,7 @@ async fn call_dropped_in_wait_is_not_counted() {
     assert_eq!(pace.metrics(), before);
     assert_eq!(pace.interval(), ms(100));
 
-    // Others go on as if they had not been.
+    // Other calls continue as if these had not existed.
     call(&mut client).await.unwrap();
     call(&mut client).await.unwrap();
     assert_eq!(pace.metrics().times_slept, 1);
@@ -61,7 +61,7 @@ async fn a_call_that_is_over_stays_silent() {
     assert_eq!(client.guard().responsive().metrics().invocations, 1);
 }
 
-/// A turn was taken, and another guard refused the call.
+/// A call that took a turn and was then refused by another guard gives its turn back.
 #[tokio::test(start_paused = true)]
 async fn call_not_sent_gives_its_turn_back() {
     let server = Server::statuses([429, 503]);

@@ -1,4 +1,4 @@
-//! The guard by its contract alone, with time as an argument.
+//! Tests of the guard through its contract alone, with time as an argument.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,14 +11,14 @@ use reattempt::guard::{Limit, Pace, Reason, Refused};
 use super::support::{ms, pace, secs};
 
 const NOW: Duration = Duration::from_secs(1);
-/// The moment of the first turn.
+/// The time of the first turn.
 const TURN: Duration = Duration::from_millis(1_100);
 
 fn at(now: Duration) -> Arrival<'static> {
     Arrival::new("http://one.example", now)
 }
 
-/// Returns a pace after a refusal: one turn in 100 ms, the first of them at [`TURN`].
+/// Returns a pace after a refusal: one turn per 100 ms, the first of them at [`TURN`].
 fn paced(threshold: u32) -> Pace {
     let pace = Pace::new(pace().threshold(threshold).unwrap());
     let first = admitted(&pace, NOW);

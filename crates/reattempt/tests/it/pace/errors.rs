@@ -1,4 +1,4 @@
-//! The error type that a call ends with.
+//! Tests of the error type with which a call ends.
 
 use std::io;
 

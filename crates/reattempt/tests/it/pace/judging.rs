@@ -1,4 +1,4 @@
-//! Which outcomes move the interval.
+//! Tests of which outcomes move the interval.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -20,7 +20,7 @@ use super::support::{Answer, Server, answer, call, ms, pace};
 
 const THROTTLED: Failure = Failure::new(FailureKind::Throttled);
 
-/// The interval after two calls that end so, at first from 0; and after two more from 400 ms.
+/// Returns the interval after two calls with this outcome, starting at 0; and after two more, starting at 400 ms.
 async fn moved(http: Http, status: u16) -> (Duration, Duration) {
     let server = Server::<Answer>::by(move |number| {
         let status = if (3..=5).contains(&number) { 429 } else { status };
@@ -44,7 +44,7 @@ async fn status_429_alone_is_throttled() {
         let expected = match status {
             429 => (ms(200), ms(100 << 6)),
             408 | 425 => untouched,
-            // The service has done its work, also where the error is the caller's own.
+            // The service has done its work, even if the caller caused the error.
             200..=499 | 501 | 505 => success,
             _ => untouched,
         };

@@ -1,5 +1,5 @@
-//! Calls that are sent later than their turns: behind another guard that waits, and before a service that is slow to
-//! become ready. An outcome counts if its call was sent after the last move.
+//! Tests of calls that are sent later than their turns: behind another waiting guard, and in front of a service that
+//! becomes ready slowly. An outcome counts if its call was sent after the last move.
 
 use std::convert::Infallible;
 
@@ -22,7 +22,7 @@ async fn refuses(_: Request<u32>) -> Result<Answer, Infallible> {
     Ok(answer(429))
 }
 
-/// Makes twenty calls at once, one of which is in flight at a time, and all of which are refused. Returns the moves.
+/// Makes twenty concurrent calls, of which one at a time is in flight and all are refused. Returns the moves.
 async fn moves(interval: &Responsive, guard: impl Guard, limit: usize) -> u64 {
     let server = ConcurrencyLimit::new(service_fn(refuses), limit);
     let client = GuardLayer::http(guard).layer(server);

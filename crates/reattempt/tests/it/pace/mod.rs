@@ -1,4 +1,4 @@
-//! Pacing: when calls are sent, what moves the interval, and what a call holds while it waits.
+//! Tests of pacing: when calls are sent, what moves the interval, and what a call holds while it waits.
 
 mod auto_traits;
 mod cancelling;

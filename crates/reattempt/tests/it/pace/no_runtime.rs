@@ -1,4 +1,4 @@
-//! Where there is no runtime: nothing waits, and nothing panics.
+//! Tests without a runtime: nothing waits, and nothing panics.
 
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
@@ -10,7 +10,7 @@ use tower::{Layer, Service};
 
 use super::support::{Server, pace, request, secs};
 
-/// Polls a call once; it must be over then.
+/// Polls a call once; it must then be over.
 fn call(client: &mut Guarded<Server, Pace>) -> Result<u16, BoxError> {
     let mut cx = Context::from_waker(Waker::noop());
     assert!(Service::<http::Request<http_body_util::Empty<bytes::Bytes>>>::poll_ready(client, &mut cx).is_ready());

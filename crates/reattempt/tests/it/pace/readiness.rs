@@ -1,4 +1,4 @@
-//! Readiness: passed through, and used by the call it was asked for.
+//! Tests of readiness, which is passed through and used by the call that requested it.
 
 use futures_util::future::join_all;
 use reattempt::guard::{GuardLayer, Pace};
@@ -31,16 +31,16 @@ async fn readiness_is_that_of_the_inner_service() {
 // trap 09
 #[tokio::test(start_paused = true)]
 async fn call_that_waited_readies_service_anew() {
-    // The server panics when an instance of it is called that was not readied.
+    // The server panics if an instance that was not readied is called.
     let server = Server::statuses([429, 429, 503]);
     let mut client = GuardLayer::http(Pace::new(pace())).layer(server.watch());
     for _ in 0..6 {
         call(&mut client).await.unwrap();
     }
-    // The instances that were readied for the five calls that waited are let go of.
+    // The instances that were readied for the five waiting calls are released.
     assert_eq!((server.arrivals().len(), server.unused()), (6, 5));
 
-    // Several may wait at a time.
+    // Several may wait at the same time.
     let mut waiting = Vec::new();
     for _ in 0..3 {
         waiting.push(begin(&mut client).await);
@@ -55,7 +55,7 @@ async fn call_that_waited_readies_service_anew() {
 async fn only_call_that_waits_clones_service() {
     let server = Server::statuses([200, 200, 429, 429, 200]);
     let mut client = GuardLayer::http(Pace::new(pace())).layer(server.watch());
-    // One for the wait, and one in place of the instance that was readied.
+    // One for the wait, and one in place of the readied instance.
     for clones in [0, 0, 0, 2, 4] {
         call(&mut client).await.unwrap();
         assert_eq!(server.clones(), clones);

@@ -1,4 +1,4 @@
-//! Calls that are refused.
+//! Tests of refused calls.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -63,13 +63,13 @@ async fn wait_that_is_too_long_is_refused_at_once() {
     assert_eq!(refused(&error).reason(), Reason::WaitTooLong);
     assert_eq!(server.unused(), 1);
     assert_eq!(refused(&error).wait(), Some(ms(100)));
-    // Time brings the turn nearer, though no call was sent.
+    // Time brings the turn nearer, although no call was sent.
     tokio::time::advance(ms(1)).await;
     assert_eq!(call(&mut client).await.unwrap().status(), 503);
     assert_eq!(server.arrivals(), [0, 100].map(ms));
 }
 
-/// A turn that moves past the longest wait ends the call as soon as that is known.
+/// If a call's turn moves beyond the longest wait, the call ends as soon as that is known.
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_moves_away_ends_the_wait() {
     let server = Server::statuses([429]);
@@ -78,7 +78,7 @@ async fn a_turn_that_moves_away_ends_the_wait() {
     call(&mut client.clone()).await.unwrap();
     let (first, second) = tokio::join!(client.clone().oneshot(request()), client.clone().oneshot(request()));
     assert_eq!(first.unwrap().status(), 429);
-    // Due after 200 ms at first, and after 300 ms once the interval had doubled.
+    // The turn came after 200 ms at first, and after 300 ms once the interval had doubled.
     assert_eq!(refused(&second.unwrap_err()).reason(), Reason::WaitTooLong);
 }
 
@@ -110,7 +110,7 @@ async fn deadline_before_turn_is_refused_at_once() {
     assert_eq!(server.arrivals(), [0, 100].map(ms));
 }
 
-/// gRPC answers in its own types, and the answer is marked.
+/// gRPC responds with its own types, and the response is marked.
 #[tokio::test(start_paused = true)]
 async fn grpc_is_answered_by_the_layer() {
     let server = Server::<Answer>::by(|_| {
@@ -134,7 +134,7 @@ async fn grpc_is_answered_by_the_layer() {
     assert_eq!(server.arrivals().len(), 1);
 }
 
-/// Nothing of a call that was turned away was sent, so it is retried whatever it is.
+/// Nothing of a refused call was sent, so it is retried whatever the request is.
 #[tokio::test(start_paused = true)]
 async fn a_retry_layer_sends_a_refused_call_again() {
     let server = Server::statuses([429, 200]);
@@ -151,7 +151,7 @@ async fn a_retry_layer_sends_a_refused_call_again() {
     let answer = send(&mut client, post).await;
     assert_eq!(answer.status(), 200);
     let report: &Report = answer.extensions().get().unwrap();
-    // The 429, one that was turned away, and the success.
+    // The 429, a refused attempt, and the success.
     assert_eq!(report.attempts().len(), 3);
     assert_eq!((server.arrivals().len(), pace.metrics().times_up), (2, 1));
     assert!(server.arrivals()[1] < secs(1));

@@ -1,4 +1,4 @@
-//! One pace for clones, layers, tasks and threads.
+//! Tests of one pace for clones, layers, tasks and threads.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -42,7 +42,7 @@ async fn clones_and_layers_share_given_pace() {
 
 #[tokio::test(start_paused = true)]
 async fn twenty_refusals_at_once_move_it_once() {
-    // Answers when all twenty have come.
+    // Responds when all twenty have arrived.
     let pace = pace();
     let all = Arc::new(Barrier::new(20));
     let server = service_fn(move |_: http::Request<_>| {
@@ -60,14 +60,14 @@ async fn twenty_refusals_at_once_move_it_once() {
     }
     let metrics = pace.metrics();
     assert_eq!((metrics.invocations, metrics.times_slept), (80, 60));
-    // Of the twenty turns each is one interval after the one before.
+    // Each of the twenty turns is one interval after the previous one.
     assert_eq!(metrics.total_slept, ms(20 * 21 / 2 * (100 + 200 + 400)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn call_waiting_through_a_move_follows_it() {
-    // Two calls wait from one moment on. The first to be refused moves the interval, and the turn of
-    // the second. That one is sent after the move, so its refusal is news as well.
+    // Two calls wait from the same time on. The first refusal moves the interval, and the second call's turn. That call
+    // is sent after the move, so its refusal also counts.
     let server = Server::statuses([429]);
     let pace = pace();
     let mut client = GuardLayer::http(Pace::new(pace.clone())).layer(server.watch());
@@ -80,7 +80,7 @@ async fn call_waiting_through_a_move_follows_it() {
     assert_eq!(pace.interval(), ms(400));
 }
 
-/// Threads that each have a runtime of their own, for a clock that is paused has one thread.
+/// Each thread has its own runtime, because a paused clock has only one thread.
 #[test]
 fn no_count_is_lost_between_threads() {
     const THREADS: u64 = 16;
@@ -90,7 +90,7 @@ fn no_count_is_lost_between_threads() {
         Ok(number) if number % 3 == 0 => Verdict::NotProcessed(Failure::new(FailureKind::Throttled)),
         _ => Verdict::Success,
     };
-    // The clocks of the threads are far apart, so a turn may be due long after the time of a call.
+    // The threads' clocks are far apart, so a turn may come long after a call's time.
     let patient = Pace::new(pace.clone()).queue(1024, Duration::MAX);
     let layer = GuardLayer::classified(classify, patient);
     let client = layer.layer(service_fn(|number: u64| async move { Ok::<_, Infallible>(number) }));
@@ -112,7 +112,7 @@ fn paused() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
 }
 
-/// Makes these calls one by one, and says how many had to wait.
+/// Makes these calls one by one. Returns how many had to wait.
 async fn waits<S>(client: &mut S, numbers: std::ops::Range<u64>) -> u64
 where
     S: Service<u64, Response = u64, Error: Debug>,

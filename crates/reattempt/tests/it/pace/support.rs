@@ -1,6 +1,6 @@
-//! Helpers: a server that answers by a script and notes when calls came.
+//! A helper server that follows a script and records the arrival times of calls.
 //!
-//! It panics when it is called without having been readied, and a clone of it is never ready.
+//! It panics if it is called without having been readied, and its clones are not ready until readied themselves.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -40,7 +40,7 @@ pub(crate) struct Server<T = Answer, E = Infallible> {
 }
 
 impl<T, E> Server<T, E> {
-    /// Ends each call as `script` says, by its number, from 1.
+    /// Creates a server that ends each call as `script` decides from its number, starting at 1.
     pub(crate) fn by(script: impl Fn(usize) -> Result<T, E> + Send + Sync + 'static) -> Self {
         // A test without a runtime has no clock that could be paused.
         let began = tokio::runtime::Handle::try_current().ok().map(|_| Instant::now());
@@ -54,7 +54,7 @@ impl<T, E> Server<T, E> {
         Self { state: Arc::new(state), ready: false, outcome: PhantomData }
     }
 
-    /// Returns the arrival times of calls, counted from the server's start.
+    /// Returns the arrival times of calls since the server's start.
     pub(crate) fn arrivals(&self) -> Vec<Duration> {
         self.state.arrivals.lock().unwrap().clone()
     }
@@ -68,14 +68,14 @@ impl<T, E> Server<T, E> {
         self.state.unused.load(Ordering::SeqCst)
     }
 
-    /// Returns the server, as the test keeps it.
+    /// Returns another handle to the server, for the test.
     pub(crate) fn watch(&self) -> Self {
         Self { state: Arc::clone(&self.state), ready: false, outcome: PhantomData }
     }
 }
 
 impl Server {
-    /// Answers with these statuses in order, and goes on with the last.
+    /// Creates a server that responds with these statuses in order, and repeats the last.
     pub(crate) fn statuses<const N: usize>(statuses: [u16; N]) -> Self {
         Self::by(move |number| Ok(answer(statuses[number.min(N) - 1])))
     }
@@ -114,7 +114,7 @@ impl<R, T, E> Service<R> for Server<T, E> {
     }
 }
 
-/// 100 ms, doubled by a refusal and halved by two successes; nothing at random.
+/// Returns an interval of 100 ms that a refusal doubles and two successes halve, without randomness.
 pub(crate) fn pace() -> Responsive {
     let pace = Responsive::new().initial(ms(100)).unwrap().randomisation(0.0).unwrap();
     pace.up(2.0).unwrap().down(0.5).unwrap().threshold(2).unwrap()
@@ -124,7 +124,7 @@ pub(crate) fn request() -> Request<Empty<Bytes>> {
     Request::get("http://one.example/").body(Empty::new()).unwrap()
 }
 
-/// One call, made when the client is ready.
+/// Makes one call when the client is ready.
 pub(crate) async fn call<S>(client: &mut S) -> Result<S::Response, S::Error>
 where
     S: Service<Request<Empty<Bytes>>>,
@@ -132,7 +132,7 @@ where
     client.ready().await?.call(request()).await
 }
 
-/// Makes a call up to the future that is to be polled.
+/// Starts a call, and returns its future.
 pub(crate) async fn begin<S>(client: &mut S) -> S::Future
 where
     S: Service<Request<Empty<Bytes>>, Error: std::fmt::Debug>,

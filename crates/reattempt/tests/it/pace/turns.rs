@@ -1,4 +1,4 @@
-//! Turns: one interval between calls, whoever makes them.
+//! Tests of turns: one interval between calls, whichever callers make them.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -53,7 +53,7 @@ async fn a_dropped_waiter_gives_its_turn_back() {
     assert_eq!(server.arrivals(), [0, 100, 200].map(ms));
 }
 
-/// Futures that are held and not polled cost those behind them time, but never block them.
+/// Futures that are held and not polled delay those behind them, but never block them.
 #[tokio::test(start_paused = true)]
 async fn an_unpolled_waiter_does_not_block_others() {
     let server = Server::statuses([429, 503]);
@@ -65,7 +65,7 @@ async fn an_unpolled_waiter_does_not_block_others() {
         enter(&mut call).await;
         waiting.push(call);
     }
-    // The last first.
+    // The last one first.
     for call in waiting.into_iter().rev() {
         tokio::time::timeout(secs(60), call).await.expect("it is not blocked").unwrap();
     }
@@ -84,7 +84,7 @@ async fn a_shorter_interval_reaches_the_waiting() {
     assert_eq!(server.arrivals()[1..], [ms(100); 10]);
 }
 
-/// A bucket of a second's calls, filled at this rate, answered after `latency`.
+/// Returns a token bucket of one second's calls, refilled at this rate, with responses after `latency`.
 fn limited(
     capacity: f64,
     latency: Duration,
@@ -119,7 +119,8 @@ fn limited(
     })
 }
 
-/// Returns the calls per second that are served of an open load at random times, after `settled` and for as long.
+/// Returns the calls per second that are served under an open load at random times, measured after `settled` for as
+/// long again.
 async fn served_of(capacity: f64, load: f64, settled: Duration) -> f64 {
     let served = Arc::default();
     let service = limited(capacity, ms(5), Arc::clone(&served));

@@ -1,4 +1,4 @@
-//! The times at which calls are sent.
+//! Tests of the times at which calls are sent.
 
 use reattempt::guard::{GuardLayer, Pace};
 use reattempt_schedule_responsive::Responsive;
@@ -41,7 +41,7 @@ async fn rate_converges_to_what_service_takes() {
     }
     let arrivals = server.arrivals();
     let settled: Vec<_> = arrivals[20..].windows(2).map(|pair| pair[1] - pair[0]).collect();
-    // A step up from just below, a step down from just above; the timer rounds up.
+    // A step up from just below, and a step down from just above; the timer rounds up.
     assert!(settled.iter().all(|gap| (ms(36)..=ms(91)).contains(gap)), "{settled:?}");
     let metrics = pace.metrics();
     assert!(metrics.times_up > 50 && metrics.times_down > 40, "{metrics:?}");

@@ -1,5 +1,5 @@
-//! Pacing beside a retry layer: inside of it with a pace of its own, and outside of it with the pace
-//! that is its schedule.
+//! Tests of pacing beside a retry layer: inside it with its own pace, and outside it with the pace that is its
+//! schedule.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -38,8 +38,8 @@ async fn inner_pace_delays_every_attempt() {
     let answer = call(&mut client).await.unwrap();
     assert_eq!(answer.status(), 200);
     assert_eq!(answer.extensions().get::<Report>().unwrap().attempts().len(), 4);
-    // The first turn is 100 ms after the retry came to the layer. The delays of the schedule pass during the waits for
-    // the next ones.
+    // The first turn is 100 ms after the retry reached the layer. The schedule's delays pass during the waits for the
+    // next turns.
     assert_eq!(server.arrivals(), [0, 110, 310, 510].map(ms));
     let metrics = pace.metrics();
     assert_eq!((metrics.invocations, metrics.times_up, metrics.times_slept), (4, 2, 3));
@@ -56,14 +56,13 @@ async fn shared_pace_counts_each_outcome_once() {
             .service(server.watch()),
     );
     call(&mut client).await.unwrap();
-    // The first at once, the retries after 100 and 200 ms: no wait is made twice.
+    // The first at once, the retries after 100 and 200 ms: no delay is waited twice.
     assert_eq!(server.arrivals(), [0, 100, 300].map(ms));
     let metrics = pace.metrics();
     assert_eq!((metrics.invocations, metrics.times_up), (3, 2));
     assert_eq!((metrics.times_slept, metrics.total_slept), (2, ms(300)));
 
-    // The layer paces the calls that succeed at once. Three successes, the first call's included,
-    // are a run, and not two.
+    // The layer paces calls that succeed at once. Three successes, including the first call's, are one run and not two.
     call(&mut client).await.unwrap();
     assert_eq!(pace.interval(), ms(200));
     call(&mut client).await.unwrap();
@@ -82,12 +81,12 @@ async fn schedule_alone_moves_with_every_attempt() {
     let mut client = checked(RetryLayer::new(policy).layer(server.watch()));
     assert_eq!(call(&mut client).await.unwrap().status(), 429);
     assert_eq!(call(&mut client).await.unwrap().status(), 200);
-    // The last refusal of a call moves it, too, though no retry follows.
+    // A call's last refusal moves it too, although no retry follows.
     assert_eq!(server.arrivals(), [0, 100, 300, 300, 1100, 2700].map(ms));
     assert_eq!(pace.metrics().times_up, 5);
 }
 
-/// After a long outage the interval is past the elapsed time. Calls that succeed at once bring it down.
+/// After a long outage the interval exceeds the elapsed-time limit. Calls that succeed at once shorten it.
 // trap 20
 #[tokio::test(start_paused = true)]
 async fn retries_work_again_after_a_long_outage() {
@@ -109,7 +108,7 @@ async fn retries_work_again_after_a_long_outage() {
     assert_eq!(stopped.last(), Some(&StopReason::IntervalTooLong));
     assert_eq!(pace.interval(), secs(15 * 60));
 
-    // Ten successes shorten it by a tenth: some 320 bring it below 30 s.
+    // Ten successes shorten it by a tenth, so about 320 bring it below 30 s.
     while calls < 1000 {
         let answer = call(&mut client).await.unwrap();
         calls += 1;
@@ -134,6 +133,6 @@ async fn retry_limits_see_delays_of_schedule() {
     let report: &Report = answer.extensions().get().unwrap();
     assert_eq!(report.stop_reason(), StopReason::IntervalTooLong);
     assert_eq!(server.arrivals(), [0, 100].map(ms));
-    // The delay that was refused was given out, and counts as documented.
+    // The refused delay was returned, and counts as documented.
     assert_eq!(pace.metrics().times_slept, 2);
 }

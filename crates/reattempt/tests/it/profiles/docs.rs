@@ -1,5 +1,4 @@
-//! The promises of each constructor's docs, read from the docs themselves and held against the
-//! constructor.
+//! Tests of each constructor against the promises in its own docs.
 
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use crate::profiles::support::{bounds, ms, secs};
 
 const SOURCE: &str = include_str!("../../../src/profile.rs");
 
-/// The rows of the table with this header in the docs of a constructor, header and rule left out.
+/// Returns the rows of the table with this header in a constructor's docs, without header and rule.
 fn table(constructor: &str, header: &str) -> Option<Vec<Vec<String>>> {
     let (before, _) = SOURCE.split_once(&format!("\npub fn {constructor}(")).unwrap();
     let docs: Vec<_> = before.lines().rev().take_while(|line| line.starts_with("///")).collect();
@@ -23,7 +22,7 @@ fn table(constructor: &str, header: &str) -> Option<Vec<Vec<String>>> {
     Some(rows.map(cells).collect())
 }
 
-/// A length of time as the tables write it; `None` for no limit.
+/// Parses a duration in the tables' notation; `None` for no limit.
 fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = match text {
         "none" | "no limit" => return None,
@@ -42,7 +41,7 @@ fn attempts(text: &str) -> u32 {
     if text == "no limit" { u32::MAX } else { text.parse().unwrap() }
 }
 
-/// The bounds of a delay by its interval and what the table calls its jitter, in nanoseconds.
+/// Returns the bounds of a delay in nanoseconds, from its interval and the jitter named in the table.
 fn jittered(interval: f64, jitter: &str) -> (f64, f64) {
     match jitter {
         "none" => (interval, interval),
@@ -60,7 +59,7 @@ fn named(name: &str) -> Profile<SharedSchedule> {
     profile::all().into_iter().find(|(other, _)| *other == name).unwrap().1
 }
 
-/// Holds delays and limits against a row of base, growth, cap, jitter, attempts and elapsed time.
+/// Checks delays and limits against a row of base, growth, cap, jitter, attempts and elapsed time.
 fn check(name: &str, row: &[String], interval: impl Fn(i32) -> f64) {
     let profile = named(name);
     let cap = duration(&row[2]).map_or(f64::INFINITY, nanos);
@@ -68,7 +67,7 @@ fn check(name: &str, row: &[String], interval: impl Fn(i32) -> f64) {
     assert_eq!(bounds.len(), 20, "{name}");
     for (number, (low, high)) in (0..).zip(bounds) {
         let (lowest, highest) = jittered(interval(number).min(cap), &row[3]);
-        // To the nearest nanosecond, and to what a float can hold of a year.
+        // To the nearest nanosecond, and to a float's precision for a year.
         let near = |drawn: Duration, bound: f64| (nanos(drawn) - bound).abs() <= 1.0 + bound * 1e-15;
         assert!(near(low, lowest) && near(high, highest), "{name}, retry {number}: {low:?} {high:?}");
     }

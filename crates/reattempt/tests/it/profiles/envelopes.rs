@@ -1,10 +1,9 @@
-//! The number of retries of a call that fails, and its duration, for the three profiles by the length of calls. Beside
-//! them stand the estimates of their source.
+//! Tests of the number of retries and the duration of a failing call, for the three profiles by call length, beside the
+//! estimates of their source.
 //!
-//! Those are 3–4 retries and 250–380 ms, at most 5 and 1–1.5 s, 8–9 and 10–14 s. They do not hold here, and cannot. A
-//! delay that would pass the limit is not waited for, so no call is longer than its limit and one attempt more. They
-//! describe a library that reads the time only after a wait, and counts attempts, not retries. The second test shows
-//! that.
+//! The estimates are 3–4 retries and 250–380 ms, at most 5 and 1–1.5 s, 8–9 and 10–14 s. They cannot hold here: a delay
+//! that would exceed the limit is not waited for, so no call is longer than its limit plus one attempt. They describe a
+//! library that checks the time only after a wait, and counts attempts, not retries. The second test shows that.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,14 +17,14 @@ use crate::profiles::support::{Always, FAILURE, Seeded, fail_for_good, ms};
 
 const CALLS: u32 = 20_000;
 
-/// Retries with their share in percent, and the shortest and the longest call in milliseconds.
+/// The numbers of retries with their share in percent, and the shortest and the longest call in milliseconds.
 type Envelope = (&'static [(u32, u32)], u64, u64);
 
 fn profiles() -> [(Profile<Exponential>, Duration); 3] {
     [(profile::cenkalti_quick(), ms(30)), (profile::cenkalti_medium(), ms(100)), (profile::cenkalti_slow(), ms(300))]
 }
 
-/// The share of calls in percent, rounded.
+/// Returns the share of calls in percent, rounded.
 fn percent(calls: u32) -> u32 {
     (100 * calls + CALLS / 2) / CALLS
 }
@@ -55,7 +54,7 @@ fn envelopes_of_quick_medium_and_slow_calls() {
     }
 }
 
-/// The ends of the envelopes, where every delay is as long or as short as it can be.
+/// Both ends of each envelope are reached if every delay is as long or as short as possible.
 #[test]
 fn the_ends_of_the_envelopes() {
     let ends = profiles().map(|(profile, attempt)| {
@@ -66,7 +65,7 @@ fn the_ends_of_the_envelopes() {
 
 #[test]
 fn estimates_count_attempts_checked_late() {
-    // Attempts from and to with their share in percent; time from and to in ms with theirs.
+    // Minimum and maximum attempts with their share in percent; minimum and maximum time in ms with theirs.
     let estimates =
         [((3, 4, 100), (250, 380, 63)), ((1, 5, 100), (1000, 1500, 95)), ((8, 9, 97), (10_000, 14_000, 97))];
     for ((profile, attempt), (attempts, time)) in profiles().iter().zip(estimates) {
@@ -82,7 +81,7 @@ fn estimates_count_attempts_checked_late() {
     }
 }
 
-/// The attempts and the length of a call for which the limit only counts once it has passed.
+/// Returns the attempts and the length of a call whose limit is checked only after it has passed.
 fn wait_first_and_look_after(
     profile: &Profile<Exponential>,
     attempt: Duration,

@@ -1,5 +1,4 @@
-//! Every named profile: against the table in its own docs, against the source's figures, and in a
-//! policy.
+//! Tests of every named profile: against the table in its own docs, against the source's figures, and in a policy.
 
 mod docs;
 mod envelopes;

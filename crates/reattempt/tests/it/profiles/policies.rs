@@ -1,4 +1,4 @@
-//! A profile in a policy: what it sets, what it leaves, and what the layer then does.
+//! Tests of a profile in a policy: what it sets, what it leaves unchanged, and what the layer then does.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -18,7 +18,7 @@ use crate::profiles::support::{ms, secs};
 
 type Body = Full<Bytes>;
 
-/// Answers with these statuses in turn and then with 200, and notes when.
+/// A server that responds with these statuses in turn and then with 200, and records the times.
 #[derive(Clone, Default)]
 struct Server {
     statuses: Arc<Mutex<VecDeque<u16>>>,
@@ -38,14 +38,14 @@ impl Server {
         response
     }
 
-    /// The delays between the calls so far, in whole milliseconds.
+    /// Returns the delays between the calls so far, in whole milliseconds.
     fn delays(&self) -> Vec<u128> {
         let called = self.called.lock().unwrap();
         called.windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect()
     }
 }
 
-/// One call of this method through a layer with the policy.
+/// Makes one call with this method through a layer with the policy.
 macro_rules! call {
     ($policy:expr, $method:expr, $server:expr) => {{
         let server = $server.clone();
@@ -154,7 +154,7 @@ fn own_profile_begins_with_default_limits() {
     assert_eq!(RetryPolicy::http().profile(profile).limits().max_attempts, 4);
 }
 
-/// A stream's owner and its layer share one run of delays. The next call continues it, until a message has come.
+/// A stream's owner and its layer share one run of delays. The next call continues it, until a message has arrived.
 #[tokio::test(start_paused = true)]
 async fn stream_continues_its_last_call() {
     let profile = profile::twitter_streaming().map(Reconnecting::new);
@@ -168,7 +168,7 @@ async fn stream_continues_its_last_call() {
     let server = Server::saying([503, 503, 420]);
     assert_eq!(call!(policy.clone(), Method::GET, server), 200);
     assert_eq!(server.delays(), [0, 5000, 60_000]);
-    // The stream broke before a message came.
+    // The stream broke before a message arrived.
     let server = Server::saying([420, 503]);
     assert_eq!(call!(policy.clone(), Method::GET, server), 200);
     assert_eq!(server.delays(), [120_000, 10_000]);
@@ -189,7 +189,7 @@ async fn an_operation_takes_a_profile_as_it_is() {
             async move { if failed { Err("down") } else { Ok(()) } }
         }
     };
-    // More than the default budget would pay for: none stands before it.
+    // More than the default budget would pay for: here there is none.
     assert!(retry(profile::go_backoff_linear(), fails(30)).await.is_ok());
     assert!(retry(profile::google(), fails(5)).await.is_ok());
     assert!(retry(profile::google(), fails(6)).await.is_err());

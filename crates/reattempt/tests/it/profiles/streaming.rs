@@ -1,4 +1,4 @@
-//! The rules for connecting a stream again: each kind of failure with its count, from call to call.
+//! Tests of the rules for reconnecting a stream: each kind of failure has its own count, from call to call.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const CALM: Failure = Failure::new(FailureKind::Throttled).with_code(420);
 
 fn delays<const N: usize>(failures: [Failure; N]) -> [Duration; N] {
     let handle = Reconnecting::new(profile::twitter_streaming().schedule);
-    // No random number is drawn, so any will do.
+    // No random number is drawn, so the value does not matter.
     failures.map(|failure| handle.after(failure, &mut Always(7)).unwrap())
 }
 
@@ -60,10 +60,10 @@ fn default_budget_ends_quick_retries() {
     }
 }
 
-/// The owner of a stream reads it in an operation that is retried, and says when it works.
+/// The owner of a stream reads it in a retried operation, and reports when it works.
 #[tokio::test(start_paused = true)]
 async fn stream_dropped_at_once_does_not_work() {
-    // What comes of each connection: none, or so many messages, and what ends it.
+    // The outcome of each connection: none, or this many messages, and what ends it.
     let connections = [
         (None, LOST),
         (Some(0), LOST),

@@ -1,4 +1,4 @@
-//! Random numbers, the bounds of delays, and a call that fails for good under the engine.
+//! Random numbers, the bounds of delays, and a permanently failing call under the engine.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(crate) use reattempt_testing::{ms, secs};
 
 pub(crate) const FAILURE: Failure = Failure::new(FailureKind::Server).with_code(503);
 
-/// SplitMix64: a reproducible stream.
+/// A reproducible stream of random numbers (SplitMix64).
 pub(crate) struct Seeded(pub(crate) u64);
 
 impl Random for Seeded {
@@ -26,7 +26,7 @@ impl Random for Seeded {
     }
 }
 
-/// Draws the same number again and again: 0 is the low end of every range, `u64::MAX` the high end.
+/// A random source that always draws one number: 0 is the low end of every range, `u64::MAX` the high end.
 pub(crate) struct Always(pub(crate) u64);
 
 impl Random for Always {
@@ -35,7 +35,7 @@ impl Random for Always {
     }
 }
 
-/// The lowest and the highest of each of the first `count` delays, fewer if the schedule ends.
+/// Returns the minimum and the maximum of each of the first `count` delays; fewer if the schedule ends.
 pub(crate) fn bounds(schedule: &impl Schedule, count: u32) -> Vec<(Duration, Duration)> {
     let ends = [0, u64::MAX].map(|draw| {
         let mut delays = schedule.delays();

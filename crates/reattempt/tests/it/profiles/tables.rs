@@ -1,4 +1,4 @@
-//! The figures of the sources themselves, once more and by hand.
+//! Tests of the sources' own figures, written by hand once more.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn limits<S>(profile: &Profile<S>) -> (u32, Option<Duration>) {
     (profile.max_attempts, profile.max_elapsed)
 }
 
-/// The bounds of the first delays, in milliseconds.
+/// Returns the bounds of the first delays, in milliseconds.
 fn in_ms(schedule: &impl Schedule, count: u32) -> Vec<(u128, u128)> {
     let bounds = bounds(schedule, count).into_iter();
     bounds.map(|(low, high)| (low.as_millis(), high.as_millis())).collect()

@@ -1,4 +1,4 @@
-//! Defects that were found by trying to break the library.
+//! Tests of defects found by trying to break the library.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +20,7 @@ use tower::{Layer, ServiceExt, service_fn};
 
 use crate::regressions::support::{get, of_frames};
 
-/// Three frames, of which the second panics.
+/// A body with three frames, the second of which panics.
 #[derive(Clone, Default)]
 struct Panics {
     polled: Arc<AtomicUsize>,
@@ -66,7 +66,7 @@ async fn answer_is_kept_if_retry_body_must_fail() {
     let service = service_fn(|request: Request<ReplayBody<_>>| {
         sent.fetch_add(1, Ordering::Relaxed);
         async {
-            // It reads as far as it can, and answers all the same.
+            // It reads as far as it can, and responds anyway.
             let _ = request.into_body().collect().await;
             let answer = Response::builder().status(503).body(Empty::<Bytes>::new()).unwrap();
             Ok::<_, Infallible>(answer)

@@ -1,4 +1,4 @@
-//! The outcomes that classifiers see, and those they leave to the table.
+//! Tests of the outcomes that classifiers see, and of those that they leave to the table.
 
 use reattempt::classify::Outcome;
 use reattempt::{RetryLayer, TimedOut};
@@ -27,7 +27,7 @@ async fn call_classifier_sees_attempt_timeouts() {
     assert_eq!(server.count(), 1);
 }
 
-/// A classifier of one part of the table's statuses must not cost the other part its retries.
+/// A classifier for some of the table's statuses must not cost the others their retries.
 #[cfg(feature = "tower-http")]
 #[tokio::test(start_paused = true)]
 async fn tower_http_success_is_left_to_the_table() {
@@ -35,7 +35,7 @@ async fn tower_http_success_is_left_to_the_table() {
     use tower_http::classify::StatusInRangeAsFailures;
 
     let only_5xx = TowerHttpClassifier::new(StatusInRangeAsFailures::new(500..=599));
-    // 429 is the table's, 501 only the classifier's, and 404 nobody's.
+    // 429 is in the table, 501 only in the classifier, and 404 in neither.
     for (status, attempts) in [(429, 2), (501, 2), (404, 1)] {
         let server = Server::statuses([status, 200]);
         let client = RetryLayer::new(policy().protocol(|http| http.classify_with(only_5xx.clone())));

@@ -1,4 +1,4 @@
-//! The `grpc-timeout` field: deadlines written and read.
+//! Tests of the `grpc-timeout` header: deadlines written and read.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::advance;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// The longest that a deadline can be away.
+/// The furthest that a deadline can be away.
 const THIRTY_YEARS: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 fn written(deadline: Deadline) -> HeaderMap {
@@ -21,7 +21,7 @@ fn text(headers: &HeaderMap) -> &str {
     headers["grpc-timeout"].to_str().unwrap()
 }
 
-/// The protocol allows eight digits. What they can hold exactly comes back exactly.
+/// The protocol allows eight digits. What they can represent exactly is restored exactly.
 #[tokio::test(start_paused = true)]
 async fn finest_fitting_unit_is_written() {
     let rows = [
@@ -46,7 +46,7 @@ async fn finest_fitting_unit_is_written() {
     }
 }
 
-/// Nobody is given more time than there is.
+/// The time is rounded down, so that no server gets more time than there is.
 #[tokio::test(start_paused = true)]
 async fn what_does_not_fit_is_rounded_down() {
     let rows = [
@@ -61,7 +61,7 @@ async fn what_does_not_fit_is_rounded_down() {
     }
 }
 
-/// A server may take zero for no limit, or for a field that it cannot read.
+/// A server may interpret zero as no limit, or as a malformed header.
 #[tokio::test(start_paused = true)]
 async fn passed_deadline_is_the_shortest_time() {
     let deadline = Deadline::after(Duration::from_millis(5));

@@ -1,4 +1,4 @@
-//! Destinations: the name that budgets and observers get.
+//! Tests of destinations: the name that budgets and observers get.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,7 @@ use tower::{Layer, ServiceExt};
 
 use crate::regressions::support::{Log, Policy, Server, With, policy, request, tokens};
 
-/// The one bucket that a retried request has opened, after a look that the observer was told the
-/// same name.
+/// Returns the only bucket that a retried request has opened, after checking that the observer got the same name.
 async fn destination(policy: Policy, uri: &str, host: Option<&'static str>) -> String {
     let (budget, log) = (tokens(10.0), Log::default());
     let policy = policy.budget(budget.clone()).observe_with(log.clone());
@@ -41,7 +40,7 @@ async fn it_is_host_and_port_and_nothing_else() {
         ("http://One.Example:8080/", "one.example:8080"),
         ("http://one.example:08080/", "one.example:8080"),
         ("http://one.example:0080/", "one.example"),
-        // The port that goes without saying goes; what is another scheme's stays.
+        // A scheme's default port is removed; another scheme's default port stays.
         ("http://one.example:80/", "one.example"),
         ("https://one.example:443/", "https://one.example"),
         ("https://one.example/", "https://one.example"),
@@ -50,7 +49,7 @@ async fn it_is_host_and_port_and_nothing_else() {
         ("http://one.example:/", "one.example"),
         ("ws://one.example:80/", "ws://one.example:80"),
         ("http://127.0.0.1:8080/", "127.0.0.1:8080"),
-        // The colons of an address are no port.
+        // The colons of an address do not start a port.
         ("http://[::1]/", "[::1]"),
         ("http://[::1]:8080/", "[::1]:8080"),
         ("http://[::1]:80/", "[::1]"),
@@ -68,7 +67,7 @@ async fn it_is_host_and_port_and_nothing_else() {
     }
 }
 
-/// A request without an authority has one key, whatever its caller has written into the `Host` field.
+/// A request without an authority has one key, whatever its caller has written into the `Host` header.
 // trap 53
 #[tokio::test(start_paused = true)]
 async fn host_field_chooses_no_destination() {
@@ -96,7 +95,7 @@ async fn long_key_is_replaced_by_its_hash() {
     assert_eq!(keys.len(), 4);
 }
 
-/// The client's owner may choose the field.
+/// The client's owner may select the header.
 // trap 53
 #[tokio::test(start_paused = true)]
 async fn host_field_names_destination_if_asked() {
@@ -109,7 +108,7 @@ async fn host_field_names_destination_if_asked() {
         ("/", Some("no host at all"), ""),
         ("/", Some("one.example."), "one.example"),
         ("/", None, ""),
-        // The URI goes before the field.
+        // The URI has precedence over the header.
         ("http://one.example/", Some("two.example"), "one.example"),
     ];
     for (uri, host, expected) in rows {

@@ -1,4 +1,4 @@
-//! The state of a call that has ended while its future is still held.
+//! Tests of a call's state after it has ended while its future is still held.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use tower::{Layer, Service, ServiceExt};
 
 use crate::regressions::support::{Server, get, policy, post, put, watched};
 
-/// The call's own future, which `oneshot` would drop at its end.
+/// Returns the call's own future, which `oneshot` would drop at its end.
 async fn started<R, C>(mut client: C, request: R) -> Spawn<C::Future>
 where
     C: Service<R, Error: std::fmt::Debug>,
@@ -37,7 +37,7 @@ async fn call_polled_after_end_sends_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn ended_call_holds_no_body_and_no_memory() {
-    // A refusal that is final, and a success after a retry: the body was kept in both.
+    // A final refusal, and a success after a retry: the body was kept in both.
     for statuses in [[404, 404], [503, 200]] {
         let memory = ReplayMemory::new(1000);
         let policy = policy().protocol(|http| http.replay(ReplayLimits::default().memory(memory.clone())));
@@ -51,7 +51,7 @@ async fn ended_call_holds_no_body_and_no_memory() {
     }
 }
 
-/// A budget that is full until `spent` is set, and notes whom it was credited for.
+/// A budget that is full until `spent` is set, and records the destinations of its credits.
 #[derive(Clone, Default)]
 struct Credited {
     spent: Arc<AtomicBool>,
@@ -76,7 +76,7 @@ impl Budget for Credited {
 async fn a_success_is_never_credited_to_nobody() {
     let budget = Credited::default();
     let spent = budget.spent.clone();
-    // Others spend tokens while the call is under way.
+    // Other calls spend tokens while the call is in flight.
     let server = Server::by(move |_, _| {
         spent.store(true, Ordering::Relaxed);
         200.into()

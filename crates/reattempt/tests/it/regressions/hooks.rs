@@ -1,4 +1,4 @@
-//! Hooks that take their time.
+//! Tests of slow hooks.
 
 use std::io::ErrorKind::ConnectionReset;
 
@@ -12,7 +12,7 @@ use tower::{Layer, ServiceExt};
 
 use crate::regressions::support::{Server, With, get, ms, options, policy};
 
-/// Without a way to interrupt, a call that has an error to end with ends at its limit all the same.
+/// Even if it cannot be interrupted, a call that has an error to end with ends at its limit.
 #[tokio::test(start_paused = true)]
 async fn retry_whose_hook_is_late_is_not_sent() {
     for by_deadline in [false, true] {

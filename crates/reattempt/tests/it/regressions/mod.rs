@@ -1,4 +1,4 @@
-//! Defects that were once there, by topic, and the tables that keep them away.
+//! Tests of former defects, by topic, and the tables that prevent them.
 
 mod breaking;
 mod classifying;

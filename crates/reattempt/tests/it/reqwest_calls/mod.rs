@@ -1,5 +1,5 @@
-//! `reqwest::Client` under the retry layer: redirects that hide what was carried out, the memory of
-//! kept bodies, and the name of a destination.
+//! Tests of `reqwest::Client` under the retry layer: redirects that hide what was carried out, the memory of kept
+//! bodies, and the name of a destination.
 
 pub(crate) mod server;
 
@@ -22,25 +22,25 @@ use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 use server::{Server, answer, nobody, see_other};
 
-/// All the defaults but the delay, of which there is none.
+/// Returns all defaults except the delay, which is zero.
 fn policy() -> RetryPolicy<Http, Constant> {
     RetryPolicy::http().backoff(Constant::immediate()).budget(RetryBudget::percent(10))
 }
 
 type Retried = Retry<Client, RetryPolicy<Http, Constant>>;
 
-/// reqwest without retries of its own: whatever is sent twice, this layer sent it.
+/// Returns a client without reqwest's own retries, so that everything sent twice was sent twice by this layer.
 fn retried(policy: RetryPolicy<Http, Constant>, redirects: redirect::Policy) -> Retried {
     let bare = Client::builder().no_proxy().retry(reqwest::retry::never()).redirect(redirects);
     Retry::new(policy, bare.build().unwrap())
 }
 
-/// As most people build it: redirects are followed.
+/// Returns a client as most people build it, which follows redirects.
 fn following() -> Retried {
     retried(policy(), redirect::Policy::default())
 }
 
-/// Redirects are handed back, and the policy knows.
+/// Returns a client that does not follow redirects, with a policy that states this.
 fn straight() -> Retried {
     retried(policy().protocol(|http| http.redirects_below(false)), redirect::Policy::none())
 }
@@ -52,8 +52,8 @@ fn request(method: &str, url: &str) -> Request {
     if body.is_empty() { request } else { request.body(body) }.build().unwrap()
 }
 
-/// A form that answers its POST with a redirect to itself, and is then too busy to show the result. The URL of the
-/// refusal is that of the request, and still the POST was processed.
+/// A form responds to its POST with a redirect to itself, and is then too busy to show the result. The refusal has the
+/// request's URL, but the POST was processed.
 #[tokio::test]
 async fn redirected_refused_post_is_not_repeated() {
     let server = Server::start([see_other("/form"), answer("429 Too Many"), answer("200 OK")]).await;
@@ -65,7 +65,7 @@ async fn redirected_refused_post_is_not_repeated() {
     assert_eq!(slot.take().unwrap().stop_reason(), StopReason::EarlierHop);
 }
 
-/// By the builder of another client, and with the standard stack around the real one.
+/// Once with another client's builder, and once with the standard stack around the real one.
 #[tokio::test]
 async fn backup_answers_for_a_stack() {
     let down = Server::start([answer("503 Service Unavailable")]).await;
@@ -139,7 +139,7 @@ async fn own_verdict_holds_behind_redirects() {
     assert_eq!((response.status().as_u16(), server.seen().len()), (200, 2));
 }
 
-/// A client in place of reqwest's that reads nothing, and refuses every request but its last.
+/// Returns a client in place of reqwest's that reads nothing, and refuses every request except its last.
 fn refusing() -> impl Service<Request, Response = reqwest::Response, Error = Infallible, Future: Send> + Clone {
     service_fn(|_: Request| async {
         Ok(Response::builder().status(503).body("").map(reqwest::Response::from).unwrap())
@@ -156,7 +156,7 @@ async fn bodies_of_bytes_count_against_bound() {
     let memory = ReplayMemory::new(60_000);
     let limits = ReplayLimits::default().per_call(10_000).memory(memory.clone());
     let policy = policy().protocol(|http| http.replay(limits));
-    // What is in use while each attempt is under way.
+    // The memory in use while each attempt is in flight.
     let used = Arc::new(Mutex::new(Vec::new()));
     let (noted, bound) = (Arc::clone(&used), memory.clone());
     let inner = service_fn(move |request: Request| {
@@ -166,7 +166,7 @@ async fn bodies_of_bytes_count_against_bound() {
     let client = RetryLayer::new(policy).layer(inner);
     for (bytes, in_use, reason) in [
         (30_000, vec![30_000, 30_000, 0], StopReason::AttemptsExhausted),
-        // Nothing is kept of it, because less would be free. Nothing was read of it.
+        // Nothing of it is kept, because less would stay free. Nothing of it was read.
         (30_001, vec![0, 0, 0], StopReason::AttemptsExhausted),
         (0, vec![0, 0, 0], StopReason::AttemptsExhausted),
     ] {
@@ -234,14 +234,14 @@ async fn destination_is_host_and_port_only() {
             noted.lock().unwrap().push(destination.to_owned());
         });
         let client = RetryLayer::new(policy).layer(refusing());
-        // Not by a builder: that takes the password out of the URL itself.
+        // Not with a builder, which removes the password from the URL itself.
         client.oneshot(Request::new(Method::GET, url.parse().unwrap())).await.unwrap();
         let told = told.lock().unwrap();
         assert!(!told.is_empty() && told.iter().all(|name| name == expected), "{url}: {told:?}");
     }
 }
 
-/// A reqwest error has the URL in its own text.
+/// A reqwest error contains the URL in its own text.
 #[tokio::test]
 async fn error_of_reqwest_is_told_without_query() {
     let nobody = TcpSocket::new_v4().unwrap();

@@ -1,4 +1,4 @@
-//! A scripted HTTP/1.1 server on loopback, and an address where nobody listens.
+//! A scripted HTTP/1.1 server on loopback, and an address without a listener.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
-/// A server that answers one request on each connection, by a script whose last answer it repeats.
+/// A server that responds to one request per connection, following a script whose last response it repeats.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
-    /// The method and path of each request that came.
+    /// The method and path of each request that arrived.
     seen: Arc<Mutex<Vec<String>>>,
     task: JoinHandle<()>,
 }
@@ -94,7 +94,7 @@ pub(crate) fn see_other(location: &str) -> String {
     answer(&format!("303 See Other\r\nlocation: {location}"))
 }
 
-/// An address where nobody listens, for as long as the socket lives, which keeps the port.
+/// Returns an address without a listener, for as long as the socket lives, which reserves the port.
 pub(crate) fn nobody() -> (TcpSocket, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();

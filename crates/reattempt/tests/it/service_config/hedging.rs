@@ -1,4 +1,4 @@
-//! Methods that a config hedges.
+//! Tests of methods that a config hedges.
 
 use std::time::Duration;
 

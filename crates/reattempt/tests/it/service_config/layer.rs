@@ -1,4 +1,4 @@
-//! The settings of the layer, and what it does without a config.
+//! Tests of the layer's settings, and of its behaviour without a config.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex};
@@ -111,7 +111,7 @@ async fn it_can_be_shared_and_shows_what_it_holds() {
     let _ = client.into_inner();
 }
 
-/// The table in the documentation of `RetryPolicy::grpc`.
+/// The results are those in the table in the documentation of `RetryPolicy::grpc`.
 // CALL-1
 #[tokio::test(start_paused = true)]
 async fn call_1_grpc_beside_an_empty_config() {
@@ -146,7 +146,7 @@ async fn call_1_grpc_beside_an_empty_config() {
     }
 }
 
-/// Every kind of failure and policy, and options that ask for more.
+/// `never_retry` holds for every kind of failure and policy, and for options that request more.
 // CALL-3, TR-8
 #[tokio::test(start_paused = true)]
 async fn tr_8_never_retry_turns_off_everything() {
@@ -166,7 +166,7 @@ async fn tr_8_never_retry_turns_off_everything() {
     }
 }
 
-/// A cap of one attempt leaves the connection that was not made to a method without a policy.
+/// With a cap of one attempt, a failed connection is still retried for a method without a policy.
 // TR-8
 #[tokio::test(start_paused = true)]
 async fn tr_8_cap_of_one_is_not_everything() {
@@ -187,7 +187,7 @@ async fn dl_1_timeout_counts_without_any_retry() {
     assert_eq!((server.count(), began.elapsed()), (1, Duration::from_secs(2)));
 }
 
-/// Three attempts, retried or hedged, under settings that are made once.
+/// The settings of the layer apply to three attempts, whether they are retried or hedged.
 #[tokio::test(start_paused = true)]
 async fn settings_of_layer_apply_to_both() {
     for text in [retried(3, "0.01s", "[5]"), hedged(3, "5s", "[5]")] {

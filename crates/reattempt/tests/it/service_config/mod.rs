@@ -1,5 +1,4 @@
-//! Calls under a service config, each by its method, against a service that answers by a script under
-//! a paused clock.
+//! Tests of calls under a service config, by method, against a scripted service under a paused clock.
 
 mod hedging;
 mod layer;
@@ -32,7 +31,7 @@ fn call_of(path: &str) -> Request<Body> {
     Request::post(format!("http://one.example{path}")).body(Body::empty()).unwrap()
 }
 
-/// A document with these method configs.
+/// Returns a document with these method configs.
 fn document(entries: &[&str]) -> String {
     format!(r#"{{"methodConfig": [{}]}}"#, entries.join(", "))
 }
@@ -46,7 +45,7 @@ fn retries(attempts: u32, backoff: &str, codes: &str) -> String {
     )
 }
 
-/// All methods are retried so.
+/// Returns a config that retries all methods this way.
 fn retried(attempts: u32, backoff: &str, codes: &str) -> String {
     document(&[&format!(r#"{{"name": [{{}}], {}}}"#, retries(attempts, backoff, codes))])
 }
@@ -73,7 +72,7 @@ fn client(text: &str, server: &Server) -> Client<Server> {
     ServiceConfigLayer::new(parse(text)).layer(server.clone())
 }
 
-/// The code with which a call ends, and why; reads the answer to its end.
+/// Reads the response to its end. Returns the code with which a call ends, and why.
 async fn end_of(client: &Client<Server>, request: Request<Body>) -> (Result<Code, std::io::Error>, StopReason) {
     let slot = ReportSlot::default();
     let client = client.with_options(CallOptions::new().report_to(&slot));

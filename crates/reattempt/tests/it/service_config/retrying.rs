@@ -1,4 +1,4 @@
-//! Methods that a config retries, and their timeouts.
+//! Tests of methods that a config retries, and of their timeouts.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ async fn seen_calls_do_not_retry_without_policy() {
         assert_eq!((code.unwrap(), stop), (Code::Unavailable, StopReason::Permanent));
         assert_eq!(server.count(), 1, "{text}");
 
-        // What was not sent, for want of a connection, is retried by the defaults.
+        // What was not sent because of a failed connection is retried with the defaults.
         let server = Server::of([Step::NoConnection]);
         let (code, stop) = end_of(&client(text, &server), call()).await;
         assert_eq!((code.unwrap(), stop), (Code::Unavailable, StopReason::AttemptsExhausted));

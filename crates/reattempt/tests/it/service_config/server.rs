@@ -1,4 +1,4 @@
-//! A gRPC service that answers by a script, under a paused clock.
+//! A gRPC service that follows a script, under a paused clock.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -24,15 +24,15 @@ pub(super) type Answer = Response<StreamBody<Frames>>;
 /// The outcome of an attempt.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Step {
-    /// One block of headers with this status, and with pushback if there is one.
+    /// One block of headers with this status, and with pushback if it is set.
     Only(Code, Option<&'static str>),
     /// Headers, and trailers with this status.
     Answer(Code),
-    /// There is no connection.
+    /// The connection fails.
     NoConnection,
     /// The connection is lost.
     Lost,
-    /// No answer ever comes.
+    /// There is never a response.
     Hang,
 }
 
@@ -40,7 +40,7 @@ pub(super) const OK: Step = Step::Answer(Code::Ok);
 pub(super) const UNAVAILABLE: Step = Step::Only(Code::Unavailable, None);
 pub(super) const ABORTED: Step = Step::Only(Code::Aborted, None);
 
-/// Plays for each path its steps in order, and goes on with the last.
+/// A server that plays each path's steps in order, and repeats the last.
 #[derive(Clone)]
 pub(super) struct Server(Arc<State>);
 
@@ -62,7 +62,7 @@ impl Server {
         Self(Arc::new(State { began: Instant::now(), scripts, seen: Mutex::default() }))
     }
 
-    /// With one script for the method that [`call`] calls.
+    /// Creates a server with one script for the method that [`call`] calls.
     pub(super) fn of(script: impl IntoIterator<Item = Step>) -> Self {
         Self::new([(PATH, script.into_iter().collect())])
     }
@@ -71,7 +71,7 @@ impl Server {
         self.0.seen.lock().unwrap().len()
     }
 
-    /// The time of each attempt, in milliseconds.
+    /// Returns the time of each attempt, in milliseconds.
     pub(super) fn times(&self) -> Vec<u128> {
         self.0.seen.lock().unwrap().iter().map(|seen| seen.at.as_millis()).collect()
     }

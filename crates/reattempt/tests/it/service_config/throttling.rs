@@ -1,4 +1,4 @@
-//! The throttle of a config.
+//! Tests of a config's throttle.
 
 use reattempt_core::StopReason;
 use reattempt_grpc::{Code, ServiceConfig};
@@ -16,7 +16,7 @@ async fn methods_share_and_fill_one_bucket() {
     let client = client(&text, &server);
     let throttle = client.handle().throttle().clone();
     let left = || throttle.tokens_thousandths().unwrap();
-    // Each failed attempt costs one, the last one too (rule RET-1).
+    // Each failed attempt costs one token, even the last one (rule RET-1).
     assert_eq!(end_of(&client, call_of("/a/Fails")).await.1, StopReason::AttemptsExhausted);
     assert_eq!((server.count(), left()), (2, 2_000));
     assert_eq!(end_of(&client, call_of("/a/Fails")).await.1, StopReason::BudgetExhausted);

@@ -1,4 +1,4 @@
-//! Builds the layers of a plan around the servers of a cluster.
+//! The builder of a plan's layers around the servers of a cluster.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,7 +38,7 @@ const HOSTS: [&str; 2] = ["one.example", "two.example"];
 /// The built client, and everything that could keep a place or a permit.
 pub(crate) struct Stack {
     pub(crate) client: Client,
-    /// The semaphore of each `Limit`, by the index of its layer, and its size.
+    /// The semaphore of each `Limit`, with its layer's index and its size.
     pub(crate) limits: Vec<(usize, Arc<Semaphore>, usize)>,
     guards: Vec<Part>,
     permits: Arc<Permits>,
@@ -138,7 +138,7 @@ impl Stack {
         PermitCount(Arc::clone(&self.permits))
     }
 
-    /// Returns what is still held although no call is under way.
+    /// Returns what is still held although no call is in flight.
     pub(crate) fn leaks(&self) -> Vec<String> {
         let mut leaks = self.guards.iter().filter_map(Part::leak).collect::<Vec<_>>();
         match self.permits.0.load(Ordering::SeqCst) {
@@ -173,7 +173,7 @@ fn guarded<G: guard::contract::Guard>(guard: G, attempt_timeout: Option<u64>, cl
     boxed(layer.layer(client))
 }
 
-/// The number of permits that are out.
+/// The number of permits in use.
 #[derive(Default)]
 struct Permits(AtomicUsize);
 

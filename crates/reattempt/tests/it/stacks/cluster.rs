@@ -19,7 +19,7 @@ use tower::{BoxError, Service};
 use super::erased::{AnyBody, RequestBody, boxed_body};
 use super::plan::{Act, Answer, Plan, Readiness};
 
-/// The field with the number of a call. It survives redirects.
+/// The header with a call's number. It survives redirects.
 pub(crate) const CALL: &str = "x-call";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) enum Place {
     Backup,
 }
 
-/// A request as it arrived, and what became of it.
+/// A request as it arrived, and its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Arrival {
     /// Milliseconds from the start of the run.
@@ -45,14 +45,14 @@ pub(crate) struct Ledger {
     pub(crate) arrivals: Vec<Arrival>,
     acts: VecDeque<Act>,
     readiness: VecDeque<Readiness>,
-    /// Instances that are not dropped yet.
+    /// The number of live instances.
     pub(crate) instances: usize,
-    /// Requests under way, and instances that were asked if they are ready and then neither called nor dropped.
+    /// Requests in flight, and instances that were readied and then neither called nor dropped.
     pub(crate) busy: usize,
     pub(crate) hung: bool,
-    /// An instance was never ready.
+    /// `true` once an instance was never ready.
     pub(crate) stalled: bool,
-    /// A server panicked in `call` or `poll_ready`.
+    /// `true` once a server panicked in `call` or `poll_ready`.
     pub(crate) panicked: bool,
     /// The calls whose attempts panicked.
     pub(crate) panics: Vec<usize>,
@@ -94,7 +94,7 @@ impl Cluster {
     }
 }
 
-/// An instance of a server. It fails the run if it is called without having been readied.
+/// A server instance. It fails the run if it is called without having been readied.
 pub(crate) struct Server {
     cluster: Cluster,
     place: Place,

@@ -1,4 +1,4 @@
-//! One type for every client, so that layers can be put around it in any order at run time.
+//! One type for every client, so that layers can be added in any order at run time.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -39,7 +39,7 @@ where
     BoxCloneSyncService::new(service)
 }
 
-/// Returns the client for the attempts of a retry layer or of hedging.
+/// Returns the client for the attempts of a retry or hedge layer.
 pub(crate) fn of_attempts(
     client: Client,
 ) -> impl Service<Request<ReplayBody<RequestBody>>, Response = Response<AnyBody>, Error = BoxError, Future: Send>
@@ -49,7 +49,7 @@ pub(crate) fn of_attempts(
     client.map_request(|attempt: Request<ReplayBody<RequestBody>>| attempt.map(RequestBody::new))
 }
 
-/// Any request body without trailers. A fallback's backup needs one that is `Clone`: each clone reads all of it.
+/// Any request body without trailers. A fallback's backup needs a `Clone` body: each clone reads all of it.
 #[derive(Clone, Default)]
 pub(crate) struct RequestBody {
     /// `None` for an empty body.
@@ -83,7 +83,8 @@ impl Wake for Readers {
 }
 
 impl RequestBody {
-    /// Erases a body, and does not look at it: layers above take a look for a sign that the request was sent.
+    /// Erases a body without inspecting it, because layers above interpret an inspection as a sign that the request was
+    /// sent.
     pub(crate) fn new<B>(body: B) -> Self
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,

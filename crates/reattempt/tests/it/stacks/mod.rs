@@ -1,4 +1,4 @@
-//! Any stack of layers, in any order and with repetitions, around servers with a ledger.
+//! Tests of any stack of layers, in any order and with repetitions, around servers with a ledger.
 //!
 //! Each run is drawn from one seed: one to six layers, some of them in places that [`reattempt::order`] advises
 //! against, one to five calls, and what the servers do to them. [`oracle`] has the rules. A failure prints the smallest
@@ -7,7 +7,7 @@
 //! | variable | value |
 //! |---|---|
 //! | `REATTEMPT_STACKS` | the number of runs, 10,000 by default |
-//! | `REATTEMPT_STACKS_SEED` | the seed of the first run, 0 by default; each next one has the next seed |
+//! | `REATTEMPT_STACKS_SEED` | the seed of the first run, 0 by default; each further run uses the next seed |
 
 mod building;
 mod cluster;
@@ -22,7 +22,7 @@ use std::fmt::Write;
 use plan::{Act, Layer, Plan};
 use running::{record, run};
 
-/// The number of plans that are minimised for each broken rule.
+/// The number of plans that are minimised per broken rule.
 const SHOWN: usize = 10;
 
 pub(crate) fn number(variable: &str, default: u64) -> u64 {
@@ -76,7 +76,7 @@ fn shown(rule: &str, seeds: &[u64]) -> String {
     text
 }
 
-/// Removes what is not needed to break the rule: layers, calls, acts and states of readiness.
+/// Removes everything that is not needed to break the rule: layers, calls, acts and readiness states.
 fn minimised(rule: &str, mut plan: Plan) -> Plan {
     let breaks = |plan: &Plan| run(plan).is_err_and(|(broken, _)| broken == rule);
     loop {
@@ -88,7 +88,7 @@ fn minimised(rule: &str, mut plan: Plan) -> Plan {
     }
 }
 
-/// Returns the plans with one thing less.
+/// Returns the plans with one element removed.
 fn candidates(plan: &Plan) -> impl Iterator<Item = Plan> {
     let with = |change: &dyn Fn(&mut Plan)| {
         let mut plan = plan.clone();

@@ -1,13 +1,13 @@
-//! The rules that every stack keeps, told from the ledger of the servers and the ends of the calls alone.
+//! The rules that every stack keeps, checked with the servers' ledger and the ends of the calls alone.
 //!
 //! | exception | reason |
 //! |---|---|
-//! | [`earlier_attempt_is_unknown`] | in a retry layer outside of a fallback, which [`reattempt::order`] advises against: a time limit ends the attempt whose backup works, or a redirect outside of both begins another call |
-//! | [`last_hop_refused`] | the 429 is the outcome of a later hop of `FollowRedirect` outside; tower-http returns it as it is |
-//! | [`worker_is_gone`] | a panic below a `Buffer` ends its worker, and an instance that is never ready holds it up for ever |
-//! | [`worker_holds`] | the worker of a `Buffer` keeps the place that it took for a call that was dropped |
-//! | [`worker_starves`] | if that is the last place, a redirect or a retry below the `Buffer` waits for it until another call comes |
-//! | [`hedge_falls_back`] | a fallback inside hedging responds for the hedge that was refused, before the first attempt ends |
+//! | [`earlier_attempt_is_unknown`] | in a retry layer outside a fallback, which [`reattempt::order`] advises against: a time limit ends the attempt whose backup works, or a redirect outside both starts another call |
+//! | [`last_hop_refused`] | the 429 is the outcome of a later hop of `FollowRedirect` outside; tower-http returns it unchanged |
+//! | [`worker_is_gone`] | a panic below a `Buffer` ends its worker, and an instance that is never ready blocks it forever |
+//! | [`worker_holds`] | the worker of a `Buffer` keeps the place that it took for a dropped call |
+//! | [`worker_starves`] | if that is the last place, a redirect or a retry below the `Buffer` waits for it until another call arrives |
+//! | [`hedge_falls_back`] | a fallback inside hedging responds for a refused hedge, before the first attempt ends |
 //! | [`handle_is_kept`] | `FollowRedirect` keeps its called handle, and so a place in a queue, until its call ends |
 //! | [`may_hang`] | a server that does not respond, and no layer with a time limit around it |
 
@@ -32,7 +32,7 @@ fn of(record: &Record, number: usize) -> impl Iterator<Item = &Arrival> {
     record.ledger.arrivals.iter().filter(move |arrival| arrival.call == number)
 }
 
-/// A request that must not be repeated is carried out once, and no end of a call proves the contrary.
+/// Checks that a request that must not be repeated is carried out once, and that no end of a call claims the contrary.
 fn carried_out_once(plan: &Plan, record: &Record, number: usize, call: &Call) -> Verdict {
     let posts = || of(record, number).filter(|arrival| arrival.method == Method::POST);
     let done = || posts().filter(|arrival| arrival.carried_out);
@@ -78,7 +78,7 @@ fn last_hop_refused(record: &Record, number: usize) -> bool {
     last.is_some_and(|last| last.method == Method::GET) && redirected(record, number)
 }
 
-/// Every call ends, unless a server hangs.
+/// Checks that every call ends, unless a server hangs.
 fn every_call_ends(plan: &Plan, record: &Record) -> Verdict {
     match record.ends.iter().position(|end| *end == End::Stuck) {
         Some(number) if !may_hang(plan, record) => Err(("every call ends", format!("call {number}"))),
@@ -86,7 +86,7 @@ fn every_call_ends(plan: &Plan, record: &Record) -> Verdict {
     }
 }
 
-/// A panic of an attempt unwinds to the caller. One in `call` below a `Buffer` unwinds to the task of its worker.
+/// Checks that an attempt's panic unwinds to the caller. One in `call` below a `Buffer` unwinds to the worker's task.
 fn panics_unwind(plan: &Plan, record: &Record) -> Verdict {
     let caught = |number: &&usize| {
         let end = record.ends.get(**number);
@@ -107,14 +107,14 @@ fn may_hang(plan: &Plan, record: &Record) -> bool {
         };
         limit.is_some()
     };
-    // The backup is called by its fallback, so only a limit outside of that bounds its time.
+    // A backup is called by its fallback, so only a limit outside the fallback limits its time.
     let backup = plan.layers.iter().position(|layer| matches!(layer, Layer::Backup { .. }));
     let limited = plan.is_below(backup.unwrap_or(plan.layers.len()), limits);
     let hangs = record.ledger.stalled || (record.ledger.hung && !limited);
     hangs || worker_is_gone(plan, record) || worker_starves(plan)
 }
 
-/// Once all calls have ended, nothing is held, a call goes through, and nothing outlives the client.
+/// Checks that once all calls have ended, nothing is held, a call goes through, and nothing outlives the client.
 fn nothing_is_missing(plan: &Plan, record: &Record) -> Verdict {
     let gone = worker_is_gone(plan, record);
     if let Some(leak) = record.leaks.first().filter(|_| !gone) {

@@ -1,4 +1,4 @@
-//! The plan of one run: layers, calls and the acts of the servers, all drawn from one seed.
+//! The plan of one run: layers, calls and the servers' acts, all drawn from one seed.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -16,7 +16,7 @@ pub(crate) enum Layer {
     Hedge {
         delay: u64,
     },
-    /// A fallback to a second server of the cluster, perhaps with retries of its own.
+    /// A fallback to a second server of the cluster, optionally with its own retries.
     Backup {
         retries: bool,
         redirects_below: Option<bool>,
@@ -24,7 +24,7 @@ pub(crate) enum Layer {
     /// A fallback that is a function.
     Spare,
     Follow {
-        /// The policy clones bodies, so that a 307 is followed whatever the body.
+        /// `true` if the policy clones bodies, so that a 307 is followed whatever the body.
         clones: bool,
     },
     /// Guards in one layer.
@@ -55,24 +55,24 @@ pub(crate) enum Kind {
     PaceNoQueue,
 }
 
-/// The act of a server on one arrival.
+/// A server's act on one arrival.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Act {
     pub(crate) answer: Answer,
-    /// The time to the answer, in milliseconds.
+    /// The time until the response, in milliseconds.
     pub(crate) after: u64,
-    /// The server carries the request out.
+    /// `true` if the server carries out the request.
     pub(crate) works: bool,
-    /// It does so before that time, and otherwise after it.
+    /// `true` if it does so before that time, otherwise after it.
     pub(crate) early: bool,
-    /// The server reads the body first. One that works always does.
+    /// `true` if the server reads the body first. A working server always does.
     pub(crate) reads: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Answer {
     Ok,
-    /// The head comes at once, and the body later.
+    /// The head is sent at once, and the body later.
     SlowBody,
     /// The body breaks off.
     TornBody,
@@ -93,7 +93,7 @@ pub(crate) enum Answer {
     PanicInCall,
 }
 
-/// The state of an instance of a server that is first asked if it is ready.
+/// The state of a server instance when it is first polled for readiness.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Readiness {
     Now,
@@ -116,7 +116,7 @@ pub(crate) enum Content {
     Streamed,
 }
 
-/// The reason for which a POST may be repeated.
+/// The reason why a POST may be repeated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Mark {
     None,
@@ -134,16 +134,16 @@ pub(crate) struct Call {
     pub(crate) dropped_after: Option<u64>,
 }
 
-/// All that happens in one run.
+/// Everything that happens in one run.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     /// From the outside in.
     pub(crate) layers: Vec<Layer>,
     pub(crate) calls: Vec<Call>,
-    /// The acts of all servers in the order of arrivals. After them they serve.
+    /// The acts of all servers in order of arrival. Afterwards they serve.
     pub(crate) acts: Vec<Act>,
-    /// The states of instances in the order in which they are asked. After them each is ready at once.
+    /// The instances' states in the order in which they are polled. Afterwards each is ready at once.
     pub(crate) readiness: Vec<Readiness>,
 }
 
@@ -201,13 +201,13 @@ impl Plan {
         Self { seed, layers, calls, acts, readiness }
     }
 
-    /// Returns `true` if a layer that matches stands outside the layer of this index.
+    /// Returns `true` if a matching layer is outside the layer with this index.
     pub(crate) fn is_below(&self, index: usize, of: impl Fn(&Layer) -> bool) -> bool {
         self.layers[..index].iter().any(of)
     }
 }
 
-/// A setting that no redirect is followed below must be true.
+/// Makes the setting that no redirects are followed below agree with the layers.
 fn state_the_truth_about_redirects(layers: &mut [Layer]) {
     for index in 0..layers.len() {
         let follows = layers[index..].iter().any(|below| matches!(below, Layer::Follow { .. }));

@@ -1,4 +1,4 @@
-//! Runs a plan under a paused clock, in a runtime of its own.
+//! The runner of a plan, under a paused clock in its own runtime.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -23,36 +23,36 @@ use super::plan::{Call, Content, Kind, Layer, Mark, Method, Plan};
 
 /// The time after which a call that has not ended never will.
 const BOUND: std::time::Duration = secs(600);
-/// The number of moments at which the permits are counted while calls are under way.
+/// The number of times at which permits are counted while calls are in flight.
 const LOOKS: usize = 100;
 
-/// The end of a call as its caller saw it.
+/// The end of a call as seen by its caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     Status(u16),
     /// The text of the error.
     Failed(String),
     Panicked,
-    /// The caller dropped the call, by the plan.
+    /// The caller dropped the call, as planned.
     Dropped,
     /// The call did not end in time.
     Stuck,
 }
 
-/// All that the oracle needs of a run.
+/// Everything that the oracle needs from a run.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Record {
     pub(crate) ends: Vec<End>,
     pub(crate) ledger: Ledger,
-    /// Permits that were out although no attempt was under way, by the index of the limit's layer.
+    /// Permits in use although no attempt was in flight, with the index of the limit's layer.
     pub(crate) missing: Vec<(usize, usize)>,
-    /// Permits that are out after the end of all calls.
+    /// Permits still in use after all calls have ended.
     pub(crate) missing_at_end: Vec<(usize, usize)>,
     pub(crate) leaks: Vec<String>,
     pub(crate) probe: End,
-    /// The primary has carried the probe out.
+    /// `true` if the primary has carried out the probe.
     pub(crate) probe_arrived: bool,
-    /// Tasks and instances of servers that outlive the client, and permits that do.
+    /// Tasks, server instances and permits that outlive the client.
     pub(crate) left: (usize, usize, usize),
 }
 
@@ -65,8 +65,8 @@ pub(crate) fn run(plan: &Plan) -> Result<(), (&'static str, String)> {
 pub(crate) fn record(plan: &Plan) -> Record {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        // The send rate counts in halves of a second from the epoch of guards, so each run begins at a whole one.
-        // Whole milliseconds, as timers have them.
+        // The send rate counts in half seconds on the guards' clock, so each run begins at a whole one. Whole
+        // milliseconds, like timers.
         let past = u64::try_from(reattempt::guard::handle::now().as_millis() % 1000).unwrap();
         tokio::time::advance(Duration::from_millis(1000 - past)).await;
         observe(plan).await
@@ -100,7 +100,7 @@ async fn observe(plan: &Plan) -> Record {
     };
     let (ends, missing) = ends;
     cluster.calm_down();
-    // The longest time for which any of the guards refuses without cause.
+    // The longest time for which a guard may refuse without a further cause.
     sleep(secs(300)).await;
     let (leaks, missing_at_end) = (stack.leaks(), missing_now(&stack));
     let probe = plan.calls.len();
@@ -133,12 +133,12 @@ async fn probed(stack: &Stack, number: usize) -> End {
     timeout(secs(60), call).await.map_or(End::Stuck, |(_, end)| end)
 }
 
-/// Notes permits that are out while the servers have nothing to do.
+/// Records permits in use while the servers have nothing to do.
 async fn look(plan: &Plan, cluster: &Cluster, stack: &Stack, missing: &mut Vec<(usize, usize)>) {
     if !missing.is_empty() || stack.limits.is_empty() {
         return;
     }
-    // What this moment has woken has run after some turns.
+    // Everything that this time has woken has run after a few turns.
     for _ in 0..4 * (plan.layers.len() + plan.calls.len()) {
         yield_now().await;
     }
@@ -154,7 +154,7 @@ fn missing_now(stack: &Stack) -> Vec<(usize, usize)> {
     stack.limits.iter().map(missing).filter(|(_, missing)| *missing > 0).collect()
 }
 
-/// Makes a call as its caller would, and returns its number and its end.
+/// Makes a call as its caller would. Returns its number and its end.
 async fn make(client: Client, call: Call, number: usize) -> (usize, End) {
     sleep(ms(call.starts)).await;
     let exchange = async {
@@ -196,7 +196,7 @@ fn request(call: &Call, number: usize) -> Request<RequestBody> {
     request.body(body).unwrap()
 }
 
-/// A body of unknown length, whose frames are never at hand at once.
+/// A body of unknown length, whose frames are never ready at once.
 struct Streamed {
     frames: usize,
     pending: bool,
@@ -233,7 +233,7 @@ impl Plan {
         self.layers.iter().map(paces).sum()
     }
 
-    /// Returns `true` if a `Buffer` can be closed or held up by its inner service.
+    /// Returns `true` if the inner service of a `Buffer` can close or block it.
     pub(crate) fn has_buffer(&self) -> bool {
         self.layers.iter().any(|layer| matches!(layer, Layer::Buffer(_)))
     }

@@ -13,10 +13,10 @@ use tower::Layer;
 use super::scene::{Guarding, Scene};
 use crate::stacks::erased::{Client, boxed, of_attempts};
 
-/// The memory for the kept bodies of all calls. It is small, so that a few calls can fill it.
+/// The memory for kept bodies of all calls. It is small, so that a few calls can fill it.
 const MEMORY: usize = 1 << 20;
 
-/// Puts the shared layers around the servers. A gateway has a breaker alone: retries would pay from one bucket.
+/// Puts the shared layers around the servers. A gateway has only a breaker, because retries would draw from one bucket.
 pub(crate) fn shared(scene: &Scene, budget: &RetryBudget, servers: Client) -> Client {
     let http = Http::new().hints(Hints::default().rate_limit(true));
     let layer = GuardLayer::with(http.clone(), guard(scene.guarding, scene.table));
@@ -32,7 +32,7 @@ pub(crate) fn shared(scene: &Scene, budget: &RetryBudget, servers: Client) -> Cl
         false => client,
     };
     let limits = ReplayLimits::default().memory(ReplayMemory::new(MEMORY));
-    // The hints are those of the guard alone: a retry that waits for a quota would draw a random delay.
+    // The hints are the guard's alone: a retry that waits for a quota would draw a random delay.
     let policy = RetryPolicy::with(Http::new().replay(limits))
         .backoff(Constant::new(ms(10)))
         .budget(budget.clone())

@@ -1,18 +1,19 @@
-//! Two owners in one process, behind one client: whatever the hostile one does, the other's calls end as they do alone.
+//! Tests of two owners in one process, behind one client: whatever the hostile one does, the other's calls end as they
+//! would alone.
 //!
-//! Each scene is played twice, with the same seed: with the hostile owner and without it. The traces of the other
-//! owner must be equal: the outcomes, the number of attempts and their times. Its destination is its own, except in a
-//! gateway, where hang-ups and statuses that speak of the request must not open the breaker for both.
+//! Each scene is played twice with the same seed: with and without the hostile owner. The traces of the other owner
+//! must be equal: the outcomes, the number of attempts and their times. Its destination is its own, except in a
+//! gateway, where hang-ups and statuses that concern only the request must not open the breaker for both.
 //!
-//! There are two exceptions while every entry of a table is in use. A rate limit of the user's own then shares one
-//! state among newcomers, so traces are not compared ([`Scene::rate_entries_are_in_use`]). A budget shares one bucket
+//! There are two exceptions while every entry of a table is in use. A rate limit set by the user then shares one state
+//! among new destinations, so traces are not compared ([`Scene::rate_entries_are_in_use`]). A budget shares one bucket
 //! among them, so only first attempts are compared ([`Scene::buckets_are_in_use`]). Guards with one state for all
 //! destinations, such as `Pace`, are left out.
 //!
 //! | variable | value |
 //! |---|---|
 //! | `REATTEMPT_TENANTS` | the number of scenes, by default 228: each attack with each guard four times |
-//! | `REATTEMPT_TENANTS_SEED` | the seed of the first scene, 0 by default; each next one has the next seed |
+//! | `REATTEMPT_TENANTS_SEED` | the seed of the first scene, 0 by default; each further scene uses the next seed |
 
 mod client;
 mod running;
@@ -25,7 +26,7 @@ use scene::Scene;
 
 use crate::stacks::number;
 
-/// A key of a destination that is longer than this is replaced by its hash.
+/// The length above which a destination's key is replaced by its hash.
 const LONGEST_NAME: usize = 255;
 
 // trap 40, trap 52, trap 53, trap 54, trap 55

@@ -1,4 +1,4 @@
-//! Plays a scene under a paused clock, and returns the trace of the owner whose calls must not change.
+//! The player of a scene, under a paused clock. It returns the trace of the owner whose calls must not change.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,11 +23,11 @@ use super::scene::{Act, Call, HostileCall, Name, Scene, Upload};
 use crate::stacks::erased::{AnyBody, Client, RequestBody, boxed};
 
 const VICTIM: &str = "victim.example";
-/// The fields with the numbers of calls.
+/// The header with a call's number.
 const CALL: &str = "x-call";
 const HOSTILE: &str = "x-hostile";
 
-/// A call of the owner as its caller and its server saw it. Times are in milliseconds from the start.
+/// A call of the owner as seen by its caller and its server. Times are in milliseconds from the start.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ended {
     pub(crate) began: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Ended {
     pub(crate) attempts: Vec<u128>,
 }
 
-/// The trace of a run, and the longest name that the budget keeps.
+/// The trace of a run, and the longest name that the budget stores.
 pub(crate) struct Trace {
     pub(crate) calls: Vec<Ended>,
     pub(crate) longest_name: usize,
@@ -142,7 +142,7 @@ async fn make(client: Client, call: Call, number: usize, began: Instant) -> (usi
     (number, Ended { began: call.at, ended, outcome, attempts: Vec::new() })
 }
 
-/// Returns a body that a retry needs kept, for a method that has one.
+/// Returns a body that must be kept for a retry, for methods that have one.
 fn upload(method: &str) -> RequestBody {
     match method {
         "PUT" => RequestBody::new(Held { frame: Some(8 * 1024), ends: true }),
@@ -157,7 +157,7 @@ async fn attack(client: Client, call: HostileCall, number: usize, began: Instant
         Name::Own(number) => (Some(format!("host-{number}.example")), None),
         Name::Foreign => (Some(VICTIM.into()), None),
         Name::ForeignHost => (None, Some(VICTIM.into())),
-        // The longest that a URI can hold.
+        // The longest that a URI can contain.
         Name::Long => (Some(long(60_000)), None),
         Name::LongHost => (None, Some(long(300_000))),
     };
@@ -176,7 +176,7 @@ async fn attack(client: Client, call: HostileCall, number: usize, began: Instant
     let _ = timeout(call_time, exchange).await;
 }
 
-/// A body of one frame and no known length, which ends or is held open.
+/// A body with one frame and no known length, which ends or is held open.
 struct Held {
     frame: Option<usize>,
     ends: bool,

@@ -1,4 +1,4 @@
-//! The scene of one run: the shared layers, the calls of the one owner and the attack of the other, drawn from a seed.
+//! The scene of one run: the shared layers, one owner's calls and the other's attack, drawn from a seed.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -6,9 +6,9 @@ use rand::{RngExt, SeedableRng};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Guarding {
     Breaker,
-    /// A limit of the user's own.
+    /// A limit set by the user.
     Rate,
-    /// No limit but the quotas that servers state.
+    /// No limit except the quotas that servers state.
     Quota,
     Bulkhead,
     BulkheadQueue,
@@ -23,9 +23,9 @@ pub(crate) enum Guarding {
 pub(crate) enum Attack {
     /// Many destinations, each called once, with any outcome.
     Names,
-    /// Many destinations, each with a call that is never answered.
+    /// Many destinations, each with a call that never gets a response.
     Holds,
-    /// A few destinations with many long bodies that are sent and never answered.
+    /// A few destinations with many long bodies that are sent and never get a response.
     Bodies,
     /// Requests without an authority, whose `Host` is the other owner's.
     Hosts,
@@ -33,15 +33,15 @@ pub(crate) enum Attack {
     LongNames,
     /// Many destinations that state a spent quota of an hour.
     Quotas,
-    /// At the destination of the other owner: what no server can do.
+    /// At the other owner's destination: requests that no server can carry out.
     Unsupported,
-    /// There too: uploads that are slower than the server's patience.
+    /// The same destination: uploads that are slower than the server's patience.
     SlowUploads,
-    /// There too: calls that are dropped before their answers.
+    /// The same destination: calls that are dropped before their responses.
     HangUps,
 }
 
-/// The action of a server on an attempt.
+/// A server's action on an attempt.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Act {
     Status(u16),
@@ -55,7 +55,7 @@ pub(crate) enum Act {
     UploadTimeout,
 }
 
-/// A call of the owner whose calls must end as they do alone.
+/// A call of the owner whose calls must end as they would alone.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) at: u64,
@@ -77,9 +77,9 @@ pub(crate) struct HostileCall {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Name {
     Own(usize),
-    /// The other owner's.
+    /// The other owner's destination.
     Foreign,
-    /// A `Host` field with the other owner's name, and no authority.
+    /// A `Host` header with the other owner's name, and no authority.
     ForeignHost,
     Long,
     LongHost,
@@ -95,7 +95,7 @@ pub(crate) enum Upload {
 #[derive(Debug, Clone)]
 pub(crate) struct Scene {
     pub(crate) guarding: Guarding,
-    /// The places in the table of the guard; `None` for the default.
+    /// The capacity of the guard's table; `None` for the default.
     pub(crate) table: Option<usize>,
     pub(crate) hedged: bool,
     pub(crate) attack: Attack,
@@ -103,9 +103,9 @@ pub(crate) struct Scene {
     pub(crate) hostile: Vec<HostileCall>,
 }
 
-/// The places in a small table.
+/// The capacity of a small table.
 const SMALL: usize = 4;
-/// More than a table of the default size has places.
+/// More than the capacity of a default table.
 const MANY: usize = 1_100;
 
 impl Scene {
@@ -131,19 +131,19 @@ impl Scene {
         Self { guarding, table, hedged, attack, calls, hostile }
     }
 
-    /// Returns `true` if both owners call one destination.
+    /// Returns `true` if both owners call the same destination.
     pub(crate) fn is_gateway(&self) -> bool {
         self.attack.is_at_same_destination()
     }
 
-    /// The budget of hedging has 1,024 buckets. While a hedge is under way in each, newcomers pay from a shared one,
-    /// which may refuse a hedge and never a call.
+    /// The hedging budget has 1,024 buckets. While a hedge is in flight in each, new destinations draw from a shared
+    /// one, which may refuse a hedge but never a call.
     pub(crate) fn buckets_are_in_use(&self) -> bool {
         self.hedged && self.attack == Attack::Holds && self.hostile.len() == MANY
     }
 
-    /// A rate limit of the user's own has one state for all newcomers while every entry is in use: its tokens are not
-    /// full, or a call is in flight. With one new name in each millisecond and a token after 50 ms, a small table is in
+    /// A rate limit set by the user has one state for all new destinations while every entry is in use: its tokens are
+    /// not full, or a call is in flight. With one new name per millisecond and a token after 50 ms, a small table is in
     /// use, and one of the default size is not.
     pub(crate) fn rate_entries_are_in_use(&self) -> bool {
         let in_use = match self.attack {
@@ -171,7 +171,7 @@ fn pick<T: Copy>(random: &mut SmallRng, from: &[T]) -> T {
 
 fn call(random: &mut SmallRng, first: u64, gateway: bool) -> Call {
     const SERVED: &[Act] = &[Act::Status(200)];
-    // Alone, no guard refuses any of them and the budget pays for each retry.
+    // Alone, no guard refuses any of them, and the budget pays for each retry.
     const SCRIPTS: [&[Act]; 7] = [
         SERVED,
         SERVED,
@@ -202,7 +202,7 @@ impl Attack {
     fn call(self, number: usize, random: &mut SmallRng) -> HostileCall {
         use Act::*;
         let at = match self {
-            // A token of a rate limit, and no table of newcomers, is all that a millisecond costs.
+            // Each millisecond costs only a token of a rate limit, and no table of new destinations.
             Self::Names | Self::Holds | Self::Quotas => 500 + number as u64,
             _ => 500 + 4 * number as u64,
         };

@@ -1,4 +1,4 @@
-//! Calls whose deadline passes, and services that do not become ready for a hedge.
+//! Tests of calls whose deadline passes, and of services that do not become ready for a hedge.
 
 use std::future::poll_fn;
 use std::io::Error;
@@ -56,7 +56,7 @@ async fn deadline_while_readying_names_refusal() {
     assert_eq!((error.limit(), error.refused().unwrap().status.as_u16()), (TimeLimit::Deadline, 503));
 }
 
-/// With the service's own errors there is nothing to end with but the next attempt.
+/// With the service's own error type, only the next attempt can end the call.
 #[tokio::test(start_paused = true)]
 async fn limit_without_error_waits_for_service() {
     for limited in [false, true] {
@@ -69,7 +69,7 @@ async fn limit_without_error_waits_for_service() {
         let mut client = HedgeLayer::new(policy.clone()).layer(bulkhead);
         poll_fn(|cx| Service::<Request<Body>>::poll_ready(&mut client, cx)).await.unwrap();
         let others = other.try_acquire_owned().unwrap();
-        // Somebody else is before it in the queue, and keeps the place that the refusal had.
+        // Another call is ahead in the queue, and keeps the place that the refusal had.
         let queued = Arc::clone(&client.get_ref().places).acquire_owned();
         let mut queued = task::spawn(queued);
         assert_pending!(queued.poll());
@@ -106,7 +106,7 @@ async fn late_call_is_unsent_and_frees_its_place() {
         assert_eq!(error.downcast_ref::<TimedOut>().unwrap().limit(), TimeLimit::Deadline);
         assert!(heard.lines().is_empty());
         assert!(log.lines().len() <= 1, "{:?}", log.lines());
-        // The handle goes on.
+        // The handle still works.
         assert!(ServiceExt::<Request<Body>>::ready(&mut client).await.is_ok());
     }
 }
@@ -126,7 +126,7 @@ async fn late_call_is_told_to_observers_once() {
     assert_eq!(*seen.lock().unwrap(), [(0, StopReason::DeadlineExceeded)]);
 }
 
-/// Where the error type cannot say so, the call is sent; no hedge is.
+/// If the error type cannot express a passed deadline, the call is sent, but no hedge.
 #[tokio::test(start_paused = true)]
 async fn late_call_with_own_errors_is_sent_once() {
     let server = Server::statuses([503]);
@@ -139,7 +139,7 @@ async fn late_call_with_own_errors_is_sent_once() {
 async fn replacement_never_ready_ends_the_call() {
     let (server, mut handle) = mock::pair::<Attempt, Response<Full<Bytes>>>();
     handle.allow(1);
-    // Somebody has taken the only place, and an attempt in flight leaves no token behind either.
+    // Another call has taken the only place, and an attempt in flight holds no token either.
     let policy = policy().boxed_errors().max_elapsed(ms(1000)).budget(tokens(5.0));
     let mut client = HedgeLayer::new(policy.clone()).layer(server);
     poll_fn(|cx| client.poll_ready(cx)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Resources of a waiting call: a refused response, a reserved place, a deadline that has passed.
+//! Tests of what a waiting call releases: a refused response, a reserved place, and resources after a passed deadline.
 
 mod late;
 
@@ -46,7 +46,7 @@ impl http_body::Body for Held {
     }
 }
 
-/// A service with so many places, each held from readiness on until the response's body is gone.
+/// A service with a number of places, each held from readiness until the response's body is gone.
 struct Bulkhead {
     server: Server,
     places: Arc<Semaphore>,
@@ -96,7 +96,7 @@ where
     }
 }
 
-/// Refuses the first attempt, and answers the others.
+/// Returns a server that refuses the first attempt and serves the others.
 fn refuses_first() -> Server {
     Server::statuses([503, 200])
 }
@@ -113,7 +113,7 @@ async fn refused_response_frees_place_it_holds() {
 // trap 43
 #[tokio::test(start_paused = true)]
 async fn refused_response_frees_it_beside_another() {
-    // Two places: one is the slow first attempt's, one the refused second's.
+    // Two places: one for the slow first attempt, one for the refused second.
     let server = Server::by(|arrival, _| match arrival {
         1 => Act::from(200).later(ms(5000)),
         2 => 503.into(),
@@ -128,7 +128,7 @@ async fn refused_response_frees_it_beside_another() {
 // trap 43
 #[tokio::test(start_paused = true)]
 async fn refused_response_frees_place_in_flight() {
-    // The place is taken within the attempt.
+    // The place is taken inside the attempt.
     let (server, places) = (refuses_first(), Arc::new(Semaphore::new(1)));
     let client = service_fn(move |request: Attempt| {
         let (server, places) = (server.clone(), Arc::clone(&places));
@@ -144,7 +144,7 @@ async fn refused_response_frees_place_in_flight() {
     assert_eq!((answer.status().as_u16(), began.elapsed()), (200, ms(0)));
 }
 
-/// A refusal with a body that stays open, which asks for a wait of 20 s.
+/// Returns a refusal with a body that stays open, and a requested delay of 20 s.
 fn busy() -> (Server, crate::hedge::support::Watch) {
     let (body, watch) = watched(crate::hedge::support::endless(ms(60_000)));
     let body = std::sync::Mutex::new(Some(body));
@@ -173,7 +173,7 @@ async fn refused_response_is_gone_during_the_wait() {
     assert!(server.times()[1] >= 20_000);
 }
 
-/// Grants nothing.
+/// A budget that refuses everything.
 struct Refuses;
 
 impl Budget for Refuses {
@@ -206,7 +206,7 @@ async fn dropped_during_wait_gives_token_back() {
     assert_eq!((policy.budget_ref().balance("one.example"), server.count()), (5.0, 1));
 }
 
-/// One in flight could be cut off from the body yet, and then the refusal is the outcome (BUF-8).
+/// If an attempt in flight could still be cut off from the body, the refusal is the outcome (BUF-8).
 #[tokio::test(start_paused = true)]
 async fn refused_response_stays_while_streaming() {
     let (body, watch) = watched(crate::hedge::support::endless(ms(60_000)));
@@ -227,7 +227,7 @@ async fn refused_response_stays_while_streaming() {
     assert!(watch.is_dropped());
 }
 
-/// Refuses two attempts, the second with a wait, and then takes its time.
+/// Returns a server that refuses two attempts, the second with a delay, and then responds slowly.
 fn slow() -> Server {
     Server::by(|arrival, _| match arrival {
         1 => Act::from(503).later(ms(25)),
