@@ -98,7 +98,7 @@ async fn stock_policy_follows_rules() {
     assert_eq!(server.count(), 4);
 }
 
-/// The same value works for both kinds of layer: a POST that a rule declares repeatable is hedged, too.
+/// One value works for both kinds of layer: a POST that a rule declares repeatable is hedged, too.
 #[tokio::test(start_paused = true)]
 async fn hedges_follow_rules() {
     let policy = HedgePolicy::with(ruled(Http::new())).max_attempts(2).delay(ms(10));

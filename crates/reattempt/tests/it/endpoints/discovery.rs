@@ -201,7 +201,7 @@ async fn ejection_asks_for_a_look_up() {
     assert_eq!(registry.asked(), [0, 5]);
 }
 
-/// When the last handle is dropped, the task ends, even while the registry hangs, and every client is dropped.
+/// Dropping the last handle ends the task, even while the registry hangs, and drops every client.
 // E-19
 #[tokio::test(start_paused = true)]
 async fn last_handle_ends_the_task() {

@@ -79,7 +79,7 @@ async fn idle_handle_holds_no_permit() {
     assert!(timeout(secs(1), balanced.send(get())).await.is_ok());
 }
 
-/// When the last handle is dropped, every service is dropped.
+/// Dropping the last handle drops every service.
 // E-19
 #[tokio::test(start_paused = true)]
 async fn last_handle_drops_services() {

@@ -35,9 +35,9 @@ pub(crate) enum Attack {
     Quotas,
     /// At the other owner's destination: requests that no server can carry out.
     Unsupported,
-    /// The same destination: uploads that are slower than the server's patience.
+    /// At that destination: uploads that are slower than the server's patience.
     SlowUploads,
-    /// The same destination: calls that are dropped before their responses.
+    /// At that destination: calls that are dropped before their responses.
     HangUps,
 }
 
