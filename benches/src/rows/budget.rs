@@ -168,7 +168,7 @@ fn ratio() -> RetryBudget {
 
 /// Creates a budget without doubt, and with so few tokens that no measurement fills it.
 fn half_full_cautious() -> RetryBudget {
-    let budget = RetryBudget::cautious().capacity(1000.0).unwrap().shared(true);
+    let budget = RetryBudget::cautious().capacity(1000.0).shared(true);
     for _ in 0..1200 {
         drop(retry(&budget).expect("a success came before it").spend());
         budget.on_success(DESTINATION, 0);
@@ -182,12 +182,12 @@ fn retry(budget: &RetryBudget) -> Option<reattempt::budget::Permit> {
 
 /// Creates a budget that no measurement fills, because a success earns so little.
 fn tiny_ratio() -> RetryBudget {
-    RetryBudget::ratio(0.000_001).unwrap().min_per_second(0.0).unwrap().capacity(2000.0).unwrap()
+    RetryBudget::ratio(0.000_001).min_per_second(0.0).capacity(2000.0)
 }
 
 /// Creates a budget with tokens for more retries than a measurement makes.
 fn plenty() -> RetryBudget {
-    RetryBudget::rate(1_000_000.0, 10_000_000.0).unwrap().shared(true)
+    RetryBudget::rate(1_000_000.0, 10_000_000.0).shared(true)
 }
 
 /// Spends half of the tokens of [`DESTINATION`].

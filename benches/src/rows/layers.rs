@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Row] = &[
         contenders: &[
             alone("bare", || awaited(AnswersLater::new(0), fresh)),
             above("ours-fixed", "bare", || hedged(HedgePolicy::http().delay(DELAY))),
-            above("ours-quantile", "bare", || hedged(HedgePolicy::http().delay_quantile(0.95).unwrap())),
+            above("ours-quantile", "bare", || hedged(HedgePolicy::http().delay_quantile(0.95))),
             above("tower-hedge", "bare", by_tower),
         ],
     },

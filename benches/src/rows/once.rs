@@ -102,7 +102,7 @@ fn retrying() -> ClientWithMiddleware {
 
 /// Wraps a service in ours without delay, with a budget whose successes earn the cost of a retry.
 fn ours<S: Clone>(inner: S) -> Retry<S, RetryPolicy<reattempt::Http, Constant>> {
-    let policy = RetryPolicy::http().backoff(Constant::immediate()).budget(RetryBudget::ratio(1.0).unwrap());
+    let policy = RetryPolicy::http().backoff(Constant::immediate()).budget(RetryBudget::ratio(1.0));
     Retry::new(policy, inner)
 }
 

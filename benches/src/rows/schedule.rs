@@ -91,7 +91,7 @@ pub(super) const ROWS: &[Row] = &[Row {
 }];
 
 fn factor(factor: f64) -> Exponential {
-    Exponential::full_jitter(BASE).factor(factor).unwrap()
+    Exponential::full_jitter(BASE).factor(factor)
 }
 
 /// Draws delays, five from each fresh state.

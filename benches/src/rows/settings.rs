@@ -58,7 +58,7 @@ pub(super) const ROWS: &[Row] = &[
 
 /// Creates a budget that no measurement fills, because a success earns so little.
 fn scant() -> RetryBudget {
-    RetryBudget::ratio(0.000_001).unwrap().min_per_second(0.0).unwrap()
+    RetryBudget::ratio(0.000_001).min_per_second(0.0)
 }
 
 fn policy(budget: RetryBudget) -> RetryPolicy<Http, Constant> {

@@ -69,10 +69,8 @@ fn roomy() -> RetryPolicy {
 }
 
 fn ours() -> Retry<Fails> {
-    let policy = roomy()
-        .backoff(Exponential::no_jitter(HOUR))
-        .max_elapsed(None)
-        .budget(RetryBudget::rate(1.0, 10_000_000.0).unwrap());
+    let policy =
+        roomy().backoff(Exponential::no_jitter(HOUR)).max_elapsed(None).budget(RetryBudget::rate(1.0, 10_000_000.0));
     Retry::new(policy, Fails)
 }
 

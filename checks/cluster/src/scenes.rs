@@ -134,7 +134,7 @@ async fn rolling() -> Result<Verdict, BoxError> {
 async fn streams() -> Result<Verdict, BoxError> {
     let setup = Setup { https: false, work: Duration::from_secs(1) };
     // The calls of a connection are lost at once, and the ten tokens of the default budget would repeat ten of them.
-    let budget = RetryBudget::ratio(0.1)?.capacity(2.0 * f64::from(STREAMS) / 5.0)?;
+    let budget = RetryBudget::ratio(0.1).capacity(2.0 * f64::from(STREAMS) / 5.0);
     let mut stage = Stage::listed("streams", setup, true, budget).await?;
     let [killed, stopped, ending, ..] = stage.cluster.addresses()[..] else { return Err("five servers".into()) };
     let load = Load::closed(&stage.send, false, STREAMS);

@@ -20,7 +20,7 @@ fn a_known_destination_costs_no_allocation() {
         RetryBudget::percent(10).shared(true),
         RetryBudget::cautious(),
         RetryBudget::cautious().shared(true),
-        RetryBudget::aws_quota().capacity(10.0).unwrap(),
+        RetryBudget::aws_quota().capacity(10.0),
     ] {
         let acquire = |now| budget.acquire("api:443", &failure, now);
         drop(acquire(Duration::ZERO));

@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
+use crate::Random;
 use crate::random::{from_nanos, narrow};
-use crate::{ConfigError, Random};
 
 /// The range from which a delay is drawn, around the *interval*: the delay before jitter.
 ///
@@ -37,15 +37,9 @@ impl Jitter {
 
     /// Creates the range from `interval · (1 − r)` to `interval · (1 + r)`; the mean is the interval.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `randomisation` (`r`) is a number from 0 to 1.
-    pub fn symmetric(randomisation: f64) -> Result<Self, ConfigError> {
-        if (0.0..=1.0).contains(&randomisation) {
-            Ok(Self(Form::Symmetric(randomisation)))
-        } else {
-            Err(ConfigError::new("randomisation", randomisation, "a number from 0 to 1"))
-        }
+    /// `randomisation` is `r`. It is clamped to 0 to 1, and not a number counts as 0.
+    pub const fn symmetric(randomisation: f64) -> Self {
+        Self(Form::Symmetric(randomisation.max(0.0).min(1.0)))
     }
 
     /// Returns the shortest and the longest delay for this interval.
@@ -53,10 +47,9 @@ impl Jitter {
     /// ```
     /// # use core::time::Duration;
     /// # use reattempt_core::Jitter;
-    /// let (shortest, longest) = Jitter::symmetric(0.5)?.range(Duration::from_millis(500));
+    /// let (shortest, longest) = Jitter::symmetric(0.5).range(Duration::from_millis(500));
     /// assert_eq!(shortest, Duration::from_millis(250));
     /// assert_eq!(longest, Duration::from_millis(750));
-    /// # Ok::<_, reattempt_core::ConfigError>(())
     /// ```
     #[inline]
     pub fn range(&self, interval: Duration) -> (Duration, Duration) {

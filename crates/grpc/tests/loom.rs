@@ -7,7 +7,7 @@ use loom::thread;
 use reattempt_grpc::{RetryThrottle, RetryThrottling};
 
 fn settings(max_tokens: f64, token_ratio: f64) -> Option<RetryThrottling> {
-    Some(RetryThrottling::new(max_tokens, token_ratio).unwrap())
+    Some(RetryThrottling::new(max_tokens, token_ratio))
 }
 
 fn spawn<T: 'static>(throttle: &RetryThrottle, act: impl Fn(&RetryThrottle) -> T + 'static) -> thread::JoinHandle<T> {

@@ -192,7 +192,7 @@ pub fn retryablehttp() -> Profile<Exponential> {
 /// ends. Other ranges can be built in the same way.
 pub fn retryablehttp_linear() -> Profile<Jittered<Linear>> {
     // 15.5 s, give or take 14.5 s.
-    let jitter = Jitter::symmetric(14.5 / 15.5).unwrap_or(Jitter::full());
+    let jitter = Jitter::symmetric(14.5 / 15.5);
     limited(Linear::new(Duration::from_millis(15_500)).jittered(jitter), 5)
 }
 
@@ -339,10 +339,7 @@ fn unlimited<S: Schedule>(schedule: S, max_elapsed: Option<Duration>) -> Profile
 
 /// Creates a schedule with ± 50 % jitter, in milliseconds.
 fn symmetric(base: u64, factor: f64, cap: u64) -> Exponential {
-    let schedule =
-        Exponential::symmetric(Duration::from_millis(base), 0.5).and_then(|schedule| schedule.factor(factor));
-    // Neither figure is illegal, and each profile is tested against its table.
-    schedule.unwrap_or_default().max_delay(Duration::from_millis(cap))
+    Exponential::symmetric(Duration::from_millis(base), 0.5).factor(factor).max_delay(Duration::from_millis(cap))
 }
 
 /// Creates a doubling schedule with full jitter, in milliseconds.

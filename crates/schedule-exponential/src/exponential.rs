@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use reattempt_core::{ConfigError, Delays, Jitter, Limits, NextRetry, Random, Recommended, Schedule, Warning};
+use reattempt_core::{Delays, Jitter, Limits, NextRetry, Random, Recommended, Schedule, Warning};
 
 use crate::Decorrelated;
 use crate::growth::{Growth, at_least_some};
@@ -36,10 +36,9 @@ const LONGEST_DOUBLING: u64 = u64::MAX / 2;
 /// # use reattempt_schedule_exponential::Exponential;
 ///
 /// // 500 ms ± 50 %, 750 ms ± 50 %, … 60 s ± 50 %
-/// let schedule = Exponential::symmetric(Duration::from_millis(500), 0.5)?
-///     .factor(1.5)?
+/// let schedule = Exponential::symmetric(Duration::from_millis(500), 0.5)
+///     .factor(1.5)
 ///     .max_delay(Duration::from_secs(60));
-/// # Ok::<_, reattempt_core::ConfigError>(())
 /// ```
 #[doc(alias = "ExponentialBackoff")]
 #[derive(Clone, Copy, PartialEq)]
@@ -73,11 +72,9 @@ impl Exponential {
     ///
     /// A delay may exceed the cap by the factor `1 + r`, unless [`clamp_jitter`](Self::clamp_jitter) is set.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `randomisation` is from 0 to 1.
-    pub fn symmetric(base: Duration, randomisation: f64) -> Result<Self, ConfigError> {
-        Ok(Self::new(base, Jitter::symmetric(randomisation)?))
+    /// `randomisation` is clamped to 0 to 1, and not a number counts as 0.
+    pub fn symmetric(base: Duration, randomisation: f64) -> Self {
+        Self::new(base, Jitter::symmetric(randomisation))
     }
 
     /// Creates a [`Decorrelated`] schedule, with delays from the base to three times the previous delay.
@@ -115,17 +112,11 @@ impl Exponential {
 
     /// Sets the growth factor of the interval. Default 2. Recommended: 1.5 to 3. Below 1, intervals shrink.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `factor` is finite and above 0.
-    pub fn factor(self, factor: f64) -> Result<Self, ConfigError> {
-        if factor.is_finite() && factor > 0.0 {
-            let mut settings = self.settings();
-            settings.growth.factor = factor;
-            Ok(Self::of(settings))
-        } else {
-            Err(ConfigError::new("factor", factor, "a finite number above 0"))
-        }
+    /// It is clamped to the finite numbers above 0. Not a number counts as 1, which keeps the interval as it is.
+    pub fn factor(self, factor: f64) -> Self {
+        let mut settings = self.settings();
+        settings.growth.factor = if factor.is_nan() { 1.0 } else { factor.clamp(f64::MIN_POSITIVE, f64::MAX) };
+        Self::of(settings)
     }
 
     /// Sets the cap, the longest interval. Default 5 s, or the base if that is longer. Recommended: 1 s to 1 min. Zero

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use reattempt_core::{ConfigError, Delays, Limits, NextRetry, Random, Schedule, Warning};
+use reattempt_core::{Delays, Limits, NextRetry, Random, Schedule, Warning};
 
 use crate::constant::first_delay;
 
@@ -17,8 +17,7 @@ use crate::constant::first_delay;
 /// // Two retries.
 /// let few = List::ending([10, 100].map(Duration::from_millis));
 /// // 10 ms, 100 ms, 100 ms, …
-/// let endless = List::repeating_last([10, 100].map(Duration::from_millis))?;
-/// # Ok::<_, reattempt_core::ConfigError>(())
+/// let endless = List::repeating_last([10, 100].map(Duration::from_millis));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct List {
@@ -32,17 +31,11 @@ impl List {
         Self { delays: delays.into_iter().collect(), after: None }
     }
 
-    /// Creates a schedule that uses each delay once, and then repeats the last one forever.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if `delays` is empty.
-    pub fn repeating_last(delays: impl IntoIterator<Item = Duration>) -> Result<Self, ConfigError> {
-        let delays: Arc<[Duration]> = delays.into_iter().collect();
-        match delays.last().copied() {
-            Some(last) => Ok(Self { delays, after: Some(last) }),
-            None => Err(ConfigError::new("delays", "empty", "a list of at least one delay")),
-        }
+    /// Creates a schedule that uses each delay once, and then repeats the last one forever. An empty list never
+    /// retries.
+    pub fn repeating_last(delays: impl IntoIterator<Item = Duration>) -> Self {
+        let ending = Self::ending(delays);
+        Self { after: ending.delays.last().copied(), ..ending }
     }
 }
 

@@ -10,10 +10,9 @@
 //! # mod reattempt { pub use reattempt_schedule_responsive as schedule; }
 //!
 //! let pace = Responsive::new()
-//!     .initial(Duration::from_millis(100))?
-//!     .max(Duration::from_secs(60))?;
+//!     .initial(Duration::from_millis(100))
+//!     .max(Duration::from_secs(60));
 //! assert_eq!(pace.interval(), Duration::ZERO, "no call is delayed before the first refusal");
-//! # Ok::<_, reattempt_core::ConfigError>(())
 //! ```
 //!
 //! [`Responsive`] has no clock, timer or lock. Each change is a compare-and-swap, and no thread waits for another.

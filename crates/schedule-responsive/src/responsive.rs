@@ -6,15 +6,12 @@ use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
-use reattempt_core::{ConfigError, Delays, Failure, FailureKind, Limits, NextRetry, Random, Schedule, SentAt, Warning};
+use reattempt_core::{Delays, Failure, FailureKind, Limits, NextRetry, Random, Schedule, SentAt, Warning};
 
 use crate::ResponsiveMetrics;
 use crate::metrics::Counters;
 use crate::pace::{Pace, ReservedTurn};
 use crate::rule::{INITIAL_OF_TURNS, LONGEST_RUN, RANDOMISATION_OF_TURNS, Rule, nanos};
-
-/// The longest interval allowed: 64 bits of nanoseconds.
-const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 
 /// One interval for all calls to a service, which follows the service's capacity.
 ///
@@ -95,7 +92,7 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 /// # impl Random for Nothing { fn next_u64(&mut self) -> u64 { 0 } }
 /// # let random = &mut Nothing;
 ///
-/// let pace = Responsive::new().initial(Duration::from_millis(100))?.up(2.0)?.randomisation(0.0)?;
+/// let pace = Responsive::new().initial(Duration::from_millis(100)).up(2.0).randomisation(0.0);
 /// let throttled = Failure::new(FailureKind::Throttled).with_code(429);
 ///
 /// // Two concurrent calls are refused, and then a call that was sent after the first refusal.
@@ -107,7 +104,6 @@ const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 /// pace.on_failure(third, &throttled, random);
 /// assert_eq!(pace.interval(), Duration::from_millis(200));
 /// assert_eq!(pace.metrics().times_up, 2);
-/// # Ok::<_, reattempt_core::ConfigError>(())
 /// ```
 #[derive(Clone)]
 pub struct Responsive {
@@ -156,71 +152,48 @@ impl Responsive {
     /// Sets the interval after the first refusal, which is also the shortest one above 0. Default 500 ms; 10 µs for
     /// turns.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `initial` is above 0 and at most `max`. To raise it above `max`, set `max` first.
-    pub fn initial(self, initial: Duration) -> Result<Self, ConfigError> {
-        let rule = self.shared.rule;
-        if initial.is_zero() || initial > Duration::from_nanos(rule.max) {
-            let allowed = "above 0 and at most `max`";
-            return Err(ConfigError::new("initial", format_args!("{initial:?}"), allowed));
-        }
-        Ok(self.set(|rule| Rule { initial: nanos(initial), ..rule }))
+    /// It is at least a nanosecond, and raises a [`max`](Self::max) below it.
+    #[must_use = "the setting is in the one that is returned"]
+    pub fn initial(self, initial: Duration) -> Self {
+        let initial = nanos(initial).max(1);
+        self.set(|rule| Rule { initial, max: rule.max.max(initial), ..rule })
     }
 
     /// Sets the longest interval. Default 15 min.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `max` is from `initial` to 584 years. To lower it below `initial` (500 ms by default,
-    /// also for turns), set `initial` first.
-    pub fn max(self, max: Duration) -> Result<Self, ConfigError> {
-        let rule = self.shared.rule;
-        if max < Duration::from_nanos(rule.initial) || max > LONGEST {
-            let allowed = "from `initial` to 584 years";
-            return Err(ConfigError::new("max", format_args!("{max:?}"), allowed));
-        }
-        Ok(self.set(|rule| Rule { max: nanos(max), ..rule }))
+    /// It is at least a nanosecond and at most 584 years, and lowers an [`initial`](Self::initial) above it.
+    #[must_use = "the setting is in the one that is returned"]
+    pub fn max(self, max: Duration) -> Self {
+        let max = nanos(max).max(1);
+        self.set(|rule| Rule { max, initial: rule.initial.min(max), ..rule })
     }
 
     /// Sets the factor by which each refusal lengthens the interval. Default 1.5.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `up` is finite and at least 1.
-    pub fn up(self, up: f64) -> Result<Self, ConfigError> {
-        if up.is_finite() && up >= 1.0 {
-            Ok(self.set(|rule| Rule { up, ..rule }))
-        } else {
-            Err(ConfigError::new("up", up, "a finite number, 1 or above"))
-        }
+    /// It is clamped to 1 to 1000, and not a number counts as 1.
+    #[must_use = "the setting is in the one that is returned"]
+    pub fn up(self, up: f64) -> Self {
+        let up = if up > 1.0 { up.min(1000.0) } else { 1.0 };
+        self.set(|rule| Rule { up, ..rule })
     }
 
     /// Sets the factor by which each run of successes shortens the interval. Default 0.9.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `down` is above 0 and below 1.
-    pub fn down(self, down: f64) -> Result<Self, ConfigError> {
-        if down > 0.0 && down < 1.0 {
-            Ok(self.set(|rule| Rule { down, ..rule }))
-        } else {
-            Err(ConfigError::new("down", down, "a number above 0 and below 1"))
-        }
+    /// It is clamped to 0.001 to 0.999, and not a number counts as 0.999.
+    #[must_use = "the setting is in the one that is returned"]
+    pub fn down(self, down: f64) -> Self {
+        let down = if down < 0.999 { down.max(0.001) } else { 0.999 };
+        self.set(|rule| Rule { down, ..rule })
     }
 
     /// Sets the jitter of a move, as a fraction of the new interval. Default 0.3; 0.1 for turns. With 0, no random
     /// number is drawn.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `randomisation` is from 0 to 1.
-    pub fn randomisation(self, randomisation: f64) -> Result<Self, ConfigError> {
-        if (0.0..=1.0).contains(&randomisation) {
-            Ok(self.set(|rule| Rule { randomisation, ..rule }))
-        } else {
-            Err(ConfigError::new("randomisation", randomisation, "a number from 0 to 1"))
-        }
+    /// It is clamped to 0 to 1, and not a number counts as 0.
+    #[must_use = "the setting is in the one that is returned"]
+    pub fn randomisation(self, randomisation: f64) -> Self {
+        let randomisation = if randomisation > 0.0 { randomisation.min(1.0) } else { 0.0 };
+        self.set(|rule| Rule { randomisation, ..rule })
     }
 
     /// Sets the longest jitter of a move, in either direction. Default 2 min.
@@ -231,15 +204,11 @@ impl Responsive {
 
     /// Sets the number of successes in a row, without a throttled call, that shorten the interval. Default 10.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `threshold` is from 1 to 8,388,607, the maximum of a 23-bit counter.
-    pub fn threshold(self, threshold: u32) -> Result<Self, ConfigError> {
-        if (1..=LONGEST_RUN).contains(&threshold) {
-            Ok(self.set(|rule| Rule { threshold, ..rule }))
-        } else {
-            Err(ConfigError::new("threshold", threshold, "a number from 1 to 8388607"))
-        }
+    /// It is clamped to 1 to 8,388,607, the maximum of a 23-bit counter.
+    #[must_use = "the setting is in the one that is returned"]
+    pub fn threshold(self, threshold: u32) -> Self {
+        let threshold = threshold.clamp(1, LONGEST_RUN);
+        self.set(|rule| Rule { threshold, ..rule })
     }
 
     /// Returns the current interval: zero, or from `initial` to `max`.

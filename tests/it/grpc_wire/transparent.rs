@@ -36,7 +36,7 @@ async fn tr_4_replacement_is_no_attempt() {
     for script in unprocessed() {
         // The second attempt is replaced, as the first would have been.
         let server = Server::start([refused(), script.clone(), refused()]).await;
-        let throttle = RetryThrottle::from(RetryThrottling::new(10.0, 0.001).unwrap());
+        let throttle = RetryThrottle::from(RetryThrottling::new(10.0, 0.001));
         let mut client = client_of(&server, policy().budget(throttle.clone()));
         let answer = client.say(Text::new("hello")).await.unwrap();
         assert_eq!(answer.extensions().get::<Report>().unwrap().retries(), 2, "{script:?}");
@@ -142,7 +142,7 @@ async fn hedge_replacement_never_ready_ends() {
 // THR-8
 #[tokio::test]
 async fn thr_8_empty_bucket_allows_a_replacement() {
-    let throttle = RetryThrottle::from(RetryThrottling::new(1.0, 0.001).unwrap());
+    let throttle = RetryThrottle::from(RetryThrottling::new(1.0, 0.001));
     throttle.failed();
     let server = Server::start([vec![Step::Reset(Reason::REFUSED_STREAM)]]).await;
     let mut client = client_of(&server, policy().budget(throttle));

@@ -10,7 +10,7 @@ use super::*;
 /// bucket. The bucket has room for four tokens and starts with three; a success adds half a token.
 async fn left(script: Vec<Step>) -> (Result<String, Status>, Option<u32>) {
     let server = Server::start([script]).await;
-    let throttle = RetryThrottle::from(RetryThrottling::new(4.0, 0.5).unwrap());
+    let throttle = RetryThrottle::from(RetryThrottling::new(4.0, 0.5));
     throttle.failed();
     let policy = policy().budget(throttle.clone());
     let answer = client_of(&server, policy).say(Text::new("hello")).await;

@@ -62,7 +62,7 @@ impl Budget for RetryBudget {
     }
 
     fn validate(&self) -> Vec<Warning> {
-        self.state.settings.kind.validate().into_iter().collect()
+        self.state.settings.validate()
     }
 }
 

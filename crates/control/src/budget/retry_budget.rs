@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use reattempt_core::ConfigError;
-
 use super::bucket::Bucket;
 use super::cautious::CautiousBucket;
 use super::destination_bucket::DestinationBucket;
@@ -70,7 +68,7 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 /// # use reattempt_control::RetryBudget;
 /// # use reattempt_core::{Budget, Failure, FailureKind};
 ///
-/// let budget = RetryBudget::ratio(0.1)?.capacity(2.0)?.min_per_second(0.0)?;
+/// let budget = RetryBudget::ratio(0.1).capacity(2.0).min_per_second(0.0);
 /// let (failure, now) = (Failure::new(FailureKind::Server), Duration::ZERO);
 ///
 /// // Two retries are sent, and the third is refused.
@@ -85,7 +83,6 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 ///     budget.on_success("api:443", 0);
 /// }
 /// assert_eq!(budget.balance("api:443"), 1.0);
-/// # Ok::<(), reattempt_core::ConfigError>(())
 /// ```
 #[derive(Clone)]
 pub struct RetryBudget {
@@ -114,11 +111,9 @@ impl RetryBudget {
     /// 0.01 tokens per second: one retry per 100 seconds. With a trickle of 0.1, many clients that each send one call
     /// per second would keep a server down.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `ratio` is a number from 0.000001 to 1. A higher ratio would limit nothing.
-    pub fn ratio(ratio: f64) -> Result<Self, ConfigError> {
-        Settings::ratio(ratio).map(Self::build)
+    /// It is clamped to 0.000001 to 1, because a higher one would limit nothing. Not a number counts as the lowest.
+    pub fn ratio(ratio: f64) -> Self {
+        Self::build(Settings::ratio(ratio))
     }
 
     /// Creates a [`ratio`](Self::ratio) budget of `percent` retries per 100 successful calls.
@@ -133,32 +128,27 @@ impl RetryBudget {
     /// The ratio is 0.1 and the trickle 0.01 tokens per second. The capacity is two seconds of the allowed retries, 2 ·
     /// 0.1 · `normal_rps`, and at least 1, because a smaller bucket would never allow a retry.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `normal_rps` is a number from 0.00001 to 10000000.
-    pub fn ratio_for_traffic(normal_rps: f64) -> Result<Self, ConfigError> {
-        Settings::ratio_for(normal_rps).map(Self::build)
+    /// The capacity is clamped as that of [`capacity`](Self::capacity). Not a number counts as 0.
+    pub fn ratio_for_traffic(normal_rps: f64) -> Self {
+        Self::build(Settings::ratio_for(normal_rps))
     }
 
     /// Creates a budget of `per_second` retries per second. Up to `burst` unused retries accumulate.
     ///
     /// Successes add nothing, so this budget suits clients that cannot detect them.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `per_second` is a number from 0.000001 to 1000000 and `burst` one from 1 to 10000000.
-    pub fn rate(per_second: f64, burst: f64) -> Result<Self, ConfigError> {
-        Settings::rate(per_second, burst).map(Self::build)
+    /// `per_second` is clamped to 0.000001 to 1,000,000, and `burst` to 1 to 10,000,000. Not a number counts as the
+    /// lowest.
+    pub fn rate(per_second: f64, burst: f64) -> Self {
+        Self::build(Settings::rate(per_second, burst))
     }
 
     /// Creates a [`rate`](Self::rate) budget for a client that normally sends `normal_rps` requests per second to each
     /// destination. The rate is a tenth of that, and the burst is twice the rate but at least 1.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `normal_rps` is a number from 0.00001 to 10000000.
-    pub fn rate_for_traffic(normal_rps: f64) -> Result<Self, ConfigError> {
-        Settings::rate_for(normal_rps).map(Self::build)
+    /// The rate and the burst are clamped as those of [`rate`](Self::rate).
+    pub fn rate_for_traffic(normal_rps: f64) -> Self {
+        Self::build(Settings::rate_for(normal_rps))
     }
 
     /// Creates the retry quota that AWS's clients use in their standard mode.
@@ -186,11 +176,9 @@ impl RetryBudget {
 
     /// Creates AWS's retry quota with custom costs in tokens: for a retry, and for a retry after a timeout.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `retry` and `after_timeout` are from 1 to 500.
-    pub fn quota(retry: u32, after_timeout: u32) -> Result<Self, ConfigError> {
-        Settings::quota(retry, after_timeout).map(Self::build)
+    /// Both are clamped to 1 to 500.
+    pub fn quota(retry: u32, after_timeout: u32) -> Self {
+        Self::build(Settings::quota(retry, after_timeout))
     }
 
     /// Creates the default budget: it grants nearly every retry while retries help, and nearly none in an outage.
@@ -262,23 +250,23 @@ impl RetryBudget {
 
     /// Sets the capacity in tokens (the burst of a rate budget). Returns a new budget with full buckets.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `tokens` is a number from 1 to 10000000. A cautious budget allows 2 to 1000, and a quota
-    /// at least the cost of its most expensive retry. An unlimited budget has no capacity.
-    pub fn capacity(self, tokens: f64) -> Result<Self, ConfigError> {
-        self.state.settings.capacity(tokens).map(Self::build)
+    /// It is clamped to 1 to 10,000,000: 2 to 1000 for a cautious budget, and at least the cost of the most expensive
+    /// retry for a quota. Not a number counts as the lowest. An unlimited budget has no capacity, and `validate` then
+    /// returns a warning.
+    #[must_use = "the setting is in the budget that is returned"]
+    pub fn capacity(self, tokens: f64) -> Self {
+        Self::build(self.state.settings.capacity(tokens))
     }
 
     /// Sets the trickle: the tokens added per second. Returns a new budget with full buckets.
     ///
     /// With 0, a client without tokens can retry again only after successes.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `per_second` is a number from 0 to 1000000 and the budget is a ratio budget or a quota.
-    pub fn min_per_second(self, per_second: f64) -> Result<Self, ConfigError> {
-        self.state.settings.min_per_second(per_second).map(Self::build)
+    /// It is clamped to 0 to 1,000,000, and not a number counts as 0. Only a ratio budget and a quota have a trickle.
+    /// For other kinds it changes nothing, and `validate` returns a warning.
+    #[must_use = "the setting is in the budget that is returned"]
+    pub fn min_per_second(self, per_second: f64) -> Self {
+        Self::build(self.state.settings.min_per_second(per_second))
     }
 
     /// Uses one bucket for all destinations if `on`. Returns a new budget with full buckets. Default: one bucket per

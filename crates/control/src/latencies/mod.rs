@@ -10,8 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reattempt_core::ConfigError;
-
 use crate::millionths::{MILLION, millionths};
 
 /// The number of buckets per power of two, and the number of bits that select one.
@@ -41,13 +39,12 @@ const UNKNOWN: u64 = u64::MAX;
 /// use std::time::Duration;
 /// use reattempt_control::Latencies;
 ///
-/// let latencies = Latencies::new(0.5)?;
+/// let latencies = Latencies::new(0.5);
 /// for _ in 0..100 {
 ///     assert_eq!(latencies.quantile(), None, "too few samples");
 ///     latencies.record(Duration::from_millis(10));
 /// }
 /// assert!(latencies.quantile().is_some_and(|median| median < Duration::from_micros(10_700)));
-/// # Ok::<_, reattempt_core::ConfigError>(())
 /// ```
 pub struct Latencies {
     /// The share of latencies below the quantile, in millionths.
@@ -70,14 +67,9 @@ struct Histogram {
 impl Latencies {
     /// Creates a running quantile. With 0.95, 95 of 100 latencies are below it.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `quantile` is a number from 0.5 to 0.9999.
-    pub fn new(quantile: f64) -> Result<Self, ConfigError> {
-        if !(0.5..=0.9999).contains(&quantile) {
-            return Err(ConfigError::new("delay_quantile", quantile, "from 0.5 to 0.9999"));
-        }
-        Ok(Self::of_millionths(millionths(quantile, 0.5, 0.9999)))
+    /// `quantile` is clamped to 0.5 to 0.9999, and not a number counts as 0.5.
+    pub fn new(quantile: f64) -> Self {
+        Self::of_millionths(millionths(quantile, 0.5, 0.9999))
     }
 
     /// Creates the running 95th percentile: one call in twenty takes longer.

@@ -153,7 +153,7 @@ fn a_lost_connection_has_ten_retries() {
     // Losses one after the other are an outage.
     let sent = (1..100).filter(|number| lost(Duration::from_millis(64 * number)).is_some());
     assert_eq!(sent.count(), 3);
-    let larger = RetryBudget::cautious().capacity(200.0).unwrap();
+    let larger = RetryBudget::cautious().capacity(200.0);
     let lost = |_: &u32| larger.acquire_after_failure("a", &LOST, START).map(Permit::spend).is_some();
     assert_eq!((0..300).filter(lost).count(), 200);
 }

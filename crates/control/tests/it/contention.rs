@@ -86,8 +86,8 @@ fn under_way(budget: &RetryBudget, destination: &str) -> Vec<PaidRetry> {
 
 #[test]
 fn every_token_is_accounted_for() {
-    let build = || RetryBudget::ratio(0.3).unwrap().capacity(20_000.0).unwrap();
-    let build = || build().min_per_second(7.7).unwrap();
+    let build = || RetryBudget::ratio(0.3).capacity(20_000.0);
+    let build = || build().min_per_second(7.7);
     for (budget, destinations) in [(build().shared(true), 1), (build(), 1), (build(), 5)] {
         // The capacity is larger than everything that comes in, so nothing is lost at it.
         for destination in 0..destinations {
@@ -124,7 +124,7 @@ fn a_full_bucket_is_never_more_than_full() {
 fn short_lived_buckets_make_no_tokens() {
     // Two places for a hundred destinations, each with one token and no way to earn another. A bucket with a retry in
     // flight stays, so at most three tokens exist: those of the two places and of the shared bucket.
-    let budget = RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap();
+    let budget = RetryBudget::ratio(0.1).capacity(1.0).min_per_second(0.0);
     let budget = budget.max_destinations(2);
     let start = Barrier::new(100);
     let sent: Vec<_> = thread::scope(|scope| {
@@ -155,7 +155,7 @@ fn take_racing_bucket_end_makes_no_token() {
     // One place, with a full bucket in it. One thread takes from it while another thread's new destination evicts it.
     // In either order two tokens exist, one in the place and one in the shared bucket.
     for _ in 0..2000 {
-        let budget = RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap();
+        let budget = RetryBudget::ratio(0.1).capacity(1.0).min_per_second(0.0);
         let budget = budget.max_destinations(1);
         drop(budget.acquire("old", &FAILURE, Duration::ZERO));
         let start = Barrier::new(2);

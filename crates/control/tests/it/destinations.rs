@@ -9,8 +9,8 @@ const FAILURE: Failure = Failure::new(FailureKind::Server);
 
 /// Returns a budget with this many tokens per destination, and a tenth per success.
 fn budget(tokens: f64, destinations: usize) -> RetryBudget {
-    let budget = RetryBudget::ratio(0.1).unwrap().capacity(tokens).unwrap();
-    budget.min_per_second(0.0).unwrap().max_destinations(destinations)
+    let budget = RetryBudget::ratio(0.1).capacity(tokens);
+    budget.min_per_second(0.0).max_destinations(destinations)
 }
 
 fn spend(budget: &RetryBudget, destination: &str) -> PaidRetry {
@@ -34,7 +34,7 @@ fn destination_back_in_table_is_credited() {
 
 #[test]
 fn destination_back_in_table_gets_paid_back() {
-    let quota = RetryBudget::aws_quota().capacity(10.0).unwrap().max_destinations(1);
+    let quota = RetryBudget::aws_quota().capacity(10.0).max_destinations(1);
     for name in ["a", "b", "a", "b"] {
         let retry = spend(&quota, name);
         assert_eq!(quota.destinations(), [(name.into(), 5.0)]);
@@ -67,8 +67,8 @@ fn shared_budget_is_not_keyed() {
 /// A bucket that time has filled is no longer counted when it is evicted.
 #[test]
 fn bucket_filled_by_time_leaves_uncounted() {
-    let budget = RetryBudget::ratio(0.1).unwrap().capacity(1.0).unwrap();
-    let budget = budget.min_per_second(1.0).unwrap().max_destinations(1);
+    let budget = RetryBudget::ratio(0.1).capacity(1.0);
+    let budget = budget.min_per_second(1.0).max_destinations(1);
     drop(spend(&budget, "a"));
     drop(budget.acquire("b", &FAILURE, Duration::from_secs(2)).unwrap());
     assert_eq!((budget.destinations(), budget.is_full()), (vec![("b".into(), 1.0)], true));

@@ -136,7 +136,7 @@ fn tokens(millionths: u64) -> f64 {
 #[test]
 fn bucket_counts_after_two_million_refills() {
     // More than the refill count beside the balance can hold.
-    let budget = RetryBudget::rate(1.0, 1.0).unwrap().shared(true);
+    let budget = RetryBudget::rate(1.0, 1.0).shared(true);
     let failure = Failure::new(FailureKind::Network);
     for second in 1..=2_100_000 {
         let now = Duration::from_secs(second);
@@ -155,9 +155,9 @@ proptest! {
         shared in any::<bool>(),
         steps in proptest::collection::vec(steps(), 1..200),
     ) {
-        let budget = RetryBudget::ratio(tokens(ratio)).unwrap();
-        let budget = budget.capacity(tokens(capacity)).unwrap();
-        let budget = budget.min_per_second(tokens(refill)).unwrap();
+        let budget = RetryBudget::ratio(tokens(ratio));
+        let budget = budget.capacity(tokens(capacity));
+        let budget = budget.min_per_second(tokens(refill));
         let budget = if shared { budget.shared(true) } else { budget };
         let mut model = Model {
             capacity: capacity.into(),
@@ -213,7 +213,7 @@ proptest! {
         ends in proptest::collection::vec(0..10_000_000_u64, 1..50),
     ) {
         // Capacity for everything; every step takes all tokens.
-        let rate = RetryBudget::rate(tokens(refill), 10_000_000.0).unwrap().shared(true);
+        let rate = RetryBudget::rate(tokens(refill), 10_000_000.0).shared(true);
         let failure = Failure::new(FailureKind::Network);
         let mut model = Model {
             capacity: 10_000_000 * TOKEN,

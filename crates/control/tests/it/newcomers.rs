@@ -114,12 +114,8 @@ fn forgotten_quota_mints_no_token() {
 #[test]
 fn calls_to_newcomers_are_retried() {
     let failure = Failure::new(FailureKind::Server);
-    let budgets = [
-        RetryBudget::cautious(),
-        RetryBudget::percent(10),
-        RetryBudget::rate(0.1, 2.0).unwrap(),
-        RetryBudget::aws_quota(),
-    ];
+    let budgets =
+        [RetryBudget::cautious(), RetryBudget::percent(10), RetryBudget::rate(0.1, 2.0), RetryBudget::aws_quota()];
     for budget in budgets {
         let retry = |host: &str| budget.acquire_after_failure(host, &failure, NOW);
         for host in 0..ATTACK {

@@ -1,10 +1,10 @@
-//! Tests of valid settings, of the errors for invalid ones, and of the `Debug` output.
+//! Tests of the ranges of settings, of the warnings about unused ones, and of the `Debug` output.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_control::RetryBudget;
-use reattempt_core::{Budget, ConfigError, Failure, FailureKind};
+use reattempt_core::{Budget, Failure, FailureKind};
 
 /// Sends up to `most` retries.
 fn retry(budget: &RetryBudget, destination: &str, now: Duration, most: u32) -> u32 {
@@ -15,74 +15,76 @@ fn retry(budget: &RetryBudget, destination: &str, now: Duration, most: u32) -> u
 }
 
 #[test]
-fn illegal_settings_are_refused_by_name() {
-    let ratio = |ratio| RetryBudget::ratio(ratio);
-    let default = || RetryBudget::percent(10);
-    let rows: [(Result<RetryBudget, ConfigError>, &str); 30] = [
-        (RetryBudget::cautious().capacity(1001.0), "`capacity` must be a number from 2 to 1000, but it is 1001"),
-        (
-            RetryBudget::cautious().min_per_second(0.1),
-            "`min_per_second` must be left unset on a cautious budget, but it is 0.1",
-        ),
-        (ratio(f64::NAN), "`ratio` must be a number from 0.000001 to 1, but it is NaN"),
-        (ratio(f64::INFINITY), "`ratio` must be a number from 0.000001 to 1, but it is inf"),
-        (ratio(0.0), "`ratio` must be a number from 0.000001 to 1, but it is 0"),
-        (ratio(-0.1), "`ratio` must be a number from 0.000001 to 1, but it is -0.1"),
-        (ratio(1e-7), "`ratio` must be a number from 0.000001 to 1, but it is 0.0000001"),
-        (ratio(1.5), "`ratio` must be a number from 0.000001 to 1, but it is 1.5"),
-        (default().capacity(f64::NAN), "`capacity` must be a number from 1 to 10000000, but it is NaN"),
-        (default().capacity(0.5), "`capacity` must be a number from 1 to 10000000, but it is 0.5"),
-        (default().capacity(-1.0), "`capacity` must be a number from 1 to 10000000, but it is -1"),
-        (default().capacity(1e8), "`capacity` must be a number from 1 to 10000000, but it is 100000000"),
-        (default().min_per_second(f64::NAN), "`min_per_second` must be a number from 0 to 1000000, but it is NaN"),
-        (default().min_per_second(-1.0), "`min_per_second` must be a number from 0 to 1000000, but it is -1"),
-        (default().min_per_second(1e7), "`min_per_second` must be a number from 0 to 1000000, but it is 10000000"),
-        (RetryBudget::ratio_for_traffic(0.0), "`normal_rps` must be a number from 0.00001 to 10000000, but it is 0"),
-        (
-            RetryBudget::ratio_for_traffic(f64::NAN),
-            "`normal_rps` must be a number from 0.00001 to 10000000, but it is NaN",
-        ),
-        (
-            RetryBudget::ratio_for_traffic(f64::NEG_INFINITY),
-            "`normal_rps` must be a number from 0.00001 to 10000000, but it is -inf",
-        ),
-        (
-            RetryBudget::ratio_for_traffic(1e9),
-            "`normal_rps` must be a number from 0.00001 to 10000000, but it is 1000000000",
-        ),
-        (RetryBudget::rate_for_traffic(-3.0), "`normal_rps` must be a number from 0.00001 to 10000000, but it is -3"),
-        (RetryBudget::rate(0.0, 1.0), "`per_second` must be a number from 0.000001 to 1000000, but it is 0"),
-        (RetryBudget::rate(f64::NAN, 1.0), "`per_second` must be a number from 0.000001 to 1000000, but it is NaN"),
-        (RetryBudget::rate(-1.0, 1.0), "`per_second` must be a number from 0.000001 to 1000000, but it is -1"),
-        (RetryBudget::rate(2e6, 1.0), "`per_second` must be a number from 0.000001 to 1000000, but it is 2000000"),
-        (RetryBudget::rate(1.0, 0.0), "`burst` must be a number from 1 to 10000000, but it is 0"),
-        (RetryBudget::rate(1.0, f64::NAN), "`burst` must be a number from 1 to 10000000, but it is NaN"),
-        (RetryBudget::rate(1.0, f64::INFINITY), "`burst` must be a number from 1 to 10000000, but it is inf"),
-        (
-            RetryBudget::rate(1.0, 1.0).unwrap().min_per_second(2.0),
-            "`min_per_second` must be left unset on a rate budget, but it is 2",
-        ),
-        (RetryBudget::unlimited().capacity(20.0), "`capacity` must be left unset on an unlimited budget, but it is 20"),
-        (
-            RetryBudget::unlimited().min_per_second(0.0),
-            "`min_per_second` must be left unset on an unlimited budget, but it is 0",
-        ),
+fn settings_are_clamped_to_their_ranges() {
+    let (nan, infinite) = (f64::NAN, f64::INFINITY);
+    let ratio = RetryBudget::ratio;
+    let (default, cautious, rate) = (|| RetryBudget::percent(10), RetryBudget::cautious, RetryBudget::rate);
+    let (for_ratio, for_rate) = (RetryBudget::ratio_for_traffic, RetryBudget::rate_for_traffic);
+    let rows = [
+        (cautious().capacity(1001.0), cautious().capacity(1000.0)),
+        (cautious().capacity(nan), cautious().capacity(2.0)),
+        (ratio(nan), ratio(0.000_001)),
+        (ratio(0.0), ratio(0.000_001)),
+        (ratio(-0.1), ratio(0.000_001)),
+        (ratio(1e-7), ratio(0.000_001)),
+        (ratio(1.5), ratio(1.0)),
+        (ratio(infinite), ratio(1.0)),
+        (default().capacity(nan), default().capacity(1.0)),
+        (default().capacity(0.5), default().capacity(1.0)),
+        (default().capacity(-1.0), default().capacity(1.0)),
+        (default().capacity(1e8), default().capacity(1e7)),
+        (default().min_per_second(nan), default().min_per_second(0.0)),
+        (default().min_per_second(-1.0), default().min_per_second(0.0)),
+        (default().min_per_second(1e7), default().min_per_second(1e6)),
+        (for_ratio(0.0), for_ratio(0.000_01)),
+        (for_ratio(nan), for_ratio(0.000_01)),
+        (for_ratio(f64::NEG_INFINITY), for_ratio(0.000_01)),
+        (for_ratio(1e9), ratio(0.1).capacity(1e7)),
+        (for_rate(-3.0), rate(0.000_001, 1.0)),
+        (for_rate(nan), rate(0.000_001, 1.0)),
+        (for_rate(1e9), rate(1e6, 1e7)),
+        (rate(0.0, 1.0), rate(0.000_001, 1.0)),
+        (rate(nan, 1.0), rate(0.000_001, 1.0)),
+        (rate(-1.0, 1.0), rate(0.000_001, 1.0)),
+        (rate(2e6, 1.0), rate(1e6, 1.0)),
+        (rate(1.0, 0.0), rate(1.0, 1.0)),
+        (rate(1.0, nan), rate(1.0, 1.0)),
+        (rate(1.0, infinite), rate(1.0, 1e7)),
     ];
-    for (refused, text) in rows {
-        assert_eq!(refused.unwrap_err().to_string(), text);
+    for (beyond, end) in rows {
+        assert_eq!(format!("{beyond:?}"), format!("{end:?}"));
     }
+}
+
+/// A setting that a kind of budget does not have changes nothing, and is reported.
+#[test]
+fn setting_without_effect_is_reported() {
+    let text = |field| format!("`{field}` is set (recommended: unset, because this kind of budget has none)");
+    let rows = [
+        (RetryBudget::cautious(), RetryBudget::cautious().min_per_second(0.1), "min_per_second"),
+        (RetryBudget::rate(10.0, 20.0), RetryBudget::rate(10.0, 20.0).min_per_second(20.0), "min_per_second"),
+        (RetryBudget::unlimited(), RetryBudget::unlimited().min_per_second(0.0), "min_per_second"),
+        (RetryBudget::unlimited(), RetryBudget::unlimited().capacity(20.0), "capacity"),
+    ];
+    for (without, with, field) in rows {
+        assert_eq!(format!("{with:?}"), format!("{without:?}"));
+        assert!(without.validate().is_empty());
+        assert_eq!(with.validate().iter().map(ToString::to_string).collect::<Vec<_>>(), [text(field)]);
+    }
+    let both = RetryBudget::unlimited().capacity(20.0).min_per_second(1.0).shared(true);
+    assert_eq!(both.validate().len(), 2);
 }
 
 #[test]
 fn the_ends_of_every_range_are_legal() {
     for budget in [
-        RetryBudget::ratio(0.000_001).unwrap().capacity(1.0).unwrap().min_per_second(0.0).unwrap(),
-        RetryBudget::ratio(1.0).unwrap().capacity(1e7).unwrap().min_per_second(1e6).unwrap(),
-        RetryBudget::ratio_for_traffic(0.000_01).unwrap(),
-        RetryBudget::ratio_for_traffic(1e7).unwrap(),
-        RetryBudget::rate_for_traffic(0.000_01).unwrap(),
-        RetryBudget::rate_for_traffic(1e7).unwrap(),
-        RetryBudget::rate(1e6, 1e7).unwrap().max_destinations(65_536),
+        RetryBudget::ratio(0.000_001).capacity(1.0).min_per_second(0.0),
+        RetryBudget::ratio(1.0).capacity(1e7).min_per_second(1e6),
+        RetryBudget::ratio_for_traffic(0.000_01),
+        RetryBudget::ratio_for_traffic(1e7),
+        RetryBudget::rate_for_traffic(0.000_01),
+        RetryBudget::rate_for_traffic(1e7),
+        RetryBudget::rate(1e6, 1e7).max_destinations(65_536),
         RetryBudget::unlimited().shared(true).max_destinations(1),
     ] {
         assert_eq!(retry(&budget, "a", Duration::ZERO, 1), 1);
@@ -94,18 +96,18 @@ fn the_defaults_are_those_of_the_table() {
     let text = "RetryBudget { kind: ratio, ratio: 0.1, capacity: 10.0, min_per_second: 0.01, refusals: 0, \
                 destinations: 0, not_full: {} }";
     assert_eq!(format!("{:?}", RetryBudget::percent(10)), text);
-    assert_eq!(format!("{:?}", RetryBudget::ratio(0.1).unwrap()), text);
+    assert_eq!(format!("{:?}", RetryBudget::ratio(0.1)), text);
 
     let text = "RetryBudget { kind: ratio, ratio: 0.1, capacity: 40.0, min_per_second: 0.01, refusals: 0, \
                 destinations: 0, not_full: {} }";
-    assert_eq!(format!("{:?}", RetryBudget::ratio_for_traffic(200.0).unwrap()), text);
+    assert_eq!(format!("{:?}", RetryBudget::ratio_for_traffic(200.0)), text);
     let text = "RetryBudget { kind: rate, per_second: 20.0, burst: 40.0, refusals: 0, \
                 destinations: 0, not_full: {} }";
-    assert_eq!(format!("{:?}", RetryBudget::rate_for_traffic(200.0).unwrap()), text);
+    assert_eq!(format!("{:?}", RetryBudget::rate_for_traffic(200.0)), text);
 
     // A quiet client's bucket still holds a token.
-    assert_eq!(RetryBudget::ratio_for_traffic(1.0).unwrap().balance("a"), 1.0);
-    assert_eq!(RetryBudget::rate_for_traffic(1.0).unwrap().balance("a"), 1.0);
+    assert_eq!(RetryBudget::ratio_for_traffic(1.0).balance("a"), 1.0);
+    assert_eq!(RetryBudget::rate_for_traffic(1.0).balance("a"), 1.0);
 }
 
 #[test]
@@ -120,17 +122,15 @@ fn last_of_shared_and_max_destinations_wins() {
 
 #[test]
 fn a_rate_budget_earns_by_time_alone() {
-    for budget in [
-        RetryBudget::rate(2.0, 5.0).unwrap(),
-        RetryBudget::rate(2.0, 5.0).unwrap().shared(true),
-        RetryBudget::rate_for_traffic(25.0).unwrap(),
-    ] {
+    for budget in
+        [RetryBudget::rate(2.0, 5.0), RetryBudget::rate(2.0, 5.0).shared(true), RetryBudget::rate_for_traffic(25.0)]
+    {
         assert_eq!(retry(&budget, "a", Duration::ZERO, 100), 5);
         assert!(budget.is_full(), "a success would change nothing");
         budget.on_success("a", 1);
         assert_eq!(retry(&budget, "a", Duration::ZERO, 100), 0);
     }
-    let budget = RetryBudget::rate(2.0, 5.0).unwrap();
+    let budget = RetryBudget::rate(2.0, 5.0);
     retry(&budget, "a", Duration::ZERO, 100);
     assert_eq!(retry(&budget, "a", Duration::from_millis(499), 100), 0);
     assert_eq!(retry(&budget, "a", Duration::from_millis(500), 100), 1);
@@ -140,7 +140,7 @@ fn a_rate_budget_earns_by_time_alone() {
 
 #[test]
 fn ratio_budget_full_if_every_bucket_is() {
-    let budget = RetryBudget::ratio(1.0).unwrap();
+    let budget = RetryBudget::ratio(1.0);
     assert!(budget.is_full());
     retry(&budget, "a", Duration::ZERO, 1);
     retry(&budget, "b", Duration::ZERO, 2);
@@ -188,7 +188,7 @@ fn debug_lists_emptiest_buckets_first() {
     assert!(text.contains("destinations: 20, not_full: {\"api.example:443\": 0.0, "), "{text}");
     assert!(text.ends_with("more: 4}, others: 8.0 }"), "{text}");
 
-    let budget = RetryBudget::rate(0.5, 3.0).unwrap().shared(true);
+    let budget = RetryBudget::rate(0.5, 3.0).shared(true);
     retry(&budget, "a", Duration::ZERO, 4);
     assert_eq!(
         format!("{budget:?}"),
@@ -210,7 +210,7 @@ fn doubt_is_shown_beside_the_tokens() {
          not_full: {\"b:443\": 9.0 with doubt 1, \"a:443\": 10.0 with doubt 5} }"
     );
     assert_eq!(
-        format!("{:?}", RetryBudget::default().shared(true).capacity(20.0).unwrap()),
+        format!("{:?}", RetryBudget::default().shared(true).capacity(20.0)),
         "RetryBudget { kind: cautious, capacity: 20.0, refusals: 0, balance: 20.0 }"
     );
 }

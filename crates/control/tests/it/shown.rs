@@ -27,8 +27,8 @@ fn unusual_budget_settings_are_warned_of() {
         (RetryBudget::default(), None),
         (RetryBudget::percent(10), None),
         (RetryBudget::percent(60), Some("ratio")),
-        (RetryBudget::rate(1.0, 2.0).unwrap(), None),
-        (RetryBudget::rate(1.0, 100.0).unwrap(), Some("burst")),
+        (RetryBudget::rate(1.0, 2.0), None),
+        (RetryBudget::rate(1.0, 100.0), Some("burst")),
         (RetryBudget::aws_quota(), None),
         (RetryBudget::unlimited(), None),
     ] {

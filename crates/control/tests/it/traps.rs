@@ -29,7 +29,7 @@ fn drain(budget: &RetryBudget, destination: &str, now: Duration, most: u32) -> u
 
 /// Returns a budget without a trickle, so that only the test changes it.
 fn without_trickle(ratio: f64, capacity: f64) -> RetryBudget {
-    RetryBudget::ratio(ratio).unwrap().capacity(capacity).unwrap().min_per_second(0.0).unwrap()
+    RetryBudget::ratio(ratio).capacity(capacity).min_per_second(0.0)
 }
 
 // trap 10
@@ -58,7 +58,7 @@ fn setter_leaves_clones_unchanged() {
     let first = without_trickle(0.1, 3.0).shared(true);
     let clone = first.clone();
     assert_eq!(drain(&first, "a", START, 2), 2);
-    let second = first.capacity(5.0).unwrap();
+    let second = first.capacity(5.0);
     assert_eq!((clone.balance("a"), second.balance("a")), (1.0, 5.0));
     assert_eq!(drain(&second, "a", START, 100), 5);
     assert_eq!(clone.balance("a"), 1.0);
@@ -300,7 +300,7 @@ fn placeless_success_is_credited_to_all() {
 // trap 15
 #[test]
 fn unused_destination_lets_budget_be_full() {
-    let a_token_in_ten_seconds = || RetryBudget::percent(10).min_per_second(0.1).unwrap();
+    let a_token_in_ten_seconds = || RetryBudget::percent(10).min_per_second(0.1);
     let budget = a_token_in_ten_seconds();
     let retry_elsewhere = |second| drop(acquire(&budget, "busy", Duration::from_secs(second)));
     drain(&budget, "once", START, 1);
@@ -332,7 +332,7 @@ fn unused_destination_lets_budget_be_full() {
 // trap 21
 #[test]
 fn moment_before_the_last_makes_no_token() {
-    let budget = RetryBudget::rate(1.0, 5.0).unwrap();
+    let budget = RetryBudget::rate(1.0, 5.0);
     let late = Duration::from_secs(100);
     assert_eq!(drain(&budget, "a", late, 100), 5);
     for moment in [0, 50, 99, 100] {
@@ -350,7 +350,7 @@ fn moment_before_the_last_makes_no_token() {
 #[test]
 fn far_end_of_time_does_not_overflow() {
     for (rate, burst) in [(0.000_001, 1.0), (0.1, 5.0), (1_000_000.0, 10_000.0)] {
-        let budget = RetryBudget::rate(rate, burst).unwrap();
+        let budget = RetryBudget::rate(rate, burst);
         let most = 20_000;
         let full = drain(&budget, "a", START, most);
         let ends = [u64::from(u32::MAX), u64::MAX >> 21, u64::MAX >> 1, u64::MAX];
@@ -371,7 +371,7 @@ fn far_end_of_time_does_not_overflow() {
 #[test]
 fn wrapping_stretch_of_time_fills_bucket() {
     // 2^24 millionths a second for 2^40 seconds.
-    let budget = RetryBudget::rate(16.777_216, 5.0).unwrap();
+    let budget = RetryBudget::rate(16.777_216, 5.0);
     assert_eq!(drain(&budget, "a", START, 100), 5);
     assert_eq!(drain(&budget, "a", Duration::from_secs(1 << 40), 100), 5);
 }

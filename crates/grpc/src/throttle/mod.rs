@@ -27,12 +27,11 @@ pub use throttling::RetryThrottling;
 /// ```
 /// # use reattempt_grpc::{RetryThrottle, RetryThrottling};
 ///
-/// let throttle = RetryThrottle::new(Some(RetryThrottling::new(4.0, 0.5)?));
+/// let throttle = RetryThrottle::new(Some(RetryThrottling::new(4.0, 0.5)));
 /// assert!(throttle.failed(), "3 of 4 tokens are left: a retry may follow");
 /// assert!(!throttle.failed(), "2 are left, which is half: no retry");
 /// throttle.succeeded();
 /// assert!(!throttle.is_throttled(), "2.5 are left");
-/// # Ok::<(), reattempt_core::ConfigError>(())
 /// ```
 ///
 /// # As a budget

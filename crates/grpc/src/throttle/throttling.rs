@@ -1,7 +1,5 @@
 //! The settings of the throttle.
 
-use reattempt_core::ConfigError;
-
 use crate::decimal::Decimal;
 
 /// The settings of a [`RetryThrottle`](crate::RetryThrottle): the bucket's size, and the tokens added per success.
@@ -13,10 +11,9 @@ use crate::decimal::Decimal;
 ///
 /// ```
 /// # use reattempt_grpc::RetryThrottling;
-/// let throttling = RetryThrottling::new(10.0, 0.5466)?;
+/// let throttling = RetryThrottling::new(10.0, 0.5466);
 /// assert_eq!(throttling.max_tokens_thousandths(), 10_000);
 /// assert_eq!(throttling.token_ratio_thousandths(), 546);
-/// # Ok::<(), reattempt_core::ConfigError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RetryThrottling {
@@ -30,16 +27,9 @@ pub(crate) const TOKEN_RATIO: &str = "a number of at least 0.001";
 impl RetryThrottling {
     /// Creates settings with a bucket size of `max_tokens` and `token_ratio` tokens per success.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `max_tokens` is from 0.001 to 1000, and `token_ratio` is finite and at least 0.001.
-    pub fn new(max_tokens: f64, token_ratio: f64) -> Result<Self, ConfigError> {
-        let max = written(max_tokens).and_then(|text| max_tokens_of(&text));
-        let ratio = written(token_ratio).and_then(|text| token_ratio_of(&text));
-        Ok(Self {
-            max_tokens: max.ok_or_else(|| ConfigError::new("max_tokens", max_tokens, MAX_TOKENS))?,
-            token_ratio: ratio.ok_or_else(|| ConfigError::new("token_ratio", token_ratio, TOKEN_RATIO))?,
-        })
+    /// Both are clamped to 0.001 to 1000, and not a number counts as 0.001.
+    pub fn new(max_tokens: f64, token_ratio: f64) -> Self {
+        Self { max_tokens: thousandths(max_tokens), token_ratio: thousandths(token_ratio) }
     }
 
     /// Creates settings from thousandths, as checked by [`max_tokens_of`] and [`token_ratio_of`].
@@ -64,9 +54,12 @@ impl Default for RetryThrottling {
     }
 }
 
-/// Formats a float as JSON does: 0.3 as "0.3", so that it becomes 300 thousandths and not 299.
-fn written(number: f64) -> Option<String> {
-    number.is_finite().then(|| number.to_string())
+/// Returns the thousandths of a number, clamped to 0.001 to 1000.
+///
+/// It is read as JSON writes it: 0.3 as "0.3", so that it becomes 300 thousandths and not 299.
+fn thousandths(number: f64) -> u32 {
+    let number = if number > 0.001 { number.min(1000.0) } else { 0.001 };
+    max_tokens_of(&number.to_string()).unwrap_or(1)
 }
 
 /// Returns the thousandths of a `maxTokens` given as JSON text; `None` unless they are in [`MAX_TOKENS`].

@@ -12,7 +12,7 @@ use reattempt_grpc::{RetryThrottle, RetryThrottling, ServiceConfig};
 const FAILURE: Failure = Failure::new(FailureKind::Server);
 
 fn throttle(max_tokens: f64, token_ratio: f64) -> RetryThrottle {
-    RetryThrottling::new(max_tokens, token_ratio).unwrap().into()
+    RetryThrottling::new(max_tokens, token_ratio).into()
 }
 
 /// Fails attempts until `tokens` thousandths are left, which must come out exactly.
@@ -179,13 +179,13 @@ fn throttle_is_full_if_success_adds_nothing() {
 // SC-6
 #[test]
 fn same_settings_keep_the_bucket_as_it_is() {
-    let settings = RetryThrottling::new(7.0, 0.3).unwrap();
+    let settings = RetryThrottling::new(7.0, 0.3);
     let throttle = RetryThrottle::new(Some(settings));
     throttle.failed();
     throttle.succeeded();
     throttle.configure(Some(settings));
     assert_eq!(throttle.tokens_thousandths(), Some(6_300));
-    throttle.configure(Some(RetryThrottling::new(7.0, 0.5).unwrap()));
+    throttle.configure(Some(RetryThrottling::new(7.0, 0.5)));
     assert_eq!(throttle.tokens_thousandths(), Some(6_300), "another ratio, the same bucket");
     throttle.succeeded();
     assert_eq!(throttle.tokens_thousandths(), Some(6_800));
@@ -199,13 +199,13 @@ fn new_settings_keep_level_of_all_handles() {
     drain_to(&throttle, 3_000);
     let rows = [(20.0, 6_000), (10.0, 3_000), (1000.0, 300_000), (0.003, 0), (10.0, 0)];
     for (max_tokens, left) in rows {
-        throttle.configure(Some(RetryThrottling::new(max_tokens, 1.0).unwrap()));
+        throttle.configure(Some(RetryThrottling::new(max_tokens, 1.0)));
         assert_eq!(handle.tokens_thousandths(), Some(left), "{max_tokens}");
         assert!(handle.is_throttled(), "no free refill");
     }
     handle.succeeded();
     assert_eq!(throttle.tokens_thousandths(), Some(1_000));
-    throttle.configure(Some(RetryThrottling::new(1.0, 1.0).unwrap()));
+    throttle.configure(Some(RetryThrottling::new(1.0, 1.0)));
     assert_eq!(throttle.tokens_thousandths(), Some(100));
 }
 

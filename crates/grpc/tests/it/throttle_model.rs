@@ -50,8 +50,7 @@ impl Model {
 fn settings() -> impl Strategy<Value = RetryThrottling> {
     let max = prop_oneof![1_u32..=20, 1_u32..=1_000_000, Just(1_000_000)];
     let ratio = prop_oneof![1_u32..=2_000, 1_u32..=u32::MAX];
-    (max, ratio)
-        .prop_map(|(max, ratio)| RetryThrottling::new(f64::from(max) / 1000.0, f64::from(ratio) / 1000.0).unwrap())
+    (max, ratio).prop_map(|(max, ratio)| RetryThrottling::new(f64::from(max) / 1000.0, f64::from(ratio) / 1000.0))
 }
 
 fn step() -> impl Strategy<Value = Step> {

@@ -176,10 +176,8 @@ fn retried(policy: &MethodRetryPolicy, course: &Course) -> Vec<String> {
 /// a fifth of the interval, which is capped first (rule BK-4).
 fn course(method: &MethodConfig, seed: u64) -> Option<Course> {
     let MethodPolicy::Retry(policy) = &method.policy else { return None };
-    // Neither setter fails: 0.2 is within its bounds, and the config has validated the multiplier.
-    let schedule = Exponential::symmetric(policy.initial_backoff(), 0.2)
-        .and_then(|schedule| schedule.factor(policy.backoff_multiplier()));
-    let schedule = schedule.unwrap_or_default().max_delay(policy.max_backoff());
+    let schedule = Exponential::symmetric(policy.initial_backoff(), 0.2).factor(policy.backoff_multiplier());
+    let schedule = schedule.max_delay(policy.max_backoff());
     let mut profile = Profile::new(SharedSchedule::new(schedule));
     profile.max_attempts = policy.max_attempts().min(CLIENTS_CAP);
     profile.max_elapsed = method.timeout;

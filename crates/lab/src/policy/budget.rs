@@ -4,6 +4,9 @@ use reattempt::RetryBudget;
 
 use super::fields::Fields;
 
+/// The most tokens of a bucket.
+const MOST_TOKENS: f64 = 10_000_000.0;
+
 /// Returns the budget, its description, and `true` if many processes share it; `None` if the policy has none of its
 /// own, or a problem was reported. `profile` is the name of the policy's profile.
 pub(super) fn of_fields(fields: &mut Fields<'_, '_>, profile: Option<&str>) -> Option<(RetryBudget, String, bool)> {
@@ -67,36 +70,24 @@ fn cautious(capacity: f64) -> String {
 fn of_table(fields: &mut Fields<'_, '_>, profile: Option<&str>) -> Option<(RetryBudget, String)> {
     let other = ["rate", "ratio", "min_per_second"];
     if fields.has("capacity") && !other.iter().any(|key| fields.has(key)) {
-        let capacity = fields.number("capacity")?;
-        let (budget, words) = match profile {
-            Some("aws") => (RetryBudget::aws_quota(), aws_quota(capacity)),
-            _ => (RetryBudget::cautious(), cautious(capacity)),
+        let (budget, (least, most), words): (_, _, fn(f64) -> String) = match profile {
+            Some("aws") => (RetryBudget::aws_quota(), (10.0, MOST_TOKENS), aws_quota),
+            _ => (RetryBudget::cautious(), (2.0, 1000.0), cautious),
         };
-        return Some((fields.accepted(budget.capacity(capacity))?, words));
+        let capacity = fields.number_from("capacity", (least, most))?;
+        return Some((budget.capacity(capacity), words(capacity)));
     }
     if fields.has("rate") {
-        let rate = fields.number("rate")?;
-        let burst = fields.number("burst").unwrap_or((2.0 * rate).max(1.0));
-        let budget = fields.accepted(RetryBudget::rate(rate, burst))?;
-        return Some((budget, format!("{rate} retries a second, of which {burst} are saved up")));
+        let rate = fields.number_from("rate", (0.000_001, 1_000_000.0))?;
+        let burst = fields.number_from("burst", (1.0, MOST_TOKENS)).unwrap_or((2.0 * rate).max(1.0));
+        let words = format!("{rate} retries a second, of which {burst} are saved up");
+        return Some((RetryBudget::rate(rate, burst), words));
     }
-    let share = fields.number("ratio").unwrap_or(0.1);
-    let capacity = fields.number("capacity").unwrap_or(10.0);
-    let min_per_second = fields.number("min_per_second").unwrap_or(0.01);
-    // All three fields are checked, even if one of them has a problem.
-    let usual = || RetryBudget::percent(10);
-    let checked = [
-        fields.accepted(RetryBudget::ratio(share)),
-        fields.accepted(usual().capacity(capacity)),
-        fields.accepted(usual().min_per_second(min_per_second)),
-    ];
-    if checked.iter().any(Option::is_none) {
-        return None;
-    }
-    let budget = RetryBudget::ratio(share)
-        .and_then(|budget| budget.capacity(capacity))
-        .and_then(|budget| budget.min_per_second(min_per_second));
-    Some((fields.accepted(budget)?, ratio(share, capacity, min_per_second)))
+    let share = fields.number_from("ratio", (0.000_001, 1.0)).unwrap_or(0.1);
+    let capacity = fields.number_from("capacity", (1.0, MOST_TOKENS)).unwrap_or(10.0);
+    let trickle = fields.number_from("min_per_second", (0.0, 1_000_000.0)).unwrap_or(0.01);
+    let budget = RetryBudget::ratio(share).capacity(capacity).min_per_second(trickle);
+    Some((budget, ratio(share, capacity, trickle)))
 }
 
 fn ratio(share: f64, capacity: f64, trickle: f64) -> String {

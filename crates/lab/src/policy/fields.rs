@@ -73,20 +73,12 @@ impl<'a, 'i> Fields<'a, 'i> {
         self.problems.push(Problem { line, path, reason: reason.into() });
     }
 
-    /// Returns the value, or reports the library's error at the field that it names.
+    /// Returns the value, or reports the error at the field that it names.
     pub(super) fn accepted<T>(&mut self, result: Result<T, ConfigError>) -> Option<T> {
-        let error = match result {
-            Ok(value) => return Some(value),
-            Err(error) => error,
+        let report = |error: ConfigError| {
+            self.problem(error.field(), format!("must be {}, but it is {}", error.allowed(), error.value()));
         };
-        let field = match error.field() {
-            "tokens" => "capacity",
-            "per_second" if !self.lines.contains_key("rate") => "min_per_second",
-            "per_second" => "rate",
-            field => field,
-        };
-        self.problem(field, format!("must be {}, but it is {}", error.allowed(), error.value()));
-        None
+        result.map_err(report).ok()
     }
 
     pub(super) fn has(&self, key: &str) -> bool {
@@ -144,6 +136,11 @@ impl<'a, 'i> Fields<'a, 'i> {
     ) -> Option<f64> {
         let number = self.number(key)?;
         if is_legal(number) { Some(number) } else { self.refuse(key, wanted, &number) }
+    }
+
+    /// Takes a number from `least` to `most`, and reports any other.
+    pub(super) fn number_from(&mut self, key: &'static str, (least, most): (f64, f64)) -> Option<f64> {
+        self.number_within(key, &format!("a number from {least} to {most}"), |number| (least..=most).contains(&number))
     }
 
     /// Takes a whole number, or "none" for no limit.

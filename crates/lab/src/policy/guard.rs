@@ -73,13 +73,12 @@ fn of_kind(kind: &str, fields: &mut Fields<'_, '_>) -> Option<Kind> {
     Some(match kind {
         "breaker" => Kind::Breaker(breaker(fields)),
         "counting" => Kind::Breaker(counting(fields)),
-        "rate-limit" => Kind::RateLimit(rate_limit(fields)?),
+        "rate-limit" => Kind::RateLimit(rate_limit(fields)),
         "bulkhead" => Kind::Bulkhead(Bulkhead::new(count(fields, "limit").unwrap_or(64))),
         "aimd" => {
-            let rule = match fields.number("backoff") {
-                Some(factor) => fields.accepted(Aimd::new().backoff(factor))?,
-                None => Aimd::new(),
-            };
+            let backoff = |factor: f64| (0.5..1.0).contains(&factor);
+            let backoff = fields.number_within("backoff", "from 0.5 to below 1", backoff);
+            let rule = with(Aimd::new(), backoff, Aimd::backoff);
             Kind::Aimd(limit(AdaptiveLimit::new(rule), fields))
         }
         "vegas" => Kind::Vegas(limit(AdaptiveLimit::vegas(), fields)),
@@ -127,12 +126,12 @@ fn timed(breaker: CircuitBreaker, fields: &mut Fields<'_, '_>) -> CircuitBreaker
 }
 
 /// Two calls for each second unless the word states another rate, and a second's calls as the burst.
-fn rate_limit(fields: &mut Fields<'_, '_>) -> Option<RateLimit> {
-    let rate = fields.number("rate").unwrap_or(2.0);
-    let limit = fields.accepted(guard::Limit::of(rate))?;
+fn rate_limit(fields: &mut Fields<'_, '_>) -> RateLimit {
+    let is_legal = |rate: f64| rate == 0.0 || rate == f64::INFINITY || (1e-6..=1e9).contains(&rate);
+    let rate = fields.number_within("rate", "0, from 10⁻⁶ to 10⁹, or infinite", is_legal).unwrap_or(2.0);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
     let burst = count(fields, "burst").unwrap_or(rate.ceil().max(1.0) as u32);
-    Some(RateLimit::new(limit, burst))
+    RateLimit::new(guard::Limit::of(rate), burst)
 }
 
 fn limit<R: LimitRule>(limit: AdaptiveLimit<R>, fields: &mut Fields<'_, '_>) -> AdaptiveLimit<R> {

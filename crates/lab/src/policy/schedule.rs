@@ -34,7 +34,7 @@ pub(super) fn of_kind(kind: &str, fields: &mut Fields<'_, '_>) -> Option<SharedS
         "decorrelated" => decorrelated(fields),
         "constant" => {
             let schedule = Constant::new(fields.duration("base").unwrap_or(BASE));
-            Some(SharedSchedule::new(schedule.jittered(jitter(fields, "none")?)))
+            Some(SharedSchedule::new(schedule.jittered(jitter(fields, "none"))))
         }
         "linear" => linear(fields),
         "truncated" => {
@@ -50,10 +50,14 @@ pub(super) fn of_kind(kind: &str, fields: &mut Fields<'_, '_>) -> Option<SharedS
         "list" => {
             let delays = fields.durations("delays").unwrap_or_default();
             let list = match fields.flag("repeat_last") {
-                Some(true) => fields.accepted(List::repeating_last(delays))?,
+                Some(true) if delays.is_empty() => {
+                    fields.problem("delays", "must be a list of at least one delay, but it is empty");
+                    return None;
+                }
+                Some(true) => List::repeating_last(delays),
                 _ => List::ending(delays),
             };
-            Some(SharedSchedule::new(list.jittered(jitter(fields, "none")?)))
+            Some(SharedSchedule::new(list.jittered(jitter(fields, "none"))))
         }
         _ => exponential(fields),
     }
@@ -62,25 +66,17 @@ pub(super) fn of_kind(kind: &str, fields: &mut Fields<'_, '_>) -> Option<SharedS
 fn exponential(fields: &mut Fields<'_, '_>) -> Option<SharedSchedule> {
     let base = fields.duration("base").unwrap_or(BASE);
     let clamp_jitter = fields.flag("clamp_jitter") == Some(true);
-    let made = match jitter_word(fields, "full") {
-        "none" => Ok(Exponential::no_jitter(base)),
-        "equal" => Ok(Exponential::equal_jitter(base)),
+    let schedule = match jitter_word(fields, "full") {
+        "none" => Exponential::no_jitter(base),
+        "equal" => Exponential::equal_jitter(base),
         "symmetric" => Exponential::symmetric(base, randomisation(fields)),
-        _ => Ok(Exponential::full_jitter(base)),
+        _ => Exponential::full_jitter(base),
     };
-    let factor = fields.number("factor").unwrap_or(2.0);
-    let cap = fields.duration_or_none("cap");
-    // All three fields are checked, even if one of them has a problem.
-    let made = fields.accepted(made);
-    let grown = fields.accepted(Exponential::no_jitter(base).factor(factor));
-    let capped = match cap {
-        Some(Limit::To(cap)) => fields.accepted(bounded(base, cap)),
-        _ => Some(Duration::MAX),
-    };
-    let (schedule, _, _) = (made?, grown?, capped?);
-    let schedule = fields.accepted(schedule.factor(factor))?;
-    let schedule = match cap {
-        Some(Limit::To(cap)) => schedule.max_delay(cap),
+    let is_legal = |factor: f64| factor.is_finite() && factor > 0.0;
+    let factor = fields.number_within("factor", "a finite number above 0", is_legal).unwrap_or(2.0);
+    let schedule = schedule.factor(factor);
+    let schedule = match fields.duration_or_none("cap") {
+        Some(Limit::To(cap)) => schedule.max_delay(fields.accepted(bounded(base, cap))?),
         Some(Limit::Unlimited) => schedule.no_max_delay(),
         None => schedule,
     };
@@ -114,23 +110,22 @@ fn linear(fields: &mut Fields<'_, '_>) -> Option<SharedSchedule> {
         Some(Limit::To(cap)) => schedule.max_delay(fields.accepted(bounded(base, cap))?),
         Some(Limit::Unlimited) | None => schedule,
     };
-    Some(SharedSchedule::new(schedule.jittered(jitter(fields, "none")?)))
+    Some(SharedSchedule::new(schedule.jittered(jitter(fields, "none"))))
 }
 
 fn jitter_word(fields: &mut Fields<'_, '_>, usual: &'static str) -> &'static str {
     fields.word("jitter", &["none", "full", "equal", "symmetric"]).unwrap_or(usual)
 }
 
-fn jitter(fields: &mut Fields<'_, '_>, usual: &'static str) -> Option<Jitter> {
-    let jitter: Result<Jitter, ConfigError> = match jitter_word(fields, usual) {
-        "full" => Ok(Jitter::full()),
-        "equal" => Ok(Jitter::equal()),
+fn jitter(fields: &mut Fields<'_, '_>, usual: &'static str) -> Jitter {
+    match jitter_word(fields, usual) {
+        "full" => Jitter::full(),
+        "equal" => Jitter::equal(),
         "symmetric" => Jitter::symmetric(randomisation(fields)),
-        _ => Ok(Jitter::none()),
-    };
-    fields.accepted(jitter)
+        _ => Jitter::none(),
+    }
 }
 
 fn randomisation(fields: &mut Fields<'_, '_>) -> f64 {
-    fields.number("randomisation").unwrap_or(0.5)
+    fields.number_from("randomisation", (0.0, 1.0)).unwrap_or(0.5)
 }

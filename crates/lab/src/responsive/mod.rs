@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::common::Common;
 use crate::error::{Found, LabError};
 use crate::text;
-use crate::values::positive;
+use crate::values::{positive, share};
 use service::{Gate, Service, Table, Window};
 use turns::{Course, Load, Turns};
 use workers::{Call, Workers};
@@ -92,10 +92,10 @@ pub(crate) struct Responsive {
     #[arg(long, value_name = "FACTOR")]
     down: Option<f64>,
     /// Jitter of each move, as a fraction of the interval [default: 0; table and window: 0.3; turns: 0.1]
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_parser = share, value_name = "SHARE")]
     randomisation: Option<f64>,
     /// Number of successes in a run [default: 5; table, window and turns: 10]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=8_388_607), value_name = "NUMBER")]
     threshold: Option<u32>,
 }
 
@@ -235,19 +235,28 @@ impl Responsive {
         // Turns have defaults of their own, which stay unless an option is given.
         let initial = self.initial.or((!self.turns).then_some(initial));
         let usual_randomisation = (!self.turns).then_some(if table { 0.3 } else { 0.0 });
-        // Each setter checks the other bound, so the one that widens the range is called first.
-        let mut pace = match initial {
-            Some(initial) if initial > Duration::from_secs(15 * 60) => Pace::new().max(self.max)?.initial(initial)?,
-            Some(initial) => Pace::new().initial(initial)?.max(self.max)?,
-            None => Pace::new().max(self.max)?,
-        };
-        if let Some(randomisation) = self.randomisation.or(usual_randomisation) {
-            pace = pace.randomisation(randomisation)?;
-        }
         let slow = table || self.turns;
-        pace.up(self.up)?
-            .down(self.down.unwrap_or(if slow { 0.9 } else { 0.6 }))?
-            .threshold(self.threshold.unwrap_or(if slow { 10 } else { 5 }))
+        let down = self.down.unwrap_or(if slow { 0.9 } else { 0.6 });
+        let legal = initial.unwrap_or_default().max(Duration::from_nanos(1))..=Duration::from_nanos(u64::MAX);
+        if !legal.contains(&self.max) {
+            return Err(ConfigError::new("max", format_args!("{:?}", self.max), "from `initial` to 584 years"));
+        }
+        if !(self.up >= 1.0 && self.up.is_finite()) {
+            return Err(ConfigError::new("up", self.up, "a finite number, 1 or above"));
+        }
+        if !(down > 0.0 && down < 1.0) {
+            return Err(ConfigError::new("down", down, "a number above 0 and below 1"));
+        }
+        let pace = match initial {
+            Some(initial) => Pace::new().initial(initial),
+            None => Pace::new(),
+        };
+        let pace = match self.randomisation.or(usual_randomisation) {
+            Some(randomisation) => pace.randomisation(randomisation),
+            None => pace,
+        };
+        let threshold = self.threshold.unwrap_or(if slow { 10 } else { 5 });
+        Ok(pace.max(self.max).up(self.up).down(down).threshold(threshold))
     }
 }
 

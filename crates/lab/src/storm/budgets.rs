@@ -110,7 +110,7 @@ impl Budgets {
         let (mut names, mut storms) = (Vec::new(), Vec::new());
         for population in self.populations() {
             let further = policy::chosen(&self.policies, self.file.as_deref(), population.rate)?;
-            for policy in Policy::of_budgets(population.rate)?.into_iter().chain(further) {
+            for policy in Policy::of_budgets(population.rate).into_iter().chain(further) {
                 for failure_rate in &self.failure_rates {
                     names.push((population.clients, policy.name.clone(), *failure_rate));
                     storms.push((self.scene(population, *failure_rate, seed), policy.clone()));

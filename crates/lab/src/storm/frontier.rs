@@ -8,7 +8,6 @@ use std::io::Write;
 
 use clap::Args;
 use reattempt::RetryBudget;
-use reattempt::error::ConfigError;
 use serde::Serialize;
 
 use super::curves::{Curves, SECOND};
@@ -57,7 +56,7 @@ impl Frontier {
     }
 
     fn points(&self, seed: u64) -> Result<Vec<Point>, LabError> {
-        let policies = policies()?;
+        let policies = policies();
         let mut storms = Vec::new();
         for (_, policy) in &policies {
             storms.push((self.stall(seed), policy.clone()));
@@ -109,27 +108,27 @@ impl Frontier {
 }
 
 /// Returns the budgets by kind, each kind from its most cautious to its most generous strength.
-fn policies() -> Result<Vec<(&'static str, Policy)>, ConfigError> {
+fn policies() -> Vec<(&'static str, Policy)> {
     let mut policies = Vec::new();
     let mut add = |kind, name: String, budget| policies.push((kind, Policy::of_bucket(&name, budget)));
     for capacity in [3.0, 10.0, 30.0] {
-        let budget = RetryBudget::cautious().capacity(capacity)?;
+        let budget = RetryBudget::cautious().capacity(capacity);
         add("cautious", format!("cautious, {capacity} tokens"), budget);
     }
     for percent in [5, 10, 20, 50, 100] {
         add("ratio, 10 tokens", format!("ratio {percent} %"), RetryBudget::percent(percent));
     }
     for percent in [5, 10, 20, 50, 100] {
-        let budget = RetryBudget::percent(percent).capacity(1.0)?;
+        let budget = RetryBudget::percent(percent).capacity(1.0);
         add("ratio, 1 token", format!("ratio {percent} %, 1 token"), budget);
     }
     for capacity in [20.0, 50.0, 100.0, 500.0] {
-        let budget = RetryBudget::aws_quota().capacity(capacity)?;
+        let budget = RetryBudget::aws_quota().capacity(capacity);
         add("AWS quota", format!("AWS quota of {capacity}"), budget);
     }
     add("no budget", "none".to_owned(), RetryBudget::unlimited());
-    policies.push(("gRPC throttle", Policy::of_throttle("gRPC throttle")?));
-    Ok(policies)
+    policies.push(("gRPC throttle", Policy::of_throttle("gRPC throttle")));
+    policies
 }
 
 fn print(out: &mut dyn Write, points: &[Point]) -> Result<(), LabError> {

@@ -162,7 +162,7 @@ impl Storm {
         let scene = self.scene(common.seed())?;
         let mut policies = policy::chosen(&self.policies, self.file.as_deref(), self.rate)?;
         if policies.is_empty() {
-            policies = Policy::all(self.rate)?;
+            policies = Policy::all(self.rate);
         }
         let store = self.store_settings();
         let storms = policies.into_iter().map(|policy| (scene.clone(), policy.with_store(&store)));

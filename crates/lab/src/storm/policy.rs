@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use reattempt::budget::{Budget, Unlimited};
-use reattempt::error::ConfigError;
 use reattempt::profile::Profile;
 use reattempt::retry::Limits;
 use reattempt::schedule::{Constant, Exponential, Schedule, SharedSchedule};
@@ -133,7 +132,7 @@ pub(super) fn chosen(choices: &[Choice], file: Option<&Path>, rate: f64) -> Resu
     let mut policies = Vec::new();
     for choice in choices {
         let policy = match &choice.retries {
-            Retries::Known(which) => Policy::known(*which, rate)?,
+            Retries::Known(which) => Policy::known(*which, rate),
             Retries::Written(policy) => Policy::written(policy)?,
         };
         policies.push(policy.guarded(&choice.guards));
@@ -146,14 +145,14 @@ pub(super) fn chosen(choices: &[Choice], file: Option<&Path>, rate: f64) -> Resu
 
 impl Policy {
     /// Returns all policies of a storm, for clients that make `rate` calls a second.
-    pub(super) fn all(rate: f64) -> Result<Vec<Self>, ConfigError> {
+    pub(super) fn all(rate: f64) -> Vec<Self> {
         let own = Which::value_variants().iter().filter(|which| !matches!(which, Which::Fleet));
         own.map(|which| Self::known(*which, rate)).collect()
     }
 
-    fn known(which: Which, rate: f64) -> Result<Self, ConfigError> {
+    fn known(which: Which, rate: f64) -> Self {
         let standard = || profile::standard().shared();
-        Ok(match which {
+        match which {
             Which::None => {
                 let mut none = standard();
                 none.max_attempts = 1;
@@ -167,37 +166,37 @@ impl Policy {
             Which::Unlimited => Self::new("ours, no budget", standard(), Kind::Unlimited),
             Which::Ours => Self::new("ours", standard(), Kind::Bucket(RetryBudget::default())),
             Which::ForRate => {
-                let budget = Kind::Bucket(RetryBudget::ratio_for_traffic(rate)?);
+                let budget = Kind::Bucket(RetryBudget::ratio_for_traffic(rate));
                 Self::new("ours, for rate", standard(), budget)
             }
             Which::Ratio => Self::new("ours, ratio", standard(), Kind::Bucket(RetryBudget::percent(10))),
             Which::Fleet => Self::new("fleet", standard(), Kind::Fleet(StoreSettings::default())),
             Which::GrpcThrottle => {
-                let schedule = Exponential::symmetric(Duration::from_millis(100), 0.2)?;
+                let schedule = Exponential::symmetric(Duration::from_millis(100), 0.2);
                 let profile = Profile::new(schedule.max_delay(Duration::from_secs(5))).shared();
-                Self::new("gRPC throttle", profile, throttle()?)
+                Self::new("gRPC throttle", profile, throttle())
             }
             Which::AwsQuota => {
                 let quota = Kind::Bucket(RetryBudget::aws_quota());
                 Self::new("AWS quota", profile::aws().shared(), quota)
             }
-        })
+        }
     }
 
     /// Returns our schedule and limits with each kind of budget, for clients of `rate` calls a
     /// second.
-    pub(super) fn of_budgets(rate: f64) -> Result<[Self; 7], ConfigError> {
+    pub(super) fn of_budgets(rate: f64) -> [Self; 7] {
         let ours = |name, budget| Self::new(name, profile::standard().shared(), budget);
         let bucket = |name, budget| ours(name, Kind::Bucket(budget));
-        Ok([
+        [
             ours("none", Kind::Unlimited),
             bucket("cautious", RetryBudget::default()),
             bucket("ratio", RetryBudget::percent(10)),
-            bucket("ratio for rate", RetryBudget::ratio_for_traffic(rate)?),
-            bucket("rate", RetryBudget::rate_for_traffic(rate)?),
-            ours("gRPC throttle", throttle()?),
+            bucket("ratio for rate", RetryBudget::ratio_for_traffic(rate)),
+            bucket("rate", RetryBudget::rate_for_traffic(rate)),
+            ours("gRPC throttle", throttle()),
             bucket("AWS quota", RetryBudget::aws_quota()),
-        ])
+        ]
     }
 
     /// Our schedule and limits with a budget of one's own.
@@ -206,8 +205,8 @@ impl Policy {
     }
 
     /// Our schedule and limits with gRPC's throttle.
-    pub(super) fn of_throttle(name: &str) -> Result<Self, ConfigError> {
-        Ok(Self::new(name, profile::standard().shared(), throttle()?))
+    pub(super) fn of_throttle(name: &str) -> Self {
+        Self::new(name, profile::standard().shared(), throttle())
     }
 
     fn new(name: &str, profile: Profile<SharedSchedule>, budget: Kind) -> Self {
@@ -270,6 +269,6 @@ impl Policy {
 }
 
 /// Returns gRPC's throttle with its usual numbers.
-fn throttle() -> Result<Kind, ConfigError> {
-    RetryThrottling::new(10.0, 0.1).map(Kind::Throttle)
+fn throttle() -> Kind {
+    Kind::Throttle(RetryThrottling::new(10.0, 0.1))
 }

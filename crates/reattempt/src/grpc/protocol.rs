@@ -132,9 +132,7 @@ impl Protocol for Grpc {
 
     /// ±20 % around 100 ms, doubling up to 5 s.
     fn default_backoff() -> Exponential {
-        let base = Duration::from_millis(100);
-        // This cannot fail, because the factor is within (0, 1).
-        Exponential::symmetric(base, 0.2).unwrap_or_else(|_| Exponential::full_jitter(base))
+        Exponential::symmetric(Duration::from_millis(100), 0.2)
     }
 
     /// Unlimited, because gRPC's throttle is part of the service config.

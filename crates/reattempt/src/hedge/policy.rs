@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use reattempt_control::{Latencies, RetryBudget};
-use reattempt_core::{Budget, ConfigError, Limits, Verdict, Warning};
+use reattempt_core::{Budget, Limits, Verdict, Warning};
 
 use crate::call::finish::Client;
 use crate::call::observe::{self, Event, Observer};
@@ -58,11 +58,8 @@ const DEFAULT_CAP: u32 = 5;
 /// use reattempt::RetryBudget;
 /// use reattempt::hedge::HedgePolicy;
 ///
-/// # fn main() -> Result<(), reattempt::error::ConfigError> {
-/// let by_quantile = HedgePolicy::http().delay_quantile(0.99)?.budget(RetryBudget::ratio(0.02)?);
+/// let by_quantile = HedgePolicy::http().delay_quantile(0.99).budget(RetryBudget::ratio(0.02));
 /// let by_the_clock = HedgePolicy::http().delay(Duration::from_millis(250)).max_attempts(3);
-/// # Ok(())
-/// # }
 /// ```
 pub struct HedgePolicy<K: Protocol = Http, B = RetryBudget, M = <K as Protocol>::Mode> {
     pub(crate) settings: Arc<Settings<K, B>>,
@@ -234,11 +231,10 @@ where
     /// A first attempt that is slower than the delay always counts. An attempt that fails sooner does not. Only the
     /// budget limits hedges that follow a failure.
     ///
-    /// # Errors
-    /// Returns an error unless `quantile` is from 0.5 to 0.9999.
-    pub fn delay_quantile(self, quantile: f64) -> Result<Self, ConfigError> {
-        let latencies = Arc::new(Latencies::new(quantile)?);
-        Ok(self.set(|settings| settings.delay = HedgeDelay::Quantile(latencies)))
+    /// `quantile` is clamped to 0.5 to 0.9999, and not a number counts as 0.5.
+    pub fn delay_quantile(self, quantile: f64) -> Self {
+        let latencies = Arc::new(Latencies::new(quantile));
+        self.set(|settings| settings.delay = HedgeDelay::Quantile(latencies))
     }
 
     /// Sets the time from the start of a call after which no further attempt is sent; `None` for no limit. Default: 30

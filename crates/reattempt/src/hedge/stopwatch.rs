@@ -61,7 +61,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn attempt_that_outlasts_the_delay_counts() {
-        let latencies = Arc::new(Latencies::new(0.5).unwrap());
+        let latencies = Arc::new(Latencies::new(0.5));
         let count = || latencies.samples();
         let watch = Stopwatch::start(&latencies);
         drop(watch);

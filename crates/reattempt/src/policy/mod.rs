@@ -58,14 +58,11 @@ use crate::call::settings::{Settings, no_time_for_attempts};
 /// use reattempt::{RetryBudget, RetryPolicy};
 /// use reattempt::schedule::Exponential;
 ///
-/// # fn main() -> Result<(), reattempt::error::ConfigError> {
 /// let policy = RetryPolicy::http()
 ///     .backoff(Exponential::full_jitter(Duration::from_millis(100)).max_delay(Duration::from_secs(5)))
 ///     .max_attempts(4)
 ///     .max_elapsed(Duration::from_secs(20))
-///     .budget(RetryBudget::ratio(0.1)?);
-/// # Ok(())
-/// # }
+///     .budget(RetryBudget::ratio(0.1));
 /// ```
 pub struct RetryPolicy<K = Http, D = Exponential, B = RetryBudget, M = <K as Protocol>::Mode>
 where

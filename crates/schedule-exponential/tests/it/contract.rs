@@ -188,7 +188,7 @@ fn responsive_moves_with_throttled_only() {
 #[test]
 fn responsive_draws_from_the_calls_random() {
     let moved = |draw| {
-        let mut schedule = Responsive::new(Jitter::symmetric(0.2).unwrap());
+        let mut schedule = Responsive::new(Jitter::symmetric(0.2));
         schedule.initial = ms(100);
         let random = &mut Always(draw);
         schedule.on_failure(schedule.on_send(), &THROTTLED, random);
@@ -207,7 +207,7 @@ fn responsive_draws_from_the_calls_random() {
 
 #[test]
 fn responsive_works_adapted_and_erased() {
-    let schedule = Responsive::new(Jitter::symmetric(0.3).unwrap());
+    let schedule = Responsive::new(Jitter::symmetric(0.3));
     let adapted = SharedSchedule::new(schedule.clone().immediate_first().take(9).capped(secs(1)));
     let mut delays = adapted.delays();
     let random = &mut Seeded::new(1);

@@ -74,7 +74,7 @@ proptest! {
         retries in retries(),
         seed: u64,
     ) {
-        let set = |schedule: Exponential| schedule.factor(factor).unwrap().max_delay(cap);
+        let set = |schedule: Exponential| schedule.factor(factor).max_delay(cap);
         for schedule in [
             set(Exponential::no_jitter(base)),
             set(Exponential::full_jitter(base)),
@@ -88,9 +88,9 @@ proptest! {
 
     #[test]
     fn the_first_interval_is_the_base(base in durations(), factor in factors()) {
-        let schedule = Exponential::no_jitter(base).factor(factor).unwrap();
+        let schedule = Exponential::no_jitter(base).factor(factor);
         prop_assert_eq!(first(1, &schedule, &mut Always(0)), [base]);
-        let schedule = Exponential::full_jitter(base).factor(factor).unwrap().no_max_delay();
+        let schedule = Exponential::full_jitter(base).factor(factor).no_max_delay();
         let highest = first(1, &schedule, &mut Always(u64::MAX))[0];
         prop_assert!(highest <= base && base - highest <= base / 1_000_000);
     }
@@ -100,7 +100,7 @@ proptest! {
         (base, cap) in bases_and_caps(),
         factor in factors(),
     ) {
-        let schedule = Exponential::no_jitter(base).factor(factor).unwrap().max_delay(cap);
+        let schedule = Exponential::no_jitter(base).factor(factor).max_delay(cap);
         let delays = first(2200, &schedule, &mut Always(0));
         for pair in delays.windows(2) {
             let (shorter, longer) = if factor >= 1.0 { (0, 1) } else { (1, 0) };
@@ -126,7 +126,7 @@ proptest! {
         let powers: Vec<u128> = powers.take(200).collect();
         let base = Duration::from_nanos(base);
         let cap = cap.max(base);
-        let schedule = Exponential::no_jitter(base).factor(f64::from(factor)).unwrap();
+        let schedule = Exponential::no_jitter(base).factor(f64::from(factor));
         let delays = first(powers.len(), &schedule.max_delay(cap), &mut Always(0));
         for (delay, power) in delays.iter().zip(powers) {
             prop_assert_eq!(delay.as_nanos(), (base.as_nanos() * power).min(cap.as_nanos()));
@@ -141,8 +141,8 @@ proptest! {
         retries in retries(),
         seed: u64,
     ) {
-        let schedule = Exponential::symmetric(base, randomisation).unwrap();
-        let schedule = schedule.factor(factor).unwrap().max_delay(cap);
+        let schedule = Exponential::symmetric(base, randomisation);
+        let schedule = schedule.factor(factor).max_delay(cap);
         // Beyond a float's resolution, the end of the range is not exact.
         let spread = cap.as_secs_f64() * randomisation * 1.000_001 + 1e-9;
         let longest = Duration::try_from_secs_f64(spread)

@@ -1,51 +1,54 @@
-//! Tests of refused settings with their error texts, and of the effect of settings on the bounds.
+//! Tests of the ranges of settings, and of the effect of settings on the bounds.
 
 use core::time::Duration;
 
 use crate::support::{accept, refuse};
-use reattempt_core::ConfigError;
 use reattempt_schedule_responsive::{Responsive, ResponsiveMetrics};
 use reattempt_testing::{Always, Never, ms, secs};
 
-fn refused(result: Result<Responsive, ConfigError>) -> String {
-    result.expect_err("refused").to_string()
+fn shown(pace: &Responsive) -> String {
+    format!("{pace:?}")
 }
 
 #[test]
-fn a_refused_setting_is_named() {
+fn settings_are_clamped_to_their_ranges() {
     let pace = Responsive::new;
     let rows = [
-        (pace().initial(Duration::ZERO), "`initial` must be above 0 and at most `max`, but it is 0ns"),
-        (pace().initial(secs(901)), "`initial` must be above 0 and at most `max`, but it is 901s"),
-        (pace().max(ms(499)), "`max` must be from `initial` to 584 years, but it is 499ms"),
-        (
-            pace().max(Duration::from_secs(20_000_000_000)),
-            "`max` must be from `initial` to 584 years, but it is 20000000000s",
-        ),
-        (pace().up(0.99), "`up` must be a finite number, 1 or above, but it is 0.99"),
-        (pace().up(f64::NAN), "`up` must be a finite number, 1 or above, but it is NaN"),
-        (pace().up(f64::INFINITY), "`up` must be a finite number, 1 or above, but it is inf"),
-        (pace().up(-2.0), "`up` must be a finite number, 1 or above, but it is -2"),
-        (pace().down(0.0), "`down` must be a number above 0 and below 1, but it is 0"),
-        (pace().down(1.0), "`down` must be a number above 0 and below 1, but it is 1"),
-        (pace().down(f64::NAN), "`down` must be a number above 0 and below 1, but it is NaN"),
-        (pace().randomisation(-0.1), "`randomisation` must be a number from 0 to 1, but it is -0.1"),
-        (pace().randomisation(1.1), "`randomisation` must be a number from 0 to 1, but it is 1.1"),
-        (pace().randomisation(f64::NAN), "`randomisation` must be a number from 0 to 1, but it is NaN"),
-        (pace().threshold(0), "`threshold` must be a number from 1 to 8388607, but it is 0"),
-        (pace().threshold(8_388_608), "`threshold` must be a number from 1 to 8388607, but it is 8388608"),
+        (pace().initial(Duration::ZERO), pace().initial(Duration::from_nanos(1))),
+        (pace().max(Duration::ZERO), pace().max(Duration::from_nanos(1))),
+        (pace().max(Duration::from_secs(20_000_000_000)), pace().max(Duration::from_nanos(u64::MAX))),
+        (pace().up(0.99), pace().up(1.0)),
+        (pace().up(f64::NAN), pace().up(1.0)),
+        (pace().up(f64::INFINITY), pace().up(1000.0)),
+        (pace().down(0.0), pace().down(0.001)),
+        (pace().down(1.0), pace().down(0.999)),
+        (pace().down(f64::NAN), pace().down(0.999)),
+        (pace().randomisation(-0.1), pace().randomisation(0.0)),
+        (pace().randomisation(1.1), pace().randomisation(1.0)),
+        (pace().randomisation(f64::NAN), pace().randomisation(0.0)),
+        (pace().threshold(0), pace().threshold(1)),
+        (pace().threshold(8_388_608), pace().threshold(8_388_607)),
     ];
-    for (result, text) in rows {
-        assert_eq!(refused(result), text);
+    for (beyond, end) in rows {
+        assert_eq!(shown(&beyond), shown(&end));
+        assert_ne!(shown(&end), shown(&pace()), "the end is no default");
     }
+}
+
+/// Of `initial` and `max`, the setter that was called last wins.
+#[test]
+fn crossed_bounds_move_each_other() {
+    let pace = Responsive::new;
+    assert_eq!(shown(&pace().initial(secs(901))), shown(&pace().max(secs(901)).initial(secs(901))));
+    assert_eq!(shown(&pace().max(ms(499))), shown(&pace().initial(ms(499)).max(ms(499))));
 }
 
 #[test]
 fn the_ends_of_what_is_allowed_are_allowed() {
-    let pace = Responsive::new().max(Duration::from_nanos(u64::MAX)).unwrap();
-    let pace = pace.initial(Duration::from_nanos(u64::MAX)).unwrap().up(f64::MAX).unwrap();
-    let pace = pace.randomisation(1.0).unwrap().max_randomisation(Duration::MAX);
-    let pace = pace.down(f64::MIN_POSITIVE).unwrap().threshold(1).unwrap();
+    let pace = Responsive::new().max(Duration::from_nanos(u64::MAX));
+    let pace = pace.initial(Duration::from_nanos(u64::MAX)).up(f64::MAX);
+    let pace = pace.randomisation(1.0).max_randomisation(Duration::MAX);
+    let pace = pace.down(f64::MIN_POSITIVE).threshold(1);
     for draw in [0, u64::MAX] {
         for _ in 0..3 {
             assert_eq!(refuse(&pace, &mut Always(draw)), Duration::from_nanos(u64::MAX));
@@ -56,7 +59,7 @@ fn the_ends_of_what_is_allowed_are_allowed() {
 
 #[test]
 fn longest_run_is_counted() {
-    let pace = Responsive::new().randomisation(0.0).unwrap().threshold(8_388_607).unwrap();
+    let pace = Responsive::new().randomisation(0.0).threshold(8_388_607);
     refuse(&pace, &mut Never);
     refuse(&pace, &mut Never);
     for _ in 0..8_388_606 {
@@ -77,7 +80,7 @@ fn clones_share_interval_builds_do_not() {
     assert_eq!(pace.metrics(), clone.metrics());
 
     let other = Responsive::new();
-    let rebuilt = clone.up(2.0).unwrap();
+    let rebuilt = clone.up(2.0);
     for separate in [other, rebuilt] {
         assert_eq!(separate.interval(), Duration::ZERO);
         assert_eq!(separate.metrics(), ResponsiveMetrics::default());

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use crate::support::{THROTTLED, of_the_check, refuse};
-use reattempt_core::{ConfigError, Schedule};
+use reattempt_core::Schedule;
 use reattempt_schedule_responsive::Responsive;
 use reattempt_testing::{Never, Seeded, ms};
 
@@ -27,9 +27,9 @@ fn in_threads(work: impl Fn(u64) + Sync) {
 }
 
 #[test]
-fn no_count_is_lost_and_the_bounds_hold() -> Result<(), ConfigError> {
+fn no_count_is_lost_and_the_bounds_hold() {
     let (initial, max) = (ms(1), ms(40));
-    let pace = Responsive::new().initial(initial)?.max(max)?.threshold(2)?;
+    let pace = Responsive::new().initial(initial).max(max).threshold(2);
     in_threads(|thread| {
         let random = &mut Seeded::new(thread);
         for call in 0..CALLS {
@@ -49,7 +49,6 @@ fn no_count_is_lost_and_the_bounds_hold() -> Result<(), ConfigError> {
     assert_eq!(metrics.total_slept, Duration::from_nanos(THREADS * CALLS * (CALLS - 1) / 2));
     assert!(metrics.times_up > 0 && metrics.times_down > 0);
     assert!(metrics.times_up <= THREADS * CALLS / 3 + THREADS);
-    Ok(())
 }
 
 #[test]
@@ -76,10 +75,10 @@ fn every_move_up_counts_once_per_moment() {
 }
 
 #[test]
-fn every_success_counts_run_moves_once() -> Result<(), ConfigError> {
+fn every_success_counts_run_moves_once() {
     // As many successes as the threshold, from all threads at once, and one move.
     let threshold = u32::try_from(THREADS * CALLS).expect("few");
-    let pace = of_the_check().threshold(threshold)?;
+    let pace = of_the_check().threshold(threshold);
     for _ in 0..10 {
         refuse(&pace, &mut Never);
     }
@@ -97,5 +96,4 @@ fn every_success_counts_run_moves_once() -> Result<(), ConfigError> {
     pace.on_success(pace.on_send(), &mut Never);
     assert_eq!(pace.metrics().times_down, 1);
     assert!(pace.interval() < before);
-    Ok(())
 }

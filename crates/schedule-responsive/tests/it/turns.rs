@@ -11,9 +11,7 @@ use reattempt_testing::{Never, ms, secs};
 
 /// Returns turns from 100 ms, which a refusal doubles and two successes shorten to nine tenths.
 fn turns() -> Responsive {
-    let pace = Responsive::new().initial(ms(100)).and_then(|pace| pace.up(2.0));
-    let pace = pace.and_then(|pace| pace.randomisation(0.0)).and_then(|pace| pace.threshold(2));
-    let pace = pace.expect("legal settings");
+    let pace = Responsive::new().initial(ms(100)).up(2.0).randomisation(0.0).threshold(2);
     pace.give_turns();
     pace
 }
@@ -151,7 +149,7 @@ fn turns_have_defaults_of_their_own() {
     let clone = pace.clone();
     clone.give_turns();
     assert_eq!(refuse(&pace, &mut Never), Duration::from_micros(10));
-    let set = Responsive::new().initial(ms(7)).expect("legal");
+    let set = Responsive::new().initial(ms(7));
     set.give_turns();
     assert_eq!(refuse(&set, &mut Never), ms(7));
     // A retry still waits for the schedule's delay, whatever the turns are.

@@ -34,8 +34,8 @@ impl Random for Never {
 
 /// Returns an interval that starts at 100 ms and is doubled and halved, after this many refusals.
 fn pace(threshold: u32, refusals: u32) -> Responsive {
-    let pace = Responsive::new().initial(ms(100)).unwrap().up(2.0).unwrap().down(0.5).unwrap();
-    let pace = pace.randomisation(0.0).unwrap().threshold(threshold).unwrap();
+    let pace = Responsive::new().initial(ms(100)).up(2.0).down(0.5);
+    let pace = pace.randomisation(0.0).threshold(threshold);
     for _ in 0..refusals {
         refuse(&pace, pace.on_send());
     }

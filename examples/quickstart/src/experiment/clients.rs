@@ -49,7 +49,7 @@ pub(crate) fn reattempt(
 /// names belong to one server.
 fn budget(calls: u32) -> Result<RetryBudget, ConfigError> {
     let retries = calls * 2;
-    Ok(RetryBudget::percent(10).capacity(f64::from(retries.max(10)))?.shared(true))
+    Ok(RetryBudget::percent(10).capacity(f64::from(retries.max(10))).shared(true))
 }
 
 fn hyper_client<B>(names: Names) -> HyperClient<B>

@@ -82,7 +82,7 @@ async fn read(reply: Response<GrpcBody<Body>>) -> Ended {
 }
 
 fn throttle() -> RetryThrottle {
-    let throttle = RetryThrottle::new(Some(RetryThrottling::new(100.0, 0.1).unwrap()));
+    let throttle = RetryThrottle::new(Some(RetryThrottling::new(100.0, 0.1)));
     throttle.failed();
     throttle
 }
@@ -182,7 +182,7 @@ async fn tr_4_schedule_and_attempts_do_not_notice() {
 // THR-8
 #[tokio::test]
 async fn thr_8_a_replacement_is_not_throttled() {
-    let throttle = RetryThrottle::new(Some(RetryThrottling::new(2.0, 0.1).unwrap()));
+    let throttle = RetryThrottle::new(Some(RetryThrottling::new(2.0, 0.1)));
     throttle.failed();
     assert!(throttle.is_throttled());
     let server = Server::start([unprocessed(), echo()]).await;

@@ -1,7 +1,5 @@
 //! The rules that move an adaptive limit.
 
-use reattempt_core::ConfigError;
-
 use super::window::LimitWindow;
 
 /// A rule that moves an adaptive limit, once per window.
@@ -45,14 +43,9 @@ impl Aimd {
 
     /// Sets the factor that is applied after a window with dropped calls. Default: 0.9.
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `factor` is at least 0.5 and below 1.
-    pub fn backoff(self, factor: f64) -> Result<Self, ConfigError> {
-        if (0.5..1.0).contains(&factor) {
-            return Ok(Self { backoff: factor });
-        }
-        Err(ConfigError::new("backoff", factor, "from 0.5 to below 1"))
+    /// It is clamped to 0.5 to 0.999, and not a number counts as 0.5.
+    pub const fn backoff(self, factor: f64) -> Self {
+        Self { backoff: factor.max(0.5).min(0.999) }
     }
 }
 

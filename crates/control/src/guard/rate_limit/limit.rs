@@ -4,8 +4,6 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::time::Duration;
 
-use reattempt_core::ConfigError;
-
 /// One token in millionths, the unit of all amounts here.
 pub(crate) const TOKEN: u64 = 1_000_000;
 
@@ -49,20 +47,16 @@ impl Limit {
         Self { millionths: TOKEN, period: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX) }
     }
 
-    /// Creates a rate of `tokens` per second, rounded to millionths. Zero and infinity are allowed. Use
-    /// [`every`](Self::every) for slower rates.
+    /// Creates a rate of `tokens` per second, rounded to millionths. Infinity stands for [`INFINITE`](Self::INFINITE).
     ///
-    /// # Errors
-    ///
-    /// Returns an error unless `tokens` is 0, a number from 10⁻⁶ to 10⁹, or infinite. A lower rate would round to 0.
-    pub fn of(tokens: f64) -> Result<Self, ConfigError> {
-        if tokens == f64::INFINITY {
-            return Ok(Self::INFINITE);
+    /// Any other rate is clamped to 0 to 10⁹. A rate above 0 is at least 10⁻⁶; [`every`](Self::every) has slower ones.
+    /// Not a number counts as 0.
+    pub fn of(tokens: f64) -> Self {
+        match tokens {
+            f64::INFINITY => Self::INFINITE,
+            tokens if tokens > 0.0 => Self::clamped(tokens.max(LOWEST)),
+            _ => Self::ZERO,
         }
-        if tokens != 0.0 && !(LOWEST..=HIGHEST).contains(&tokens) {
-            return Err(ConfigError::new("limit", tokens, "0, from 10⁻⁶ to 10⁹, or infinite"));
-        }
-        Ok(Self::clamped(tokens))
     }
 
     /// Creates a rate of `tokens` per second, clamped to the range of finite rates.

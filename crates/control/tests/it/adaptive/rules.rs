@@ -27,10 +27,11 @@ fn limits<R: LimitRule>(mut rule: R, mut limit: f64, windows: &[LimitWindow]) ->
 fn aimd_moves_once_a_window() {
     let windows = [window(100, 0, 1, 20), window(99, 1, 1, 20), window(0, 50, 0, 20)];
     assert_eq!(limits(Aimd::new(), 20.0, &windows), [21.0, 18.9, 17.01]);
-    let halving = Aimd::new().backoff(0.5).unwrap();
+    let halving = Aimd::new().backoff(0.5);
     assert_eq!(limits(halving, 20.0, &windows), [21.0, 10.5, 5.25]);
-    for factor in [f64::NAN, 0.4, 1.0] {
-        assert_eq!(Aimd::new().backoff(factor).unwrap_err().field(), "backoff");
+    for (factor, clamped) in [(f64::NAN, 0.5), (0.4, 0.5), (1.0, 0.999), (f64::INFINITY, 0.999)] {
+        let (beyond, end) = (Aimd::new().backoff(factor), Aimd::new().backoff(clamped));
+        assert_eq!(format!("{beyond:?}"), format!("{end:?}"));
     }
 }
 

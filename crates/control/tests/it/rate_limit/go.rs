@@ -40,7 +40,7 @@ fn every_interval_is_a_rate() {
     assert!(!daily.allow_at(HOST, NOW + SECOND * 86_400 - Duration::from_nanos(1)));
     assert!(daily.allow_at(HOST, NOW + SECOND * 86_400), "to the nanosecond");
     assert_eq!(Limit::every(Duration::ZERO), Limit::INFINITE);
-    assert_eq!(Limit::of(2.5).unwrap(), Limit::every(Duration::from_millis(400)));
+    assert_eq!(Limit::of(2.5), Limit::every(Duration::from_millis(400)));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn zero_rate_allows_the_burst_alone() {
 // Rates whose period does not divide a second lose nothing: not a millionth in a million steps.
 #[test]
 fn no_fraction_is_lost() {
-    let limit = RateLimit::new(Limit::of(0.3).unwrap(), 1_000_000);
+    let limit = RateLimit::new(Limit::of(0.3), 1_000_000);
     assert!(limit.allow_n_at(HOST, 1_000_000, NOW));
     for step in 1..=1_000_000 {
         limit.allow_n_at(HOST, 0, NOW + Duration::from_nanos(10_007) * step);

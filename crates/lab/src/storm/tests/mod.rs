@@ -52,12 +52,12 @@ fn run(scene: &Scene, policy: &Policy) -> Curves {
 
 /// Returns all policies of a storm.
 fn policies() -> Vec<Policy> {
-    Policy::all(1.0).unwrap()
+    Policy::all(1.0)
 }
 
 /// Returns all policies, for clients of one call a second.
 fn all() -> impl Iterator<Item = Policy> {
-    policies().into_iter().chain(Policy::of_budgets(1.0).unwrap())
+    policies().into_iter().chain(Policy::of_budgets(1.0))
 }
 
 fn policy(name: &str) -> Policy {

@@ -46,10 +46,8 @@ impl MethodOverrides for MethodConfig {
     /// Follows rules BK-1, BK-2 and BK-4.
     fn delays(&self) -> Option<ExponentialDelays> {
         retries(self).map(|policy| {
-            // Neither value can be refused: 0.2 is within its bounds, and the config has checked the multiplier.
-            let schedule = Exponential::symmetric(policy.initial_backoff(), 0.2)
-                .and_then(|schedule| schedule.factor(policy.backoff_multiplier()));
-            schedule.unwrap_or_default().max_delay(policy.max_backoff()).delays()
+            let schedule = Exponential::symmetric(policy.initial_backoff(), 0.2).factor(policy.backoff_multiplier());
+            schedule.max_delay(policy.max_backoff()).delays()
         })
     }
 

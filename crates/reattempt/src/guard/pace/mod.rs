@@ -144,7 +144,7 @@ use crate::call::random::{CallRandom, Seed};
 ///     Ok::<_, Infallible>(response)
 /// });
 ///
-/// let interval = Responsive::new().initial(Duration::from_millis(500))?.randomisation(0.0)?;
+/// let interval = Responsive::new().initial(Duration::from_millis(500)).randomisation(0.0);
 /// let client = GuardLayer::http(Pace::new(interval.clone())).layer(server);
 /// let began = Instant::now();
 /// for _ in 0..3 {

@@ -113,7 +113,7 @@ async fn hedges_follow_rules() {
 
 #[tokio::test(start_paused = true)]
 async fn pace_keeps_deadline_of_rule() {
-    let pace = Responsive::new().initial(ms(500)).unwrap().randomisation(0.0).unwrap();
+    let pace = Responsive::new().initial(ms(500)).randomisation(0.0);
     let rule = |_: RequestView<'_>| Some(CallOptions::new().deadline(Deadline::after(ms(100))));
     let layer = GuardLayer::with(Http::new().options_for(rule), Pace::new(pace));
     let throttled = tower::service_fn(|_: http::Request<String>| {

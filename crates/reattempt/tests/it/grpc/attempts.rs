@@ -104,7 +104,7 @@ async fn pushback_beats_no_other_limit() {
     assert_eq!(end_of(pushed, open(), call()).await, (4, StopReason::AttemptsExhausted));
     let late = call_within("15m");
     assert_eq!(end_of(pushed, open(), late).await, (2, StopReason::DeadlineExceeded));
-    let throttled = RetryThrottle::new(Some(RetryThrottling::new(4.0, 0.1).unwrap()));
+    let throttled = RetryThrottle::new(Some(RetryThrottling::new(4.0, 0.1)));
     let throttled = policy(0).max_attempts(4).budget(throttled);
     assert_eq!(end_of(pushed, throttled, call()).await, (2, StopReason::BudgetExhausted));
     let committed = || {

@@ -112,7 +112,7 @@ async fn stopping_pushback_costs_token() {
 // PB-8
 #[tokio::test(start_paused = true)]
 async fn pb_8_also_when_the_bucket_is_full() {
-    let throttle = RetryThrottle::new(Some(RetryThrottling::new(10.0, 0.1).unwrap()));
+    let throttle = RetryThrottle::new(Some(RetryThrottling::new(10.0, 0.1)));
     let client = RetryLayer::new(policy(0).budget(throttle.clone()));
     let stop = |_| with(trailers_only(Code::NotFound), "grpc-retry-pushback-ms", "soon");
     client.layer(Server::at_once(stop)).oneshot(call()).await.unwrap();
@@ -152,7 +152,7 @@ async fn without_retries_no_failure_costs_a_token() {
 // THR-5, THR-6, THR-7
 #[tokio::test(start_paused = true)]
 async fn half_of_the_tokens_is_too_few() {
-    let throttle = RetryThrottle::new(Some(RetryThrottling::new(4.0, 0.5).unwrap()));
+    let throttle = RetryThrottle::new(Some(RetryThrottling::new(4.0, 0.5)));
     let server = Server::at_once(|_| trailers_only(Code::Unavailable));
     let client = RetryLayer::new(policy(0).max_attempts(5).budget(throttle.clone()));
     let client = client.layer(server.clone());

@@ -102,7 +102,7 @@ async fn thr_4_dropped_body_counts_for_nothing() {
 async fn dropped_call_gives_its_token_back() {
     for after in 0..60 {
         let server = Server::by(|_| (10, Ok(trailers_only(Code::Unavailable))));
-        let budget = RetryBudget::ratio(0.1).unwrap().shared(true);
+        let budget = RetryBudget::ratio(0.1).shared(true);
         let client = RetryLayer::new(policy(10).budget(budget.clone())).layer(server.clone());
         let full = budget.balance("");
         drop(tokio::time::timeout(ms(after), client.oneshot(call_within("1S"))).await);
@@ -136,7 +136,7 @@ async fn out_2_lost_hedge_leaves_the_others() {
 #[tokio::test(start_paused = true)]
 async fn out_2_lost_answer_earns_nothing() {
     for answered in [false, true] {
-        let budget = RetryBudget::ratio(0.1).unwrap().shared(true);
+        let budget = RetryBudget::ratio(0.1).shared(true);
         let destination = budget.balance("");
         // One token is gone.
         let server = Server::at_once(|number| match number {

@@ -257,7 +257,7 @@ where
 
 /// Returns a throttle of ten tokens, one of which is gone. So credits are visible, but nothing is throttled yet.
 pub(crate) fn throttle() -> RetryThrottle {
-    let throttle = RetryThrottle::new(Some(RetryThrottling::new(10.0, 0.1).unwrap()));
+    let throttle = RetryThrottle::new(Some(RetryThrottling::new(10.0, 0.1)));
     throttle.failed();
     throttle
 }

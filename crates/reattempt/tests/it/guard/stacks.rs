@@ -131,7 +131,7 @@ impl Stack {
     pub(super) fn new(rows: Vec<Row>, (guards, guarded): (&str, Guarding)) -> Self {
         let breaker = CircuitBreaker::rate().min_calls(1_000).consecutive_failures(5);
         // Short enough that a hedge, which may not wait, gets its turn after 50 ms.
-        let interval = Responsive::new().initial(ms(10)).unwrap().randomisation(0.0).unwrap();
+        let interval = Responsive::new().initial(ms(10)).randomisation(0.0);
         let parts = Parts {
             breaker: breaker.open_time(ms(10_000)).spread(0).seed(1),
             rate: RateLimit::new(Limit::per_second(100), 1),

@@ -105,7 +105,7 @@ async fn hedge_budget_gets_each_end_once() {
 // HG-8
 #[tokio::test(start_paused = true)]
 async fn shared_throttle_stops_retries_and_hedges() {
-    let throttle = RetryThrottle::from(RetryThrottling::new(4.0, 0.5).unwrap());
+    let throttle = RetryThrottle::from(RetryThrottling::new(4.0, 0.5));
     let server = Server::statuses([503]);
     let policy = policy().max_attempts(2).budget(SpendOnly(throttle.clone()));
     let hedged = HedgeLayer::new(policy).layer(server.clone());

@@ -188,7 +188,7 @@ async fn hg_7_a_plain_failure_does_not_shorten_it() {
 // THR-7, HG-8
 #[tokio::test(start_paused = true)]
 async fn hg_8_a_throttled_channel_sends_no_hedges() {
-    let throttle = RetryThrottle::new(Some(RetryThrottling::new(4.0, 0.5).unwrap()));
+    let throttle = RetryThrottle::new(Some(RetryThrottling::new(4.0, 0.5)));
     let server = Server::after(|_| (10, trailers_only(Code::Unavailable)));
     let client = HedgeLayer::new(policy().budget(throttle.clone())).layer(server.clone());
     let answer = client.clone().oneshot(call()).await.unwrap();
@@ -202,7 +202,7 @@ async fn hg_8_a_throttled_channel_sends_no_hedges() {
 // PB-8
 #[tokio::test(start_paused = true)]
 async fn stopping_pushback_costs_token() {
-    let throttle = RetryThrottle::new(Some(RetryThrottling::new(10.0, 0.001).unwrap()));
+    let throttle = RetryThrottle::new(Some(RetryThrottling::new(10.0, 0.001)));
     let server = Server::after(|_| (10, pushed_back(Code::Internal, "-1")));
     let client = HedgeLayer::new(policy().budget(throttle.clone())).layer(server.clone());
     client.oneshot(call()).await.unwrap();
@@ -233,7 +233,7 @@ async fn deadline_is_answered_with_own_errors() {
 // THR-4
 #[tokio::test(start_paused = true)]
 async fn winner_without_status_earns_nothing() {
-    let throttle = RetryThrottle::new(Some(RetryThrottling::new(10.0, 0.1).unwrap()));
+    let throttle = RetryThrottle::new(Some(RetryThrottling::new(10.0, 0.1)));
     throttle.failed();
     let server = Server::after(|arrival| match arrival {
         1 => (500, headers()),
@@ -253,7 +253,7 @@ async fn winner_without_status_earns_nothing() {
 // THR-3
 #[tokio::test(start_paused = true)]
 async fn failed_head_is_not_charged_again_at_end() {
-    let throttle = RetryThrottle::new(Some(RetryThrottling::new(10.0, 0.1).unwrap()));
+    let throttle = RetryThrottle::new(Some(RetryThrottling::new(10.0, 0.1)));
     let server = Server::after(|_| (10, headers()));
     // Without a classifier, a head without a status would commit the call; its end would be UNKNOWN.
     let busy = Verdict::Transient(Failure::new(FailureKind::Throttled));

@@ -14,7 +14,7 @@ use crate::hedge::support::{Act, Server, get, ms, post};
 type Policy = HedgePolicy;
 
 fn policy(quantile: f64) -> Policy {
-    HedgePolicy::http().delay_quantile(quantile).unwrap().budget(RetryBudget::unlimited())
+    HedgePolicy::http().delay_quantile(quantile).budget(RetryBudget::unlimited())
 }
 
 /// Returns a server that takes from 20 to 120 ms, but a second in one case of ten.

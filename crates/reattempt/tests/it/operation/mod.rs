@@ -39,7 +39,7 @@ fn script<const N: usize>(
 
 /// Returns a budget of three tokens, which only successes refill.
 fn three_tokens() -> RetryBudget {
-    RetryBudget::ratio(0.1).unwrap().capacity(3.0).unwrap().min_per_second(0.0).unwrap()
+    RetryBudget::ratio(0.1).capacity(3.0).min_per_second(0.0)
 }
 
 #[tokio::test(start_paused = true)]

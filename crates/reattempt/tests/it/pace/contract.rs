@@ -20,7 +20,7 @@ fn at(now: Duration) -> Arrival<'static> {
 
 /// Returns a pace after a refusal: one turn per 100 ms, the first of them at [`TURN`].
 fn paced(threshold: u32) -> Pace {
-    let pace = Pace::new(pace().threshold(threshold).unwrap());
+    let pace = Pace::new(pace().threshold(threshold));
     let first = admitted(&pace, NOW);
     pace.end(first, &End::judged(Health::Overloaded, Duration::ZERO), NOW);
     assert_eq!(pace.responsive().take_turn(NOW, 0), Err(TURN));
@@ -127,7 +127,7 @@ fn turn_given_back_restores_the_gap() {
 /// Outcomes that the queue does not see shorten the interval.
 #[test]
 fn first_in_line_notices_other_outcomes() {
-    let pace = Pace::new(pace().initial(secs(20)).unwrap().threshold(1).unwrap());
+    let pace = Pace::new(pace().initial(secs(20)).threshold(1));
     let pace = pace.queue(2, secs(60));
     let other = Pace::new(pace.responsive().clone());
     pace.end(admitted(&pace, NOW), &End::judged(Health::Overloaded, Duration::ZERO), NOW);

@@ -14,7 +14,7 @@ use tower::{Layer, ServiceExt, service_fn};
 use super::support::{Answer, answer, ms, secs};
 
 fn interval() -> Responsive {
-    Responsive::new().initial(ms(1)).unwrap().randomisation(0.0).unwrap()
+    Responsive::new().initial(ms(1)).randomisation(0.0)
 }
 
 async fn refuses(_: Request<u32>) -> Result<Answer, Infallible> {

@@ -36,7 +36,7 @@ fn interval_of_0_touches_no_timer() {
 #[test]
 fn call_is_refused_if_nothing_can_wait() {
     // Longer than the test, whose clock is not paused.
-    let pace = pace().initial(secs(20)).unwrap();
+    let pace = pace().initial(secs(20));
     let mut client = GuardLayer::http(Pace::new(pace.clone())).layer(Server::statuses([429, 200]));
     assert_eq!(call(&mut client).unwrap(), 429);
     for _ in 0..3 {

@@ -85,7 +85,7 @@ async fn call_waiting_through_a_move_follows_it() {
 fn no_count_is_lost_between_threads() {
     const THREADS: u64 = 16;
     const CALLS: u64 = 500;
-    let pace = Responsive::new().initial(ms(1)).unwrap().max(ms(3)).unwrap();
+    let pace = Responsive::new().initial(ms(1)).max(ms(3));
     let classify = |outcome: Result<&u64, &(dyn Error + 'static)>| match outcome {
         Ok(number) if number % 3 == 0 => Verdict::NotProcessed(Failure::new(FailureKind::Throttled)),
         _ => Verdict::Success,

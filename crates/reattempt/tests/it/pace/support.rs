@@ -116,8 +116,8 @@ impl<R, T, E> Service<R> for Server<T, E> {
 
 /// Returns an interval of 100 ms that a refusal doubles and two successes halve, without randomness.
 pub(crate) fn pace() -> Responsive {
-    let pace = Responsive::new().initial(ms(100)).unwrap().randomisation(0.0).unwrap();
-    pace.up(2.0).unwrap().down(0.5).unwrap().threshold(2).unwrap()
+    let pace = Responsive::new().initial(ms(100)).randomisation(0.0);
+    pace.up(2.0).down(0.5).threshold(2)
 }
 
 pub(crate) fn request() -> Request<Empty<Bytes>> {

@@ -75,7 +75,7 @@ async fn an_unpolled_waiter_does_not_block_others() {
 #[tokio::test(start_paused = true)]
 async fn a_shorter_interval_reaches_the_waiting() {
     let server = Server::statuses([429, 200]);
-    let pace = pace().threshold(1).unwrap();
+    let pace = pace().threshold(1);
     let mut client = GuardLayer::http(Pace::new(pace.clone())).layer(server.watch());
     call(&mut client).await.unwrap();
     let calls: Vec<_> = (0..10).map(|_| client.clone().oneshot(request())).collect();

@@ -27,8 +27,8 @@ async fn each_call_is_one_interval_after_the_last() {
 
 #[tokio::test(start_paused = true)]
 async fn rate_converges_to_what_service_takes() {
-    let pace = Responsive::new().initial(ms(1)).unwrap().randomisation(0.0).unwrap();
-    let pace = pace.down(0.6).unwrap().threshold(5).unwrap();
+    let pace = Responsive::new().initial(ms(1)).randomisation(0.0);
+    let pace = pace.down(0.6).threshold(5);
     let last = std::sync::Mutex::new(Instant::now());
     let server = Server::<Answer>::by(move |_| {
         let now = Instant::now();
@@ -77,7 +77,7 @@ async fn a_call_whose_turn_is_due_does_not_wait() {
 async fn longest_interval_is_waited_in_full() {
     let server = Server::statuses([429, 200]);
     let longest = std::time::Duration::from_secs(15 * 60);
-    let pace = Responsive::new().initial(longest).unwrap();
+    let pace = Responsive::new().initial(longest);
     let pace = Pace::new(pace).queue(1, longest);
     let mut client = GuardLayer::http(pace).layer(server.watch());
     call(&mut client).await.unwrap();

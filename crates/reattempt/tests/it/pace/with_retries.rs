@@ -48,7 +48,7 @@ async fn inner_pace_delays_every_attempt() {
 #[tokio::test(start_paused = true)]
 async fn shared_pace_counts_each_outcome_once() {
     let server = Server::statuses([429, 429, 200]);
-    let pace = pace().threshold(3).unwrap();
+    let pace = pace().threshold(3);
     let mut client = checked(
         ServiceBuilder::new()
             .layer(GuardLayer::http(Pace::new(pace.clone()).waits_only(true)))

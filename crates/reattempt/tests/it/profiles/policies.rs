@@ -101,7 +101,7 @@ async fn aws_quota_returns_what_last_retry_paid() {
 
 #[test]
 fn settings_after_profile_hold() {
-    let budget = RetryBudget::ratio(0.5).unwrap().capacity(77.0).unwrap();
+    let budget = RetryBudget::ratio(0.5).capacity(77.0);
     let policy = RetryPolicy::http().max_server_delay(secs(7)).budget(budget);
     let policy = policy.profile(profile::stripe());
     assert_eq!((policy.limits().max_attempts, policy.limits().max_elapsed), (3, None));

@@ -213,8 +213,8 @@ impl Part {
     fn of(kind: Kind, seed: u64) -> Self {
         let rate = || RateLimit::new(Limit::per_second(20), 2);
         let interval = || {
-            let interval = Responsive::new().initial(ms(10)).unwrap().max(ms(1_000)).unwrap();
-            interval.randomisation(0.0).unwrap()
+            let interval = Responsive::new().initial(ms(10)).max(ms(1_000));
+            interval.randomisation(0.0)
         };
         match kind {
             Kind::Breaker => {

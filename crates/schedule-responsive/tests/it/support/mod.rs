@@ -22,10 +22,5 @@ pub(crate) fn accept(pace: &Responsive, random: &mut dyn Random) -> Duration {
 
 /// The settings of the reference's check: 1 ms, up 1.5, down 0.6, no randomisation, threshold 5.
 pub(crate) fn of_the_check() -> Responsive {
-    Responsive::new()
-        .initial(ms(1))
-        .and_then(|pace| pace.down(0.6))
-        .and_then(|pace| pace.randomisation(0.0))
-        .and_then(|pace| pace.threshold(5))
-        .expect("legal settings")
+    Responsive::new().initial(ms(1)).down(0.6).randomisation(0.0).threshold(5)
 }

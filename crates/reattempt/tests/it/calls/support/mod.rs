@@ -32,7 +32,7 @@ pub(crate) fn policy() -> Policy {
 
 /// Returns a budget with this many tokens per destination, which only successes refill.
 pub(crate) fn tokens(capacity: f64) -> RetryBudget {
-    RetryBudget::ratio(0.1).unwrap().min_per_second(0.0).unwrap().capacity(capacity).unwrap()
+    RetryBudget::ratio(0.1).min_per_second(0.0).capacity(capacity)
 }
 
 pub(crate) fn request(method: &str, uri: &str, body: &'static str) -> Request<Body> {
