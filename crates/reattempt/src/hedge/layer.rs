@@ -56,7 +56,7 @@ use crate::protocol::Protocol;
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), Infallible> {
-/// A server whose first response takes a minute.
+/// // A server whose first response takes a minute.
 /// let server = service_fn(|request: Request<ReplayBody<String>>| async move {
 ///     if request.extensions().get::<AttemptNumber>().is_none() {
 ///         tokio::time::sleep(Duration::from_secs(60)).await;

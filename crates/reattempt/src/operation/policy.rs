@@ -21,7 +21,7 @@ impl RetryPolicy<Operations> {
     ///
     /// # async fn load() -> Result<(), std::io::Error> { Ok(()) }
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-    /// One policy, and so one budget, for all calls to a database.
+    /// // One policy, and so one budget, for all calls to a database.
     /// let policy = RetryPolicy::operations().max_attempts(5);
     /// retry(&policy, load).await?;
     /// # Ok::<(), reattempt::operation::RetryError<std::io::Error>>(())

@@ -56,7 +56,7 @@ macro_rules! message_setters {
         /// use reattempt::{Http, RetryPolicy, Verdict};
         /// use reattempt::classify::{Outcome, ServerHint};
         ///
-        /// While a search is being indexed, the server responds with 404 and the seconds to wait.
+        /// // While a search is being indexed, the server responds with 404 and the seconds to wait.
         /// let policy = RetryPolicy::with(Http::new().classify(|outcome: Outcome<'_>| {
         ///     let wait = outcome.headers()?.get("x-indexed-in")?.to_str().ok()?.parse().ok()?;
         ///     let search = outcome.status()? == 404 && outcome.request()?.path() == "/search";
@@ -96,7 +96,7 @@ macro_rules! message_setters {
         /// use reattempt::{CallOptions, Http, RetryPolicy};
         /// use reattempt::hedge::HedgePolicy;
         ///
-        /// In this API, a POST below /search only reads, and a batch may take longer.
+        /// // In this API, a POST below /search only reads, and a batch may take longer.
         /// let http = Http::new()
         ///     .options_for(|request| {
         ///         let search = request.path().starts_with("/search");
@@ -133,7 +133,7 @@ macro_rules! message_setters {
         /// ```
         /// use reattempt::{Http, RetryPolicy};
         ///
-        /// The hosts of one cluster fail together.
+        /// // The hosts of one cluster fail together.
         /// let policy = RetryPolicy::with(Http::new().destination(|_| "cluster".into()));
         /// ```
         #[must_use]
@@ -219,7 +219,7 @@ impl Http {
     /// use reattempt::{Http, RetryPolicy, Verdict};
     /// use reattempt::schedule::{Failure, FailureKind};
     ///
-    /// This server sends 503 only if it has done nothing, so even a POST may be repeated.
+    /// // This server sends 503 only if it has done nothing, so even a POST may be repeated.
     /// let refused = Verdict::NotProcessed(Failure::new(FailureKind::Server).with_code(503));
     /// let http = Http::new().on_status(StatusCode::SERVICE_UNAVAILABLE, refused);
     /// let policy = RetryPolicy::with(http);
