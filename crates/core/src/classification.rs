@@ -73,7 +73,7 @@ impl Verdict {
     }
 }
 
-/// A server's request about the next attempt, sent beside its response.
+/// A server's request about the next attempt, sent with its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum ServerHint {

@@ -1,4 +1,4 @@
-//! The report of earned tokens, which go with the next question if there is one in time.
+//! The report of earned tokens, sent only if no question takes the tokens along first.
 
 use std::sync::Arc;
 use std::time::Duration;

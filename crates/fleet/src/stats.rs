@@ -51,7 +51,7 @@ pub struct FleetStats {
     pub remembered: u64,
     /// The retries that this process decided alone.
     pub alone: u64,
-    /// The questions without an answer in time.
+    /// The number of questions that were not answered in time.
     pub late: u64,
     /// The messages that ended with a store error.
     pub failed: u64,

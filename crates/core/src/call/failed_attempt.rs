@@ -55,7 +55,7 @@ pub struct FailedAttempt<'a> {
     pub elapsed: Duration,
     /// The time left until the call's deadline; `None` without one.
     pub until_deadline: Option<Duration>,
-    /// The server for which the request is meant: the key of the budget.
+    /// The request's server, which is the budget's key.
     pub destination: &'a str,
     /// Monotonic time, for the budget.
     pub now: Duration,

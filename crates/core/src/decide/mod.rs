@@ -28,7 +28,7 @@ pub(crate) struct Failed<'a> {
     pub(crate) elapsed: Duration,
     /// Time left until the call's deadline; `None` without one.
     pub(crate) until_deadline: Option<Duration>,
-    /// The server for which the request is meant: the key of the budget.
+    /// The request's server, which is the budget's key.
     pub(crate) destination: &'a str,
     /// Monotonic time, for the budget.
     pub(crate) now: Duration,

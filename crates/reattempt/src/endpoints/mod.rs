@@ -27,15 +27,17 @@
 //! ```
 //!
 //! If no server responded to an attempt, it is sent elsewhere immediately, if that is safe and the retry budget has a
-//! token. After a response, the retry waits for its delay, and also goes elsewhere. A different server makes no retry
-//! safe: servers share their state, so a request that must not be processed twice is not repeated there.
+//! token. After a response, the retry waits for its delay, and also goes elsewhere. Choosing another server does not
+//! make a retry safe, because the servers share their state: a request that must not be processed twice is not
+//! repeated there.
 //!
 //! # The pick
 //!
-//! The layer draws two random endpoints that are in service and that the call has not tried, and picks the cheaper one.
-//! The price is latency × (calls in flight + 1) × (1 + 32 × failure rate). Five failures in a row, or failures of half
-//! of at least 20 calls in 10 s, eject an endpoint for 5 s, doubling to 30 s, plus up to a fifth. At most half of the
-//! endpoints are ejected; if more fail, none is, and the price decides. Outcomes count as they do for
+//! The layer draws two random endpoints that are in service and that the call has not tried, and picks the cheaper
+//! one. The price is latency × (calls in flight + 1) × (1 + 32 × failure rate). An endpoint is ejected after five
+//! consecutive failures, or if at least half of 20 or more calls within 10 s fail. The ejection lasts 5 s at first,
+//! doubles up to 30 s, and is lengthened by up to a fifth at random. At most half of the endpoints are out of
+//! service; if more are ejected, all stay in service, and the price decides. Outcomes count as they do for
 //! [guards](crate::guard).
 //!
 //! # Tiers

@@ -201,7 +201,8 @@ where
         self.set(|settings| settings.limits.max_attempts = attempts)
     }
 
-    /// Sets the cap on attempts, which limits the policy's, a call's and a method's numbers. Default: 5 (CALL-8).
+    /// Sets the cap on attempts. Higher numbers set on the policy, for a call or for a method are lowered to it.
+    /// Default: 5 (CALL-8).
     ///
     /// All attempts may run concurrently, so a cap of 10 allows ten times the load.
     ///

@@ -173,8 +173,8 @@ macro_rules! message_setters {
         }
 
         /// Sets how many bytes of a refused response are read so that its connection can be reused. If the response is
-        /// longer, its connection is closed. Default: 16 KiB, which is larger than most error pages and cheaper to read
-        /// than a new connection.
+        /// longer, its connection is closed. Default: 16 KiB. Most error pages are smaller, and reading more would cost
+        /// more than opening a new connection.
         #[must_use]
         pub fn drain_limit(mut self, bytes: u64) -> Self {
             self.$http().drain_limit = bytes;
