@@ -93,8 +93,8 @@ use crate::Warning;
 /// One guard serves all calls, from any thread. Each ticket that it returns is passed to [`end`](Guard::end) exactly
 /// once, unless [`resume`](Guard::resume) or [`renew`](Guard::renew) refuses the attempt.
 ///
-/// A pair of guards is itself a guard: its second guard is called only if the first admits. `Arc<G>` and `Option<G>` are
-/// guards too; `None` admits everything. [`erase`] gives all guards the same type.
+/// A pair of guards is itself a guard: its second guard is called only if the first admits. `Arc<G>` and `Option<G>`
+/// are guards too; `None` admits everything. [`erase`] gives all guards the same type.
 pub trait Guard: Send + Sync + 'static {
     /// The proof that an attempt was admitted or is queued.
     type Ticket: Send + Sync + 'static;
