@@ -3,11 +3,11 @@
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::hint::black_box;
-#[cfg(feature = "peers")]
+#[cfg(feature = "bodies")]
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-#[cfg(feature = "peers")]
+#[cfg(feature = "bodies")]
 use std::task::Waker;
 use std::task::{Context, Poll};
 #[cfg(feature = "peers")]
@@ -17,7 +17,7 @@ use bytes::Bytes;
 #[cfg(feature = "peers")]
 use http::Extensions;
 use http::{Request, Response, StatusCode};
-#[cfg(feature = "peers")]
+#[cfg(feature = "bodies")]
 use http_body::Body;
 use http_body_util::Empty;
 #[cfg(feature = "peers")]
@@ -56,11 +56,11 @@ impl<B> Service<Request<B>> for Answers {
 }
 
 /// A service that answers 200 after it has read the body, which must not be missing.
-#[cfg(feature = "peers")]
+#[cfg(feature = "bodies")]
 #[derive(Debug, Clone)]
 pub(crate) struct Reads;
 
-#[cfg(feature = "peers")]
+#[cfg(feature = "bodies")]
 impl<B: Body + Unpin> Service<Request<B>> for Reads {
     type Response = Answer;
     type Error = Infallible;

@@ -4,7 +4,7 @@
 //! a budget.
 
 mod by_hand;
-#[cfg(feature = "peers")]
+#[cfg(feature = "bodies")]
 mod least;
 #[cfg(feature = "guards")]
 pub(crate) mod least_guard;
@@ -18,7 +18,7 @@ use std::time::Duration;
 use reattempt::{Retry, RetryPolicy};
 
 pub(crate) use by_hand::{Bucket, ByHand, Pause, by_hand, by_hand_once, by_hand_with_bucket};
-#[cfg(feature = "peers")]
+#[cfg(feature = "bodies")]
 pub(crate) use least::{KeepsLeast, Least, ROOM};
 #[cfg(feature = "peers")]
 pub(crate) use others::{middleware_bare, reqwest_retry, reqwest_retry_usual, resilience, resilience_with};

@@ -7,11 +7,13 @@ use http::{HeaderValue, Method, Request, Version};
 use http_body_util::{BodyExt, Full};
 use reattempt::RetryLayer;
 use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};
+use tokio::runtime::Builder;
 use tonic::codec::{EncodeBody, EncodeBuf, Encoder};
 use tower::Layer;
+use tower_service::Service;
 
-use super::call::each;
-use super::{Row, above, alone};
+use super::call::each as called;
+use super::{Row, Work, above, alone};
 use crate::contenders::{KeepsLeast, ours};
 use crate::inner::{Answers, Reads};
 use crate::requests::{fresh, fresh_to, kilobyte};
@@ -33,6 +35,20 @@ pub(super) const ROWS: &[Row] = &[Row {
         above("ours-by-config", "bare", || each(by_config().layer(Reads), grpc)),
     ],
 }];
+
+/// Calls the service with one request after another, inside a runtime, as channels do. Ours reads a message at once
+/// there.
+fn each<S, R>(service: S, make: impl FnMut() -> R + 'static) -> Work
+where
+    S: Service<R> + 'static,
+{
+    let mut work = called(service, make);
+    let runtime = Builder::new_current_thread().build().unwrap();
+    Box::new(move |operations| {
+        let _inside = runtime.enter();
+        work(operations);
+    })
+}
 
 /// Builds a fresh gRPC call with a message of 1 KiB and seven fields of metadata beside the
 /// protocol's own two.

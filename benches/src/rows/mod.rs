@@ -1,10 +1,10 @@
 //! The rows of the table, and the contenders of each.
 
-#[cfg(feature = "peers")]
+#[cfg(feature = "bodies")]
 mod body;
 mod budget;
 mod call;
-#[cfg(feature = "peers")]
+#[cfg(feature = "bodies")]
 mod grpc;
 #[cfg(feature = "guards")]
 mod guards;
@@ -73,9 +73,13 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
         budget::ROWS,
         #[cfg(feature = "guards")]
         guards::ROWS,
+        #[cfg(feature = "bodies")]
+        grpc::ROWS,
+        #[cfg(feature = "bodies")]
+        body::ROWS,
     ];
     #[cfg(feature = "peers")]
-    let more = [grpc::ROWS, layers::ROWS, schedule::ROWS, body::ROWS, wire::ROWS, in_flight::ROWS, waiting::ROWS];
+    let more = [layers::ROWS, schedule::ROWS, wire::ROWS, in_flight::ROWS, waiting::ROWS];
     #[cfg(not(feature = "peers"))]
     let more: [&[Row]; 0] = [];
     few.into_iter().chain(more).flatten()
@@ -93,13 +97,14 @@ pub fn check() {
     once::check();
     settings::check();
     operation::check();
+    #[cfg(feature = "bodies")]
+    body::check();
     #[cfg(feature = "peers")]
     {
         layers::check();
         guards::check();
         schedule::check();
         budget::check();
-        body::check();
         wire::check();
         in_flight::check();
         waiting::check();

@@ -1,6 +1,6 @@
 //! Bodies that are complete when their first reader is created: empty bodies and single buffers.
 //!
-//! Each reader holds the whole body, so there is no lock and no allocation. Readers of an empty body may share a mark.
+//! Each reader holds the whole body, so there is no lock and no allocation.
 //!
 //! A buffer is charged once, to the newest reader. A clone takes over its original's charge, because one of the two is
 //! sent and the other is set aside.
@@ -11,56 +11,61 @@ use std::task::Poll;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use crate::inspected::Inspected;
 use crate::limits::ReplayLimits;
-use crate::memory::ReplayMemory;
-use crate::memory::least_charge;
+use crate::memory::{ReplayCharge, ReplayMemory, least_charge};
+use crate::noted::Noted;
 use crate::progress::Polled;
 
 /// One reader of a complete body.
 pub(super) enum Complete {
-    /// A body that was at its end when the reader was created.
-    Empty(SizeHint, Inspected),
+    /// The body was at its end when the reader was created.
+    Empty(SizeHint),
     Buffer(OneBuffer),
+    /// One of the two, whose readers record that a client has inspected it.
+    Noted(Noted),
 }
 
 impl Complete {
     #[inline]
     pub(super) fn try_clone(&self) -> Option<Self> {
         match self {
-            Complete::Empty(hint, inspected) => Some(Complete::Empty(*hint, inspected.share())),
+            Complete::Empty(hint) => Some(Complete::Empty(*hint)),
             Complete::Buffer(whole) => whole.try_clone().map(Complete::Buffer),
+            Complete::Noted(noted) => noted.try_clone().map(Complete::Noted),
         }
     }
 
     pub(super) fn is_replayable(&self) -> bool {
         match self {
-            Complete::Empty(..) => true,
+            Complete::Empty(_) => true,
             Complete::Buffer(whole) => whole.data.is_some(),
+            Complete::Noted(noted) => noted.is_replayable(),
         }
     }
 
-    /// Returns the mark of an empty body.
+    /// Makes the readers record that a client has inspected the body.
+    pub(super) fn noting(self) -> Self {
+        Complete::Noted(match self {
+            Complete::Empty(hint) => Noted::new(hint, None),
+            Complete::Buffer(mut whole) => Noted::new(whole.size_hint(), whole.take_charged()),
+            Complete::Noted(noted) => noted,
+        })
+    }
+
+    /// Returns the record, if the readers make one.
     #[inline]
-    pub(super) fn inspected(&self) -> Option<&Inspected> {
+    pub(super) fn noted(&self) -> Option<&Noted> {
         match self {
-            Complete::Empty(_, inspected) => Some(inspected),
-            Complete::Buffer(_) => None,
-        }
-    }
-
-    /// Returns the buffer, unless this reader has returned it as a frame.
-    pub(super) fn data(&self) -> Option<&Bytes> {
-        match self {
-            Complete::Empty(..) => None,
-            Complete::Buffer(whole) => whole.data.as_ref(),
+            Complete::Noted(noted) => Some(noted),
+            Complete::Empty(_) | Complete::Buffer(_) => None,
         }
     }
 
     pub(super) fn poll_frame(&mut self) -> Polled {
         let data = match self {
-            Complete::Empty(..) => None,
+            Complete::Empty(_) => None,
             Complete::Buffer(whole) => whole.give_out(),
+            Complete::Noted(noted) => return noted.poll_frame(),
         };
         Poll::Ready(data.map(|data| Ok(Frame::data(data))))
     }
@@ -68,23 +73,26 @@ impl Complete {
     #[inline]
     pub(super) fn is_end_stream(&self) -> bool {
         match self {
-            Complete::Empty(..) => true,
+            Complete::Empty(_) => true,
             Complete::Buffer(whole) => whole.data.is_none(),
+            Complete::Noted(noted) => noted.is_end_stream(),
         }
     }
 
     #[inline]
     pub(super) fn size_hint(&self) -> SizeHint {
         match self {
-            Complete::Empty(hint, _) => *hint,
+            Complete::Empty(hint) => *hint,
             Complete::Buffer(whole) => whole.size_hint(),
+            Complete::Noted(noted) => noted.size_hint(),
         }
     }
 
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Complete::Empty(..) => "empty",
-            Complete::Buffer(_) => "kept",
+            Complete::Empty(_) => "empty",
+            Complete::Noted(noted) if noted.is_empty() => "empty",
+            Complete::Buffer(_) | Complete::Noted(_) => "kept",
         }
     }
 }
@@ -133,6 +141,13 @@ impl OneBuffer {
         }
         let rest = self.data.as_ref().map_or(0, Bytes::len);
         SizeHint::with_exact(u64::try_from(rest).unwrap_or(u64::MAX))
+    }
+
+    /// Takes the buffer with its charge, if this reader still has both.
+    fn take_charged(&mut self) -> Option<(Bytes, ReplayCharge)> {
+        let data = self.data.take()?;
+        let bytes = if std::mem::take(self.charged.get_mut()) { least_charge(data.len()) } else { 0 };
+        Some((data, self.memory.charge_of_taken(bytes)))
     }
 
     #[inline]

@@ -202,6 +202,13 @@ pub struct ReplayCharge {
     bytes: usize,
 }
 
+impl ReplayMemory {
+    /// Returns a charge of bytes that were taken before.
+    pub(super) fn charge_of_taken(&self, bytes: usize) -> ReplayCharge {
+        ReplayCharge { memory: self.clone(), bytes }
+    }
+}
+
 impl ReplayCharge {
     pub(super) fn new(memory: &ReplayMemory, bytes: usize) -> Option<Self> {
         memory.take(bytes).then(|| Self { memory: memory.clone(), bytes })

@@ -1,7 +1,8 @@
 //! Prefetched frames, which are read from a body before a reader polls for them.
 //!
-//! An in-memory body is polled when its first reader is created. If it has a single frame, each reader gets that frame
-//! by reference and nothing is shared. Otherwise the frames read so far are stored here for the readers.
+//! An in-memory body, or that of a message, is polled when its first reader is created. If it has a single frame, each
+//! reader gets that frame by reference and nothing is shared. Otherwise the frames read so far are stored here for the
+//! readers.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -28,7 +29,7 @@ impl Prefetched {
         Self { first: Some(answer), second: None }
     }
 
-    /// Polls an in-memory body whose length may be known. Returns its data if it is a single frame.
+    /// Polls a body whose length may be known. Returns its data if it is a single frame.
     #[inline]
     pub(super) fn poll_body<B>(mut body: Pin<&mut B>, length: Option<u64>) -> Result<Bytes, Self>
     where
@@ -56,6 +57,12 @@ impl Prefetched {
             Poll::Ready(second) => Err(Self { first: Some(Some(Next::Data(data))), second }),
             Poll::Pending => Err(Self::once(Some(Next::Data(data)))),
         }
+    }
+
+    /// Copies the data frames below this length, because a frame may be a small slice of a large buffer.
+    pub(super) fn copied(self, below: usize) -> Self {
+        let copied = |next: Next| next.copied(below);
+        Self { first: self.first.map(|first| first.map(copied)), second: self.second.map(copied) }
     }
 
     pub(super) fn is_empty(&self) -> bool {

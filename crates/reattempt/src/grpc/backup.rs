@@ -1,7 +1,7 @@
 //! The backup of a gRPC channel, for which tonic's requests are kept while their bodies stream.
 
 use http::Request;
-use reattempt_replay::{ReplayBody, SavedHead};
+use reattempt_replay::SavedHead;
 use tonic::body::Body;
 
 use super::Grpc;
@@ -61,7 +61,7 @@ impl KeepRequest<Request<Body>> for Grpc {
         let (head, body) = request.into_parts();
         let limits = self.http.limits_of(&head, &body);
         let mut kept = None;
-        let body = ReplayBody::read_ahead(body, &limits);
+        let body = Self::first_reader(body, &head.extensions, &limits);
         let body = SavedRequest::keep(SavedHead::of_parts(&head), body, &mut kept);
         (Request::from_parts(head, Body::new(body)), kept)
     }

@@ -1,13 +1,15 @@
 //! tonic's requests, with one boxed body per attempt, because tonic's channel accepts only that type.
 
 use http::request::Parts;
-use http::{HeaderMap, Request};
-use reattempt_replay::ReplayBody;
+use http::{Extensions, HeaderMap, Request};
+use reattempt_replay::{ReplayBody, ReplayLimits};
+use tokio::runtime::Handle;
 use tonic::body::Body;
 
 use super::Grpc;
 use super::facts::PREVIOUS_ATTEMPTS;
 use crate::call::deadline::Deadline;
+use crate::protocol::witness::Witness;
 use crate::protocol::{Added, NextAttempt, Origin, Replay, SavedRequest};
 
 impl Replay<Request<Body>> for Grpc {
@@ -29,7 +31,7 @@ impl Replay<Request<Body>> for Grpc {
         // A generated client's body encodes its single message when it is read, and does not announce its length.
         let limits = self.http.limits_of(&head, &body);
         let saved = added.saved_with(&mut head);
-        let body = SavedRequest::keep(saved, ReplayBody::read_ahead(body, &limits), kept);
+        let body = SavedRequest::keep(saved, Self::first_reader(body, &head.extensions, &limits), kept);
         Request::from_parts(head, Body::new(body))
     }
 
@@ -61,6 +63,21 @@ impl Replay<Request<Body>> for Grpc {
 
     fn join(&self, head: Parts, rest: Body) -> Request<Body> {
         Request::from_parts(head, rest)
+    }
+}
+
+impl Grpc {
+    /// Creates the first reader of a request's body. The message of a unary call is read now: then its readers need no
+    /// lock and no allocation.
+    ///
+    /// It is read later where a runtime is missing, which the body may need. Likewise below a fallback, because a poll
+    /// is the fallback's sign that the request was sent.
+    #[inline]
+    pub(super) fn first_reader(body: Body, extensions: &Extensions, limits: &ReplayLimits) -> ReplayBody<Body> {
+        match Handle::try_current() {
+            Ok(_) if extensions.get::<Witness>().is_none() => ReplayBody::read_ahead_now(body, limits),
+            _ => ReplayBody::read_ahead(body, limits),
+        }
     }
 }
 

@@ -211,7 +211,7 @@ where
         let saved = added.saved_with(&mut head);
         let mut body = ReplayBody::new(body, &limits);
         if notes_polls {
-            body = body.noting_polls(&limits);
+            body = body.noting_polls();
         }
         Request::from_parts(head, SavedRequest::keep(saved, body, kept))
     }

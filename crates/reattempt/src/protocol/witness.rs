@@ -69,7 +69,7 @@ impl Testimony {
 /// A service that follows redirects sends later hops with a copy of the extensions or without them. If the marker was
 /// cloned, a copy of the request may have been sent.
 #[derive(Debug)]
-struct Witness(Testimony);
+pub(crate) struct Witness(Testimony);
 
 impl Clone for Witness {
     fn clone(&self) -> Self {

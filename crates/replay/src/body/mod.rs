@@ -16,17 +16,20 @@ use sync_wrapper::SyncWrapper;
 use crate::complete::{Complete, OneBuffer};
 use crate::error::BoxError;
 use crate::frames::Next;
-use crate::inspected::Inspected;
 use crate::limits::ReplayLimits;
 use crate::memory::Allowance;
+use crate::noted::Noted;
 use crate::prefetched::Prefetched;
-use crate::progress::{End, Length};
+use crate::progress::{End, Length, length_of};
 use crate::shared::{Keeping, Reader, Whole};
 use crate::watch::ReplayWatch;
 
 /// The length below which data frames of streamed bodies are copied. The read buffer of hyper's HTTP/1 server grows to
 /// 408 KiB, and any frame may be a slice of it.
 const COPIED_BELOW: usize = 256 * 1024;
+
+/// The size of the buffer in which tonic encodes a message. A frame keeps all of it in memory.
+const ENCODERS_BUFFER: usize = 8 * 1024;
 
 pin_project! {
     /// A body that can be read more than once, from the first byte.
@@ -110,7 +113,7 @@ where
     #[inline]
     pub fn new(body: B, limits: &ReplayLimits) -> Self {
         if body.is_end_stream() {
-            let complete = Complete::Empty(body.size_hint(), Inspected::default());
+            let complete = Complete::Empty(body.size_hint());
             return Self { inner: Inner::Complete { complete } };
         }
         Self::of_unread(body, Whole::Unknown, limits)
@@ -127,6 +130,38 @@ where
             return Self::new(body, limits);
         }
         Self::of_unread(body, Whole::Any, limits)
+    }
+
+    /// Creates the first reader of a body like that of [`read_ahead`](Self::read_ahead), and polls the body now, at
+    /// most twice. Unless it is empty, its readers record their polls, as with [`noting_polls`](Self::noting_polls).
+    ///
+    /// A body with a single frame, within the per-call limit, is shared by reference. It is charged with at least 8
+    /// KiB, because an encoder's frame keeps the encoder's buffer in memory. Any other body is read like that of
+    /// `read_ahead`.
+    ///
+    /// Call it only where the body may be polled: inside the runtime that it needs.
+    pub fn read_ahead_now(mut body: B, limits: &ReplayLimits) -> Self
+    where
+        B: Unpin,
+    {
+        if limits.keeps_nothing() || body.is_end_stream() {
+            return Self::new(body, limits);
+        }
+        let hint = body.size_hint();
+        let (source, prefetched) = match Prefetched::poll_body(Pin::new(&mut body), hint.exact()) {
+            Ok(data) => {
+                drop(body);
+                let fits = !limits.exclude(length_of(&data));
+                match limits.charge(data.len().max(ENCODERS_BUFFER)).filter(|_| fits) {
+                    Some(charge) => return Self::complete(Complete::Noted(Noted::new(hint, Some((data, charge))))),
+                    None => (None, Prefetched::once(Some(Next::Data(data)))),
+                }
+            }
+            Err(answer) => (Some(Box::pin(body)), answer),
+        };
+        let whole = hint.exact().map_or(Whole::Any, Whole::Exact);
+        let keeping = Keeping { prefetched: prefetched.copied(COPIED_BELOW), copied_below: COPIED_BELOW, whole };
+        Self::shared(source, &hint, limits.allowance(hint.lower()), keeping)
     }
 
     /// Creates the first reader of a body that is not at its end. Not inlined, so that callers without a body reserve
@@ -166,9 +201,7 @@ where
                 // Dropped first, for the same reason.
                 drop(body);
                 match OneBuffer::new(data, hint.exact().is_some(), limits) {
-                    Ok(whole) => {
-                        return Self { inner: Inner::Complete { complete: Complete::Buffer(whole) } };
-                    }
+                    Ok(whole) => return Self::complete(Complete::Buffer(whole)),
                     Err(data) => (None, Prefetched::once(Some(Next::Data(data)))),
                 }
             }
@@ -176,6 +209,11 @@ where
         };
         let keeping = Keeping { prefetched, copied_below: 0, whole: Whole::Unknown };
         Self::shared(source, &hint, limits.allowance_in_memory(), keeping)
+    }
+
+    #[inline(always)]
+    fn complete(complete: Complete) -> Self {
+        Self { inner: Inner::Complete { complete } }
     }
 
     fn shared(source: Option<Pin<Box<B>>>, hint: &SizeHint, allowance: Allowance, keeping: Keeping) -> Self {
@@ -186,21 +224,14 @@ where
     /// Makes the readers of this body record their polls for [`was_polled`](ReplayBody::was_polled). Call it before
     /// making the first clone.
     ///
-    /// It affects only bodies whose readers otherwise share no state. It allocates once for a single in-memory buffer.
-    /// The mark of an empty body is reused by the thread's next call.
-    pub fn noting_polls(self, limits: &ReplayLimits) -> Self {
-        let Inner::Complete { complete } = &self.inner else { return self };
-        if let Complete::Empty(hint, _) = complete {
-            let complete = Complete::Empty(*hint, Inspected::recording());
-            return Self { inner: Inner::Complete { complete } };
+    /// It affects only bodies whose readers otherwise share no state. The mark is reused by the thread's next call.
+    // Not inlined, like the drop of its record: the code of other bodies would be slower.
+    #[inline(never)]
+    pub fn noting_polls(self) -> Self {
+        match self.inner {
+            Inner::Complete { complete } => Self::complete(complete.noting()),
+            inner => Self { inner },
         }
-        let Some(data) = complete.data().cloned() else { return self };
-        let hint = complete.size_hint();
-        // Releases its charge, so that the new reader can take it.
-        drop(self);
-        let prefetched = Prefetched::once(Some(Next::Data(data)));
-        let keeping = Keeping { prefetched, copied_below: 0, whole: Whole::Unknown };
-        Self::shared(None, &hint, limits.allowance_in_memory(), keeping)
     }
 
     /// Creates the only reader of `body`, without keeping frames. It does not allocate.
@@ -282,7 +313,7 @@ impl<B> ReplayBody<B> {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     /// let limits = ReplayLimits::default();
-    /// let first = ReplayBody::new(Full::from("hello"), &limits).noting_polls(&limits);
+    /// let first = ReplayBody::new(Full::from("hello"), &limits).noting_polls();
     /// let kept = first.try_clone().expect("nothing was read yet");
     /// assert!(!kept.was_polled());
     /// first.collect().await?;
@@ -292,7 +323,7 @@ impl<B> ReplayBody<B> {
     /// ```
     pub fn was_polled(&self) -> bool {
         match &self.inner {
-            Inner::Complete { complete } => complete.inspected().is_some_and(Inspected::get),
+            Inner::Complete { complete } => complete.noted().is_some_and(Noted::was_inspected),
             Inner::Once { .. } => false,
             Inner::Shared { reader } => reader.was_polled(),
         }
@@ -302,7 +333,9 @@ impl<B> ReplayBody<B> {
     pub fn forget_polls(&self) {
         match &self.inner {
             Inner::Complete { complete } => {
-                complete.inspected().into_iter().for_each(|inspected| inspected.set(false));
+                if let Some(noted) = complete.noted() {
+                    noted.set_inspected(false);
+                }
             }
             Inner::Once { .. } => {}
             Inner::Shared { reader } => reader.forget_polls(),

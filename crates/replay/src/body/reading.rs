@@ -22,7 +22,6 @@ where
 
     #[inline]
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
-        self.note_inspection();
         match self.project().inner.project() {
             InnerProjected::Complete { complete } => complete.poll_frame(),
             InnerProjected::Once { body, rest, end } => poll_once(body, rest, end, cx),
@@ -32,13 +31,13 @@ where
 
     #[inline]
     fn is_end_stream(&self) -> bool {
-        self.note_inspection();
+        self.note_look();
         self.at_end()
     }
 
     #[inline]
     fn size_hint(&self) -> SizeHint {
-        self.note_inspection();
+        self.note_look();
         self.rest()
     }
 }
@@ -46,11 +45,11 @@ where
 impl<B> ReplayBody<B> {
     /// Records that a client has inspected an empty body, as clients do before they send it.
     #[inline]
-    fn note_inspection(&self) {
+    fn note_look(&self) {
         if let Inner::Complete { complete } = &self.inner
-            && let Some(inspected) = complete.inspected()
+            && let Some(noted) = complete.noted()
         {
-            inspected.set(true);
+            noted.note_look();
         }
     }
 

@@ -71,7 +71,7 @@ fn set_aside_reader_is_charged_once() {
 fn one_buffer_notes_its_polls_if_asked() {
     let memory = ReplayMemory::new(100);
     let limits = limits_of(&memory);
-    let mut first = Box::pin(ReplayBody::new(full("hello"), &limits).noting_polls(&limits));
+    let mut first = Box::pin(ReplayBody::new(full("hello"), &limits).noting_polls());
     let mut kept = Box::pin(first.try_clone().unwrap());
     assert_eq!((kept.was_polled(), first.size_hint().exact(), memory.used()), (false, Some(5), 32));
     assert_eq!(read_all(&mut first), [data(b"hello"), Seen::End]);
@@ -97,7 +97,7 @@ fn empty_body_notes_a_look_at_it_if_asked() {
     ];
     for (look, asked) in looks.into_iter().flat_map(|look| [(look, true), (look, false)]) {
         let body = ReplayBody::new(full(""), &limits);
-        let body = if asked { body.noting_polls(&limits) } else { body };
+        let body = if asked { body.noting_polls() } else { body };
         let mut first = Box::pin(body);
         let kept = first.try_clone().unwrap();
         assert!(!kept.was_polled());
@@ -385,4 +385,82 @@ fn body_not_ready_ahead_wakes_its_reader() {
     assert!(control.open());
     assert_eq!(flag.take(), 1);
     assert_eq!(read_all(&mut body), [data(b"late"), Seen::End]);
+}
+
+type ReadNow = Pin<Box<ReplayBody<Pin<Box<Script>>>>>;
+
+/// Returns a reader of a script that is read ahead when it is made.
+fn read_now(steps: &[Step], limits: &ReplayLimits) -> (ReadNow, Arc<Control>) {
+    let (script, control) = Script::new(steps);
+    (Box::pin(ReplayBody::read_ahead_now(Box::pin(script.tells_end(false)), limits)), control)
+}
+
+#[test]
+fn message_read_now_is_shared_by_reference() {
+    let memory = ReplayMemory::new(20_000);
+    let (mut first, control) = read_now(&[Step::Data(b"whole")], &limits_of(&memory));
+    let mut kept = Box::pin(first.try_clone().unwrap());
+    assert_eq!((control.polls.load(Ordering::SeqCst), memory.used()), (2, 8192), "it pins its encoder's buffer");
+    assert_eq!((first.size_hint().exact(), first.is_end_stream(), kept.was_polled()), (None, false, false));
+    assert_eq!(poll(&mut first, Waker::noop()), Poll::Ready(data(b"whole")));
+    assert!(first.is_end_stream() && !first.is_replayable() && first.try_clone().is_none());
+    assert_eq!(read_all(&mut first), [Seen::End]);
+    assert!(kept.was_polled() && kept.is_replayable());
+    kept.forget_polls();
+    drop(first);
+    assert_eq!((kept.was_polled(), memory.used()), (false, 8192));
+    assert_eq!(read_all(&mut kept), [data(b"whole"), Seen::End]);
+    drop(kept);
+    assert_eq!(memory.used(), 0);
+}
+
+/// Frames that were read when the body was made come first, and are kept like those of any streamed body.
+#[test]
+fn stream_read_now_continues_when_polled() {
+    let frames = [data(b"one"), data(b"two"), Seen::End];
+    let (one, two) = (Step::Data(b"one"), Step::Data(b"two"));
+    let scripts = [
+        (vec![Step::Yield, one.clone(), two.clone()], 1),
+        (vec![one.clone(), Step::Yield, two.clone()], 2),
+        (vec![one, two], 2),
+    ];
+    for (steps, polls) in scripts {
+        let memory = ReplayMemory::new(20_000);
+        let (mut first, control) = read_now(&steps, &limits_of(&memory));
+        assert_eq!(control.polls.load(Ordering::SeqCst), polls);
+        let mut kept = Box::pin(first.try_clone().unwrap());
+        assert!(!kept.was_polled());
+        assert_eq!(joined(&read_all(&mut first)), joined(&frames));
+        assert!(kept.was_polled());
+        assert_eq!(joined(&read_all(&mut kept)), joined(&frames));
+        drop((first, kept));
+        assert_eq!(memory.used(), 0);
+    }
+}
+
+#[test]
+fn message_past_limits_is_sent_once() {
+    let long = Step::Data(&[7; 201]);
+    for (limits, step) in [
+        (ReplayLimits::default().per_call(200), &long),
+        (limits_of(&ReplayMemory::new(100)), &long),
+        (ReplayLimits::default().per_call(0), &long),
+    ] {
+        let (mut first, _) = read_now(std::slice::from_ref(step), &limits);
+        let kept = first.try_clone();
+        assert_eq!(kept.is_some(), limits.per_call_limit() > 0);
+        assert_eq!(read_all(&mut first).len(), 2);
+        assert!(kept.is_none_or(|kept| !kept.is_replayable()));
+    }
+}
+
+#[test]
+fn error_read_now_reaches_every_reader() {
+    for steps in [vec![Step::Fail], vec![Step::Data(b"one"), Step::Fail]] {
+        let (mut first, _) = read_now(&steps, &ReplayLimits::default());
+        let mut kept = Box::pin(first.try_clone().unwrap());
+        let seen = read_all(&mut first);
+        assert!(matches!(seen[..], [Seen::Source, Seen::End] | [Seen::Data(_), Seen::Source, Seen::End]), "{seen:?}");
+        assert_eq!(read_all(&mut kept), seen);
+    }
 }

@@ -284,7 +284,7 @@ async fn polls_of_an_earlier_attempt_do_not_count() {
         });
         let client = StockLayer::new(policy().stock()).layer(client);
         let call = request("POST", ONE, noted);
-        let call = call.map(|body| ReplayBody::new(body, &limits).noting_polls(&limits));
+        let call = call.map(|body| ReplayBody::new(body, &limits).noting_polls());
         assert_eq!(client.oneshot(call).await.unwrap().status(), 200);
         assert_eq!(sent.load(Ordering::SeqCst), 3);
     }
@@ -303,7 +303,7 @@ async fn post_is_sent_once_if_its_polls_are_noted() {
         let below = FollowRedirectLayer::new().layer(server.clone());
         let client = StockLayer::new(policy().stock()).layer(below);
         let call = request("POST", ONE, body);
-        let call = call.map(|body| ReplayBody::new(body, &limits).noting_polls(&limits));
+        let call = call.map(|body| ReplayBody::new(body, &limits).noting_polls());
         client.oneshot(call).await.unwrap_err();
         assert_eq!(server.count(), 2, "{body:?}");
     }

@@ -143,6 +143,7 @@ impl http_body::Body for InRuntime {
     }
 }
 
+/// Outside of a runtime, which the body may need.
 // trap 41
 #[test]
 fn message_is_not_encoded_by_call() {
@@ -172,4 +173,30 @@ fn message_is_not_encoded_by_call() {
     let ended = ended.lock().unwrap();
     assert!(ended.len() > 1);
     assert!(ended.iter().all(|(data, ended)| *data == message && *ended), "{ended:?}");
+}
+
+/// Inside a runtime, a unary message is encoded by `call`, once for all attempts.
+// trap 41
+#[tokio::test(start_paused = true)]
+async fn message_is_encoded_in_a_runtime() {
+    use std::task::{Context, Waker};
+    use tower::Service;
+
+    let inner = tower::service_fn(async |request: http::Request<tonic::body::Body>| {
+        let data = request.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(data, "a message");
+        Ok::<_, crate::grpc::support::Lost>(trailers_only(Code::Unavailable))
+    });
+    let mut client = RetryLayer::new(policy(0)).layer(inner);
+    assert!(client.poll_ready(&mut Context::from_waker(Waker::noop())).is_ready());
+    let polls = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&polls);
+    let body = InRuntime(Some(Bytes::from_static(b"a message"))).map_frame(move |frame| {
+        *counted.lock().unwrap() += 1;
+        frame
+    });
+    let attempts = client.call(call().map(|_| tonic::body::Body::new(body)));
+    assert_eq!(*polls.lock().unwrap(), 1, "before the future is polled");
+    attempts.await.unwrap();
+    assert_eq!(*polls.lock().unwrap(), 1);
 }

@@ -1,0 +1,120 @@
+//! Complete bodies whose readers record that a client has inspected them, which is the sign that they were sent.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+
+use crate::memory::ReplayCharge;
+use crate::progress::Polled;
+
+thread_local! {
+    /// A spare part for the thread's next call, which would otherwise allocate one.
+    static SPARE: Cell<Option<Arc<Whole>>> = const { Cell::new(None) };
+}
+
+/// One reader of such a body. The readers share the body, which nothing changes, and the record.
+pub(crate) struct Noted {
+    /// `None` only while the reader is dropped.
+    whole: Option<Arc<Whole>>,
+    hint: SizeHint,
+    /// `true` once this reader has returned the data.
+    given: bool,
+}
+
+/// The part that all readers share.
+#[derive(Default)]
+struct Whole {
+    /// It guards no other data, so `Relaxed` suffices.
+    inspected: AtomicBool,
+    /// `None` for an empty body.
+    data: Option<Charged>,
+}
+
+/// A buffer, and its charge until the last reader is dropped.
+type Charged = (Bytes, ReplayCharge);
+
+impl Noted {
+    /// Creates the first reader of a body that is this buffer, or that is empty.
+    pub(crate) fn new(hint: SizeHint, data: Option<Charged>) -> Self {
+        let mut whole = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
+        match Arc::get_mut(&mut whole) {
+            Some(spare) => *spare = Whole { inspected: AtomicBool::new(false), data },
+            None => whole = Arc::new(Whole { inspected: AtomicBool::new(false), data }),
+        }
+        Self { whole: Some(whole), hint, given: false }
+    }
+
+    fn data(&self) -> Option<&Bytes> {
+        self.whole.as_ref()?.data.as_ref().map(|(data, _)| data)
+    }
+
+    // Not inlined, like the drop: the code of other bodies would be slower.
+    /// Returns another reader, unless this one has returned the data.
+    #[inline(never)]
+    pub(crate) fn try_clone(&self) -> Option<Self> {
+        (!self.given).then(|| Self { whole: self.whole.clone(), hint: self.hint, given: false })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.data().is_none()
+    }
+
+    pub(crate) fn is_replayable(&self) -> bool {
+        !self.given
+    }
+
+    pub(crate) fn was_inspected(&self) -> bool {
+        self.whole.as_ref().is_some_and(|whole| whole.inspected.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_inspected(&self, inspected: bool) {
+        if let Some(whole) = &self.whole {
+            whole.inspected.store(inspected, Ordering::Relaxed);
+        }
+    }
+
+    /// Records that a client has read the end or the length. It need not poll an empty body.
+    #[inline(never)]
+    pub(crate) fn note_look(&self) {
+        if self.is_empty() {
+            self.set_inspected(true);
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) fn poll_frame(&mut self) -> Polled {
+        self.set_inspected(true);
+        let data = if self.given { None } else { self.data().cloned() };
+        self.given = data.is_some() || self.given;
+        Poll::Ready(data.map(|data| Ok(Frame::data(data))))
+    }
+
+    #[inline(never)]
+    pub(crate) fn is_end_stream(&self) -> bool {
+        self.given || self.is_empty()
+    }
+
+    #[inline(never)]
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        match (self.given, self.hint.exact()) {
+            (true, Some(_)) => SizeHint::with_exact(0),
+            _ => self.hint,
+        }
+    }
+}
+
+impl Drop for Noted {
+    #[inline(never)]
+    fn drop(&mut self) {
+        if let Some(mut whole) = self.whole.take()
+            && let Some(last) = Arc::get_mut(&mut whole)
+        {
+            last.data = None;
+            let _ = SPARE.try_with(|spare| spare.set(Some(whole)));
+        }
+    }
+}
