@@ -1,7 +1,7 @@
 //! A question to the store on behalf of one retry.
 //!
 //! Input: the store's answer, and the end of the retry, in any order. Output: the confirmation that the driver waits
-//! for, and the tokens that the store is owed once both are known.
+//! for, and the tokens that the store is owed once both are known (`course`).
 
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -10,16 +10,13 @@ use std::time::Duration;
 use reattempt_core::{Permit, PermitIssuer};
 
 use crate::courier::{Asking, Message, Question};
+use crate::course::{Course, End};
 use crate::destination::{Destination, Memory};
 use crate::member::Member;
 use crate::report::credit;
-use crate::rule::TOKEN;
 use crate::stats::FleetEvent;
 use crate::store::BoxError;
 use crate::sync::{Mutex, MutexGuard};
-
-/// The tokens that a success earns after a retry of one token, in millionths.
-const EARNED_BY_RETRY: u64 = 3 * TOKEN;
 
 #[derive(Debug)]
 struct Ask {
@@ -29,29 +26,14 @@ struct Ask {
     cost: u64,
     memory: Memory,
     asked_at: Duration,
-    course: Mutex<Course>,
+    waiting: Mutex<Waiting>,
 }
 
-/// The events so far.
-#[derive(Debug, Default)]
-struct Course {
-    /// The confirmation, which does not change.
-    confirmed: Option<bool>,
-    /// `true` if the store has granted the retry, in time or not.
-    granted: bool,
-    /// The end of the retry, as far as it concerns the store.
-    end: Option<End>,
+/// The events so far, and the driver that waits for the next.
+#[derive(Debug)]
+struct Waiting {
+    course: Course,
     waker: Option<Waker>,
-}
-
-/// The end of a retry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// It was not sent.
-    Unsent,
-    /// It ended its call with a success.
-    Succeeded,
-    Failed,
 }
 
 /// Asks for a retry of this cost, in millionths.
@@ -84,7 +66,7 @@ pub(crate) fn ask(member: &Arc<Member>, destination: &str, cost: u64) -> Option<
         cost,
         memory,
         asked_at: now,
-        course: Mutex::default(),
+        waiting: Mutex::new(Waiting { course: Course::new(cost), waker: None }),
     });
     let asking = Arc::clone(&ask) as Arc<dyn Asking>;
     member.courier.carry(Message::Question(Question(asking)));
@@ -110,7 +92,7 @@ impl Asking for Ask {
         let event = match answer {
             Ok(true) => {
                 self.destination.forget_refusals();
-                self.settle(|course| course.granted = true);
+                self.settle(Course::on_grant);
                 FleetEvent::Granted { round_trip }
             }
             Ok(false) => {
@@ -153,55 +135,47 @@ impl Asking for Ask {
 impl Ask {
     /// Sets the confirmation and wakes the driver. Returns `false` if it was set before.
     fn confirm(&self, confirmed: bool) -> bool {
-        let mut course = self.course();
-        if course.confirmed.is_some() {
+        let mut waiting = self.waiting();
+        if !waiting.course.confirm(confirmed) {
             return false;
         }
-        course.confirmed = Some(confirmed);
-        let waker = course.waker.take();
-        drop(course);
+        let waker = waiting.waker.take();
+        drop(waiting);
         if let Some(waker) = waker {
             waker.wake();
         }
         true
     }
 
-    /// Records an event, and credits the tokens that are due if it was the last of the two that decide.
-    fn settle(&self, event: impl FnOnce(&mut Course)) {
-        let mut course = self.course();
-        event(&mut course);
-        let due = match course.end {
-            Some(End::Unsent) if course.granted => self.cost,
-            Some(End::Succeeded) if course.granted && self.cost == TOKEN => EARNED_BY_RETRY,
-            _ => 0,
-        };
-        drop(course);
+    /// Records an event, and credits the tokens that are due.
+    fn settle(&self, event: impl FnOnce(&mut Course) -> u64) {
+        let due = event(&mut self.waiting().course);
         if due > 0 {
             credit(&self.member, &self.destination, due, true);
         }
     }
 
-    fn course(&self) -> MutexGuard<'_, Course> {
-        self.course.lock().unwrap_or_else(PoisonError::into_inner)
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PermitIssuer for Ask {
     fn give_back(&self, _: u32) {
-        self.settle(|course| course.end = Some(End::Unsent));
+        self.settle(|course| course.on_end(End::Unsent));
     }
 
     fn on_retry_end(&self, _: u32, succeeded: bool) {
         let end = if succeeded { End::Succeeded } else { End::Failed };
-        self.settle(|course| course.end = Some(end));
+        self.settle(|course| course.on_end(end));
     }
 
     fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool> {
-        let mut course = self.course();
-        if let Some(confirmed) = course.confirmed {
+        let mut waiting = self.waiting();
+        if let Some(confirmed) = waiting.course.confirmed() {
             return Poll::Ready(confirmed);
         }
-        match &mut course.waker {
+        match &mut waiting.waker {
             Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }

@@ -22,6 +22,8 @@ mod ask;
 mod budget;
 #[doc(hidden)]
 pub mod courier;
+#[doc(hidden)]
+pub mod course;
 mod destination;
 mod key;
 mod member;

@@ -27,7 +27,7 @@ const FACTORS: [u64; 15] =
     [65491, 65445, 65355, 65174, 64813, 64098, 62692, 59972, 54880, 45957, 32227, 15848, 3832, 224, 1];
 
 /// The state of a bucket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct State {
     /// The tokens, in millionths; at most [`MOST_TOKENS`].
     pub tokens: u64,

@@ -8,6 +8,7 @@ mod memory;
 mod messages;
 #[cfg(feature = "opentelemetry")]
 mod metrics;
+mod model;
 mod network;
 mod rule;
 mod support;

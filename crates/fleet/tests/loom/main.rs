@@ -9,6 +9,9 @@ mod ask;
 #[allow(dead_code, unreachable_pub, missing_docs, reason = "only what the models use; the crate exports it")]
 #[path = "../../src/courier.rs"]
 mod courier;
+#[allow(dead_code, unreachable_pub, reason = "only what the models use; the crate exports it")]
+#[path = "../../src/course.rs"]
+mod course;
 #[allow(dead_code, reason = "only what the models use")]
 #[path = "../../src/destination.rs"]
 mod destination;
