@@ -19,7 +19,7 @@ use reattempt::{Deadline, ReplayBody, Report, Retry, RetryLayer};
 use tokio::net::TcpListener;
 use tower::{BoxError, ServiceBuilder};
 
-/// The state of the handlers: clones of one client, which share connections and retry budget.
+/// The state of the handlers. Its clones are clones of one client, which share connections and the retry budget.
 #[derive(Clone)]
 struct App {
     client: Retry<Client<HttpConnector, ReplayBody<Body>>>,
@@ -41,7 +41,7 @@ async fn price(State(app): State<App>, inbound: Extensions) -> Result<Response, 
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    // The stock service fails twice, then it answers. From then on it asks for a long delay.
+    // The stock service fails twice, then it responds. After that it asks for a long delay.
     let arrived = Arc::new(AtomicUsize::new(0));
     let stock = Router::new().fallback(move || {
         let answer = match arrived.fetch_add(1, Ordering::Relaxed) {

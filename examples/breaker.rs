@@ -51,12 +51,12 @@ async fn main() -> Result<(), BoxError> {
             },
         }
     }
-    // The breaker opened after five failures in a row, and nothing was sent since.
+    // The breaker opened after five failures in a row, and nothing has been sent since.
     assert_eq!(seen.load(Ordering::Relaxed), 5);
     assert!(refusals >= 3);
     assert_eq!(breaker.state(&server.to_string()), BreakerState::Open);
 
-    // The first probe fails, then the server is well.
+    // The first probe fails, then the server recovers.
     let mut response = client.send(get()?).await;
     while response.as_ref().map_or(true, |response| response.status() != StatusCode::OK) {
         tokio::time::sleep(Duration::from_millis(200)).await;

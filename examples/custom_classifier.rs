@@ -35,14 +35,13 @@ async fn main() -> Result<(), BoxError> {
         .layer(RetryLayer::new(policy))
         .service(Client::builder(TokioExecutor::new()).build_http());
 
-    // For one call, in the extensions of its request: this 404 means that a copy has not arrived
-    // yet.
+    // Options for one call, in its request's extensions: this 404 means that a copy has not arrived yet.
     let patient = CallOptions::new().max_attempts(4).classify(|outcome: Outcome<'_>| {
         let missing = outcome.status()? == StatusCode::NOT_FOUND;
         missing.then_some(Verdict::Transient(Failure::new(FailureKind::Other)))
     });
 
-    // (title, method, the server's answers in turn, options, the expected attempts)
+    // (title, method, the server's responses in turn, options, the expected attempts)
     let calls: [(&str, &str, &'static [u16], CallOptions, usize); 6] = [
         ("a default", "GET", &[503, 200], CallOptions::new(), 2),
         ("202, but busy", "GET", &[202, 200], CallOptions::new(), 2),
@@ -65,7 +64,7 @@ async fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Starts a server that answers with these codes in turn, and marks a 202 as busy.
+/// Starts a server that responds with these codes in turn, and marks a 202 as busy.
 async fn server(script: &'static [u16]) -> Result<(SocketAddr, Arc<AtomicUsize>), BoxError> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;

@@ -1,4 +1,4 @@
-//! Base URLs over reqwest: one client over five servers, of which three are faulty.
+//! Base URLs with reqwest: one client over five servers, three of which are faulty.
 //!
 //! `cargo run --example endpoints`. Also `endpoints_dns`, `endpoints_tonic` and `endpoints_discover`.
 
@@ -15,10 +15,10 @@ async fn main() -> Result<(), BoxError> {
     let servers = five_servers::start(http_server::serve).await?;
     let urls = servers.each_ref().map(|server| format!("http://{}/api", server.address));
 
-    // The base of a request, by default the first of these, is replaced by that of the endpoint that is picked.
+    // The layer replaces the base of each request, which is the first URL here, with that of the picked endpoint.
     let layer = EndpointsLayer::http(&urls)?;
     let endpoints = layer.endpoints();
-    // reqwest's own retries are turned off, so that attempts do not multiply. Redirects are not followed inside, so a
+    // reqwest's own retries are turned off, so that attempts do not multiply. reqwest follows no redirects, so a
     // refused connection proves that a request was not sent.
     let http = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never()).redirect(Policy::none()).build()?;
     let client = ServiceBuilder::new()

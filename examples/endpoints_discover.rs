@@ -1,4 +1,4 @@
-//! Any `Discover` of tower, such as a stream of changes: servers join while calls are made, and one leaves.
+//! tower's `Discover`, such as a stream of changes: servers join during the calls, and one leaves.
 //!
 //! `cargo run --example endpoints_discover`
 
@@ -19,7 +19,7 @@ use tower::{BoxError, Layer};
 async fn main() -> Result<(), BoxError> {
     let servers = five_servers::start(http_server::serve).await?;
 
-    // Each endpoint has a key and a client of its own, here one that has the address of the name.
+    // Each endpoint has a key and its own client, here one that knows the address.
     let client_of = |server: &five_servers::Server| {
         Client::builder().no_proxy().retry(reqwest::retry::never()).resolve("orders.example", server.address).build()
     };

@@ -1,4 +1,4 @@
-//! The addresses of a name over hyper-util and TLS: looked up again and again, with a client for each.
+//! The addresses of a name with hyper-util and TLS: repeated look-ups, and a client for each address.
 //!
 //! `cargo run --example endpoints_dns`
 
@@ -30,7 +30,7 @@ use tower::{BoxError, Layer, service_fn};
 
 use five_servers::Turns;
 
-/// The name of the service. The certificate has it, and none of the addresses.
+/// The name of the service. The certificate contains this name, and no address.
 const NAME: &str = "orders.example";
 
 #[tokio::main]
@@ -39,7 +39,7 @@ async fn main() -> Result<(), BoxError> {
     let servers = five_servers::start(|listener, turns| serve(listener, turns, acceptor.clone())).await?;
 
     // In a program: Endpoints::dns("orders.example:443", Duration::from_secs(30))?
-    // Here the first answer lacks a good server, and later ones have all five.
+    // Here the first look-up lacks a good server, and later ones return all five.
     let addresses = servers.each_ref().map(|server| server.address);
     let asked = AtomicBool::new(false);
     let resolver = move || {
@@ -47,7 +47,7 @@ async fn main() -> Result<(), BoxError> {
         ready(Ok::<_, Infallible>(found.to_vec()))
     };
 
-    // The client of an address resolves every name to it. Requests stay as they are, so `Host` and the name that TLS
+    // The client for an address resolves every name to it. Requests are not rewritten, so `Host` and the name that TLS
     // verifies are those of the service.
     let client_to = move |address: SocketAddr| {
         let fixed = service_fn(move |_: Name| ready(Ok::<_, Infallible>(once(address))));
@@ -77,7 +77,7 @@ async fn main() -> Result<(), BoxError> {
     .await
 }
 
-/// Returns the TLS of the servers, and that of a client that trusts their certificate.
+/// Returns the TLS settings of the servers, and those of a client that trusts their certificate.
 fn tls() -> Result<(TlsAcceptor, ClientConfig), BoxError> {
     let certified = rcgen::generate_simple_self_signed([NAME.to_owned()])?;
     let certificate = certified.cert.der().clone();

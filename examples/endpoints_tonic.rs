@@ -1,4 +1,4 @@
-//! A headless service of Kubernetes over tonic: a channel for each pod, under a generated client.
+//! A headless Kubernetes service with tonic: a channel for each pod, below a generated client.
 //!
 //! `cargo run --example endpoints_tonic`
 
@@ -27,11 +27,11 @@ async fn main() -> Result<(), BoxError> {
     let servers = five_servers::start(serve).await?;
 
     // In a program: Endpoints::dns("orders.default.svc:50051", Duration::from_secs(5))?
-    // A headless service has the addresses of its pods, which are looked up again when one of them fails.
+    // A headless service resolves to its pods, and is looked up again when one of them fails.
     let pods = servers.each_ref().map(|server| server.address);
     let pods = Endpoints::look_up(Duration::from_secs(5), move || ready(Ok::<_, Infallible>(pods)));
 
-    // The origin of requests stays the name of the service; with TLS, `domain_name` has it too.
+    // Requests keep the service's name as their origin; with TLS, set `domain_name` to it too.
     let service = Uri::from_static("http://orders.default.svc:50051");
     let channel = move |pod: SocketAddr| -> Channel {
         let endpoint = Endpoint::from(Uri::try_from(format!("http://{pod}")).unwrap_or_default());
@@ -48,7 +48,7 @@ async fn main() -> Result<(), BoxError> {
     .await
 }
 
-/// Serves the health service. A call that fails is UNAVAILABLE.
+/// Serves the health service. A failed call is UNAVAILABLE.
 fn serve(listener: TcpListener, turns: Turns) {
     let slow_or_failing = MapFutureLayer::new(move |answer| {
         let turns = turns.clone();

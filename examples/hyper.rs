@@ -1,4 +1,4 @@
-//! hyper-util's client in a retry layer, with a server that fails sometimes.
+//! hyper-util's client in a retry layer, with a flaky server.
 //!
 //! `cargo run --example hyper`
 
@@ -25,7 +25,7 @@ async fn main() -> Result<(), BoxError> {
     let client =
         ServiceBuilder::new().layer(RetryLayer::http()).service(Client::builder(TokioExecutor::new()).build_http());
 
-    // A PUT may be repeated. Its body is kept while it streams, and sent again from the start.
+    // A PUT may be repeated. Its body is saved while it streams, and sent again from the start.
     let request = Request::put(format!("http://{server}/note")).body(streamed())?;
     let response = client.send(request).await?;
     let report = response.extensions().get::<Report>().cloned().ok_or("a report of the retries")?;
@@ -33,7 +33,7 @@ async fn main() -> Result<(), BoxError> {
     println!("PUT: {echo:?} after {} retries\n{report}\n", report.retries());
     assert_eq!((report.retries(), &echo[..]), (2, &b"hello world"[..]));
 
-    // A POST might be carried out twice, so its 503 is returned as it is.
+    // A POST might be processed twice, so its 503 is returned to the caller.
     let request = Request::post(format!("http://{server}/order")).body(streamed())?;
     let response = client.send(request).await?;
     let report = response.extensions().get::<Report>().ok_or("a report of the refusal")?;
@@ -50,7 +50,7 @@ async fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Returns a body that comes in pieces.
+/// Returns a body that arrives in pieces.
 fn streamed() -> StreamBody<impl stream::Stream<Item = Result<Frame<Bytes>, std::io::Error>>> {
     let pieces = ["hello ", "world"].map(|piece| Ok(Frame::data(Bytes::from(piece))));
     StreamBody::new(stream::iter(pieces))

@@ -23,7 +23,7 @@ async fn main() -> Result<(), BoxError> {
     let http = Client::builder(TokioExecutor::new()).build_http();
     let get = || Request::get(format!("http://{server}/")).body(Empty::<Bytes>::new());
 
-    // Two calls at once, then one every 50 ms. Calls without a token wait in line.
+    // Two calls at once, then one every 50 ms. Calls without a token wait in a queue.
     let limit = RateLimit::new(Limit::per_second(20), 2);
     let client = ServiceBuilder::new().layer(GuardLayer::http(limit.clone())).service(http.clone());
     let started = Instant::now();
@@ -65,7 +65,7 @@ fn refusal(error: &BoxError) -> Result<&Refused, &'static str> {
     error.downcast_ref().ok_or("another error than a refusal")
 }
 
-/// Starts a server that takes every request.
+/// Starts a server that accepts every request.
 async fn server() -> Result<SocketAddr, BoxError> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;

@@ -1,4 +1,4 @@
-//! `reqwest::Client` as a service in a retry layer, with a server that fails sometimes.
+//! `reqwest::Client` as a service in a retry layer, with a flaky server.
 //!
 //! `cargo run --example reqwest`
 
@@ -22,15 +22,15 @@ async fn main() -> Result<(), BoxError> {
     let http = reqwest::Client::builder().retry(reqwest::retry::never()).no_proxy().build()?;
     let client = ServiceBuilder::new().layer(RetryLayer::http()).service(http.clone());
 
-    // Requests are built as usual; the response is reqwest's own.
+    // Requests are built as usual, and the response is reqwest's own.
     let request = http.get(format!("http://{server}/")).build()?;
     let response: reqwest::Response = client.send(request).await?;
     let report = response.extensions().get::<Report>().ok_or("a report of the retry")?;
     println!("GET: {}\n{report}\n", response.status());
     assert_eq!((response.status(), report.retries()), (StatusCode::OK, 1));
 
-    // A stream, which reqwest alone could not send twice. This POST may be repeated; reqwest's
-    // requests have no extensions, so the option is set on a handle.
+    // A stream, which reqwest alone could not send twice. This POST may be repeated; reqwest's requests have no public
+    // extensions, so the option is set on a handle.
     let upload = Body::wrap_stream(stream::iter(["in ", "pieces"].map(Ok::<_, std::io::Error>)));
     let request = http.post(format!("http://{server}/upload")).body(upload).build()?;
     let repeatable = client.with_options(CallOptions::new().repeatable(true));

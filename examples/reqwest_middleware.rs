@@ -1,4 +1,4 @@
-//! A client of reqwest-middleware whose calls are retried, with a server that fails sometimes.
+//! A reqwest-middleware client whose calls are retried, with a flaky server.
 //!
 //! `cargo run --example reqwest_middleware`
 
@@ -29,13 +29,13 @@ async fn main() -> Result<(), BoxError> {
     let retries = RetryPolicy::http().backoff(Exponential::full_jitter(Duration::from_millis(50))).max_attempts(4);
     let client = ClientBuilder::new(http).with(ReattemptMiddleware::new(retries)).build();
 
-    // Call sites stay as they are.
+    // Code that makes calls needs no change.
     let response = client.get(format!("http://{server}/")).send().await?;
     let report = response.extensions().get::<Report>().ok_or("a report of the retry")?;
     println!("GET: {}\n{report}\n", response.status());
     assert_eq!((response.status(), report.retries()), (StatusCode::OK, 1));
 
-    // A stream, which reqwest-retry refuses. This POST may be repeated.
+    // A stream, which reqwest-retry rejects. This POST may be repeated.
     let upload = Body::wrap_stream(stream::iter(["in ", "pieces"].map(Ok::<_, std::io::Error>)));
     let response = client
         .post(format!("http://{server}/upload"))
@@ -47,7 +47,7 @@ async fn main() -> Result<(), BoxError> {
     println!("POST: {echo:?}\n");
     assert_eq!(echo, "in pieces");
 
-    // The error has the report and reqwest's own error.
+    // The error contains the report and reqwest's own error.
     let socket = TcpSocket::new_v4()?;
     socket.bind("127.0.0.1:0".parse()?)?;
     let Err(error) = client.get(format!("http://{}/", socket.local_addr()?)).send().await else {

@@ -1,4 +1,4 @@
-//! Load shedding in a server, and clients that return at the time that it asks for.
+//! Load shedding in a server, and clients that return after the delay that it asks for.
 //!
 //! `cargo run --example shed`
 
@@ -26,9 +26,9 @@ async fn main() -> Result<(), BoxError> {
     let busiest = Arc::new(AtomicUsize::new(0));
     let server = server(Arc::clone(&busiest)).await?;
 
-    // Every call is to be served, so no budget ends the retries.
+    // Every call must be served, so no budget ends the retries.
     let retries = RetryPolicy::http().max_attempts(20).budget(RetryBudget::unlimited());
-    // The server learns how much of its load is retries.
+    // The hook sends the attempt number, so that the server can count retries.
     let retries = retries.before_attempt(|head: &mut Parts, attempt: AttemptContext| {
         Box::pin(async move {
             head.headers.insert("x-envoy-attempt-count", attempt.number.into());
@@ -38,7 +38,7 @@ async fn main() -> Result<(), BoxError> {
         .layer(RetryLayer::new(retries))
         .service(Client::builder(TokioExecutor::new()).build_http());
 
-    // Thirty calls at once, for a server that does four at a time.
+    // Thirty concurrent calls to a server that handles four at a time.
     let calls = (1..=30).map(|_| {
         let client = client.clone();
         let request = Request::get(format!("http://{server}/")).body(Empty::<Bytes>::new());
@@ -60,7 +60,7 @@ async fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Starts a server whose work takes 50 ms, and notes how much of it is done at once.
+/// Starts a server whose work takes 50 ms, and records how many calls it handles at once.
 async fn server(busiest: Arc<AtomicUsize>) -> Result<SocketAddr, BoxError> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
@@ -70,7 +70,7 @@ async fn server(busiest: Arc<AtomicUsize>) -> Result<SocketAddr, BoxError> {
         tokio::time::sleep(Duration::from_millis(50)).await;
         busy.fetch_sub(1, Ordering::Relaxed);
     };
-    // `AdaptiveLimit` finds such a limit by itself.
+    // `AdaptiveLimit` finds such a limit automatically.
     let app = Router::new().route("/", get(work)).layer(ShedLayer::http(Bulkhead::new(4)));
     tokio::spawn(async { axum::serve(listener, app).await });
     Ok(address)

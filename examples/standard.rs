@@ -18,7 +18,7 @@ use reattempt::{ReplayBody, Report, RetryPolicy};
 use tokio::net::TcpListener;
 use tower::{BoxError, ServiceBuilder};
 
-/// The application stores its client by name.
+/// The application, which stores its client by type.
 struct App {
     client: StandardClient<Client<HttpConnector, ReplayBody<Empty<Bytes>>>>,
 }
@@ -29,14 +29,14 @@ async fn main() -> Result<(), BoxError> {
     let http = Client::builder(TokioExecutor::new()).build_http();
     let get = |path| Request::get(format!("http://{server}/{path}")).body(Empty::<Bytes>::new());
 
-    // Every default.
+    // All defaults.
     let client = ServiceBuilder::new().layer(StandardLayer::http()).service(http.clone());
     let app = App { client };
     let response = app.client.send(get("well")?).await?;
     println!("with every default: {}", response.status());
     assert_eq!(response.status(), StatusCode::OK);
 
-    // Parts of one's own. What contradicts another part is refused.
+    // Custom parts. A setting that contradicts another one is an error.
     let breaker = CircuitBreaker::rate().consecutive_failures(5);
     let layer = StandardLayer::http()
         .retry(RetryPolicy::http().max_attempts(2).boxed_errors())?
@@ -47,7 +47,7 @@ async fn main() -> Result<(), BoxError> {
     println!("refused: {}", contradiction.ok_or("a contradiction")?);
     let client = ServiceBuilder::new().layer(layer).service(http);
 
-    // The server hangs. Each attempt times out, which the breaker sees; then nothing is sent any more.
+    // The server hangs. Each attempt times out, which the breaker counts; then nothing is sent any more.
     for call in 1..=3 {
         match client.send(get("hangs")?).await {
             Ok(response) => println!("call {call}: {:?}", response.extensions().get::<Report>()),
@@ -60,7 +60,7 @@ async fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Starts a server with one path that answers and one that never does.
+/// Starts a server with one path that responds and one that never does.
 async fn server() -> Result<SocketAddr, BoxError> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;

@@ -1,5 +1,5 @@
-//! A stream that reconnects without limit, under the rules of Twitter's streaming API. Each kind of failure has its own
-//! delays, and all counts start again with the first message.
+//! A stream that reconnects without limit, with the rules of Twitter's streaming API. Each kind of failure has its own
+//! delays, and the first message resets all counts.
 //!
 //! The server follows a script and the clock is paused, so three minutes of failures take no time.
 

@@ -1,4 +1,4 @@
-//! A tonic channel in a retry layer, under a generated client.
+//! A tonic channel in a retry layer, below a generated client.
 //!
 //! `cargo run --example tonic`
 
@@ -44,7 +44,7 @@ async fn main() -> Result<(), BoxError> {
     println!("check, repeatable:\n{report}\n");
     assert_eq!(report.retries(), 1);
 
-    // An error that no retry can change is returned as it is.
+    // An error that no retry can fix is returned as it is.
     let slot = ReportSlot::default();
     let mut request = Request::new(HealthCheckRequest { service: "unheard-of".to_owned() });
     request.extensions_mut().insert(CallOptions::new().report_to(&slot));

@@ -1,6 +1,6 @@
-//! Five servers for the examples of endpoints: a dead one, a slow one, one that fails every second call, two good ones.
+//! Five servers for the endpoint examples: a dead one, a slow one, one that fails every second call, and two good ones.
 //!
-//! An example has the protocol of the servers, and the client. Here are the load and the table that each prints.
+//! Each example has the servers' protocol and the client. This module has the load and the printed table.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use tokio::time::{Instant, interval, sleep};
 use tower::BoxError;
 
 const CALLS: usize = 600;
-/// 200 calls a second.
+/// 200 calls per second.
 const EVERY: Duration = Duration::from_millis(5);
 
-/// A server and the number of requests that it has seen.
+/// A server, with the number of requests that it has received.
 pub(crate) struct Server {
     title: &'static str,
     pub(crate) address: SocketAddr,
     seen: Arc<AtomicUsize>,
-    /// The socket of the dead server. It is bound and does not listen, so connections to it are refused.
+    /// The dead server's socket. It is bound but does not listen, so connections are refused.
     _socket: Option<TcpSocket>,
 }
 
-/// The conduct of a server, request by request.
+/// The behaviour of a server, request by request.
 #[derive(Clone)]
 pub(crate) struct Turns {
     seen: Arc<AtomicUsize>,
@@ -35,7 +35,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// Takes the time of a request, and returns `true` unless the request fails.
+    /// Waits for the request's duration, and returns `true` unless the request fails.
     pub(crate) async fn take(&self) -> bool {
         let number = self.seen.fetch_add(1, Ordering::Relaxed);
         sleep(self.time).await;
@@ -43,7 +43,7 @@ impl Turns {
     }
 }
 
-/// Starts the servers. `serve` runs one of those that live.
+/// Starts the servers. `serve` runs each live one.
 pub(crate) async fn start(serve: impl Fn(TcpListener, Turns)) -> Result<[Server; 5], BoxError> {
     let live = async |title, millis, fails| -> Result<_, BoxError> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -65,7 +65,7 @@ pub(crate) async fn start(serve: impl Fn(TcpListener, Turns)) -> Result<[Server;
     ])
 }
 
-/// Makes calls for three seconds, and prints which servers took them. `call` returns an error for a call that failed.
+/// Makes calls for three seconds, and prints which servers handled them. `call` returns an error for a failed call.
 pub(crate) async fn call_and_print<T, F, R>(
     servers: &[Server; 5],
     endpoints: &EndpointsHandle<T>,

@@ -1,4 +1,4 @@
-//! A server that fails sometimes, for the examples.
+//! A flaky server for the examples.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use http::StatusCode;
 use tokio::net::TcpListener;
 use tower::BoxError;
 
-/// Starts a server that answers with these codes in turn, and echoes the body.
+/// Starts a server that responds with these codes in turn, and echoes the body.
 pub(crate) async fn flaky_server(script: &'static [u16]) -> Result<SocketAddr, BoxError> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;

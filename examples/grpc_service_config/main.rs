@@ -1,5 +1,5 @@
-//! A gRPC service config from a JSON file on a tonic channel. The file decides for each method
-//! whether it is retried, hedged or neither; a second config replaces it while the client runs.
+//! A gRPC service config from a JSON file on a tonic channel. The file determines for each method whether it is
+//! retried, hedged or neither. A second config replaces it while the client runs.
 //!
 //! `cargo run --example grpc_service_config [FILE]`
 
@@ -24,7 +24,7 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/grpc_service_c
 async fn main() -> Result<(), BoxError> {
     let own = std::env::args().nth(1);
     let file = own.as_deref().unwrap_or(FILE);
-    // The error lists every mistake of the file, each with its place.
+    // The error lists every mistake in the file with its position.
     let handle = ServiceConfigHandle::new(ServiceConfig::load(file)?);
     println!("The service config is {file}.");
 

@@ -1,4 +1,4 @@
-//! The echo service, which fails by a script for each method, and prints each attempt.
+//! The echo service, which fails according to a script for each method, and prints each attempt.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

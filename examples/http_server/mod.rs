@@ -1,4 +1,4 @@
-//! One of the five servers over plain HTTP.
+//! One of the five servers, over plain HTTP.
 
 use axum::Router;
 use http::StatusCode;

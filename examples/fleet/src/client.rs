@@ -1,5 +1,5 @@
-//! The clients of a process. Each of them stands for a process of its own: it shares the store's connection with its
-//! neighbours, but not their budget.
+//! The clients of a process. Each simulates a process of its own: it shares the store's connection with its neighbours,
+//! but not its budget.
 
 use std::error::Error;
 use std::io;
@@ -64,7 +64,8 @@ pub(crate) struct Client {
     pub(crate) seconds: u64,
 }
 
-/// The counts of a process. Those of calls are for each second: begun, lost of these, and succeeded.
+/// The counts of a process. Those of calls are per second: calls that started, how many of these were lost, and
+/// successes.
 #[derive(Clone)]
 struct Counts(Arc<[[AtomicU64; 3]]>);
 
@@ -114,7 +115,7 @@ impl Client {
     }
 }
 
-/// Calls at random moments, with the same rate at any time.
+/// Makes calls at random times, with a constant mean rate.
 async fn calls<B>(
     policy: RetryPolicy<Operations, Exponential, B>,
     server: String,

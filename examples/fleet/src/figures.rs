@@ -1,4 +1,4 @@
-//! The figures of a run, as a table and as a picture.
+//! The results of a run, as a table and as a plot.
 
 use std::error::Error;
 use std::path::Path;
@@ -8,10 +8,10 @@ use reattempt_picture::{Axis, Figure, Panel, Series, Shape};
 use crate::client::Budget;
 use crate::{BETWEEN_CALLS, CLIENTS, OUTAGE, PROCESSES, STORE_DIES};
 
-/// The calls of all clients in a second.
+/// The calls of all clients per second.
 pub(crate) const CALLS_PER_SECOND: f64 = (PROCESSES * CLIENTS) as f64 / BETWEEN_CALLS.as_secs() as f64;
 
-/// The figures of a run with one kind of budget.
+/// The results of a run with one kind of budget.
 pub(crate) struct Figures {
     budget: Budget,
     seconds: Vec<Second>,
@@ -24,7 +24,7 @@ pub(crate) struct Figures {
 struct Second {
     /// The attempts that arrived at the server.
     arrivals: u64,
-    /// The calls that began, and those of them that failed in the end.
+    /// The calls that started, and the number of these that finally failed.
     begun: u64,
     lost: u64,
     /// The calls that succeeded in this second.
@@ -55,13 +55,13 @@ impl Figures {
         lost(&self.seconds)
     }
 
-    /// Returns the same for the calls that began at least five seconds after the outage.
+    /// Returns the same for calls that started at least five seconds after the outage.
     pub(crate) fn lost_after(&self) -> f64 {
         let after = usize::try_from(OUTAGE[1] + 5).unwrap_or(usize::MAX);
         lost(self.seconds.get(after..).unwrap_or_default())
     }
 
-    /// Returns the most arrivals in a second, as a multiple of the normal ones.
+    /// Returns the maximum number of arrivals in a second, as a multiple of the normal number.
     fn peak(&self) -> f64 {
         let most = self.seconds.iter().map(|second| second.arrivals).max();
         most.unwrap_or(0) as f64 / CALLS_PER_SECOND
@@ -93,10 +93,10 @@ pub(crate) fn print(all: &[Figures]) {
     }
 }
 
-/// Draws the arrivals and the successes over time, in the laboratory's style.
+/// Plots the arrivals and the successes over time, in the laboratory's style.
 pub(crate) fn draw(all: &[Figures], path: &Path) -> Result<(), Box<dyn Error>> {
     let highest = all.iter().map(Figures::peak).fold(0.0, f64::max);
-    // Up to the top of the axis, which ends at a mark.
+    // The axis ends at a tick above the highest value.
     let top = highest.ceil();
     let band = |name: &str, color, [from, to]: [u64; 2]| {
         let shape = Shape::Band(vec![(from as f64, 0.0, top), (to as f64, 0.0, top)]);

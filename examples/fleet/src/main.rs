@@ -1,12 +1,12 @@
-//! A thousand clients in twenty processes, an outage, and the retry budget that they share.
+//! A thousand clients in twenty processes, an outage, and a shared retry budget.
 //!
-//! A server with 1.2 times the capacity that its clients need stalls for ten seconds. Each client calls once in eight
-//! seconds, so its own budget is full when the outage begins. The store of the shared budget is killed in the middle of
-//! the outage, and comes back empty. Clients without retries, with a budget of their own and with the shared one meet
-//! the same outage at the same time, each kind with a server of its own.
+//! A server with 1.2 times the capacity that its clients need stalls for ten seconds. Each client calls once every
+//! eight seconds, so its own budget is full when the outage starts. The shared budget's store is killed during the
+//! outage, and restarts empty. Clients without retries, with their own budgets and with the shared budget meet the same
+//! outage at the same time, each kind with its own server.
 //!
-//! `cargo run --release -p fleet-example --example fleet` runs for 40 s and needs a `redis-server`. After
-//! `-- --seconds 120 --plot fleet.svg` it runs longer and draws a picture.
+//! `cargo run --release -p fleet-example --example fleet` runs for 40 s and needs a `redis-server`. With
+//! `-- --seconds 120 --plot fleet.svg` it runs longer and plots the results.
 
 mod client;
 mod figures;
@@ -27,21 +27,21 @@ use process::Process;
 use server::Server;
 use store::Store;
 
-/// The processes, and the clients of each.
+/// The number of processes, and of clients in each.
 const PROCESSES: usize = 20;
 const CLIENTS: usize = 50;
 
-/// The time from one call of a client to the next, on average.
+/// The mean time between two calls of a client.
 const BETWEEN_CALLS: Duration = Duration::from_secs(8);
 
-/// The server's capacity, as a multiple of the calls.
+/// The server's capacity, as a multiple of the normal load.
 const CAPACITY: f64 = 1.2;
 
-/// The seconds of the outage, and those of the store's death.
+/// The start and end of the outage, and of the store's failure, in seconds.
 const OUTAGE: [u64; 2] = [10, 20];
 const STORE_DIES: [u64; 2] = [14, 16];
 
-/// The time after the end of a run in which all processes must have ended.
+/// The time after the end of a run within which all processes must end.
 const END: Duration = Duration::from_secs(10);
 
 #[tokio::main(flavor = "current_thread")]

@@ -1,6 +1,5 @@
-//! The processes of clients. Each is this program again, and ends when its standard input does.
-//!
-//! So none outlives this process, however it ends.
+//! The client processes. Each one runs this program, and ends when its standard input does. So none outlives the parent
+//! process, however that ends.
 
 use std::error::Error;
 use std::io::stdin;
@@ -12,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::client::Budget;
 
-/// A process of clients.
+/// A client process.
 pub(crate) struct Process(Child);
 
 impl Process {
@@ -23,15 +22,15 @@ impl Process {
         Ok(Self(command.spawn()?))
     }
 
-    /// Sends the addresses, with which the calls begin.
+    /// Sends the addresses, which starts the calls.
     pub(crate) async fn begin(&mut self, server: &str, store: &str) -> Result<(), Box<dyn Error>> {
         let input = self.0.stdin.as_mut().ok_or("a process without an input")?;
         Ok(input.write_all(format!("{server} {store}\n").as_bytes()).await?)
     }
 
-    /// Waits for the end. Returns the counts that the process prints.
+    /// Waits for the end, and returns the counts that the process printed.
     pub(crate) async fn end(mut self) -> Result<Vec<u64>, Box<dyn Error>> {
-        // The wait would close the input at once.
+        // The wait would otherwise close the input at once.
         let input = self.0.stdin.take();
         let output = self.0.wait_with_output().await?;
         drop(input);
@@ -40,7 +39,7 @@ impl Process {
     }
 }
 
-/// Receives the addresses in a process of clients. The end of the input ends the process.
+/// Receives the addresses in a client process. The end of the input ends the process.
 pub(crate) async fn addresses() -> Result<(String, String), Box<dyn Error>> {
     let (begin, begins) = oneshot::channel();
     std::thread::spawn(|| {

@@ -1,4 +1,4 @@
-//! The server: a queue of two seconds of work, and a fixed rate. It works for callers that have given up, too.
+//! The server: a queue of two seconds of work, and a fixed rate. It also works for callers that have given up.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ pub(crate) struct Server {
     stalls: Arc<AtomicBool>,
     /// The arrivals in each second of the run.
     arrivals: Arc<[AtomicU64]>,
-    /// Ends with the server.
+    /// The server's tasks, which end when it is dropped.
     _tasks: JoinSet<()>,
 }
 
 impl Server {
-    /// Starts a server. Its first second begins now.
+    /// Starts a server. Its first second starts now.
     pub(crate) async fn start(seconds: u64) -> Result<Self, Box<dyn Error>> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
@@ -52,14 +52,14 @@ async fn accept(listener: TcpListener, queue: mpsc::Sender<TcpStream>, arrivals:
     while let Ok((connection, _)) = listener.accept().await {
         let second = usize::try_from(start.elapsed().as_secs()).unwrap_or(usize::MAX);
         arrivals.get(second).map(|count| count.fetch_add(1, Ordering::Relaxed));
-        // A full queue refuses: the connection is dropped.
+        // A full queue refuses by dropping the connection.
         let _ = queue.try_send(connection);
     }
 }
 
 async fn answer(mut waiting: mpsc::Receiver<TcpStream>, work: Duration, stalls: Arc<AtomicBool>) {
     let mut turns = interval(work);
-    // The capacity is not caught up after a stall.
+    // After a stall the server does not work faster to catch up.
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while let Some(mut connection) = waiting.recv().await {
         turns.tick().await;

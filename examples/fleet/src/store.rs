@@ -1,4 +1,4 @@
-//! A redis-server on a socket of its own.
+//! A redis-server on its own socket.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -8,20 +8,20 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
-/// Kills the server and removes its files when the standard input ends, which it does with this process.
+/// Kills the server and removes its files when the standard input ends, as it does with this process.
 const WATCH: &str = "redis-server --port 0 --unixsocket redis.sock --save '' --appendonly no >log 2>&1 &
 cat >/dev/null
 kill -9 $!
 wait
 rm -r \"$PWD\"";
 
-/// The longest time in which the server starts or ends.
+/// The maximum time for the server's start or end.
 const BOUND: Duration = Duration::from_secs(10);
 
 pub(crate) struct Store {
     pub(crate) url: String,
     directory: PathBuf,
-    /// The shell that watches over the server.
+    /// The shell that watches the server.
     watch: Child,
 }
 
@@ -39,7 +39,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Kills it, as `kill -9` does. Its data is gone.
+    /// Kills the server, as `kill -9` does. Its data is lost.
     pub(crate) async fn kill(&mut self) -> Result<(), Box<dyn Error>> {
         drop(self.watch.stdin.take());
         timeout(BOUND, self.watch.wait()).await??;

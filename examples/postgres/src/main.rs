@@ -20,8 +20,8 @@ use tokio_postgres::{Client, IsolationLevel, NoTls};
 async fn main() -> Result<(), Box<dyn Error>> {
     let config = std::env::args().nth(1).ok_or("usage: postgres CONNECTION-STRING")?;
 
-    // At its start a program waits long for its database. No success could fill a budget meanwhile,
-    // so there is none.
+    // At its start, a program may wait a long time for its database. No success could fill a budget meanwhile, so there
+    // is none.
     let patient = RetryPolicy::operations()
         .backoff(Exponential::full_jitter(Duration::from_millis(100)).max_delay(Duration::from_secs(1)))
         .max_attempts(u32::MAX)
@@ -59,7 +59,7 @@ async fn count_rows(
     Ok(retry(policy, count).when(is_transient).await?)
 }
 
-/// Connects a client, whose connection runs in a task.
+/// Connects a client, and runs its connection in a task.
 async fn connect(config: &str) -> Result<Client, tokio_postgres::Error> {
     let (client, connection) = tokio_postgres::connect(config, NoTls).await?;
     tokio::spawn(async move {
@@ -70,8 +70,8 @@ async fn connect(config: &str) -> Result<Client, tokio_postgres::Error> {
     Ok(client)
 }
 
-/// Returns `true` if another attempt may succeed: by the server's SQLSTATE if it answered, else by
-/// the state of the connection.
+/// Returns `true` if another attempt may succeed, depending on the server's SQLSTATE if it responded, or else on the
+/// connection's state.
 fn is_transient(error: &tokio_postgres::Error) -> bool {
     match error.code() {
         Some(state) => is_transient_sqlstate(state.code()),
