@@ -37,7 +37,7 @@ impl Jitter {
 
     /// Creates the range from `interval · (1 − r)` to `interval · (1 + r)`; the mean is the interval.
     ///
-    /// `randomisation` is `r`. It is clamped to 0 to 1, and not a number counts as 0.
+    /// `randomisation` is `r`. It is clamped to 0 to 1, and NaN counts as 0.
     pub const fn symmetric(randomisation: f64) -> Self {
         Self(Form::Symmetric(randomisation.max(0.0).min(1.0)))
     }

@@ -14,15 +14,15 @@ use crate::stats::FleetEvent;
 /// | `reattempt.fleet.asked` (a counter) | `{retry}` | retries for which the store was asked |
 /// | `reattempt.fleet.granted` (a counter) | `{retry}` | retries that the store granted in time |
 /// | `reattempt.fleet.refused` (a counter) | `{retry}` | retries that the store refused in time |
-/// | `reattempt.fleet.remembered` (a counter) | `{retry}` | retries refused because of a refusal before them |
-/// | `reattempt.fleet.alone` (a counter) | `{retry}` | retries that this process decided about alone |
-/// | `reattempt.fleet.late` (a counter) | `{retry}` | questions without an answer within the patience |
-/// | `reattempt.fleet.failed` (a counter) | `{message}` | messages that ended with an error of the store |
-/// | `reattempt.fleet.round_trip` (a histogram) | `s` | time from a question to its answer in time |
+/// | `reattempt.fleet.remembered` (a counter) | `{retry}` | retries refused because of an earlier refusal |
+/// | `reattempt.fleet.alone` (a counter) | `{retry}` | retries that this process decided alone |
+/// | `reattempt.fleet.late` (a counter) | `{retry}` | questions that were not answered in time |
+/// | `reattempt.fleet.failed` (a counter) | `{message}` | messages that ended with a store error |
+/// | `reattempt.fleet.round_trip` (a histogram) | `s` | time from a question to its answer, for answers in time |
 ///
 /// They have the label **`destination`** only if [`with_destinations`](Self::with_destinations) is called.
 ///
-/// The instruments belong to a meter with the name `reattempt`. No global provider is used unless you give
+/// The instruments belong to a meter named `reattempt`. The global provider is used only if you pass
 /// `opentelemetry::global::meter_provider()`.
 ///
 /// ```

@@ -170,7 +170,7 @@ impl Responsive {
 
     /// Sets the factor by which each refusal lengthens the interval. Default 1.5.
     ///
-    /// It is clamped to 1 to 1000, and not a number counts as 1.
+    /// It is clamped to 1 to 1000, and NaN counts as 1.
     #[must_use = "the setting is in the one that is returned"]
     pub fn up(self, up: f64) -> Self {
         let up = if up > 1.0 { up.min(1000.0) } else { 1.0 };
@@ -179,7 +179,7 @@ impl Responsive {
 
     /// Sets the factor by which each run of successes shortens the interval. Default 0.9.
     ///
-    /// It is clamped to 0.001 to 0.999, and not a number counts as 0.999.
+    /// It is clamped to 0.001 to 0.999, and NaN counts as 0.999.
     #[must_use = "the setting is in the one that is returned"]
     pub fn down(self, down: f64) -> Self {
         let down = if down < 0.999 { down.max(0.001) } else { 0.999 };
@@ -189,7 +189,7 @@ impl Responsive {
     /// Sets the jitter of a move, as a fraction of the new interval. Default 0.3; 0.1 for turns. With 0, no random
     /// number is drawn.
     ///
-    /// It is clamped to 0 to 1, and not a number counts as 0.
+    /// It is clamped to 0 to 1, and NaN counts as 0.
     #[must_use = "the setting is in the one that is returned"]
     pub fn randomisation(self, randomisation: f64) -> Self {
         let randomisation = if randomisation > 0.0 { randomisation.min(1.0) } else { 0.0 };

@@ -1,4 +1,4 @@
-//! The changes of a set for logs and metrics.
+//! The events of a set, for logs and metrics.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,42 +8,42 @@ use reattempt_core::Rounded;
 
 use super::endpoint::EjectReason;
 
-/// A change of a set, which the call that caused it returns, or an event of its discovery.
+/// A change in a set, returned by the method that caused it, or an event of its discovery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndpointEvent {
-    /// An endpoint is out of service for a while.
+    /// An endpoint was ejected for a while.
     Ejected {
-        /// The name of the endpoint.
+        /// The endpoint's name.
         name: Arc<str>,
         /// The reason.
         reason: EjectReason,
         /// The time until it returns.
         lasts: Duration,
     },
-    /// An endpoint is in service again.
+    /// An ejected endpoint is in service again.
     Returned {
-        /// The name of the endpoint.
+        /// The endpoint's name.
         name: Arc<str>,
     },
-    /// More than half of the endpoints of the set, or of its last tier, are ejected. All of them are in service.
+    /// More than half of the set, or of its last tier, is ejected, so all of its endpoints are in service.
     MajorityFailing {
-        /// The number of the tier, from 0.
+        /// The tier number, from 0.
         tier: usize,
     },
-    /// Half of the endpoints or fewer are ejected again. They are out of service.
+    /// At most half are ejected again, so the ejected ones are out of service.
     MajorityWell {
-        /// The number of the tier, from 0.
+        /// The tier number, from 0.
         tier: usize,
     },
-    /// Discovery has found other endpoints than before.
+    /// Discovery found different endpoints than before.
     Resolved {
         /// The number of endpoints.
         endpoints: usize,
     },
-    /// Discovery has failed, or found nothing. The endpoints stay.
+    /// Discovery failed or found nothing. The endpoints stay.
     ResolveFailed {
-        /// The error and its causes, without credentials.
+        /// The error and its sources, without credentials.
         error: Arc<str>,
         /// The time until the next look-up; `None` if there is none.
         retry: Option<Duration>,

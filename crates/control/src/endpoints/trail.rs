@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The number of an endpoint. All sets of the process count together, so that one trail serves them all. A number is
-/// used again only after four billion others.
+/// The id of an endpoint. Ids are unique across all sets in the process, so that one trail works for several sets. An
+/// id is reused only after four billion others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EndpointId(u32);
 
 impl EndpointId {
-    /// Returns a new number. No model needs to see this counter.
+    /// Returns a new id. The model checker need not see this counter.
     pub(crate) fn next() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -17,7 +17,7 @@ impl EndpointId {
 
 /// The last seven endpoints that a call has tried.
 ///
-/// A call of more attempts may come back to an endpoint that it tried eight attempts before.
+/// A call with more attempts may return to an endpoint that it tried eight attempts ago.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trail {
     ids: [EndpointId; Self::LENGTH],
@@ -25,22 +25,22 @@ pub struct Trail {
 }
 
 impl Trail {
-    /// The number of endpoints that a trail remembers.
+    /// The number of endpoints that a trail stores.
     pub const LENGTH: usize = 7;
 
-    /// Creates the trail of a call that has tried none.
+    /// Creates an empty trail.
     pub const fn new() -> Self {
         Self { ids: [EndpointId(0); Self::LENGTH], length: 0 }
     }
 
-    /// Adds an endpoint. A full trail forgets the first one.
+    /// Adds an endpoint. A full trail drops its oldest one.
     pub fn push(&mut self, id: EndpointId) {
         self.ids.rotate_right(1);
         self.ids[0] = id;
         self.length = Self::LENGTH.min(self.length + 1);
     }
 
-    /// Returns the endpoints, the last one first.
+    /// Returns the endpoints, latest first.
     #[inline]
     pub fn ids(&self) -> &[EndpointId] {
         self.ids.get(..self.length).unwrap_or(&[])

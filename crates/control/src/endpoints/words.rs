@@ -1,13 +1,13 @@
-//! The shared words of one endpoint: latency, running failure rate and failures in a row, and a window of calls.
+//! The shared words of one endpoint: latency, running failure rate with consecutive failures, and a window of calls.
 //!
-//! Each word has its own time stamp and decays when it is read. No timer and no sweep is needed.
+//! Each word has its own time stamp and decays when it is read, so no timer or periodic work is needed.
 
 use std::time::Duration;
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// A moment in milliseconds, modulo 49 days. A stamp that is later than now, because another thread read its clock
-/// later, has age 0. So has one that is between 25 and 49 days old.
+/// A time in milliseconds, modulo 49 days. A stamp in the future, from another thread's later clock, has age 0. So does
+/// one that is between 25 and 49 days old.
 pub(crate) type Stamp = u32;
 
 /// Latencies and failure rates halve in 2¹³ ms.
@@ -17,12 +17,14 @@ const ONE: u32 = 1 << 16;
 /// A step of the running failure rate is an eighth of the way to 0 or to [`ONE`].
 const STEP: u32 = 8;
 
-/// Failures in a row that put an endpoint out of service.
+/// The number of consecutive failures that ejects an endpoint.
 const ROW: u32 = 5;
-/// The mark in place of failures in a row from an ejection to its end. Further failures are not reported.
+/// The mark that replaces the count of consecutive failures while the endpoint is ejected. Further failures are not
+/// reported.
 const OUT: u32 = ROW + 1;
 
-/// The length of a window in milliseconds, the fewest calls in it that decide, and the most that it counts.
+/// The length of a window in milliseconds, the minimum number of calls for a decision, and the maximum number of calls
+/// counted.
 const WINDOW: u32 = 10_000;
 const ENOUGH: u32 = 20;
 const FULL: u32 = 0xffff;
@@ -33,13 +35,13 @@ const fn age(since: Stamp, now: Stamp) -> u32 {
     if age > u32::MAX / 2 { 0 } else { age }
 }
 
-/// Returns the part of a value that is left. It is halved for each whole half-life, and falls evenly within one.
+/// Returns what is left of a value. It is halved for each whole half-life, and decreases linearly within one.
 #[inline]
 fn decayed(value: u32, age: u32) -> u32 {
     let halved = value.checked_shr(age >> HALF_LIFE).unwrap_or(0);
     let rest = age & ((1 << HALF_LIFE) - 1);
     let fallen = (u64::from(halved) * u64::from(rest)) >> (HALF_LIFE + 1);
-    // It is less than half of a 32-bit value.
+    // The decrease is less than half of a 32-bit value.
     halved - u32::try_from(fallen).unwrap_or(halved)
 }
 
@@ -55,15 +57,16 @@ const fn joined(upper: u32, lower: u32) -> u64 {
     ((upper as u64) << 32) | lower as u64
 }
 
-/// The peak EWMA of the time to the head: it follows a longer time at once and a shorter one by half-lives.
+/// The peak EWMA of the time to the response head: it follows a longer time at once, and decays to a shorter one by
+/// half-lives.
 ///
-/// Upper half: the time in units of 256 ns, 0 if it is not known. Lower half: the stamp. An update is one
-/// compare-and-swap. If another thread is faster, its sample is enough.
+/// Upper half: the time in units of 256 ns; 0 if unknown. Lower half: the stamp. An update is one compare-and-swap. If
+/// another thread is faster, its sample suffices.
 #[derive(Debug, Default)]
 pub(crate) struct LatencyWord(AtomicU64);
 
 impl LatencyWord {
-    /// Returns the latency in units of 256 ns, 0 if it is not known.
+    /// Returns the latency in units of 256 ns; 0 if unknown.
     #[inline]
     pub(crate) fn read(&self, now: Stamp) -> u32 {
         let (latency, since) = halves(self.0.load(Ordering::Relaxed));
@@ -84,7 +87,7 @@ impl LatencyWord {
         self.replace(word, sample.saturating_add(above), now);
     }
 
-    /// Records a failure. It restores the last known latency, and raises it if the failure took longer.
+    /// Records a failure, which restores the last known latency, and raises it if the failure took longer.
     pub(crate) fn failed(&self, after: Duration, now: Stamp) {
         let word = self.0.load(Ordering::Relaxed);
         let (latency, _) = halves(word);
@@ -93,7 +96,7 @@ impl LatencyWord {
         }
     }
 
-    /// Records an attempt that the caller dropped. It can only raise a latency that is known.
+    /// Records an attempt that the caller dropped, which can only raise a known latency.
     pub(crate) fn abandoned(&self, after: Duration, now: Stamp) {
         let word = self.0.load(Ordering::Relaxed);
         let ((latency, since), sample) = (halves(word), units(after));
@@ -105,26 +108,26 @@ impl LatencyWord {
     #[inline]
     fn replace(&self, word: u64, latency: u32, now: Stamp) {
         let new = joined(latency, now);
-        // The other thread's sample is as good.
+        // The other thread's sample is just as good.
         let _ = self.0.compare_exchange(word, new, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
-/// Returns a time in units of 256 ns, from 1 unit to 18 minutes.
+/// Converts a time to units of 256 ns, from 1 unit to 18 minutes.
 #[inline]
 fn units(time: Duration) -> u32 {
     u32::try_from(time.as_nanos() >> 8).unwrap_or(u32::MAX).max(1)
 }
 
-/// Returns the time of so many units.
+/// Converts units of 256 ns to a time.
 pub(crate) fn time_of(units: u32) -> Duration {
     Duration::from_nanos(u64::from(units) << 8)
 }
 
-/// The running failure rate, and the failures in a row.
+/// The running failure rate and the number of consecutive failures.
 ///
-/// Upper half: the stamp of the rate. Lower half: the rate in 16 bits, and above it the failures in a row. The word of
-/// an endpoint without failures is 0.
+/// Upper half: the stamp of the rate. Lower half: the rate in 16 bits, with the consecutive failures above it. The word
+/// of an endpoint without failures is 0.
 #[derive(Debug, Default)]
 pub(crate) struct FailureWord(AtomicU64);
 
@@ -174,7 +177,7 @@ impl FailureWord {
         Failures::of(self.0.load(Ordering::Relaxed)).rate_at(now)
     }
 
-    /// Returns the rate as the last attempt left it.
+    /// Returns the rate as of the last attempt.
     pub(crate) fn last_rate(&self) -> u32 {
         Failures::of(self.0.load(Ordering::Relaxed)).rate
     }
@@ -209,12 +212,13 @@ impl FailureWord {
         });
     }
 
-    /// Records that the server refused work. That is no failure in a row.
+    /// Records that the server refused work, which does not count as a consecutive failure.
     pub(crate) fn overloaded(&self, now: Stamp) {
         self.change(|failures| failures.raised(now));
     }
 
-    /// Records a failure. Returns `true` if there are enough in a row and the endpoint is not out already.
+    /// Records a failure. Returns `true` if it completes the number of consecutive failures and the endpoint is not
+    /// already out.
     pub(crate) fn failed(&self, now: Stamp) -> bool {
         let row = self.change(|failures| {
             let row = if failures.row == OUT { OUT } else { ROW.min(failures.row + 1) };
@@ -228,12 +232,13 @@ impl FailureWord {
         self.change(|failures| Failures { row: OUT, ..failures });
     }
 
-    /// Ends the mark. Unless the endpoint is known to be well, one failure before the next success is enough in a row.
+    /// Clears the mark. Unless the endpoint is known to have recovered, one failure before the next success then ejects
+    /// it.
     pub(crate) fn let_in(&self, well: bool) {
         self.change(|failures| Failures { row: if well { 0 } else { ROW }, ..failures });
     }
 
-    /// Changes the word and returns the new failures in a row.
+    /// Changes the word and returns the new number of consecutive failures.
     fn change(&self, change: impl Fn(Failures) -> Failures) -> u32 {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
@@ -247,7 +252,7 @@ impl FailureWord {
     }
 }
 
-/// The calls and the failures of ten seconds, which begin at a failure.
+/// The calls and failures of ten seconds, starting with a failure.
 ///
 /// Upper half: the stamp of the start. Lower half: calls and failures, 16 bits each. The word is 0 while no window is
 /// open, so successes write nothing then.
@@ -271,7 +276,7 @@ impl WindowWord {
         });
     }
 
-    /// Records a failure. Returns `true` if there were enough calls, of which at least half failed.
+    /// Records a failure. Returns `true` if there were enough calls and at least half of them failed.
     pub(crate) fn failed(&self, now: Stamp) -> bool {
         let (calls, failures) = self.change(|open| match open {
             Some((since, calls, failures)) if age(since, now) < WINDOW => (since, calls + 1, failures + 1),
@@ -285,7 +290,7 @@ impl WindowWord {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Changes the window, of which a full one counts as none, and returns its calls and failures.
+    /// Changes the window and returns its calls and failures. A window with the maximum count is treated as closed.
     fn change(&self, change: impl Fn(Option<(Stamp, u32, u32)>) -> (Stamp, u32, u32)) -> (u32, u32) {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {

@@ -1,5 +1,5 @@
 //! Text without credentials. Errors, requests and responses contain credentials in the user information and query of
-//! URLs, and in header values. This module writes all of these that the crate prints.
+//! URLs, and in header values. All such text that the crate prints passes through this module.
 
 use std::fmt;
 

@@ -232,7 +232,7 @@ where
     /// A first attempt that is slower than the delay always counts. An attempt that fails sooner does not. Only the
     /// budget limits hedges that follow a failure.
     ///
-    /// `quantile` is clamped to 0.5 to 0.9999, and not a number counts as 0.5.
+    /// `quantile` is clamped to 0.5 to 0.9999, and NaN counts as 0.5.
     pub fn delay_quantile(self, quantile: f64) -> Self {
         let latencies = Arc::new(Latencies::new(quantile));
         self.set(|settings| settings.delay = HedgeDelay::Quantile(latencies))
