@@ -1,7 +1,7 @@
 //! The course of one question as plain data: the confirmation, the grant, and the end of the retry.
 //!
-//! Input: the store's answer, the end of the waiting time, and the end of the retry, in any order. Output: the tokens to
-//! return to the store. `ask` holds one behind a lock, and the model of a network drives it directly.
+//! Input: the store's answer, the end of the waiting time, and the end of the retry, in any order. Output: the tokens
+//! to return to the store. `ask` holds one behind a lock, and the model of a network drives it directly.
 
 use crate::rule::TOKEN;
 

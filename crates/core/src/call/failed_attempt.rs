@@ -41,7 +41,8 @@ pub struct FailedAttempt<'a> {
     pub classification: Classification,
     /// The refusal, if a guard on this side refused the attempt. It is considered before everything else.
     pub refused: Option<Refused>,
-    /// The point at which an unprocessed attempt ended, if the protocol resends such attempts at once; `None` otherwise.
+    /// The point at which an unprocessed attempt ended, if the protocol resends such attempts at once; `None`
+    /// otherwise.
     pub undone: Option<Undone>,
     /// `true` if no server has responded to the attempt, and an endpoint that the call has not tried is available.
     pub elsewhere: bool,

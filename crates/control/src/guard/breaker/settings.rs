@@ -71,8 +71,8 @@ impl CircuitBreaker {
         self.set(|rules| (rules.interval, rules.last_calls) = (interval, 0))
     }
 
-    /// Uses a window of the last `calls` calls that succeeded or failed, in place of the [`interval`](Self::interval). 0
-    /// means 1.
+    /// Uses a window of the last `calls` calls that succeeded or failed, in place of the [`interval`](Self::interval).
+    /// 0 means 1.
     ///
     /// Calls in flight do not count in [`Counts`]. A [`min_calls`](Self::min_calls) above `calls` is lowered to
     /// `calls`. Every call takes its destination's lock, and each of the first 1000 calls in the window needs 24 bytes.
