@@ -48,7 +48,7 @@ impl Text {
     }
 
     fn add(&mut self, more: fmt::Arguments<'_>) {
-        // It fails where the text is cut.
+        // The write returns an error once the text has been cut.
         let _ = self.write_fmt(more);
     }
 }

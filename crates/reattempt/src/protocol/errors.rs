@@ -17,7 +17,8 @@ pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
     if let Some(verdict) = reattempt_http::verdict_of_error(error) {
         return verdict;
     }
-    // A limit of a layer below. An attempt that took too long may succeed next time; a call's own limit ends the call.
+    // A time limit set by an inner layer. An attempt that took too long may succeed next time; a limit on the whole
+    // call ends the call.
     if let Some(own) = causes(error).find_map(|error| error.downcast_ref::<TimedOut>()) {
         return match own.limit() {
             TimeLimit::Attempt => Verdict::Transient(Failure::new(FailureKind::Timeout)),
