@@ -27,6 +27,8 @@ pub(crate) struct Ejections<T> {
     pub(crate) places: Vec<Place<T>>,
     /// The number of the tier whose majority is ejected, so that all of it is in service.
     all_in: Option<usize>,
+    /// The picks of the endpoints that have left.
+    pub(crate) picks_of_gone: u64,
 }
 
 /// An endpoint with its ejections. Times are in milliseconds.
@@ -79,7 +81,7 @@ impl<T> Place<T> {
 
 impl<T> Ejections<T> {
     pub(crate) const fn new() -> Self {
-        Self { places: Vec::new(), all_in: None }
+        Self { places: Vec::new(), all_in: None, picks_of_gone: 0 }
     }
 
     /// Ends the ejections whose time is over.
@@ -98,7 +100,7 @@ impl<T> Ejections<T> {
     pub(crate) fn eject<R: Random + ?Sized>(&mut self, id: EndpointId, failure: &Decisive, now: u64, random: &mut R) {
         let after = u64::try_from(failure.after.as_millis()).unwrap_or(u64::MAX);
         let sent = now.saturating_sub(after);
-        let place = self.places.iter_mut().find(|place| place.member.endpoint().id == id);
+        let place = self.places.iter_mut().find(|place| place.member.endpoint().named.id == id);
         match place {
             // Its mark has been lost to a success while the majority was ejected, or to another thread.
             Some(place) if place.until.is_some() => place.member.endpoint().put_out(),
@@ -153,7 +155,7 @@ fn settle_tier<T>(
             place.let_in(now, true);
         }
         let was_out = std::mem::replace(&mut place.out, place.until.is_some() && !all_in);
-        let name = || Arc::clone(&place.member.endpoint().name);
+        let name = || Arc::clone(&place.member.endpoint().named.name);
         match (was_out, place.out, place.until) {
             (false, true, Some(until)) => events.push(EndpointEvent::Ejected {
                 name: name(),

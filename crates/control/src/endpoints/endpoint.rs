@@ -6,19 +6,20 @@ use std::time::Duration;
 
 use reattempt_core::guard::{End, Health};
 
-use super::trail::EndpointId;
+use super::names::Named;
 use super::words::{FailureWord, LatencyWord, Stamp, WindowWord};
+use crate::sync::{AtomicU64, Ordering};
 
 /// The most calls in flight that a price tells apart, so that a price fits in 64 bits.
 const MOST_IN_FLIGHT: usize = 1 << 16;
 
 /// An endpoint of a set.
 pub(crate) struct Endpoint<T> {
-    pub(crate) id: EndpointId,
-    pub(crate) name: Arc<str>,
+    pub(crate) named: Named,
     pub(crate) latency: LatencyWord,
     pub(crate) failures: FailureWord,
     window: WindowWord,
+    pub(crate) picks: AtomicU64,
     pub(crate) service: T,
 }
 
@@ -51,13 +52,19 @@ pub(crate) struct Decisive {
 impl<T> Endpoint<T> {
     pub(crate) fn new(name: Arc<str>, service: T) -> Self {
         Self {
-            id: EndpointId::next(),
-            name,
+            named: Named::new(name),
             latency: LatencyWord::default(),
             failures: FailureWord::default(),
             window: WindowWord::default(),
+            picks: AtomicU64::new(0),
             service,
         }
+    }
+
+    /// Records that an attempt is sent to it.
+    #[inline]
+    pub(crate) fn on_pick(&self) {
+        self.picks.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Records the end of an attempt. Returns a failure for which the endpoint should be put out of service.

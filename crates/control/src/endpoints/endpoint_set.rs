@@ -18,7 +18,7 @@ use super::events::EndpointEvent;
 use super::roster::Roster;
 use super::trail::{EndpointId, Trail};
 use super::view::EndpointView;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, Ordering};
 
 /// The most endpoints for which a client should keep connections.
 const MANY: usize = 100;
@@ -91,12 +91,12 @@ impl<T> EndpointTicket<T> {
     /// Returns the number of the endpoint, for the [`Trail`] of the call.
     #[inline]
     pub fn id(&self) -> EndpointId {
-        self.0.id
+        self.0.named.id
     }
 
     /// Returns the name of the endpoint.
     pub fn name(&self) -> &Arc<str> {
-        &self.0.name
+        &self.0.named.name
     }
 
     /// Returns the value that sends to the endpoint.
@@ -107,7 +107,7 @@ impl<T> EndpointTicket<T> {
 
 impl<T> fmt::Debug for EndpointTicket<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("EndpointTicket").field(&self.0.name).finish()
+        f.debug_tuple("EndpointTicket").field(&self.0.named.name).finish()
     }
 }
 
@@ -152,6 +152,7 @@ impl<T> EndpointSet<T> {
             roster = self.roster.load();
         }
         let (member, elsewhere) = roster.pick(trail, stamp(at), random)?;
+        member.endpoint().on_pick();
         let ticket = EndpointTicket(Arc::clone(member.endpoint()));
         Some(Pick { ticket, elsewhere, tiered: roster.tiered, events })
     }
@@ -174,7 +175,7 @@ impl<T> EndpointSet<T> {
         }
         let (at, mut events) = (millis(now), None);
         if let Some(failure) = ticket.0.record(end, stamp(at)).filter(|_| self.ejects) {
-            let id = ticket.0.id;
+            let id = ticket.0.named.id;
             events = self.change(at, |ejections| ejections.eject(id, &failure, at, random));
         }
         let held = matches!(end, End::Judged { .. }).then_some(ticket);
@@ -226,6 +227,8 @@ impl<T> EndpointSet<T> {
                 Some(place)
             }));
             gone.extend(old.into_values());
+            let picks = gone.iter().map(|place: &Place<T>| place.member.endpoint().picks.load(Ordering::Relaxed));
+            ejections.picks_of_gone += picks.sum::<u64>();
         });
         // Services are dropped without the lock of picks and ends.
         drop(updating);
@@ -273,6 +276,11 @@ impl<T> EndpointSet<T> {
         self.lock().places.iter().map(|place| EndpointView::of(place, now)).collect()
     }
 
+    /// Returns the number of attempts that were sent to endpoints that have left the set since.
+    pub fn picks_of_gone(&self) -> u64 {
+        self.lock().picks_of_gone
+    }
+
     /// Returns a warning if there are so many endpoints that a client should use a [subset](Self::subset).
     pub fn validate(&self) -> Vec<Warning> {
         let length = self.lock().places.len();
@@ -287,7 +295,7 @@ impl<T> EndpointSet<T> {
 }
 
 fn name_of<T>(place: &Place<T>) -> Arc<str> {
-    Arc::clone(&place.member.endpoint().name)
+    Arc::clone(&place.member.endpoint().named.name)
 }
 
 /// Returns a moment in whole milliseconds.

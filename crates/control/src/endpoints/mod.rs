@@ -20,6 +20,7 @@
 //! - `words` has the atomic words of an endpoint, and `endpoint` joins them to a price.
 //! - `roster` has the endpoints in service and the pick. The list is immutable, and replaced when one goes out or
 //!   returns. So a pick takes one or two pairs, whatever the size of the set and the number of endpoints that are out.
+//! - `names` finds the name of an endpoint by its number, for reports and errors.
 //! - `ejections` decides, behind a lock, which endpoints are out.
 //! - `endpoint_set` is the set that users hold.
 
@@ -27,6 +28,7 @@ mod ejections;
 mod endpoint;
 mod endpoint_set;
 mod events;
+mod names;
 mod roster;
 mod trail;
 mod view;

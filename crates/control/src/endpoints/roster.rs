@@ -48,7 +48,7 @@ impl<T> Roster<T> {
             None => self.beyond(trail, now, random)?,
         };
         let tried = trail.ids().len() + 1;
-        Some((picked, self.length > tried || self.has_another(trail, picked.endpoint().id)))
+        Some((picked, self.length > tried || self.has_another(trail, picked.endpoint().named.id)))
     }
 
     /// Draws another pair, because both of the first may well be among the failing majority.
@@ -77,7 +77,7 @@ impl<T> Roster<T> {
 
     /// Returns `true` if there is an endpoint that is neither tried nor picked.
     fn has_another(&self, trail: &Trail, picked: EndpointId) -> bool {
-        let mut members = self.tiers.iter().flatten().map(|member| member.endpoint().id);
+        let mut members = self.tiers.iter().flatten().map(|member| member.endpoint().named.id);
         members.any(|id| id != picked && !trail.contains(id))
     }
 }
@@ -94,7 +94,7 @@ fn drawn<'a, T, R: Random + ?Sized>(
 ) -> Option<&'a Member<T>> {
     let bits = random.next_u64();
     let first = next_of(members, bits >> 32, |id| trail.contains(id))?;
-    let own = first.endpoint().id;
+    let own = first.endpoint().named.id;
     let second = next_of(members, bits & 0xffff_ffff, |id| id == own || trail.contains(id));
     Some(second.filter(|second| second.is_cheaper(first, now)).unwrap_or(first))
 }
@@ -104,7 +104,7 @@ fn drawn<'a, T, R: Random + ?Sized>(
 fn next_of<T>(members: &[Arc<Member<T>>], bits: u64, excluded: impl Fn(EndpointId) -> bool) -> Option<&Member<T>> {
     let start = usize::try_from((bits * members.len() as u64) >> 32).unwrap_or(0);
     match members.get(start) {
-        Some(member) if !excluded(member.endpoint().id) => Some(member),
+        Some(member) if !excluded(member.endpoint().named.id) => Some(member),
         _ => next_after(members, start, excluded),
     }
 }
@@ -117,5 +117,5 @@ fn next_after<T>(
 ) -> Option<&Member<T>> {
     let (before, after) = members.split_at_checked(start)?;
     let mut from = after.iter().chain(before);
-    from.find(|member| !excluded(member.endpoint().id)).map(|member| &**member)
+    from.find(|member| !excluded(member.endpoint().named.id)).map(|member| &**member)
 }

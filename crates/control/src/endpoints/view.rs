@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::ejections::{Place, stamp};
 use super::trail::EndpointId;
 use super::words::time_of;
+use crate::sync::Ordering;
 
 /// The state of an endpoint.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +20,8 @@ pub struct EndpointView {
     pub tier: usize,
     /// The attempts in flight.
     pub in_flight: usize,
+    /// The attempts that were sent to it.
+    pub picks: u64,
     /// The latency, if it is known. It halves in 8 s without an attempt.
     pub latency: Option<Duration>,
     /// The running failure rate, from 0 to 1. It halves in 8 s without an attempt.
@@ -38,10 +41,11 @@ impl EndpointView {
         // One whose time is over returns with the next pick.
         let left = |until: u64| until.checked_sub(now.unwrap_or(0)).filter(|left| *left > 0);
         Self {
-            id: endpoint.id,
-            name: Arc::clone(&endpoint.name),
+            id: endpoint.named.id,
+            name: Arc::clone(&endpoint.named.name),
             tier: place.tier,
             in_flight: place.member.in_flight(),
+            picks: endpoint.picks.load(Ordering::Relaxed),
             latency: (latency > 0).then(|| time_of(latency)),
             failing: f64::from(failing) / 65_536.0,
             out: place.until.filter(|_| place.out).and_then(left).map(Duration::from_millis),

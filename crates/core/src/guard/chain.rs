@@ -1,5 +1,6 @@
 //! Composite guards: a pair, and an optional guard.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::task::Waker;
 use core::time::Duration;
@@ -83,6 +84,11 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
     fn is_probe(&self, ticket: &Self::Ticket) -> bool {
         ticket.first.as_ref().is_some_and(|first| self.0.is_probe(first))
             || ticket.second.as_ref().is_some_and(|second| self.1.is_probe(second))
+    }
+
+    fn server(&self, ticket: &Self::Ticket) -> Option<Arc<str>> {
+        let first = ticket.first.as_ref().and_then(|first| self.0.server(first));
+        first.or_else(|| self.1.server(ticket.second.as_ref()?))
     }
 
     fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
@@ -184,6 +190,10 @@ impl<G: Guard> Guard for Option<G> {
     fn is_probe(&self, ticket: &Self::Ticket) -> bool {
         let own = self.as_ref().zip(ticket.as_ref());
         own.is_some_and(|(guard, ticket)| guard.is_probe(ticket))
+    }
+
+    fn server(&self, ticket: &Self::Ticket) -> Option<Arc<str>> {
+        self.as_ref()?.server(ticket.as_ref()?)
     }
 
     fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {

@@ -80,6 +80,10 @@ impl<G: Guard> Guard for Erased<G> {
         ticket.0.downcast_ref().is_some_and(|own| self.0.is_probe(own))
     }
 
+    fn server(&self, ticket: &SharedTicket) -> Option<Arc<str>> {
+        self.0.server(ticket.0.downcast_ref()?)
+    }
+
     fn resume(&self, ticket: &mut SharedTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         match ticket.0.downcast_mut() {
             Some(own) => self.0.resume(own, arrival, waker),

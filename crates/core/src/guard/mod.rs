@@ -124,6 +124,13 @@ pub trait Guard: Send + Sync + 'static {
         false
     }
 
+    /// Returns the name of the server that the attempt is sent to, for errors, if the guard has chosen one. Default: it
+    /// has not.
+    fn server(&self, ticket: &Self::Ticket) -> Option<Arc<str>> {
+        let _ = ticket;
+        None
+    }
+
     /// Decides about a waiting attempt. Stores `waker`, and wakes it when the attempt may be sent.
     ///
     /// After [`Resume::Refused`] the ticket is void: it is not passed to [`end`](Guard::end). Default: admitted.
@@ -186,6 +193,10 @@ impl<G: Guard + ?Sized> Guard for Arc<G> {
 
     fn is_probe(&self, ticket: &G::Ticket) -> bool {
         (**self).is_probe(ticket)
+    }
+
+    fn server(&self, ticket: &G::Ticket) -> Option<Arc<str>> {
+        (**self).server(ticket)
     }
 
     fn resume(&self, ticket: &mut G::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {

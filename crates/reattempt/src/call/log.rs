@@ -56,8 +56,14 @@ impl CallLog {
     }
 
     /// Records the end of an attempt, with the time since the start of the call.
-    pub(crate) fn record(&mut self, ended: Duration, (number, replacement): (u32, bool), outcome: AttemptOutcome) {
-        let ended = AttemptReport { number, replacement, ended, outcome, delay: None };
+    pub(crate) fn record(
+        &mut self,
+        ended: Duration,
+        (number, replacement): (u32, bool),
+        endpoint: Option<Arc<str>>,
+        outcome: AttemptOutcome,
+    ) {
+        let ended = AttemptReport { number, replacement, endpoint, ended, outcome, delay: None };
         if let Some(before) = self.last.replace(ended) {
             if self.earlier.len() + 1 == MOST_REPORTED {
                 // The first and the last attempts are the most informative.
@@ -82,7 +88,8 @@ impl CallLog {
     /// Notifies the observer of the failure that was recorded last.
     pub(crate) fn notify_failure(&self, observer: &Observing) {
         if let Some(last) = &self.last {
-            let event = Event::AttemptFailed { attempt: last.number, outcome: &last.outcome };
+            let endpoint = last.endpoint.as_deref();
+            let event = Event::AttemptFailed { attempt: last.number, outcome: &last.outcome, endpoint };
             self.notify(observer, &event);
         }
     }
@@ -112,10 +119,10 @@ impl CallLog {
     }
 }
 
-/// Returns the event for the end of a call.
-pub(crate) fn end_event(attempts: u32, stop: StopReason) -> Event<'static> {
+/// Returns the event for the end of a call. If it succeeded, the response is from this endpoint.
+pub(crate) fn end_event(attempts: u32, stop: StopReason, endpoint: Option<&str>) -> Event<'_> {
     match stop {
-        StopReason::Succeeded => Event::Succeeded { attempts },
+        StopReason::Succeeded => Event::Succeeded { attempts, endpoint },
         reason => Event::GaveUp { attempts, reason },
     }
 }

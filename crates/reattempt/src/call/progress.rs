@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::task::{Context, Poll};
 
+use reattempt_control::EndpointId;
 use reattempt_core::guard::Refused;
 use reattempt_core::{
     Account, Budget, Call, Classification, Decision, Delays, Failure, Schedule, SentAt, StopReason, Undone, Verdict,
@@ -50,6 +51,7 @@ pub(crate) struct FailedAttempt {
     pub(crate) at_hand: bool,
     /// `true` if no server responded, and an untried endpoint is left.
     pub(crate) elsewhere: bool,
+    pub(crate) endpoint: Option<EndpointId>,
     pub(crate) sent_at: SentAt,
     pub(crate) error: Option<Box<str>>,
 }
@@ -154,7 +156,8 @@ impl<D: Delays> Progress<D> {
         }
         let (failure, error) = (attempt.failure, attempt.error);
         let outcome = AttemptOutcome::Failed { failure, error };
-        self.log.record(elapsed, (attempt.number, replaced), outcome);
+        let endpoint = attempt.endpoint.and_then(EndpointId::name);
+        self.log.record(elapsed, (attempt.number, replaced), endpoint, outcome);
         self.noted = true;
         self.log.notify_failure(&settings.observer);
         match decision {
@@ -246,7 +249,7 @@ impl<D: Delays> Progress<D> {
     pub(crate) fn conclude<K: Protocol, T: Schedule, B>(
         &mut self,
         settings: &Settings<K, T, B>,
-        number: u32,
+        (number, endpoint): (u32, Option<EndpointId>),
         stop: StopReason,
         last: LastOutcome<'_>,
     ) {
@@ -257,14 +260,18 @@ impl<D: Delays> Progress<D> {
                 (_, Err(error)) => AttemptOutcome::PermanentFailure { code: None, error: Some(chain(error)) },
             };
             let ended = Instant::now().saturating_duration_since(self.started);
-            self.log.record(ended, (number, self.call.resends()), outcome);
+            let endpoint = endpoint.and_then(EndpointId::name);
+            self.log.record(ended, (number, self.call.resends()), endpoint, outcome);
             if stop != StopReason::Succeeded {
                 self.log.notify_failure(&settings.observer);
             }
         }
         let none = if stop == StopReason::NotReady { 0 } else { number };
-        let attempts = self.log.last().map_or(none, |last| last.number);
-        self.log.notify(&settings.observer, &end_event(attempts, stop));
+        let (attempts, endpoint) = match self.log.last() {
+            Some(last) => (last.number, last.endpoint.as_deref()),
+            None => (none, None),
+        };
+        self.log.notify(&settings.observer, &end_event(attempts, stop, endpoint));
     }
 
     /// Takes the report of the finished call.
@@ -278,7 +285,8 @@ impl<D: Delays> Progress<D> {
 pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B>(
     settings: &Settings<K, T, B>,
     context: &CallContext,
-    (number, stop): (u32, StopReason),
+    (number, endpoint): (u32, Option<EndpointId>),
+    stop: StopReason,
     progress: Option<&mut Progress<T::Delays>>,
     destination: impl FnOnce() -> Cow<'a, str>,
     last: LastOutcome<'_>,
@@ -289,7 +297,8 @@ pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B>(
         let observer = settings.observer.as_ref()?;
         if stop == StopReason::Succeeded {
             // The only event of a call that succeeds at once.
-            observer.on_event(&destination(), &Event::Succeeded { attempts: number });
+            let endpoint = endpoint.and_then(EndpointId::name);
+            observer.on_event(&destination(), &end_event(number, stop, endpoint.as_deref()));
             return None;
         }
     }
@@ -298,7 +307,7 @@ pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B>(
         let started = context.started.unwrap_or_else(Instant::now);
         new.insert(Progress::new(settings, context, started, destination()))
     });
-    progress.conclude(settings, number, stop, last);
+    progress.conclude(settings, (number, endpoint), stop, last);
     let report = progress.report(&settings.protocol, stop);
     match slot {
         Some(slot) if failed_before => {

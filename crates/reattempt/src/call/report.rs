@@ -34,6 +34,8 @@ pub struct AttemptReport {
     pub number: u32,
     /// `true` if it replaced an attempt with the same number that was not processed.
     pub replacement: bool,
+    /// The name of the [endpoint](crate::endpoints) that it was sent to, if there is a set of them.
+    pub endpoint: Option<Arc<str>>,
     /// The time from the start of the call to the end of the attempt. A call starts when its future is first pending.
     pub ended: Duration,
     /// The outcome of the attempt.
@@ -141,7 +143,8 @@ impl fmt::Display for Report {
         for attempt in &self.attempts {
             let again = if attempt.replacement { " again" } else { "" };
             let (number, ended) = (attempt.number, attempt.ended);
-            write!(f, "attempt {number}{again} at {}: ", Rounded(ended))?;
+            let endpoint = At(attempt.endpoint.as_deref());
+            write!(f, "attempt {number}{again}{endpoint} at {}: ", Rounded(ended))?;
             attempt.outcome.write(f, self.code_names)?;
             match attempt.delay {
                 Some(delay) => writeln!(f, ", next in {}", Rounded(delay))?,
@@ -156,6 +159,15 @@ impl fmt::Display for Report {
             Some((one, all)) => write!(f, " (ReplayLimits::per_call is {one} bytes, ReplayLimits::memory {all} bytes)"),
             None => Ok(()),
         }
+    }
+}
+
+/// The endpoint of an attempt in a text, which may be none.
+pub(crate) struct At<'a>(pub(crate) Option<&'a str>);
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |endpoint| write!(f, " to {endpoint}"))
     }
 }
 

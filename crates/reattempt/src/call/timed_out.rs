@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
@@ -28,6 +29,7 @@ use crate::call::redact::Names;
 pub struct TimedOut {
     pub(crate) limit: TimeLimit,
     pub(crate) after: Duration,
+    pub(crate) endpoint: Option<Arc<str>>,
     pub(crate) refused: Option<RefusedResponse>,
     pub(crate) source: Option<BoxError>,
 }
@@ -69,6 +71,12 @@ impl TimedOut {
         self.after
     }
 
+    /// Returns the name of the [endpoint](crate::endpoints) whose attempt the limit interrupted; `None` if there is no
+    /// set of endpoints, if no attempt was under way, or if the call is hedged.
+    pub fn endpoint(&self) -> Option<&str> {
+        self.endpoint.as_deref()
+    }
+
     /// Returns the call's last refused response, if there was one.
     pub fn refused(&self) -> Option<&RefusedResponse> {
         self.refused.as_ref()
@@ -89,6 +97,9 @@ impl fmt::Display for TimedOut {
             TimeLimit::Deadline if self.after.is_zero() => f.write_str("the deadline had passed")?,
             TimeLimit::Deadline => write!(f, "the deadline passed after {after}")?,
             TimeLimit::Elapsed => write!(f, "no retry could be sent within {after}")?,
+        }
+        if let Some(endpoint) = &self.endpoint {
+            write!(f, " ({endpoint})")?;
         }
         match &self.refused {
             Some(refused) => write!(f, "; the last answer was {}", refused.status),

@@ -102,6 +102,10 @@ impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
         ended.held
     }
 
+    fn server(&self, ticket: &EndpointTicket<T>) -> Option<Arc<str>> {
+        Some(Arc::clone(ticket.name()))
+    }
+
     /// The attempt was sent to this endpoint, so no other may replace it.
     fn renew(&self, ticket: EndpointTicket<T>, _: &Arrival<'_>) -> Result<EndpointTicket<T>, Refused> {
         Ok(ticket)

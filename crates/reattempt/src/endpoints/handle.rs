@@ -22,6 +22,12 @@ impl<T> EndpointsHandle<T> {
         Self { guard: Arc::clone(guard) }
     }
 
+    /// Returns a reference that does not keep the set.
+    #[cfg(feature = "opentelemetry")]
+    pub(super) fn downgrade(&self) -> std::sync::Weak<EndpointGuard<T>> {
+        Arc::downgrade(&self.guard)
+    }
+
     /// Returns the state of each endpoint.
     pub fn view(&self) -> Vec<EndpointView> {
         self.guard.set.view(now())

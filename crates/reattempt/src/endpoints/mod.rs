@@ -70,6 +70,8 @@ mod guard;
 mod handle;
 mod layer;
 mod look_up;
+#[cfg(feature = "opentelemetry")]
+pub mod metrics;
 mod on_demand;
 mod random;
 mod rewrite;

@@ -84,8 +84,9 @@ where
     fn own_end<G: Guard>(reason: OwnEnd) -> Result<Self::Guarded<G>, M::Error> {
         let answer = match reason {
             OwnEnd::Late(_) => GrpcBody::answering(Code::DeadlineExceeded, PASSED, Unanswered::LATE),
-            OwnEnd::TimedOut(after) => {
-                let text = format!("the attempt timed out after {}", Rounded(after));
+            OwnEnd::TimedOut { after, server } => {
+                let server = server.map(|server| format!(" ({server})")).unwrap_or_default();
+                let text = format!("the attempt timed out after {}{server}", Rounded(after));
                 GrpcBody::answering(Code::DeadlineExceeded, &text, Unanswered::TIMED_OUT)
             }
             OwnEnd::Refused(refused) => refused_answer(refused),

@@ -242,7 +242,7 @@ where
         loop {
             match this.state.as_mut().project() {
                 StateProjection::OwnEnd { reason } => {
-                    let reason = *reason;
+                    let reason = reason.clone();
                     this.state.set(State::Over);
                     return Poll::Ready(K::own_end(reason));
                 }
@@ -298,11 +298,12 @@ where
                         Poll::Pending => {
                             let after = ready!(poll_timeout(pass.as_ref(), timer, cx));
                             let pass = pass.take();
+                            let server = pass.as_ref().and_then(Pass::server);
                             // The attempt is cancelled before its end is recorded.
                             cut_off(true, || this.state.set(State::Over));
                             let held = pass.and_then(|pass| pass.judged(Judged::TIMED_OUT));
                             held.into_iter().for_each(|pass| pass.over(BodyEnd::Broken));
-                            K::own_end(OwnEnd::TimedOut(after))
+                            K::own_end(OwnEnd::TimedOut { after, server })
                         }
                     });
                 }

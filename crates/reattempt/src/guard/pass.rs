@@ -88,6 +88,11 @@ impl<G: Guard, K> Pass<G, K> {
         self.since = now;
     }
 
+    /// Returns the name of the server that the guard has chosen for the attempt.
+    pub(super) fn server(&self) -> Option<Arc<str>> {
+        self.shared.guard.server(self.ticket.as_ref()?)
+    }
+
     /// Records that the inner future is polled: from now on, the attempt may have reached the server.
     pub(super) fn polled(&mut self) {
         self.phase = Phase::Sent;

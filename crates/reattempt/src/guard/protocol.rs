@@ -1,6 +1,7 @@
 //! The part of a protocol that guards need: the health of an outcome, and responses that hold a pass.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Response, StatusCode};
@@ -32,14 +33,19 @@ impl Http {
 }
 
 /// The reason why the layer itself ends a call.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum OwnEnd {
     /// A guard refused the attempt.
     Refused(Refused),
     /// The deadline passed before the attempt was sent. The call had waited this long.
     Late(Duration),
     /// The attempt exceeded its time limit.
-    TimedOut(Duration),
+    TimedOut {
+        /// The time limit.
+        after: Duration,
+        /// The name of the server, if the guard has chosen it.
+        server: Option<Arc<str>>,
+    },
 }
 
 /// A protocol whose guards can follow responses of type `Response` to their ends. Sealed.
@@ -86,13 +92,13 @@ where
 pub(crate) fn boxed(reason: OwnEnd) -> BoxError {
     match reason {
         OwnEnd::Refused(refused) => Box::new(refused),
-        OwnEnd::Late(waited) => timed_out(TimeLimit::Deadline, waited),
-        OwnEnd::TimedOut(after) => timed_out(TimeLimit::Attempt, after),
+        OwnEnd::Late(waited) => timed_out(TimeLimit::Deadline, waited, None),
+        OwnEnd::TimedOut { after, server } => timed_out(TimeLimit::Attempt, after, server),
     }
 }
 
-fn timed_out(limit: TimeLimit, after: Duration) -> BoxError {
-    Box::new(TimedOut { limit, after, refused: None, source: None })
+fn timed_out(limit: TimeLimit, after: Duration, endpoint: Option<Arc<str>>) -> BoxError {
+    Box::new(TimedOut { limit, after, endpoint, refused: None, source: None })
 }
 
 impl<B, E> GuardOutcome<Response<B>, E, BoxedError> for Http

@@ -1,6 +1,7 @@
 //! The state that only hedged calls have, in a box that is allocated when it is first needed.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -18,8 +19,8 @@ pub(super) struct Running<S, A, F, R> {
     /// The finished attempts, and the budget's key.
     pub(super) log: CallLog,
     hedges: Vec<Hedged<F>>,
-    /// The endpoints of all attempts after the first.
-    tried: Vec<Tried>,
+    /// The endpoints of all attempts after the first, with their numbers.
+    tried: Vec<(u32, Tried)>,
     /// The permits of the hedges.
     pub(super) permits: HedgePermits,
     /// The watches of the attempts that may be cut off from the request body, with their numbers.
@@ -94,33 +95,41 @@ impl<S, A, F, R> Running<S, A, F, R> {
     /// Returns the endpoints that the call has tried, including those of the attempts in flight.
     pub(super) fn trail(&self, first: &Tried) -> Trail {
         let mut trail = Trail::new();
-        for tried in [first].into_iter().chain(&self.tried) {
+        for tried in [first].into_iter().chain(self.tried.iter().map(|(_, tried)| tried)) {
             tried.follow(&mut trail);
         }
         trail
     }
 
+    /// Returns the endpoint of the attempt with this number, or of its replacement.
+    pub(super) fn endpoint(&self, number: u32, first: &Tried) -> Option<Arc<str>> {
+        let sent = self.tried.iter().rev().find(|(of, _)| *of == number);
+        let tried = sent.map(|(_, tried)| tried).or_else(|| (number == 1).then_some(first));
+        tried?.pick()?.id.name()
+    }
+
     /// Adds an attempt that was sent.
     pub(super) fn push(&mut self, number: u32, (attempt, tried): (F, Tried)) {
-        self.tried.extend(tried.known());
+        self.tried.extend(tried.known().map(|tried| (number, tried)));
         self.hedges.push(Hedged { number, attempt: Box::pin(attempt) });
     }
 
     /// Records the end of an attempt, with the time since the start of the call.
-    pub(super) fn log_end(&mut self, number: u32, ended: Duration, outcome: AttemptOutcome) {
+    pub(super) fn log_end(&mut self, number: u32, first: &Tried, ended: Duration, outcome: AttemptOutcome) {
         let replacement = self.replaced.contains(&number);
-        self.log.record(ended, (number, replacement), outcome);
+        let endpoint = self.endpoint(number, first);
+        self.log.record(ended, (number, replacement), endpoint, outcome);
     }
 
-    /// Records that the attempts in flight are cancelled; `first` is `true` if the first attempt is among them. An
+    /// Records that the attempts in flight are cancelled; `in_flight` is `true` if the first attempt is among them. An
     /// overdue attempt counts as cancelled, so that the report does not depend on which timer expires first (TN-4).
-    pub(super) fn log_cancelled(&mut self, first: bool, ended: Duration) {
+    pub(super) fn log_cancelled(&mut self, in_flight: bool, first: &Tried, ended: Duration) {
         let hedges = self.hedges.iter().map(|hedged| hedged.number);
-        let others = first.then_some(1).into_iter().chain(self.overdue);
+        let others = in_flight.then_some(1).into_iter().chain(self.overdue);
         let mut numbers: Vec<_> = others.chain(hedges).collect();
         numbers.sort_unstable();
         for number in numbers {
-            self.log_end(number, ended, AttemptOutcome::Cancelled);
+            self.log_end(number, first, ended, AttemptOutcome::Cancelled);
         }
     }
 

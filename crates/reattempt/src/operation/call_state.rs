@@ -135,7 +135,7 @@ impl<D: Schedule, B> CallState<D, B> {
             let started = started.unwrap_or_else(Instant::now);
             Progress::new(&self.settings, &self.context, started, DESTINATION.into())
         });
-        progress.conclude(&self.settings, number, stop, Ok(None));
+        progress.conclude(&self.settings, (number, None), stop, Ok(None));
         progress.report(&Operations, stop)
     }
 }

@@ -101,6 +101,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
             source_failed: false,
             at_hand: true,
             elsewhere: false,
+            endpoint: None,
             sent_at: self.sent_at,
             error: None,
         };

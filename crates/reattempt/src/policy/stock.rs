@@ -237,6 +237,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
                     source_failed: result.is_err() && request.body().source_failed(),
                     at_hand: at_hand(request.body()),
                     elsewhere: false,
+                    endpoint: None,
                     sent_at: call.sent_at,
                     error: result.as_ref().err().map(|error| chain(error)),
                 };
@@ -302,8 +303,8 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
             Ok(response) => Ok(<Http as ClassifyOutcome<Response>>::code(response)),
             Err(error) => Err(error as &(dyn Error + 'static)),
         };
-        let end = (call.number, stop);
-        let report = conclude(&self.settings, context, end, progress.as_deref_mut(), || destination.into(), last);
+        let (number, progress) = ((call.number, None), progress.as_deref_mut());
+        let report = conclude(&self.settings, context, number, stop, progress, || destination.into(), last);
         if let (Ok(response), Some(report)) = (result, report) {
             settings.protocol.attach(response, report);
         }

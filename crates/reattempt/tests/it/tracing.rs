@@ -21,11 +21,11 @@ type Body = Full<Bytes>;
 
 /// A log that stores what is written.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     /// Records every event of this thread, until the guard is dropped.
-    fn subscribe(&self) -> DefaultGuard {
+    pub(crate) fn subscribe(&self) -> DefaultGuard {
         let log = self.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(tracing::Level::TRACE)
@@ -36,7 +36,7 @@ impl Log {
         tracing::subscriber::set_default(subscriber)
     }
 
-    fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
         text.lines().map(|line| line.trim().to_owned()).collect()
     }

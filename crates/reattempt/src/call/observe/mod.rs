@@ -7,7 +7,7 @@ use std::time::Duration;
 use reattempt_core::guard::Refused;
 use reattempt_core::{Rounded, StopReason};
 
-use crate::call::report::AttemptOutcome;
+use crate::call::report::{At, AttemptOutcome};
 
 #[cfg(feature = "tracing")]
 mod tracing;
@@ -25,6 +25,8 @@ pub enum Event<'a> {
         attempt: u32,
         /// The outcome of the attempt.
         outcome: &'a AttemptOutcome,
+        /// The name of the [endpoint](crate::endpoints) that it was sent to, if there is a set of them.
+        endpoint: Option<&'a str>,
     },
     /// Another attempt follows.
     WillRetry {
@@ -49,6 +51,8 @@ pub enum Event<'a> {
     Succeeded {
         /// The number of attempts.
         attempts: u32,
+        /// The name of the [endpoint](crate::endpoints) that has responded, if there is a set of them.
+        endpoint: Option<&'a str>,
     },
     /// An attempt waits for a guard.
     Waiting,
@@ -112,7 +116,9 @@ pub(crate) fn add(observers: &mut Option<Arc<dyn Observer>>, observer: impl Obse
 impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Event::AttemptFailed { attempt, outcome } => write!(f, "attempt {attempt}: {outcome}"),
+            Event::AttemptFailed { attempt, outcome, endpoint } => {
+                write!(f, "attempt {attempt}{}: {outcome}", At(*endpoint))
+            }
             Event::WillRetry { attempt, after } => {
                 write!(f, "attempt {attempt} in {}", Rounded(*after))
             }
@@ -132,7 +138,9 @@ impl fmt::Display for Event<'_> {
             Event::FellBack => f.write_str("a fallback was used"),
             Event::Waiting => f.write_str("an attempt waits for a guard"),
             Event::Refused { refused } => write!(f, "{refused}"),
-            Event::Succeeded { attempts } => write!(f, "succeeded on attempt {attempts}"),
+            Event::Succeeded { attempts, endpoint } => {
+                write!(f, "succeeded on attempt {attempts}{}", At(*endpoint))
+            }
         }
     }
 }

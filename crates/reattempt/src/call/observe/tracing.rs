@@ -45,8 +45,8 @@ impl TracingObserver {
 impl Observer for TracingObserver {
     fn on_event(&self, destination: &str, event: &Event<'_>) {
         match event {
-            Event::AttemptFailed { attempt, outcome } => {
-                debug!(target: "reattempt", destination, attempt, %outcome, "attempt failed");
+            Event::AttemptFailed { attempt, outcome, endpoint } => {
+                debug!(target: "reattempt", destination, attempt, endpoint, %outcome, "attempt failed");
             }
             Event::WillRetry { attempt, after } => {
                 debug!(target: "reattempt", destination, attempt, after = %Rounded(*after), "will retry");
@@ -74,8 +74,8 @@ impl Observer for TracingObserver {
             Event::GaveUp { attempts, reason } => {
                 warn!(target: "reattempt", destination, attempts, %reason, "gave up");
             }
-            Event::Succeeded { attempts } => {
-                trace!(target: "reattempt", destination, attempts, "succeeded");
+            Event::Succeeded { attempts, endpoint } => {
+                trace!(target: "reattempt", destination, attempts, endpoint, "succeeded");
             }
         }
     }

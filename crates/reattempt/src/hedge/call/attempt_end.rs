@@ -5,6 +5,7 @@ use std::error::Error;
 use std::io;
 use std::ops::ControlFlow;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Context;
 
 use reattempt_core::{Account, Budget, CallEnd, Failure, HedgeEvent, HedgePermits, ServerHint};
@@ -207,14 +208,24 @@ where
             None => AttemptOutcome::PermanentFailure { code, error },
         };
         if let Some(observer) = &self.shared.policy.settings.observer {
-            let event = Event::AttemptFailed { attempt: number, outcome: &outcome };
+            let endpoint = self.endpoint(number);
+            let event = Event::AttemptFailed { attempt: number, outcome: &outcome, endpoint: endpoint.as_deref() };
             self.with_destination(|destination| observer.on_event(destination, &event));
         }
         // A call that its first attempt ends needs no log, unless someone reads its report.
         let alone = self.running.is_none() && sorted.event.ends().is_some();
         if !alone || self.options.as_ref().is_some_and(|options| options.slot().is_some()) {
             let ended = self.elapsed();
-            self.running().log_end(number, ended, outcome);
+            let first = self.first.clone();
+            self.running().log_end(number, &first, ended, outcome);
+        }
+    }
+
+    /// Returns the endpoint of the attempt with this number.
+    pub(super) fn endpoint(&self, number: u32) -> Option<Arc<str>> {
+        match &self.running {
+            Some(running) => running.endpoint(number, &self.first),
+            None => self.first.pick()?.id.name(),
         }
     }
 

@@ -127,7 +127,8 @@ where
             self.with_any_destination(|destination| account.settle(end, destination, budget));
         }
         if let Some(observer) = &settings.observer {
-            let event = end_event(attempts, stop);
+            let endpoint = winner.and_then(|winner| self.endpoint(winner));
+            let event = end_event(attempts, stop, endpoint.as_deref());
             self.with_destination(|destination| observer.on_event(destination, &event));
         }
         let report = self.take_report((attempts, winner), stop, first);
@@ -179,11 +180,12 @@ where
             return None;
         }
         let (shared, ended) = (Arc::clone(&self.shared), self.elapsed());
+        let tried = self.first.clone();
         let running = self.running();
         let several = sent > 1 || running.log.last().is_some();
-        running.log_cancelled(first, ended);
+        running.log_cancelled(first, &tried, ended);
         if let (Some(number), StopReason::Succeeded) = (winner, stop) {
-            running.log_end(number, ended, AttemptOutcome::Succeeded);
+            running.log_end(number, &tried, ended, AttemptOutcome::Succeeded);
         }
         let report = running.log.take_report(&shared.policy.settings.protocol, (sent, winner), stop);
         if let Some(slot) = slot {
@@ -218,7 +220,7 @@ where
     M: ErrorMode<S::Error>,
 {
     let (after, source) = (since.elapsed(), K::source_of_time_limit());
-    match M::timed_out(interrupt, TimedOut { limit, after, refused, source }) {
+    match M::timed_out(interrupt, TimedOut { limit, after, endpoint: None, refused, source }) {
         Some(error) => Some(Err(error)),
         None => protocol.too_late(PASSED, || None).map(Ok),
     }

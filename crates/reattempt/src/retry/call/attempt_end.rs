@@ -4,6 +4,7 @@ use std::mem;
 use std::ops::ControlFlow;
 use std::task::{Context, Poll};
 
+use reattempt_control::EndpointId;
 use reattempt_core::{Budget, Classification, Failure, FailureKind, Schedule, StopReason, Verdict};
 use tokio::time::Instant;
 use tower_service::Service;
@@ -28,6 +29,17 @@ where
     B: Budget,
     M: ErrorMode<S::Error>,
 {
+    /// Returns the endpoint of the attempt in flight, or of the last one.
+    #[cold]
+    pub(super) fn endpoint(&self) -> Option<EndpointId> {
+        let pick = match (self.first, &self.retrying) {
+            (Frame::Picked(pick), _) => Some(pick),
+            (_, Some(retrying)) => retrying.tried.pick(),
+            (_, None) => None,
+        };
+        pick.map(|pick| pick.id)
+    }
+
     /// Returns the time at which the attempt in flight is interrupted.
     pub(in crate::retry) fn interrupt_due(&self, now: Instant) -> Option<Instant> {
         let own = self.context.options.as_ref().and_then(CallOptions::get_attempt_timeout);
@@ -48,20 +60,22 @@ where
             Some(deadline) if deadline <= now => TimeLimit::Deadline,
             _ => TimeLimit::Attempt,
         };
-        (self.timed_out(interrupt, limit, Some(since), now), limit)
+        let endpoint = self.endpoint();
+        (self.timed_out(interrupt, (limit, endpoint), Some(since), now), limit)
     }
 
     pub(super) fn timed_out(
         &mut self,
         interrupt: M::Interrupt,
-        limit: TimeLimit,
+        (limit, endpoint): (TimeLimit, Option<EndpointId>),
         since: Option<Instant>,
         now: Instant,
     ) -> Option<M::Error> {
         let after = since.map(|since| now.saturating_duration_since(since)).unwrap_or_default();
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
         let refused = retrying.and_then(|retrying| retrying.refused.clone());
-        M::timed_out(interrupt, TimedOut { limit, after, refused, source: K::source_of_time_limit() })
+        let endpoint = endpoint.and_then(EndpointId::name);
+        M::timed_out(interrupt, TimedOut { limit, after, endpoint, refused, source: K::source_of_time_limit() })
     }
 
     /// Returns the end of a call if a client or server below enforced the call's own deadline. This precedes the
@@ -89,7 +103,7 @@ where
             return None;
         }
         let (interrupt, stop) = (M::interrupt()?, StopReason::DeadlineExceeded);
-        match self.timed_out(interrupt, TimeLimit::Deadline, since, Instant::now()) {
+        match self.timed_out(interrupt, (TimeLimit::Deadline, self.endpoint()), since, Instant::now()) {
             Some(error) => Some(self.end_call(Err(error), stop)),
             None => self.end_late(PASSED, stop),
         }
@@ -211,6 +225,7 @@ where
             source_failed: error.is_some() && self.kept.as_ref().is_some_and(Saved::source_failed),
             at_hand: self.kept.as_ref().is_some_and(Saved::at_hand),
             elsewhere: false,
+            endpoint: None,
             sent_at: self.sent_at,
             error: error.map(chain),
         };
@@ -223,11 +238,12 @@ where
             attempt.refused = None;
         }
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
-        // The call has the first attempt's endpoint.
-        let tried = match mem::take(&mut self.first) {
-            Frame::Picked(pick) => Tried::At(pick),
-            _ => mem::take(retrying.tried),
-        };
+        // The first attempt's endpoint is in the call.
+        if let Frame::Picked(pick) = mem::take(&mut self.first) {
+            *retrying.tried = Tried::At(pick);
+        }
+        let tried = &*retrying.tried;
+        attempt.endpoint = tried.pick().map(|pick| pick.id);
         attempt.elsewhere = tried.follow(retrying.trail) && !responded;
         let proven = attempt.undone.is_some() || matches!(classification.verdict, Verdict::NotProcessed(_));
         if !proven && tried.pick().is_some_and(|pick| pick.tiered) {

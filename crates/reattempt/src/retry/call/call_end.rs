@@ -190,12 +190,12 @@ where
         if let (Some(outer), true) = (&self.context.outer, gave_up(stop) && self.saved) {
             outer.give_up();
         }
+        let last_attempt = (self.number, self.endpoint());
         let protocol = &policy.settings.protocol;
         let destination = || destination(protocol, self.kept.as_ref(), self.target.as_deref());
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
         let progress = retrying.and_then(|retrying| retrying.progress.as_mut());
-        let end = (self.number, stop);
-        conclude(&policy.settings, &self.context, end, progress, destination, last)
+        conclude(&policy.settings, &self.context, last_attempt, stop, progress, destination, last)
     }
 }
 

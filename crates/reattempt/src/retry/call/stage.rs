@@ -345,7 +345,7 @@ where
     /// Returns the error of a call that is out of time while no attempt is in flight: the last attempt's error, or a
     /// `TimedOut` if the error type can contain it.
     fn late_error(&mut self, limit: TimeLimit, now: Instant) -> Option<M::Error> {
-        self.last_error().or_else(|| self.timed_out(M::interrupt()?, limit, self.context.started, now))
+        self.last_error().or_else(|| self.timed_out(M::interrupt()?, (limit, None), self.context.started, now))
     }
 
     /// Takes the last attempt's error.

@@ -7,5 +7,6 @@ mod frames;
 mod hedges;
 mod in_flight;
 mod loopback;
-mod support;
+mod seen;
+pub(crate) mod support;
 mod urls;

@@ -20,11 +20,11 @@ use reattempt_testing::secs;
 use tokio::time::{Instant, sleep};
 use tower::Service;
 
-pub(super) type Body = Full<Bytes>;
+pub(crate) type Body = Full<Bytes>;
 
 /// A kind of server behaviour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Does {
+pub(crate) enum Does {
     Answer(Duration),
     Status(u16),
     /// A 503 with `Retry-After` in seconds.
@@ -39,11 +39,11 @@ pub(super) enum Does {
     FailReady,
 }
 
-pub(super) const WELL: Does = Does::Answer(Duration::from_millis(10));
+pub(crate) const WELL: Does = Does::Answer(Duration::from_millis(10));
 
 /// The servers by name, and the attempts that they have received. Clones share the cluster.
 #[derive(Clone, Default)]
-pub(super) struct Cluster(Arc<Mutex<State>>);
+pub(crate) struct Cluster(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
@@ -55,7 +55,7 @@ struct State {
 
 impl Cluster {
     /// Creates servers of these kinds, named `0`, `1` and so on.
-    pub(super) fn of(kinds: impl IntoIterator<Item = Does>) -> Self {
+    pub(crate) fn of(kinds: impl IntoIterator<Item = Does>) -> Self {
         let this = Self::default();
         for (number, does) in kinds.into_iter().enumerate() {
             this.set(&number.to_string(), does);
@@ -63,46 +63,46 @@ impl Cluster {
         this
     }
 
-    pub(super) fn set(&self, name: &str, does: Does) {
+    pub(crate) fn set(&self, name: &str, does: Does) {
         self.0.lock().unwrap().does.insert(name.to_owned(), does);
     }
 
-    pub(super) fn does(&self, name: &str) -> Does {
+    pub(crate) fn does(&self, name: &str) -> Does {
         self.0.lock().unwrap().does.get(name).copied().unwrap_or(WELL)
     }
 
     /// Takes the names of the servers that have received an attempt, in order.
-    pub(super) fn seen(&self) -> Vec<String> {
+    pub(crate) fn seen(&self) -> Vec<String> {
         self.times().into_iter().map(|(name, _)| name).collect()
     }
 
-    pub(super) fn times(&self) -> Vec<(String, Instant)> {
+    pub(crate) fn times(&self) -> Vec<(String, Instant)> {
         std::mem::take(&mut self.0.lock().unwrap().seen)
     }
 
-    pub(super) fn alive(&self) -> usize {
+    pub(crate) fn alive(&self) -> usize {
         self.0.lock().unwrap().alive
     }
 
     /// Returns a client of the server with this name.
-    pub(super) fn client(&self, name: impl ToString) -> Node {
+    pub(crate) fn client(&self, name: impl ToString) -> Node {
         self.0.lock().unwrap().alive += 1;
         Node { name: name.to_string(), cluster: self.clone() }
     }
 
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let mut names: Vec<_> = self.0.lock().unwrap().does.keys().cloned().collect();
         names.sort();
         names
     }
 
     /// Returns a client of all servers.
-    pub(super) fn balanced(&self) -> Balanced<Node> {
+    pub(crate) fn balanced(&self) -> Balanced<Node> {
         self.list().http()
     }
 
     /// Lists all servers.
-    pub(super) fn list(&self) -> Endpoints<Connected<List<String>, impl FnMut(String) -> Node + use<>>> {
+    pub(crate) fn list(&self) -> Endpoints<Connected<List<String>, impl FnMut(String) -> Node + use<>>> {
         let cluster = self.clone();
         Endpoints::list(self.names()).unwrap().connect(move |name| cluster.client(name))
     }
@@ -110,8 +110,8 @@ impl Cluster {
 
 /// The client of one server.
 #[derive(Debug)]
-pub(super) struct Node {
-    pub(super) name: String,
+pub(crate) struct Node {
+    pub(crate) name: String,
     cluster: Cluster,
 }
 
@@ -175,16 +175,16 @@ impl<B> Service<Request<B>> for Node {
     }
 }
 
-pub(super) type Policy = RetryPolicy<Http, Constant, RetryBudget, BoxedError>;
+pub(crate) type Policy = RetryPolicy<Http, Constant, RetryBudget, BoxedError>;
 
 /// Returns a policy whose attempts are a second apart.
-pub(super) fn policy(attempts: u32) -> Policy {
+pub(crate) fn policy(attempts: u32) -> Policy {
     let policy = RetryPolicy::http().backoff(Constant::new(secs(1)));
     policy.max_attempts(attempts).boxed_errors()
 }
 
 /// A budget without tokens.
-pub(super) struct Empty;
+pub(crate) struct Empty;
 
 impl Budget for Empty {
     fn acquire(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
@@ -192,10 +192,10 @@ impl Budget for Empty {
     }
 }
 
-pub(super) fn get() -> Request<Body> {
+pub(crate) fn get() -> Request<Body> {
     Request::get("http://service/").body(Full::default()).unwrap()
 }
 
-pub(super) fn post() -> Request<Body> {
+pub(crate) fn post() -> Request<Body> {
     Request::post("http://service/").body(Full::from("once")).unwrap()
 }

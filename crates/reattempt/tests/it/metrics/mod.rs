@@ -3,6 +3,7 @@
 
 mod auto_traits;
 mod calls;
+mod endpoints;
 mod ends;
 mod guards;
 mod instruments;

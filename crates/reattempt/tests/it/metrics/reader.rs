@@ -49,7 +49,15 @@ impl Reader {
 
     /// Returns the values of the instrument `reattempt.guard.{name}`, each after its labels in order.
     pub(crate) fn of_guard(&self, name: &str) -> Vec<(String, u64)> {
-        let name = format!("reattempt.guard.{name}");
+        self.labelled(&format!("reattempt.guard.{name}"))
+    }
+
+    /// Returns the values of the instrument `reattempt.endpoints.{name}`.
+    pub(crate) fn of_endpoints(&self, name: &str) -> Vec<(String, u64)> {
+        self.labelled(&format!("reattempt.endpoints.{name}"))
+    }
+
+    fn labelled(&self, name: &str) -> Vec<(String, u64)> {
         let points = self.points().into_iter().filter(|point| point.name == name);
         sorted(points.map(|point| {
             let labels = point.labels.iter().map(|label| format!("{}={}", label.key, label.value));
