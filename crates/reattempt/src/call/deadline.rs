@@ -38,7 +38,7 @@ pub(crate) const PASSED: &str = "the deadline of the call has passed";
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// Creates a deadline that expires after this time, by tokio's clock. Longer times than about thirty years are cut.
+    /// Creates a deadline that expires after this time, by tokio's clock, at most about thirty years from now.
     #[doc(alias("new", "from_now", "in"))]
     pub fn after(timeout: Duration) -> Self {
         Self(clock::later(Instant::now(), timeout))

@@ -102,7 +102,7 @@ impl SendingNext {
 }
 
 impl Frame {
-    /// Returns `true` if sending an attempt determines its endpoint.
+    /// Returns `true` if the attempt is sent later, so that its endpoint is not known yet.
     #[inline]
     pub(crate) fn is_late(self) -> bool {
         matches!(self, Self::Deferred)

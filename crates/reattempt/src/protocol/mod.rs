@@ -320,7 +320,7 @@ pub trait ClassifyOutcome<Response>: Protocol {
 }
 
 /// Converts an error to the end of a call: the protocol's response, if this mode uses one, or else the error. If the
-/// error type allows it, the protocol's own error is put around the error.
+/// error type allows it, the protocol's own error wraps the error.
 #[cold]
 pub(crate) fn unanswered<K, R, E, M>(error: M::Error, report: Option<Report>) -> Result<K::Answer, M::Error>
 where
