@@ -39,11 +39,12 @@ async fn main() -> Result<(), BoxError> {
     // Custom parts. A setting that contradicts another one is an error.
     let breaker = CircuitBreaker::rate().consecutive_failures(5);
     let layer = StandardLayer::http()
-        .retry(RetryPolicy::http().max_attempts(2).boxed_errors())?
-        .attempt_timeout(Duration::from_millis(200))?
-        .total_time(Duration::from_secs(5))?
-        .limits(breaker.clone(), Bulkhead::new(16))?;
-    let contradiction = layer.clone().attempt_timeout(Duration::from_secs(9)).err();
+        .retry(RetryPolicy::http().max_attempts(2).boxed_errors())
+        .attempt_timeout(Duration::from_millis(200))
+        .total_time(Duration::from_secs(5))
+        .limits(breaker.clone(), Bulkhead::new(16))
+        .checked()?;
+    let contradiction = layer.clone().attempt_timeout(Duration::from_secs(9)).checked().err();
     println!("refused: {}", contradiction.ok_or("a contradiction")?);
     let client = ServiceBuilder::new().layer(layer).service(http);
 

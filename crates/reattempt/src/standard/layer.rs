@@ -34,7 +34,7 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// The attempt timeout is inside the guards, which count it as a server failure. To the guards, tower's `Timeout`
 /// outside them looks like a caller that hangs up, so it would not open the breaker.
 ///
-/// Each setter checks its value against the current values of the other settings.
+/// End the chain of setters with [`checked`](Self::checked): it returns an error if two settings contradict each other.
 ///
 /// While the breaker is open, calls fail at once, except in the last second before a probe (see
 /// [refusals](crate::guard#refusals)). An example of compatible settings:
@@ -45,9 +45,10 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// use reattempt::standard::StandardLayer;
 ///
 /// let layer = StandardLayer::http()
-///     .total_time(Duration::from_secs(8))?
-///     .attempt_timeout(Duration::from_secs(2))?
-///     .retry(RetryPolicy::http().max_elapsed(Duration::from_secs(4)).boxed_errors())?;
+///     .total_time(Duration::from_secs(8))
+///     .attempt_timeout(Duration::from_secs(2))
+///     .retry(RetryPolicy::http().max_elapsed(Duration::from_secs(4)).boxed_errors())
+///     .checked()?;
 /// # Ok::<_, reattempt::error::ConfigError>(())
 /// ```
 ///
@@ -118,16 +119,11 @@ impl<P: AttemptPolicy, O> StandardLayer<StandardGuards, P, O> {
     /// use reattempt::standard::StandardLayer;
     ///
     /// let breaker = CircuitBreaker::rate();
-    /// let layer = StandardLayer::http().limits(breaker.clone(), Bulkhead::new(16))?;
-    /// # Ok::<_, reattempt::error::ConfigError>(())
+    /// let layer = StandardLayer::http().limits(breaker.clone(), Bulkhead::new(16));
     /// ```
-    ///
-    /// # Errors
-    /// Returns an error if the breaker's `interval` is below twice the `attempt_timeout`, because the breaker would
-    /// then forget attempts in flight.
-    pub fn limits(self, breaker: CircuitBreaker, bulkhead: Bulkhead) -> Result<Self, ConfigError> {
+    pub fn limits(self, breaker: CircuitBreaker, bulkhead: Bulkhead) -> Self {
         let times = Times { window: breaker.window(), ..self.times };
-        Self { times, ..self.guards((breaker, bulkhead)) }.checked()
+        Self { times, ..self.guards((breaker, bulkhead)) }
     }
 }
 
@@ -140,19 +136,14 @@ impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
     /// use reattempt::standard::StandardLayer;
     ///
     /// let policy = RetryPolicy::http().max_attempts(5).boxed_errors();
-    /// let layer = StandardLayer::http().retry(policy)?;
-    /// # Ok::<_, reattempt::error::ConfigError>(())
+    /// let layer = StandardLayer::http().retry(policy);
     /// ```
     ///
     /// An HTTP policy needs [`boxed_errors`](RetryPolicy::boxed_errors).
-    ///
-    /// # Errors
-    /// Returns an error if the policy has its own attempt timeout, which would be outside the guards.
-    #[expect(clippy::type_complexity, reason = "the policy is in its type")]
     pub fn retry<D: Schedule, B: Budget>(
         self,
         policy: RetryPolicy<P::Protocol, D, B, P::Errors>,
-    ) -> Result<StandardLayer<G, RetryPolicy<P::Protocol, D, B, P::Errors>>, ConfigError> {
+    ) -> StandardLayer<G, RetryPolicy<P::Protocol, D, B, P::Errors>> {
         self.by(policy)
     }
 
@@ -186,7 +177,7 @@ impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
     /// });
     ///
     /// let policy = HedgePolicy::http().delay(Duration::from_millis(50)).boxed_errors();
-    /// let client = StandardLayer::http().hedge(policy)?.layer(server);
+    /// let client = StandardLayer::http().hedge(policy).layer(server);
     /// let request = Request::get("http://one.example/").body(Full::<Bytes>::default())?;
     /// let response = client.send(request).await?;
     /// assert_eq!(Report::of(&response).and_then(Report::winner), Some(2));
@@ -195,23 +186,19 @@ impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
     /// ```
     ///
     /// An HTTP policy needs [`boxed_errors`](HedgePolicy::boxed_errors).
-    ///
-    /// # Errors
-    /// Returns an error unless a fixed [`delay`](HedgePolicy::delay) is below the `attempt_timeout`.
-    #[expect(clippy::type_complexity, reason = "the policy is in its type")]
     pub fn hedge<B: Budget>(
         self,
         policy: HedgePolicy<P::Protocol, B, P::Errors>,
-    ) -> Result<StandardLayer<G, HedgePolicy<P::Protocol, B, P::Errors>>, ConfigError> {
+    ) -> StandardLayer<G, HedgePolicy<P::Protocol, B, P::Errors>> {
         self.by(policy)
     }
 
-    fn by<Q>(self, policy: Q) -> Result<StandardLayer<G, Q>, ConfigError>
+    fn by<Q>(self, policy: Q) -> StandardLayer<G, Q>
     where
         Q: AttemptPolicy<Protocol = P::Protocol, Errors = P::Errors>,
     {
         let guards = self.guards.protocol(|_| policy.shared_protocol());
-        StandardLayer { policy, guards, times: self.times, outer: self.outer }.checked()
+        StandardLayer { policy, guards, times: self.times, outer: self.outer }
     }
 }
 
@@ -271,58 +258,42 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
     }
 
     /// Sets the time limit for a call, including all attempts and waits. Default 30 s.
-    ///
-    /// # Errors
-    /// Returns an error unless `attempt_timeout`, set or by default, is below the total time. It must also be above a
-    /// fixed delay of hedges, and at most half of the breaker's `interval`.
     #[doc(alias("timeout", "deadline"))]
-    pub fn total_time(self, total_time: Duration) -> Result<Self, ConfigError> {
+    #[must_use = "the setting is in the layer that is returned"]
+    pub fn total_time(self, total_time: Duration) -> Self {
         let times = Times { total: total_time, ..self.times };
-        Self { times, ..self }.checked()
+        let derived = ATTEMPT_TIMEOUT.min(total_time / 2);
+        self.timed(Times { attempt: if times.attempt_is_derived { derived } else { times.attempt }, ..times })
     }
 
     /// Sets the time limit for each attempt, up to the response head. Default: 10 s, or half of the total time if that
     /// is less.
+    #[must_use = "the setting is in the layer that is returned"]
+    pub fn attempt_timeout(self, timeout: Duration) -> Self {
+        let times = self.times;
+        self.timed(Times { attempt: timeout, attempt_is_derived: false, ..times })
+    }
+
+    fn timed(self, times: Times) -> Self {
+        Self { guards: self.guards.attempt_timeout(times.attempt), times, ..self }
+    }
+
+    /// Returns the layer, if no two of its settings contradict each other.
+    ///
+    /// Call it at the end of the chain. Without it the shorter of two time limits holds, and a breaker that forgets too
+    /// soon may never open.
     ///
     /// # Errors
-    /// Returns an error unless it is above 0, below `total_time`, above a fixed delay of hedges, and at most half of
-    /// the breaker's `interval`.
-    pub fn attempt_timeout(self, timeout: Duration) -> Result<Self, ConfigError> {
-        let times = Times { attempt: timeout, attempt_is_derived: false, ..self.times };
-        Self { times, ..self }.checked()
-    }
-
-    /// Returns a warning for each setting of the policy, the guards and the total time outside its recommended range. A
-    /// `max_elapsed` above the total time has a warning too, unless it is the default.
+    /// Returns an error unless all of these hold:
     ///
-    /// ```
-    /// use reattempt::guard::{Bulkhead, CircuitBreaker};
-    /// use reattempt::standard::StandardLayer;
-    ///
-    /// assert!(StandardLayer::http().validate().is_empty());
-    /// let breaker = CircuitBreaker::rate().failure_ratio(0.9);
-    /// let warnings = StandardLayer::http().limits(breaker, Bulkhead::new(64))?.validate();
-    /// assert_eq!(warnings[0].to_string(), "`failure_ratio` is 0.9 (recommended: 0.3 to 0.7, usually 0.5)");
-    /// # Ok::<_, reattempt::error::ConfigError>(())
-    /// ```
-    pub fn validate(&self) -> Vec<Warning> {
-        let total_time = Recommended::DEADLINE.time("total_time", self.times.total);
-        let default = Limits::default().max_elapsed;
-        let elapsed = self.policy.max_elapsed().filter(|elapsed| *elapsed > self.times.total);
-        let elapsed = elapsed.filter(|elapsed| Some(*elapsed) != default).map(|elapsed| {
-            let recommended = "at most `total_time`, which ends the call before";
-            Warning::new("max_elapsed", format_args!("{elapsed:?}"), recommended)
-        });
-        let warnings = [self.policy.warnings(), self.guards.guard().validate()].concat();
-        warnings.into_iter().chain(total_time).chain(elapsed).collect()
-    }
-
-    /// Computes the default attempt timeout, and checks all settings against each other.
-    fn checked(self) -> Result<Self, ConfigError> {
+    /// * `attempt_timeout`, set or by default, is above 0 and below `total_time`.
+    /// * The breaker's `interval` is at least twice the `attempt_timeout`. Otherwise it would forget attempts in
+    ///   flight.
+    /// * A retry policy has no attempt timeout of its own, which would be outside the guards.
+    /// * A fixed [`delay`](HedgePolicy::delay) of hedges is below the `attempt_timeout`.
+    pub fn checked(self) -> Result<Self, ConfigError> {
         let text = |time: Duration| format!("{time:?}");
-        let Times { total, window, attempt_is_derived, .. } = self.times;
-        let derived = ATTEMPT_TIMEOUT.min(total / 2);
-        let attempt = if attempt_is_derived { derived } else { self.times.attempt };
+        let Times { total, attempt, window, .. } = self.times;
         if attempt >= total {
             return Err(ConfigError::new("attempt_timeout", text(attempt), "below `total_time`"));
         }
@@ -334,8 +305,31 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
             let allowed = "at least twice `attempt_timeout`";
             return Err(ConfigError::new("CircuitBreaker::interval", text(window), allowed));
         }
-        let times = Times { attempt, ..self.times };
-        Ok(Self { guards: self.guards.attempt_timeout(attempt), times, ..self })
+        Ok(self)
+    }
+
+    /// Returns a warning for each setting of the policy, the guards and the total time outside its recommended range. A
+    /// `max_elapsed` above the total time has a warning too, unless it is the default.
+    ///
+    /// ```
+    /// use reattempt::guard::{Bulkhead, CircuitBreaker};
+    /// use reattempt::standard::StandardLayer;
+    ///
+    /// assert!(StandardLayer::http().validate().is_empty());
+    /// let breaker = CircuitBreaker::rate().failure_ratio(0.9);
+    /// let warnings = StandardLayer::http().limits(breaker, Bulkhead::new(64)).validate();
+    /// assert_eq!(warnings[0].to_string(), "`failure_ratio` is 0.9 (recommended: 0.3 to 0.7, usually 0.5)");
+    /// ```
+    pub fn validate(&self) -> Vec<Warning> {
+        let total_time = Recommended::DEADLINE.time("total_time", self.times.total);
+        let default = Limits::default().max_elapsed;
+        let elapsed = self.policy.max_elapsed().filter(|elapsed| *elapsed > self.times.total);
+        let elapsed = elapsed.filter(|elapsed| Some(*elapsed) != default).map(|elapsed| {
+            let recommended = "at most `total_time`, which ends the call before";
+            Warning::new("max_elapsed", format_args!("{elapsed:?}"), recommended)
+        });
+        let warnings = [self.policy.warnings(), self.guards.guard().validate()].concat();
+        warnings.into_iter().chain(total_time).chain(elapsed).collect()
     }
 }
 

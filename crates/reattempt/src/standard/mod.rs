@@ -17,8 +17,9 @@
 //! | call throttle, fallback | none | both change the outcome of calls |
 //!
 //! [`StandardLayer`] lists the setter for each part. Hedges can replace retries. If two settings contradict each other,
-//! the error names both. The parts of the stack are also layers of their own: [`RetryLayer`](crate::RetryLayer),
-//! [`HedgeLayer`](crate::hedge::HedgeLayer) and [`GuardLayer`](crate::guard::GuardLayer).
+//! [`checked`](StandardLayer::checked) returns an error that names both. The parts of the stack are also layers of
+//! their own: [`RetryLayer`](crate::RetryLayer), [`HedgeLayer`](crate::hedge::HedgeLayer) and
+//! [`GuardLayer`](crate::guard::GuardLayer).
 //!
 //! # What has no time limit
 //!

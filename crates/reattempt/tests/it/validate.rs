@@ -56,9 +56,8 @@ fn standard_stack_lists_those_of_its_parts() {
     let limit = Arc::new(Some(RateLimit::new(Limit::per_second(10), 100)));
     let stack = StandardLayer::http()
         .total_time(2 * 3600 * SECOND)
-        .and_then(|stack| stack.retry(RetryPolicy::http().max_attempts(11).boxed_errors()))
-        .map(|stack| stack.guards((breaker, limit)))
-        .unwrap();
+        .retry(RetryPolicy::http().max_attempts(11).boxed_errors())
+        .guards((breaker, limit));
     let expected = [
         "`max_attempts` is 11 (recommended: 2 to 10, usually 3 to 5)",
         "`failure_ratio` is 0.9 (recommended: 0.3 to 0.7, usually 0.5)",
@@ -73,7 +72,7 @@ fn standard_stack_lists_those_of_its_parts() {
         expected[2],
         expected[3],
     ];
-    assert_eq!(lines(&stack.hedge(hedges).unwrap().validate()), expected);
+    assert_eq!(lines(&stack.hedge(hedges).validate()), expected);
 }
 
 #[test]
@@ -166,7 +165,7 @@ fn settings_that_cannot_work_are_listed() {
     assert_eq!(lines(&nothing.validate()), ["`burst` is 0 (recommended: at least 1)"]);
     let policy = RetryPolicy::http().attempt_timeout(zero);
     assert_eq!(lines(&policy.validate()), ["`attempt_timeout` is 0ns (recommended: above 0)"]);
-    let error = StandardLayer::http().attempt_timeout(zero).unwrap_err();
+    let error = StandardLayer::http().attempt_timeout(zero).checked().unwrap_err();
     assert_eq!(error.to_string(), "`attempt_timeout` must be above 0, but it is 0ns");
 }
 
@@ -174,7 +173,7 @@ fn settings_that_cannot_work_are_listed() {
 fn max_elapsed_above_total_time_is_listed() {
     let stack = |elapsed| {
         let policy = RetryPolicy::http().max_elapsed(elapsed).boxed_errors();
-        StandardLayer::http().total_time(SECOND * 20).and_then(|stack| stack.retry(policy)).unwrap()
+        StandardLayer::http().total_time(SECOND * 20).retry(policy)
     };
     let expected = "`max_elapsed` is 40s (recommended: at most `total_time`, which ends the call before)";
     assert_eq!(lines(&stack(SECOND * 40).validate()), [expected]);

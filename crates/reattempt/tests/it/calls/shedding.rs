@@ -112,7 +112,7 @@ async fn hedge_above_load_shed_loses_no_place() {
 async fn stack_above_load_shed_loses_no_place() {
     let crowded = Crowded::busy();
     let layer = StandardLayer::http().guards(Bulkhead::new(64));
-    let layer = layer.retry(eager().boxed_errors()).unwrap();
+    let layer = layer.retry(eager().boxed_errors());
     crowded.survives(layer.layer(crowded.limited())).await;
     let guard = GuardLayer::http(Bulkhead::new(4).queue(100, ms(100)));
     let layer = RetryLayer::new(eager().boxed_errors());
@@ -172,7 +172,7 @@ macro_rules! shed_call_is_sent_later {
 async fn send_keeps_no_handle_that_was_shed() {
     shed_call_is_sent_later!(|service| RetryLayer::new(policy().boxed_errors()).layer(service));
     let retry = || policy().boxed_errors();
-    shed_call_is_sent_later!(|service| StandardLayer::http().retry(retry()).unwrap().layer(service));
+    shed_call_is_sent_later!(|service| StandardLayer::http().retry(retry()).layer(service));
 }
 
 // trap 50

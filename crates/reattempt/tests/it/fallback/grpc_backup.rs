@@ -230,8 +230,8 @@ async fn grpc_backup_is_not_called_too_late() {
 async fn open_breaker_leads_to_the_grpc_backup() {
     let stack = || {
         let breaker = CircuitBreaker::rate().seed(1).consecutive_failures(3);
-        let stack = StandardLayer::grpc().retry(RetryPolicy::grpc().seed(1)).unwrap();
-        stack.limits(breaker, Bulkhead::new(64)).unwrap()
+        let stack = StandardLayer::grpc().retry(RetryPolicy::grpc().seed(1));
+        stack.limits(breaker, Bulkhead::new(64))
     };
     let server = Reader::new([(|| trailers_only(Code::Internal)) as fn() -> Answer]);
     let backup = Reader::new([serving as fn() -> Answer]);

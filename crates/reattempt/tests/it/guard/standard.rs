@@ -12,7 +12,7 @@ use crate::calls::support::{Act, Server, get, ms};
 
 /// Returns the stack with all defaults, and seeded delays.
 fn stack() -> StandardLayer {
-    StandardLayer::http().retry(RetryPolicy::http().seed(1).boxed_errors()).unwrap()
+    StandardLayer::http().retry(RetryPolicy::http().seed(1).boxed_errors())
 }
 
 #[tokio::test(start_paused = true)]
@@ -38,7 +38,7 @@ async fn attempt_timeouts_open_the_breaker() {
 
     // Open for longer than a call may take.
     let breaker = CircuitBreaker::rate().consecutive_failures(5).open_time(ms(60_000)).seed(1);
-    let layer = stack().limits(breaker, Bulkhead::new(64)).unwrap();
+    let layer = stack().limits(breaker, Bulkhead::new(64));
     let client = layer.layer(server.clone());
     for _ in 0..2 {
         client.send(get()).await.unwrap_err();
@@ -52,8 +52,8 @@ async fn attempt_timeouts_open_the_breaker() {
 #[tokio::test(start_paused = true)]
 async fn total_time_ends_the_call() {
     let server = Server::by(|_, _| Act::Hang);
-    let layer = stack().attempt_timeout(ms(900)).unwrap();
-    let client = layer.total_time(ms(1_000)).unwrap().layer(server);
+    let layer = stack().attempt_timeout(ms(900));
+    let client = layer.total_time(ms(1_000)).layer(server);
     let began = Instant::now();
     client.send(get()).await.unwrap_err();
     assert!(began.elapsed() <= ms(1_000));
@@ -64,15 +64,15 @@ async fn total_time_ends_the_call() {
 async fn default_attempt_fits_short_total_time() {
     let server = Server::by(|number, _| if number == 1 { Act::Hang } else { Act::from(200) });
     let layer = stack();
-    let client = layer.clone().total_time(ms(5_000)).unwrap().layer(server.clone());
+    let client = layer.clone().total_time(ms(5_000)).layer(server.clone());
     let began = Instant::now();
     assert_eq!(client.send(get()).await.unwrap().status(), 200);
     let elapsed = began.elapsed();
     assert!(elapsed >= ms(2_500) && elapsed <= ms(5_000), "{elapsed:?}");
 
     // If it is set again, the default is computed again.
-    let longer = layer.total_time(ms(5_000)).unwrap().total_time(ms(60_000));
-    let client = longer.unwrap().layer(Server::by(|_, _| Act::Hang));
+    let longer = layer.total_time(ms(5_000)).total_time(ms(60_000));
+    let client = longer.layer(Server::by(|_, _| Act::Hang));
     let error = client.send(get()).await.unwrap_err();
     let timed_out = error.downcast_ref::<TimedOut>().unwrap();
     assert_eq!(timed_out.after(), ms(10_000));
@@ -82,9 +82,9 @@ async fn default_attempt_fits_short_total_time() {
 fn debug_shows_the_time_limits_in_force() {
     let text = format!("{:?}", stack());
     assert!(text.contains("total: 30s, attempt: 10s, attempt_is_derived: true"), "{text}");
-    let text = format!("{:?}", stack().total_time(ms(8_000)).unwrap());
+    let text = format!("{:?}", stack().total_time(ms(8_000)));
     assert!(text.contains("total: 8s, attempt: 4s, attempt_is_derived: true"), "{text}");
-    let text = format!("{:?}", stack().attempt_timeout(ms(2_000)).unwrap());
+    let text = format!("{:?}", stack().attempt_timeout(ms(2_000)));
     assert!(text.contains("total: 30s, attempt: 2s, attempt_is_derived: false"), "{text}");
 }
 
@@ -92,7 +92,7 @@ fn debug_shows_the_time_limits_in_force() {
 #[tokio::test(start_paused = true)]
 async fn options_of_a_handle_keep_total_time() {
     let server = Server::by(|_, _| Act::from(503));
-    let client = stack().total_time(ms(5_000)).unwrap().layer(server.clone());
+    let client = stack().total_time(ms(5_000)).layer(server.clone());
     let deadline = Deadline::after(ms(5_000));
     let client = client.with_options(CallOptions::new().max_attempts(2));
     assert_eq!(client.send(get()).await.unwrap().status(), 503);
@@ -132,7 +132,7 @@ async fn throttle_and_fallback_stand_outside() {
 #[tokio::test(start_paused = true)]
 async fn backup_has_a_time_of_its_own() {
     let backup = stack().layer(Server::by(|_, _| Act::from(200).later(ms(5_000))));
-    let layer = stack().total_time(ms(2_000)).unwrap().fallback(FallbackLayer::backup(backup));
+    let layer = stack().total_time(ms(2_000)).fallback(FallbackLayer::backup(backup));
     let began = Instant::now();
     let response = layer.layer(Server::by(|_, _| Act::Hang)).send(get()).await.unwrap();
     assert!(response.extensions().get::<FellBack>().is_some());
@@ -142,19 +142,19 @@ async fn backup_has_a_time_of_its_own() {
 #[test]
 fn contradictions_name_both_settings() {
     let text = |error: reattempt::error::ConfigError| error.to_string();
-    let chosen = stack().attempt_timeout(ms(10_000)).unwrap();
+    let chosen = stack().attempt_timeout(ms(10_000));
     assert_eq!(
-        text(chosen.total_time(ms(10_000)).unwrap_err()),
+        text(chosen.total_time(ms(10_000)).checked().unwrap_err()),
         "`attempt_timeout` must be below `total_time`, but it is 10s"
     );
     let breaker = CircuitBreaker::rate().consecutive_failures(5).interval(ms(15_000));
     assert_eq!(
-        text(stack().limits(breaker, Bulkhead::new(1)).unwrap_err()),
+        text(stack().limits(breaker, Bulkhead::new(1)).checked().unwrap_err()),
         "`CircuitBreaker::interval` must be at least twice `attempt_timeout`, but it is 15s"
     );
     let policy = RetryPolicy::http().attempt_timeout(ms(500));
     assert_eq!(
-        text(stack().retry(policy).unwrap_err()),
+        text(stack().retry(policy).checked().unwrap_err()),
         "`RetryPolicy::attempt_timeout` must be unset: `attempt_timeout` of the stack stands inside the guards, but it is 500ms"
     );
 }
@@ -194,6 +194,6 @@ fn standard_clients_have_types_to_store() {
 fn window_of_two_attempts_is_allowed() {
     for (window, allowed) in [(20_000, true), (19_990, false), (0, true)] {
         let breaker = CircuitBreaker::counting().interval(ms(window));
-        assert_eq!(stack().limits(breaker, Bulkhead::new(1)).is_ok(), allowed, "{window}");
+        assert_eq!(stack().limits(breaker, Bulkhead::new(1)).checked().is_ok(), allowed, "{window}");
     }
 }

@@ -24,7 +24,7 @@ fn slow_at_first() -> Server {
 #[tokio::test(start_paused = true)]
 async fn hedge_is_sent_through_the_guards() {
     let (server, guard) = (slow_at_first(), Recorder::default());
-    let layer = StandardLayer::http().hedge(hedges()).unwrap().guards(guard.clone());
+    let layer = StandardLayer::http().hedge(hedges()).guards(guard.clone());
     let response = layer.layer(server.clone()).send(get()).await.unwrap();
     assert_eq!(Report::of(&response).unwrap().winner().unwrap(), 2);
     assert_eq!(server.times(), [0, 100]);
@@ -36,10 +36,10 @@ async fn hedge_is_sent_through_the_guards() {
 async fn hedges_replace_retries_under_the_guards() {
     let (server, guard) = (Server::by(|_, _| Act::from(503)), Recorder::default());
     let layer = StandardLayer::http().guards(guard.clone());
-    let layer = layer.retry(RetryPolicy::http().max_attempts(5).seed(1).boxed_errors()).unwrap();
+    let layer = layer.retry(RetryPolicy::http().max_attempts(5).seed(1).boxed_errors());
     let served =
         |http: reattempt::Http| http.on_status(http::StatusCode::SERVICE_UNAVAILABLE, reattempt::Verdict::Success);
-    let client = layer.hedge(hedges().protocol(served)).unwrap().layer(server.clone());
+    let client = layer.hedge(hedges().protocol(served)).layer(server.clone());
     assert_eq!(client.send(get()).await.unwrap().status(), 503);
     assert_eq!((server.count(), guard.log()), (1, vec!["admitted".into(), "Served".into()]));
 }
@@ -48,9 +48,9 @@ async fn hedges_replace_retries_under_the_guards() {
 #[tokio::test(start_paused = true)]
 async fn refused_hedge_leaves_the_first_attempt() {
     let server = Server::by(|_, _| Act::from(200).later(ms(500)));
-    let layer = StandardLayer::http().hedge(hedges()).unwrap();
+    let layer = StandardLayer::http().hedge(hedges());
     let breaker = CircuitBreaker::rate().seed(1);
-    let client = layer.limits(breaker, Bulkhead::new(1)).unwrap().layer(server.clone());
+    let client = layer.limits(breaker, Bulkhead::new(1)).layer(server.clone());
     let began = Instant::now();
     assert_eq!(client.send(get()).await.unwrap().status(), 200);
     assert_eq!((server.times(), began.elapsed()), (vec![0], ms(500)));
@@ -59,8 +59,8 @@ async fn refused_hedge_leaves_the_first_attempt() {
 #[tokio::test(start_paused = true)]
 async fn total_time_ends_a_hedged_call() {
     let (server, guard) = (Server::by(|_, _| Act::Hang), Recorder::default());
-    let layer = StandardLayer::http().hedge(hedges()).unwrap().guards(guard.clone());
-    let layer = layer.attempt_timeout(ms(900)).unwrap().total_time(ms(950)).unwrap();
+    let layer = StandardLayer::http().hedge(hedges()).guards(guard.clone());
+    let layer = layer.attempt_timeout(ms(900)).total_time(ms(950));
     let client = layer.layer(server.clone());
     let began = Instant::now();
     let error = client.send(get()).await.unwrap_err();
@@ -73,7 +73,7 @@ async fn total_time_ends_a_hedged_call() {
 /// Every attempt has the earliest of the total time, the options' deadline and the request's.
 #[tokio::test(start_paused = true)]
 async fn attempts_have_the_earliest_deadline() {
-    let layer = StandardLayer::http().hedge(hedges()).unwrap().total_time(ms(5_000)).unwrap();
+    let layer = StandardLayer::http().hedge(hedges()).total_time(ms(5_000));
     for (of_options, of_request, expected) in [(6_000, 9_000, 5_000), (400, 9_000, 400), (8_000, 300, 300)] {
         let server = slow_at_first();
         let after = |time: u64| Deadline::after(ms(time));
@@ -92,8 +92,8 @@ async fn attempts_have_the_earliest_deadline() {
 #[tokio::test(start_paused = true)]
 async fn unsafe_request_keeps_the_total_time() {
     let server = Server::by(|_, _| Act::Hang);
-    let layer = StandardLayer::http().hedge(hedges()).unwrap();
-    let client = layer.total_time(ms(1_000)).unwrap().layer(server.clone());
+    let layer = StandardLayer::http().hedge(hedges());
+    let client = layer.total_time(ms(1_000)).layer(server.clone());
     let began = Instant::now();
     let error = client.send(post()).await.unwrap_err();
     assert!(error.is::<TimedOut>(), "{error}");
@@ -106,7 +106,6 @@ async fn throttle_and_fallback_surround_hedges() {
     let server = Server::by(|_, _| Act::from(503));
     let layer = StandardLayer::http()
         .hedge(hedges())
-        .unwrap()
         .fallback(FallbackLayer::http(|_| Some(http::Response::new("[]".into()))))
         .throttle(Throttle::new().seed(1).inactive_below(1, 0));
     let client = layer.layer(server.clone());
@@ -131,11 +130,11 @@ async fn throttle_and_fallback_surround_hedges() {
 
 #[test]
 fn delay_at_the_attempt_timeout_is_refused() {
-    let layer = || StandardLayer::http().hedge(hedges()).unwrap();
+    let layer = || StandardLayer::http().hedge(hedges());
     let texts = [
-        layer().attempt_timeout(ms(100)).err(),
-        layer().total_time(ms(200)).err(),
-        StandardLayer::http().attempt_timeout(ms(100)).unwrap().hedge(hedges()).err(),
+        layer().attempt_timeout(ms(100)).checked().err(),
+        layer().total_time(ms(200)).checked().err(),
+        StandardLayer::http().attempt_timeout(ms(100)).hedge(hedges()).checked().err(),
     ];
     for text in texts {
         let text = text.map(|error| error.to_string());
@@ -144,10 +143,10 @@ fn delay_at_the_attempt_timeout_is_refused() {
     }
     // A quantile is not known in advance.
     let quantile = HedgePolicy::http().boxed_errors();
-    assert!(layer().hedge(quantile).unwrap().attempt_timeout(ms(100)).is_ok());
+    assert!(layer().hedge(quantile).attempt_timeout(ms(100)).checked().is_ok());
     // Retries that replace hedges have no such delay.
     let retries = RetryPolicy::http().seed(1).boxed_errors();
-    assert!(layer().retry(retries).unwrap().attempt_timeout(ms(100)).is_ok());
+    assert!(layer().retry(retries).attempt_timeout(ms(100)).checked().is_ok());
 }
 
 #[test]
@@ -155,7 +154,7 @@ fn debug_output_names_the_policy() {
     let layer = StandardLayer::http();
     let retries = format!("{layer:?}");
     assert!(retries.starts_with("StandardLayer { policy: RetryPolicy { "), "{retries}");
-    let layer = layer.hedge(hedges()).unwrap();
+    let layer = layer.hedge(hedges());
     let text = format!("{layer:?}");
     assert!(text.starts_with("StandardLayer { policy: HedgePolicy { "), "{text}");
     assert!(text.contains("delay: Fixed(100ms)"), "{text}");
@@ -177,13 +176,13 @@ async fn grpc_stack_hedges_in_its_own_types() {
         http::Request::post("http://one.example/service/method").body(body).unwrap()
     };
     let policy = || HedgePolicy::grpc().delay(ms(100));
-    let layer = StandardLayer::grpc().hedge(policy()).unwrap();
+    let layer = StandardLayer::grpc().hedge(policy());
     let client: StandardHedgedClient<Server, reattempt::grpc::Grpc> = layer.layer(Server::by(late));
     let began = Instant::now();
     assert!(client.send(request()).await.unwrap().headers().get("grpc-status").is_none());
     assert_eq!(began.elapsed(), ms(300));
 
-    let layer = layer.attempt_timeout(ms(190)).unwrap().total_time(ms(250)).unwrap();
+    let layer = layer.attempt_timeout(ms(190)).total_time(ms(250));
     let response = layer.layer(Server::by(late)).send(request()).await.unwrap();
     assert_eq!(response.headers()["grpc-status"], "4");
     assert_eq!(began.elapsed(), ms(300 + 250));
@@ -192,7 +191,7 @@ async fn grpc_stack_hedges_in_its_own_types() {
 #[test]
 fn hedged_clients_have_types_to_store() {
     fn service<R, S: tower::Service<R>>(_: S) {}
-    let layer = StandardLayer::http().hedge(hedges()).unwrap();
+    let layer = StandardLayer::http().hedge(hedges());
     let client: StandardHedgedClient<Server> = layer.layer(Server::statuses([200]));
     service::<http::Request<crate::calls::support::Body>, _>(client);
     #[cfg(feature = "reqwest")]

@@ -73,7 +73,7 @@ async fn backup_answers_for_a_stack() {
     let url = reqwest::Url::parse(&mirror.url("/mirror")).unwrap();
     let http = Client::builder().no_proxy().build().unwrap();
     let policy = RetryPolicy::http().max_attempts(1).seed(1).boxed_errors();
-    let stack = StandardLayer::http().retry(policy).unwrap();
+    let stack = StandardLayer::http().retry(policy);
     let backup = ServiceBuilder::new()
         .map_request(move |mut request: Request| {
             *request.url_mut() = url.clone();
