@@ -1,7 +1,9 @@
 //! Tests of several servers behind one client: which of them get attempts, and what discovery does.
 
+mod any;
 mod attempts;
 mod bad_input;
+mod changes;
 mod discovery;
 mod frames;
 mod hedges;

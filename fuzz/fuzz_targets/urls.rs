@@ -1,0 +1,10 @@
+//! Fuzzes base URLs of endpoints, and requests that are written to them.
+#![no_main]
+
+#[allow(dead_code, reason = "another target reads more")]
+#[path = "../../crates/replay/tests/it/heads/input.rs"]
+mod input;
+#[path = "../../crates/reattempt/tests/it/endpoints/any/url.rs"]
+mod url;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| url::check(data));
