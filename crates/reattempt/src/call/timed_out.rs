@@ -71,8 +71,8 @@ impl TimedOut {
         self.after
     }
 
-    /// Returns the name of the [endpoint](crate::endpoints) whose attempt the limit interrupted; `None` if there is no
-    /// set of endpoints, if no attempt was under way, or if the call is hedged.
+    /// Returns the name of the [endpoint](crate::endpoints) whose attempt the limit interrupted. Returns `None` without
+    /// a set of endpoints, if no attempt was in flight, or if the call is hedged.
     pub fn endpoint(&self) -> Option<&str> {
         self.endpoint.as_deref()
     }

@@ -29,8 +29,8 @@ impl Endpoints<Urls> {
     /// Lists the servers as base URLs, `https://host:port/prefix`, for one client.
     ///
     /// # Errors
-    /// Returns an error for an empty list, a duplicate URL, URLs with different schemes, and a URL that has no host or
-    /// has a query, a fragment, a user name or `..`.
+    /// Returns an error for an empty list, a duplicate URL, or URLs with different schemes. Each URL must have a host,
+    /// and must not have a query, a fragment, a user name or `..`.
     pub fn urls(urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, EndpointsError> {
         let urls = BaseUrl::read_all(urls)?;
         let base = urls.first().cloned().ok_or_else(EndpointsError::empty)?;

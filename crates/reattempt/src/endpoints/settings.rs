@@ -55,9 +55,9 @@ impl<S> Endpoints<S> {
 
     /// Keeps failing endpoints in service, so that only their price matters.
     ///
-    /// By default an endpoint is ejected for 5 s to 36 s, after 5 consecutive failures, or if at least half of 20 or
-    /// more calls within 10 s fail. At most half of the endpoints are out of service; if more fail, all stay in
-    /// service.
+    /// By default an endpoint is ejected for 5 s to 36 s after 5 consecutive failures. It is also ejected if at least
+    /// half of 20 or more calls within 10 s fail. At most half of the endpoints are out of service; if more fail, all
+    /// stay in service.
     pub fn without_ejections(mut self) -> Self {
         self.settings.keeps_failing = true;
         self

@@ -143,8 +143,8 @@ fn code_of_transport(error: &(dyn Error + 'static)) -> Option<Code> {
 /// Returns the code, the text and the mark of the response for this error, if a client would convert it into a
 /// different status.
 ///
-/// Returns `None` for a status, for a time limit of this crate (whose source is a status), for a failed connection
-/// (which tonic recognises), and for an unknown error type.
+/// Returns `None` for a status, and for a time limit of this crate, whose source is a status. Also returns `None` for a
+/// failed connection, which tonic recognises, and for an unknown error type.
 pub(super) fn in_terms_of_grpc(error: &(dyn Error + 'static)) -> Option<(Code, Box<str>, Unanswered)> {
     if own_status(error).is_some() || time_limit(error).is_some() || is_connecting(error) {
         return None;

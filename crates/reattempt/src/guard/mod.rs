@@ -45,8 +45,8 @@
 //!
 //! After a refusal, nothing was sent, and the server has not failed. So budgets and guards further out do not count it.
 //!
-//! If a refusal has a known wait of at most 5 s (1 s for an open breaker), a retry layer outside waits that long and
-//! sends the attempt again. The wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline.
+//! If a refusal has a known wait of at most 5 s (1 s for an open breaker), an outer retry layer waits and sends the
+//! attempt again. The wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline.
 //! So while a breaker is open, calls fail at once, except in the last second before it admits a probe. With longer
 //! waits, many calls would return together and overload the server that the breaker protects. To let calls wait longer
 //! for a rate limit, use its [`queue`](RateLimit::queue).

@@ -242,8 +242,8 @@ where
     /// s.
     ///
     /// The limit does not interrupt attempts. It ends the wait for a service that does not become ready for a hedge. In
-    /// one case that wait continues, because the call has no other outcome: its error type is the inner service's own,
-    /// and its only response was refused and dropped.
+    /// one case that wait continues, because the call has no other outcome. Its error type is then the inner service's
+    /// own, and its only response was refused and dropped.
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
         self.set(|settings| settings.limits.max_elapsed = elapsed)

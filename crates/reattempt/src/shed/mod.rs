@@ -23,7 +23,7 @@
 //! # Signs of load
 //!
 //! An adaptive limit follows the service's latencies, and its 503 and 504 responses. A caller cannot lower the limit
-//! with its own deadline or quota: a call that ends with 408 or 429, or is dropped at its deadline, counts as served,
+//! with its own deadline or quota. A call that ends with 408 or 429, or is dropped at its deadline, counts as served,
 //! with its latency. A call that is dropped earlier does not count. In other protocols, codes count like the statuses
 //! with the same meaning.
 //!
