@@ -342,8 +342,8 @@ where
         None
     }
 
-    /// Returns the error of a call that is out of time while no attempt is in flight. It is the last attempt's error, or
-    /// a `TimedOut` if the error type can contain it.
+    /// Returns the error of a call that is out of time while no attempt is in flight. It is the last attempt's error,
+    /// or a `TimedOut` if the error type can contain it.
     fn late_error(&mut self, limit: TimeLimit, now: Instant) -> Option<M::Error> {
         self.last_error().or_else(|| self.timed_out(M::interrupt()?, (limit, None), self.context.started, now))
     }
