@@ -36,7 +36,7 @@ pub struct Permit(Tokens);
 
 /// A paid retry that is in flight.
 ///
-/// When this value is dropped or [succeeds](PaidRetry::succeed), its issuer is notified of the retry's end.
+/// [`succeed`](PaidRetry::succeed) reports its success to the issuer, and a drop any other end.
 #[must_use = "the retry ends when this value is dropped"]
 #[derive(Default)]
 pub struct PaidRetry(Tokens);

@@ -120,7 +120,8 @@ impl Stream {
     async fn read(&mut self) {
         while let Some(Ok(data)) = self.body.data().await {
             self.exchange.read(&data);
-            if !self.pause.is_zero() {
+            // An empty frame takes nothing from the window.
+            if !self.pause.is_zero() && !data.is_empty() {
                 sleep(self.pause).await;
             }
             // The window of a stream that has ended needs no update.

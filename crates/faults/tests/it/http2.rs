@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::{Reason, client};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
-use reattempt_faults::{End, Http2, Read, Reply, Server, Step, Unsupported};
+use reattempt_faults::{Arrival, End, Http2, Read, Reply, Server, Step, Unsupported};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower::ServiceExt;
@@ -117,14 +117,29 @@ async fn streams_are_few_if_so_set() {
 /// The second half of the upload waits for a window update, because the window is as long as the first half.
 #[tokio::test]
 async fn window_is_updated_late() {
-    let settings = Http2::new().window(4).update_pause(Duration::from_millis(1));
-    let server = Server::http2_with(settings, Vec::<Reply>::new()).await.unwrap();
-    let client = connect(&server).await;
-    assert_eq!(call(&client, "/", "").await, "200");
-    let began = server.ledger().elapsed();
+    // The client of each server knows the window after its first call.
+    let of_pause = |pause| async move {
+        let settings = Http2::new().window(4).update_pause(pause);
+        let server = Server::http2_with(settings, Vec::<Reply>::new()).await.unwrap();
+        let client = connect(&server).await;
+        assert_eq!(call(&client, "/", "").await, "200");
+        (server, client)
+    };
+    let (server, client) = of_pause(Duration::from_millis(1)).await;
     assert_eq!(call(&client, "/", "12345678").await, "200");
-    assert!(server.ledger().elapsed() - began >= Duration::from_millis(1));
     assert_eq!(server.ledger().arrivals()[1].body, b"12345678");
+
+    let (server, client) = of_pause(Duration::from_secs(3600)).await;
+    let other = client.clone();
+    let upload = tokio::spawn(async move { exchange(&other, "/", "12345678").await });
+    let first_half = |arrivals: &[Arrival]| arrivals.get(1).is_some_and(|arrival| arrival.body == b"1234");
+    timeout(HANGS, server.ledger().until(first_half)).await.unwrap();
+    // Calls without a body go on meanwhile, over the same connection.
+    for _ in 0..10 {
+        assert_eq!(call(&client, "/", "").await, "200");
+    }
+    assert_eq!((&*server.ledger().arrivals()[1].body, upload.is_finished()), (&b"1234"[..], false));
+    upload.abort();
 }
 
 #[tokio::test]
