@@ -252,3 +252,24 @@ fn outcome_past_the_window_is_nothing() {
     throttle.end(late, &judged(Health::Overloaded), NOW + MINUTE * 2);
     assert_eq!(counts(&throttle, NOW + MINUTE * 2), (10, 10, 0));
 }
+
+/// Requests that have left the window are not counted, even if no call has arrived since.
+#[test]
+fn counts_are_those_of_the_given_time() {
+    let throttle = seeded();
+    calls(&throttle, 3, Health::Served, NOW);
+    let requests = |minutes| throttle.counts_at(HOST, NOW + MINUTE * minutes).requests;
+    assert_eq!([0, 1, 3].map(requests), [3, 3, 0]);
+}
+
+#[test]
+fn settings_are_clamped_from_above() {
+    let rows = [
+        (seeded().multiplier(1000.0), seeded().multiplier(100.0)),
+        (seeded().max_probability(f64::INFINITY), seeded().max_probability(1.0)),
+    ];
+    for (beyond, end) in rows {
+        assert_eq!(format!("{beyond:?}"), format!("{end:?}"));
+        assert_ne!(format!("{end:?}"), format!("{:?}", seeded()), "the end is not the default");
+    }
+}

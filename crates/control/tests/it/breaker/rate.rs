@@ -8,7 +8,7 @@ use reattempt_core::ServerHint;
 use reattempt_core::guard::Health::{Failed, Overloaded, Served};
 use reattempt_core::guard::{Arrival, End, Guard, Reason};
 
-use super::{HOST, NOW, SECOND, admit, call, calls, end, noting};
+use super::{HOST, NOW, SECOND, admit, admit_to, call, calls, end, noting};
 
 fn ms(number: u64) -> Duration {
     Duration::from_millis(number)
@@ -454,4 +454,41 @@ fn success_that_loses_its_word_counts_once() {
 fn failure_ratio_is_kept_to_the_millionth() {
     let breaker = CircuitBreaker::rate().failure_ratio(0.123_456);
     assert!(format!("{breaker:?}").contains("ratio: 0.123456,"), "{breaker:?}");
+}
+
+/// Calls that have left the window are not counted, even if no call has arrived since.
+#[test]
+fn counts_are_those_of_the_given_time() {
+    let breaker = CircuitBreaker::rate().seed(1);
+    calls(&breaker, 3, Failed, NOW);
+    let requests = |seconds| breaker.counts_at(HOST, NOW + SECOND * seconds).requests;
+    assert_eq!([0, 30, 70].map(requests), [3, 3, 0]);
+}
+
+#[test]
+fn open_time_left_ends_with_the_probe() {
+    let breaker = CircuitBreaker::rate().consecutive_failures(3).open_time(SECOND * 10).spread(0).seed(1);
+    let left = |seconds| breaker.open_time_left_at(HOST, NOW + SECOND * seconds);
+    assert_eq!(left(0), None, "closed");
+    calls(&breaker, 3, Failed, NOW);
+    assert_eq!([0, 4, 9, 10].map(left), [Some(SECOND * 10), Some(SECOND * 6), Some(SECOND), None]);
+    breaker.isolate_at(HOST, NOW + SECOND * 10);
+    assert_eq!(left(10), None, "a breaker that is forced open sends no probe");
+}
+
+#[test]
+fn settings_are_clamped_from_above() {
+    let open_times = |spread| {
+        let breaker = CircuitBreaker::rate().consecutive_failures(1).spread(spread).seed(1);
+        let hosts = (0..20).map(|host| format!("https://{host}.example"));
+        let opened = hosts.map(|host| {
+            end(&breaker, admit_to(&breaker, &host, NOW).unwrap(), Failed, NOW);
+            breaker.open_time_left_at(&host, NOW).unwrap()
+        });
+        opened.collect::<Vec<_>>()
+    };
+    assert_eq!(open_times(99), open_times(50));
+    assert_ne!(open_times(50), open_times(49));
+    let ratio = |ratio| format!("{:?}", CircuitBreaker::rate().failure_ratio(ratio));
+    assert_eq!([1.5, f64::INFINITY].map(ratio), [ratio(1.0), ratio(1.0)]);
 }
