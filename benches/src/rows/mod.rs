@@ -4,6 +4,7 @@
 mod body;
 mod budget;
 mod call;
+mod fleet;
 #[cfg(feature = "bodies")]
 mod grpc;
 #[cfg(feature = "guards")]
@@ -71,6 +72,7 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
         operation::ROWS,
         head::ROWS,
         budget::ROWS,
+        fleet::ROWS,
         #[cfg(feature = "guards")]
         guards::ROWS,
         #[cfg(feature = "bodies")]
@@ -97,6 +99,7 @@ pub fn check() {
     once::check();
     settings::check();
     operation::check();
+    fleet::check();
     #[cfg(feature = "bodies")]
     body::check();
     #[cfg(feature = "peers")]

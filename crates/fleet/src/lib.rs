@@ -12,6 +12,7 @@
 //! | [`MemoryStore`] | a store for tests |
 //! | [`FleetEvent`], [`FleetStats`] | the events of a budget, and their counts |
 //! | `FleetMetrics` | the same as OpenTelemetry instruments, behind the feature `opentelemetry` |
+//! | [`rate`] | a rate limit that processes share: the guard, and the rule of its bucket |
 //! | [`rule`] | the rule of a store's bucket, a function over integers |
 //!
 //! Use this crate alone to write a store of your own: apply [`rule::settle`] to the state of a key in one atomic step.
@@ -29,6 +30,8 @@ mod key;
 mod member;
 #[cfg(feature = "opentelemetry")]
 mod metrics;
+pub mod rate;
+mod rate_rule;
 mod report;
 pub mod rule;
 mod stats;
@@ -41,4 +44,4 @@ pub use budget::FleetBudget;
 #[cfg_attr(docsrs, doc(cfg(feature = "opentelemetry")))]
 pub use metrics::FleetMetrics;
 pub use stats::{FleetEvent, FleetStats};
-pub use store::{BoxError, BudgetStore, MemoryStore, Settling};
+pub use store::{BoxError, BudgetStore, MemoryStore, RateStore, Settling, Taking};

@@ -1,4 +1,4 @@
-//! The contract of a store, and an in-memory store.
+//! The contracts of a store, and an in-memory store.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::Instant;
 
+use crate::rate_rule::{Rate, take};
 use crate::rule::{self, State};
 
 /// An error of a store.
@@ -41,12 +42,39 @@ impl<S: BudgetStore + ?Sized> BudgetStore for Arc<S> {
     }
 }
 
+/// The future of the tokens that a store grants.
+pub type Taking<'a> = Pin<Box<dyn Future<Output = Result<u32, BoxError>> + Send + 'a>>;
+
+/// A store of the rates that many processes share.
+///
+/// It has one bucket for each key and applies [`take`](crate::rate::take) to it, by its own clock, in one atomic step.
+/// A key that it does not have is a full bucket.
+pub trait RateStore: Send + Sync + 'static {
+    /// Applies [`take`](crate::rate::take) to the bucket of `key`. Returns the tokens granted.
+    ///
+    /// # Errors
+    ///
+    /// Any error leaves the process to its own limit for a second.
+    ///
+    /// # Cancel safety
+    ///
+    /// A future that is dropped may have taken the tokens.
+    fn take<'a>(&'a self, key: &'a str, rate: Rate, wanted: u32) -> Taking<'a>;
+}
+
+impl<S: RateStore + ?Sized> RateStore for Arc<S> {
+    fn take<'a>(&'a self, key: &'a str, rate: Rate, wanted: u32) -> Taking<'a> {
+        (**self).take(key, rate, wanted)
+    }
+}
+
 /// An in-memory store for this process, for tests. Clones share their buckets.
 ///
 /// It uses tokio's clock, which a test can pause.
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
-    buckets: Arc<Mutex<HashMap<String, State>>>,
+    /// Each state, with the time from which its bucket is full.
+    buckets: Arc<Mutex<HashMap<String, (State, u64)>>>,
     start: Instant,
 }
 
@@ -70,6 +98,21 @@ impl MemoryStore {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// Applies a rule to the bucket of `key`, whose state is forgotten after `time_to_live` milliseconds.
+    fn apply<T>(&self, key: &str, time_to_live: u64, rule: impl FnOnce(Option<State>, u64) -> (State, T)) -> T {
+        let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((state, full_at)) = buckets.get_mut(key) {
+            let (next, answer) = rule(Some(*state).filter(|_| now < *full_at), now);
+            (*state, *full_at) = (next, now + time_to_live);
+            return answer;
+        }
+        buckets.retain(|_, (_, full_at)| now < *full_at);
+        let (next, answer) = rule(None, now);
+        buckets.insert(key.to_owned(), (next, now + time_to_live));
+        answer
+    }
 }
 
 impl Default for MemoryStore {
@@ -80,15 +123,14 @@ impl Default for MemoryStore {
 
 impl BudgetStore for MemoryStore {
     fn settle<'a>(&'a self, key: &'a str, earned: u64, cost: u64) -> Settling<'a> {
-        Box::pin(async move {
-            let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-            if !buckets.contains_key(key) {
-                buckets.retain(|_, state| now.saturating_sub(state.at) < rule::TIME_TO_LIVE);
-            }
-            let (next, answer) = rule::settle(buckets.get(key).copied(), now, earned, cost);
-            buckets.insert(key.to_owned(), next);
-            Ok(answer)
-        })
+        Box::pin(
+            async move { Ok(self.apply(key, rule::TIME_TO_LIVE, |state, now| rule::settle(state, now, earned, cost))) },
+        )
+    }
+}
+
+impl RateStore for MemoryStore {
+    fn take<'a>(&'a self, key: &'a str, rate: Rate, wanted: u32) -> Taking<'a> {
+        Box::pin(async move { Ok(self.apply(key, rate.time_to_live(), |state, now| take(state, now, rate, wanted))) })
     }
 }

@@ -53,5 +53,7 @@ pub use error::{RedisStoreError, StoreFailed};
 #[cfg(feature = "opentelemetry")]
 #[cfg_attr(docsrs, doc(cfg(feature = "opentelemetry")))]
 pub use reattempt_fleet::FleetMetrics;
-pub use reattempt_fleet::{BoxError, BudgetStore, FleetBudget, FleetEvent, FleetStats, MemoryStore, Settling, rule};
+pub use reattempt_fleet::{
+    BoxError, BudgetStore, FleetBudget, FleetEvent, FleetStats, MemoryStore, RateStore, Settling, Taking, rate, rule,
+};
 pub use store::{RedisStore, StoreWarning};

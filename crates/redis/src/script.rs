@@ -1,4 +1,4 @@
-//! The script, sent as its hash, or in full to a server that does not have it.
+//! The scripts, and how they are sent: by hash, or in full to a server that does not have them.
 
 use std::sync::LazyLock;
 
@@ -6,30 +6,47 @@ use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, ServerError
 
 use crate::connection::Connection;
 
-/// The script as it is sent.
-static SCRIPT: LazyLock<redis::Script> = LazyLock::new(|| redis::Script::new(include_str!("settle.lua")));
+/// The rule of the retry budget.
+pub(crate) static SETTLE: Script =
+    Script { text: include_str!("settle.lua"), hash: LazyLock::new(|| hash_of(&SETTLE)) };
 
-/// Sends the script to `connection`. Returns its answer, and the mark that the answer repeats.
-///
-/// A server without the script has run nothing, so the full script is sent. Nothing else is sent twice.
-pub(crate) async fn settle(
-    connection: &mut Connection,
-    key: &str,
-    (earned, cost): (u64, u64),
-    mark: u64,
-) -> RedisResult<(bool, u64)> {
-    let message = |mut command: Cmd| {
-        command.arg(1).arg(key).arg(earned).arg(cost).arg(mark);
-        command
-    };
-    let (mut short, mut whole) = (cmd("EVALSHA"), cmd("EVAL"));
-    short.arg(SCRIPT.get_hash());
-    let reply = match connection.send(&message(short)).await {
-        Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-            whole.arg(include_str!("settle.lua"));
-            connection.send(&message(whole)).await?
-        }
-        reply => reply?,
-    };
-    <(bool, u64)>::from_redis_value(reply).map_err(RedisError::from)
+/// The rule of the rate limit.
+pub(crate) static TAKE: Script = Script { text: include_str!("take.lua"), hash: LazyLock::new(|| hash_of(&TAKE)) };
+
+/// A script with one key.
+pub(crate) struct Script {
+    text: &'static str,
+    hash: LazyLock<String>,
+}
+
+fn hash_of(script: &Script) -> String {
+    redis::Script::new(script.text).get_hash().to_owned()
+}
+
+impl Script {
+    /// Sends the script to `connection`. Returns its answer, and the mark that it repeats.
+    ///
+    /// A server without the script has run nothing, so the full script is sent. Nothing else is sent twice.
+    pub(crate) async fn run<T: FromRedisValue>(
+        &self,
+        connection: &mut Connection,
+        key: &str,
+        arguments: &[u64],
+        mark: u64,
+    ) -> RedisResult<(T, u64)> {
+        let message = |mut command: Cmd| {
+            command.arg(1).arg(key).arg(arguments).arg(mark);
+            command
+        };
+        let (mut short, mut whole) = (cmd("EVALSHA"), cmd("EVAL"));
+        short.arg(&*self.hash);
+        let reply = match connection.send(&message(short)).await {
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                whole.arg(self.text);
+                connection.send(&message(whole)).await?
+            }
+            reply => reply?,
+        };
+        <(T, u64)>::from_redis_value(reply).map_err(RedisError::from)
+    }
 }

@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use reattempt_fleet::{BudgetStore, Settling};
-use redis::{Value, cmd};
+use reattempt_fleet::rate::Rate;
+use reattempt_fleet::{BudgetStore, RateStore, Settling, Taking};
+use redis::{FromRedisValue, Value, cmd};
 use tokio::sync::Mutex;
 
 use crate::connection::Connection;
 use crate::error::{RedisStoreError, StoreFailed};
-use crate::script;
+use crate::script::{SETTLE, Script, TAKE};
 use crate::source::Source;
 
 /// The number of consecutive unanswered questions after which a new connection is made. The old one may be waiting for
@@ -121,22 +122,34 @@ impl RedisStore {
 
 impl BudgetStore for RedisStore {
     fn settle<'a>(&'a self, key: &'a str, earned: u64, cost: u64) -> Settling<'a> {
+        Box::pin(async move { Ok(self.shared.run(&SETTLE, key, &[earned, cost]).await?) })
+    }
+}
+
+impl RateStore for RedisStore {
+    fn take<'a>(&'a self, key: &'a str, rate: Rate, wanted: u32) -> Taking<'a> {
         Box::pin(async move {
-            let answer = self.shared.settle(key, (earned, cost)).await;
-            if answer.is_err() {
-                self.shared.disconnect();
-            }
-            Ok(answer?)
+            let arguments = [rate.per_second(), rate.burst(), wanted].map(u64::from);
+            Ok(self.shared.run(&TAKE, key, &arguments).await?)
         })
     }
 }
 
 impl Shared {
-    async fn settle(&self, key: &str, amounts: (u64, u64)) -> Result<bool, StoreFailed> {
+    /// Runs a script. After an error the next question opens a new connection.
+    async fn run<T: FromRedisValue>(&self, script: &Script, key: &str, arguments: &[u64]) -> Result<T, StoreFailed> {
+        let answer = self.ask(script, key, arguments).await;
+        if answer.is_err() {
+            self.disconnect();
+        }
+        answer
+    }
+
+    async fn ask<T: FromRedisValue>(&self, script: &Script, key: &str, arguments: &[u64]) -> Result<T, StoreFailed> {
         let mut watch = Watch { shared: self, is_answered: false };
         let mut connection = self.connection().await?;
         let mark = self.last_mark.fetch_add(1, Ordering::Relaxed);
-        let (answer, repeated) = script::settle(&mut connection, key, amounts, mark).await?;
+        let (answer, repeated) = script.run(&mut connection, key, arguments, mark).await?;
         if repeated != mark {
             return Err(StoreFailed::new("the reply is another message's"));
         }

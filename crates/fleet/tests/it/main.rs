@@ -10,5 +10,6 @@ mod messages;
 mod metrics;
 mod model;
 mod network;
+mod rate;
 mod rule;
 mod support;

@@ -5,6 +5,7 @@
 
 mod errors;
 mod network;
+mod rate;
 mod script;
 mod server;
 mod servers;

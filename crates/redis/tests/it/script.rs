@@ -7,8 +7,8 @@ use reattempt_testing::Seeded;
 use crate::server::Server;
 
 /// The number of sequences in a run of all tests; CI sets `REATTEMPT_SEQUENCES` to 100000.
-const SEQUENCES: u64 = 2_000;
-const STEPS: usize = 8;
+pub(crate) const SEQUENCES: u64 = 2_000;
+pub(crate) const STEPS: usize = 8;
 
 struct Step {
     now: u64,
@@ -17,14 +17,19 @@ struct Step {
 }
 
 /// Returns one of these values.
-fn choose<T: Copy>(random: &mut Seeded, from: &[T]) -> T {
+pub(crate) fn choose<T: Copy>(random: &mut Seeded, from: &[T]) -> T {
     from[usize::try_from(random.next_u64() % from.len() as u64).unwrap()]
 }
 
 /// Returns a number from one of these ranges.
-fn pick(random: &mut Seeded, ranges: &[(u64, u64)]) -> u64 {
+pub(crate) fn pick(random: &mut Seeded, ranges: &[(u64, u64)]) -> u64 {
     let (least, most) = choose(random, ranges);
     least + random.next_u64() % (most - least + 1)
+}
+
+/// Returns the number of sequences that the environment asks for, or else the usual one.
+pub(crate) fn sequences(usual: u64) -> u64 {
+    std::env::var("REATTEMPT_SEQUENCES").map_or(usual, |number| number.parse().unwrap())
 }
 
 fn first_text(random: &mut Seeded) -> Option<String> {
@@ -58,9 +63,7 @@ async fn script_is_the_function() {
     assert_ne!(source, timed);
     let hash: String = redis::cmd("SCRIPT").arg("LOAD").arg(&timed).query(&mut connection).unwrap();
 
-    let sequences = std::env::var("REATTEMPT_SEQUENCES").ok();
-    let sequences = sequences.map_or(SEQUENCES, |number| number.parse().unwrap());
-    for seed in 0..sequences {
+    for seed in 0..sequences(SEQUENCES) {
         let random = &mut Seeded::new(seed);
         let (mut now, text) = (1_700_000_000_000, first_text(random));
         let steps: Vec<_> = (0..STEPS).map(|_| step(random, &mut now)).collect();

@@ -1,0 +1,365 @@
+//! The guard that users name, and its questions to the store.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+use reattempt_control::{Patience, RateLimit, RateTicket, Turn, Wakers};
+use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused, Resume};
+use reattempt_core::{Recommended, Warning};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout};
+
+use super::portion::Portion;
+use crate::key::key_of;
+use crate::rate_rule::Rate;
+use crate::store::RateStore;
+
+/// The longest time for which calls wait for an answer of the store.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// The time for which a store that failed is not asked.
+const FAILURE_MEMORY: Duration = Duration::from_secs(1);
+
+/// The most destinations that share a rate through the store. For the others the process decides alone.
+const MOST_DESTINATIONS: usize = 1024;
+
+const KIND: GuardKind = GuardKind::named(&"fleet rate limit");
+
+/// A rate limit per destination that many processes share through a store.
+///
+/// A process fetches tokens ahead of its calls, as many as it uses in 0.2 s, so most calls are admitted at once and
+/// without a message. The store grants what it has, which may be a part. Tokens that are not spent expire after a
+/// second. A store that granted less than was wanted is asked again after 0.1 s, ± 25 %.
+///
+/// # What goes wrong without it, and with it
+///
+/// *Without it*, each process has a share of the limit that was chosen before. Busy processes are held up while quiet
+/// ones leave their share unused, and a new process exceeds the limit.
+///
+/// *A question to the store for each call* costs each call a round trip. Here a process with a thousand calls a second
+/// sends some ten messages. Below ten calls a second each call asks, and from about 20 on prefetching gains.
+///
+/// *The store fails*: the process has the `local` limit that it was given, and asks again after a second. A call waits
+/// at most 50 ms for the store's answer.
+///
+/// # Bound
+///
+/// Since the first call, the fleet has sent at most burst + rate · seconds, by the store's clock. A shorter stretch of
+/// time may also have the tokens that processes fetched before it. What is fetched and not spent is lost, so a fleet of
+/// many quiet processes stays below its rate. While the store is down, the bound is the sum of the local limits. If the
+/// store loses its data, the burst is granted once more.
+///
+/// Calls without a token wait in order of arrival: at most 1024 calls, each at most 30 s. Clones share their state.
+///
+/// ```
+/// use std::num::NonZeroU32;
+/// use reattempt_control::{Limit, RateLimit};
+/// use reattempt_fleet::MemoryStore;
+/// use reattempt_fleet::rate::{FleetRateLimit, Rate};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+/// # let _guard = runtime.enter();
+/// // 1000 calls a second for all processes, and a twentieth of it for each if the store is down.
+/// let rate = Rate::new(1000.try_into()?, 2000.try_into()?);
+/// let local = RateLimit::new(Limit::per_second(50), 100);
+/// let limit = FleetRateLimit::new(MemoryStore::new(), rate, local).prefix("shop");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "a setter returns a new limit"]
+pub struct FleetRateLimit(Arc<Shared>);
+
+struct Shared {
+    store: Arc<dyn RateStore>,
+    rate: Rate,
+    /// The limit of this process while it is alone.
+    local: RateLimit,
+    prefix: Box<str>,
+    patience: Patience,
+    portions: Mutex<HashMap<Box<str>, Arc<Portion>>>,
+    /// The time until which the store is not asked, in nanoseconds of the guard's clock.
+    alone_until: AtomicU64,
+    asked: AtomicU64,
+    granted: AtomicU64,
+    alone: AtomicU64,
+    hasher: RandomState,
+}
+
+/// The counts of a limit since it was built, over all destinations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FleetRateStats {
+    /// The questions to the store.
+    pub asked: u64,
+    /// The tokens that the store granted in time.
+    pub granted: u64,
+    /// The calls that the limit of this process decided about.
+    pub alone: u64,
+}
+
+/// The proof that a fleet's rate limit admitted a call or has it in line.
+#[derive(Debug)]
+pub struct FleetRateTicket(State);
+
+#[derive(Debug)]
+enum State {
+    Admitted(Arc<Portion>),
+    Waiting(Arc<Portion>, Turn),
+    Alone(RateTicket),
+}
+
+impl FleetRateLimit {
+    /// Creates a limit of `rate` for each destination and all processes. `local` is the limit of this process while the
+    /// store is down: its share of the rate. Does not access the network.
+    pub fn new(store: impl RateStore, rate: Rate, local: RateLimit) -> Self {
+        let patience = Patience { calls: 1024, time: Duration::from_secs(30) };
+        Self::build(Arc::new(store), rate, local, "reattempt".into(), patience)
+    }
+
+    /// Sets the beginning of all keys. Default `reattempt`. Returns a new limit.
+    pub fn prefix(self, prefix: impl Into<Box<str>>) -> Self {
+        let Shared { store, rate, local, patience, .. } = &*self.0;
+        Self::build(Arc::clone(store), *rate, local.clone(), prefix.into(), *patience)
+    }
+
+    /// Sets how many calls may wait for a token, and for how long. Default: 1024 for 30 s. Returns a new limit.
+    ///
+    /// With 0 calls, a process that holds no tokens refuses a call and asks for the next one.
+    #[doc(alias("max_waiting", "max_wait"))]
+    pub fn queue(self, calls: usize, time: Duration) -> Self {
+        let Shared { store, rate, local, prefix, .. } = &*self.0;
+        Self::build(Arc::clone(store), *rate, local.clone(), prefix.clone(), Patience { calls, time })
+    }
+
+    /// Returns the counts since the limit was built.
+    pub fn stats(&self) -> FleetRateStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        FleetRateStats { asked: read(&self.0.asked), granted: read(&self.0.granted), alone: read(&self.0.alone) }
+    }
+
+    fn build(store: Arc<dyn RateStore>, rate: Rate, local: RateLimit, prefix: Box<str>, patience: Patience) -> Self {
+        Self(Arc::new(Shared {
+            store,
+            rate,
+            local,
+            prefix,
+            patience,
+            portions: Mutex::default(),
+            alone_until: AtomicU64::new(0),
+            asked: AtomicU64::new(0),
+            granted: AtomicU64::new(0),
+            alone: AtomicU64::new(0),
+            hasher: RandomState::new(),
+        }))
+    }
+
+    /// Decides by the limit of this process.
+    fn admit_alone(&self, arrival: &Arrival<'_>) -> Admit<FleetRateTicket> {
+        self.0.alone.fetch_add(1, Ordering::Relaxed);
+        self.0.local.admit(arrival).map(|ticket| FleetRateTicket(State::Alone(ticket)))
+    }
+
+    /// Asks the store for `wanted` tokens. Without a runtime, the process is alone.
+    fn ask(&self, portion: &Arc<Portion>, wanted: Option<u32>, now: Duration) {
+        let Some(wanted) = wanted else { return };
+        let question =
+            Question { shared: Arc::clone(&self.0), portion: Arc::clone(portion), wanted, now, is_answered: false };
+        // A question that is dropped here counts as a failure of the store.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(question.send());
+        }
+    }
+}
+
+impl Shared {
+    fn is_alone(&self, now: Duration) -> bool {
+        now < Duration::from_nanos(self.alone_until.load(Ordering::Relaxed))
+    }
+
+    /// Returns the portion of a destination; `None` if there is no place for it.
+    fn portion(&self, destination: &str, now: Duration) -> Option<Arc<Portion>> {
+        let mut portions = self.portions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = portions.get(destination) {
+            return Some(Arc::clone(found));
+        }
+        if portions.len() >= MOST_DESTINATIONS {
+            portions.retain(|_, portion| Arc::strong_count(portion) > 1 || !portion.is_idle(now));
+            if portions.len() >= MOST_DESTINATIONS {
+                return None;
+            }
+        }
+        let key = key_of(&format!("{}:rate", self.prefix), destination);
+        let new = Arc::new(Portion::new(key, self.patience));
+        portions.insert(destination.into(), Arc::clone(&new));
+        Some(new)
+    }
+}
+
+impl Guard for FleetRateLimit {
+    type Ticket = FleetRateTicket;
+
+    fn admit(&self, arrival: &Arrival<'_>) -> Admit<FleetRateTicket> {
+        let now = arrival.now;
+        let portion = if self.0.is_alone(now) { None } else { self.0.portion(arrival.destination, now) };
+        let Some(portion) = portion else { return self.admit_alone(arrival) };
+        let mut course = portion.course();
+        let takes = course.take(now);
+        let refusal = match (takes, arrival.patient, course.line.is_full()) {
+            (true, ..) | (false, true, false) => None,
+            (_, true, true) if self.0.patience.calls > 0 => Some(Reason::Full),
+            _ => Some(Reason::RateExceeded),
+        };
+        let turn = (!takes && refusal.is_none()).then(|| course.line.push(arrival));
+        // A refused call asks too, for the next one.
+        let wanted = course.question(self.0.rate, refusal.is_some(), now);
+        drop(course);
+        self.ask(&portion, wanted, now);
+        match (refusal, turn) {
+            (Some(reason), _) => Admit::Refused(Refused::new(KIND, reason)),
+            (None, Some(turn)) => Admit::Waiting(FleetRateTicket(State::Waiting(portion, turn))),
+            (None, None) => Admit::Admitted(FleetRateTicket(State::Admitted(portion))),
+        }
+    }
+
+    fn resume(&self, ticket: &mut FleetRateTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        let (portion, turn) = match &mut ticket.0 {
+            State::Admitted(_) => return Resume::Admitted,
+            State::Alone(local) => return self.0.local.resume(local, arrival, waker),
+            State::Waiting(portion, turn) => (Arc::clone(portion), *turn),
+        };
+        let now = arrival.now;
+        let mut course = portion.course();
+        if self.0.is_alone(now) {
+            let next = course.line.leave(turn);
+            drop(course);
+            next.wake();
+            return match self.admit_alone(arrival) {
+                Admit::Admitted(admitted) => {
+                    *ticket = admitted;
+                    Resume::Admitted
+                }
+                Admit::Waiting(waiting) => {
+                    *ticket = waiting;
+                    self.resume(ticket, arrival, waker)
+                }
+                Admit::Refused(refused) => Resume::Refused(refused),
+            };
+        }
+        let next = course.take_first(turn, now);
+        let wanted = course.question(self.0.rate, false, now);
+        let is_over = next.is_none() && course.line.give_up(turn) <= now;
+        let (next, resume) = if let Some(next) = next {
+            (Some(next), Resume::Admitted)
+        } else if is_over {
+            (Some(course.line.leave(turn)), Resume::Refused(Refused::new(KIND, Reason::WaitTooLong)))
+        } else {
+            let until = Some(course.next_look(turn));
+            let former = course.line.set_waker(turn, waker);
+            drop(course);
+            drop(former);
+            self.ask(&portion, wanted, now);
+            return Resume::Waiting { until };
+        };
+        drop(course);
+        next.into_iter().for_each(Wakers::wake);
+        self.ask(&portion, wanted, now);
+        if resume == Resume::Admitted {
+            ticket.0 = State::Admitted(portion);
+        }
+        resume
+    }
+
+    fn end(&self, ticket: FleetRateTicket, end: &End, now: Duration) -> Option<FleetRateTicket> {
+        match ticket.0 {
+            State::Alone(local) => {
+                return self.0.local.end(local, end, now).map(|local| FleetRateTicket(State::Alone(local)));
+            }
+            State::Waiting(portion, turn) => {
+                let next = portion.course().line.leave(turn);
+                next.wake();
+            }
+            State::Admitted(portion) if *end == End::Unsent => {
+                let first = portion.course().give_back(now);
+                first.wake();
+            }
+            State::Admitted(_) => {}
+        }
+        None
+    }
+
+    fn times_success(&self, ticket: &FleetRateTicket) -> bool {
+        match &ticket.0 {
+            State::Alone(local) => self.0.local.times_success(local),
+            _ => false,
+        }
+    }
+
+    /// Warns about a burst that is unusual for the rate. What it does not hold is lost between two questions.
+    fn validate(&self) -> Vec<Warning> {
+        let (burst, per_second) = (self.0.rate.burst(), self.0.rate.per_second());
+        let warning = Recommended::burst("burst", burst.into(), per_second.into());
+        self.0.local.validate().into_iter().chain(warning).collect()
+    }
+}
+
+/// A question on its way. If it is dropped without an answer, the process is alone.
+struct Question {
+    shared: Arc<Shared>,
+    portion: Arc<Portion>,
+    wanted: u32,
+    /// The time of the guard's clock at which it was asked.
+    now: Duration,
+    is_answered: bool,
+}
+
+impl Question {
+    async fn send(mut self) {
+        let start = Instant::now();
+        self.shared.asked.fetch_add(1, Ordering::Relaxed);
+        let answer = {
+            let taking = self.shared.store.take(&self.portion.key, self.shared.rate, self.wanted);
+            // The tokens of a late answer are lost.
+            timeout(PATIENCE, taking).await
+        };
+        self.now += start.elapsed();
+        if let Ok(Ok(granted)) = answer {
+            self.shared.granted.fetch_add(granted.into(), Ordering::Relaxed);
+            self.is_answered = true;
+            self.end(Some(granted));
+        }
+    }
+
+    fn end(&self, granted: Option<u32>) {
+        let random = self.shared.hasher.hash_one(self.now);
+        let first = self.portion.course().answer(granted, self.wanted, self.now, random);
+        first.wake();
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            let until = u64::try_from((self.now + FAILURE_MEMORY).as_nanos()).unwrap_or(u64::MAX);
+            self.shared.alone_until.store(until, Ordering::Relaxed);
+            self.end(None);
+        }
+    }
+}
+
+impl fmt::Debug for FleetRateLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FleetRateLimit")
+            .field("rate", &self.0.rate)
+            .field("prefix", &self.0.prefix)
+            .field("local", &self.0.local)
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}

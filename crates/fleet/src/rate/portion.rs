@@ -1,0 +1,147 @@
+//! The portion of a rate that a process holds for one destination, without a runtime or a store.
+//!
+//! Input: calls that arrive, wait and leave, and the store's answers. Output: which of them may be sent, and the number
+//! of tokens to ask for.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reattempt_control::{Line, Patience, Turn, Wakers};
+
+use crate::destination::between;
+use crate::rate_rule::Rate;
+
+/// The time for which tokens are fetched ahead, and the shortest stretch by which the need is measured.
+const AHEAD: Duration = Duration::from_millis(200);
+const STRETCH: Duration = Duration::from_millis(100);
+
+/// The time after which tokens that were not spent expire, counted from their question.
+const LIFETIME: Duration = Duration::from_secs(1);
+
+/// The shortest and the longest time until a store that granted less than was wanted is asked again.
+const SCARCE: (Duration, Duration) = (Duration::from_millis(75), Duration::from_millis(125));
+
+/// The tokens for one destination, and the calls that wait for them.
+#[derive(Debug)]
+pub(crate) struct Portion {
+    pub(crate) key: Box<str>,
+    course: Mutex<Course>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Course {
+    tokens: u32,
+    expire_at: Duration,
+    /// The tokens to be held after an answer, beside those of waiting calls.
+    size: u32,
+    /// The time of the last question, and the tokens taken since.
+    asked_at: Duration,
+    taken: u32,
+    is_asking: bool,
+    ask_after: Duration,
+    pub(crate) line: Line,
+}
+
+impl Portion {
+    pub(crate) fn new(key: Box<str>, patience: Patience) -> Self {
+        let course = Course {
+            tokens: 0,
+            expire_at: Duration::ZERO,
+            size: 1,
+            asked_at: Duration::ZERO,
+            taken: 0,
+            is_asking: false,
+            ask_after: Duration::ZERO,
+            line: Line::new(patience),
+        };
+        Self { key, course: Mutex::new(course) }
+    }
+
+    pub(crate) fn course(&self) -> MutexGuard<'_, Course> {
+        self.course.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns `true` if nothing would be lost with this value at `now`.
+    pub(crate) fn is_idle(&self, now: Duration) -> bool {
+        let mut course = self.course();
+        !course.is_asking && course.line.is_empty() && course.ask_after <= now && course.tokens(now) == 0
+    }
+}
+
+impl Course {
+    /// Takes a token for a call that arrives. Returns `false` if there is none, or if others wait for it.
+    pub(crate) fn take(&mut self, now: Duration) -> bool {
+        self.line.is_empty() && self.take_one(now)
+    }
+
+    /// Takes a token for the first call of the line, which then leaves. The wakers wake the next one.
+    pub(crate) fn take_first(&mut self, turn: Turn, now: Duration) -> Option<Wakers> {
+        (self.line.place_of(turn) == Some(0) && self.take_one(now)).then(|| self.line.leave(turn))
+    }
+
+    fn take_one(&mut self, now: Duration) -> bool {
+        let has_one = self.tokens(now) > 0;
+        if has_one {
+            self.tokens -= 1;
+            self.taken = self.taken.saturating_add(1);
+        }
+        has_one
+    }
+
+    /// Returns the token of a call that was not sent.
+    pub(crate) fn give_back(&mut self, now: Duration) -> Wakers {
+        if now < self.expire_at {
+            self.tokens += 1;
+            self.taken = self.taken.saturating_sub(1);
+        }
+        self.line.first()
+    }
+
+    /// Returns the time at which the first call of the line looks again.
+    pub(crate) fn next_look(&self, turn: Turn) -> Duration {
+        let give_up = self.line.give_up(turn);
+        let asks_next = self.line.place_of(turn) == Some(0) && !self.is_asking;
+        if asks_next { give_up.min(self.ask_after) } else { give_up }
+    }
+
+    /// Returns the tokens to ask for, if the store is to be asked now. The question has then begun. A call that was
+    /// refused asks for the next one.
+    ///
+    /// A process that uses fewer than ten tokens a second asks for each call. One that uses more asks when half of what
+    /// it uses in [`AHEAD`] is left, so that no call waits for an answer.
+    pub(crate) fn question(&mut self, rate: Rate, was_refused: bool, now: Duration) -> Option<u32> {
+        let held = self.tokens(now);
+        let waiting = u32::try_from(self.line.len()).unwrap_or(u32::MAX);
+        let is_low = held < self.size / 2 || waiting > held || was_refused;
+        if self.is_asking || now < self.ask_after || !is_low {
+            return None;
+        }
+        // One process never takes more at once than an eighth of a second brings.
+        let most = (rate.per_second() / 8).saturating_add(1);
+        let stretch = now.saturating_sub(self.asked_at).clamp(STRETCH, Duration::from_secs(60));
+        let used = u128::from(self.taken) * AHEAD.as_millis();
+        self.size = u32::try_from(used.div_ceil(stretch.as_millis())).unwrap_or(most).clamp(1, most);
+        (self.is_asking, self.asked_at, self.taken) = (true, now, 0);
+        // A quiet process needs no more than the calls that wait.
+        let ahead = if self.size > 1 { self.size } else { 0 };
+        Some(waiting.saturating_sub(held).saturating_add(ahead).clamp(1, most))
+    }
+
+    /// Records the end of a question: the tokens granted of those wanted, or `None` if there was no answer.
+    pub(crate) fn answer(&mut self, granted: Option<u32>, wanted: u32, now: Duration, random: u64) -> Wakers {
+        self.is_asking = false;
+        let granted = granted.unwrap_or(0);
+        self.tokens = self.tokens(now).saturating_add(granted.min(wanted));
+        self.expire_at = self.asked_at + LIFETIME;
+        self.ask_after = if granted < wanted { now + between(SCARCE.0, SCARCE.1, random) } else { now };
+        self.line.first()
+    }
+
+    /// Returns the tokens that have not expired.
+    fn tokens(&mut self, now: Duration) -> u32 {
+        if now >= self.expire_at {
+            self.tokens = 0;
+        }
+        self.tokens
+    }
+}

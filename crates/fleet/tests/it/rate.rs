@@ -1,0 +1,319 @@
+//! The rate limit of a fleet: its rule, and processes with a store under a paused clock.
+
+use std::future::poll_fn;
+use std::num::NonZeroU32;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use reattempt_control::{Limit, RateLimit};
+use reattempt_core::guard::{Admit, Arrival, End, Guard, Reason, Refused, Resume};
+use reattempt_fleet::rate::{FleetRateLimit, FleetRateTicket, Rate, take};
+use reattempt_fleet::{MemoryStore, RateStore, Taking};
+use tokio::time::{Instant, advance, sleep, sleep_until};
+
+fn rate(per_second: u32, burst: u32) -> Rate {
+    Rate::new(NonZeroU32::new(per_second).unwrap(), NonZeroU32::new(burst).unwrap())
+}
+
+/// A store that can be down or slow, or grant what it likes.
+#[derive(Clone)]
+struct Faulty {
+    memory: MemoryStore,
+    takes: Duration,
+    down: Arc<AtomicBool>,
+    questions: Arc<AtomicU32>,
+    lies: bool,
+}
+
+impl Faulty {
+    fn new() -> Self {
+        let (memory, takes) = (MemoryStore::new(), Duration::from_millis(1));
+        Self { memory, takes, down: Arc::default(), questions: Arc::default(), lies: false }
+    }
+}
+
+impl RateStore for Faulty {
+    fn take<'a>(&'a self, key: &'a str, rate: Rate, wanted: u32) -> Taking<'a> {
+        self.questions.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async move {
+            sleep(self.takes).await;
+            match (self.down.load(Ordering::Relaxed), self.lies) {
+                (true, _) => Err("the store is down".into()),
+                (_, true) => Ok(u32::MAX),
+                _ => self.memory.take(key, rate, wanted).await,
+            }
+        })
+    }
+}
+
+/// A process of the fleet, with the clock that a layer would have.
+#[derive(Clone)]
+struct Process {
+    limit: FleetRateLimit,
+    start: Instant,
+}
+
+impl Process {
+    /// Its local limit is one call in ten seconds, so what it sends is the store's.
+    fn new(store: impl RateStore, rate: Rate) -> Self {
+        let local = RateLimit::new(Limit::every(Duration::from_secs(10)), 1).no_queue();
+        Self { limit: FleetRateLimit::new(store, rate, local), start: Instant::now() }
+    }
+
+    fn arrival(&self) -> Arrival<'static> {
+        Arrival::new("a", self.start.elapsed())
+    }
+
+    /// Sends a call as a layer does.
+    async fn send(&self) -> Result<FleetRateTicket, Refused> {
+        let mut ticket = match self.limit.admit(&self.arrival()) {
+            Admit::Admitted(ticket) => return Ok(ticket),
+            Admit::Refused(refused) => return Err(refused),
+            Admit::Waiting(ticket) => ticket,
+        };
+        let mut timer = Box::pin(sleep(Duration::ZERO));
+        poll_fn(|cx| {
+            loop {
+                match self.limit.resume(&mut ticket, &self.arrival(), cx.waker()) {
+                    Resume::Admitted => return Poll::Ready(Ok(())),
+                    Resume::Refused(refused) => return Poll::Ready(Err(refused)),
+                    Resume::Waiting { until } => {
+                        timer.as_mut().reset(self.start + until.unwrap());
+                        if Pin::new(&mut timer).as_mut().poll(cx).is_pending() {
+                            return Poll::Pending;
+                        }
+                    }
+                }
+            }
+        })
+        .await
+        .map(|()| ticket)
+    }
+
+    /// Sends one call after another until then. Returns the number of those sent.
+    async fn send_all(&self, seconds: u64) -> u32 {
+        let (end, mut sent) = (self.start + Duration::from_secs(seconds), 0);
+        loop {
+            tokio::select! {
+                biased;
+                () = sleep_until(end) => return sent,
+                call = self.send() => {
+                    if call.is_err() {
+                        sleep(Duration::from_millis(10)).await;
+                    }
+                    sent += u32::from(call.is_ok());
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+
+    /// Sends a call after each interval. Returns the questions for each call.
+    async fn messages(&self, interval: Duration) -> f64 {
+        let mut calls = 0_u32;
+        while self.start.elapsed() < Duration::from_secs(20) {
+            sleep(interval).await;
+            self.send().await.unwrap();
+            calls += 1;
+        }
+        self.limit.stats().asked as f64 / f64::from(calls)
+    }
+}
+
+/// The store's time at the beginning, in milliseconds.
+const START: i64 = 1_700_000_000_000;
+
+proptest! {
+    /// Grants never exceed burst + rate · time, however messages arrive. A clock that goes back grants nothing more.
+    #[test]
+    fn grants_stay_within_rate_and_burst(
+        per_second in 1_u32..5_000, burst in 1_u32..1_000,
+        steps in prop::collection::vec((-500_i64..500, 0_u32..200), 1..200),
+    ) {
+        let rate = rate(per_second, burst);
+        let (mut now, mut latest, mut granted) = (START, START, 0);
+        let (mut state, _) = take(None, START.unsigned_abs(), rate, 0);
+        for (passed, wanted) in steps {
+            // By less than the time to live, which makes it an error of the clock.
+            now = (now + passed).max(latest - 20_000);
+            latest = latest.max(now);
+            let (next, answer) = take(Some(state), now.unsigned_abs(), rate, wanted);
+            prop_assert!(answer <= wanted);
+            (state, granted) = (next, granted + i64::from(answer));
+            let most = i64::from(burst) * 1000 + i64::from(per_second) * (latest - START);
+            prop_assert!(granted * 1000 <= most, "{granted} of {most}");
+        }
+    }
+}
+
+/// Ten processes want more than there is. Together they use the rate, and no more.
+#[tokio::test(start_paused = true)]
+async fn fleet_uses_the_rate_and_no_more() {
+    let store = Faulty::new();
+    let runs: Vec<_> = (0..10)
+        .map(|_| {
+            let process = Process::new(store.clone(), rate(200, 50));
+            tokio::spawn(async move { process.send_all(30).await })
+        })
+        .collect();
+    let mut sent = 0;
+    for run in runs {
+        sent += run.await.unwrap();
+    }
+    let most = 50 + 200 * 30;
+    assert!((most * 95 / 100..=most).contains(&sent), "{sent} of {most}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_busy_processes_have_equal_shares() {
+    let store = Faulty::new();
+    let [one, other] = [(); 2].map(|()| Process::new(store.clone(), rate(100, 20)));
+    let (one, other) = tokio::join!(one.send_all(60), other.send_all(60));
+    let share = f64::from(one) / f64::from(one + other);
+    assert!((0.4..0.6).contains(&share), "{one} and {other}");
+    assert!(one + other > 60 * 100 * 9 / 10, "{one} and {other}");
+}
+
+/// A busy process leaves what a quiet one needs: the quiet one is not starved.
+#[tokio::test(start_paused = true)]
+async fn quiet_process_beside_a_busy_one_goes_on() {
+    let store = Faulty::new();
+    let [busy, quiet] = [(); 2].map(|()| Process::new(store.clone(), rate(100, 20)));
+    let calls = async {
+        for _ in 0..20 {
+            sleep(Duration::from_secs(1)).await;
+            let start = Instant::now();
+            quiet.send().await.unwrap();
+            assert!(start.elapsed() < Duration::from_secs(1));
+        }
+    };
+    tokio::join!(busy.send_all(21), calls);
+}
+
+/// Without its store a process has its local limit, and it asks again within two seconds of the store's return.
+#[tokio::test(start_paused = true)]
+async fn outage_of_store_leaves_the_local_limit() {
+    let store = Faulty::new();
+    store.down.store(true, Ordering::Relaxed);
+    let process = Process::new(store.clone(), rate(100, 20));
+    assert_eq!(process.send_all(5).await, 1, "the local limit has one token");
+    assert!(store.questions.load(Ordering::Relaxed) <= 6, "one question a second");
+    store.down.store(false, Ordering::Relaxed);
+    advance(Duration::from_secs(2)).await;
+    process.send().await.unwrap();
+    assert_eq!(process.limit.stats().granted, 1);
+}
+
+/// A store that never answers holds a call for 50 ms.
+#[tokio::test(start_paused = true)]
+async fn silent_store_holds_a_call_for_50_ms() {
+    let process = Process::new(Faulty { takes: Duration::from_secs(60), ..Faulty::new() }, rate(100, 20));
+    let start = Instant::now();
+    process.send().await.unwrap();
+    let held = start.elapsed();
+    assert!((50..=52).contains(&held.as_millis()), "{held:?}");
+    assert_eq!(process.limit.stats().alone, 1);
+}
+
+/// A store that grants more than was wanted is not believed.
+#[tokio::test(start_paused = true)]
+async fn lying_store_grants_what_was_wanted() {
+    let process = Process::new(Faulty { lies: true, ..Faulty::new() }, rate(80, 20));
+    process.send().await.unwrap();
+    assert!(matches!(process.limit.admit(&process.arrival()), Admit::Waiting(_)), "one token was wanted");
+}
+
+/// Unspent tokens expire a second after their question, so a process that was busy holds none later.
+#[tokio::test(start_paused = true)]
+async fn unspent_tokens_expire() {
+    let process = Process::new(Faulty::new(), rate(1000, 1000));
+    process.messages(Duration::from_millis(10)).await;
+    let impatient = || process.limit.admit(&process.arrival().impatient());
+    assert!(matches!(impatient(), Admit::Admitted(_)));
+    advance(Duration::from_millis(1001)).await;
+    assert!(matches!(impatient(), Admit::Refused(refused) if refused.reason() == Reason::RateExceeded));
+}
+
+/// An empty answer is remembered for 0.1 s, ± 25 %, however many calls wait.
+#[tokio::test(start_paused = true)]
+async fn empty_answers_are_remembered() {
+    let store = Faulty::new();
+    let process = Process::new(store.clone(), rate(1, 1));
+    let calls: Vec<_> = (0..50)
+        .map(|_| {
+            let process = process.clone();
+            tokio::spawn(async move { process.send().await })
+        })
+        .collect();
+    sleep(Duration::from_secs(10)).await;
+    let questions = store.questions.load(Ordering::Relaxed);
+    assert!((70..=135).contains(&questions), "{questions}");
+    let sent = calls.iter().filter(|call| call.is_finished()).count();
+    assert!((10..=11).contains(&sent), "{sent}");
+}
+
+/// A call that is dropped in the line passes its turn on. A token that was not used returns.
+#[tokio::test(start_paused = true)]
+async fn dropped_calls_leave_nothing_behind() {
+    let process = Process::new(Faulty::new(), rate(1, 1));
+    let ticket = process.send().await.unwrap();
+    let waiting = |arrival| match process.limit.admit(&arrival) {
+        Admit::Waiting(ticket) => ticket,
+        other => panic!("{other:?}"),
+    };
+    let first = waiting(process.arrival());
+    let next = process.clone();
+    let next = tokio::spawn(async move { next.send().await });
+    sleep(Duration::from_millis(10)).await;
+    assert!(!next.is_finished());
+    process.limit.end(ticket, &End::Unsent, process.start.elapsed());
+    sleep(Duration::from_millis(10)).await;
+    assert!(!next.is_finished(), "it is the turn of the first");
+    process.limit.end(first, &End::Unsent, process.start.elapsed());
+    sleep(Duration::from_millis(10)).await;
+    assert!(next.is_finished());
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_past_its_deadline_is_refused() {
+    let process = Process::new(Faulty::new(), rate(1, 1));
+    process.send().await.unwrap();
+    let arrival = process.arrival().latest(process.start.elapsed());
+    let Admit::Waiting(mut ticket) = process.limit.admit(&arrival) else { panic!("it may wait") };
+    let resume = process.limit.resume(&mut ticket, &arrival, std::task::Waker::noop());
+    assert!(matches!(resume, Resume::Refused(refused) if refused.reason() == Reason::WaitTooLong));
+}
+
+#[test]
+fn process_without_runtime_is_alone() {
+    let process = Process::new(MemoryStore::new(), rate(100, 20));
+    let Admit::Waiting(mut ticket) = process.limit.admit(&process.arrival()) else { panic!("it asks first") };
+    let resume = process.limit.resume(&mut ticket, &process.arrival(), std::task::Waker::noop());
+    assert_eq!(resume, Resume::Admitted);
+    assert_eq!(process.limit.stats().alone, 1);
+}
+
+/// The rate from which a process gains: below 10 calls a second each call asks, at 20 a third of them, at 1000 one in a
+/// hundred.
+#[tokio::test(start_paused = true)]
+async fn messages_of_a_call_fall_with_the_rate() {
+    for (per_second, least, most) in
+        [(1, 1.0, 1.0), (5, 1.0, 1.0), (20, 0.2, 0.5), (100, 0.05, 0.12), (1000, 0.005, 0.02)]
+    {
+        let process = Process::new(Faulty::new(), rate(5000, 1000));
+        let messages = process.messages(Duration::from_secs(1) / per_second).await;
+        println!("{per_second} calls a second: {messages:.3} messages for each");
+        assert!((least..=most).contains(&messages), "{per_second}: {messages}");
+    }
+}
+
+#[test]
+fn small_bursts_are_warned_of() {
+    let local = RateLimit::new(Limit::per_second(10), 20);
+    let warnings = |rate| FleetRateLimit::new(MemoryStore::new(), rate, local.clone()).validate().len();
+    assert_eq!((warnings(rate(800, 1600)), warnings(rate(800, 100))), (0, 1));
+}
