@@ -14,7 +14,7 @@ fn ejected(events: &[EndpointEvent]) -> Vec<(&str, EjectReason, Duration)> {
     ejected.collect()
 }
 
-/// Five failures in a row; a success in between begins the row anew.
+/// Five consecutive failures eject an endpoint; a success in between resets the count.
 #[test]
 fn five_failures_in_a_row_put_out() {
     let set = set_of(3);
@@ -27,10 +27,11 @@ fn five_failures_in_a_row_put_out() {
     assert_eq!(out(&set, ms(1)), ["1"]);
 }
 
-/// Half of 20 calls in ten seconds; fewer calls, a smaller share or a longer time do not.
+/// An endpoint is ejected if at least half of 20 calls within ten seconds fail. Fewer calls, a smaller share or a
+/// longer period do not eject it.
 #[test]
 fn half_of_twenty_calls_put_out() {
-    // Each period begins with failures, at most four in a row.
+    // Every eight calls begin with the failures, at most four in a row.
     let run = |failures: usize, gap: Duration| {
         let (set, mut events) = (set_of(2), Vec::new());
         for call in 0..40_u32 {
@@ -45,13 +46,14 @@ fn half_of_twenty_calls_put_out() {
         assert_eq!(events, []);
         None
     };
-    // Of 20 calls 12 have failed; the first call is always a failure.
+    // By then, 12 of 20 calls have failed; the first of every eight calls fails.
     assert_eq!(run(4, ms(1)), Some(20));
     assert_eq!(run(3, ms(1)), None);
     assert_eq!(run(4, ms(600)), None);
 }
 
-/// 5 s, doubled after each return that fails, up to 30 s, plus up to a fifth. Half a minute in service forgives one.
+/// The first ejection lasts 5 s. The time doubles after each return that ends in a failure, up to 30 s, plus a random
+/// fifth at most. Each half minute in service undoes one doubling.
 #[test]
 fn times_double_and_are_forgiven() {
     let set = set_of(2);
@@ -60,17 +62,17 @@ fn times_double_and_are_forgiven() {
     for _ in 0..5 {
         let [(_, _, lasts)] = ejected(&events)[..] else { panic!("{events:?}") };
         times.push(lasts.as_secs());
-        // One failure after the return is enough.
+        // One failure after the return ejects the endpoint again.
         now += lasts + ms(2);
         events = judge(&set, "0", Health::Failed, now);
     }
     assert_eq!(times, [5, 10, 20, 30, 30]);
-    // Back for good, and four and a half minutes later four of six ejections are forgiven... the rest stays.
+    // After the return, 125 s in service undo four of the six ejections.
     now += secs(31);
     judge(&set, "0", Health::Served, now);
     let events = kill(&set, "0", now + secs(125));
     assert_eq!(ejected(&events)[0].2, secs(20));
-    // A set of its own draws the spread.
+    // A second set, with the largest random addition.
     let set = set_of(2);
     let tickets: Vec<_> = (0..5).map(|_| ticket_of(&set, "0", now)).collect();
     let failed = End::judged(Health::Failed, ms(1));
@@ -81,7 +83,7 @@ fn times_double_and_are_forgiven() {
     assert_eq!(ejected(&events)[0].2, secs(6));
 }
 
-/// After a return the first success counts: then it takes five failures again, and a counter that is reset.
+/// After a return, the first success resets the count: only five more failures eject the endpoint again.
 #[test]
 fn success_after_return_begins_anew() {
     let set = set_of(2);
@@ -97,7 +99,7 @@ fn success_after_return_begins_anew() {
     assert_eq!(ejected(&judge(&set, "0", Health::Failed, secs(7))).len(), 1);
 }
 
-/// A failure of an attempt that was sent before the ejection does not put the endpoint out after its return.
+/// An attempt that was sent before the ejection and fails after the return does not eject the endpoint again.
 #[test]
 fn late_failure_does_not_decide() {
     let set = set_of(2);
@@ -109,7 +111,7 @@ fn late_failure_does_not_decide() {
     assert_eq!(out(&set, secs(7)), Vec::<String>::new());
 }
 
-/// A server that refuses work becomes dearer, and is not out however long the row is.
+/// A server that refuses work gets a higher price, but is never ejected, no matter how many requests it refuses.
 #[test]
 fn refusals_of_work_never_put_out() {
     let set = set_of(2);
@@ -119,7 +121,7 @@ fn refusals_of_work_never_put_out() {
     assert!(view(&set, "0", ms(1)).failing > 0.99);
 }
 
-/// Without ejections the price alone decides.
+/// Without ejections, only the price changes.
 #[test]
 fn set_without_ejections_keeps_all() {
     let set = Set::new().without_ejections();
@@ -128,7 +130,7 @@ fn set_without_ejections_keeps_all() {
     assert!(view(&set, "0", ms(2)).failing > 0.4);
 }
 
-/// At most half are out, whatever the number of the dead.
+/// At most half of the endpoints are ejected, no matter how many are dead.
 // E-4
 #[test]
 fn at_most_half_are_out() {
@@ -142,7 +144,7 @@ fn at_most_half_are_out() {
     }
 }
 
-/// A set of one is used whatever fails.
+/// A single endpoint stays in use, no matter how many attempts fail.
 // E-5
 #[test]
 fn only_endpoint_is_always_used() {
@@ -154,7 +156,8 @@ fn only_endpoint_is_always_used() {
     assert_eq!(out(&set, secs(1)), Vec::<String>::new());
 }
 
-/// If more than half fail, the pick that follows has all of them. Once half fail again, only those that fail are out.
+/// If more than half of the endpoints fail, all of them return to service. Once no more than half fail, only the
+/// failing ones are ejected.
 // E-20
 #[test]
 fn majority_brings_all_in() {
@@ -171,20 +174,20 @@ fn majority_brings_all_in() {
         ]
     );
     assert_eq!(out(&set, secs(2)), Vec::<String>::new());
-    // "0" recovers, while "2" goes on failing. The ejections of "0" and "1" end first.
+    // "0" recovers and "2" keeps failing. The ejections of "0" and "1" end before that of "2".
     (0..8).for_each(|_| drop(judge(&set, "0", Health::Served, secs(3))));
     judge(&set, "1", Health::Failed, secs(3));
     let events = listed(pick(&set, &Trail::new(), secs(6), &mut Mixed(1)).events);
     assert_eq!(events[0], EndpointEvent::MajorityWell { tier: 0 });
     assert_eq!(ejected(&events), [("2", EjectReason::InARow, ms(1001))]);
-    // "0" was well meanwhile, and "1" was not: one failure puts it out.
+    // "0" recovered in the meantime, so one failure does not eject it. "1" did not recover, so one failure does.
     assert_eq!(judge(&set, "0", Health::Failed, secs(6)), []);
     assert_eq!(ejected(&judge(&set, "1", Health::Failed, secs(6))).len(), 1);
     assert_eq!(out(&set, secs(6)), ["1", "2"]);
 }
 
-/// While the majority fails and is in service, a second pair is drawn: of 16 endpoints with 12 dead, more than half of
-/// the picks find one that is well. With one pair it would be 45 %.
+/// While a failing majority is in service, each pick draws a second pair. With 12 of 16 endpoints dead, more than half
+/// of the picks find a healthy one. With one pair, it would be 45 %.
 #[test]
 fn failing_majority_gets_fewer_picks() {
     let set = set_of(16);
@@ -197,7 +200,7 @@ fn failing_majority_gets_fewer_picks() {
     assert!((600..760).contains(&well), "{well}");
 }
 
-/// Of those that were ejected while the majority was, those with a failure rate below a quarter stay in service.
+/// When the majority is no longer failing, ejected endpoints with a failure rate below a quarter stay in service.
 // E-20
 #[test]
 fn well_ones_stay_as_majority_ends() {
@@ -211,7 +214,7 @@ fn well_ones_stay_as_majority_ends() {
     assert_eq!(out(&set, secs(6)), ["1"]);
 }
 
-/// An abandoned attempt never ejects. It raises the latency, and never lowers it.
+/// An abandoned attempt never ejects an endpoint. It can raise the latency but never lower it.
 // E-11
 #[test]
 fn abandoned_attempt_only_raises_latency() {
@@ -233,7 +236,7 @@ fn abandoned_attempt_only_raises_latency() {
     assert_eq!(view(&set, "0", ms(2)).failing, 0.0);
 }
 
-/// A failure restores the last known latency, whatever has decayed of it, and a slower one raises it.
+/// A failure restores the last known latency, no matter how far it has decayed.
 // E-14
 #[test]
 fn failure_restores_the_latency() {
@@ -247,7 +250,7 @@ fn failure_restores_the_latency() {
     assert_eq!(view(&set, "0", secs(60)).latency, Some(known));
 }
 
-/// An event of a set: a call that begins, or the end of one.
+/// One step of a random test: a pick, or the end of an attempt.
 #[derive(Debug, Clone)]
 enum Step {
     Pick(u64),
@@ -255,7 +258,7 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
-    // Around the wrap of a clock of 32 bits, and far from it.
+    // Moments around the overflow of a 32-bit clock, and far from it.
     let wrap = 1_u64 << 32;
     let moments = prop_oneof![
         3 => 0..100_000_u64,
@@ -276,8 +279,8 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Any order of moments, durations and outcomes: at most half are out, no price falls after a failure, abandoned
-    /// attempts eject nothing, and the calls in flight are exact.
+    /// For any order of moments, durations and outcomes, at most half of the endpoints are ejected, no price falls
+    /// after a failure, abandoned attempts eject nothing, and the count of calls in flight is exact.
     // E-12, E-4, E-11, E-14
     #[test]
     fn any_order_keeps_the_rules(length in 1_usize..12, steps in steps()) {
@@ -290,7 +293,7 @@ proptest! {
                     let ticket: Ticket = open.swap_remove(which % open.len());
                     let name = ticket.name().to_string();
                     let (after, before) = (Duration::from_nanos(after), view(&set, &name, now));
-                    // Mostly failures.
+                    // Most outcomes are failures.
                     let health = match outcome % 8 {
                         0 => Health::Served,
                         1 => Health::Overloaded,

@@ -1,4 +1,4 @@
-//! The share of the attempts that reaches a dead endpoint, in virtual time.
+//! Tests in virtual time of the share of attempts that reach a dead endpoint.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,15 +10,16 @@ use super::*;
 const US: u64 = 1_000;
 const MS: u64 = 1_000 * US;
 
-/// A client of 1,000 calls a second. Endpoint "0" refuses in its own time until it is well, and all others answer
-/// after 15 to 25 ms. A failed attempt is repeated at once elsewhere, twice at most.
+/// A client that makes 1,000 calls per second. Endpoint "0" refuses after `refuses_after` until it recovers at
+/// `well_from`; all others respond after 15 to 25 ms. A failed attempt is retried immediately on another endpoint, at
+/// most twice.
 struct World {
     set: Set,
     random: Mixed,
     now: u64,
     refuses_after: u64,
     well_from: Duration,
-    /// Attempts at each endpoint.
+    /// The number of attempts on each endpoint.
     attempts: Vec<u64>,
     failed_calls: u64,
     in_flight: BinaryHeap<Reverse<(u64, u64)>>,
@@ -63,7 +64,7 @@ impl World {
         self.open.push(Some(Attempt { ticket, trail, sent, health, elsewhere }));
     }
 
-    /// Makes the calls until this moment.
+    /// Makes calls until this moment.
     fn run(&mut self, until: Duration) {
         let mut call = self.now;
         while call < u64::try_from(until.as_nanos()).unwrap() {
@@ -92,7 +93,7 @@ impl World {
         }
     }
 
-    /// The attempts at endpoint "0" since the last call of this function, as a share of all.
+    /// Returns the number and the share of attempts on endpoint "0" since the last call to this function.
     fn share(&mut self) -> (u64, f64) {
         let (dead, all) = (self.attempts[0], self.attempts.iter().sum::<u64>());
         self.attempts.fill(0);
@@ -100,7 +101,7 @@ impl World {
     }
 }
 
-/// A dead endpoint gets at most 60 of the 60,000 calls of a minute, and no call is lost.
+/// A dead endpoint gets at most 60 of the 60,000 calls per minute, and no call fails.
 // E-6
 #[test]
 fn dead_endpoint_gets_few_calls() {
@@ -115,7 +116,7 @@ fn dead_endpoint_gets_few_calls() {
     }
 }
 
-/// In the two minutes after it is well, it gets at least 40 % of its share.
+/// In the two minutes after it recovers, an endpoint gets at least 40 % of its fair share.
 // E-6
 #[test]
 fn returned_endpoint_gets_its_share() {
@@ -130,7 +131,8 @@ fn returned_endpoint_gets_its_share() {
     }
 }
 
-/// An endpoint that fails in 10 µs beside others of 20 ms gets less than 0.3 % of the attempts, from the first second.
+/// An endpoint that fails within 10 µs gets less than 0.3 % of the first ten seconds' attempts if the others take 20
+/// ms.
 // E-7
 #[test]
 fn fast_failure_draws_no_calls() {
@@ -142,7 +144,7 @@ fn fast_failure_draws_no_calls() {
     }
 }
 
-/// Without ejections the price alone keeps the attempts at such an endpoint below a fiftieth of its share.
+/// Without ejections, the price alone keeps a fast-failing endpoint below 2 % of its fair share.
 // E-7
 #[test]
 fn price_alone_draws_no_calls() {

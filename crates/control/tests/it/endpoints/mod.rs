@@ -1,4 +1,4 @@
-//! The set of endpoints: picks, ejections, updates, and what it does to a dead server.
+//! Tests of the set of endpoints: picks, ejections, updates, and the load on a dead server.
 
 mod ejections;
 mod load;
@@ -13,7 +13,7 @@ use reattempt_core::Random;
 use reattempt_core::guard::{End, Health};
 use reattempt_testing::{Always, ms};
 
-/// Random numbers whose state can be copied, so that a model draws the same ones (SplitMix64).
+/// A random number generator (SplitMix64) with a state that can be copied, so that a model draws the same numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mixed(u64);
 
@@ -35,7 +35,7 @@ impl Mixed {
 type Set = EndpointSet<()>;
 type Ticket = EndpointTicket<()>;
 
-/// A set of one tier with endpoints "0", "1" and so on.
+/// Returns a set with one tier of endpoints "0", "1" and so on.
 fn set_of(length: usize) -> Set {
     let set = Set::new();
     set.update((0..length).map(|number| (0, number.to_string())), |_| (), Duration::ZERO);
@@ -46,7 +46,7 @@ fn pick(set: &Set, trail: &Trail, now: Duration, random: &mut Mixed) -> Pick<()>
     set.pick(trail, now, random).unwrap()
 }
 
-/// Picks until the endpoint with this name is picked. All other attempts end unsent.
+/// Picks until the set picks the endpoint with this name. All other attempts end unsent.
 fn ticket_of(set: &Set, name: &str, now: Duration) -> Ticket {
     let mut random = Mixed(now.subsec_nanos().into());
     let mut others = Vec::new();
@@ -55,7 +55,7 @@ fn ticket_of(set: &Set, name: &str, now: Duration) -> Ticket {
         if &**ticket.name() == name {
             return ticket;
         }
-        // A rival in flight is dearer.
+        // A call in flight raises the price of this other endpoint.
         others.push(ticket);
     }
     unreachable!("{name} is never picked: {set:?}")
@@ -69,7 +69,7 @@ fn end(set: &Set, ticket: Ticket, end: &End, now: Duration) -> Vec<EndpointEvent
     listed(set.end(ticket, end, now, &mut Always(0)).events)
 }
 
-/// Sends an attempt to this endpoint, which ends at once with this outcome.
+/// Sends an attempt to this endpoint and ends it with this outcome.
 fn judge(set: &Set, name: &str, health: Health, now: Duration) -> Vec<EndpointEvent> {
     let ticket = ticket_of(set, name, now);
     end(set, ticket, &End::judged(health, ms(1)), now + ms(1))
@@ -90,7 +90,7 @@ fn view(set: &Set, name: &str, now: Duration) -> EndpointView {
     set.view(now).into_iter().find(|view| &*view.name == name).unwrap()
 }
 
-/// The names of the endpoints that are out.
+/// Returns the names of the ejected endpoints.
 fn out(set: &Set, now: Duration) -> Vec<String> {
     let views = set.view(now).into_iter();
     views.filter(|view| view.out.is_some()).map(|view| view.name.to_string()).collect()

@@ -1,5 +1,6 @@
-//! The set against a plain model, which holds every rule in lists and wide integers: same picks, events and views after
-//! random steps. `ENDPOINT_STEPS` sets the number of steps of each of the ten seeds.
+//! Comparison of the set with a simple model, which implements every rule with lists and wide integers. Both must have
+//! the same picks, events and views after random steps. `ENDPOINT_STEPS` sets the number of steps for each of the ten
+//! seeds.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ struct Known {
     latency: Option<(u128, u64)>,
     failing: (u128, u64),
     in_a_row: u32,
-    /// The failures and calls since a moment.
+    /// The start of the window, and the failures and calls since then.
     window: Option<(u64, u32, u32)>,
     until: Option<u64>,
     reason: Option<EjectReason>,
@@ -33,7 +34,7 @@ struct Model {
     in_flight: BTreeMap<String, u128>,
 }
 
-/// Halves a value for every 8,192 ms, with straight lines between.
+/// Halves a value every 8,192 ms, with linear interpolation in between.
 fn left(value: u128, since: u64, now: u64) -> u128 {
     let (mut value, mut age) = (value, now.saturating_sub(since));
     while age >= 8192 && value > 0 {
@@ -63,7 +64,7 @@ impl Known {
 }
 
 impl Model {
-    /// The names in service of each tier, in order.
+    /// Returns the names of each tier's endpoints in service, in order.
     fn tiers(&self) -> Vec<Vec<&String>> {
         let mut tiers = BTreeMap::<usize, Vec<_>>::new();
         for name in &self.order {
@@ -88,13 +89,13 @@ impl Model {
             (Some(mine), Some(theirs)) => (mine, theirs),
         };
         let price = |name: &str, latency: u128, calls: u128| {
-            // In parts of 1,024; 32 / 65,536 = 1 / 2,048.
+            // The price is in units of 1 / 1,024; 32 / 65,536 = 1 / 2,048.
             latency * (calls + 1) * (1024 + self.known[name].failing(now) / 2)
         };
         price(one, mine, my_calls) < price(other, theirs, their_calls)
     }
 
-    /// The name that is picked, and whether another one is left.
+    /// Returns the picked name, and whether another untried endpoint is in service.
     fn pick(&self, tried: &[String], now: u64, random: &mut Mixed) -> Option<(String, bool)> {
         let tiers = self.tiers();
         let first = tiers.first()?;
@@ -110,7 +111,7 @@ impl Model {
             Some(other.filter(|other| self.is_cheaper(other, &one, now)).unwrap_or(one))
         };
         let mut picked = drawn(first);
-        // While the majority is ejected and in service, there is a second pair.
+        // While a failing majority is in service, each pick draws a second pair.
         if let Some(one) = picked.clone().filter(|_| self.majority.values().any(|all_in| *all_in)) {
             picked = drawn(first).filter(|other| self.is_cheaper(other, &one, now)).or(Some(one));
         }
@@ -246,7 +247,7 @@ impl Model {
         events
     }
 
-    /// The events of a pick, whose ejections may be over.
+    /// Returns the events of a pick: ejections may have ended since the last step.
     fn before_pick(&mut self, now: u64) -> Vec<EndpointEvent> {
         let due = self.known.values().any(|known| known.until.is_some_and(|until| until <= now));
         if !due {
@@ -313,7 +314,7 @@ fn run(seed: u64, steps: u64) -> BTreeMap<&'static str, u64> {
             _ => Duration::from_micros(choice.below(10_000)),
         };
         let at = u64::try_from(now.as_millis()).unwrap();
-        // A fifth of the endpoints is always bad, and at times most are.
+        // About a fifth of the endpoints always fail; at times, most of them do.
         let bad = if (at / 20_000).is_multiple_of(3) { 4 } else { 1 };
         if step.is_multiple_of(2000) {
             let length = 1 + choice.below(12);
@@ -324,7 +325,7 @@ fn run(seed: u64, steps: u64) -> BTreeMap<&'static str, u64> {
                 drawn.into_iter().map(|(name, tier)| (usize::try_from(tier).unwrap(), name.to_string())).collect();
             let events = listed(set.update(names.clone(), |_| (), now));
             assert_eq!(events, model.update(&names, at));
-            // Attempts at endpoints that have left count no more. If the name comes back it is another endpoint.
+            // Attempts on removed endpoints no longer count. If a name comes back, it is a new endpoint.
             open.retain(|open| model.known.contains_key(&open.name));
         }
         if open.len() < 30 && choice.below(2) == 0 {
@@ -401,7 +402,8 @@ fn kind(event: &EndpointEvent) -> &'static str {
     }
 }
 
-/// Picks, events and views agree after each of many random steps, for sets of 1 to 12 endpoints in 1 to 3 tiers.
+/// The set and the model have the same picks, events and views after each of many random steps, for 1 to 12 endpoints
+/// in 1 to 3 tiers.
 // E-1, E-4, E-10, E-11, E-14, E-20
 #[test]
 fn set_agrees_with_plain_model() {

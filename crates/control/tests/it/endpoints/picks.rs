@@ -1,4 +1,4 @@
-//! The pick: untried endpoints first, and calls in flight.
+//! Tests of the pick: untried endpoints come first, and calls in flight are counted.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,15 +7,15 @@ use reattempt_testing::secs;
 
 use super::*;
 
-/// Every attempt of a call goes to an endpoint that it has not tried, as long as one is in service; `elsewhere` says so
-/// of the next one.
+/// Each attempt of a call goes to an untried endpoint as long as one is in service. `elsewhere` is `true` if the next
+/// attempt can as well.
 // E-1
 #[test]
 fn untried_endpoint_comes_first() {
     let mut random = Mixed(1);
     for length in [1, 2, 3, 4, 5, 7, 8, 9, 20, 100, 1000] {
         let set = set_of(length);
-        // Some are out: every third one, as far as half are left.
+        // Every third endpoint is ejected, up to half of them.
         let mut left = length.div_ceil(3).min(length / 2).min(9);
         let mut held = Vec::new();
         while left > 0 {
@@ -24,7 +24,7 @@ fn untried_endpoint_comes_first() {
             if bad {
                 left -= end(&set, ticket, &End::judged(Health::Failed, ms(1)), ms(1)).len();
             } else {
-                // A rival in flight is dearer.
+                // A call in flight raises the price of this other endpoint.
                 held.push(ticket);
             }
         }
@@ -47,7 +47,7 @@ fn untried_endpoint_comes_first() {
     }
 }
 
-/// If a call has tried all endpoints, the cheapest is picked.
+/// If a call has tried all endpoints, the set picks the cheapest one.
 // E-1
 #[test]
 fn cheapest_follows_once_all_are_tried() {
@@ -65,7 +65,7 @@ fn cheapest_follows_once_all_are_tried() {
     }
 }
 
-/// A trail remembers the last seven.
+/// A trail remembers the last seven endpoints.
 #[test]
 fn trail_forgets_the_eighth() {
     let set = set_of(9);
@@ -87,7 +87,7 @@ fn empty_set_picks_nothing() {
     assert!(set.pick(&Trail::new(), secs(1), &mut Mixed(1)).is_none());
 }
 
-/// Calls in flight are exact: after every kind of end, after a drop without one, and after a panic.
+/// The count of calls in flight is exact after every kind of end, after a drop without an end, and after a panic.
 // E-9
 #[test]
 fn calls_in_flight_are_exact() {
@@ -102,7 +102,7 @@ fn calls_in_flight_are_exact() {
         assert!(set.end(take(), &over, secs(1), &mut Always(0)).held.is_none());
         assert_eq!(in_flight(), 0);
     }
-    // The body of a response is read half, and then dropped.
+    // A response body is dropped half read.
     for health in [Health::Served, Health::Failed, Health::Ignored] {
         let held = set.end(take(), &End::judged(health, ms(1)), secs(1), &mut Always(0)).held;
         assert_eq!(in_flight(), 1);
@@ -117,7 +117,7 @@ fn calls_in_flight_are_exact() {
     assert_eq!(in_flight(), 0);
 }
 
-/// The count is exact under ejections, returns and updates, which replace the lists.
+/// The count of calls in flight stays exact through ejections, returns and updates, which replace the lists.
 // E-9, E-10
 #[test]
 fn calls_in_flight_survive_new_lists() {
@@ -135,7 +135,7 @@ fn calls_in_flight_survive_new_lists() {
     assert_eq!(count(secs(8)), 0);
 }
 
-/// Of two endpoints with equal latencies the one with fewer calls in flight is picked.
+/// Of two endpoints with equal latencies, the set picks the one with fewer calls in flight.
 #[test]
 fn fewer_calls_in_flight_are_cheaper() {
     let set = set_of(2);
@@ -150,7 +150,8 @@ fn fewer_calls_in_flight_are_cheaper() {
     }
 }
 
-/// An endpoint of unknown latency gets one call beside others that are known, and none more until that one has ended.
+/// Among endpoints with known latencies, one with an unknown latency gets one call, and no other until that call has
+/// ended.
 #[test]
 fn unknown_latency_gets_one_call_at_a_time() {
     let set = set_of(2);
@@ -161,7 +162,8 @@ fn unknown_latency_gets_one_call_at_a_time() {
     assert_eq!(unknown, 1);
 }
 
-/// The first tier with an untried endpoint in service is used, and the second one once the first is out as a whole.
+/// The set picks from the first tier with an untried endpoint in service. The second tier is used if the whole first
+/// tier is ejected.
 #[test]
 fn later_tier_follows_the_first() {
     let set = Set::new();
@@ -180,12 +182,12 @@ fn later_tier_follows_the_first() {
     for name in ["x", "y"] {
         trail.push(view(&set, name, ms(1)).id);
     }
-    // All are tried: the cheapest of the first tier.
+    // All have been tried, so the set picks the cheapest endpoint of the first tier.
     assert_eq!(names(&trail).len(), 1);
     kill_all(&set, &["a", "b"], ms(1));
     assert_eq!(out(&set, ms(1)), ["a", "b"]);
     assert_eq!(names(&Trail::new()), ["x", "y"]);
-    // The last tier keeps half of its endpoints.
+    // At least half of the last tier stays in service.
     kill_all(&set, &["x", "y"], ms(1));
     assert_eq!(out(&set, ms(1)), ["a", "b"]);
 }

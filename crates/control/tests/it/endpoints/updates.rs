@@ -1,4 +1,4 @@
-//! Updates of the set, subsets, and what is shown of it.
+//! Tests of updates, subsets, warnings and `Debug`.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -8,7 +8,7 @@ use reattempt_testing::secs;
 
 use super::*;
 
-/// An endpoint that stays keeps its service, latency, failures, ejection and calls in flight.
+/// An endpoint that is part of an update keeps its service, latency, failures, ejection and calls in flight.
 // E-10
 #[test]
 fn staying_endpoint_keeps_its_state() {
@@ -23,14 +23,14 @@ fn staying_endpoint_keeps_its_state() {
     assert_eq!((events, made), (None, vec!["9".to_owned(), "8".to_owned()]));
     assert_eq!(["2", "3"].map(|name| view(&set, name, secs(1))), before);
     assert_eq!(set.view(secs(1)).len(), 4);
-    // In another tier too.
+    // The same holds if the endpoint moves to another tier.
     set.update([(0, "9"), (3, "2")], |_| (), secs(1));
     assert_eq!(view(&set, "2", secs(1)).in_flight, 1);
     assert_eq!((view(&set, "2", secs(1)).tier, view(&set, "2", secs(1)).id), (3, before[0].id));
     drop(held);
 }
 
-/// The ends of calls to endpoints that have left change nothing, and these are picked no more.
+/// Calls to removed endpoints change nothing when they end, and removed endpoints are no longer picked.
 // E-10
 #[test]
 fn ends_of_removed_ones_change_nothing() {
@@ -45,12 +45,13 @@ fn ends_of_removed_ones_change_nothing() {
     for seed in 0..100 {
         assert_ne!(&**pick(&set, &Trail::new(), ms(3), &mut Mixed(seed)).ticket.name(), "1");
     }
-    // One that comes back is a new endpoint.
+    // A removed endpoint that comes back is a new endpoint.
     set.update((0..3).map(|name| (0, name.to_string())), |_| (), ms(4));
     assert_eq!(view(&set, "1", ms(4)).failing, 0.0);
 }
 
-/// Removing a well endpoint may make the ejected ones the majority: they are in service with the same update.
+/// If an update removes a healthy endpoint and thereby makes the ejected ones the majority, it also returns them to
+/// service.
 // E-10, E-20
 #[test]
 fn update_applies_the_cap_anew() {
@@ -75,7 +76,7 @@ fn removed_service_lives_while_it_is_used() {
     assert_eq!(Arc::strong_count(&service), 1);
 }
 
-/// A panic of the function that makes services changes nothing.
+/// A panic in the function that makes services changes nothing.
 #[test]
 fn panicking_service_changes_nothing() {
     let set = set_of(2);
@@ -86,7 +87,8 @@ fn panicking_service_changes_nothing() {
     assert_eq!(view(&set, "y", ms(2)).in_flight, 0);
 }
 
-/// A subset has so many of each tier, others for each seed. An update replaces those that leave and hardly any else.
+/// A subset has the given number of endpoints of each tier, different ones for each seed. An update changes few
+/// endpoints other than the removed ones.
 #[test]
 fn subset_changes_little() {
     let chosen = |names: std::ops::Range<u32>, seed| -> BTreeSet<_> {
@@ -99,14 +101,14 @@ fn subset_changes_little() {
     let of_all = chosen(0..1000, 1);
     assert_eq!(of_all.len(), 10);
     assert_eq!(chosen(0..1000, 1), of_all);
-    // One in ten of those chosen is new if a tenth of all is.
+    // If the update adds a tenth of all endpoints, about one in ten chosen endpoints is new.
     let moved = chosen(0..1100, 1).difference(&of_all).count();
     assert!(moved <= 4, "{moved}");
     let seeds: BTreeSet<_> = (0..200).flat_map(|seed| chosen(0..100, seed)).collect();
     assert_eq!(seeds.len(), 100, "no endpoint is left out by all clients");
 }
 
-/// More than a hundred endpoints without a subset are warned of.
+/// More than 100 endpoints without a subset cause a warning.
 #[test]
 fn many_endpoints_are_warned_of() {
     assert_eq!(set_of(100).validate(), []);
