@@ -200,7 +200,7 @@ fn failing_majority_gets_fewer_picks() {
     assert!((600..760).contains(&well), "{well}");
 }
 
-/// When the majority is no longer failing, ejected endpoints with a failure rate below a quarter stay in service.
+/// Ejected endpoints with a failure rate below a quarter stay in service once the majority no longer fails.
 // E-20
 #[test]
 fn well_ones_stay_as_majority_ends() {
