@@ -5,14 +5,14 @@ use core::fmt;
 
 /// An invalid setting: its name, its value and the allowed values.
 ///
-/// Constructors and setters return it, so an invalid setting is reported where it is set.
+/// Setters clamp their values, so only a check of several settings against each other returns it.
 ///
 /// ```
 /// use reattempt::error::ConfigError;
 /// # mod reattempt { pub use reattempt_core as error; }
 ///
-/// let error = ConfigError::new("factor", f64::NAN, "a finite number above 0");
-/// assert_eq!(error.to_string(), "`factor` must be a finite number above 0, but it is NaN");
+/// let error = ConfigError::new("attempt_timeout", "40s", "below `total_time`");
+/// assert_eq!(error.to_string(), "`attempt_timeout` must be below `total_time`, but it is 40s");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {

@@ -9,8 +9,8 @@
 //! | [`BoxedError`] | tower's `BoxError`, which contains a [`TimedOut`](crate::TimedOut) after a time limit | [`attempt_timeout`](crate::RetryPolicy::attempt_timeout), [`boxed_errors`](crate::RetryPolicy::boxed_errors) |
 //! | [`Answered`] | the inner service's; if the deadline passes, the call ends with a response of the protocol | the default of protocols with such a response |
 //!
-//! [`TimeLimit`] and [`RefusedResponse`] are the parts of a `TimedOut`. [`ConfigError`] is the error for an invalid
-//! setting. A [`Warning`] names a setting outside its [`Recommended`] range.
+//! [`TimeLimit`] and [`RefusedResponse`] are the parts of a `TimedOut`. [`ConfigError`] is the error for settings that
+//! contradict each other. A [`Warning`] names a setting outside its [`Recommended`] range.
 
 pub use crate::call::protocol::OwnError;
 #[cfg(feature = "http")]
