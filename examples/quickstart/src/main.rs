@@ -87,7 +87,7 @@ async fn quickstart(arguments: &Arguments) -> Result<(), BoxError> {
     let experiment = Experiment::start(*seed, *calls).await?;
     let bar = progress_bar(u64::from(*calls) * 2)?;
     let plain = clients::unwrapped(experiment.names()?);
-    let wrapped = clients::reattempt(experiment.names()?, *seed, *calls)?;
+    let wrapped = clients::reattempt(experiment.names()?, *seed, *calls);
     let budget = wrapped.policy().budget_ref().clone();
     let (script, journal) = (&experiment.script, &experiment.journal);
     let unwrapped = send_all(plain, Sender::Unwrapped, script, || bar.inc(1)).await?;

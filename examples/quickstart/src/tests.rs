@@ -33,7 +33,7 @@ async fn run(seed: u64) -> Run {
     let experiment = Experiment::start(seed, CALLS).await.unwrap();
     let (script, journal) = (&experiment.script, &experiment.journal);
     let plain = clients::unwrapped(experiment.names().unwrap());
-    let wrapped = clients::reattempt(experiment.names().unwrap(), seed, CALLS).unwrap();
+    let wrapped = clients::reattempt(experiment.names().unwrap(), seed, CALLS);
     let unwrapped = send_all(plain, Sender::Unwrapped, script, || ()).await.unwrap();
     let sent = send_all(wrapped, Sender::Reattempt, script, || ()).await.unwrap();
     let mut log = Vec::new();

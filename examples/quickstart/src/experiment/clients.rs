@@ -7,7 +7,7 @@ use http_body::Body;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use reattempt::error::{BoxedError, ConfigError};
+use reattempt::error::BoxedError;
 use reattempt::schedule::Exponential;
 use reattempt::{Http, ReplayBody, Retry, RetryBudget, RetryLayer, RetryPolicy};
 use tower::ServiceBuilder;
@@ -29,17 +29,13 @@ pub(crate) fn unwrapped(names: Names) -> Timeout<HyperClient<Upload>> {
 }
 
 /// Returns that client in a retry layer.
-pub(crate) fn reattempt(
-    names: Names,
-    seed: u64,
-    calls: u32,
-) -> Result<Retry<HyperClient<ReplayBody<Upload>>, Policy>, ConfigError> {
+pub(crate) fn reattempt(names: Names, seed: u64, calls: u32) -> Retry<HyperClient<ReplayBody<Upload>>, Policy> {
     let policy = RetryPolicy::http()
         .attempt_timeout(ATTEMPT_TIMEOUT)
-        .budget(budget(calls)?)
+        .budget(budget(calls))
         // A seed makes the delays reproducible; leave it out elsewhere.
         .seed(seed);
-    Ok(ServiceBuilder::new().layer(RetryLayer::new(policy)).service(hyper_client(names)))
+    ServiceBuilder::new().layer(RetryLayer::new(policy)).service(hyper_client(names))
 }
 
 /// Returns a budget with room for every possible retry.
@@ -47,9 +43,9 @@ pub(crate) fn reattempt(
 /// In this script half of the calls meet a fault, so the default budget would refuse retries, as it should. The
 /// refused calls would depend on timing, but every run of a seed should end alike. There is one bucket, because all
 /// names belong to one server.
-fn budget(calls: u32) -> Result<RetryBudget, ConfigError> {
+fn budget(calls: u32) -> RetryBudget {
     let retries = calls * 2;
-    Ok(RetryBudget::percent(10).capacity(f64::from(retries.max(10))).shared(true))
+    RetryBudget::percent(10).capacity(f64::from(retries.max(10))).shared(true)
 }
 
 fn hyper_client<B>(names: Names) -> HyperClient<B>
