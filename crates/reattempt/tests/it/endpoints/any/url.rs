@@ -82,7 +82,11 @@ pub(crate) fn check(data: &[u8]) {
     assert_eq!(names(&again), listed, "{texts:?}");
 
     let mut target = if input.flag() { listed[0].clone() } else { String::new() };
-    target.push_str(&String::from_utf8_lossy(&input.text(PIECES)));
+    target.push_str(input.pick(&["", "/", "/v1", "/a/b"]));
+    target.push_str(input.pick(&["", "?q=1", "?"]));
+    if input.flag() {
+        target.push_str(&String::from_utf8_lossy(&input.text(PIECES)));
+    }
     let Ok(request) = Request::get(&target).body(Body::new()) else { return };
     let before = request.uri().clone();
     let seen = Arc::new(Mutex::new(None));
@@ -118,10 +122,13 @@ pub(crate) fn check(data: &[u8]) {
 /// Returns an URL, most often one that is nearly valid.
 fn url(input: &mut Input<'_>) -> String {
     let mut text = String::new();
-    if input.below(4) > 0 {
-        text.push_str(input.pick(&["http://a", "https://b.example", "http://c:81/v1", "https://[::1]", "http://"]));
+    let kind = input.below(4);
+    if kind > 0 {
+        text.push_str(input.pick(&["http://a", "http://c:81/v1", "http://d/v1/v2", "https://b.example", "http://"]));
     }
-    text.push_str(&String::from_utf8_lossy(&input.text(PIECES)));
+    if kind < 2 {
+        text.push_str(&String::from_utf8_lossy(&input.text(PIECES)));
+    }
     text
 }
 
