@@ -1,7 +1,7 @@
-//! The endpoints of a set with their ejections, behind the lock of the set.
+//! A set's endpoints with their ejections, behind the set's lock.
 //!
-//! An ejection lasts for a time. Only endpoints of a set or of a last tier whose minority fails are out meanwhile: if
-//! more than half fail, all stay in service, and the price decides.
+//! An ejection is temporary. Ejected endpoints are out of service only if at most half of a set, or of its last tier,
+//! are ejected. If more than half are, all stay in service, and the price decides.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use super::roster::{Roster, Tier};
 use super::trail::EndpointId;
 use super::words::Stamp;
 
-/// The first and the longest time of an ejection, in milliseconds.
+/// The first and the longest duration of an ejection, in milliseconds.
 const SHORTEST: u64 = 5_000;
 const LONGEST: u64 = 30_000;
-/// The time in service after which an endpoint is forgiven one of its ejections, in milliseconds.
+/// The time in service after which one earlier ejection of an endpoint is forgiven, in milliseconds.
 const FORGIVEN: u64 = 30_000;
 /// An ejection is lengthened by up to a fifth, so that clients do not come back together.
 const SPREAD: u64 = 5;
 
-/// The endpoints of a set, sorted by tier.
+/// A set's endpoints, sorted by tier.
 pub(crate) struct Ejections<T> {
     pub(crate) places: Vec<Place<T>>,
-    /// The number of the tier whose majority is ejected, so that all of it is in service.
+    /// The tier that is completely in service because more than half of it is ejected.
     all_in: Option<usize>,
     /// The picks of the endpoints that have left.
     pub(crate) picks_of_gone: u64,
@@ -38,11 +38,11 @@ pub(crate) struct Place<T> {
     /// The end of its ejection.
     pub(crate) until: Option<u64>,
     reason: EjectReason,
-    /// `true` if it is out of service. An ejected endpoint is in service while the majority is ejected.
+    /// `true` if it is out of service. If more than half are ejected, ejected endpoints stay in service.
     pub(crate) out: bool,
-    /// The number of ejections that are not forgiven.
+    /// The number of ejections that were not forgiven.
     strikes: u32,
-    /// The moment at which its last ejection ended, 0 if there was none.
+    /// The time at which its last ejection ended; 0 if there was none.
     since: u64,
 }
 
@@ -69,7 +69,7 @@ impl<T> Place<T> {
     fn eject<R: Random + ?Sized>(&mut self, reason: EjectReason, now: u64, random: &mut R) {
         let forgiven = now.saturating_sub(self.since) / FORGIVEN;
         self.strikes = self.strikes.saturating_sub(u32::try_from(forgiven).unwrap_or(u32::MAX));
-        // Three doublings pass the longest time.
+        // Three doublings exceed the longest duration.
         let lasts = LONGEST.min(SHORTEST << self.strikes.min(3));
         self.strikes = self.strikes.saturating_add(1);
         let spread = random.between(Duration::ZERO, Duration::from_millis(lasts / SPREAD));
@@ -84,32 +84,32 @@ impl<T> Ejections<T> {
         Self { places: Vec::new(), all_in: None, picks_of_gone: 0 }
     }
 
-    /// Ends the ejections whose time is over.
+    /// Ends expired ejections.
     pub(crate) fn expire(&mut self, now: u64) {
         for place in &mut self.places {
             if let Some(until) = place.until.filter(|until| *until <= now) {
-                // An endpoint that was not out may have shown meanwhile that it is well.
+                // An endpoint that stayed in service may have recovered meanwhile.
                 let well = !place.out && place.member.endpoint().failures.is_low(stamp(now));
                 place.let_in(until, well);
             }
         }
     }
 
-    /// Ejects an endpoint, unless it is ejected already or has left the set. A failure of an attempt that was sent
-    /// before an ejection does not decide after it.
+    /// Ejects an endpoint, unless it is already ejected or has left the set. The failure of an attempt that was sent
+    /// before an ejection cannot eject the endpoint after it.
     pub(crate) fn eject<R: Random + ?Sized>(&mut self, id: EndpointId, failure: &Decisive, now: u64, random: &mut R) {
         let after = u64::try_from(failure.after.as_millis()).unwrap_or(u64::MAX);
         let sent = now.saturating_sub(after);
         let place = self.places.iter_mut().find(|place| place.member.endpoint().named.id == id);
         match place {
-            // Its mark has been lost to a success while the majority was ejected, or to another thread.
+            // The mark was cleared by a success while more than half were ejected, or by another thread.
             Some(place) if place.until.is_some() => place.member.endpoint().put_out(),
             Some(place) if place.since <= sent => place.eject(failure.reason, now, random),
             _ => {}
         }
     }
 
-    /// Decides which endpoints are out of service, and returns the others.
+    /// Decides which endpoints are out of service. Returns the others.
     pub(crate) fn settle(&mut self, now: u64, events: &mut Vec<EndpointEvent>) -> Roster<T> {
         let last = self.places.last().map(|place| place.tier);
         let was_all_in = self.all_in.take();
@@ -134,7 +134,7 @@ impl<T> Ejections<T> {
     }
 }
 
-/// Decides about one tier, in which all were in service because the majority was ejected, or are so now.
+/// Decides about one tier that is, or was, completely in service because more than half of it is ejected.
 fn settle_tier<T>(
     tier: &mut [Place<T>],
     (was_all_in, all_in): (bool, bool),
@@ -149,7 +149,7 @@ fn settle_tier<T>(
         });
     }
     for place in tier {
-        // Those that have succeeded while all were in service stay.
+        // Endpoints that have recovered while all were in service stay in service.
         let well = || place.member.endpoint().failures.is_low(stamp(now));
         if was_all_in && !all_in && place.until.is_some() && well() {
             place.let_in(now, true);
@@ -168,7 +168,7 @@ fn settle_tier<T>(
     }
 }
 
-/// Returns a moment as the words of an endpoint hold it.
+/// Converts a time to the form in an endpoint's words.
 #[allow(clippy::cast_possible_truncation, reason = "it is modulo 2³² by design")]
 #[inline]
 pub(crate) const fn stamp(now: u64) -> Stamp {

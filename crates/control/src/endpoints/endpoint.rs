@@ -1,4 +1,4 @@
-//! One endpoint: its service, and the state that attempts read and change without a lock.
+//! One endpoint: its service, and lock-free state that attempts read and change.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use super::names::Named;
 use super::words::{FailureWord, LatencyWord, Stamp, WindowWord};
 use crate::sync::{AtomicU64, Ordering};
 
-/// The most calls in flight that a price tells apart, so that a price fits in 64 bits.
+/// The number of calls in flight above which the price no longer rises, so that a price fits in 64 bits.
 const MOST_IN_FLIGHT: usize = 1 << 16;
 
-/// An endpoint of a set.
+/// An endpoint in a set.
 pub(crate) struct Endpoint<T> {
     pub(crate) named: Named,
     pub(crate) latency: LatencyWord,
@@ -23,13 +23,13 @@ pub(crate) struct Endpoint<T> {
     pub(crate) service: T,
 }
 
-/// The reason for which an endpoint was put out of service.
+/// The reason why an endpoint was ejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EjectReason {
-    /// Five failures in a row, or one after a return, before a success.
+    /// Five consecutive failures; after an ejection, one failure before the first success.
     InARow,
-    /// At least half of 20 calls or more in 10 s.
+    /// Failures of at least half of 20 or more calls within 10 s.
     FailureRate,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for EjectReason {
     }
 }
 
-/// A failure for which its endpoint should be put out of service.
+/// A failure that should eject its endpoint.
 pub(crate) struct Decisive {
     pub(crate) reason: EjectReason,
     /// The time since the attempt was sent.
@@ -67,7 +67,7 @@ impl<T> Endpoint<T> {
         self.picks.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records the end of an attempt. Returns a failure for which the endpoint should be put out of service.
+    /// Records the end of an attempt. Returns the failure if it should eject the endpoint.
     #[inline]
     pub(crate) fn record(&self, end: &End, now: Stamp) -> Option<Decisive> {
         match end {
@@ -96,7 +96,7 @@ impl<T> Endpoint<T> {
             }
             Health::Failed | Health::Unavailable => {
                 self.latency.failed(after, now);
-                // Both count.
+                // Both must count it.
                 let (row, rate) = (self.failures.failed(now), self.window.failed(now));
                 let in_a_row = row.then_some(EjectReason::InARow);
                 let reason = in_a_row.or(rate.then_some(EjectReason::FailureRate))?;
@@ -106,17 +106,17 @@ impl<T> Endpoint<T> {
         }
     }
 
-    /// Marks the endpoint as out, and forgets the window that led to it.
+    /// Marks the endpoint as out, and clears the window that led to it.
     pub(crate) fn put_out(&self) {
         self.failures.put_out();
         self.window.close();
     }
 }
 
-/// The place of an endpoint in its set: the one reference that is no attempt in flight.
+/// An endpoint's place in its set: the only reference that is not an attempt in flight.
 ///
-/// A set and its rosters share this value. Each attempt has a reference to the endpoint itself. So the references are
-/// the count of attempts in flight, which a ticket cannot forget to end.
+/// A set and its rosters share this value, and each attempt has a reference to the endpoint itself. So the reference
+/// count is the number of attempts in flight, and no ticket can forget to decrease it.
 pub(crate) struct Member<T>(Arc<Endpoint<T>>);
 
 impl<T> Member<T> {
@@ -136,8 +136,8 @@ impl<T> Member<T> {
 
     /// Returns `true` if this endpoint has a lower price than the other one.
     ///
-    /// The price is latency × (in flight + 1) × (1 + 32 f). An unknown latency is that of the other endpoint while no
-    /// attempt is in flight. One attempt is then enough to measure it.
+    /// The price is latency × (in flight + 1) × (1 + 32 f). While no attempt is in flight, an unknown latency is
+    /// assumed to equal the other endpoint's. One attempt then suffices to measure it.
     #[inline]
     pub(crate) fn is_cheaper(&self, other: &Self, now: Stamp) -> bool {
         let (own, others) = (self.in_flight(), other.in_flight());
@@ -152,7 +152,7 @@ impl<T> Member<T> {
         self.price(latency, own, now) < other.price(rival, others, now)
     }
 
-    /// Returns the price. It fits, because its factors are below 2³², at most 2¹⁶, and below 34 × 1,024.
+    /// Returns the price. It fits in 64 bits, because its factors are below 2³², at most 2¹⁶, and below 34 × 1,024.
     #[inline]
     fn price(&self, latency: u32, in_flight: usize, now: Stamp) -> u64 {
         let load = (in_flight + 1).min(MOST_IN_FLIGHT) as u64;

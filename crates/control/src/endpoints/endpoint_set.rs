@@ -20,13 +20,13 @@ use super::trail::{EndpointId, Trail};
 use super::view::EndpointView;
 use crate::sync::{Mutex, MutexGuard, Ordering};
 
-/// The most endpoints for which a client should keep connections.
+/// The number of endpoints above which a client should not keep connections to all.
 const MANY: usize = 100;
 
-/// Equivalent endpoints, of which each attempt is sent to one.
+/// A set of equivalent endpoints. Each attempt is sent to one of them.
 ///
-/// `T` is what sends to an endpoint, such as a client or a base URL. Time is an argument: the time since any fixed
-/// moment, which is the same one in all calls of a set.
+/// `T` is the value that sends to an endpoint, such as a client or a base URL. Time is an argument: the time since a
+/// fixed moment, which must be the same in all calls of a set.
 ///
 /// ```
 /// use std::time::Duration;
@@ -54,33 +54,34 @@ const MANY: usize = 100;
 pub struct EndpointSet<T> {
     roster: ArcSwap<Roster<T>>,
     ejections: Mutex<Ejections<T>>,
-    /// Held by an update, so that it can make services without the other lock.
+    /// Held during an update, so that services can be created without the other lock.
     updating: Mutex<()>,
     ejects: bool,
     subset: Option<(NonZeroUsize, u64)>,
 }
 
-/// The endpoint for an attempt.
+/// The endpoint picked for an attempt.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Pick<T> {
     /// The attempt's place at the endpoint.
     pub ticket: EndpointTicket<T>,
-    /// `true` if another endpoint is in service that the call has not tried.
+    /// `true` if another endpoint that the call has not tried is in service.
     pub elsewhere: bool,
-    /// `true` if the set has more than one tier. Tiers share no state: what one has processed, another may not know.
+    /// `true` if the set has more than one tier. Tiers share no state: a request that one has processed may be unknown
+    /// to another.
     pub tiered: bool,
-    /// The changes of the set that were due at this moment, if there were any.
+    /// Events that this pick caused, such as expired ejections; `None` if there were none.
     pub events: Option<Box<[EndpointEvent]>>,
 }
 
-/// The answer of a set to the end of an attempt.
+/// The result of recording the end of an attempt.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Ended<T> {
-    /// The ticket of an attempt that has an outcome. It is held until the response body ends, and then dropped.
+    /// The ticket of an attempt with an outcome. Hold it until the response body ends, and then drop it.
     pub held: Option<EndpointTicket<T>>,
-    /// The changes of the set that followed, if there were any.
+    /// Events that this end caused, such as an ejection; `None` if there were none.
     pub events: Option<Box<[EndpointEvent]>>,
 }
 
@@ -88,13 +89,13 @@ pub struct Ended<T> {
 pub struct EndpointTicket<T>(Arc<Endpoint<T>>);
 
 impl<T> EndpointTicket<T> {
-    /// Returns the number of the endpoint, for the [`Trail`] of the call.
+    /// Returns the endpoint's id, for the call's [`Trail`].
     #[inline]
     pub fn id(&self) -> EndpointId {
         self.0.named.id
     }
 
-    /// Returns the name of the endpoint.
+    /// Returns the endpoint's name.
     pub fn name(&self) -> &Arc<str> {
         &self.0.named.name
     }
@@ -123,7 +124,7 @@ impl<T> EndpointSet<T> {
         }
     }
 
-    /// Keeps failing endpoints in service. Their price alone decides.
+    /// Keeps failing endpoints in service, so that only their price matters.
     #[must_use]
     pub fn without_ejections(self) -> Self {
         Self { ejects: false, ..self }
@@ -131,17 +132,18 @@ impl<T> EndpointSet<T> {
 
     /// Uses at most `most` endpoints of each tier, for large sets.
     ///
-    /// Each seed chooses others, and an update replaces as few of them as possible (rendezvous hashing). Each client
-    /// should have a seed of its own.
+    /// Each seed selects different endpoints, and an update replaces as few of them as possible (rendezvous hashing).
+    /// Give each client its own seed.
     #[must_use]
     pub fn subset(self, most: NonZeroUsize, seed: u64) -> Self {
         Self { subset: Some((most, seed)), ..self }
     }
 
-    /// Picks the endpoint for an attempt of a call that has tried those in `trail`. Returns `None` if the set is empty.
+    /// Picks the endpoint for an attempt of a call that has already tried those in `trail`. Returns `None` if the set
+    /// is empty.
     ///
-    /// It is the cheaper one of two random endpoints that are in service and were not tried. The first tier that has
-    /// such an endpoint is used. If the call has tried all of them, it is the cheapest.
+    /// The pick is the cheaper of two random untried endpoints in service, in the first tier that has one. If the call
+    /// has tried all of them, the pick is the cheapest.
     #[inline]
     pub fn pick<R: Random + ?Sized>(&self, trail: &Trail, now: Duration, random: &mut R) -> Option<Pick<T>> {
         let (at, mut events) = (millis(now), None);
@@ -157,11 +159,11 @@ impl<T> EndpointSet<T> {
         Some(Pick { ticket, elsewhere, tiered: roster.tiered, events })
     }
 
-    /// Records the end of an attempt. The vocabulary is that of guards.
+    /// Records the end of an attempt, in the form that guards use.
     ///
-    /// A judged attempt is over at the head of its response, and returns the ticket for the body. An attempt that the
-    /// caller [abandoned](End::Abandoned) only raises the latency. Every other end changes nothing but the attempts in
-    /// flight. A ticket that is dropped without an end does the same.
+    /// A judged attempt ends at its response head, and its ticket is returned to be held until the body ends. An
+    /// attempt that the caller [abandoned](End::Abandoned) can only raise the latency. Every other end changes only the
+    /// number of attempts in flight, as does dropping the ticket.
     #[inline]
     pub fn end<R: Random + ?Sized>(
         &self,
@@ -182,11 +184,11 @@ impl<T> EndpointSet<T> {
         Ended { held, events }
     }
 
-    /// Replaces the endpoints by those with these names, each in the tier with this number. Lower tiers are preferred.
+    /// Replaces the endpoints with these names, each with its tier number. Lower tiers are preferred.
     ///
-    /// An endpoint that stays keeps its state and its service. One that leaves is picked no more, and its attempts in
-    /// flight go on. `make` creates the services of new names. It must not update the same set. Of two endpoints with
-    /// the same name the first counts. Returns the changes that followed, if there were any.
+    /// An endpoint that stays keeps its state and its service. A removed one is no longer picked, and its attempts in
+    /// flight continue. `make` creates the services for new names, and must not update the same set. If a name is
+    /// repeated, its first entry is used. Returns the events that the update caused; `None` if there were none.
     pub fn update<N: Into<Arc<str>>>(
         &self,
         endpoints: impl IntoIterator<Item = (usize, N)>,
@@ -196,8 +198,8 @@ impl<T> EndpointSet<T> {
         self.replace(endpoints, |_| false, |name| Some(make(name)), now)
     }
 
-    /// Does as [`update`](Self::update), with a new endpoint in place of each known one for which `is_new` returns
-    /// `true`. A name for which `make` has no service is left out.
+    /// Works like [`update`](Self::update), but also replaces each known endpoint for which `is_new` returns `true`. A
+    /// name for which `make` returns no service is skipped.
     pub fn replace<N: Into<Arc<str>>>(
         &self,
         endpoints: impl IntoIterator<Item = (usize, N)>,
@@ -230,13 +232,13 @@ impl<T> EndpointSet<T> {
             let picks = gone.iter().map(|place: &Place<T>| place.member.endpoint().picks.load(Ordering::Relaxed));
             ejections.picks_of_gone += picks.sum::<u64>();
         });
-        // Services are dropped without the lock of picks and ends.
+        // Services are dropped without holding the lock of picks and ends.
         drop(updating);
         drop(gone);
         events
     }
 
-    /// Returns the endpoints to be used by tier, each name once.
+    /// Returns the endpoints to use, by tier, each name once.
     fn chosen(&self, endpoints: impl Iterator<Item = (usize, Arc<str>)>) -> Vec<(usize, Arc<str>)> {
         let mut seen = HashSet::new();
         let mut chosen: Vec<_> = endpoints.filter(|(_, name)| seen.insert(Arc::clone(name))).collect();
@@ -281,7 +283,7 @@ impl<T> EndpointSet<T> {
         self.lock().picks_of_gone
     }
 
-    /// Returns a warning if there are so many endpoints that a client should use a [subset](Self::subset).
+    /// Returns a warning if the set is so large that a client should use a [subset](Self::subset).
     pub fn validate(&self) -> Vec<Warning> {
         let length = self.lock().places.len();
         let many = length > MANY && self.subset.is_none();
@@ -298,7 +300,7 @@ fn name_of<T>(place: &Place<T>) -> Arc<str> {
     Arc::clone(&place.member.endpoint().named.name)
 }
 
-/// Returns a moment in whole milliseconds.
+/// Converts a time to whole milliseconds.
 #[inline]
 fn millis(now: Duration) -> u64 {
     now.as_secs().saturating_mul(1000).saturating_add(now.subsec_millis().into())
@@ -310,7 +312,7 @@ impl<T> Default for EndpointSet<T> {
     }
 }
 
-/// Shows each endpoint as the last attempt left it.
+/// Shows each endpoint as of its last attempt.
 impl<T> fmt::Debug for EndpointSet<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.views(None)).finish()

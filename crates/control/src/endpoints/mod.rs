@@ -1,27 +1,28 @@
-//! Several equivalent endpoints: which of them an attempt is sent to.
+//! A set of equivalent endpoints, and the pick of one for each attempt.
 //!
-//! A retry to the same dead server is worth nothing, and a retry to another one is worth a call. So a pick prefers
-//! endpoints that the call has not tried, among these the cheaper one of two, and no endpoint that is out of service.
+//! A retry to the same dead server fails again, while a retry to another server may succeed. So a pick prefers
+//! endpoints that the call has not tried, and of two random ones the cheaper. Ejected endpoints are not picked.
 //!
 //! | rule | reason |
 //! |---|---|
-//! | the price is latency × (in flight + 1) × (1 + 32 f), where f is the running failure rate | an endpoint that fails at once would look fastest and draw the calls |
+//! | the price is latency × (in flight + 1) × (1 + 32 f), where f is the running failure rate | without f, an endpoint that fails at once would look fastest and attract calls |
 //! | a failure never lowers the latency, and restores the last known one | the same |
-//! | f is a factor, not seconds that are added | after an added penalty of 5 s, one failure bars an endpoint of 1 ms for 85 s |
-//! | an unknown latency is that of the rival, for one call at a time | a default would starve the endpoint, or flood it |
-//! | 5 failures in a row, or half of 20 calls in 10 s, put an endpoint out for 5 s, doubling to 30 s, plus up to 20 % | a dead one costs few calls, and one that is back gets its share soon |
-//! | after its return, one failure before the first success puts it out again | the calls are the probes |
-//! | in a set, or in its last tier, at most half are out. If more qualify, none is | otherwise an overload puts out what still works |
-//! | while the majority fails and is in service, two pairs are drawn | both of one pair may well fail: with 14 of 20 dead, every second pair |
-//! | in an earlier tier all may be out | the next tier takes their calls |
+//! | f is a factor, not a number of seconds that is added | with an added penalty of 5 s, one failure would exclude a 1 ms endpoint for 85 s |
+//! | an unknown latency is assumed to equal the other endpoint's, for one call at a time | with a fixed default, the endpoint would get no calls or too many |
+//! | 5 consecutive failures, or half of 20 calls in 10 s, eject an endpoint for 5 s, doubling to 30 s, plus up to 20 % | a dead endpoint costs few calls, and one that recovers soon gets its share again |
+//! | after its return, one failure before the first success ejects it again | real calls are the probes |
+//! | at most half of a set, or of its last tier, are out of service. If more are ejected, all stay in service | otherwise an overload would remove servers that still work |
+//! | while more than half are ejected, two pairs are drawn | both endpoints of one pair may fail: with 14 of 20 dead, every second pair |
+//! | in an earlier tier, all may be out of service | the next tier takes their calls |
 //!
-//! No sweep and no timer runs: values decay when they are read, and the pick notices that an ejection is over.
+//! There is no timer and no periodic work: values decay when they are read, and a pick ends expired ejections.
 //!
-//! - `words` has the atomic words of an endpoint, and `endpoint` joins them to a price.
-//! - `roster` has the endpoints in service and the pick. The list is immutable, and replaced when one goes out or
-//!   returns. So a pick takes one or two pairs, whatever the size of the set and the number of endpoints that are out.
+//! - `words` contains an endpoint's atomic words, and `endpoint` computes the price from them.
+//! - `roster` contains the endpoints in service, and the pick. The list is immutable, and replaced when an endpoint is
+//!   ejected or returns. So a pick inspects one or two pairs, whatever the size of the set and the number of ejected
+//!   endpoints.
 //! - `names` finds the name of an endpoint by its number, for reports and errors.
-//! - `ejections` decides, behind a lock, which endpoints are out.
+//! - `ejections` decides, behind a lock, which endpoints are out of service.
 //! - `endpoint_set` is the set that users hold.
 
 mod ejections;

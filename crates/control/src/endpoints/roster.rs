@@ -1,4 +1,4 @@
-//! The endpoints in service at one moment, and the pick among them.
+//! The endpoints in service at one time, and the pick among them.
 
 use std::sync::Arc;
 
@@ -8,17 +8,18 @@ use super::endpoint::Member;
 use super::trail::{EndpointId, Trail};
 use super::words::Stamp;
 
-/// The members in service of one tier.
+/// The members of one tier that are in service.
 pub(crate) type Tier<T> = Box<[Arc<Member<T>>]>;
 
-/// The endpoints in service. It is replaced when one goes out or returns, so a pick meets no endpoint that is out.
+/// The endpoints in service. The roster is replaced when one is ejected or returns, so a pick never sees an ejected
+/// endpoint.
 pub(crate) struct Roster<T> {
-    /// The next moment at which one returns, in milliseconds.
+    /// The next time at which an ejection ends, in milliseconds.
     pub(crate) until: u64,
-    /// The members in service by tier. No tier is empty.
+    /// The members in service, by tier. No tier is empty.
     tiers: Box<[Tier<T>]>,
     length: usize,
-    /// `true` if the majority of the last tier is ejected, and in service nevertheless.
+    /// `true` if more than half of the last tier is ejected and therefore stays in service.
     all_in: bool,
     /// `true` if the set has more than one tier, whether or not all of them are in service.
     pub(crate) tiered: bool,
@@ -30,10 +31,10 @@ impl<T> Roster<T> {
         Self { until, tiers: tiers.into(), length, all_in, tiered }
     }
 
-    /// Picks an endpoint for a call, in the first tier that has one which the call has not tried. If it has tried all
-    /// of them, the cheapest of the first tier is picked.
+    /// Picks an endpoint for a call, in the first tier with one that the call has not tried. If it has tried all of
+    /// them, picks the cheapest of the first tier.
     ///
-    /// Returns `true` beside it if there is yet another one in service that the call has not tried.
+    /// Also returns `true` if yet another endpoint that the call has not tried is in service.
     #[inline]
     pub(crate) fn pick<R: Random + ?Sized>(
         &self,
@@ -51,7 +52,7 @@ impl<T> Roster<T> {
         Some((picked, self.length > tried || self.has_another(trail, picked.endpoint().named.id)))
     }
 
-    /// Draws another pair, because both of the first may well be among the failing majority.
+    /// Draws another pair, because both of the first may be among the failing majority.
     #[cold]
     fn again<'a, R: Random + ?Sized>(
         &'a self,
@@ -64,7 +65,7 @@ impl<T> Roster<T> {
         second.filter(|second| second.is_cheaper(picked, now)).unwrap_or(picked)
     }
 
-    /// Picks for a call that has tried the whole first tier, which is then no longer than a trail.
+    /// Picks for a call that has tried the whole first tier, which then is at most as long as a trail.
     #[cold]
     fn beyond<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<&Member<T>> {
         let (first, later) = self.tiers.split_first()?;
@@ -82,9 +83,9 @@ impl<T> Roster<T> {
     }
 }
 
-/// Returns the cheaper one of two random members that were not tried.
+/// Returns the cheaper of two random members that were not tried.
 ///
-/// In place of a tried one the next one in the list is taken, so at most eight steps follow each draw.
+/// If a drawn member was tried, the next one in the list is taken, so each draw takes at most eight steps.
 #[inline]
 fn drawn<'a, T, R: Random + ?Sized>(
     members: &'a [Arc<Member<T>>],
@@ -99,7 +100,7 @@ fn drawn<'a, T, R: Random + ?Sized>(
     Some(second.filter(|second| second.is_cheaper(first, now)).unwrap_or(first))
 }
 
-/// Returns the first member that is not excluded, from a place on that 32 random bits choose.
+/// Returns the first member that is not excluded, starting at a place that `bits` selects.
 #[inline]
 fn next_of<T>(members: &[Arc<Member<T>>], bits: u64, excluded: impl Fn(EndpointId) -> bool) -> Option<&Member<T>> {
     let start = usize::try_from((bits * members.len() as u64) >> 32).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The state of each endpoint, for `Debug` and for metrics.
+//! The state of each endpoint, for `Debug` and metrics.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,33 +12,33 @@ use crate::sync::Ordering;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct EndpointView {
-    /// The number of the endpoint.
+    /// The id of the endpoint.
     pub id: EndpointId,
     /// The name of the endpoint.
     pub name: Arc<str>,
-    /// The number of its tier, from 0.
+    /// The tier number, from 0.
     pub tier: usize,
-    /// The attempts in flight.
+    /// The number of attempts in flight.
     pub in_flight: usize,
     /// The attempts that were sent to it.
     pub picks: u64,
-    /// The latency, if it is known. It halves in 8 s without an attempt.
+    /// The latency, if it is known. It halves every 8 s without an attempt.
     pub latency: Option<Duration>,
-    /// The running failure rate, from 0 to 1. It halves in 8 s without an attempt.
+    /// The running failure rate, from 0 to 1. It halves every 8 s without an attempt.
     pub failing: f64,
     /// The time until it returns, if it is out of service.
     pub out: Option<Duration>,
 }
 
 impl EndpointView {
-    /// Returns the state at a moment in milliseconds, or as the last attempt left it.
+    /// Returns the state at a time in milliseconds, or as of the last attempt.
     pub(crate) fn of<T>(place: &Place<T>, now: Option<u64>) -> Self {
         let endpoint = place.member.endpoint();
         let (latency, failing) = match now.map(stamp) {
             Some(now) => (endpoint.latency.read(now), endpoint.failures.rate(now)),
             None => (endpoint.latency.last(), endpoint.failures.last_rate()),
         };
-        // One whose time is over returns with the next pick.
+        // An endpoint whose ejection has expired returns with the next pick.
         let left = |until: u64| until.checked_sub(now.unwrap_or(0)).filter(|left| *left > 0);
         Self {
             id: endpoint.named.id,
