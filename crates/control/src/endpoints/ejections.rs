@@ -22,6 +22,16 @@ const FORGIVEN: u64 = 30_000;
 /// An ejection is lengthened by up to a fifth, so that clients do not come back together.
 const SPREAD: u64 = 5;
 
+/// A random number that was drawn before the lock was taken: the generator is the caller's.
+#[derive(Clone, Copy)]
+pub(crate) struct Drawn(pub(crate) u64);
+
+impl Random for Drawn {
+    fn next_u64(&mut self) -> u64 {
+        self.0
+    }
+}
+
 /// A set's endpoints, sorted by tier.
 pub(crate) struct Ejections<T> {
     pub(crate) places: Vec<Place<T>>,
@@ -66,13 +76,13 @@ impl<T> Place<T> {
     }
 
     /// Begins an ejection.
-    fn eject<R: Random + ?Sized>(&mut self, reason: EjectReason, now: u64, random: &mut R) {
+    fn eject(&mut self, reason: EjectReason, now: u64, mut drawn: Drawn) {
         let forgiven = now.saturating_sub(self.since) / FORGIVEN;
         self.strikes = self.strikes.saturating_sub(u32::try_from(forgiven).unwrap_or(u32::MAX));
         // Three doublings exceed the longest duration.
         let lasts = LONGEST.min(SHORTEST << self.strikes.min(3));
         self.strikes = self.strikes.saturating_add(1);
-        let spread = random.between(Duration::ZERO, Duration::from_millis(lasts / SPREAD));
+        let spread = drawn.between(Duration::ZERO, Duration::from_millis(lasts / SPREAD));
         let spread = u64::try_from(spread.as_millis()).unwrap_or(0);
         (self.until, self.reason) = (Some(now.saturating_add(lasts + spread)), reason);
         self.member.endpoint().put_out();
@@ -95,16 +105,23 @@ impl<T> Ejections<T> {
         }
     }
 
-    /// Ejects an endpoint, unless it is already ejected or has left the set. The failure of an attempt that was sent
-    /// before an ejection cannot eject the endpoint after it.
-    pub(crate) fn eject<R: Random + ?Sized>(&mut self, id: EndpointId, failure: &Decisive, now: u64, random: &mut R) {
-        let after = u64::try_from(failure.after.as_millis()).unwrap_or(u64::MAX);
-        let sent = now.saturating_sub(after);
-        let place = self.places.iter_mut().find(|place| place.member.endpoint().named.id == id);
-        match place {
+    /// Returns `true` if this failure ejects its endpoint.
+    pub(crate) fn would_eject(&mut self, id: EndpointId, failure: &Decisive, now: u64) -> bool {
+        self.expire(now);
+        self.place(id).is_some_and(|place| place.until.is_none() && place.since <= failure.sent(now))
+    }
+
+    fn place(&mut self, id: EndpointId) -> Option<&mut Place<T>> {
+        self.places.iter_mut().find(|place| place.member.endpoint().named.id == id)
+    }
+
+    /// Ejects an endpoint, unless it is ejected already or has left the set. A failure of an attempt that was sent
+    /// before an ejection does not decide after it.
+    pub(crate) fn eject(&mut self, id: EndpointId, failure: &Decisive, now: u64, drawn: Option<Drawn>) {
+        match (self.place(id), drawn) {
             // The mark was cleared by a success while more than half were ejected, or by another thread.
-            Some(place) if place.until.is_some() => place.member.endpoint().put_out(),
-            Some(place) if place.since <= sent => place.eject(failure.reason, now, random),
+            (Some(place), _) if place.until.is_some() => place.member.endpoint().put_out(),
+            (Some(place), Some(drawn)) if place.since <= failure.sent(now) => place.eject(failure.reason, now, drawn),
             _ => {}
         }
     }

@@ -49,6 +49,13 @@ pub(crate) struct Decisive {
     pub(crate) after: Duration,
 }
 
+impl Decisive {
+    /// Returns the moment at which the attempt was sent, in milliseconds.
+    pub(crate) fn sent(&self, now: u64) -> u64 {
+        now.saturating_sub(u64::try_from(self.after.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
 impl<T> Endpoint<T> {
     pub(crate) fn new(name: Arc<str>, service: T) -> Self {
         Self {
@@ -104,6 +111,14 @@ impl<T> Endpoint<T> {
             }
             _ => None,
         }
+    }
+
+    /// Records that a body broke whose head was a success. The latency stays that of the head.
+    #[cold]
+    pub(crate) fn broke(&self, after: Duration, now: Stamp) -> Option<Decisive> {
+        let (row, rate) = (self.failures.failed(now), self.window.broke(now));
+        let reason = row.then_some(EjectReason::InARow).or(rate.then_some(EjectReason::FailureRate))?;
+        Some(Decisive { reason, after })
     }
 
     /// Marks the endpoint as out, and clears the window that led to it.

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use foldhash::quality::FixedState;
-use reattempt_core::guard::End;
+use reattempt_core::guard::{BodyEnd, End, Health};
 use reattempt_core::{Random, Warning};
 
-use super::ejections::{Ejections, Place, stamp};
-use super::endpoint::{Endpoint, Member};
+use super::ejections::{Drawn, Ejections, Place, stamp};
+use super::endpoint::{Decisive, Endpoint, Member};
 use super::events::EndpointEvent;
 use super::roster::Roster;
 use super::trail::{EndpointId, Trail};
@@ -86,29 +86,33 @@ pub struct Ended<T> {
 }
 
 /// The place of one attempt at an endpoint. The attempt counts as in flight until the ticket is dropped.
-pub struct EndpointTicket<T>(Arc<Endpoint<T>>);
+pub struct EndpointTicket<T> {
+    endpoint: Arc<Endpoint<T>>,
+    /// The moment of the head of a response that was a success, in milliseconds.
+    head: Option<u64>,
+}
 
 impl<T> EndpointTicket<T> {
     /// Returns the endpoint's id, for the call's [`Trail`].
     #[inline]
     pub fn id(&self) -> EndpointId {
-        self.0.named.id
+        self.endpoint.named.id
     }
 
     /// Returns the endpoint's name.
     pub fn name(&self) -> &Arc<str> {
-        &self.0.named.name
+        &self.endpoint.named.name
     }
 
     /// Returns the value that sends to the endpoint.
     pub fn service(&self) -> &T {
-        &self.0.service
+        &self.endpoint.service
     }
 }
 
 impl<T> fmt::Debug for EndpointTicket<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("EndpointTicket").field(&self.0.named.name).finish()
+        f.debug_tuple("EndpointTicket").field(self.name()).finish()
     }
 }
 
@@ -155,15 +159,18 @@ impl<T> EndpointSet<T> {
         }
         let (member, elsewhere) = roster.pick(trail, stamp(at), random)?;
         member.endpoint().on_pick();
-        let ticket = EndpointTicket(Arc::clone(member.endpoint()));
+        let ticket = EndpointTicket { endpoint: Arc::clone(member.endpoint()), head: None };
         Some(Pick { ticket, elsewhere, tiered: roster.tiered, events })
     }
 
     /// Records the end of an attempt, in the form that guards use.
     ///
-    /// A judged attempt ends at its response head, and its ticket is returned to be held until the body ends. An
-    /// attempt that the caller [abandoned](End::Abandoned) can only raise the latency. Every other end changes only the
-    /// number of attempts in flight, as does dropping the ticket.
+    /// A judged attempt is over at the head of its response, and returns the ticket for the body. An attempt that the
+    /// caller [abandoned](End::Abandoned) only raises the latency. A body that breaks after a success is a failure.
+    /// Every other end changes nothing but the attempts in flight. A ticket that is dropped without an end does the
+    /// same.
+    ///
+    /// `random` is called without a lock, so it may use the set.
     #[inline]
     pub fn end<R: Random + ?Sized>(
         &self,
@@ -172,16 +179,36 @@ impl<T> EndpointSet<T> {
         now: Duration,
         random: &mut R,
     ) -> Ended<T> {
-        if !matches!(end, End::Judged { .. } | End::Abandoned { .. }) {
-            return Ended { held: None, events: None };
+        let (at, mut ticket, mut events) = (millis(now), ticket, None);
+        let decisive = match (end, ticket.head) {
+            (End::Judged { .. } | End::Abandoned { .. }, _) => ticket.endpoint.record(end, stamp(at)),
+            (End::Over(BodyEnd::Broken), Some(head)) => {
+                let after = Duration::from_millis(at.saturating_sub(head));
+                ticket.endpoint.broke(after, stamp(at))
+            }
+            _ => None,
+        };
+        if let Some(failure) = decisive.filter(|_| self.ejects) {
+            events = self.ejected(ticket.id(), &failure, at, random);
         }
-        let (at, mut events) = (millis(now), None);
-        if let Some(failure) = ticket.0.record(end, stamp(at)).filter(|_| self.ejects) {
-            let id = ticket.0.named.id;
-            events = self.change(at, |ejections| ejections.eject(id, &failure, at, random));
-        }
-        let held = matches!(end, End::Judged { .. }).then_some(ticket);
-        Ended { held, events }
+        let End::Judged { health, .. } = end else { return Ended { held: None, events } };
+        ticket.head = (*health == Health::Served).then_some(at);
+        Ended { held: Some(ticket), events }
+    }
+
+    /// Ejects an endpoint after a failure, if it is in service.
+    #[cold]
+    fn ejected<R: Random + ?Sized>(
+        &self,
+        id: EndpointId,
+        failure: &Decisive,
+        at: u64,
+        random: &mut R,
+    ) -> Option<Box<[EndpointEvent]>> {
+        let would_eject = self.lock().would_eject(id, failure, at);
+        // The caller's generator is not called under the lock.
+        let drawn = would_eject.then(|| Drawn(random.next_u64()));
+        self.change(at, |ejections| ejections.eject(id, failure, at, drawn))
     }
 
     /// Replaces the endpoints with these names, each with its tier number. Lower tiers are preferred.

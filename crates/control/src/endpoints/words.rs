@@ -252,6 +252,11 @@ impl FailureWord {
     }
 }
 
+/// Returns `true` if there were enough calls, of which at least half failed.
+const fn is_enough(calls: u32, failures: u32) -> bool {
+    calls >= ENOUGH && failures >= calls.div_ceil(2)
+}
+
 /// The calls and failures of ten seconds, starting with a failure.
 ///
 /// Upper half: the stamp of the start. Lower half: calls and failures, 16 bits each. The word is 0 while no window is
@@ -282,7 +287,18 @@ impl WindowWord {
             Some((since, calls, failures)) if age(since, now) < WINDOW => (since, calls + 1, failures + 1),
             _ => (now, 1, 1),
         });
-        calls >= ENOUGH && failures >= calls.div_ceil(2)
+        is_enough(calls, failures)
+    }
+
+    /// Records that a call failed which has been counted as a success. Returns as [`failed`](Self::failed).
+    pub(crate) fn broke(&self, now: Stamp) -> bool {
+        let (calls, failures) = self.change(|open| match open {
+            Some((since, calls, failures)) if age(since, now) < WINDOW => {
+                (since, calls.max(failures + 1), failures + 1)
+            }
+            _ => (now, 1, 1),
+        });
+        is_enough(calls, failures)
     }
 
     /// Closes the window.

@@ -103,8 +103,11 @@ where
 
     #[inline]
     fn call(&mut self, request: Req) -> Self::Future {
-        if self.shared.guard.discovery.is_awaited() {
-            return ResponseFuture::waiting(Arc::clone(&self.shared), request);
+        if self.shared.guard.discovery.is_unsettled() {
+            self.shared.guard.discovery.start();
+            if self.shared.guard.discovery.is_awaited() {
+                return ResponseFuture::waiting(Arc::clone(&self.shared), request);
+            }
         }
         ResponseFuture::sent(send_to_client(&self.shared, request))
     }

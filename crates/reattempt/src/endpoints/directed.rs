@@ -81,9 +81,9 @@ where
         }
         let (inner, base, mut is_sent) = (&mut self.inner, &*self.base, false);
         let future = send_to_endpoint(&self.shared, request, |ticket, mut request| {
-            request.rewrite(base, ticket.service());
+            request.rewrite(base, ticket.service())?;
             is_sent = true;
-            inner.call(request)
+            Ok(inner.call(request))
         });
         if !is_sent {
             // Releases the readied instance.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Display;
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use tower::discover::{Change, Discover};
 
 use super::Endpoints;
 use super::discovery::{caught, text};
-use super::guard::{EndpointGuard, EndsWait};
+use super::guard::EndpointGuard;
+use super::job::Job;
 use crate::call::errors::BoxError;
 
 /// The wait after an error, so that a source that always fails does not cause a busy loop.
@@ -37,65 +38,98 @@ impl<D: Discover> Endpoints<Discovered<D>> {
 
 type Found<D> = Option<Result<Change<<D as Discover>::Key, <D as Discover>::Service>, BoxError>>;
 
-/// Follows the source until it ends or the set is dropped.
-pub(super) async fn follow<D>(guard: Weak<EndpointGuard<D::Service>>, discover: D)
+/// The job that follows a source of changes.
+pub(super) struct Follow<D: Discover> {
+    discover: Pin<Box<D>>,
+    names: BTreeSet<Arc<str>>,
+    /// A subset, or an update through a handle, may remove a service from the set and add it again later.
+    services: HashMap<Arc<str>, D::Service>,
+    inserted: BTreeSet<Arc<str>>,
+    changed: bool,
+}
+
+impl<D: Discover> Follow<D> {
+    pub(super) fn new(discover: D) -> Self {
+        let (names, services, inserted) = (BTreeSet::new(), HashMap::new(), BTreeSet::new());
+        Self { discover: Box::pin(discover), names, services, inserted, changed: false }
+    }
+}
+
+impl<D> Job for Follow<D>
+where
+    D: Discover + Send + 'static,
+    D::Key: Display + Send,
+    D::Service: Clone + Send + Sync + 'static,
+    D::Error: Into<BoxError>,
+{
+    type Client = D::Service;
+
+    async fn run(&mut self, guard: &Weak<EndpointGuard<D::Service>>) {
+        loop {
+            let found = poll_fn(|cx| match changes(self.discover.as_mut(), cx) {
+                changes if changes.is_empty() => Poll::Pending,
+                changes => Poll::Ready(changes),
+            });
+            let found = found.await;
+            let Some(guard) = guard.upgrade() else { return };
+            let (mut is_over, mut has_failed) = (false, false);
+            for change in found {
+                match change {
+                    None => is_over = true,
+                    Some(Err(error)) => {
+                        has_failed = true;
+                        let (error, retry) = (text(&error), Some(AFTER_ERROR));
+                        let _panicked = caught(|| guard.notify(&EndpointEvent::ResolveFailed { error, retry }));
+                    }
+                    Some(Ok(change)) => self.take(change),
+                }
+            }
+            self.update(&guard);
+            drop(guard);
+            if is_over {
+                return;
+            }
+            if has_failed {
+                sleep(AFTER_ERROR).await;
+            }
+        }
+    }
+}
+
+impl<D> Follow<D>
 where
     D: Discover,
     D::Key: Display,
     D::Service: Clone + Send + Sync + 'static,
-    D::Error: Into<BoxError>,
 {
-    let _ends = EndsWait(guard.clone());
-    let mut discover = pin!(discover);
-    let mut names = BTreeSet::<Arc<str>>::new();
-    // A subset, or an update through a handle, may remove a service from the set and add it again later.
-    let (mut services, mut inserted, mut changed) = (HashMap::new(), BTreeSet::new(), false);
-    loop {
-        let changes = poll_fn(|cx| match changes(discover.as_mut(), cx) {
-            changes if changes.is_empty() => Poll::Pending,
-            changes => Poll::Ready(changes),
-        });
-        let changes = changes.await;
-        let Some(guard) = guard.upgrade() else { return };
-        let (mut is_over, mut has_failed) = (false, false);
-        for change in changes {
-            match change {
-                None => is_over = true,
-                Some(Err(error)) => {
-                    has_failed = true;
-                    let (error, retry) = (text(&error), Some(AFTER_ERROR));
-                    let _panicked = caught(|| guard.notify(&EndpointEvent::ResolveFailed { error, retry }));
-                }
-                Some(Ok(Change::Insert(key, service))) => {
-                    let name = Arc::from(key.to_string());
-                    changed = true;
-                    names.insert(Arc::clone(&name));
-                    inserted.insert(Arc::clone(&name));
-                    services.insert(name, service);
-                }
-                Some(Ok(Change::Remove(key))) => {
-                    let name = key.to_string();
-                    changed = true;
-                    names.remove(&*name);
-                    inserted.remove(&*name);
-                    services.remove(&*name);
-                }
+    fn take(&mut self, change: Change<D::Key, D::Service>) {
+        self.changed = true;
+        match change {
+            Change::Insert(key, service) => {
+                let name: Arc<str> = key.to_string().into();
+                self.names.insert(Arc::clone(&name));
+                self.inserted.insert(Arc::clone(&name));
+                self.services.insert(name, service);
+            }
+            Change::Remove(key) => {
+                let name = key.to_string();
+                self.names.remove(&*name);
+                self.inserted.remove(&*name);
+                self.services.remove(&*name);
             }
         }
-        if changed && !names.is_empty() {
-            let endpoints = names.iter().map(|name| (0, Arc::clone(name)));
-            guard.replace(endpoints, |name| inserted.contains(name), |name| services.get(name).cloned());
-            inserted.clear();
-            changed = false;
-            let _panicked = caught(|| guard.notify(&EndpointEvent::Resolved { endpoints: names.len() }));
-        }
-        drop(guard);
-        if is_over {
+    }
+
+    /// Applies the changes to the set, unless it would become empty.
+    fn update(&mut self, guard: &EndpointGuard<D::Service>) {
+        if !self.changed || self.names.is_empty() {
             return;
         }
-        if has_failed {
-            sleep(AFTER_ERROR).await;
-        }
+        let endpoints = self.names.iter().map(|name| (0, Arc::clone(name)));
+        guard.replace(endpoints, |name| self.inserted.contains(name), |name| self.services.get(name).cloned());
+        self.inserted.clear();
+        self.changed = false;
+        let _panicked = caught(|| guard.notify(&EndpointEvent::Resolved { endpoints: self.names.len() }));
     }
 }
 

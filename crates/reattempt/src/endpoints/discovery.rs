@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -13,11 +13,18 @@ use tokio::task::AbortHandle;
 
 use crate::call::errors::{BoxError, chain};
 
+/// No result has come yet, so calls wait.
+const AWAITED: u8 = 0;
+/// Calls do not wait.
+const SETTLED: u8 = 1;
+/// Calls do not wait, and the next one in a runtime starts the task again.
+const STOPPED: u8 = 2;
+
 /// The discovery of a set.
 #[derive(Default)]
 pub(super) struct Discovery {
-    /// `true` once the set has had endpoints.
-    is_answered: AtomicBool,
+    /// One of the constants.
+    state: AtomicU8,
     pub(super) answer: Arc<Notify>,
     pub(super) wanted: Arc<Notify>,
     task: Mutex<Task>,
@@ -27,7 +34,7 @@ pub(super) struct Discovery {
 enum Task {
     #[default]
     None,
-    /// The set was created outside a runtime.
+    /// To be started: the set was created outside a runtime, or the runtime of the task has ended.
     New(Pin<Box<dyn Future<Output = ()> + Send>>),
     Running(AbortHandle),
 }
@@ -41,26 +48,54 @@ impl Discovery {
 
     /// Starts the task unless it is running.
     pub(super) fn start(&self) {
-        let mut task = self.lock();
-        *task = match (std::mem::take(&mut *task), Handle::try_current()) {
-            (Task::New(new), Ok(runtime)) => Task::Running(runtime.spawn(new).abort_handle()),
-            (other, _) => other,
+        let Ok(runtime) = Handle::try_current() else { return };
+        let new = {
+            let mut task = self.lock();
+            match std::mem::take(&mut *task) {
+                Task::New(new) => new,
+                other => return *task = other,
+            }
         };
+        self.change(STOPPED, SETTLED);
+        // Without the lock: a runtime that is about to end drops the task at once, which puts it back.
+        let spawned = runtime.spawn(new).abort_handle();
+        let mut task = self.lock();
+        if let Task::None = *task {
+            *task = Task::Running(spawned);
+        }
+    }
+
+    /// Takes back a task whose runtime has ended.
+    pub(super) fn put_back(&self, task: impl Future<Output = ()> + Send + 'static) {
+        *self.lock() = Task::New(Box::pin(task));
+        self.change(SETTLED, STOPPED);
+        // Calls that wait in other runtimes start it again.
+        self.answer.notify_waiters();
+    }
+
+    fn change(&self, from: u8, to: u8) {
+        // Every other state stays.
+        let _ = self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Task> {
         self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns `true` until the first result.
+    /// Returns `true` if a call has to wait, or to start the task.
     #[inline]
+    pub(super) fn is_unsettled(&self) -> bool {
+        self.state.load(Ordering::Acquire) != SETTLED
+    }
+
+    /// Returns `true` until the first result.
     pub(super) fn is_awaited(&self) -> bool {
-        !self.is_answered.load(Ordering::Acquire)
+        self.state.load(Ordering::Acquire) == AWAITED
     }
 
     /// Records that the set has endpoints.
     pub(super) fn answered(&self) {
-        self.is_answered.store(true, Ordering::Release);
+        self.change(AWAITED, SETTLED);
         self.answer.notify_waiters();
     }
 

@@ -82,7 +82,6 @@ where
     pub(super) fn waiting(shared: Arc<Shared<EndpointGuard<C>, K>>, request: Req) -> Self {
         let discovery = &shared.guard.discovery;
         let answer = Box::pin(Arc::clone(&discovery.answer).notified_owned());
-        discovery.start();
         let (frame, began, sleep) = (frame::defer(), now(), None);
         let waiting = Waiting { shared, request, frame, began, answer, sleep };
         Self { state: State::Waiting { waiting: Some(Box::new(waiting)) } }
@@ -96,7 +95,17 @@ where
 {
     /// Waits until the set has endpoints. Returns the end of a call that has waited too long.
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), OwnEnd>> {
-        if !self.shared.guard.discovery.is_awaited() || self.answer.as_mut().poll(cx).is_ready() {
+        let discovery = &self.shared.guard.discovery;
+        if discovery.is_awaited() && self.answer.as_mut().poll(cx).is_ready() && discovery.is_awaited() {
+            // The runtime of the task has ended. The task continues in this one.
+            self.answer = Box::pin(Arc::clone(&discovery.answer).notified_owned());
+            discovery.start();
+            if self.answer.as_mut().poll(cx).is_ready() && discovery.is_awaited() {
+                // This runtime has ended too.
+                return Poll::Ready(Err(OwnEnd::Refused(EMPTY)));
+            }
+        }
+        if !discovery.is_awaited() {
             return Poll::Ready(Ok(()));
         }
         // A hedge must not wait.

@@ -1,7 +1,7 @@
 //! A set of endpoints as a guard, which admits an attempt with a pick and records its end for the endpoint.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reattempt_control::{EndpointEvent, EndpointSet, EndpointTicket};
@@ -119,16 +119,5 @@ impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
 impl<T> fmt::Debug for EndpointGuard<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.set.fmt(f)
-    }
-}
-
-/// Wakes the calls that wait for the first endpoints when the task ends for any reason.
-pub(super) struct EndsWait<T>(pub(super) Weak<EndpointGuard<T>>);
-
-impl<T> Drop for EndsWait<T> {
-    fn drop(&mut self) {
-        if let Some(guard) = self.0.upgrade() {
-            guard.discovery.answered();
-        }
     }
 }

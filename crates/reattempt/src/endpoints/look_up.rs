@@ -12,7 +12,8 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::discovery::{Caught, caught, text};
-use super::guard::{EndpointGuard, EndsWait};
+use super::guard::EndpointGuard;
+use super::job::Job;
 use super::{Endpoints, EndpointsError};
 use crate::call::clock;
 use crate::call::errors::BoxError;
@@ -125,50 +126,75 @@ where
     }
 }
 
-/// Reads the source until the set is dropped.
-pub(super) async fn keep_up<L: LookUp, C>(
-    guard: Weak<EndpointGuard<C>>,
-    mut look_ups: Every<L>,
-    mut connect: impl FnMut(L::Key) -> C + Send,
-) where
+/// The job that reads a source again and again.
+pub(super) struct KeepUp<L, F> {
+    look_ups: Every<L>,
+    connect: F,
+    known: Vec<Arc<str>>,
+    failures: usize,
+}
+
+impl<L, F> KeepUp<L, F> {
+    pub(super) fn new(look_ups: Every<L>, connect: F) -> Self {
+        Self { look_ups, connect, known: Vec::new(), failures: 0 }
+    }
+}
+
+impl<L, F, C> Job for KeepUp<L, F>
+where
+    L: LookUp,
+    F: FnMut(L::Key) -> C + Send + 'static,
     C: Send + Sync + 'static,
 {
-    let _ends = EndsWait(guard.clone());
-    let Some(wanted) = guard.upgrade().map(|guard| Arc::clone(&guard.discovery.wanted)) else {
-        return;
-    };
-    let (mut known, mut failures) = (Vec::new(), 0);
-    loop {
-        let asked = timeout(LONGEST_LOOK_UP, Caught::new(look_ups.source.look_up())).await;
-        let answer = match asked {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(panicked)) => Err(panicked),
-            Err(_) => Err("the look-up took more than 10 s".into()),
+    type Client = C;
+
+    async fn run(&mut self, guard: &Weak<EndpointGuard<C>>) {
+        let Some(wanted) = guard.upgrade().map(|guard| Arc::clone(&guard.discovery.wanted)) else {
+            return;
         };
-        let began = Instant::now();
-        let Some(guard) = guard.upgrade() else { return };
+        loop {
+            let asked = timeout(LONGEST_LOOK_UP, Caught::new(self.look_ups.source.look_up())).await;
+            let answer = match asked {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(panicked)) => Err(panicked),
+                Err(_) => Err("the look-up took more than 10 s".into()),
+            };
+            let began = Instant::now();
+            let Some(guard) = guard.upgrade() else { return };
+            let pause = self.take(&guard, answer);
+            drop(guard);
+            if timeout(pause, wanted.notified()).await.is_ok() {
+                sleep_until(clock::later(began, pause.min(SHORTEST))).await;
+            }
+        }
+    }
+}
+
+impl<L: LookUp, F> KeepUp<L, F> {
+    /// Takes an answer. Returns the time until the next look-up.
+    fn take<C>(&mut self, guard: &EndpointGuard<C>, answer: Result<Vec<L::Key>, BoxError>) -> Duration
+    where
+        F: FnMut(L::Key) -> C,
+        C: Send + Sync + 'static,
+    {
         let found = answer.and_then(|keys| match keys.is_empty() {
             true => Err("the answer is empty".into()),
-            false => update(&guard, keys, &mut known, &mut connect),
+            false => update(guard, keys, &mut self.known, &mut self.connect),
         });
-        let pause = match found {
+        match found {
             Ok(()) => {
-                failures = 0;
-                look_ups.every.max(SHORTEST_INTERVAL)
+                self.failures = 0;
+                self.look_ups.every.max(SHORTEST_INTERVAL)
             }
             Err(error) => {
-                let seconds = AFTER_FAILURES.get(failures).copied().unwrap_or(30);
-                failures += 1;
+                let seconds = AFTER_FAILURES.get(self.failures).copied().unwrap_or(30);
+                self.failures += 1;
                 let retry = Duration::from_secs(seconds);
                 let error = text(&error);
                 let event = EndpointEvent::ResolveFailed { error, retry: Some(retry) };
                 let _panicked = caught(|| guard.notify(&event));
                 retry
             }
-        };
-        drop(guard);
-        if timeout(pause, wanted.notified()).await.is_ok() {
-            sleep_until(clock::later(began, pause.min(SHORTEST))).await;
         }
     }
 }

@@ -68,6 +68,7 @@ mod error;
 mod future;
 mod guard;
 mod handle;
+mod job;
 mod layer;
 mod look_up;
 #[cfg(feature = "opentelemetry")]

@@ -25,7 +25,7 @@ where
     C: Service<Req> + Clone + Send + Sync + 'static,
     K: ReadRequest<Req>,
 {
-    send_to_endpoint(shared, request, |ticket, request| send(ticket.service().clone(), request))
+    send_to_endpoint(shared, request, |ticket, request| Ok(send(ticket.service().clone(), request)))
 }
 
 /// A client whose readiness is part of the call.

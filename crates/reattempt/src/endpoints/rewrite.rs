@@ -3,6 +3,7 @@
 use http::uri::PathAndQuery;
 use http::{Request, Uri};
 
+use super::EndpointsError;
 use super::base_url::BaseUrl;
 
 /// A request whose base URL can be replaced. Sealed.
@@ -17,7 +18,13 @@ pub trait Rewrite {
 
     /// Replaces the request's base.
     #[doc(hidden)]
-    fn rewrite(&mut self, from: &BaseUrl, to: &BaseUrl);
+    fn rewrite(&mut self, from: &BaseUrl, to: &BaseUrl) -> Result<(), EndpointsError>;
+}
+
+/// Returns the error of a request whose URL is too long. All parts are valid, so nothing else can be wrong.
+#[cold]
+fn too_long(to: &BaseUrl) -> EndpointsError {
+    EndpointsError::new(&to.name(), "has no room for the path of the request (65,534 bytes with its prefix)")
 }
 
 /// Joins a base's prefix with the rest of a path.
@@ -37,7 +44,7 @@ impl<B> Rewrite for Request<B> {
     }
 
     #[inline]
-    fn rewrite(&mut self, from: &BaseUrl, to: &BaseUrl) {
+    fn rewrite(&mut self, from: &BaseUrl, to: &BaseUrl) -> Result<(), EndpointsError> {
         let uri = self.uri();
         let mut parts = http::uri::Parts::default();
         parts.scheme = Some(to.scheme.clone());
@@ -49,12 +56,10 @@ impl<B> Rewrite for Request<B> {
         } else {
             let rest = if has_base { uri.path().get(from.prefix.len()..) } else { Some(uri.path()) };
             let path = joined(&to.prefix, rest.unwrap_or_default(), uri.query());
-            PathAndQuery::try_from(path).ok()
+            Some(PathAndQuery::try_from(path).map_err(|_| too_long(to))?)
         };
-        // All parts are valid and present.
-        if let Ok(uri) = Uri::from_parts(parts) {
-            *self.uri_mut() = uri;
-        }
+        *self.uri_mut() = Uri::from_parts(parts).map_err(|_| too_long(to))?;
+        Ok(())
     }
 }
 
@@ -65,13 +70,14 @@ impl Rewrite for reqwest::Request {
         base.rest(Some(url.scheme()), Some(url.authority()), url.path()).is_some()
     }
 
-    fn rewrite(&mut self, from: &BaseUrl, to: &BaseUrl) {
+    fn rewrite(&mut self, from: &BaseUrl, to: &BaseUrl) -> Result<(), EndpointsError> {
         let url = self.url();
         let rest = url.path().get(from.prefix.len()..).unwrap_or_default();
         let path = joined(&to.prefix, rest, url.query());
-        if let Ok(mut new) = reqwest::Url::parse(&format!("{}://{}{path}", to.scheme, to.authority)) {
-            new.set_fragment(url.fragment());
-            *self.url_mut() = new;
-        }
+        let parsed = reqwest::Url::parse(&format!("{}://{}{path}", to.scheme, to.authority));
+        let mut new = parsed.map_err(|_| too_long(to))?;
+        new.set_fragment(url.fragment());
+        *self.url_mut() = new;
+        Ok(())
     }
 }

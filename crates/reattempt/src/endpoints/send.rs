@@ -6,6 +6,7 @@ use std::time::Duration;
 use reattempt_control::EndpointTicket;
 use reattempt_core::guard::{Admit, Arrival, Guard};
 
+use super::EndpointsError;
 use super::guard::{EMPTY, EndpointGuard};
 use crate::call::clock;
 use crate::guard::contract::ResponseFuture;
@@ -19,7 +20,7 @@ use crate::protocol::witness::Testimony;
 pub(super) fn send_to_endpoint<S, Req, F, T, K, M>(
     shared: &Arc<Shared<EndpointGuard<T>, K>>,
     request: Req,
-    send: impl FnOnce(&EndpointTicket<T>, Req) -> F,
+    send: impl FnOnce(&EndpointTicket<T>, Req) -> Result<F, EndpointsError>,
 ) -> ResponseFuture<S, Req, F, EndpointGuard<T>, K, M>
 where
     T: Send + Sync + 'static,
@@ -33,7 +34,11 @@ where
     }
     match shared.guard.admit(&arrival) {
         Admit::Admitted(ticket) => {
-            let attempt = send(&ticket, request);
+            let attempt = match send(&ticket, request) {
+                Ok(attempt) => attempt,
+                // The ticket ends unsent by its drop.
+                Err(error) => return ResponseFuture::not_sent(OwnEnd::Unwritable(error.into())),
+            };
             let pass = Pass::new(Arc::clone(shared), ticket, &arrival, options);
             ResponseFuture::sent(pass, attempt)
         }

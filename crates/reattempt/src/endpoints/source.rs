@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use tower::discover::Discover;
 
-use super::discover::{Discovered, follow};
+use super::discover::{Discovered, Follow};
 use super::guard::EndpointGuard;
 use super::handle::check_names;
-use super::look_up::{Every, LookUp, keep_up};
+use super::job;
+use super::look_up::{Every, KeepUp, LookUp};
 use super::{Endpoints, EndpointsError};
 use crate::call::errors::BoxError;
 
@@ -124,7 +125,7 @@ where
     type Client = C;
 
     fn begin(self, guard: &Arc<EndpointGuard<C>>) {
-        guard.discovery.begin(keep_up(Arc::downgrade(guard), self.keys, self.connect));
+        job::begin(guard, KeepUp::new(self.keys, self.connect));
     }
 }
 
@@ -138,6 +139,6 @@ where
     type Client = D::Service;
 
     fn begin(self, guard: &Arc<EndpointGuard<D::Service>>) {
-        guard.discovery.begin(follow(Arc::downgrade(guard), self.0));
+        job::begin(guard, Follow::new(self.0));
     }
 }

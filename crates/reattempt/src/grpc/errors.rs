@@ -31,6 +31,9 @@ impl Unanswered {
     /// The call's own deadline has passed, which ends the call (DL-4).
     pub(crate) const LATE: Self = Self { code: None, verdict: Verdict::Permanent };
 
+    /// Nothing was sent, because the request cannot be written to its server.
+    pub(crate) const UNWRITABLE: Self = Self { code: None, verdict: Verdict::Permanent };
+
     /// Nothing was sent, because there is no service config.
     pub(crate) const NOT_SENT: Self = Self {
         code: Some(Code::Unavailable),

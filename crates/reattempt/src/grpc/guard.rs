@@ -89,6 +89,9 @@ where
                 let text = format!("the attempt timed out after {}{server}", Rounded(after));
                 GrpcBody::answering(Code::DeadlineExceeded, &text, Unanswered::TIMED_OUT)
             }
+            OwnEnd::Unwritable(error) => {
+                GrpcBody::answering(Code::Internal, &error.to_string(), Unanswered::UNWRITABLE)
+            }
             OwnEnd::Refused(refused) => refused_answer(refused),
         };
         Ok(answer.map(|body| guarded_body(body, None)))

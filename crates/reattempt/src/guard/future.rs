@@ -51,7 +51,8 @@ pin_project! {
     where
         G: Guard,
     {
-        OwnEnd { reason: OwnEnd },
+        // Taken by its first poll.
+        OwnEnd { reason: Option<OwnEnd> },
         // Taken when the wait is over.
         Waiting { waiting: Option<Box<Waiting<S, Req, G, K>>> },
         Sent {
@@ -207,7 +208,7 @@ where
     /// Creates the future of a call that is not sent.
     #[cold]
     pub(crate) fn not_sent(reason: OwnEnd) -> Self {
-        Self::of(State::OwnEnd { reason })
+        Self::of(State::OwnEnd { reason: Some(reason) })
     }
 
     /// Creates the future of a call that waits.
@@ -242,7 +243,7 @@ where
         loop {
             match this.state.as_mut().project() {
                 StateProjection::OwnEnd { reason } => {
-                    let reason = reason.clone();
+                    let Some(reason) = reason.take() else { return Poll::Pending };
                     this.state.set(State::Over);
                     return Poll::Ready(K::own_end(reason));
                 }

@@ -33,7 +33,7 @@ impl Http {
 }
 
 /// The reason why the layer itself ends a call.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum OwnEnd {
     /// A guard refused the attempt.
     Refused(Refused),
@@ -46,6 +46,8 @@ pub enum OwnEnd {
         /// The name of the server, if the guard has chosen it.
         server: Option<Arc<str>>,
     },
+    /// The request cannot be written to the server that the guard has chosen.
+    Unwritable(BoxError),
 }
 
 /// A protocol whose guards can follow responses of type `Response` to their ends. Sealed.
@@ -92,6 +94,7 @@ where
 pub(crate) fn boxed(reason: OwnEnd) -> BoxError {
     match reason {
         OwnEnd::Refused(refused) => Box::new(refused),
+        OwnEnd::Unwritable(error) => error,
         OwnEnd::Late(waited) => timed_out(TimeLimit::Deadline, waited, None),
         OwnEnd::TimedOut { after, server } => timed_out(TimeLimit::Attempt, after, server),
     }

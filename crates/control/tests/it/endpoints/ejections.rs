@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use reattempt_control::EjectReason;
+use reattempt_core::guard::BodyEnd;
 use reattempt_testing::secs;
 
 use super::*;
@@ -319,4 +320,63 @@ proptest! {
             prop_assert_eq!(in_flight, open.len());
         }
     }
+}
+
+/// A body that breaks after a good head is a failure of its endpoint, and does not change the latency. After a head
+/// that was a failure it is counted once.
+// D-12
+#[test]
+fn broken_body_is_a_failure() {
+    let body = |set: &Set, health, over, now| {
+        let ticket = ticket_of(set, "0", now);
+        let held = set.end(ticket, &End::judged(health, ms(1)), now, &mut Always(0)).held.unwrap();
+        end(set, held, &End::Over(over), now + ms(500))
+    };
+    let set = set_of(3);
+    assert_eq!(body(&set, Health::Served, BodyEnd::Complete, ms(1)), []);
+    assert_eq!(body(&set, Health::Served, BodyEnd::Dropped, ms(1)), []);
+    assert_eq!(view(&set, "0", ms(501)).failing, 0.0);
+    let latency = view(&set, "0", ms(1)).latency;
+    assert_eq!(body(&set, Health::Served, BodyEnd::Broken, ms(1)), []);
+    assert_eq!(view(&set, "0", ms(501)).failing, 0.125);
+    assert_eq!(view(&set, "0", ms(1)).latency, latency);
+
+    let mut calls = 1;
+    let events = loop {
+        let events = body(&set, Health::Served, BodyEnd::Broken, ms(2));
+        calls += 1;
+        if !events.is_empty() {
+            break events;
+        }
+    };
+    assert_eq!(ejected(&events), [("0", EjectReason::FailureRate, secs(5))]);
+    assert_eq!(calls, 20);
+
+    let set = set_of(3);
+    body(&set, Health::Failed, BodyEnd::Broken, ms(1));
+    assert_eq!(view(&set, "0", ms(1)).failing, 0.125);
+}
+
+/// The caller's generator is called without a lock, for picks and for ejections.
+#[test]
+fn generator_may_use_the_set() {
+    struct Reading<'a>(&'a Set, u32);
+    impl Random for Reading<'_> {
+        fn next_u64(&mut self) -> u64 {
+            self.1 += 1;
+            self.0.view(ms(1)).len() as u64
+        }
+    }
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let set = set_of(1);
+        let mut random = Reading(&set, 0);
+        for _ in 0..5 {
+            let ticket = set.pick(&Trail::new(), ms(1), &mut random).unwrap().ticket;
+            set.end(ticket, &End::judged(Health::Failed, Duration::ZERO), ms(1), &mut random);
+        }
+        sender.send(random.1).unwrap();
+    });
+    let drawn = receiver.recv_timeout(secs(20)).expect("no deadlock");
+    assert_eq!(drawn, 6, "one for each pick and one for the ejection");
 }

@@ -373,3 +373,84 @@ async fn ended_stream_lets_calls_go_on() {
     client.send(get()).await.unwrap_err();
     assert!(began.elapsed() < secs(1), "{:?}", began.elapsed());
 }
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+}
+
+/// A look-up goes on in another runtime after its own has ended: with the next call there, and with what it knew.
+// E-16
+#[test]
+fn look_up_moves_to_another_runtime() {
+    let cluster = Cluster::default();
+    let asked = Arc::new(Mutex::new(0));
+    let (nodes, counted) = (cluster.clone(), Arc::clone(&asked));
+    let look_up = move || {
+        *counted.lock().unwrap() += 1;
+        std::future::ready(Ok::<_, std::io::Error>(["a"]))
+    };
+    let endpoints = Endpoints::look_up(secs(10), look_up).connect(move |name: &str| nodes.client(name));
+    let client = runtime().block_on(async {
+        let client = endpoints.http();
+        client.send(get()).await.unwrap();
+        client
+    });
+    assert_eq!(*asked.lock().unwrap(), 1);
+    let id = client.endpoints().view()[0].id;
+    runtime().block_on(async {
+        client.send(get()).await.unwrap();
+        sleep(secs(15)).await;
+    });
+    assert_eq!(*asked.lock().unwrap(), 3, "at once, and 10 s later");
+    assert_eq!(client.endpoints().view()[0].id, id);
+    drop(client);
+    assert_eq!(Arc::strong_count(&asked), 1, "the task has ended with the set");
+}
+
+/// A stream of changes goes on in another runtime, and keeps its services.
+// E-10
+#[test]
+fn stream_moves_to_another_runtime() {
+    let cluster = Cluster::default();
+    let (client, changes) = runtime().block_on(async {
+        let (client, changes, _) = streamed();
+        changes.send(Ok(Change::Insert("a", cluster.client("a")))).unwrap();
+        assert_eq!(names(&client).await, ["a"]);
+        (client, changes)
+    });
+    changes.send(Ok(Change::Insert("b", cluster.client("b")))).unwrap();
+    runtime().block_on(async {
+        client.send(get()).await.unwrap();
+        assert_eq!(names(&client).await, ["a", "b"]);
+    });
+}
+
+/// A call that waits for the first endpoints takes over a task whose runtime has ended meanwhile.
+#[test]
+fn waiting_call_takes_the_task_over() {
+    let cluster = Cluster::default();
+    let nodes = cluster.clone();
+    let mut first = true;
+    let look_up = move || {
+        let hangs = std::mem::take(&mut first);
+        async move {
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, std::io::Error>(["a"])
+        }
+    };
+    let endpoints = Endpoints::look_up(secs(10), look_up).connect(move |name: &str| nodes.client(name));
+    let own = runtime();
+    let client = own.block_on(async {
+        let client = endpoints.http();
+        tokio::task::yield_now().await;
+        client
+    });
+    runtime().block_on(async move {
+        let call = tokio::spawn(client.send(get()));
+        sleep(ms(10)).await;
+        own.shutdown_background();
+        call.await.unwrap().unwrap();
+    });
+}

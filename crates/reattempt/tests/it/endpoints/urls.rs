@@ -129,3 +129,30 @@ async fn keyed_post_stays_in_its_tier() {
         assert_eq!(seen.len(), expected, "{does:?}, tiers: {tiered}: {seen:?}");
     }
 }
+
+/// A URL that would be too long with the prefix of its endpoint is an error that names the endpoint. The request is not
+/// sent anywhere, and the endpoint is not blamed.
+#[tokio::test(start_paused = true)]
+async fn url_without_room_is_an_error() {
+    use reattempt::endpoints::EndpointsError;
+    let cluster = Cluster::of([WELL]);
+    let endpoints =
+        Endpoints::urls(["http://0/a-prefix-that-is-longer-than-the-base"]).unwrap().base("http://orders").unwrap();
+    let layer = EndpointsLayer::with(Http::new(), endpoints);
+    let client = RetryLayer::new(policy(3)).layer(layer.layer(cluster.client("")));
+    let request = |length: usize| {
+        let uri = format!("http://orders/{}", "x".repeat(length));
+        Request::get(uri).body(Body::default()).unwrap()
+    };
+    client.send(request(65_000)).await.unwrap();
+    assert_eq!(cluster.seen(), ["0"]);
+    let error = client.send(request(65_515)).await.unwrap_err();
+    assert!(error.is::<EndpointsError>(), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "endpoint `http://0/a-prefix-that-is-longer-than-the-base` has no room for the path of the request (65,534 bytes with its prefix)"
+    );
+    assert!(cluster.seen().is_empty());
+    let view = &layer.endpoints().view()[0];
+    assert_eq!((view.failing, view.in_flight), (0.0, 0));
+}
