@@ -2,16 +2,23 @@
 //!
 //! The retry future, the stock `tower::retry::Policy` and `retry` each have one for every call.
 
+#[cfg(feature = "http")]
+use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "http")]
+use reattempt_core::{Account, Budget};
 use reattempt_core::{Limits, Schedule, SentAt, ServerHint, StopReason, Terms};
 use tokio::time::Instant;
 
+#[cfg(feature = "http")]
+use super::finish::Finish;
 use super::settings::Settings;
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::call::protocol::Protocol;
 use crate::call::random::{CallRandom, Seed};
+use crate::call::report::ReportSlot;
 use crate::call::request_terms::{NestedMarker, RequestTerms, RetrySafety};
 
 /// The context of a call, which is complete at its start.
@@ -113,6 +120,40 @@ impl CallContext {
         }
     }
 
+    /// Returns the accounting at the end of a response. Only an open response has an `account`: the head of any other
+    /// decides its status.
+    #[cfg(feature = "http")]
+    pub(crate) fn finish<K, T, B>(
+        &self,
+        settings: &Arc<Settings<K, T, B>>,
+        destination: String,
+        retryable: bool,
+        (attempts, account): (u32, Option<Account>),
+    ) -> Finish
+    where
+        K: Protocol,
+        T: Send + Sync + 'static,
+        B: Budget,
+    {
+        Finish {
+            client: Arc::<Settings<K, T, B>>::clone(settings),
+            destination,
+            options: self.options.clone(),
+            retryable,
+            settled: account.is_none(),
+            account: account.unwrap_or_default(),
+            attempts,
+            deadline: self.deadline,
+            sleep: None,
+        }
+    }
+
+    /// Returns the slot for the report of the call, if its caller has set one.
+    #[inline]
+    pub(crate) fn slot(&self) -> Option<&ReportSlot> {
+        self.options.as_ref().and_then(CallOptions::slot)
+    }
+
     /// Returns the call's random numbers.
     pub(super) fn random<K: Protocol, D, B>(&self, settings: &Settings<K, D, B>) -> CallRandom {
         CallRandom::unseeded(settings.seed.as_ref().map(|_| self.stream))
@@ -142,7 +183,7 @@ impl CallContext {
         let mut random = self.random(settings);
         match self.options.as_ref().and_then(CallOptions::get_schedule) {
             Some(own) => own.on_success(sent_at, &mut random),
-            None => settings.schedule.on_success(sent_at, &mut random),
+            None => settings.strategy.on_success(sent_at, &mut random),
         }
     }
 

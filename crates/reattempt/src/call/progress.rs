@@ -20,7 +20,6 @@ use super::settings::Settings;
 use crate::call::clock;
 use crate::call::errors::chain;
 use crate::call::observe::Event;
-use crate::call::options::CallOptions;
 use crate::call::protocol::Protocol;
 use crate::call::random::CallRandom;
 use crate::call::report::{AttemptOutcome, Report};
@@ -81,7 +80,7 @@ impl<D: Delays> Progress<D> {
         T: Schedule<Delays = D>,
     {
         Self {
-            call: Call::new(&ChosenSchedule::of(&settings.schedule, context)),
+            call: Call::new(&ChosenSchedule::of(&settings.strategy, context)),
             started,
             random: context.random(settings),
             log: CallLog::new(destination.into()),
@@ -147,7 +146,7 @@ impl<D: Delays> Progress<D> {
         let decision = self.call.failed(
             &context.terms(&settings.limits),
             &failed,
-            &ChosenSchedule::of(&settings.schedule, context),
+            &ChosenSchedule::of(&settings.strategy, context),
             &settings.budget,
             &mut self.random,
         );
@@ -291,7 +290,7 @@ pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B>(
     destination: impl FnOnce() -> Cow<'a, str>,
     last: LastOutcome<'_>,
 ) -> Option<Report> {
-    let slot = context.options.as_ref().and_then(CallOptions::slot);
+    let slot = context.slot();
     let failed_before = progress.is_some();
     if !failed_before && slot.is_none() {
         let observer = settings.observer.as_ref()?;

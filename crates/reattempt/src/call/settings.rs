@@ -18,10 +18,14 @@ use crate::call::options::CallOptions;
 use crate::call::protocol::Protocol;
 use crate::call::random::Seed;
 
-/// The settings of a policy.
-pub(crate) struct Settings<K: Protocol, D, B> {
+/// The hook of a policy for protocol `K`.
+type Hook<K> = Arc<dyn BeforeAttempt<<K as Protocol>::Head>>;
+
+/// The settings of a policy. The strategy is the schedule of retries, or the settings that only hedges have.
+#[derive(Clone)]
+pub(crate) struct Settings<K: Protocol, T, B> {
     pub(crate) protocol: K,
-    pub(crate) schedule: D,
+    pub(crate) strategy: T,
     pub(crate) budget: B,
     pub(crate) limits: Limits,
     /// `true` if the caller has turned retries off.
@@ -29,7 +33,7 @@ pub(crate) struct Settings<K: Protocol, D, B> {
     pub(crate) chosen: Chosen,
     pub(crate) attempt_timeout: Option<Duration>,
     pub(crate) drain_time: Duration,
-    pub(crate) hook: Option<Arc<dyn BeforeAttempt<K::Head>>>,
+    pub(crate) hook: Option<Hook<K>>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) seed: Option<Seed>,
     pub(crate) nested: bool,
@@ -51,20 +55,20 @@ pub(crate) struct Chosen {
     pub(crate) backoff_replaced: bool,
 }
 
-impl<K: Protocol, D: Schedule, B: Budget> Settings<K, D, B> {
+impl<K: Protocol, T: Schedule, B: Budget> Settings<K, T, B> {
     /// Returns `true` if nothing depends on the outcome of a call that is not retried.
     #[inline]
     pub(crate) fn learns_nothing(&self) -> bool {
-        self.observer.is_none() && self.schedule.is_stateless() && self.budget.is_full()
+        self.observer.is_none() && self.strategy.is_stateless() && self.budget.is_full()
     }
 }
 
-impl<K: Protocol, D, B> Settings<K, D, B> {
+impl<K: Protocol, T, B> Settings<K, T, B> {
     /// Creates default settings with this protocol, schedule and budget.
-    pub(crate) fn new(protocol: K, schedule: D, budget: B) -> Self {
+    pub(crate) fn new(protocol: K, strategy: T, budget: B) -> Self {
         Self {
             protocol,
-            schedule,
+            strategy,
             budget,
             limits: Limits::default(),
             never: false,
@@ -82,11 +86,11 @@ impl<K: Protocol, D, B> Settings<K, D, B> {
     }
 
     /// Returns these settings with another schedule and budget.
-    pub(crate) fn map<E, C>(self, change: impl FnOnce(D, B) -> (E, C)) -> Settings<K, E, C> {
-        let (schedule, budget) = change(self.schedule, self.budget);
+    pub(crate) fn map<U, C>(self, change: impl FnOnce(T, B) -> (U, C)) -> Settings<K, U, C> {
+        let (strategy, budget) = change(self.strategy, self.budget);
         Settings {
             protocol: self.protocol,
-            schedule,
+            strategy,
             budget,
             limits: self.limits,
             never: self.never,
@@ -105,7 +109,7 @@ impl<K: Protocol, D, B> Settings<K, D, B> {
 }
 
 #[cfg(feature = "http")]
-impl<K: Protocol, D: Schedule, B: Budget> Client for Settings<K, D, B> {
+impl<K: Protocol, T: Send + Sync, B: Budget> Client for Settings<K, T, B> {
     fn budget(&self) -> &dyn Budget {
         &self.budget
     }
@@ -116,28 +120,6 @@ impl<K: Protocol, D: Schedule, B: Budget> Client for Settings<K, D, B> {
 
     fn classify_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
         self.protocol.classify_trailers(trailers, options)
-    }
-}
-
-impl<K: Protocol + Clone, D: Clone, B: Clone> Clone for Settings<K, D, B> {
-    fn clone(&self) -> Self {
-        Self {
-            protocol: self.protocol.clone(),
-            schedule: self.schedule.clone(),
-            budget: self.budget.clone(),
-            limits: self.limits,
-            never: self.never,
-            chosen: self.chosen,
-            attempt_timeout: self.attempt_timeout,
-            drain_time: self.drain_time,
-            hook: self.hook.clone(),
-            observer: self.observer.clone(),
-            seed: self.seed.clone(),
-            nested: self.nested,
-            clone_per_call: self.clone_per_call,
-            counts_calls: self.counts_calls,
-            plain: self.plain,
-        }
     }
 }
 

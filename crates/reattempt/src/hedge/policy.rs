@@ -5,13 +5,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderMap;
 use reattempt_control::{Latencies, RetryBudget};
-use reattempt_core::{Budget, Limits, Verdict, Warning};
+use reattempt_core::{Budget, Warning};
 
-use crate::call::finish::Client;
 use crate::call::observe::{self, Event, Observer};
-use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
 use crate::protocol::{Http, Protocol, protocol_setters};
 
@@ -66,16 +63,16 @@ pub struct HedgePolicy<K: Protocol = Http, B = RetryBudget, M = <K as Protocol>:
     mode: PhantomData<fn() -> M>,
 }
 
-/// The settings that all clones of a policy share.
-pub(crate) struct Settings<K, B> {
-    pub(crate) protocol: K,
-    pub(crate) budget: B,
-    pub(crate) limits: Limits,
+/// The settings of a policy.
+pub(crate) type Settings<K, B> = crate::call::settings::Settings<K, Hedges, B>;
+
+/// The settings that only hedges have.
+#[derive(Debug, Clone)]
+pub(crate) struct Hedges {
     /// The cap on attempts, whatever else is set.
     pub(super) cap: u32,
     pub(super) delay: HedgeDelay,
     pub(super) idempotent: bool,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
 }
 
 /// The time between two attempts.
@@ -96,17 +93,11 @@ impl HedgePolicy {
 impl<K: Protocol> HedgePolicy<K> {
     /// Creates a policy for a protocol with custom settings, which several policies and layers may share.
     pub fn with(protocol: K) -> Self {
-        let mut limits = Limits::default();
-        limits.max_attempts = 2;
-        Self::of(Settings {
-            protocol,
-            budget: K::default_budget(),
-            limits,
-            cap: DEFAULT_CAP,
-            delay: HedgeDelay::Quantile(Arc::new(Latencies::p95())),
-            idempotent: false,
-            observer: None,
-        })
+        let delay = HedgeDelay::Quantile(Arc::new(Latencies::p95()));
+        let hedges = Hedges { cap: DEFAULT_CAP, delay, idempotent: false };
+        let mut settings = Settings::new(protocol, hedges, K::default_budget());
+        settings.limits.max_attempts = 2;
+        Self::of(settings)
     }
 }
 
@@ -147,7 +138,7 @@ impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
 
     /// Returns the delay before a hedge, if it is fixed.
     pub(crate) fn fixed_delay(&self) -> Option<Duration> {
-        match self.settings.delay {
+        match self.settings.strategy.delay {
             HedgeDelay::Fixed(delay) => Some(delay),
             HedgeDelay::Quantile(_) => None,
         }
@@ -155,24 +146,10 @@ impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
 
     /// Returns the current delay before a hedge; `None` if too few latencies were observed.
     pub fn current_delay(&self) -> Option<Duration> {
-        match &self.settings.delay {
+        match &self.settings.strategy.delay {
             HedgeDelay::Fixed(delay) => Some(*delay),
             HedgeDelay::Quantile(latencies) => latencies.quantile(),
         }
-    }
-}
-
-impl<K: Protocol, B: Budget> Client for Settings<K, B> {
-    fn classify_trailers(&self, trailers: &HeaderMap, options: Option<&CallOptions>) -> Verdict {
-        self.protocol.classify_trailers(trailers, options)
-    }
-
-    fn budget(&self) -> &dyn Budget {
-        &self.budget
-    }
-
-    fn observer(&self) -> Option<&dyn Observer> {
-        self.observer.as_deref()
     }
 }
 
@@ -211,13 +188,13 @@ where
     /// let policy = HedgePolicy::http().attempts_cap(8).max_attempts(8);
     /// ```
     pub fn attempts_cap(self, attempts: u32) -> Self {
-        self.set(|settings| settings.cap = attempts)
+        self.set(|settings| settings.strategy.cap = attempts)
     }
 
     /// Sets a fixed time between two attempts, in place of the quantile. Zero sends all attempts at once, which is
     /// `max_attempts` times the load (HG-2).
     pub fn delay(self, delay: Duration) -> Self {
-        self.set(|settings| settings.delay = HedgeDelay::Fixed(delay))
+        self.set(|settings| settings.strategy.delay = HedgeDelay::Fixed(delay))
     }
 
     /// Sets the delay to a running quantile of the latencies of first attempts. Default: 0.95, which hedges a first
@@ -235,7 +212,7 @@ where
     /// `quantile` is clamped to 0.5 to 0.9999, and NaN counts as 0.5.
     pub fn delay_quantile(self, quantile: f64) -> Self {
         let latencies = Arc::new(Latencies::new(quantile));
-        self.set(|settings| settings.delay = HedgeDelay::Quantile(latencies))
+        self.set(|settings| settings.strategy.delay = HedgeDelay::Quantile(latencies))
     }
 
     /// Sets the time from the start of a call after which no further attempt is sent; `None` for no limit. Default: 30
@@ -261,8 +238,9 @@ where
     /// hedge is requested with a failure of kind [`Timeout`](crate::schedule::FailureKind::Timeout). If a retry layer
     /// uses the same budget, pass a [`SpendOnly`](crate::budget::SpendOnly) of it here.
     pub fn budget<T: Budget>(self, budget: T) -> HedgePolicy<K, T, M> {
-        let Settings { protocol, limits, cap, delay, idempotent, observer, .. } = self.into_settings();
-        HedgePolicy::of(Settings { protocol, budget, limits, cap, delay, idempotent, observer })
+        let mut settings = self.into_settings();
+        settings.counts_calls = budget.counts_calls();
+        HedgePolicy::of(settings.map(|hedges, _| (hedges, budget)))
     }
 
     /// Changes the error type of calls to tower's `BoxError`, so that a [`Deadline`](crate::Deadline) can end the whole
@@ -313,21 +291,7 @@ impl<B: Clone, M> HedgePolicy<Http, B, M> {
     /// An `Idempotency-Key` does not make a request hedgeable: servers refuse a second request with a key while the
     /// first is in flight.
     pub fn idempotent_methods(self, hedged: bool) -> Self {
-        self.set(|settings| settings.idempotent = hedged)
-    }
-}
-
-impl<K: Clone, B: Clone> Clone for Settings<K, B> {
-    fn clone(&self) -> Self {
-        Self {
-            protocol: self.protocol.clone(),
-            budget: self.budget.clone(),
-            limits: self.limits,
-            cap: self.cap,
-            delay: self.delay.clone(),
-            idempotent: self.idempotent,
-            observer: self.observer.clone(),
-        }
+        self.set(|settings| settings.strategy.idempotent = hedged)
     }
 }
 
@@ -343,7 +307,7 @@ impl<K: Protocol + fmt::Debug, B: fmt::Debug, M> fmt::Debug for HedgePolicy<K, B
             .field("protocol", &self.settings.protocol)
             .field("budget", &self.settings.budget)
             .field("limits", &self.settings.limits)
-            .field("delay", &self.settings.delay)
+            .field("delay", &self.settings.strategy.delay)
             .finish_non_exhaustive()
     }
 }

@@ -8,7 +8,7 @@ use reattempt_core::{Budget, StopReason};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::call::{AnswerOf, Call, CallStart, timed_out};
+use super::call::{AnswerOf, Call, HedgeStart, timed_out};
 use super::{HedgePolicy, ResponseFuture};
 use crate::accessors::inner_accessors;
 use crate::call::deadline::Deadline;
@@ -18,7 +18,7 @@ use crate::call::options::CallOptions;
 use crate::call::report::Report;
 use crate::call::timed_out::TimeLimit;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{ClassifyOutcome, Origin, Protocol, Replay};
+use crate::protocol::{CallStart, ClassifyOutcome, Origin, Protocol, Replay};
 use crate::shared::Shared;
 
 /// A client whose calls are hedged, created by [`HedgeLayer`](crate::hedge::HedgeLayer).
@@ -108,19 +108,19 @@ where
     M: ErrorMode<S::Error>,
 {
     let settings = &*shared.policy.settings;
-    let opening = CallStart::new(settings, options, deadline, &request);
-    let counts = settings.budget.counts_calls();
+    let opening = HedgeStart::new(settings, options, deadline, &request);
+    let counts = settings.counts_calls;
     // A budget that is not full records the success of a call that may not be hedged.
-    let earns = !opening.keeps() && settings.protocol.credits_every_call() && !settings.budget.is_full();
+    let earns = !opening.start.keeps && settings.protocol.credits_every_call() && !settings.budget.is_full();
     if !earns && !counts && opening.is_noop(M::INTERRUPTS || M::ANSWERS) {
-        let attempt = settings.protocol.pass(request, opening.added());
+        let attempt = settings.protocol.pass(request, opening.start.added());
         return ResponseFuture::passing(inner.call(attempt));
     }
-    if let Some(late) = too_late::<S, Req, K, M>(&settings.protocol, &opening) {
+    if let Some(late) = too_late::<S, Req, K, M>(&settings.protocol, &opening.start) {
         // Releases the readied instance's reservation.
         let spare = inner.clone();
         *inner = spare;
-        if let Some(slot) = opening.slot() {
+        if let Some(slot) = opening.start.context.slot() {
             slot.put(Report::of_nothing(StopReason::DeadlineExceeded));
         }
         if let (Some(observer), true) = (&settings.observer, opening.hedges()) {
@@ -131,13 +131,13 @@ where
         return ResponseFuture::late(late);
     }
     let (mut kept, mut target) = (None, None);
-    let attempt = if opening.keeps() {
-        settings.protocol.keep(request, opening.added(), &mut kept)
+    let attempt = if opening.start.keeps {
+        settings.protocol.keep(request, opening.start.added(), &mut kept)
     } else {
         if earns || counts {
             target = Some(settings.protocol.destination_of(K::view(&request)).into());
         }
-        settings.protocol.pass(request, opening.added())
+        settings.protocol.pass(request, opening.start.added())
     };
     let mut call = Call::new(Arc::clone(shared), opening, kept, target);
     if counts {
@@ -151,18 +151,16 @@ where
 
 /// Returns the end of a call that is not sent because its deadline has passed (DL-3). Returns `None` if there is time
 /// left, or if there is no error or response for that.
-fn too_late<S, Req, K, M>(protocol: &K, opening: &CallStart) -> Option<AnswerOf<S, Req, K, M>>
+fn too_late<S, Req, K, M>(protocol: &K, start: &CallStart) -> Option<AnswerOf<S, Req, K, M>>
 where
     S: Service<K::Attempt>,
     K: Replay<Req> + ClassifyOutcome<S::Response>,
     M: ErrorMode<S::Error>,
 {
-    let deadline = opening.deadline()?;
-    let now = Instant::now();
-    if deadline > now {
+    if !start.is_too_late() {
         return None;
     }
-    timed_out::<S, Req, K, M>(protocol, M::interrupt()?, TimeLimit::Deadline, now, None)
+    timed_out::<S, Req, K, M>(protocol, M::interrupt()?, TimeLimit::Deadline, Instant::now(), None)
 }
 
 impl<S: fmt::Debug, P: fmt::Debug> fmt::Debug for Hedge<S, P> {

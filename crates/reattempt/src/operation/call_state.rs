@@ -71,7 +71,7 @@ impl<D: Schedule, B> CallState<D, B> {
         if let Some(progress) = &mut self.progress {
             progress.on_send();
         }
-        self.context.on_send(&self.settings.schedule)
+        self.context.on_send(&self.settings.strategy)
     }
 
     /// Decides what follows a failed attempt.
@@ -107,7 +107,7 @@ impl<D: Schedule, B> CallState<D, B> {
     /// Records that the call ends with an error, and returns its report.
     pub(super) fn give_up(&mut self, number: u32, stop: StopReason, started: Option<Instant>) -> Report {
         let report = self.report(number, stop, started);
-        if let Some(slot) = self.context.options.as_ref().and_then(CallOptions::slot) {
+        if let Some(slot) = self.context.slot() {
             slot.put(report.clone());
         }
         report
@@ -121,7 +121,7 @@ impl<D: Schedule, B> CallState<D, B> {
         self.context.succeeded(&self.settings, sent_at);
         let account: Account = self.progress.as_mut().map(Progress::account).unwrap_or_default();
         account.settle(CallEnd::Succeeded, DESTINATION, &self.settings.budget);
-        let slot = self.context.options.as_ref().and_then(CallOptions::slot).cloned();
+        let slot = self.context.slot().cloned();
         if let Some(slot) = slot {
             slot.put(self.report(number, StopReason::Succeeded, started));
         } else if self.settings.observer.is_some() {

@@ -79,7 +79,7 @@ impl<D, B> Policy<D, B> {
     #[inline]
     pub(super) fn schedule(&self) -> &D {
         match self {
-            Self::Shared(settings) => &settings.schedule,
+            Self::Shared(settings) => &settings.strategy,
             Self::Alone(schedule, _) => schedule,
         }
     }

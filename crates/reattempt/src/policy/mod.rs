@@ -138,7 +138,7 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
     where
         B: Budget,
     {
-        let Settings { limits, schedule, budget, chosen, attempt_timeout, .. } = &*self.settings;
+        let Settings { limits, strategy: schedule, budget, chosen, attempt_timeout, .. } = &*self.settings;
         let replaced = chosen
             .backoff_replaced
             .then(|| Warning::new("backoff", "replaced by a later `profile`", "set after `profile`"));
@@ -278,7 +278,7 @@ where
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryPolicy")
             .field("protocol", &self.settings.protocol)
-            .field("schedule", &self.settings.schedule)
+            .field("schedule", &self.settings.strategy)
             .field("budget", &self.settings.budget)
             .field("limits", &self.settings.limits)
             .field("attempt_timeout", &self.settings.attempt_timeout)

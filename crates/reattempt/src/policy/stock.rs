@@ -184,7 +184,7 @@ where
             }
         }
         if let Some(context) = &self.call.context {
-            self.call.sent_at = context.on_send(&self.policy.settings.schedule);
+            self.call.sent_at = context.on_send(&self.policy.settings.strategy);
         }
         let body = request.body().try_clone()?;
         let mut copy = Request::new(body);

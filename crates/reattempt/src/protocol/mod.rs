@@ -34,6 +34,7 @@ use crate::call::timed_out::RefusedResponse;
 use crate::error_mode::ErrorMode;
 
 mod attempt;
+mod call_start;
 mod cloned;
 mod destination;
 pub(crate) mod drain_body;
@@ -59,6 +60,7 @@ pub(crate) mod tower_http;
 pub use self::reqwest::SavedReqwest;
 #[doc(hidden)]
 pub use attempt::{Added, AttemptKind, NextAttempt};
+pub(crate) use call_start::CallStart;
 pub use cloned::{CloneRequest, SavedClone};
 pub(crate) use drain_body::DrainBody;
 pub(crate) use errors::{is_refused_here, not_sent, refusal_in, verdict_of_error};

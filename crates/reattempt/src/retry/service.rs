@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::ResponseFuture;
-use super::call::{Call, CallStart, Retrying};
+use super::call::{Call, Retrying, is_noop, start};
 use crate::accessors::inner_accessors;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
@@ -90,7 +90,7 @@ where
             Plan::Plain => {
                 let mut kept = None;
                 let attempt = protocol.keep(request, Added::default(), &mut kept);
-                let sent_at = settings.schedule.on_send();
+                let sent_at = settings.strategy.on_send();
                 let frame = Sending::first();
                 let attempt = self.inner.call(attempt);
                 let first = frame.close();
@@ -189,9 +189,9 @@ where
     {
         let settings = &*self.shared.policy.settings;
         let protocol = &settings.protocol;
-        let mut start = CallStart::new(settings, self.options.as_ref(), deadline, &request);
+        let mut start = start(settings, self.options.as_ref(), deadline, &request);
         let cut_short = M::INTERRUPTS || (M::ANSWERS && start.context.deadline.is_some());
-        if !cut_short && !start.keeps && start.is_noop(settings) {
+        if !cut_short && !start.keeps && is_noop(&start, settings) {
             let attempt = self.inner.call(protocol.pass(request, start.added()));
             return ResponseFuture::new(Some(attempt), None);
         }
@@ -216,7 +216,7 @@ where
             let retrying = Retrying::of_first(protocol.split(attempt), start.context.deadline);
             (SentAt::default(), (None, Frame::None), Some(retrying))
         } else {
-            let sent_at = start.context.on_send(&settings.schedule);
+            let sent_at = start.context.on_send(&settings.strategy);
             let frame = Sending::first();
             let attempt = self.inner.call(attempt);
             let first = frame.close();

@@ -15,7 +15,6 @@ use tower_service::Service;
 
 use super::{Call, Outcome, Over, OverOf, ResultOf};
 use crate::call::clock;
-use crate::call::deadline::Deadline;
 use crate::call::errors::chain;
 use crate::call::report::AttemptOutcome;
 use crate::error_mode::ErrorMode;
@@ -44,12 +43,11 @@ where
         cx: &mut Context<'_>,
     ) -> ControlFlow<OverOf<S, Req, K, M>> {
         let protocol = &self.shared.policy.settings.protocol;
-        let deadline = self.deadline.map(Deadline::instant);
         let outcome = result.as_ref().map_err(M::view);
-        if protocol.is_own_deadline(outcome, deadline, self.started)
+        if protocol.is_own_deadline(outcome, self.context.deadline, self.context.started)
             && let Some(interrupt) = M::interrupt()
         {
-            let since = self.started.unwrap_or_else(Instant::now);
+            let since = self.context.started.unwrap_or_else(Instant::now);
             if let Some(over) = self.interrupted(interrupt, since) {
                 self.running().overdue = Some(number);
                 return ControlFlow::Break(over);
@@ -139,7 +137,7 @@ where
             return Sorted { event: HedgeEvent::Refused, failure: None, stop: false };
         }
         let settings = &*self.shared.policy.settings;
-        let options = self.options.as_ref();
+        let options = self.context.options.as_ref();
         let outcome = result.as_ref().map_err(M::view);
         let classification = settings.protocol.classify_outcome(outcome, options, self.kept.as_ref());
         let event = HedgeEvent::of(&classification, self.responded(result));
@@ -214,7 +212,7 @@ where
         }
         // A call that its first attempt ends needs no log, unless someone reads its report.
         let alone = self.running.is_none() && sorted.event.ends().is_some();
-        if !alone || self.options.as_ref().is_some_and(|options| options.slot().is_some()) {
+        if !alone || self.context.slot().is_some() {
             let ended = self.elapsed();
             let first = self.first.clone();
             self.running().log_end(number, &first, ended, outcome);

@@ -4,20 +4,16 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Context;
 
-use reattempt_core::{Account, Budget, CallEnd, StopReason};
+use reattempt_core::{Budget, CallEnd, StopReason};
 use tokio::time::Instant;
 use tower_service::Service;
 
 use super::{Call, ResultOf};
-use crate::call::deadline::Deadline;
 use crate::call::deadline::PASSED;
-use crate::call::finish::Finish;
 use crate::call::log::end_event;
-use crate::call::options::CallOptions;
 use crate::call::report::{AttemptOutcome, Report};
 use crate::call::timed_out::{RefusedResponse, TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
-use crate::hedge::policy::Settings;
 use crate::protocol::{ClassifyOutcome, Replay, Saved, unanswered};
 
 /// The end of a call.
@@ -88,7 +84,7 @@ where
             _ => TimeLimit::Elapsed,
         };
         let refused = self.running.as_mut().and_then(|running| running.refused.take());
-        let since = self.started.unwrap_or_else(Instant::now);
+        let since = self.context.started.unwrap_or_else(Instant::now);
         let protocol = &self.shared.policy.settings.protocol;
         let made = timed_out::<S, Req, K, M>(protocol, interrupt, limit, since, refused)?;
         Some(Over { outcome: Outcome::Made(made), stop })
@@ -116,7 +112,7 @@ where
         let succeeded = stop == StopReason::Succeeded;
         let open = response.is_some_and(|response| settings.protocol.is_open(response, succeeded));
         let may_stall = |response: &_| !open && settings.protocol.may_stall(response);
-        let stalls = self.deadline.is_some() && response.is_some_and(may_stall);
+        let stalls = self.context.deadline.is_some() && response.is_some_and(may_stall);
         let concerned = account.has_paid() || !settings.budget.is_full();
         let credited = succeeded && response.is_some() && !open && concerned;
         self.stopwatch = None;
@@ -140,21 +136,15 @@ where
             Some(running) => (Some(running.log), running.last),
             None => (None, None),
         };
-        let finish = (open || stalls).then(|| Finish {
-            client: Arc::<Settings<K, B>>::clone(settings),
-            destination: match (log, kept) {
+        let finish = (open || stalls).then(|| {
+            let destination = match (log, kept) {
                 (Some(log), _) => log.destination().to_owned(),
                 (None, Some(kept)) => settings.protocol.destination_of(kept.view()).into(),
                 (None, None) => String::new(),
-            },
-            options: self.options.take(),
+            };
             // A response that was classified as a failure is already reported.
-            retryable: succeeded && self.terms.limits.max_attempts > 1,
-            account: if open { account } else { Account::default() },
-            attempts,
-            deadline: self.deadline.map(Deadline::instant),
-            settled: !open,
-            sleep: None,
+            let retryable = succeeded && self.terms.limits.max_attempts > 1;
+            self.context.finish(settings, destination, retryable, (attempts, open.then_some(account)))
         });
         self.drain_refused(former, cx);
         match outcome {
@@ -175,7 +165,7 @@ where
     /// Puts the report into the caller's slot. Also returns it for the outcome if an attempt failed or if there were
     /// several.
     fn take_report(&mut self, (sent, winner): (u32, Option<u32>), stop: StopReason, first: bool) -> Option<Report> {
-        let slot = self.options.as_ref().and_then(CallOptions::slot).cloned();
+        let slot = self.context.slot().cloned();
         if self.running.is_none() && slot.is_none() {
             return None;
         }

@@ -22,6 +22,7 @@ use super::HedgePolicy;
 use super::running::{Readying, Running};
 use super::stopwatch::Stopwatch;
 use crate::call::clock;
+use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
 use crate::call::frame::{Frame, Tried};
 use crate::call::options::CallOptions;
@@ -31,7 +32,7 @@ use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
 use crate::shared::{Shared, send_next};
 
 pub(super) use call_end::{AnswerOf, Outcome, Over, OverOf, timed_out};
-pub(super) use call_start::CallStart;
+pub(super) use call_start::HedgeStart;
 
 /// The state of a hedged call.
 pub(super) struct Call<S, Req, K, B, M>
@@ -42,14 +43,11 @@ where
 {
     shared: Arc<Shared<S, HedgePolicy<K, B, M>>>,
     kept: Option<K::Saved>,
-    options: Option<CallOptions>,
-    deadline: Option<Deadline>,
+    context: CallContext,
     terms: HedgeTerms,
     stopwatch: Option<Stopwatch>,
     /// Present from the first pending poll.
     attempts: Option<HedgeCall>,
-    /// The start of the call's time.
-    started: Option<Instant>,
     /// The time at which the next attempt is due.
     upcoming: Option<Instant>,
     /// The time at which the last attempt was sent.
@@ -97,7 +95,7 @@ where
 {
     pub(super) fn new(
         shared: Arc<Shared<S, HedgePolicy<K, B, M>>>,
-        opening: CallStart,
+        opening: HedgeStart,
         kept: Option<K::Saved>,
         target: Option<Box<str>>,
     ) -> Self {
@@ -105,11 +103,9 @@ where
             shared,
             kept,
             terms: opening.terms,
-            options: opening.options,
-            deadline: opening.deadline,
+            context: opening.start.context,
             stopwatch: opening.stopwatch,
             attempts: None,
-            started: None,
             upcoming: None,
             sent: None,
             first: Tried::default(),
@@ -141,13 +137,12 @@ where
 
     /// Records the start of the call, unless it is already recorded, and returns it.
     fn start(&mut self, now: Instant) -> Instant {
-        if let Some(started) = self.started {
+        if let Some(started) = self.context.started {
             return started;
         }
         let started = self.stopwatch.as_ref().map_or(now, Stopwatch::started);
-        let deadline = self.deadline.map(Deadline::instant);
-        self.terms.deadline = deadline.map(|at| at.saturating_duration_since(started));
-        (self.started, self.sent) = (Some(started), Some(started));
+        self.terms.deadline = self.context.deadline.map(|at| at.saturating_duration_since(started));
+        (self.context.started, self.sent) = (Some(started), Some(started));
         started
     }
 
@@ -184,12 +179,12 @@ where
 
     /// Returns the time since the start of the call.
     fn elapsed(&self) -> Duration {
-        self.started.map(|started| started.elapsed()).unwrap_or_default()
+        self.context.started.map(|started| started.elapsed()).unwrap_or_default()
     }
 
     /// Returns the time after which no further attempt is sent.
     fn end_of_hedging(&self) -> Option<Instant> {
-        Some(clock::later(self.started?, self.terms.end()?))
+        Some(clock::later(self.context.started?, self.terms.end()?))
     }
 
     /// Returns the number of attempts that are in flight or about to be replaced.
@@ -237,7 +232,7 @@ where
         let attempt = match readying.attempt {
             Some(mut attempt) => {
                 let protocol = &self.shared.policy.settings.protocol;
-                protocol.refresh(&mut attempt, self.deadline);
+                protocol.refresh(&mut attempt, self.context.deadline.map(Deadline::at));
                 attempt
             }
             None => match self.prepare() {
@@ -325,9 +320,9 @@ where
         running.watches.extend(next.map(|watch| (number, watch)));
         let protocol = &self.shared.policy.settings.protocol;
         let last = number >= self.terms.limits.max_attempts && !protocol.replaces();
-        let options = self.options.as_ref();
+        let options = self.context.options.as_ref();
         let keeps_head = protocol.classifies() || options.is_some_and(CallOptions::classifies);
-        let (kind, deadline) = (AttemptKind::Hedge, self.deadline);
+        let (kind, deadline) = (AttemptKind::Hedge, self.context.deadline.map(Deadline::at));
         let order = NextAttempt { number, kind, last, keeps_head, deadline, unproven: true };
         protocol.again(&mut self.kept, order)
     }
@@ -352,6 +347,6 @@ where
 
     /// Returns the time at which the call is interrupted.
     pub(super) fn interrupt_due(&self) -> Option<Instant> {
-        self.deadline.map(Deadline::instant)
+        self.context.deadline
     }
 }

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::{Call, ResultOf};
+use crate::call::deadline::Deadline;
 use crate::error_mode::ErrorMode;
 use crate::hedge::running::Replacing;
 use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
@@ -25,7 +26,7 @@ where
         let protocol = &self.shared.policy.settings.protocol;
         let error = result.as_ref().err().map(M::view);
         let Some(undone) = error.and_then(|error| protocol.undone(error)) else { return false };
-        let late = self.deadline.is_some_and(|deadline| deadline.instant() <= Instant::now());
+        let late = self.context.deadline.is_some_and(|deadline| deadline <= Instant::now());
         if late || !self.kept.as_ref().is_some_and(Saved::at_hand) {
             return false;
         }
@@ -76,8 +77,8 @@ where
             let Some(kept) = kept else { return Some((number, result)) };
             let watch = kept.watch_next();
             let kind = AttemptKind::Replacement;
-            let order =
-                NextAttempt { number, kind, last: false, keeps_head: true, deadline: self.deadline, unproven: true };
+            let deadline = self.context.deadline.map(Deadline::at);
+            let order = NextAttempt { number, kind, last: false, keeps_head: true, deadline, unproven: true };
             match self.shared.policy.settings.protocol.again(&mut self.kept, order) {
                 None => return Some((number, result)),
                 Some(attempt) => {

@@ -9,7 +9,6 @@ use super::{Call, Retrying, destination};
 use crate::call::finish::Finish;
 use crate::call::progress::{LastOutcome, Progress, conclude};
 use crate::call::report::Report;
-use crate::call::settings::Settings;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 
@@ -61,8 +60,8 @@ where
         stop: StopReason,
         open: bool,
     ) -> Result<K::Answer, M::Error> {
-        let account = if open { self.take_account() } else { Account::default() };
-        let finish = Finish { settled: !open, ..self.finish(stop == StopReason::Succeeded, account) };
+        let account = open.then(|| self.take_account());
+        let finish = self.finish(stop == StopReason::Succeeded, account);
         let _ = self.account(&mut result, stop, open);
         self.clear();
         result.map(|response| K::watched(response, finish))
@@ -81,9 +80,7 @@ where
             }
         }
         let settings = &*self.shared.policy.settings;
-        let silent = settings.observer.is_none()
-            && self.context.options.as_ref().is_none_or(|options| options.slot().is_none())
-            && self.context.outer.is_none();
+        let silent = settings.observer.is_none() && self.context.slot().is_none() && self.context.outer.is_none();
         if silent && self.retrying.is_none() {
             return None;
         }
@@ -120,7 +117,7 @@ where
     }
 
     /// Returns the accounting that is due at the end of the response.
-    fn finish(&self, succeeded: bool, account: Account) -> Finish {
+    fn finish(&self, succeeded: bool, account: Option<Account>) -> Finish {
         let settings = &self.shared.policy.settings;
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
         let destination = match progress {
@@ -128,18 +125,9 @@ where
             None if settings.budget.is_keyed() || settings.observer.is_some() => self.destination().into_owned(),
             None => String::new(),
         };
-        Finish {
-            client: Arc::<Settings<K, D, B>>::clone(settings),
-            destination,
-            options: self.context.options.clone(),
-            // A response that was classified as a failure is already reported.
-            retryable: succeeded && self.context.keeps(&settings.limits),
-            account,
-            attempts: self.number,
-            deadline: self.context.deadline,
-            settled: false,
-            sleep: None,
-        }
+        // A response that was classified as a failure is already reported.
+        let retryable = succeeded && self.context.keeps(&settings.limits);
+        self.context.finish(settings, destination, retryable, (self.number, account))
     }
 
     /// Records a final response that another attempt would not fix.

@@ -29,7 +29,7 @@ use crate::call::settings::Settings;
 use crate::call::timed_out::RefusedResponse;
 use crate::error_mode::ErrorMode;
 use crate::policy::RetryPolicy;
-use crate::protocol::{Added, ClassifyOutcome, NestedMarker, Protocol, Replay, Saved};
+use crate::protocol::{CallStart, ClassifyOutcome, NestedMarker, Protocol, Replay, Saved};
 use crate::shared::Shared;
 
 /// The state of a call.
@@ -168,76 +168,36 @@ where
     }
 }
 
-/// The terms of a new call, read from its request.
-pub(super) struct CallStart {
-    pub(in crate::retry) context: CallContext,
-    /// `true` if the request must be saved.
-    pub(in crate::retry) keeps: bool,
-    /// `true` if the request needs an idempotency key.
-    needs_key: bool,
-    /// The deadline, if the request does not contain it yet.
+/// Returns the terms of a call that may be retried.
+pub(super) fn start<K, Req, D, B>(
+    settings: &Settings<K, D, B>,
+    of_handle: Option<&CallOptions>,
     deadline: Option<Deadline>,
-    pub(in crate::retry) marker: Option<NestedMarker>,
-    /// `true` if headers that the protocol itself sets must be removed from the request.
-    strip: bool,
+    request: &Req,
+) -> CallStart
+where
+    K: Replay<Req>,
+{
+    let view = K::view(request);
+    let mut start = CallStart::new(settings, of_handle, deadline, request);
+    start.keeps |= start.context.keeps(&settings.limits);
+    start.needs_key = start.keeps && settings.protocol.needs_key(view);
+    start.context.keyed = start.needs_key;
+    let nested = start.keeps && settings.nested && !view.contains(&http::header::UPGRADE);
+    start.marker = nested.then(NestedMarker::default);
+    start
 }
 
-impl CallStart {
-    /// Creates the terms of a call for `request`.
-    pub(super) fn new<K, Req, D, B>(
-        settings: &Settings<K, D, B>,
-        of_handle: Option<&CallOptions>,
-        deadline: Option<Deadline>,
-        request: &Req,
-    ) -> Self
-    where
-        K: Replay<Req>,
-    {
-        let view = K::view(request);
-        let mut terms = settings.protocol.terms(view);
-        if let Some(deadline) = deadline {
-            terms.deadline = Some(terms.deadline.map_or(deadline, |own| own.min(deadline)));
-        }
-        let (existing_deadline, strip) = (terms.existing_deadline, terms.strip);
-        let mut context = CallContext::new(settings, terms, of_handle);
-        context.forbidden = context.forbidden.or_else(|| settings.protocol.cannot_save(request));
-        let replaces = context.forbidden.is_none() && settings.protocol.replaces();
-        let keeps = replaces || context.keeps(&settings.limits);
-        let needs_key = keeps && settings.protocol.needs_key(view);
-        context.keyed = needs_key;
-        let deadline = context.deadline.map(Deadline::at).filter(|own| Some(*own) != existing_deadline);
-        let nested = keeps && settings.nested && !view.contains(&http::header::UPGRADE);
-        let marker = nested.then(NestedMarker::default);
-        Self { context, keeps, needs_key, deadline, marker, strip }
-    }
-
-    /// Returns `true` if the deadline has already passed.
-    pub(super) fn is_too_late(&self) -> bool {
-        self.context.deadline.is_some_and(|deadline| deadline <= Instant::now())
-    }
-
-    /// Returns the layer's additions to the request.
-    #[inline]
-    pub(super) fn added(&self) -> Added<'_> {
-        Added {
-            key: self.needs_key,
-            once: self.context.is_once(),
-            deadline: self.deadline,
-            marker: self.marker.as_ref(),
-            strip: self.strip,
-        }
-    }
-
-    /// Returns `true` if the call is not saved and nothing depends on its outcome, which is then returned as it is.
-    #[inline]
-    pub(super) fn is_noop<K: Protocol, D: Schedule, B: Budget>(&self, settings: &Settings<K, D, B>) -> bool {
-        settings.hook.is_none()
-            && settings.observer.is_none()
-            && settings.budget.is_full()
-            && !settings.counts_calls
-            && self.context.is_stateless(&settings.schedule)
-            && self.context.options.as_ref().is_none_or(|options| options.slot().is_none())
-    }
+/// Returns `true` if a call that is not saved is a no-op: nothing depends on its outcome, which is then returned as it
+/// is.
+#[inline]
+pub(super) fn is_noop<K: Protocol, D: Schedule, B: Budget>(start: &CallStart, settings: &Settings<K, D, B>) -> bool {
+    settings.hook.is_none()
+        && settings.observer.is_none()
+        && settings.budget.is_full()
+        && !settings.counts_calls
+        && start.context.is_stateless(&settings.strategy)
+        && start.context.slot().is_none()
 }
 
 /// The start of a call.
@@ -266,7 +226,7 @@ where
     /// Notifies schedules that many calls share of an attempt that is sent.
     #[inline]
     pub(super) fn on_send(&mut self) {
-        self.sent_at = self.context.on_send(&self.shared.policy.settings.schedule);
+        self.sent_at = self.context.on_send(&self.shared.policy.settings.strategy);
     }
 }
 

@@ -1,0 +1,62 @@
+//! The start of a call: the options of its caller, handle and policy, combined with the terms of its request.
+
+use tokio::time::Instant;
+
+use super::{Added, NestedMarker, Replay};
+use crate::call::context::CallContext;
+use crate::call::deadline::Deadline;
+use crate::call::options::CallOptions;
+use crate::call::settings::Settings;
+
+/// The terms of a new call, read from its request.
+pub(crate) struct CallStart {
+    pub(crate) context: CallContext,
+    /// `true` if the request must be saved. At first, `true` only if an unprocessed attempt is replaced.
+    pub(crate) keeps: bool,
+    /// `true` if the request needs an idempotency key.
+    pub(crate) needs_key: bool,
+    /// The deadline, if the request does not contain it yet.
+    deadline: Option<Deadline>,
+    pub(crate) marker: Option<NestedMarker>,
+    /// `true` if headers that the protocol itself sets must be removed from the request.
+    strip: bool,
+}
+
+impl CallStart {
+    /// Creates the terms of a call for `request`, with a deadline from outside.
+    pub(crate) fn new<K, Req, T, B>(
+        settings: &Settings<K, T, B>,
+        of_handle: Option<&CallOptions>,
+        deadline: Option<Deadline>,
+        request: &Req,
+    ) -> Self
+    where
+        K: Replay<Req>,
+    {
+        let mut terms = settings.protocol.terms(K::view(request));
+        terms.deadline = terms.deadline.into_iter().chain(deadline).min();
+        let (existing_deadline, strip) = (terms.existing_deadline, terms.strip);
+        let mut context = CallContext::new(settings, terms, of_handle);
+        context.forbidden = context.forbidden.or_else(|| settings.protocol.cannot_save(request));
+        let keeps = context.forbidden.is_none() && settings.protocol.replaces();
+        let deadline = context.deadline.map(Deadline::at).filter(|own| Some(*own) != existing_deadline);
+        Self { context, keeps, needs_key: false, deadline, marker: None, strip }
+    }
+
+    /// Returns `true` if the deadline has already passed.
+    pub(crate) fn is_too_late(&self) -> bool {
+        self.context.deadline.is_some_and(|deadline| deadline <= Instant::now())
+    }
+
+    /// Returns the layer's additions to the request.
+    #[inline]
+    pub(crate) fn added(&self) -> Added<'_> {
+        Added {
+            key: self.needs_key,
+            once: self.context.is_once(),
+            deadline: self.deadline,
+            marker: self.marker.as_ref(),
+            strip: self.strip,
+        }
+    }
+}
