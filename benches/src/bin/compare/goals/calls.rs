@@ -226,15 +226,16 @@ pub(super) const LINES: &[Line] = &[
         row: "hedge",
         title: "hedged call, first attempt succeeds at its second poll, fixed delay",
         ours: "ours-fixed",
-        // The former goals, 0.31 and 0.37, were those of a call that was answered at its first poll and not hedged.
-        goals: &[goal(Instructions, Times(0.81, &["tower-hedge"]))],
+        // The former goals, 0.31 and 0.37, were those of a call that was answered at its first poll and not hedged. The
+        // settings and the start that hedged calls share with retried ones cost 3 and 5 %.
+        goals: &[goal(Instructions, Times(0.85, &["tower-hedge"]))],
     },
     Line {
         part: LAYERS,
         row: "hedge",
         title: "the same, delay by quantile",
         ours: "ours-quantile",
-        goals: &[goal(Instructions, Times(0.91, &["tower-hedge"]))],
+        goals: &[goal(Instructions, Times(0.97, &["tower-hedge"]))],
     },
     Line {
         part: LAYERS,
