@@ -140,7 +140,8 @@ impl<E: Entry> DestinationTable<E> {
     pub(crate) fn find(&self, hash: u64, destination: &str) -> Option<Arc<E>> {
         let part = self.part(hash)?.load();
         let place = part.find(hash, |place| *place.name == *destination)?;
-        // A mark is read first, because threads share its cache line. A place beyond the capacity has no mark.
+        // The mark is read before it is written, because a write would take the cache line from other threads. A place
+        // beyond the capacity has no mark.
         let mark = self.used.get(place.number);
         if let Some(mark) = mark.filter(|mark| !mark.load(Ordering::Relaxed)) {
             mark.store(true, Ordering::Relaxed);

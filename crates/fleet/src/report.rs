@@ -55,7 +55,8 @@ impl Reporting for Credit {
 
     fn take(&self) -> Option<u64> {
         self.is_taken.store(true, Ordering::Relaxed);
-        // A swap, not a store: whoever found the flag set has added its credit before, and that is seen below.
+        // A swap, not a store: a thread that found the flag set had already added its credit, and the swap makes that
+        // credit visible to the reads below.
         self.destination.is_scheduled(self.is_soon).swap(false, Ordering::AcqRel);
         let now = self.member.courier.now();
         let may_send = self.destination.has_credit() && self.member.may_send(now);

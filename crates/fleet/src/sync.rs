@@ -1,4 +1,5 @@
-//! The atomics and locks of a question and its credit: those of std, or under `--cfg loom` those of the model checker.
+//! The atomics and locks of requests to the store and of credits: std's, or under `--cfg loom` those of the model
+//! checker.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};

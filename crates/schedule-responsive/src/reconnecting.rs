@@ -141,7 +141,8 @@ impl<D: Delays> Run<D> {
     /// Computes the delay after one more failure of this run.
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
         let number = self.failures;
-        // The server may have replaced the call's previous delay. Before a call's first retry, the run supplies it.
+        // The call's own previous delay is preferred, because the server may have replaced it. Before its first retry a
+        // call has none, so the run's is used.
         let previous = retry.previous.or(self.previous).filter(|_| number > 0);
         self.failures = number.saturating_add(1);
         let of_run = NextRetry::new(number, retry.failure).after(previous).sent_at(retry.sent_at);

@@ -61,7 +61,8 @@ impl Rule {
         if next < self.initial { 0 } else { next }
     }
 
-    /// Returns the interval above which each success halves it: one move up from where the refusals began.
+    /// Returns the threshold above which each success halves the current interval: one step up from `start`, the
+    /// interval at which the refusals began.
     pub(crate) fn recovered(&self, start: u64) -> u64 {
         times(start, self.up).clamp(self.initial, self.max)
     }

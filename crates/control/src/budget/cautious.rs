@@ -40,7 +40,7 @@ const DOUBT_SHIFT: u32 = TICK_BITS + TOKEN_BITS;
 const TRUST: u64 = u64::MAX << DOUBT_SHIFT;
 /// The last second that ticks can represent.
 const LAST_SECOND: u64 = (TICK << 6) / 1000 - 1;
-/// The lowest state without doubt.
+/// The lowest state in which the doubt is zero.
 const NO_DOUBT: u64 = MOST_DOUBT << DOUBT_SHIFT;
 
 /// One token in thousandths, the unit of this file.

@@ -111,7 +111,7 @@ impl RetryBudget {
     /// 0.01 tokens per second: one retry per 100 seconds. With a trickle of 0.1, many clients that each send one call
     /// per second would keep a server down.
     ///
-    /// It is clamped to 0.000001 to 1, because a higher one would limit nothing. NaN counts as the lowest.
+    /// The ratio is clamped to 0.000001 to 1, because a higher one would limit nothing. NaN counts as the lowest.
     pub fn ratio(ratio: f64) -> Self {
         Self::build(Settings::ratio(ratio))
     }

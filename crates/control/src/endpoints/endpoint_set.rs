@@ -54,7 +54,8 @@ const MANY: usize = 100;
 pub struct EndpointSet<T> {
     roster: ArcSwap<Roster<T>>,
     ejections: Mutex<Ejections<T>>,
-    /// Held during an update, so that services can be created without the other lock.
+    /// The lock that serialises updates. It is separate from `ejections`, so that services are created without holding
+    /// that lock.
     updating: Mutex<()>,
     ejects: bool,
     subset: Option<(NonZeroUsize, u64)>,
@@ -128,7 +129,8 @@ impl<T> EndpointSet<T> {
         }
     }
 
-    /// Keeps failing endpoints in service, so that only their price matters.
+    /// Turns ejections off. Failing endpoints stay in service, and only their latency, load and failure rate keep calls
+    /// away from them.
     #[must_use]
     pub fn without_ejections(self) -> Self {
         Self { ejects: false, ..self }

@@ -232,8 +232,8 @@ impl FailureWord {
         self.change(|failures| Failures { row: OUT, ..failures });
     }
 
-    /// Clears the mark. Unless the endpoint is known to have recovered, one failure before the next success then ejects
-    /// it.
+    /// Clears the mark that [`put_out`](Self::put_out) sets. Unless `well`, the next failure ejects the endpoint again
+    /// if no success comes first.
     pub(crate) fn let_in(&self, well: bool) {
         self.change(|failures| Failures { row: if well { 0 } else { ROW }, ..failures });
     }

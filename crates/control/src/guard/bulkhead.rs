@@ -127,7 +127,8 @@ impl State for Places {
         self.end_call(*pass, end, now)
     }
 
-    /// The time of the head is recorded if the place is held beyond it.
+    /// `None`: the settings decide. The end of a served call needs its time only if the place is held past the response
+    /// head.
     const TIMES_SUCCESS: Option<bool> = None;
 
     #[inline(always)]

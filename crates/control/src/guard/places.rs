@@ -212,7 +212,8 @@ impl Places {
         self.hold.load(Ordering::Relaxed)
     }
 
-    /// Ends a call that waits, or whose response head arrives now or arrived earlier.
+    /// Handles the ends that [`end_call`](Self::end_call) does not: of a call that waits, at a response head past which
+    /// the place is held, and after such a head.
     #[inline(never)]
     fn end_otherwise(&self, pass: Pass, now: Duration) -> Option<Pass> {
         match pass {
@@ -323,7 +324,8 @@ impl Places {
         }
     }
 
-    /// Changes the limit. Calls above a lower limit finish. After raising it, call [`fill`](Self::fill).
+    /// Changes the limit. If it is lowered, calls in flight above the new limit may finish. If it is raised, the caller
+    /// must then call [`fill`](Self::fill).
     pub(crate) fn set_limit(&self, limit: u32) {
         self.limit.store(limit, Ordering::Release);
     }

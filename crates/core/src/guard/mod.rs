@@ -110,8 +110,9 @@ pub trait Guard: Send + Sync + 'static {
     /// method once more, with [`End::Over`].
     fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket>;
 
-    /// Returns `false` if [`end`](Guard::end) ignores the time of a served attempt that states no quota. The caller may
-    /// then pass the time of sending, without reading the clock again. Default: `true`.
+    /// Returns `false` if [`end`](Guard::end) does not use `now` for a served attempt whose response states no quota.
+    /// The caller may then pass the time at which the attempt was sent, instead of reading the clock again. Default:
+    /// `true`.
     fn times_success(&self, ticket: &Self::Ticket) -> bool {
         let _ = ticket;
         true

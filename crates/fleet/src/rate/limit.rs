@@ -116,8 +116,8 @@ enum State {
 }
 
 impl FleetRateLimit {
-    /// Creates a limit of `rate` for each destination and all processes. `local` is the limit of this process while the
-    /// store is down: its share of the rate. Does not access the network.
+    /// Creates a limit of `rate` per destination, shared by all processes. While the store is down, `local` limits this
+    /// process; it should be its share of the rate. Does not access the network.
     pub fn new(store: impl RateStore, rate: Rate, local: RateLimit) -> Self {
         let patience = Patience { calls: 1024, time: Duration::from_secs(30) };
         Self::build(Arc::new(store), rate, local, "reattempt".into(), patience)

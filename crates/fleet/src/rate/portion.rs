@@ -122,7 +122,7 @@ impl Course {
         let used = u128::from(self.taken) * AHEAD.as_millis();
         self.size = u32::try_from(used.div_ceil(stretch.as_millis())).unwrap_or(most).clamp(1, most);
         (self.is_asking, self.asked_at, self.taken) = (true, now, 0);
-        // A quiet process needs no more than the calls that wait.
+        // A quiet process asks for no tokens ahead, only for those of its waiting calls.
         let ahead = if self.size > 1 { self.size } else { 0 };
         Some(waiting.saturating_sub(held).saturating_add(ahead).clamp(1, most))
     }

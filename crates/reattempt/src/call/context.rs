@@ -101,7 +101,8 @@ impl CallContext {
         self.options.as_ref().and_then(CallOptions::get_repeatable) == Some(false)
     }
 
-    /// Records whether the request itself may be retried and repeated.
+    /// Records whether the request itself, without the caller's options, may be retried at all, and whether it may be
+    /// processed twice.
     pub(crate) fn set_safety(&mut self, found: RetrySafety) {
         let own = self.options.as_ref().and_then(CallOptions::get_repeatable);
         self.keyed |= found.keyed;

@@ -120,7 +120,7 @@ pub struct Operations;
 impl sealed::Sealed for Operations {}
 
 impl Protocol for Operations {
-    /// No head and no hook: an operation prepares itself.
+    /// `Infallible`: an operation has no request head, so no hook runs for it.
     type Head = Infallible;
     type Mode = OwnError;
 }

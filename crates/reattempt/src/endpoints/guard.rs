@@ -18,9 +18,8 @@ use crate::guard::handle::now;
 /// [handles](super::EndpointsHandle).
 ///
 /// It is the [`Guard`] of each attempt. It uses the tickets, health, body watching and timeouts of
-/// [guards](crate::guard). The services of this module call it themselves: its ticket determines which endpoint sends,
-/// but a guard layer has only one inner service.
-/// sends, and a guard layer has one inner service.
+/// [guards](crate::guard). The services of this module call the guard themselves, because its ticket determines which
+/// endpoint sends, and a guard layer has only one inner service.
 pub struct EndpointGuard<T> {
     pub(super) set: EndpointSet<T>,
     pub(super) discovery: Discovery,

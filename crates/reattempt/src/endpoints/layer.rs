@@ -69,9 +69,9 @@ impl Endpoints<Urls> {
 /// A layer that sends each attempt to one of several servers, through one client.
 ///
 /// Requests are written for one base URL, by default the first of the list. The layer replaces it with that of the
-/// picked endpoint: scheme, host, port and prefix. An explicit `Host` header stays. Other requests are not changed,
-/// such as one that follows a redirect to another host. A request with only a path has no base, so its whole path
-/// follows the prefix.
+/// picked endpoint: scheme, host, port and prefix. An explicit `Host` header is kept. Requests outside the base URL are
+/// not changed, such as one that follows a redirect to another host. A request with only a path has no base, so its
+/// whole path follows the prefix.
 ///
 /// Clones of the layer and its services share the endpoints.
 ///

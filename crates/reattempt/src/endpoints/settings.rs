@@ -53,7 +53,8 @@ impl<S> Endpoints<S> {
         Self { source, settings: Settings::default() }
     }
 
-    /// Keeps failing endpoints in service, so that only their price matters.
+    /// Turns ejections off. Failing endpoints stay in service, and only their latency, load and failure rate keep calls
+    /// away from them.
     ///
     /// By default an endpoint is ejected for 5 s to 36 s after 5 consecutive failures. It is also ejected if at least
     /// half of 20 or more calls within 10 s fail. At most half of the endpoints are out of service; if more fail, all

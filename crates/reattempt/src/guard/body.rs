@@ -28,7 +28,7 @@ pub(crate) fn guarded_body<B: Body, G: Guard, K>(inner: B, pass: Option<Pass<G, 
     Watched { inner, watch: pass }
 }
 
-/// HTTP is judged at the response head, unless the body fails.
+/// Watches the body of an HTTP response. The attempt is judged at the response head, unless the body fails.
 impl<B: Body, G: Guard> Watch<B> for Option<Pass<G, Http>> {
     type Error = B::Error;
 

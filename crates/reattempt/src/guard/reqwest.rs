@@ -40,7 +40,8 @@ impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
         Err(boxed(reason))
     }
 
-    /// The response is rebuilt, with its URL, only if a guard holds its place.
+    /// Wraps the body of a response whose place a guard holds. The response is rebuilt then, with its URL; any other is
+    /// returned unchanged.
     fn guarded<G: Guard>(response: Response, _: bool, pass: Option<Pass<G, Self>>) -> Self::Guarded<G> {
         let Some(pass) = pass else { return response };
         let (head, body) = with_url(response).into_parts();

@@ -180,7 +180,8 @@ where
             }
             let due = call.interrupt_due();
             let (interrupt, since) = ready!(M::poll_interrupt(this.limit.as_mut(), cx, |_| due));
-            // If the deadline has no outcome, the attempts continue. They have been polled above.
+            // If there is neither an error nor a response to return at the deadline, the attempts continue. They have
+            // been polled above.
             let over = call.interrupted(interrupt, since);
             return over.map_or(Poll::Pending, Poll::Ready);
         }

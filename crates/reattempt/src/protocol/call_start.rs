@@ -11,7 +11,8 @@ use crate::call::settings::Settings;
 /// The terms of a new call, read from its request.
 pub(crate) struct CallStart {
     pub(crate) context: CallContext,
-    /// `true` if the request must be saved. At first, `true` only if an unprocessed attempt is replaced.
+    /// `true` if the request must be saved. [`new`](Self::new) sets it only if the protocol replaces unprocessed
+    /// attempts; the layer then adds its own reasons.
     pub(crate) keeps: bool,
     /// `true` if the request needs an idempotency key.
     pub(crate) needs_key: bool,

@@ -175,7 +175,7 @@ impl Http {
         self.classify_in_detail(status, headers, options, known(saved))
     }
 
-    /// Classifies a response that is not a plain success in the table.
+    /// Classifies a response for which [`is_plain_success`](Self::is_plain_success) is `false`.
     fn classify_in_detail(
         &self,
         status: StatusCode,

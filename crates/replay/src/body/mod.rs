@@ -48,7 +48,8 @@ pin_project! {
     /// [`ReplayError::NotKept`].
     ///
     /// The size hint is that of the caller's body, minus the bytes that this reader has returned. So a second attempt
-    /// has the same framing as the first. A single in-memory buffer without an exact hint has an unbounded hint.
+    /// has the same framing as the first. There is one exception: if the body is a single in-memory buffer and the
+    /// caller's hint was not exact, the size hint has no upper bound.
     ///
     /// Readers share no state if the body is empty or a single [in-memory](ReplayBody::new) buffer.
     ///

@@ -165,8 +165,8 @@ pub(super) const LINES: &[Line] = &[
         title: "in memory, by a service config",
         ours: "ours-by-config",
         // The method is looked up in the config. Its overrides are options of the call, so its plan is never `Plain`.
-        // About 1,500 more than without one. A part of it is the allocator, in the heap that the config's parser leaves,
-        // and varies with the environment and the path of the checkout.
+        // About 1,500 more than without one. A part of it is the allocator, in the heap that the config's parser
+        // leaves. That part varies with the environment and the path of the checkout.
         goals: &[goal(Instructions, Times(1.68, &["ours"]))],
     },
     Line {

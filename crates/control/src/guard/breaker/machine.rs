@@ -15,7 +15,8 @@ use super::tally::{Epoch, NO_TAG, Pass, tag_of};
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     pub(crate) state: BreakerState,
-    /// The number of states and fixed windows so far. Results from an earlier generation are discarded.
+    /// The number of generations so far. Each change of state and each new fixed window begins one. Results from an
+    /// earlier generation are discarded.
     pub(crate) generation: u64,
     pub(crate) window: Window,
     /// The start of the generation.

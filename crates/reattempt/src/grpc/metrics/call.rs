@@ -34,7 +34,7 @@ struct Tally {
     hedges: u64,
     /// The number of attempts in flight.
     active: u32,
-    /// The time since which no attempt is in flight, and the code of the last one.
+    /// The end of the last attempt in flight, and its code. `None` while an attempt is in flight.
     idle: Option<(Instant, Code)>,
     /// The total earlier time without an attempt.
     delay: Duration,

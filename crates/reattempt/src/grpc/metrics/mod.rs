@@ -108,7 +108,7 @@ impl GrpcMetrics {
 }
 
 impl<M> GrpcMetrics<M> {
-    /// Enables retry metrics, which gRPC calls experimental. Default: none.
+    /// Enables retry metrics, which gRPC marks as experimental. Default: none.
     pub fn enable(mut self, metrics: impl IntoIterator<Item = RetryMetric>) -> Self {
         let instruments = Arc::make_mut(&mut self.instruments);
         metrics.into_iter().for_each(|metric| instruments.enable(metric));

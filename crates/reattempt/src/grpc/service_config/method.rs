@@ -43,7 +43,7 @@ impl MethodOverrides for MethodConfig {
         attempts.or_else(|| hedging(self).map(MethodHedgingPolicy::max_attempts))
     }
 
-    /// Follows rules BK-1, BK-2 and BK-4.
+    /// Returns the method's delays: exponential, capped, then with ± 20 % jitter (BK-1, BK-2, BK-4).
     fn delays(&self) -> Option<ExponentialDelays> {
         retries(self).map(|policy| {
             let schedule = Exponential::symmetric(policy.initial_backoff(), 0.2).factor(policy.backoff_multiplier());

@@ -28,7 +28,7 @@ pub(super) struct Queue(Mutex<Line>);
 pub(super) enum Step {
     /// The call has left the queue with its turn.
     Reserved(ReservedTurn),
-    /// The call is woken, or checks again at this time.
+    /// The call keeps waiting. It checks again at the given time, unless it is woken earlier.
     Waiting(Duration),
     /// The call has left the queue without a turn.
     Refused(Refused),

@@ -31,8 +31,9 @@ type Made<H, T> = (Box<H>, T);
 pin_project! {
     /// The stage of the next attempt, in the order in which [`Call::poll_stages`] passes them.
     ///
-    /// `sent` is the instance for the attempt, if the call has sent one before. The attempt is created when its hook is
-    /// due, or else when its service is ready, because it is larger than the saved request.
+    /// `sent` is the service instance that will send the attempt, if an earlier attempt left one. An attempt is larger
+    /// than the saved request. So it is created late: when its hook is due or, without a hook, when its service is
+    /// ready.
     #[project = StageView]
     #[project_replace = StageTaken]
     pub(super) enum Stage<S, R, H, T> {
