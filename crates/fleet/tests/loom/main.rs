@@ -21,6 +21,9 @@ mod key;
 #[path = "../../src/member.rs"]
 mod member;
 mod models;
+#[allow(dead_code, unreachable_pub, reason = "only what the models use; the crate exports it")]
+#[path = "../../src/rate_rule.rs"]
+mod rate_rule;
 #[allow(dead_code, reason = "only what the models use")]
 #[path = "../../src/report.rs"]
 mod report;
