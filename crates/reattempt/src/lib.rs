@@ -27,7 +27,7 @@
 //! # }
 //! ```
 //!
-//! The same layer wraps reqwest (feature `reqwest`) and tonic (feature `tonic`):
+//! This layer also wraps reqwest (feature `reqwest`) and tonic (feature `tonic`):
 //!
 //! ```
 //! # #[cfg(all(feature = "reqwest", feature = "tonic"))] {
