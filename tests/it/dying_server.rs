@@ -90,7 +90,7 @@ async fn server_dies_at_any_byte_of_its_answer() {
         for leave in [End::Close, End::Reset] {
             for written in 0..=ANSWER.len() {
                 let case = format!("{method}, {leave:?} after {written} bytes");
-                let dies = Step::new(Reply::raw(ANSWER).cut(written).end(leave)).always();
+                let dies = Step::new(Reply::raw(ANSWER).cut(written).end_with(leave)).always();
                 let arrived = call(method, body(pieces), [dies], &case).await.len();
                 // One attempt may be lost on a pooled connection that is already dead.
                 let expected = if method == "POST" { 1..=1 } else { 2..=3 };
@@ -106,7 +106,7 @@ async fn server_dies_at_any_byte_of_the_request() {
         for leave in [End::Close, End::Reset] {
             for read in 0.. {
                 let case = format!("{method}, {leave:?} after {read} bytes");
-                let dies = Reply::default().read(Read::Bytes(read)).cut(0).end(leave);
+                let dies = Reply::default().read(Read::Bytes(read)).cut(0).end_with(leave);
                 let arrived = call(method, body(pieces), [dies], &case).await;
                 if method != "POST" {
                     assert!(arrived.last().is_some_and(|last| last.whole), "{case}: not sent again");
@@ -154,11 +154,11 @@ async fn a_server_that_answers_nonsense() {
     ];
     for (name, read, answer, leave) in cases {
         for (method, pieces) in REQUESTS {
-            let nonsense = Step::new(Reply::raw(answer.clone()).read(read).end(leave)).always();
+            let nonsense = Step::new(Reply::raw(answer.clone()).read(read).end_with(leave)).always();
             call(method, body(pieces), [nonsense], &format!("{method}, {name}")).await;
         }
     }
-    let throttled = Reply::status(StatusCode::TOO_MANY_REQUESTS).read(Read::Head).end(Close);
+    let throttled = Reply::status(StatusCode::TOO_MANY_REQUESTS).read(Read::Head).end_with(Close);
     for (method, pieces) in REQUESTS {
         let throttled = Step::new(throttled.clone()).always();
         call(method, body(pieces), [throttled], &format!("{method}, early 429")).await;

@@ -79,7 +79,7 @@ fn admissions(limit: impl Guard) -> Work {
                 now += Duration::from_millis(1);
                 let admitted = limit.admit(&Arrival::new("https://shop.example", now));
                 if let Admit::Admitted(ticket) | Admit::Waiting(ticket) = admitted {
-                    limit.end(ticket, &End::judged(Health::Served, Duration::ZERO), now);
+                    limit.end_ticket(ticket, &End::judged(Health::Served, Duration::ZERO), now);
                 }
                 // The questions are tasks.
                 if now.as_millis().is_multiple_of(50) {

@@ -52,7 +52,7 @@ fn long_names_take_no_memory() {
             let Admit::Admitted(ticket) = guards.admit(&Arrival::new(&host, now)) else {
                 panic!("{number} is refused")
             };
-            assert!(guards.end(ticket, &End::Unsent, now).is_none());
+            assert!(guards.end_ticket(ticket, &End::Unsent, now).is_none());
             budget.on_failure(&host, &failure, now);
             budget.on_success(&host, 0);
         }
@@ -74,8 +74,8 @@ fn a_pick_costs_no_allocation() {
         let ticket = set.pick(trail, Duration::ZERO, random).unwrap().ticket;
         trail.push(ticket.id());
         let end = End::judged(health, Duration::from_millis(1));
-        let held = set.end(ticket, &end, Duration::ZERO, random).held.unwrap();
-        set.end(held, &End::Over(BodyEnd::Complete), Duration::ZERO, random);
+        let held = set.end_ticket(ticket, &end, Duration::ZERO, random).held.unwrap();
+        set.end_ticket(held, &End::Over(BodyEnd::Complete), Duration::ZERO, random);
     };
     // A thread's first pick registers the thread with the list of endpoints.
     attempt(Health::Served, &mut Trail::new(), &mut random);

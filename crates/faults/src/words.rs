@@ -117,6 +117,6 @@ impl TryFrom<RawReply> for Reply {
         if let Some(carried_out) = raw.carried_out {
             reply = reply.carried_out(carried_out);
         }
-        Ok(reply.read(raw.read).cut(raw.cut.unwrap_or(usize::MAX)).end(raw.end))
+        Ok(reply.read(raw.read).cut(raw.cut.unwrap_or(usize::MAX)).end_with(raw.end))
     }
 }

@@ -58,8 +58,8 @@ impl<G: Guard> AnyGuard for G {
 
     fn give_back(&self, ticket: AnyTicket, end: &End, now: Duration) {
         let Ok(ticket) = ticket.downcast::<G::Ticket>() else { return };
-        if let Some(held) = self.end(*ticket, end, now) {
-            drop(self.end(held, &End::Over(BodyEnd::Complete), now));
+        if let Some(held) = self.end_ticket(*ticket, end, now) {
+            drop(self.end_ticket(held, &End::Over(BodyEnd::Complete), now));
         }
     }
 }
@@ -76,7 +76,7 @@ impl Guard for Guards {
             match guard.take(arrival) {
                 Ok(ticket) => tickets.push(ticket),
                 Err(refused) => {
-                    self.end(tickets, &End::Unsent, arrival.now);
+                    self.end_ticket(tickets, &End::Unsent, arrival.now);
                     return Admit::Refused(refused);
                 }
             }
@@ -84,7 +84,7 @@ impl Guard for Guards {
         Admit::Admitted(tickets)
     }
 
-    fn end(&self, tickets: Tickets, end: &End, now: Duration) -> Option<Tickets> {
+    fn end_ticket(&self, tickets: Tickets, end: &End, now: Duration) -> Option<Tickets> {
         self.0.iter().zip(tickets).for_each(|(guard, ticket)| guard.give_back(ticket, end, now));
         None
     }

@@ -103,7 +103,7 @@ async fn run(budget: Budget, seconds: u64) -> Result<Figures, Box<dyn Error>> {
 
     let mut counts = Vec::new();
     for process in processes {
-        counts.push(process.end().await?);
+        counts.push(process.read_counts().await?);
     }
     Ok(Figures::new(budget, server.arrivals(), &counts))
 }

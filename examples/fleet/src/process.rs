@@ -29,7 +29,7 @@ impl Process {
     }
 
     /// Waits for the end, and returns the counts that the process printed.
-    pub(crate) async fn end(mut self) -> Result<Vec<u64>, Box<dyn Error>> {
+    pub(crate) async fn read_counts(mut self) -> Result<Vec<u64>, Box<dyn Error>> {
         // The wait would otherwise close the input at once.
         let input = self.0.stdin.take();
         let output = self.0.wait_with_output().await?;

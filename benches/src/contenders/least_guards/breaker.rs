@@ -175,7 +175,7 @@ impl Guard for LeastBreaker {
     }
 
     #[inline]
-    fn end(&self, ticket: u64, end: &End, now: Duration) -> Option<u64> {
+    fn end_ticket(&self, ticket: u64, end: &End, now: Duration) -> Option<u64> {
         let health = if let End::Judged { health, .. } = end { Some(*health) } else { None };
         let mut word = self.word.load(Ordering::Acquire);
         while health == Some(Health::Served) && word >> 32 == ticket && word & SUCCESSES != SUCCESSES {

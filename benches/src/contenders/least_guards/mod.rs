@@ -160,7 +160,7 @@ impl Guard for LeastThrottle {
     }
 
     #[inline]
-    fn end(&self, age: u64, end: &End, now: Duration) -> Option<u64> {
+    fn end_ticket(&self, age: u64, end: &End, now: Duration) -> Option<u64> {
         if let End::Judged { health: Health::Overloaded | Health::Unavailable, .. } = end {
             let mut requests = lock(&self.0);
             let now = nanos(now);

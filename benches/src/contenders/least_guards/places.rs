@@ -52,7 +52,7 @@ impl Guard for LeastBulkhead {
     }
 
     #[inline]
-    fn end(&self, (): (), _: &End, _: Duration) -> Option<()> {
+    fn end_ticket(&self, (): (), _: &End, _: Duration) -> Option<()> {
         self.release();
         None
     }
@@ -150,7 +150,7 @@ impl Guard for LeastAdaptive {
     }
 
     #[inline]
-    fn end(&self, in_flight: u32, end: &End, now: Duration) -> Option<u32> {
+    fn end_ticket(&self, in_flight: u32, end: &End, now: Duration) -> Option<u32> {
         if let End::Judged { health, after, .. } = end {
             match health {
                 Health::Served => self.record(true, *after, in_flight, now),

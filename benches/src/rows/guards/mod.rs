@@ -250,7 +250,7 @@ fn opened<G: Guard>(breaker: G, failures: u32) -> G {
         let Admit::Admitted(ticket) = breaker.admit(&Arrival::new(DESTINATION, NOW)) else {
             panic!("it is closed");
         };
-        breaker.end(ticket, &End::judged(Health::Failed, Duration::ZERO), NOW);
+        breaker.end_ticket(ticket, &End::judged(Health::Failed, Duration::ZERO), NOW);
     }
     breaker
 }
@@ -310,8 +310,8 @@ fn serve<G: Guard>(guard: &G) {
         panic!("nothing limits it");
     };
     let served = End::judged(Health::Served, Duration::from_millis(1));
-    if let Some(held) = guard.end(ticket, &served, NOW) {
-        guard.end(held, &End::Over(BodyEnd::Complete), NOW);
+    if let Some(held) = guard.end_ticket(ticket, &served, NOW) {
+        guard.end_ticket(held, &End::Over(BodyEnd::Complete), NOW);
     }
 }
 

@@ -195,11 +195,11 @@ pub(super) fn check_least_guards() {
     assert_eq!(refused.wait(), Some(Duration::from_secs(30)));
     let Admit::Admitted(probe) = at(after(30)) else { panic!("it is half-open") };
     assert!(matches!(at(after(31)), Admit::Refused(_)), "one probe at a time");
-    breaker.end(probe, &End::judged(Health::Served, SECOND), after(32));
+    breaker.end_ticket(probe, &End::judged(Health::Served, SECOND), after(32));
     let served = End::judged(Health::Served, SECOND);
     for second in 33..93 {
         let Admit::Admitted(call) = at(after(second)) else { panic!("it is closed") };
-        breaker.end(call, &served, after(second));
+        breaker.end_ticket(call, &served, after(second));
     }
     assert!((54..=60).contains(&breaker.calls(after(92))), "the window is 60 s long");
 

@@ -45,7 +45,7 @@ const MANY: usize = 100;
 /// assert!(pick.elsewhere, "the other one is left for a retry");
 /// trail.push(pick.ticket.id());
 /// let after = Duration::from_millis(2);
-/// set.end(pick.ticket, &End::judged(Health::Unavailable, after), now + after, &mut random);
+/// set.end_ticket(pick.ticket, &End::judged(Health::Unavailable, after), now + after, &mut random);
 ///
 /// let retry = set.pick(&trail, now + after, &mut random).expect("two endpoints");
 /// assert!(!trail.contains(retry.ticket.id()));
@@ -174,7 +174,7 @@ impl<T> EndpointSet<T> {
     ///
     /// `random` is called without a lock, so it may use the set.
     #[inline]
-    pub fn end<R: Random + ?Sized>(
+    pub fn end_ticket<R: Random + ?Sized>(
         &self,
         ticket: EndpointTicket<T>,
         end: &End,

@@ -49,9 +49,9 @@ use crate::destination_table::Entry;
 /// let now = Duration::from_secs(100);
 /// let arrival = Arrival::new("a.example", now);
 /// let Admit::Admitted(ticket) = bulkhead.admit(&arrival) else { unreachable!() };
-/// let held = bulkhead.end(ticket, &End::judged(Health::Served, Duration::ZERO), now);
+/// let held = bulkhead.end_ticket(ticket, &End::judged(Health::Served, Duration::ZERO), now);
 /// assert!(matches!(bulkhead.admit(&arrival), Admit::Refused(_)), "the body is not over");
-/// held.map(|ticket| bulkhead.end(ticket, &End::Over(BodyEnd::Complete), now));
+/// held.map(|ticket| bulkhead.end_ticket(ticket, &End::Over(BodyEnd::Complete), now));
 /// assert!(matches!(bulkhead.admit(&arrival), Admit::Admitted(_)));
 /// ```
 #[derive(Clone)]

@@ -50,8 +50,8 @@ macro_rules! guard {
             }
 
             #[inline(always)]
-            fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket> {
-                self.0.end(ticket.0, end, now).map($ticket)
+            fn end_ticket(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket> {
+                self.0.end_ticket(ticket.0, end, now).map($ticket)
             }
 
             #[inline(always)]

@@ -235,7 +235,7 @@ impl<S: State> PerDestination<S> {
     }
 
     #[inline(always)]
-    pub(crate) fn end(&self, ticket: Ticket<S>, end: &End, now: Duration) -> Option<Ticket<S>> {
+    pub(crate) fn end_ticket(&self, ticket: Ticket<S>, end: &End, now: Duration) -> Option<Ticket<S>> {
         let note = self.0.states.held(&ticket.state)?.record_end(&ticket.note, end, now)?;
         Some(Ticket { note, ..ticket })
     }
@@ -256,7 +256,7 @@ impl<S: State> PerDestination<S> {
         if !S::DECIDES_AGAIN {
             return Ok(ticket);
         }
-        drop(self.end(ticket, &End::Unsent, arrival.now));
+        drop(self.end_ticket(ticket, &End::Unsent, arrival.now));
         match self.admit(&arrival.impatient(), |ticket| ticket) {
             Admit::Admitted(ticket) | Admit::Waiting(ticket) => Ok(ticket),
             Admit::Refused(refused) => Err(refused),

@@ -24,7 +24,7 @@ fn many_destinations_stay_bounded() {
         let Admit::Admitted(ticket) = both.admit(&Arrival::new(&host, now)) else {
             panic!("{host} is refused");
         };
-        assert!(both.end(ticket, &End::judged(Health::Served, SECOND), now).is_none());
+        assert!(both.end_ticket(ticket, &End::judged(Health::Served, SECOND), now).is_none());
     }
     for text in [format!("{breaker:?}"), format!("{limit:?}")] {
         assert!(text.contains("destinations: 64"), "{text}");
@@ -48,7 +48,7 @@ fn many_destinations_have_own_states() {
     for (number, (host, ticket)) in tickets.into_iter().enumerate() {
         let next = hosts.get(number + 1).map(|next| bulkhead.usage_at(next, NOW).in_flight);
         assert!(matches!(bulkhead.admit(&Arrival::new(host, NOW)), Admit::Refused(_)));
-        bulkhead.end(ticket, &End::Unsent, NOW);
+        bulkhead.end_ticket(ticket, &End::Unsent, NOW);
         assert_eq!(bulkhead.usage_at(host, NOW).in_flight, 0, "{host}");
         assert!(next.is_none_or(|in_flight| in_flight == 1), "the place after {host}");
     }
@@ -68,7 +68,7 @@ fn predicates_may_use_the_breaker() {
     slot.set(breaker.clone()).unwrap();
     for _ in 0..2 {
         let ticket = admit(&breaker, NOW).unwrap();
-        breaker.end(ticket, &End::judged(Health::Served, SECOND), NOW);
+        breaker.end_ticket(ticket, &End::judged(Health::Served, SECOND), NOW);
     }
     let counts = breaker.counts_at(HOST, NOW);
     assert_eq!((counts.total_successes, counts.total_failures), (1, 1));
@@ -91,9 +91,9 @@ fn a_waker_may_use_the_bulkhead() {
     let waker = Waker::from(Arc::new(Asking(bulkhead.clone())));
     let arrival = Arrival::new(HOST, NOW);
     assert!(matches!(bulkhead.resume(&mut ticket, &arrival, &waker), Resume::Waiting { .. }));
-    assert!(bulkhead.end(first, &End::Unsent, NOW).is_none());
+    assert!(bulkhead.end_ticket(first, &End::Unsent, NOW).is_none());
     assert_eq!(bulkhead.resume(&mut ticket, &arrival, &waker), Resume::Admitted);
-    assert!(bulkhead.end(ticket, &End::Unsent, NOW).is_none());
+    assert!(bulkhead.end_ticket(ticket, &End::Unsent, NOW).is_none());
 }
 
 /// A wait keeps its end, and the age of a body is never negative.
@@ -106,9 +106,9 @@ fn bulkhead_time_goes_back_or_stands() {
     for now in [NOW, NOW, NOW - SECOND, NOW] {
         assert_eq!(waiting.poll(now), super::guards::waits_until(at(1000)));
     }
-    let held = bulkhead.end(held, &End::judged(Health::Served, SECOND), NOW).unwrap();
+    let held = bulkhead.end_ticket(held, &End::judged(Health::Served, SECOND), NOW).unwrap();
     let usage = bulkhead.usage_at(HOST, NOW - SECOND);
     assert_eq!(usage.oldest_past_head.map(|age| age.is_zero()), Some(true));
-    assert!(bulkhead.end(held, &End::Over(BodyEnd::Dropped), NOW - SECOND).is_none());
+    assert!(bulkhead.end_ticket(held, &End::Over(BodyEnd::Dropped), NOW - SECOND).is_none());
     drop(waiting.admitted(NOW - SECOND));
 }

@@ -14,8 +14,8 @@ fn judged() -> End {
 }
 
 /// Ends a call without a body.
-fn end(bulkhead: &Bulkhead, ticket: BulkheadTicket, now: Duration) {
-    assert!(bulkhead.end(ticket, &End::Abandoned { after: SECOND }, now).is_none());
+fn end_ticket(bulkhead: &Bulkhead, ticket: BulkheadTicket, now: Duration) {
+    assert!(bulkhead.end_ticket(ticket, &End::Abandoned { after: SECOND }, now).is_none());
 }
 
 fn in_flight(bulkhead: &Bulkhead) -> u32 {
@@ -31,7 +31,7 @@ fn one_more_than_the_limit_is_refused() {
     assert_eq!(refused.wait(), None);
     assert_eq!(bulkhead.would_admit(&Arrival::new(HOST, NOW)), Err(refused));
     assert!(bulkhead.would_admit(&Arrival::new("https://other.example", NOW)).is_ok());
-    tickets.into_iter().for_each(|ticket| end(&bulkhead, ticket, NOW));
+    tickets.into_iter().for_each(|ticket| end_ticket(&bulkhead, ticket, NOW));
     assert_eq!(in_flight(&bulkhead), 0);
 }
 
@@ -42,7 +42,7 @@ fn the_place_is_held_until_the_body_ends() {
     let bulkhead = Bulkhead::new(3);
     let held = [0, 10].map(|millis| {
         let ticket = admit(&bulkhead, NOW).unwrap();
-        bulkhead.end(ticket, &judged(), at(millis)).unwrap()
+        bulkhead.end_ticket(ticket, &judged(), at(millis)).unwrap()
     });
     let waiting = admit(&bulkhead, NOW).unwrap();
     assert!(admit(&bulkhead, NOW).is_err());
@@ -50,11 +50,11 @@ fn the_place_is_held_until_the_body_ends() {
     assert_eq!((usage.limit, usage.in_flight, usage.past_head), (3, 3, 2));
     assert_eq!(usage.oldest_past_head, Some(SECOND));
     let [first, second] = held;
-    assert!(bulkhead.end(first, &End::Over(BodyEnd::Complete), at(1000)).is_none());
+    assert!(bulkhead.end_ticket(first, &End::Over(BodyEnd::Complete), at(1000)).is_none());
     assert_eq!(bulkhead.usage_at(HOST, at(1010)).oldest_past_head, Some(SECOND));
-    assert!(bulkhead.end(second, &End::Over(BodyEnd::Dropped), at(1000)).is_none());
+    assert!(bulkhead.end_ticket(second, &End::Over(BodyEnd::Dropped), at(1000)).is_none());
     assert_eq!(bulkhead.usage_at(HOST, NOW).past_head, 0);
-    end(&bulkhead, waiting, NOW);
+    end_ticket(&bulkhead, waiting, NOW);
     assert_eq!(in_flight(&bulkhead), 0);
 }
 
@@ -62,7 +62,7 @@ fn the_place_is_held_until_the_body_ends() {
 fn the_head_frees_it_by_choice() {
     let bulkhead = Bulkhead::new(1).release_at_head(true);
     let ticket = admit(&bulkhead, NOW).unwrap();
-    assert!(bulkhead.end(ticket, &judged(), NOW).is_none());
+    assert!(bulkhead.end_ticket(ticket, &judged(), NOW).is_none());
     assert_eq!(in_flight(&bulkhead), 0);
 }
 
@@ -73,17 +73,17 @@ fn every_end_frees_the_place() {
     let bulkhead = Bulkhead::new(1).queue(1, SECOND);
     for direct in [End::Abandoned { after: SECOND }, End::Unsent] {
         let ticket = admit(&bulkhead, NOW).unwrap();
-        assert!(bulkhead.end(ticket, &direct, NOW).is_none());
+        assert!(bulkhead.end_ticket(ticket, &direct, NOW).is_none());
     }
     for over in [BodyEnd::Complete, BodyEnd::Broken, BodyEnd::Dropped] {
         let ticket = admit(&bulkhead, NOW).unwrap();
-        let ticket = bulkhead.end(ticket, &judged(), NOW).unwrap();
-        assert!(bulkhead.end(ticket, &End::Over(over), NOW).is_none());
+        let ticket = bulkhead.end_ticket(ticket, &judged(), NOW).unwrap();
+        assert!(bulkhead.end_ticket(ticket, &End::Over(over), NOW).is_none());
     }
     let ticket = admit(&bulkhead, NOW).unwrap();
     let ticket = bulkhead.renew(ticket, &Arrival::new(HOST, NOW)).unwrap();
     wait(&bulkhead, NOW).cancel(NOW);
-    end(&bulkhead, ticket, NOW);
+    end_ticket(&bulkhead, ticket, NOW);
     assert_eq!((in_flight(&bulkhead), bulkhead.usage_at(HOST, NOW).waiting), (0, 0));
 }
 
@@ -95,15 +95,15 @@ fn calls_wait_in_order() {
     assert_eq!(reason(wait_until(&bulkhead, NOW, None)), Reason::Full, "the line is bounded");
     assert_eq!(first.poll(NOW), waits_until(at(1000)));
     assert_eq!(second.poll(NOW), waits_until(at(1000)));
-    end(&bulkhead, ticket, NOW);
+    end_ticket(&bulkhead, ticket, NOW);
     assert_eq!((first.waker.woken(), second.waker.woken()), (1, 0));
     assert!(admit(&bulkhead, NOW).is_err(), "no newcomer overtakes");
     assert_eq!(second.poll(at(10)), waits_until(at(1000)));
     let first = first.admitted(at(10));
-    end(&bulkhead, first, at(20));
+    end_ticket(&bulkhead, first, at(20));
     let second = second.admitted(at(20));
     assert_eq!(in_flight(&bulkhead), 1);
-    end(&bulkhead, second, at(20));
+    end_ticket(&bulkhead, second, at(20));
     assert!(admit(&bulkhead, NOW).is_ok());
 }
 
@@ -116,10 +116,10 @@ fn a_dropped_call_passes_its_place_on() {
     let (first, middle, mut last) = (wait(&bulkhead, NOW), wait(&bulkhead, NOW), wait(&bulkhead, NOW));
     assert_eq!(last.poll(NOW), waits_until(at(1000)));
     middle.cancel(NOW);
-    end(&bulkhead, ticket, NOW);
+    end_ticket(&bulkhead, ticket, NOW);
     first.cancel(NOW);
     assert_eq!(last.waker.woken(), 1);
-    end(&bulkhead, last.admitted(NOW), NOW);
+    end_ticket(&bulkhead, last.admitted(NOW), NOW);
     assert_eq!(in_flight(&bulkhead), 0);
 }
 
@@ -149,11 +149,11 @@ fn state_survives_replaced_settings() {
     let first = first.admitted(NOW);
     assert_eq!(reason(wait_until(&bulkhead, NOW, None)), Reason::Full, "no queue any longer");
     bulkhead.replace_settings(&Bulkhead::new(1));
-    end(&bulkhead, ticket, NOW);
+    end_ticket(&bulkhead, ticket, NOW);
     assert_eq!((in_flight(&bulkhead), bulkhead.usage_at(HOST, NOW).waiting), (1, 1));
-    end(&bulkhead, first, NOW);
+    end_ticket(&bulkhead, first, NOW);
     let second = second.admitted(NOW);
-    assert!(bulkhead.end(second, &judged(), NOW).is_some());
+    assert!(bulkhead.end_ticket(second, &judged(), NOW).is_some());
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn zero_and_endless_limits() {
     let endless = Bulkhead::new(u32::MAX).queue(usize::MAX, Duration::MAX);
     let tickets: Vec<_> = (0..1000).map(|_| admit(&endless, NOW).unwrap()).collect();
     assert_eq!(in_flight(&endless), 1000);
-    tickets.into_iter().for_each(|ticket| end(&endless, ticket, Duration::ZERO));
+    tickets.into_iter().for_each(|ticket| end_ticket(&endless, ticket, Duration::ZERO));
     let patient = Bulkhead::new(1).queue(1, Duration::MAX);
     let _held = admit(&patient, NOW).unwrap();
     assert_eq!(wait(&patient, NOW).poll(at(1_000_000)), waits_until(Duration::MAX));
@@ -184,14 +184,14 @@ fn destinations_stay_within_the_bound() {
         let now = NOW + Duration::from_micros(u64::from(number));
         let host = format!("host-{number}");
         match bulkhead.admit(&Arrival::new(&host, now)) {
-            Admit::Admitted(ticket) => end(&bulkhead, ticket, now),
+            Admit::Admitted(ticket) => end_ticket(&bulkhead, ticket, now),
             other => panic!("{other:?}"),
         }
     }
     let text = format!("{bulkhead:?}");
     assert!(text.contains("destinations: 8") && text.contains(HOST), "{text}");
     assert!(admit(&bulkhead, NOW).is_err());
-    end(&bulkhead, held, NOW);
+    end_ticket(&bulkhead, held, NOW);
     assert!(admit(&bulkhead.shared(true), NOW).is_ok());
 }
 
@@ -210,15 +210,15 @@ fn no_place_is_lost_under_contention() {
                     use Admit::{Admitted, Refused, Waiting};
                     assert!(in_flight(bulkhead) <= 3);
                     match bulkhead.admit(&Arrival::new(HOST, NOW)) {
-                        Admitted(ticket) => end(bulkhead, ticket, NOW),
-                        Waiting(ticket) if (step + number) % 3 == 0 => end(bulkhead, ticket, NOW),
+                        Admitted(ticket) => end_ticket(bulkhead, ticket, NOW),
+                        Waiting(ticket) if (step + number) % 3 == 0 => end_ticket(bulkhead, ticket, NOW),
                         Waiting(mut ticket) => {
                             let waker = std::task::Waker::noop();
                             let arrival = Arrival::new(HOST, NOW);
                             while bulkhead.resume(&mut ticket, &arrival, waker) != Resume::Admitted {
                                 thread::yield_now();
                             }
-                            end(bulkhead, ticket, NOW);
+                            end_ticket(bulkhead, ticket, NOW);
                         }
                         Refused(_) => {}
                     }
@@ -239,19 +239,19 @@ fn place_not_taken_up_is_passed_on() {
     let held = admit(&bulkhead, NOW).unwrap();
     let mut idle = wait_until(&bulkhead, NOW, Some(at(800))).unwrap();
     let mut second = wait(&bulkhead, at(500));
-    end(&bulkhead, held, at(600));
+    end_ticket(&bulkhead, held, at(600));
     assert_eq!(second.poll(at(600)), waits_until(at(800)), "it asks again then");
     assert!(admit(&bulkhead, at(799)).is_err());
     let second = second.admitted(at(800));
     assert!(matches!(idle.poll(at(800)), Resume::Refused(_)));
     assert_eq!(in_flight(&bulkhead), 1);
     let (idle, late) = (wait(&bulkhead, at(800)), wait(&bulkhead, at(801)));
-    end(&bulkhead, second, at(802));
+    end_ticket(&bulkhead, second, at(802));
     let newcomer = wait(&bulkhead, at(1800));
     assert_eq!(late.waker.woken(), 0, "it was never polled");
-    end(&bulkhead, late.admitted(at(1800)), at(1800));
+    end_ticket(&bulkhead, late.admitted(at(1800)), at(1800));
     idle.cancel(at(1800));
-    end(&bulkhead, newcomer.admitted(at(1800)), at(1800));
+    end_ticket(&bulkhead, newcomer.admitted(at(1800)), at(1800));
     assert_eq!(in_flight(&bulkhead), 0);
 }
 
@@ -266,14 +266,14 @@ fn place_goes_on_to_one_polled_before() {
     assert_eq!(second.poll(at(500)), waits_until(at(1500)));
     let mut third = wait(&bulkhead, at(500));
     assert_eq!(third.poll(at(500)), waits_until(at(1500)));
-    end(&bulkhead, held, at(600));
+    end_ticket(&bulkhead, held, at(600));
     assert_eq!(second.waker.woken(), 1, "it must ask again when the first gives up");
     assert_eq!(second.poll(at(600)), waits_until(at(800)));
     assert_eq!(second.poll(at(700)), waits_until(at(800)));
     assert_eq!(second.waker.woken(), 1, "once for each place");
     second.cancel(at(700));
     assert_eq!(third.waker.woken(), 1, "it is the next");
-    end(&bulkhead, third.admitted(at(800)), at(800));
+    end_ticket(&bulkhead, third.admitted(at(800)), at(800));
     idle.cancel(at(800));
     assert_eq!(in_flight(&bulkhead), 0);
 }
@@ -284,8 +284,8 @@ fn place_is_not_given_past_patience() {
     let bulkhead = Bulkhead::new(1).queue(9, SECOND);
     let held = admit(&bulkhead, NOW).unwrap();
     let (mut idle, second) = (wait(&bulkhead, NOW), wait(&bulkhead, at(500)));
-    end(&bulkhead, held, at(1000));
-    end(&bulkhead, second.admitted(at(1000)), at(1000));
+    end_ticket(&bulkhead, held, at(1000));
+    end_ticket(&bulkhead, second.admitted(at(1000)), at(1000));
     assert!(matches!(idle.poll(at(1000)), Resume::Refused(_)));
     assert_eq!(in_flight(&bulkhead), 0);
 }
@@ -300,5 +300,5 @@ fn long_line_is_left_from_any_place() {
         waiting[(30_000 + number) % 60_000].take().unwrap().cancel(NOW);
     }
     assert_eq!(bulkhead.usage_at(HOST, NOW).waiting, 0);
-    end(&bulkhead, held, NOW);
+    end_ticket(&bulkhead, held, NOW);
 }

@@ -94,7 +94,7 @@ impl<G: Guard> Waiting<'_, G> {
     /// Drops the call while it waits.
     pub(crate) fn cancel(mut self, now: Duration) {
         let ticket = self.ticket.take().unwrap();
-        assert!(self.guard.end(ticket, &End::Unsent, now).is_none());
+        assert!(self.guard.end_ticket(ticket, &End::Unsent, now).is_none());
     }
 }
 

@@ -18,16 +18,16 @@ use crate::guards::{HOST, NOW, SECOND, admit_to, at};
 /// More names than any default table has places for.
 const ATTACK: usize = 1_049;
 
-fn end<G: Guard>(guard: &G, ticket: G::Ticket, health: Health, now: Duration) {
-    let held = guard.end(ticket, &End::judged(health, Duration::ZERO), now);
-    held.map(|ticket| guard.end(ticket, &End::Unsent, now));
+fn end_ticket<G: Guard>(guard: &G, ticket: G::Ticket, health: Health, now: Duration) {
+    let held = guard.end_ticket(ticket, &End::judged(health, Duration::ZERO), now);
+    held.map(|ticket| guard.end_ticket(ticket, &End::Unsent, now));
 }
 
 /// Calls this many hosts of one domain once. Returns the number of refused calls.
 fn call_all<G: Guard>(guard: &G, domain: &str, hosts: usize, health: Health) -> usize {
     let call = |host| match admit_to(guard, &format!("{host}.{domain}"), NOW) {
         Some(ticket) => {
-            end(guard, ticket, health, NOW);
+            end_ticket(guard, ticket, health, NOW);
             0
         }
         None => 1,
@@ -60,7 +60,7 @@ fn failures_of_others_refuse_no_newcomer() {
 fn crawler_is_admitted_by(guard: &impl Guard) {
     let call = |host| admit_to(guard, &format!("{host}.example"), NOW).unwrap();
     let held: Vec<_> = (0..3_000).map(call).collect();
-    held.into_iter().for_each(|ticket| end(guard, ticket, Health::Overloaded, NOW));
+    held.into_iter().for_each(|ticket| end_ticket(guard, ticket, Health::Overloaded, NOW));
     assert_eq!(call_all(guard, "healthy.example", 100, Health::Served), 0);
 }
 
@@ -86,7 +86,7 @@ fn followed_quotas_of_others_block_nobody() {
             let ticket = admit_to(&limit, &host, NOW).unwrap();
             let quota = Some(Quota::new(0, 3000 * SECOND));
             let (health, hint, after) = (Health::Served, ServerHint::None, Duration::ZERO);
-            assert!(limit.end(ticket, &End::Judged { health, hint, quota, after }, NOW).is_none());
+            assert!(limit.end_ticket(ticket, &End::Judged { health, hint, quota, after }, NOW).is_none());
             limit.follow_at(&host, 0, 3000 * SECOND, NOW);
         }
         assert!(!limit.allow_at("1.attacker.example", NOW), "it is followed");
@@ -140,17 +140,17 @@ fn entry_with_a_call_in_flight_stays() {
     let breaker = CircuitBreaker::rate().max_destinations(4);
     let ticket = admit_to(&breaker, HOST, NOW).unwrap();
     crowd_out(&breaker);
-    end(&breaker, ticket, Health::Failed, NOW);
+    end_ticket(&breaker, ticket, Health::Failed, NOW);
     assert_eq!(breaker.counts_at(HOST, Duration::ZERO).total_failures, 1);
     crowd_out(&breaker);
     assert_eq!(breaker.counts_at(HOST, Duration::ZERO).total_failures, 0, "it has left");
 
     let bulkhead = Bulkhead::new(1).max_destinations(4);
     let ticket = admit_to(&bulkhead, HOST, NOW).unwrap();
-    let held = bulkhead.end(ticket, &End::judged(Health::Served, SECOND), NOW).unwrap();
+    let held = bulkhead.end_ticket(ticket, &End::judged(Health::Served, SECOND), NOW).unwrap();
     crowd_out(&bulkhead);
     assert!(admit_to(&bulkhead, HOST, NOW).is_none(), "its body is not over");
-    end(&bulkhead, held, Health::Served, NOW);
+    end_ticket(&bulkhead, held, Health::Served, NOW);
 
     let adaptive = AdaptiveLimit::aimd().max_destinations(4);
     let _held = admit_to(&adaptive, HOST, NOW).unwrap();
@@ -160,16 +160,16 @@ fn entry_with_a_call_in_flight_stays() {
     let throttle = Throttle::new().max_destinations(4);
     let ticket = admit_to(&throttle, HOST, NOW).unwrap();
     crowd_out(&throttle);
-    end(&throttle, ticket, Health::Overloaded, NOW);
+    end_ticket(&throttle, ticket, Health::Overloaded, NOW);
     assert_eq!(throttle.counts_at(HOST, NOW).accepts, 0);
     assert_eq!(throttle.counts_at(HOST, NOW).requests, 1);
 
     let rate = SendRate::new().max_destinations(4);
     let ticket = admit_to(&rate, HOST, NOW).unwrap();
-    end(&rate, admit_to(&rate, HOST, NOW).unwrap(), Health::Overloaded, NOW);
+    end_ticket(&rate, admit_to(&rate, HOST, NOW).unwrap(), Health::Overloaded, NOW);
     crowd_out(&rate);
     assert!(!rate.limit(HOST).is_infinite());
-    end(&rate, ticket, Health::Served, NOW);
+    end_ticket(&rate, ticket, Health::Served, NOW);
     crowd_out(&rate);
     assert!(rate.limit(HOST).is_infinite(), "it has left");
 }
@@ -186,7 +186,7 @@ fn open_breaker_in_use_is_not_forgotten() {
     });
     call_all(&breaker, "first.example", 64, Health::Served);
     for _ in 0..5 {
-        end(&breaker, admit_to(&breaker, HOST, NOW).unwrap(), Health::Failed, NOW);
+        end_ticket(&breaker, admit_to(&breaker, HOST, NOW).unwrap(), Health::Failed, NOW);
     }
     for round in 0..20 {
         call_all(&breaker, &format!("{round}.example"), 500, Health::Failed);
@@ -237,7 +237,7 @@ proptest! {
         for (host, step) in steps {
             if step == 0 && !calls.is_empty() {
                 let (host, ticket, counted) = calls.swap_remove(host % calls.len());
-                prop_assert!(bulkhead.end(ticket, &End::Unsent, NOW).is_none());
+                prop_assert!(bulkhead.end_ticket(ticket, &End::Unsent, NOW).is_none());
                 if counted {
                     counts.entry(host).and_modify(|count| *count -= 1);
                     counts.retain(|_, count| *count > 0);

@@ -20,7 +20,7 @@ fn calls(rate: &SendRate, every: Duration, seconds: u32, health: Health, now: Du
     let number = u32::try_from((SECOND * seconds).as_nanos() / every.as_nanos()).unwrap();
     for now in (0..number).map(|call| now + every * call) {
         if let Ok(ticket) = admit(rate, now) {
-            assert!(rate.end(ticket, &judged(health, Duration::ZERO), now).is_none());
+            assert!(rate.end_ticket(ticket, &judged(health, Duration::ZERO), now).is_none());
         }
     }
 }
@@ -44,7 +44,7 @@ fn a_refusal_sets_the_rate() {
     calls(&rate, EVERY, 10, Health::Served, NOW);
     let now = NOW + SECOND * 10;
     let ticket = admit(&rate, now).unwrap();
-    rate.end(ticket, &judged(Health::Overloaded, Duration::ZERO), now);
+    rate.end_ticket(ticket, &judged(Health::Overloaded, Duration::ZERO), now);
     assert!((60.0..80.0).contains(&rate_of(&rate)), "0.7 of 100: {}", rate_of(&rate));
     let refused = (0..99).find_map(|_| admit(&rate.clone(), now + SECOND).err()).unwrap();
     assert_eq!((refused.guard(), refused.reason()), (GuardKind::SEND_RATE, Reason::RateExceeded));
@@ -63,12 +63,12 @@ fn one_moment_lowers_it_once() {
     let tickets: Vec<_> = (0..20).map(|_| admit(&rate, now).unwrap()).collect();
     for (number, ticket) in (1..).zip(tickets) {
         let after = Duration::from_millis(number);
-        rate.end(ticket, &judged(Health::Overloaded, after), now + after);
+        rate.end_ticket(ticket, &judged(Health::Overloaded, after), now + after);
     }
     assert!((60.0..80.0).contains(&rate_of(&rate)), "{}", rate_of(&rate));
     let after = SECOND / 2;
     let ticket = admit(&rate, now + after).unwrap();
-    rate.end(ticket, &judged(Health::Overloaded, Duration::ZERO), now + after);
+    rate.end_ticket(ticket, &judged(Health::Overloaded, Duration::ZERO), now + after);
     assert!(rate_of(&rate) < 52.0, "{}", rate_of(&rate));
 }
 
@@ -96,7 +96,7 @@ fn against_a_quota(rate: &SendRate) -> (f64, f64) {
         let Ok(ticket) = admit(rate, now) else { continue };
         let served = server.allow_at(HOST, now);
         let health = if served { Health::Served } else { Health::Overloaded };
-        rate.end(ticket, &judged(health, Duration::ZERO), now);
+        rate.end_ticket(ticket, &judged(health, Duration::ZERO), now);
         if now >= warm_up {
             sent += 1.0;
             refused += f64::from(u8::from(!served));
@@ -141,7 +141,7 @@ fn an_unsent_call_returns_its_token() {
     let ticket = admit(&rate, now).unwrap();
     while admit(&rate, now).is_ok() {}
     let ticket = rate.renew(ticket, &Arrival::new(HOST, now)).unwrap();
-    rate.end(ticket, &End::Unsent, now);
+    rate.end_ticket(ticket, &End::Unsent, now);
     assert!(admit(&rate, now).is_ok() && admit(&rate, now).is_err());
 }
 
@@ -154,7 +154,7 @@ fn time_that_goes_back_or_stands_still() {
         for health in [Health::Overloaded, Health::Served] {
             for _ in 0..100 {
                 if let Ok(ticket) = admit(&rate, now) {
-                    rate.end(ticket, &judged(health, Duration::MAX), now);
+                    rate.end_ticket(ticket, &judged(health, Duration::MAX), now);
                 }
             }
             let limit = rate_of(&rate);
@@ -195,7 +195,7 @@ fn refusal_at_the_cut_is_new() {
     let now = NOW + SECOND * 10;
     let tickets = [0; 2].map(|_| admit(&rate, now).unwrap());
     for (ticket, most) in tickets.into_iter().zip([80.0, 56.0]) {
-        rate.end(ticket, &judged(Health::Overloaded, Duration::ZERO), now);
+        rate.end_ticket(ticket, &judged(Health::Overloaded, Duration::ZERO), now);
         assert!(rate_of(&rate) < most, "{}", rate_of(&rate));
     }
 }

@@ -136,8 +136,8 @@ fn bulkhead_lists_destinations_in_use() {
     let bulkhead = Bulkhead::new(2);
     let held = admit(&bulkhead, NOW).unwrap();
     let ticket = admit_to(&bulkhead, OTHER, NOW).unwrap();
-    bulkhead.end(ticket, &End::Unsent, NOW);
-    assert!(bulkhead.end(held, &End::judged(Health::Served, SECOND), NOW).is_some());
+    bulkhead.end_ticket(ticket, &End::Unsent, NOW);
+    assert!(bulkhead.end_ticket(held, &End::judged(Health::Served, SECOND), NOW).is_some());
     let text = format!("{bulkhead:?}");
     assert!(text.contains("destinations: 2, in_use: [(\"https://a.example\", Usage {"), "{text}");
     assert!(text.contains("past_head: 1, oldest_past_head: None })], more: 0"), "{text}");
@@ -176,7 +176,7 @@ fn lower(rate: &SendRate, host: &str) {
         let now = at(10 * call);
         let health = if call == 99 { Health::Overloaded } else { Health::Served };
         if let Some(ticket) = admit_to(rate, host, now) {
-            rate.end(ticket, &End::judged(health, Duration::ZERO), now);
+            rate.end_ticket(ticket, &End::judged(health, Duration::ZERO), now);
         }
     }
     assert_ne!(rate.limit(host), Limit::INFINITE);
@@ -202,7 +202,7 @@ fn idle_destinations_leave_their_places() {
     let bulkhead = Bulkhead::new(1).max_destinations(2);
     for host in ["a", "b"] {
         let ticket = admit_to(&bulkhead, host, NOW).unwrap();
-        bulkhead.end(ticket, &End::Unsent, NOW);
+        bulkhead.end_ticket(ticket, &End::Unsent, NOW);
     }
     let _held = admit_to(&bulkhead, "c", at(2000)).unwrap();
     assert!(admit_to(&bulkhead, "d", at(4000)).is_some() && admit_to(&bulkhead, "c", NOW).is_none());
@@ -228,7 +228,7 @@ fn call_past_the_bound_has_no_state() {
     let held = ["a", "b", "b"].map(|host| admit_to(&bulkhead, host, NOW).unwrap());
     let in_flight = ["a", "b"].map(|host| bulkhead.usage_at(host, NOW).in_flight);
     assert_eq!(in_flight, [1, 0]);
-    held.into_iter().for_each(|ticket| drop(bulkhead.end(ticket, &End::Unsent, NOW)));
+    held.into_iter().for_each(|ticket| drop(bulkhead.end_ticket(ticket, &End::Unsent, NOW)));
     let _held = admit_to(&bulkhead, "b", NOW).unwrap();
     assert_eq!(bulkhead.usage_at("b", NOW).in_flight, 1, "there is a place again");
 }
@@ -248,7 +248,7 @@ fn full_adaptive_limit_is_seen_beforehand() {
     assert!(limit.would_admit(&arrival).is_ok());
     let ticket = admit(&limit, NOW).unwrap();
     assert_eq!(reason(limit.would_admit(&arrival)), Reason::Full);
-    limit.end(ticket, &End::Unsent, NOW);
+    limit.end_ticket(ticket, &End::Unsent, NOW);
     assert!(limit.would_admit(&arrival).is_ok());
 }
 
@@ -260,7 +260,7 @@ fn judged_response_lowers_the_rate() {
     let ticket = admit(&limit, NOW).unwrap();
     let quota = Some(Quota::new(0, SECOND * 2));
     let end = End::Judged { health: Health::Served, hint: ServerHint::None, quota, after: SECOND };
-    assert!(limit.end(ticket, &end, NOW).is_none());
+    assert!(limit.end_ticket(ticket, &end, NOW).is_none());
     assert!(!limit.allow_at(HOST, at(2000)) && limit.allow_at(HOST, at(2100)));
 }
 
@@ -276,7 +276,7 @@ fn many_unread_bodies_are_counted_apart() {
             .zip(tickets)
             .map(|(call, ticket)| {
                 let end = End::judged(Health::Served, SECOND);
-                bulkhead.end(ticket, &end, begin(call)).unwrap()
+                bulkhead.end_ticket(ticket, &end, begin(call)).unwrap()
             })
             .collect();
         // The oldest first, so that the next one is always the oldest.
@@ -287,7 +287,7 @@ fn many_unread_bodies_are_counted_apart() {
             assert_eq!((usage.past_head, usage.in_flight), (left as usize, left));
             assert_eq!(usage.oldest_past_head, Some(age), "round {round}, call {call}");
             let over = End::Over(reattempt_core::guard::BodyEnd::Complete);
-            assert!(bulkhead.end(ticket, &over, begin(200)).is_none());
+            assert!(bulkhead.end_ticket(ticket, &over, begin(200)).is_none());
         }
         assert_eq!(bulkhead.usage_at(HOST, NOW).past_head, 0);
     }
@@ -302,7 +302,7 @@ fn waiting_call_is_woken_by_its_last_waker() {
     waiting.poll(NOW);
     let first = std::mem::take(&mut waiting.waker);
     waiting.poll(NOW);
-    bulkhead.end(held, &End::Unsent, NOW);
+    bulkhead.end_ticket(held, &End::Unsent, NOW);
     assert_eq!((first.woken(), waiting.waker.woken()), (0, 1));
 }
 

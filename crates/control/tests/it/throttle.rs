@@ -22,7 +22,7 @@ fn calls(throttle: &Throttle, number: u32, health: Health, now: Duration) -> u32
     let times = (0..number).map(|call| now + SECOND * call / number);
     times
         .filter_map(|now| Some((admit(throttle, now).ok()?, now)))
-        .map(|(ticket, now)| throttle.end(ticket, &judged(health), now))
+        .map(|(ticket, now)| throttle.end_ticket(ticket, &judged(health), now))
         .fold(0, |sent, _| sent + 1)
 }
 
@@ -74,12 +74,12 @@ fn only_overload_is_no_accept() {
     }
     for end in [End::Abandoned { after: SECOND }, End::Unsent] {
         let ticket = admit(&throttle, NOW).unwrap();
-        assert!(throttle.end(ticket, &end, NOW).is_none());
+        assert!(throttle.end_ticket(ticket, &end, NOW).is_none());
     }
     let ticket = admit(&throttle, NOW).unwrap();
     let ticket = throttle.renew(ticket, &Arrival::new(HOST, NOW)).unwrap();
     assert_eq!(counts(&throttle, NOW), (302, 302, 0), "the unsent one never arrived");
-    throttle.end(ticket, &judged(Health::Overloaded), NOW);
+    throttle.end_ticket(ticket, &judged(Health::Overloaded), NOW);
     assert_eq!(counts(&throttle, NOW), (302, 301, 0));
 }
 
@@ -111,7 +111,7 @@ fn calls_under_way_are_no_refusals() {
     let tickets: Vec<_> = (0..1000).map(|_| admit(&throttle, NOW).unwrap()).collect();
     assert_eq!(counts(&throttle, NOW), (1000, 1000, 0));
     for ticket in tickets {
-        throttle.end(ticket, &judged(Health::Unavailable), NOW + SECOND);
+        throttle.end_ticket(ticket, &judged(Health::Unavailable), NOW + SECOND);
     }
     assert_eq!(counts(&throttle, NOW + SECOND), (1000, 0, 900));
 }
@@ -133,10 +133,10 @@ fn counts_leave_bucket_by_bucket() {
 fn a_late_outcome_counts_in_its_bucket() {
     let throttle = seeded();
     let (late, too_late) = (admit(&throttle, NOW).unwrap(), admit(&throttle, NOW).unwrap());
-    throttle.end(late, &judged(Health::Overloaded), NOW + MINUTE);
+    throttle.end_ticket(late, &judged(Health::Overloaded), NOW + MINUTE);
     assert_eq!(counts(&throttle, NOW + MINUTE), (2, 1, 0));
     calls(&throttle, 10, Health::Served, NOW + MINUTE * 3);
-    throttle.end(too_late, &judged(Health::Overloaded), NOW + MINUTE * 3);
+    throttle.end_ticket(too_late, &judged(Health::Overloaded), NOW + MINUTE * 3);
     assert_eq!(counts(&throttle, NOW + MINUTE * 3), (10, 10, 0));
 }
 
@@ -222,7 +222,7 @@ fn drawn(throttle: Throttle, host: &str) -> Vec<bool> {
         let now = NOW + Duration::from_millis(call);
         match throttle.admit(&Arrival::new(host, now)) {
             Admit::Admitted(ticket) => {
-                assert!(throttle.end(ticket, &judged(Health::Overloaded), now).is_none());
+                assert!(throttle.end_ticket(ticket, &judged(Health::Overloaded), now).is_none());
                 true
             }
             _ => false,
@@ -249,7 +249,7 @@ fn outcome_past_the_window_is_nothing() {
     let throttle = seeded();
     let late = admit(&throttle, NOW).unwrap();
     calls(&throttle, 10, Health::Served, NOW + MINUTE * 2);
-    throttle.end(late, &judged(Health::Overloaded), NOW + MINUTE * 2);
+    throttle.end_ticket(late, &judged(Health::Overloaded), NOW + MINUTE * 2);
     assert_eq!(counts(&throttle, NOW + MINUTE * 2), (10, 10, 0));
 }
 

@@ -57,7 +57,7 @@ fn is_admitted(places: &Places, pass: &mut Pass) -> bool {
     places.resume(pass, &Arrival::new("", NOW), Waker::noop()) == Resume::Admitted
 }
 
-fn end(places: &Places, pass: Pass) {
+fn end_pass(places: &Places, pass: Pass) {
     assert!(places.end_call(pass, &End::Unsent, NOW).is_none());
 }
 
@@ -100,14 +100,14 @@ fn no_release_is_missed_by_a_newcomer() {
         let places = places(1);
         let pass = held(&places);
         let other = Arc::clone(&places);
-        let other = thread::spawn(move || end(&other, pass));
+        let other = thread::spawn(move || end_pass(&other, pass));
         let mut own = match admit(&places) {
             Some(Admit::Admitted(pass) | Admit::Waiting(pass)) => pass,
             _ => panic!("refused"),
         };
         other.join().unwrap();
         assert!(is_admitted(&places, &mut own));
-        end(&places, own);
+        end_pass(&places, own);
         assert!(is_unused(&places));
     });
 }
@@ -121,11 +121,11 @@ fn a_grant_is_not_lost_by_a_drop() {
         let pass = held(&places);
         let (first, mut second) = (waiting(&places), waiting(&places));
         let other = Arc::clone(&places);
-        let other = thread::spawn(move || end(&other, pass));
-        end(&places, first);
+        let other = thread::spawn(move || end_pass(&other, pass));
+        end_pass(&places, first);
         other.join().unwrap();
         assert!(is_admitted(&places, &mut second));
-        end(&places, second);
+        end_pass(&places, second);
         assert!(is_unused(&places));
     });
 }
@@ -146,8 +146,8 @@ fn a_higher_limit_admits_those_in_line() {
         };
         other.join().unwrap();
         assert!(is_admitted(&places, &mut own));
-        end(&places, own);
-        end(&places, pass);
+        end_pass(&places, own);
+        end_pass(&places, pass);
         assert!(is_unused(&places));
     });
 }
@@ -159,11 +159,11 @@ fn two_releases_at_once() {
         let (one, two) = (held(&places), held(&places));
         let mut waiting = waiting(&places);
         let other = Arc::clone(&places);
-        let other = thread::spawn(move || end(&other, one));
-        end(&places, two);
+        let other = thread::spawn(move || end_pass(&other, one));
+        end_pass(&places, two);
         other.join().unwrap();
         assert!(is_admitted(&places, &mut waiting));
-        end(&places, waiting);
+        end_pass(&places, waiting);
         assert!(is_unused(&places));
     });
 }

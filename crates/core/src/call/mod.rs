@@ -296,7 +296,7 @@ impl<D> Call<D> {
     }
 
     /// Takes the account, to be reported to the budget when the call ends. An unspent permit is returned at once.
-    pub fn end(&mut self) -> Account {
+    pub fn take_account(&mut self) -> Account {
         self.permit = None;
         core::mem::take(&mut self.account)
     }

@@ -40,9 +40,9 @@ impl<'a, G: Guard> Kept<'a, G> {
 impl<G: Guard> Drop for Kept<'_, G> {
     #[inline]
     fn drop(&mut self) {
-        let held = self.ticket.take().and_then(|own| self.guard.end(own, self.end, self.now));
+        let held = self.ticket.take().and_then(|own| self.guard.end_ticket(own, self.end, self.now));
         if let Some(held) = held {
-            drop(self.guard.end(held, &OVER, self.now));
+            drop(self.guard.end_ticket(held, &OVER, self.now));
         }
     }
 }
@@ -66,11 +66,11 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
         self.1.admit(arrival).map(|second| PairTicket { first: first.take(), second: Some(second), first_waits: false })
     }
 
-    fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket> {
+    fn end_ticket(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket> {
         let second = Kept::new(&self.1, ticket.second, end, now);
-        let first = ticket.first.and_then(|first| self.0.end(first, end, now));
+        let first = ticket.first.and_then(|first| self.0.end_ticket(first, end, now));
         let first = Kept::new(&self.0, first, &OVER, now);
-        let second = second.take().and_then(|second| self.1.end(second, end, now));
+        let second = second.take().and_then(|second| self.1.end_ticket(second, end, now));
         let first = first.take();
         (first.is_some() || second.is_some()).then_some(PairTicket { first, second, first_waits: false })
     }
@@ -151,10 +151,10 @@ trait Pair: Guard {
 impl<A: Guard, B: Guard> Pair for (A, B) {
     fn refuse(&self, ticket: &mut Self::Ticket, refused: Refused, now: Duration) -> Resume {
         if let Some(first) = ticket.first.take() {
-            drop(self.0.end(first, &End::Unsent, now));
+            drop(self.0.end_ticket(first, &End::Unsent, now));
         }
         if let Some(second) = ticket.second.take() {
-            drop(self.1.end(second, &End::Unsent, now));
+            drop(self.1.end_ticket(second, &End::Unsent, now));
         }
         Resume::Refused(refused)
     }
@@ -177,8 +177,8 @@ impl<G: Guard> Guard for Option<G> {
         self.as_ref().map_or(Admit::Admitted(None), |guard| guard.admit(arrival).map(Some))
     }
 
-    fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket> {
-        let held = self.as_ref().zip(ticket).and_then(|(guard, ticket)| guard.end(ticket, end, now));
+    fn end_ticket(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket> {
+        let held = self.as_ref().zip(ticket).and_then(|(guard, ticket)| guard.end_ticket(ticket, end, now));
         held.map(Some)
     }
 

@@ -31,7 +31,7 @@ pub struct SharedTicket(Box<dyn Any + Send + Sync>);
 /// # impl Guard for Open {
 /// #     type Ticket = ();
 /// #     fn admit(&self, _: &Arrival<'_>) -> Admit<()> { Admit::Admitted(()) }
-/// #     fn end(&self, _: (), _: &End, _: Duration) -> Option<()> { None }
+/// #     fn end_ticket(&self, _: (), _: &End, _: Duration) -> Option<()> { None }
 /// # }
 /// # struct Maintenance;
 /// # impl Guard for Maintenance {
@@ -39,7 +39,7 @@ pub struct SharedTicket(Box<dyn Any + Send + Sync>);
 /// #     fn admit(&self, _: &Arrival<'_>) -> Admit<()> {
 /// #         Admit::Refused(Refused::new(GuardKind::UNNAMED, Reason::Isolated))
 /// #     }
-/// #     fn end(&self, _: (), _: &End, _: Duration) -> Option<()> { None }
+/// #     fn end_ticket(&self, _: (), _: &End, _: Duration) -> Option<()> { None }
 /// # }
 ///
 /// let listed: Vec<SharedGuard> = vec![erase(Open), erase(Maintenance)];
@@ -67,9 +67,9 @@ impl<G: Guard> Guard for Erased<G> {
         self.0.admit(arrival).map(SharedTicket::new)
     }
 
-    fn end(&self, ticket: SharedTicket, end: &End, now: Duration) -> Option<SharedTicket> {
+    fn end_ticket(&self, ticket: SharedTicket, end: &End, now: Duration) -> Option<SharedTicket> {
         let own = ticket.0.downcast::<G::Ticket>().ok()?;
-        self.0.end(*own, end, now).map(SharedTicket::new)
+        self.0.end_ticket(*own, end, now).map(SharedTicket::new)
     }
 
     fn times_success(&self, ticket: &SharedTicket) -> bool {

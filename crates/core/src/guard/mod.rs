@@ -9,10 +9,10 @@
 //! | it waits and is polled | [`Guard::resume`] |
 //! | it has waited for another guard | [`Guard::renew`] |
 //! | its response has begun, and its end may be far away | [`Guard::is_probe`] |
-//! | it has ended, or is not sent | [`Guard::end`], after [`Guard::times_success`] if it was served |
+//! | it has ended, or is not sent | [`Guard::end_ticket`], after [`Guard::times_success`] if it was served |
 //! | the caller only wants a forecast | [`Guard::would_admit`] |
 //!
-//! A custom guard needs `admit` and `end`:
+//! A custom guard needs `admit` and `end_ticket`:
 //!
 //! ```
 //! use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@
 //!             false => Admit::Admitted(()),
 //!         }
 //!     }
-//!     fn end(&self, _: (), _: &End, _: Duration) -> Option<()> { None }
+//!     fn end_ticket(&self, _: (), _: &End, _: Duration) -> Option<()> { None }
 //! }
 //!
 //! let guard = Maintenance(AtomicBool::new(true));
@@ -59,8 +59,8 @@
 //! 8. An attempt dropped at or after its deadline is judged as unavailable, because it is a timeout.
 //! 9. [`Health`] comes from the classification. A success is served. A retryable failure is failed, unavailable or
 //!    overloaded. A permanent failure has its own table. An error in the caller's own body is ignored. Overrides apply.
-//! 10. If the guard holds its place to the end of the body, [`end`](Guard::end) returns the ticket. The response's body
-//!     then ends the ticket as *over*.
+//! 10. If the guard holds its place to the end of the body, [`end_ticket`](Guard::end_ticket) returns the ticket. The
+//!     response's body then ends the ticket as *over*.
 //! 11. [`Refused`] is recognised before any classifier. No outer breaker, limit, throttle or budget counts it.
 //! 12. The retry layer sends again only if [`Refused::wait`] is at most 5 s, and fits the deadline and the elapsed
 //!     time. A request that is not repeatable is sent again only if no earlier hop of the attempt can have been
@@ -90,8 +90,9 @@ use crate::Warning;
 
 /// Admission control for every attempt, including the first.
 ///
-/// One guard serves all calls, from any thread. Each ticket that it returns is passed to [`end`](Guard::end) exactly
-/// once, unless [`resume`](Guard::resume) or [`renew`](Guard::renew) refuses the attempt.
+/// One guard serves all calls, from any thread. Each ticket that it returns is passed to
+/// [`end_ticket`](Guard::end_ticket) exactly once, unless [`resume`](Guard::resume) or [`renew`](Guard::renew) refuses
+/// the attempt.
 ///
 /// A pair of guards is itself a guard: its second guard is called only if the first admits. `Arc<G>` and `Option<G>`
 /// are guards too; `None` admits everything. [`erase`] gives all guards the same type.
@@ -108,11 +109,11 @@ pub trait Guard: Send + Sync + 'static {
     ///
     /// Returns the ticket if the guard holds its place until the response body ends. The ticket is then passed to this
     /// method once more, with [`End::Over`].
-    fn end(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket>;
+    fn end_ticket(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket>;
 
-    /// Returns `false` if [`end`](Guard::end) does not use `now` for a served attempt whose response states no quota.
-    /// The caller may then pass the time at which the attempt was sent, instead of reading the clock again. Default:
-    /// `true`.
+    /// Returns `false` if [`end_ticket`](Guard::end_ticket) does not use `now` for a served attempt whose response
+    /// states no quota. The caller may then pass the time at which the attempt was sent, instead of reading the clock
+    /// again. Default: `true`.
     fn times_success(&self, ticket: &Self::Ticket) -> bool {
         let _ = ticket;
         true
@@ -134,7 +135,8 @@ pub trait Guard: Send + Sync + 'static {
 
     /// Decides about a waiting attempt. Stores `waker`, and wakes it when the attempt may be sent.
     ///
-    /// After [`Resume::Refused`] the ticket is void: it is not passed to [`end`](Guard::end). Default: admitted.
+    /// After [`Resume::Refused`] the ticket is void: it is not passed to [`end_ticket`](Guard::end_ticket). Default:
+    /// admitted.
     fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let _ = (ticket, arrival, waker);
         Resume::Admitted
@@ -149,12 +151,12 @@ pub trait Guard: Send + Sync + 'static {
     ///
     /// Returns the refusal if the guard no longer admits the attempt. The ticket has then ended.
     fn renew(&self, ticket: Self::Ticket, arrival: &Arrival<'_>) -> Result<Self::Ticket, Refused> {
-        drop(self.end(ticket, &End::Unsent, arrival.now));
+        drop(self.end_ticket(ticket, &End::Unsent, arrival.now));
         match self.admit(&arrival.impatient()) {
             Admit::Admitted(ticket) => Ok(ticket),
             Admit::Refused(refused) => Err(refused),
             Admit::Waiting(ticket) => {
-                drop(self.end(ticket, &End::Unsent, arrival.now));
+                drop(self.end_ticket(ticket, &End::Unsent, arrival.now));
                 Err(Refused::new(GuardKind::UNNAMED, Reason::Full))
             }
         }
@@ -183,8 +185,8 @@ impl<G: Guard + ?Sized> Guard for Arc<G> {
         (**self).admit(arrival)
     }
 
-    fn end(&self, ticket: G::Ticket, end: &End, now: Duration) -> Option<G::Ticket> {
-        (**self).end(ticket, end, now)
+    fn end_ticket(&self, ticket: G::Ticket, end: &End, now: Duration) -> Option<G::Ticket> {
+        (**self).end_ticket(ticket, end, now)
     }
 
     #[inline]

@@ -31,7 +31,7 @@ impl HedgeTerms {
     }
 
     /// Returns the time since the start of the call after which no further attempt is sent.
-    pub fn end(&self) -> Option<Duration> {
+    pub fn time_limit(&self) -> Option<Duration> {
         self.limits.max_elapsed.into_iter().chain(self.deadline).min()
     }
 }
@@ -256,7 +256,7 @@ fn longest_wait(terms: &HedgeTerms, now: Duration) -> Duration {
     // Timers may count in whole milliseconds, rounded up.
     const TICK: Duration = Duration::from_millis(1);
     let wait = |end: Duration| end.saturating_sub(TICK).saturating_sub(now);
-    terms.end().map_or(Duration::MAX, wait)
+    terms.time_limit().map_or(Duration::MAX, wait)
 }
 
 #[cfg(test)]

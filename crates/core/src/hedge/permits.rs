@@ -70,7 +70,7 @@ impl HedgePermits {
     }
 
     /// Ends the call with attempt `winner`; 0 if there is none. The permits of the hedges in flight are spent.
-    pub fn end(&mut self, winner: u32) -> Account {
+    pub fn end_call(&mut self, winner: u32) -> Account {
         let last = self.last.take().filter(|(number, _)| *number == winner);
         let retries = mem::take(&mut self.retries).saturating_add(self.spend_in_flight());
         let account = Account::new(last.map(|(_, paid)| paid).unwrap_or_default(), retries);

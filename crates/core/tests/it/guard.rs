@@ -46,7 +46,7 @@ impl Guard for Scripted {
         self.admits.lock().unwrap().pop_front().unwrap()
     }
 
-    fn end(&self, ticket: u32, end: &End, _: Duration) -> Option<u32> {
+    fn end_ticket(&self, ticket: u32, end: &End, _: Duration) -> Option<u32> {
         let end_name = match end {
             End::Judged { .. } => "judged",
             End::Unsent => "unsent",
@@ -115,7 +115,7 @@ fn first_decides_again_after_the_wait() {
     assert_eq!(resume(&pair, &mut ticket), WAIT);
     assert_eq!(resume(&pair, &mut ticket), Resume::Refused(OPEN));
     assert_eq!(noted(&log)[3..], ["second resume", "first unsent 1", "first admit impatient", "second unsent 7"]);
-    assert!(pair.end(ticket, &End::Unsent, NOW).is_none());
+    assert!(pair.end_ticket(ticket, &End::Unsent, NOW).is_none());
     assert!(noted(&log).is_empty(), "a void ticket ends nothing twice");
 }
 
@@ -137,7 +137,7 @@ fn a_dropped_waiter_ends_both_tickets() {
     let second = Scripted::new("second", [Admit::Waiting(7)], &log);
     let pair = (first, second);
     let ticket = waiting(pair.admit(&arrival()));
-    assert!(pair.end(ticket, &End::Unsent, NOW).is_none());
+    assert!(pair.end_ticket(ticket, &End::Unsent, NOW).is_none());
     assert_eq!(noted(&log)[2..], ["first unsent 1", "second unsent 7"]);
 }
 
@@ -150,8 +150,8 @@ fn only_the_holder_is_ended_at_the_body_end() {
     second.holds = true;
     let pair = Arc::new((Some(first), second));
     let Admit::Admitted(ticket) = pair.admit(&arrival()) else { panic!("not admitted") };
-    let held = pair.end(ticket, &End::judged(Health::Served, NOW), NOW).unwrap();
-    assert!(pair.end(held, &End::Over(BodyEnd::Complete), NOW).is_none());
+    let held = pair.end_ticket(ticket, &End::judged(Health::Served, NOW), NOW).unwrap();
+    assert!(pair.end_ticket(held, &End::Over(BodyEnd::Complete), NOW).is_none());
     assert_eq!(noted(&log)[2..], ["first judged 1", "second judged 7", "second over 7"]);
 }
 
@@ -182,7 +182,7 @@ fn absent_guard_admits_everything() {
     let none: Option<Scripted> = None;
     assert!(none.would_admit(&arrival()).is_ok());
     let Admit::Admitted(ticket) = none.admit(&arrival()) else { panic!("not admitted") };
-    assert!(none.end(ticket, &End::Unsent, NOW).is_none());
+    assert!(none.end_ticket(ticket, &End::Unsent, NOW).is_none());
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn shared_guard_is_asked_in_advance() {
         fn admit(&self, _: &Arrival<'_>) -> Admit<()> {
             Admit::Refused(OPEN)
         }
-        fn end(&self, (): (), _: &End, _: Duration) -> Option<()> {
+        fn end_ticket(&self, (): (), _: &End, _: Duration) -> Option<()> {
             None
         }
         fn would_admit(&self, _: &Arrival<'_>) -> Result<(), Refused> {
@@ -227,7 +227,7 @@ fn pair_refuses_in_advance_as_either_does() {
         fn admit(&self, _: &Arrival<'_>) -> Admit<()> {
             self.0.map_or_else(Admit::Refused, Admit::Admitted)
         }
-        fn end(&self, (): (), _: &End, _: Duration) -> Option<()> {
+        fn end_ticket(&self, (): (), _: &End, _: Duration) -> Option<()> {
             None
         }
         fn would_admit(&self, _: &Arrival<'_>) -> Result<(), Refused> {
@@ -256,8 +256,8 @@ fn erased_guard_is_the_guard_inside() {
     let guard = erase(Scripted { holds: true, ..scripted });
     let mut first = waiting(guard.admit(&arrival()));
     assert_eq!(resume(&guard, &mut first), Resume::Admitted);
-    let held = guard.end(first, &End::judged(Health::Served, NOW), NOW).unwrap();
-    assert!(guard.end(held, &End::Over(BodyEnd::Dropped), NOW).is_none());
+    let held = guard.end_ticket(first, &End::judged(Health::Served, NOW), NOW).unwrap();
+    assert!(guard.end_ticket(held, &End::Over(BodyEnd::Dropped), NOW).is_none());
     let Admit::Admitted(second) = guard.admit(&arrival()) else { panic!("not admitted") };
     assert_eq!(guard.renew(second, &arrival()).unwrap_err(), FULL);
     let calls = ["admit", "resume", "judged 1", "over 1", "admit", "unsent 2", "admit impatient"];
@@ -274,7 +274,7 @@ impl Guard for Closed {
         Admit::Admitted(())
     }
 
-    fn end(&self, (): (), _: &End, _: Duration) -> Option<()> {
+    fn end_ticket(&self, (): (), _: &End, _: Duration) -> Option<()> {
         Some(())
     }
 
@@ -300,7 +300,7 @@ fn erased_guard_keeps_what_it_overrides() {
     assert_eq!(guard.would_admit(&arrival()), Err(OPEN));
     // The ticket does not belong to the other guard, so it ends nothing there.
     assert!(other.times_success(&ticket));
-    assert!(other.end(ticket, &End::judged(Health::Served, NOW), NOW).is_none());
+    assert!(other.end_ticket(ticket, &End::judged(Health::Served, NOW), NOW).is_none());
 }
 
 /// If any guard in a list admits a probe, the attempt is a probe.

@@ -48,7 +48,7 @@ impl Guard for Counting {
         if self.waits { Admit::Waiting(()) } else { Admit::Admitted(()) }
     }
 
-    fn end(&self, (): (), end: &End, _: Duration) -> Option<()> {
+    fn end_ticket(&self, (): (), end: &End, _: Duration) -> Option<()> {
         self.step(Step::End);
         if let End::Judged { .. } = end {
             return Some(());
@@ -107,7 +107,7 @@ fn panic_in_end_ends_the_other() {
     for end in [served, End::Unsent] {
         for pair in pairs(Step::End) {
             let ticket = admitted(&pair);
-            assert_eq!(others_tickets(&pair, || pair.end(ticket, &end, NOW)), 0, "{end:?}");
+            assert_eq!(others_tickets(&pair, || pair.end_ticket(ticket, &end, NOW)), 0, "{end:?}");
         }
     }
 }
@@ -137,7 +137,7 @@ fn panic_in_resume_leaves_the_ticket() {
         };
         let resume = || pair.resume(&mut ticket, &arrival(), Waker::noop());
         assert!(catch_unwind(AssertUnwindSafe(resume)).is_err());
-        assert!(pair.end(ticket, &End::Unsent, NOW).is_none());
+        assert!(pair.end_ticket(ticket, &End::Unsent, NOW).is_none());
         assert_eq!(pair.0.tickets() + pair.1.tickets(), u32::from(!first_waits));
     }
 }

@@ -32,7 +32,7 @@ fn hedges(bucket: &Bucket, count: u32) -> HedgePermits {
 fn hedges_in_flight_at_the_end_are_paid() {
     let bucket = Bucket::of(10);
     let mut permits = hedges(&bucket, 3);
-    let account = permits.end(1);
+    let account = permits.end_call(1);
     assert!(account.has_paid());
     account.settle(CallEnd::Succeeded, "x", &bucket);
     assert_eq!(bucket.tokens(), 7);
@@ -49,7 +49,7 @@ fn hedge_refused_on_this_side_is_not_paid() {
     assert_eq!(bucket.tokens(), 9, "the first attempt has no permit");
     permits.on_refusal(2);
     assert_eq!(bucket.tokens(), 10);
-    assert!(!permits.end(1).has_paid());
+    assert!(!permits.end_call(1).has_paid());
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn hedge_that_ended_is_paid_once() {
     permits.on_end(2);
     permits.on_end(2);
     permits.on_end(3);
-    permits.end(3).settle(CallEnd::Succeeded, "x", &bucket);
+    permits.end_call(3).settle(CallEnd::Succeeded, "x", &bucket);
     let log = bucket.log();
     assert!(log.iter().any(|event| event.contains("success x 2")), "{log:?}");
 }
@@ -72,7 +72,7 @@ fn only_the_winning_hedge_succeeded() {
         let mut permits = hedges(&bucket, 2);
         permits.on_end(2);
         permits.on_end(3);
-        permits.end(winner).settle(CallEnd::Succeeded, "x", &bucket);
+        permits.end_call(winner).settle(CallEnd::Succeeded, "x", &bucket);
         bucket.log().iter().filter(|event| *event == "on_retry_end 1 true").count()
     };
     assert_eq!([1, 2, 3].map(end), [0, 0, 1], "of those that ended last");
@@ -143,11 +143,11 @@ fn terms_end_at_the_earlier_limit() {
     let mut limits = Limits::default();
     limits.max_elapsed = Some(2 * SECOND);
     let mut terms = HedgeTerms::new(limits, SECOND);
-    assert_eq!(terms.end(), Some(2 * SECOND));
+    assert_eq!(terms.time_limit(), Some(2 * SECOND));
     terms.deadline = Some(SECOND);
-    assert_eq!(terms.end(), Some(SECOND));
+    assert_eq!(terms.time_limit(), Some(SECOND));
     terms.limits.max_elapsed = None;
-    assert_eq!(terms.end(), Some(SECOND));
+    assert_eq!(terms.time_limit(), Some(SECOND));
 }
 
 // TR-1

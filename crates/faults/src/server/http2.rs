@@ -184,7 +184,7 @@ impl Stream {
                 None => self.answer.send_reset(Reason::from(code)),
             },
             End::Close | End::Reset => {
-                self.valve.end(self.reply.end);
+                self.valve.end_with(self.reply.end);
                 self.flush().await;
             }
             _ => {}

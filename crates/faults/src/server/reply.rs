@@ -24,7 +24,7 @@ fn grpc_status(code: u32) -> HeaderMap {
 /// use reattempt_faults::{End, Read, Reply};
 ///
 /// let early = Reply::status(StatusCode::SERVICE_UNAVAILABLE).read(Read::Head);
-/// let lost = Reply::status(StatusCode::OK).body("receipt").cut(0).end(End::Reset);
+/// let lost = Reply::status(StatusCode::OK).body("receipt").cut(0).end_with(End::Reset);
 /// # drop((early, lost));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,12 +117,12 @@ impl Reply {
 
     /// Creates a reply that resets the connection after reading the request, without a response.
     pub fn reset() -> Self {
-        Self::default().cut(0).end(End::Reset)
+        Self::default().cut(0).end_with(End::Reset)
     }
 
     /// Creates a REFUSED_STREAM reply, sent after the request was read, on HTTP/2 only.
     pub fn refused_stream() -> Self {
-        Self::default().cut(0).end(End::ResetStream(REFUSED_STREAM))
+        Self::default().cut(0).end_with(End::ResetStream(REFUSED_STREAM))
     }
 
     /// Creates a gRPC response with this message, and status OK in its trailers.
@@ -148,7 +148,7 @@ impl Reply {
 
     /// Creates a reply that never comes.
     pub fn stall() -> Self {
-        Self::default().cut(0).end(End::Stall)
+        Self::default().cut(0).end_with(End::Stall)
     }
 
     /// Reads this part of the request before the response. Default: the whole request.
@@ -196,7 +196,7 @@ impl Reply {
     }
 
     /// Ends the exchange in this way. Default: [`End::Open`].
-    pub fn end(mut self, end: End) -> Self {
+    pub fn end_with(mut self, end: End) -> Self {
         self.end = end;
         self
     }

@@ -45,7 +45,7 @@ impl Valve {
     }
 
     /// Ends the connection with [`End::Close`] or [`End::Reset`].
-    pub(super) fn end(&self, end: End) {
+    pub(super) fn end_with(&self, end: End) {
         self.state().end = end;
     }
 }

@@ -49,8 +49,8 @@ async fn replies_are_sent_byte_for_byte() {
             Reply::default().body("0123456789abcdef!").trailers(trailers),
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n11\r\n0123456789abcdef!\r\n0\r\nchecksum: 7\r\n\r\n",
         ),
-        (Reply::raw("nonsense").end(End::Close), "nonsense"),
-        (Reply::default().cut(12).end(End::Close), "HTTP/1.1 200"),
+        (Reply::raw("nonsense").end_with(End::Close), "nonsense"),
+        (Reply::default().cut(12).end_with(End::Close), "HTTP/1.1 200"),
         (Reply::stall(), ""),
     ];
     for (reply, expected) in rows {
@@ -64,7 +64,7 @@ async fn replies_are_sent_byte_for_byte() {
 
 #[tokio::test]
 async fn ledger_has_request_and_answer() {
-    let server = Server::http1([Reply::status(BUSY), Reply::default().cut(3).end(End::Close)]).await.unwrap();
+    let server = Server::http1([Reply::status(BUSY), Reply::default().cut(3).end_with(End::Close)]).await.unwrap();
     let chunked = "PUT /c HTTP/1.1\r\nfaults-call: two\r\ntransfer-encoding: chunked\r\n\r\n\
                    2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\nchecksum: 7\r\n\r\n";
     send(&server, &format!("{POST}{chunked}")).await;
@@ -112,7 +112,7 @@ async fn early_reply_comes_before_body() {
 #[tokio::test]
 async fn server_dies_after_bytes_of_request() {
     for (bytes, arrives) in [(0, None), (10, None), (POST.len() - 5, Some("")), (POST.len() - 2, Some("hel"))] {
-        let dies = Reply::default().read(Read::Bytes(bytes)).cut(0).end(End::Reset);
+        let dies = Reply::default().read(Read::Bytes(bytes)).cut(0).end_with(End::Reset);
         let server = Server::http1([dies]).await.unwrap();
         assert_eq!(send(&server, POST).await, (String::new(), true));
         timeout(HANGS, server.ledger().all_closed()).await.unwrap();

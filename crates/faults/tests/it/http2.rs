@@ -66,10 +66,10 @@ async fn each_reply_is_seen_as_its_frames() {
         (hello().informational(StatusCode::EARLY_HINTS), "200 \"hello\""),
         (hello().content_length(9), "200, then Some(PROTOCOL_ERROR)"),
         (Reply::refused_stream(), "reset Some(REFUSED_STREAM), remote: true"),
-        (hello().cut(1).end(End::ResetStream(2)), "200 \"h\", then Some(INTERNAL_ERROR)"),
-        (hello().end(End::GoAwayAbove(0)), "200 \"hello\""),
-        (hello().end(End::GoAwayBelow(0)), "goaway Some(NO_ERROR), remote: true"),
-        (hello().cut(2).end(End::Close), "200 \"he\", then None"),
+        (hello().cut(1).end_with(End::ResetStream(2)), "200 \"h\", then Some(INTERNAL_ERROR)"),
+        (hello().end_with(End::GoAwayAbove(0)), "200 \"hello\""),
+        (hello().end_with(End::GoAwayBelow(0)), "goaway Some(NO_ERROR), remote: true"),
+        (hello().cut(2).end_with(End::Close), "200 \"he\", then None"),
         (Reply::raw("220 mail.example ESMTP\r\n"), "goaway Some(FRAME_SIZE_ERROR), remote: false"),
     ];
     for (reply, expected) in rows {
@@ -178,7 +178,7 @@ async fn reply_of_other_protocol_is_named() {
     let error = Server::http2([Reply::default(), early]).await.unwrap_err();
     assert_eq!(error.to_string(), "step 2: the reply is not possible in HTTP/2");
     for end in [End::ResetStream(Reason::CANCEL.into()), End::GoAwayAbove(0), End::GoAwayBelow(0)] {
-        let error = Server::http1([Reply::default().end(end)]).await.unwrap_err();
+        let error = Server::http1([Reply::default().end_with(end)]).await.unwrap_err();
         let unsupported = error.get_ref().unwrap().downcast_ref::<Unsupported>().unwrap();
         assert_eq!(unsupported.place(), 1);
     }

@@ -69,10 +69,10 @@ fn connections_and_replies_can_be_written() {
         .content_length(9)
         .body("no")
         .cut(2)
-        .end(End::ResetStream(7))
+        .end_with(End::ResetStream(7))
         .carried_out(true)
         .read(Read::Head);
-    let raw = Reply::raw("?").read(Read::Bytes(3)).end(End::Close);
+    let raw = Reply::raw("?").read(Read::Bytes(3)).end_with(End::Close);
     equal(script.unwrap(), [Reply::default(), raw, busy].into());
 }
 

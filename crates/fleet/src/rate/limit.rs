@@ -276,10 +276,10 @@ impl Guard for FleetRateLimit {
         resume
     }
 
-    fn end(&self, ticket: FleetRateTicket, end: &End, now: Duration) -> Option<FleetRateTicket> {
+    fn end_ticket(&self, ticket: FleetRateTicket, end: &End, now: Duration) -> Option<FleetRateTicket> {
         match ticket.0 {
             State::Alone(local) => {
-                return self.0.local.end(local, end, now).map(|local| FleetRateTicket(State::Alone(local)));
+                return self.0.local.end_ticket(local, end, now).map(|local| FleetRateTicket(State::Alone(local)));
             }
             State::Waiting(portion, turn) => {
                 let next = portion.course().line.leave(turn);
@@ -332,11 +332,11 @@ impl Question {
         if let Ok(Ok(granted)) = answer {
             self.shared.granted.fetch_add(granted.into(), Ordering::Relaxed);
             self.is_answered = true;
-            self.end(Some(granted));
+            self.record_answer(Some(granted));
         }
     }
 
-    fn end(&self, granted: Option<u32>) {
+    fn record_answer(&self, granted: Option<u32>) {
         let random = self.shared.hasher.hash_one(self.now);
         let first = self.portion.course().answer(granted, self.wanted, self.now, random);
         first.wake();
@@ -348,7 +348,7 @@ impl Drop for Question {
         if !self.is_answered {
             let until = u64::try_from((self.now + FAILURE_MEMORY).as_nanos()).unwrap_or(u64::MAX);
             self.shared.alone_until.store(until, Ordering::Relaxed);
-            self.end(None);
+            self.record_answer(None);
         }
     }
 }

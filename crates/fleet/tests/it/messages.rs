@@ -15,7 +15,7 @@ enum End {
     Succeeded,
 }
 
-fn end(permit: Permit, end: End) {
+fn end_permit(permit: Permit, end: End) {
     match end {
         End::Dropped => drop(permit),
         End::Failed => drop(permit.spend()),
@@ -60,14 +60,14 @@ fn any_order_returns_tokens_once() {
                         None => drop(question),
                     };
                     if ends_first {
-                        end(permit, ending);
+                        end_permit(permit, ending);
                         give(question);
                     } else {
                         give(question);
                         // A late answer does not change the confirmation.
                         let confirmed = is_late || answer != Some(false);
                         assert_eq!(poll(&permit), Poll::Ready(confirmed));
-                        end(permit, ending);
+                        end_permit(permit, ending);
                     }
                     let expected = match (answer, ending) {
                         (Some(true), End::Dropped) => TOKEN,

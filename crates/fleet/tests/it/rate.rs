@@ -270,10 +270,10 @@ async fn dropped_calls_leave_nothing_behind() {
     let next = tokio::spawn(async move { next.send().await });
     sleep(Duration::from_millis(10)).await;
     assert!(!next.is_finished());
-    process.limit.end(ticket, &End::Unsent, process.start.elapsed());
+    process.limit.end_ticket(ticket, &End::Unsent, process.start.elapsed());
     sleep(Duration::from_millis(10)).await;
     assert!(!next.is_finished(), "it is the turn of the first");
-    process.limit.end(first, &End::Unsent, process.start.elapsed());
+    process.limit.end_ticket(first, &End::Unsent, process.start.elapsed());
     sleep(Duration::from_millis(10)).await;
     assert!(next.is_finished());
 }

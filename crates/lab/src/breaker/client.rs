@@ -82,7 +82,7 @@ impl Client<'_> {
                     if let (Health::Failed, Some(last)) = (health, log.course.stretches.last_mut()) {
                         last.failed += 1;
                     }
-                    self.breaker.end(ticket, &End::judged(health, self.latency), now);
+                    self.breaker.end_ticket(ticket, &End::judged(health, self.latency), now);
                     log.enter(&self.breaker, now);
                 }
             }

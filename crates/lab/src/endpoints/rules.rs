@@ -146,7 +146,7 @@ impl Envoy {
         if self.servers[other].in_flight < self.servers[one].in_flight { other } else { one }
     }
 
-    fn end(&mut self, server: usize, failed: bool, now: Duration) {
+    fn end_attempt(&mut self, server: usize, failed: bool, now: Duration) {
         self.sweep(now);
         let share = self.ejected_share();
         let server = &mut self.servers[server];
@@ -196,7 +196,7 @@ impl Rule {
         Choice { server, elsewhere: false, ticket: None }
     }
 
-    pub(super) fn end(
+    pub(super) fn end_attempt(
         &mut self,
         choice: Choice,
         health: Health,
@@ -208,7 +208,7 @@ impl Rule {
         match self {
             Self::Ours(set) => {
                 if let Some(ticket) = ticket {
-                    drop(set.end(ticket, &End::judged(health, after), now, random));
+                    drop(set.end_ticket(ticket, &End::judged(health, after), now, random));
                 }
             }
             Self::TowerP2c(servers) => {
@@ -216,7 +216,7 @@ impl Rule {
                 servers[server].update(after.as_secs_f64(), now);
             }
             Self::RoundRobin { .. } => {}
-            Self::Envoy(envoy) => envoy.end(server, health != Health::Served, now),
+            Self::Envoy(envoy) => envoy.end_attempt(server, health != Health::Served, now),
         }
     }
 }

@@ -154,15 +154,15 @@ pub(super) fn simulate(world: World, which: Which, progress: &mut Progress) -> C
             Event::Done { server, attempt } => run.done(server, attempt),
             Event::Refused(attempt, Refusal::Connection) => {
                 let failure = Failure::new(FailureKind::Connect);
-                run.end(attempt, Health::Unavailable, Verdict::NotProcessed(failure));
+                run.end_attempt(attempt, Health::Unavailable, Verdict::NotProcessed(failure));
             }
             Event::Refused(attempt, Refusal::QueueFull) => {
                 let failure = Failure::new(FailureKind::Server).with_code(503);
-                run.end(attempt, Health::Unavailable, Verdict::Transient(failure));
+                run.end_attempt(attempt, Health::Unavailable, Verdict::Transient(failure));
             }
             Event::Timeout(attempt) => {
                 let failure = Failure::new(FailureKind::Timeout);
-                run.end(attempt, Health::Unavailable, Verdict::Transient(failure));
+                run.end_attempt(attempt, Health::Unavailable, Verdict::Transient(failure));
             }
             Event::Retry(call) => {
                 if let Some(retries) = run.calls.get_mut(&call).and_then(|call| call.retries.as_mut()) {
@@ -257,24 +257,24 @@ impl Run {
         if self.state(server) == State::Refuses {
             // The server died during the work.
             let failure = Failure::new(FailureKind::Network);
-            self.end(attempt, Health::Unavailable, Verdict::Transient(failure));
+            self.end_attempt(attempt, Health::Unavailable, Verdict::Transient(failure));
         } else if fails {
             let failure = Failure::new(FailureKind::Server).with_code(503);
-            self.end(attempt, Health::Unavailable, Verdict::Transient(failure));
+            self.end_attempt(attempt, Health::Unavailable, Verdict::Transient(failure));
         } else {
-            self.end(attempt, Health::Served, Verdict::Success);
+            self.end_attempt(attempt, Health::Served, Verdict::Success);
         }
         self.servers[server].busy -= 1;
         self.work(server);
     }
 
     /// Ends an attempt, unless the client has given it up.
-    fn end(&mut self, attempt: u64, health: Health, verdict: Verdict) {
+    fn end_attempt(&mut self, attempt: u64, health: Health, verdict: Verdict) {
         let Some(Attempt { call, choice, sent }) = self.attempts.remove(&attempt) else { return };
         let now = self.queue.now();
         let [after, time] = [now - sent, now].map(Duration::from_nanos);
         let elsewhere = choice.elsewhere;
-        self.rule.end(choice, health, after, time, &mut self.random);
+        self.rule.end_attempt(choice, health, after, time, &mut self.random);
         match verdict.failure() {
             None => self.succeed(call),
             // A failure with a code is an answer.
@@ -287,7 +287,7 @@ impl Run {
 
     fn succeed(&mut self, call: u64) {
         let Some(mut client) = self.calls.remove(&call) else { return };
-        let account = client.retries.as_mut().map_or_else(Account::default, Call::end);
+        let account = client.retries.as_mut().map_or_else(Account::default, Call::take_account);
         account.settle(CallEnd::Succeeded, SERVICE_NAME, &self.budget);
         self.second(client.started).succeeded += 1;
         if self.world.is_fault(client.started) {
@@ -307,7 +307,7 @@ impl Run {
             Decision::Retry { after } => self.queue.after(nanoseconds(after), Event::Retry(call)),
             // Nothing here is resent.
             _ => {
-                retries.end().settle(CallEnd::Failed, SERVICE_NAME, &self.budget);
+                retries.take_account().settle(CallEnd::Failed, SERVICE_NAME, &self.budget);
                 self.calls.remove(&call);
             }
         }

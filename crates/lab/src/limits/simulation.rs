@@ -109,11 +109,11 @@ pub(super) fn simulate<G: Guard>(
             }
             Event::Done(id) => {
                 run.busy -= 1;
-                run.end(id, Health::Served);
+                run.end_attempt(id, Health::Served);
                 run.work();
             }
-            Event::Fails(id, health) => run.end(id, health),
-            Event::Timeout(id) => run.end(id, Health::Unavailable),
+            Event::Fails(id, health) => run.end_attempt(id, health),
+            Event::Timeout(id) => run.end_attempt(id, Health::Unavailable),
         }
     }
     run.seconds
@@ -176,12 +176,12 @@ impl<G: Guard> Run<'_, G> {
     }
 
     /// Ends an attempt, unless it has ended before.
-    fn end(&mut self, id: u64, health: Health) {
+    fn end_attempt(&mut self, id: u64, health: Health) {
         let Some((ticket, sent)) = self.open.remove(&id) else { return };
         let now = self.queue.now();
         let (after, time) = (Duration::from_nanos(now - sent), Duration::from_nanos(now));
-        if let Some(held) = self.guard.end(ticket, &End::judged(health, after), time) {
-            drop(self.guard.end(held, &End::Over(BodyEnd::Complete), time));
+        if let Some(held) = self.guard.end_ticket(ticket, &End::judged(health, after), time) {
+            drop(self.guard.end_ticket(held, &End::Over(BodyEnd::Complete), time));
         }
         let second = self.second(now / SECOND);
         match health {

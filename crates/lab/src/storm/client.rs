@@ -134,8 +134,8 @@ impl Retrying {
     }
 
     /// Takes the account that the budget receives at the end of the call.
-    pub(super) fn end(&mut self) -> Account {
-        self.call.end()
+    pub(super) fn take_account(&mut self) -> Account {
+        self.call.take_account()
     }
 }
 

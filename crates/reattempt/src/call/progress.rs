@@ -229,7 +229,7 @@ impl<D: Delays> Progress<D> {
 
     /// Takes the account that is due to the budget at the end of the call.
     pub(crate) fn account(&mut self) -> Account {
-        self.call.end()
+        self.call.take_account()
     }
 
     /// Notifies the observer that attempt `number` follows.

@@ -95,8 +95,8 @@ impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
     }
 
     #[inline]
-    fn end(&self, ticket: EndpointTicket<T>, end: &End, now: Duration) -> Option<EndpointTicket<T>> {
-        let ended = self.set.end(ticket, end, now, &mut OfThread);
+    fn end_ticket(&self, ticket: EndpointTicket<T>, end: &End, now: Duration) -> Option<EndpointTicket<T>> {
+        let ended = self.set.end_ticket(ticket, end, now, &mut OfThread);
         self.notify_all(ended.events);
         ended.held
     }

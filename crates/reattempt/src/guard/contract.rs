@@ -26,7 +26,7 @@
 //!         }
 //!     }
 //!
-//!     fn end(&self, ticket: (), end: &End, _: Duration) -> Option<()> {
+//!     fn end_ticket(&self, ticket: (), end: &End, _: Duration) -> Option<()> {
 //!         if let End::Judged { .. } = end {
 //!             return Some(ticket); // held until the body ends
 //!         }

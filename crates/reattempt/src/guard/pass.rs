@@ -138,25 +138,25 @@ impl<G: Guard, K> Pass<G, K> {
 
     /// Releases the place of an attempt whose body has ended.
     pub(super) fn over(mut self, end: BodyEnd) {
-        self.end(&End::Over(end), now());
+        self.end_ticket(&End::Over(end), now());
     }
 
     /// Releases the place of an attempt whose body ended with its head.
     pub(super) fn over_with_head(mut self) {
-        self.end(&End::Over(BodyEnd::Complete), self.since);
+        self.end_ticket(&End::Over(BodyEnd::Complete), self.since);
     }
 
     #[inline]
     fn end_judged(&mut self, Judged { health, hint, quota }: Judged, now: Duration) {
         let after = now.saturating_sub(self.since);
-        self.end(&End::Judged { health, hint, quota, after }, now);
+        self.end_ticket(&End::Judged { health, hint, quota, after }, now);
     }
 
     /// Passes an end to the guard, and keeps the ticket that it returns.
     #[inline]
-    fn end(&mut self, end: &End, now: Duration) {
+    fn end_ticket(&mut self, end: &End, now: Duration) {
         if let Some(ticket) = self.ticket.take() {
-            self.ticket = self.shared.guard.end(ticket, end, now);
+            self.ticket = self.shared.guard.end_ticket(ticket, end, now);
         }
     }
 }
@@ -168,7 +168,7 @@ impl<G: Guard, K> Drop for Pass<G, K> {
         }
         let now = now();
         match self.phase {
-            Phase::Unsent => self.end(&End::Unsent, now),
+            Phase::Unsent => self.end_ticket(&End::Unsent, now),
             Phase::Sent | Phase::Answered(_) if is_cut_off() || self.latest.is_some_and(|latest| latest <= now) => {
                 let judged = if self.shared.serves { Judged::SERVED } else { Judged::TIMED_OUT };
                 self.end_judged(judged, now);
@@ -176,12 +176,12 @@ impl<G: Guard, K> Drop for Pass<G, K> {
             Phase::Answered(at) => self.end_judged(Judged::SERVED, at),
             Phase::Sent => {
                 let after = now.saturating_sub(self.since);
-                self.end(&End::Abandoned { after }, now);
+                self.end_ticket(&End::Abandoned { after }, now);
             }
             Phase::Held => {}
         }
         // A remaining ticket was held for a body that has been dropped.
-        self.end(&End::Over(BodyEnd::Dropped), now);
+        self.end_ticket(&End::Over(BodyEnd::Dropped), now);
     }
 }
 

@@ -54,10 +54,10 @@ impl<G: Guard, K> Shared<G, K> {
     pub(super) fn admit(&self, arrival: &Arrival<'_>) -> Admit<G::Ticket> {
         match self.guard.admit(arrival) {
             Admit::Waiting(ticket) if !arrival.patient || !clock::has_timer() => {
-                drop(self.guard.end(ticket, &End::Unsent, arrival.now));
+                drop(self.guard.end_ticket(ticket, &End::Unsent, arrival.now));
                 match self.guard.admit(&arrival.impatient()) {
                     Admit::Waiting(ticket) => {
-                        drop(self.guard.end(ticket, &End::Unsent, arrival.now));
+                        drop(self.guard.end_ticket(ticket, &End::Unsent, arrival.now));
                         Admit::Refused(Refused::new(GuardKind::UNNAMED, Reason::Full))
                     }
                     decided => decided,

@@ -58,7 +58,7 @@ impl<B> ReplayBody<B> {
         match &self.inner {
             Inner::Complete { complete } => complete.is_end_stream(),
             Inner::Once { end, .. } => end.at_end(),
-            Inner::Shared { reader } => reader.end().at_end(),
+            Inner::Shared { reader } => reader.body_end().at_end(),
         }
     }
 

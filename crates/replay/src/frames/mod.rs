@@ -78,7 +78,7 @@ impl Frames {
 
     /// Returns the position after the last frame that was read.
     #[inline]
-    pub(super) fn end(&self) -> u64 {
+    pub(super) fn end_position(&self) -> u64 {
         self.base + u64::try_from(self.rest.len()).unwrap_or(u64::MAX)
     }
 
@@ -93,7 +93,7 @@ impl Frames {
             Some(entry) => entry.before -= 1,
             None => self.at_end -= 1,
         }
-        if self.start == self.end() {
+        if self.start == self.end_position() {
             self.drop_chunk(allowance);
             return None;
         }
@@ -254,14 +254,14 @@ impl Frames {
     /// Closes the chunk if it contains no frame and there is only one reader.
     #[inline]
     fn drop_chunk(&mut self, allowance: &mut Allowance) {
-        if self.chunk.is_some() && self.at_end == 1 && self.start == self.end() {
+        if self.chunk.is_some() && self.at_end == 1 && self.start == self.end_position() {
             self.close(allowance);
         }
     }
 
     /// Returns the last frame, unless it was freed.
     fn last(&mut self) -> Option<&mut Entry> {
-        if self.start == self.end() { None } else { self.rest.last_mut().or(self.first.as_mut()) }
+        if self.start == self.end_position() { None } else { self.rest.last_mut().or(self.first.as_mut()) }
     }
 
     /// Returns `true` if exactly one reader is at the end.
@@ -271,14 +271,14 @@ impl Frames {
 
     /// Moves the only reader past one more frame, which is not kept.
     pub(super) fn pass(&mut self) {
-        self.base = self.end() + 1;
+        self.base = self.end_position() + 1;
         self.start = self.base;
         self.rest.clear();
     }
 
     /// Removes all kept frames, for the caller to drop. Only a reader at the end can continue.
     pub(super) fn give_up(&mut self) -> Freed {
-        self.base = self.end();
+        self.base = self.end_position();
         self.start = self.base;
         self.at_end = 1;
         self.chunk = None;
@@ -289,7 +289,7 @@ impl Frames {
     pub(super) fn hand_over(&mut self, allowance: &mut Allowance) -> Remaining {
         self.close(allowance);
         self.close_gap();
-        self.base = self.end();
+        self.base = self.end_position();
         self.at_end = 1;
         Remaining(std::mem::take(&mut self.rest).into_iter())
     }

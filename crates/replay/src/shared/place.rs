@@ -150,7 +150,7 @@ where
         state.polled = true;
         if let Some(kept) = state.frames.advance(self.position, &mut state.allowance) {
             self.position += 1;
-            if self.position == state.frames.end() {
+            if self.position == state.frames.end_position() {
                 self.progress.end.ended = state.ended;
                 state.leader = NOBODY;
             }
@@ -198,7 +198,7 @@ where
                 if let Poll::Ready(Some(Next::Data(data))) = &next
                     && !state.ended
                     && state.readers > 1
-                    && state.frames.end() == 0
+                    && state.frames.end_position() == 0
                     && state.whole.may_be(length_of(data))
                     && let Poll::Ready(answer) = source.as_mut().poll_frame(context)
                 {
@@ -246,7 +246,7 @@ where
                 if let Some(answer) = second {
                     state.store_second(answer, self.id, &mut afterwards);
                 }
-                self.position = state.frames.end();
+                self.position = state.frames.end_position();
                 self.progress.end.ended = state.ended;
                 if state.ended && state.stage == Stage::Open {
                     state.stage = Stage::Done;
@@ -302,7 +302,7 @@ impl<B> State<B> {
         }
         if let Next::Data(data) = next
             && self.whole == Whole::Exact(length_of(data))
-            && self.frames.end() == 0
+            && self.frames.end_position() == 0
         {
             // Like an in-memory body: all of it is available.
             self.allowance.lift();

@@ -124,7 +124,7 @@ impl<B> Reader<B> {
         ReplayWatch::new(&watched, id)
     }
 
-    pub(crate) fn end(&self) -> End {
+    pub(crate) fn body_end(&self) -> End {
         self.place.progress.end
     }
 

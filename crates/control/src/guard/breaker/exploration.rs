@@ -79,7 +79,7 @@ fn fingerprint(node: &Node) -> String {
     )
 }
 
-fn end(machine: &mut Machine, rules: &Rules, pass: Pass, outcome: Outcome) {
+fn end_pass(machine: &mut Machine, rules: &Rules, pass: Pass, outcome: Outcome) {
     let ending = Ending { outcome, asked: Duration::ZERO, now: machine.now };
     let counts = machine.end_call(rules, pass, ending);
     if let (Some(counts), Trip::Counts(ready_to_trip)) = (counts, &rules.trip)
@@ -97,7 +97,7 @@ fn step(node: &Node, event: Event, rules: &Rules) -> Node {
     match event {
         Event::Tick => machine.advance(rules, now + SECOND),
         Event::Admit => next.passes.extend(machine.admit(rules, now, None)),
-        Event::End(place, outcome) => end(machine, rules, next.passes.remove(place), outcome),
+        Event::End(place, outcome) => end_pass(machine, rules, next.passes.remove(place), outcome),
         Event::Isolate => machine.force(rules, ForcedOpen, now),
         Event::Close => machine.force(rules, Closed, now),
     }

@@ -101,7 +101,7 @@ use counts::Outcome;
 /// let now = Duration::from_secs(100);
 /// for _ in 0..20 {
 ///     if let Admit::Admitted(ticket) = breaker.admit(&Arrival::new("a.example", now)) {
-///         breaker.end(ticket, &End::judged(Health::Failed, Duration::ZERO), now);
+///         breaker.end_ticket(ticket, &End::judged(Health::Failed, Duration::ZERO), now);
 ///     }
 /// }
 /// assert_eq!(breaker.state_at("a.example", now), BreakerState::Open);

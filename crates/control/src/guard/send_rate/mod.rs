@@ -64,7 +64,7 @@ use cubic::{Cubic, News};
 ///     let now = Duration::from_millis(1000 + 10 * call);
 ///     if let Admit::Admitted(ticket) = rate.admit(&Arrival::new("a.example", now)) {
 ///         let health = if call == 99 { Health::Overloaded } else { Health::Served };
-///         rate.end(ticket, &End::judged(health, Duration::ZERO), now);
+///         rate.end_ticket(ticket, &End::judged(health, Duration::ZERO), now);
 ///     }
 /// }
 /// let limit = rate.limit("a.example");

@@ -53,7 +53,7 @@ use window::{Requests, Window};
 /// let now = Duration::from_secs(100);
 /// for _ in 0..100 {
 ///     if let Admit::Admitted(ticket) = throttle.admit(&Arrival::new("a.example", now)) {
-///         throttle.end(ticket, &End::judged(Health::Overloaded, Duration::ZERO), now);
+///         throttle.end_ticket(ticket, &End::judged(Health::Overloaded, Duration::ZERO), now);
 ///     }
 /// }
 /// assert!(throttle.counts_at("a.example", now).probability > 0.8);

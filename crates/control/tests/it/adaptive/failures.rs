@@ -114,14 +114,14 @@ fn one_outage_lowers_it_once() {
 fn the_place_is_held_until_the_body_ends() {
     let limit = AdaptiveLimit::aimd().initial(1);
     let ticket = admit(&limit, NOW).unwrap();
-    let ticket = limit.end(ticket, &SERVED, NOW).unwrap();
+    let ticket = limit.end_ticket(ticket, &SERVED, NOW).unwrap();
     let refused = admit(&limit, NOW).unwrap_err();
     assert_eq!((refused.guard(), refused.reason()), (GuardKind::ADAPTIVE_LIMIT, Reason::Full));
     assert_eq!(limit.usage_at(HOST, at(5)).oldest_past_head, Some(Duration::from_millis(5)));
-    assert!(limit.end(ticket, &End::Over(BodyEnd::Complete), NOW).is_none());
+    assert!(limit.end_ticket(ticket, &End::Over(BodyEnd::Complete), NOW).is_none());
     let at_head = limit.release_at_head(true);
     let ticket = admit(&at_head, NOW).unwrap();
-    assert!(at_head.end(ticket, &SERVED, NOW).is_none());
+    assert!(at_head.end_ticket(ticket, &SERVED, NOW).is_none());
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_higher_limit_admits_calls_in_line() {
     let (one, two) = (admit(&limit, at(1500)).unwrap(), wait(&limit, at(1500)));
     let mut three = wait(&limit, at(1500));
     assert!(matches!(three.poll(at(1500)), Resume::Waiting { .. }));
-    assert!(limit.end(one, &SERVED, at(1500)).is_none());
+    assert!(limit.end_ticket(one, &SERVED, at(1500)).is_none());
     assert_eq!(limit_of(&limit), 2);
     assert_eq!(three.waker.woken(), 1);
     end_call(&limit, two.admitted(at(1500)), &SERVED, at(1500));
@@ -188,7 +188,7 @@ fn a_rule_that_unwinds_frees_the_place() {
         let limit = if at_head { limit.release_at_head(true) } else { limit };
         calls(&limit, 60, &SERVED, NOW);
         let ticket = admit(&limit, at(1000)).unwrap();
-        let ending = std::panic::AssertUnwindSafe(|| limit.end(ticket, &SERVED, at(1000)));
+        let ending = std::panic::AssertUnwindSafe(|| limit.end_ticket(ticket, &SERVED, at(1000)));
         assert!(std::panic::catch_unwind(ending).is_err());
         let usage = limit.usage_at(HOST, at(1000));
         assert_eq!((usage.limit, usage.in_flight, usage.past_head), (20, 0, 0));
@@ -259,7 +259,7 @@ fn destinations_stay_within_the_bound() {
             other => panic!("{other:?}"),
         }
         if number % 2 == 0 {
-            limit.end(admit(&limit, arrival.now).unwrap(), &End::Unsent, arrival.now);
+            limit.end_ticket(admit(&limit, arrival.now).unwrap(), &End::Unsent, arrival.now);
         }
     }
     assert!(format!("{limit:?}").contains("destinations: 4"));
@@ -306,6 +306,6 @@ fn limit_without_a_sample_leaves() {
             panic!("{host} is refused");
         };
         assert_eq!(limit.usage_at("other", now).in_flight, 0, "{host} has a limit of its own");
-        limit.end(ticket, &End::Unsent, now);
+        limit.end_ticket(ticket, &End::Unsent, now);
     }
 }

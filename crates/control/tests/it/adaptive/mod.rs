@@ -46,9 +46,9 @@ impl Server {
 }
 
 fn end_call<G: Guard>(guard: &G, ticket: G::Ticket, end: &End, now: Duration) {
-    if let Some(ticket) = guard.end(ticket, end, now) {
+    if let Some(ticket) = guard.end_ticket(ticket, end, now) {
         let over = End::Over(reattempt_core::guard::BodyEnd::Complete);
-        assert!(guard.end(ticket, &over, now).is_none());
+        assert!(guard.end_ticket(ticket, &over, now).is_none());
     }
 }
 

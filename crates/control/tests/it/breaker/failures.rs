@@ -11,7 +11,7 @@ use reattempt_control::{BreakerTicket, CircuitBreaker};
 use reattempt_core::guard::Health::{Failed, Served};
 use reattempt_core::guard::{Admit, Arrival, End, Guard, Reason};
 
-use super::{HOST, NOW, SECOND, admit, admit_to, call, calls, end, noting};
+use super::{HOST, NOW, SECOND, admit, admit_to, call, calls, end_ticket, noting};
 
 /// A probe that never ends loses its place when its lease is over.
 // G-1, trap 11
@@ -23,7 +23,7 @@ fn a_lost_probe_does_not_wedge_it() {
     let _lost = admit(&breaker, later).unwrap();
     assert!(admit(&breaker, later + SECOND * 29).is_err());
     let probe = admit(&breaker, later + SECOND * 30).unwrap();
-    end(&breaker, probe, Served, later + SECOND * 31);
+    end_ticket(&breaker, probe, Served, later + SECOND * 31);
     assert_eq!(breaker.state_at(HOST, later + SECOND * 31), Closed);
 }
 
@@ -36,7 +36,7 @@ fn probe_past_its_lease_counts() {
         calls(&breaker, 5, Failed, NOW);
         let slow = admit(&breaker, NOW + SECOND * 10).unwrap();
         let _other = admit(&breaker, NOW + SECOND * 40).unwrap();
-        end(&breaker, slow, health, NOW + SECOND * 50);
+        end_ticket(&breaker, slow, health, NOW + SECOND * 50);
         assert_eq!(breaker.state_at(HOST, NOW + SECOND * 50), state);
     }
 }
@@ -52,7 +52,7 @@ fn server_slower_than_a_lease_is_let_in() {
         let mut refused = 0;
         for now in (0..3600).map(|second| NOW + SECOND * second) {
             while let Some((_, ticket)) = under_way.pop_front_if(|(due, _)| *due <= now) {
-                end(&breaker, ticket, Served, now);
+                end_ticket(&breaker, ticket, Served, now);
             }
             match admit(&breaker, now) {
                 Ok(ticket) => under_way.push_back((now + SECOND * 40, ticket)),
@@ -112,10 +112,10 @@ fn a_late_result_decides_nothing() {
     let later = NOW + SECOND * 10;
     let probe = admit(&breaker, later).unwrap();
     for (ticket, health) in late.into_iter().zip([Served, Failed, Served]) {
-        end(&breaker, ticket, health, later);
+        end_ticket(&breaker, ticket, health, later);
         assert_eq!(breaker.state_at(HOST, later), HalfOpen);
     }
-    end(&breaker, probe, Served, later);
+    end_ticket(&breaker, probe, Served, later);
     assert_eq!(breaker.state_at(HOST, later), Closed);
 }
 
@@ -211,7 +211,7 @@ fn destinations_stay_within_the_bound() {
     for number in 0..50_000_u32 {
         let now = NOW + Duration::from_micros(u64::from(number));
         let ticket = admit_to(&breaker, &format!("host-{number}"), now).unwrap();
-        end(&breaker, ticket, Served, now);
+        end_ticket(&breaker, ticket, Served, now);
         if number % 4 == 0 {
             assert!(admit(&breaker, now).is_err());
         }
@@ -221,7 +221,7 @@ fn destinations_stay_within_the_bound() {
     let later = NOW + SECOND * 120;
     for number in 0..5 {
         let ticket = admit_to(&breaker, "newcomer", later + SECOND * number).unwrap();
-        end(&breaker, ticket, Failed, later + SECOND * number);
+        end_ticket(&breaker, ticket, Failed, later + SECOND * number);
     }
     assert_eq!(breaker.state_at("newcomer", later + SECOND * 5), Open);
     assert!(admit_to(&breaker, "innocent", later + SECOND * 5).is_ok(), "idle ones have left");
@@ -252,7 +252,7 @@ fn results_are_counted_past_the_word() {
     let breaker = CircuitBreaker::counting();
     let tickets: Vec<_> = (0..70_000).map(|_| admit(&breaker, NOW).unwrap()).collect();
     assert_eq!(breaker.counts_at(HOST, Duration::ZERO).requests, 70_000);
-    tickets.into_iter().for_each(|ticket| end(&breaker, ticket, Served, NOW));
+    tickets.into_iter().for_each(|ticket| end_ticket(&breaker, ticket, Served, NOW));
     let counts = breaker.counts_at(HOST, Duration::ZERO);
     assert_eq!((counts.total_successes, counts.consecutive_successes), (70_000, 70_000));
 }
@@ -264,7 +264,7 @@ fn replaced_settings_judge_the_next_result() {
     calls(&breaker, 3, Served, NOW);
     let ticket = admit(&breaker, NOW).unwrap();
     breaker.replace_settings(&CircuitBreaker::rate().consecutive_failures(5).slow_after(SECOND));
-    breaker.end(ticket, &End::judged(Served, SECOND * 2), NOW);
+    breaker.end_ticket(ticket, &End::judged(Served, SECOND * 2), NOW);
     assert_eq!(breaker.counts_at(HOST, Duration::ZERO).total_failures, 1);
 }
 
@@ -366,7 +366,7 @@ fn no_function_is_called_while_unwinding() {
     struct Ending<'a>(&'a CircuitBreaker, Option<BreakerTicket>);
     impl Drop for Ending<'_> {
         fn drop(&mut self) {
-            end(self.0, self.1.take().unwrap(), Failed, NOW + SECOND * 10);
+            end_ticket(self.0, self.1.take().unwrap(), Failed, NOW + SECOND * 10);
         }
     }
     let unwind = |breaker: &CircuitBreaker, ticket| {

@@ -9,7 +9,7 @@ use reattempt_control::{CircuitBreaker, Counts};
 use reattempt_core::guard::Health::{Failed, Ignored, Served};
 use reattempt_core::guard::{End, Guard, Reason};
 
-use super::{HOST, NOW, SECOND, admit, call, calls, end, noting};
+use super::{HOST, NOW, SECOND, admit, call, calls, end_ticket, noting};
 
 /// Returns requests, successes, failures, exclusions, consecutive successes and consecutive failures.
 fn numbers(counts: Counts) -> [u32; 6] {
@@ -81,7 +81,7 @@ fn max_requests_successes_close_it() {
     let probe = admit(&breaker, later).unwrap();
     assert_eq!(counted(&breaker), [3, 2, 0, 0, 2, 0]);
     assert_eq!(call(&breaker, Served, later).unwrap_err().reason(), Reason::TooManyRequests);
-    end(&breaker, probe, Served, later);
+    end_ticket(&breaker, probe, Served, later);
     assert_eq!((breaker.state_at(HOST, later), counted(&breaker)), (Closed, [0; 6]));
     assert_eq!(*noted.lock().unwrap(), [(Closed, Open), (Open, HalfOpen), (HalfOpen, Closed)]);
 }
@@ -92,7 +92,7 @@ fn max_requests_of_zero_is_one() {
     calls(&breaker, 6, Failed, NOW);
     let probe = admit(&breaker, NOW + SECOND * 60).unwrap();
     assert!(admit(&breaker, NOW + SECOND * 60).is_err());
-    end(&breaker, probe, Served, NOW + SECOND * 60);
+    end_ticket(&breaker, probe, Served, NOW + SECOND * 60);
     assert_eq!(breaker.state_at(HOST, NOW + SECOND * 60), Closed);
 }
 
@@ -135,7 +135,7 @@ fn earlier_interval_result_is_discarded() {
     calls(&breaker, 1, Served, NOW);
     let late = admit(&breaker, NOW + SECOND * 29).unwrap();
     assert_eq!(counted(&breaker), [2, 1, 0, 0, 1, 0]);
-    end(&breaker, late, Served, NOW + SECOND * 31);
+    end_ticket(&breaker, late, Served, NOW + SECOND * 31);
     assert_eq!(counted(&breaker), [0; 6]);
 }
 
@@ -184,9 +184,9 @@ fn rolling_results_count_at_their_admission() {
     let breaker = rolling();
     let (early, lost) = (admit(&breaker, NOW).unwrap(), admit(&breaker, NOW).unwrap());
     calls(&breaker, 1, Served, NOW + SECOND * 15);
-    end(&breaker, early, Served, NOW + SECOND * 15);
+    end_ticket(&breaker, early, Served, NOW + SECOND * 15);
     assert_eq!(counted(&breaker), [3, 2, 0, 0, 2, 0]);
-    end(&breaker, lost, Failed, NOW + SECOND * 31);
+    end_ticket(&breaker, lost, Failed, NOW + SECOND * 31);
     assert_eq!(counted(&breaker), [1, 1, 0, 0, 1, 0]);
 }
 
@@ -214,7 +214,7 @@ fn success_of_an_earlier_interval_is_gone() {
     calls(&breaker, 1, Served, NOW);
     let late = admit(&breaker, NOW).unwrap();
     calls(&breaker, 1, Served, NOW + SECOND * 30);
-    end(&breaker, late, Served, NOW + SECOND * 31);
+    end_ticket(&breaker, late, Served, NOW + SECOND * 31);
     assert_eq!(counted(&breaker), [1, 1, 0, 0, 1, 0]);
 }
 
@@ -226,7 +226,7 @@ fn success_of_former_buckets_is_gone() {
     let late = admit(&breaker, NOW).unwrap();
     breaker.replace_settings(&custom().bucket_period(SECOND * 5));
     calls(&breaker, 1, Served, NOW);
-    end(&breaker, late, Served, NOW);
+    end_ticket(&breaker, late, Served, NOW);
     assert_eq!(counted(&breaker), [1, 1, 0, 0, 1, 0]);
 }
 
@@ -259,7 +259,7 @@ fn rule_is_not_asked_about_abandoned_calls() {
     let breaker = CircuitBreaker::counting().ready_to_trip(|_| true);
     for _ in 0..100 {
         let abandoned = End::Abandoned { after: SECOND };
-        breaker.end(admit(&breaker, NOW).unwrap(), &abandoned, NOW);
+        breaker.end_ticket(admit(&breaker, NOW).unwrap(), &abandoned, NOW);
     }
     assert_eq!((breaker.state_at(HOST, NOW), counted(&breaker)), (Closed, [100, 0, 0, 100, 0, 0]));
 }
@@ -268,6 +268,6 @@ fn rule_is_not_asked_about_abandoned_calls() {
 fn success_at_its_intervals_end_is_gone() {
     let breaker = custom();
     let late = admit(&breaker, NOW).unwrap();
-    end(&breaker, late, Served, NOW + SECOND * 30);
+    end_ticket(&breaker, late, Served, NOW + SECOND * 30);
     assert_eq!(counted(&breaker), [0; 6]);
 }

@@ -28,13 +28,13 @@ fn admit(breaker: &CircuitBreaker, now: Duration) -> Result<BreakerTicket, Refus
     admit_to(breaker, HOST, now)
 }
 
-fn end(breaker: &CircuitBreaker, ticket: BreakerTicket, health: Health, now: Duration) {
-    assert!(breaker.end(ticket, &End::judged(health, Duration::ZERO), now).is_none());
+fn end_ticket(breaker: &CircuitBreaker, ticket: BreakerTicket, health: Health, now: Duration) {
+    assert!(breaker.end_ticket(ticket, &End::judged(health, Duration::ZERO), now).is_none());
 }
 
 /// Makes a call with this outcome.
 fn call(breaker: &CircuitBreaker, health: Health, now: Duration) -> Result<(), Refused> {
-    admit(breaker, now).map(|ticket| end(breaker, ticket, health, now))
+    admit(breaker, now).map(|ticket| end_ticket(breaker, ticket, health, now))
 }
 
 fn calls(breaker: &CircuitBreaker, number: u32, health: Health, now: Duration) {

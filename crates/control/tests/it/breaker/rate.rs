@@ -8,7 +8,7 @@ use reattempt_core::ServerHint;
 use reattempt_core::guard::Health::{Failed, Overloaded, Served};
 use reattempt_core::guard::{Arrival, End, Guard, Reason};
 
-use super::{HOST, NOW, SECOND, admit, admit_to, call, calls, end, noting};
+use super::{HOST, NOW, SECOND, admit, admit_to, call, calls, end_ticket, noting};
 
 fn ms(number: u64) -> Duration {
     Duration::from_millis(number)
@@ -143,7 +143,7 @@ fn server_delay_lengthens_the_open_time() {
         let (hint, after) = (ServerHint::After(SECOND * asked), Duration::ZERO);
         let judged = End::judged(Failed, after);
         let End::Judged { health, .. } = judged else { unreachable!() };
-        breaker.end(admit(&breaker, NOW).unwrap(), &End::Judged { health, hint, quota: None, after }, NOW);
+        breaker.end_ticket(admit(&breaker, NOW).unwrap(), &End::Judged { health, hint, quota: None, after }, NOW);
         assert_eq!(call(&breaker, Served, NOW).unwrap_err().wait(), Some(SECOND * open));
     }
 }
@@ -153,7 +153,7 @@ fn slow_calls_count_as_failures_if_asked() {
     let breaker = exact().slow_after(SECOND);
     for after in [SECOND, SECOND * 2] {
         for _ in 0..5 {
-            breaker.end(admit(&breaker, NOW).unwrap(), &End::judged(Served, after), NOW);
+            breaker.end_ticket(admit(&breaker, NOW).unwrap(), &End::judged(Served, after), NOW);
         }
     }
     assert_eq!(breaker.state_at(HOST, NOW), Open);
@@ -166,7 +166,7 @@ fn abandoned_calls_are_neutral() {
     let abandoned = End::Abandoned { after: SECOND };
     let breaker = exact();
     for _ in 0..100 {
-        breaker.end(admit(&breaker, NOW).unwrap(), &abandoned, NOW);
+        breaker.end_ticket(admit(&breaker, NOW).unwrap(), &abandoned, NOW);
     }
     assert_eq!(breaker.state_at(HOST, NOW), Closed);
     assert_eq!(breaker.counts_at(HOST, Duration::ZERO).valid_requests(), 0);
@@ -197,7 +197,7 @@ fn run_of_failures_ends_with_a_success() {
     for number in 0..19 {
         calls(&breaker, 1, Failed, NOW + SECOND * 4 * number);
     }
-    end(&breaker, late, Served, NOW + SECOND * 80);
+    end_ticket(&breaker, late, Served, NOW + SECOND * 80);
     for number in 21..40 {
         calls(&breaker, 1, Failed, NOW + SECOND * 4 * number);
         assert_eq!(breaker.state_at(HOST, NOW), Closed);
@@ -255,7 +255,7 @@ fn slow_failures_are_among_the_last_calls() {
     let breaker = CircuitBreaker::rate().last_calls(20).consecutive_failures(0);
     let slow: Vec<_> = (0..10).map(|_| admit(&breaker, NOW).unwrap()).collect();
     calls(&breaker, 1000, Served, NOW);
-    slow.into_iter().for_each(|ticket| end(&breaker, ticket, Failed, NOW + SECOND * 10));
+    slow.into_iter().for_each(|ticket| end_ticket(&breaker, ticket, Failed, NOW + SECOND * 10));
     assert_eq!(breaker.state_at(HOST, NOW + SECOND * 10), Open);
 }
 
@@ -266,7 +266,7 @@ fn last_calls_bound_the_minimum() {
     calls(&breaker, 2, Failed, NOW);
     for _ in 0..10 {
         let abandoned = End::Abandoned { after: SECOND };
-        breaker.end(admit(&breaker, NOW).unwrap(), &abandoned, NOW);
+        breaker.end_ticket(admit(&breaker, NOW).unwrap(), &abandoned, NOW);
     }
     calls(&breaker, 1, Served, NOW);
     assert_eq!(breaker.state_at(HOST, NOW), Closed);
@@ -314,7 +314,7 @@ fn settings_that_cannot_work_are_named() {
 #[test]
 fn unsent_calls_were_never_there() {
     let breaker = exact();
-    breaker.end(admit(&breaker, NOW).unwrap(), &End::Unsent, NOW);
+    breaker.end_ticket(admit(&breaker, NOW).unwrap(), &End::Unsent, NOW);
     assert_eq!(breaker.counts_at(HOST, Duration::ZERO).requests, 0);
 }
 
@@ -327,7 +327,7 @@ fn a_dropped_probe_frees_its_place() {
         let breaker = opened();
         let probe = admit(&breaker, later).unwrap();
         assert_eq!(admit(&breaker, later).unwrap_err().reason(), Reason::TooManyRequests);
-        breaker.end(probe, &dropped, later);
+        breaker.end_ticket(probe, &dropped, later);
         calls(&breaker, 1, Served, later);
         assert_eq!(breaker.state_at(HOST, later), Closed);
     }
@@ -362,7 +362,7 @@ fn check_takes_nothing() {
     (0..3).for_each(|_| breaker.would_admit(&later).unwrap());
     let probe = admit(&breaker, later.now).unwrap();
     assert_eq!(breaker.would_admit(&later).unwrap_err().reason(), Reason::TooManyRequests);
-    end(&breaker, probe, Served, later.now);
+    end_ticket(&breaker, probe, Served, later.now);
 }
 
 /// A call that has waited elsewhere gets a new decision, but the probe keeps its own place.
@@ -376,7 +376,7 @@ fn renewing_decides_again() {
     let later = Arrival::new(HOST, NOW + SECOND * 10);
     let probe = admit(&breaker, later.now).unwrap();
     let probe = breaker.renew(probe, &later).unwrap();
-    end(&breaker, probe, Served, later.now);
+    end_ticket(&breaker, probe, Served, later.now);
     assert_eq!(breaker.state_at(HOST, later.now), Closed);
 }
 
@@ -399,7 +399,7 @@ fn success_needs_time_only_where_it_counts() {
         call(&breaker, Served, NOW).unwrap();
         let ticket = admit(&breaker, NOW).unwrap();
         let times = breaker.times_success(&ticket);
-        end(&breaker, ticket, Served, NOW);
+        end_ticket(&breaker, ticket, Served, NOW);
         times
     };
     assert!(!times(CircuitBreaker::rate()));
@@ -438,9 +438,9 @@ fn success_that_loses_its_word_counts_once() {
     call(&breaker, Served, NOW).unwrap();
     let (late, failing) = (admit(&breaker, NOW).unwrap(), admit(&breaker, NOW).unwrap());
     assert!(!breaker.times_success(&late));
-    end(&breaker, failing, Failed, NOW + 10 * SECOND);
+    end_ticket(&breaker, failing, Failed, NOW + 10 * SECOND);
     // The time of sending, as the layer passes it.
-    end(&breaker, late, Served, NOW);
+    end_ticket(&breaker, late, Served, NOW);
     let counts = breaker.counts_at(HOST, Duration::ZERO);
     assert_eq!((counts.requests, counts.total_successes, counts.total_failures), (3, 2, 1));
     assert_eq!((counts.consecutive_successes, counts.consecutive_failures), (1, 0));
@@ -482,7 +482,7 @@ fn settings_are_clamped_from_above() {
         let breaker = CircuitBreaker::rate().consecutive_failures(1).spread(spread).seed(1);
         let hosts = (0..20).map(|host| format!("https://{host}.example"));
         let opened = hosts.map(|host| {
-            end(&breaker, admit_to(&breaker, &host, NOW).unwrap(), Failed, NOW);
+            end_ticket(&breaker, admit_to(&breaker, &host, NOW).unwrap(), Failed, NOW);
             breaker.open_time_left_at(&host, NOW).unwrap()
         });
         opened.collect::<Vec<_>>()

@@ -79,7 +79,7 @@ fn times_double_and_are_forgiven() {
     let failed = End::judged(Health::Failed, ms(1));
     let events: Vec<_> = tickets
         .into_iter()
-        .flat_map(|ticket| listed(set.end(ticket, &failed, now, &mut Always(u64::MAX)).events))
+        .flat_map(|ticket| listed(set.end_ticket(ticket, &failed, now, &mut Always(u64::MAX)).events))
         .collect();
     assert_eq!(ejected(&events)[0].2, secs(6));
 }
@@ -108,7 +108,7 @@ fn late_failure_does_not_decide() {
     kill(&set, "0", ms(1));
     let failed = End::judged(Health::Unavailable, secs(6));
     assert_eq!(listed(pick(&set, &Trail::new(), secs(6), &mut Mixed(1)).events).len(), 1);
-    assert_eq!(end(&set, late, &failed, secs(6) + ms(1)), []);
+    assert_eq!(end_ticket(&set, late, &failed, secs(6) + ms(1)), []);
     assert_eq!(out(&set, secs(7)), Vec::<String>::new());
 }
 
@@ -222,7 +222,7 @@ fn abandoned_attempt_only_raises_latency() {
     let set = set_of(2);
     let abandon = |after, now| {
         let ticket = ticket_of(&set, "0", now);
-        assert_eq!(end(&set, ticket, &End::Abandoned { after }, now), []);
+        assert_eq!(end_ticket(&set, ticket, &End::Abandoned { after }, now), []);
         view(&set, "0", now).latency
     };
     assert_eq!(abandon(secs(1), ms(1)), None);
@@ -247,7 +247,7 @@ fn failure_restores_the_latency() {
     let idle = view(&set, "0", secs(60)).latency.unwrap();
     assert!(idle < known / 100, "{idle:?}");
     let ticket = ticket_of(&set, "0", secs(60));
-    end(&set, ticket, &End::judged(Health::Failed, Duration::from_nanos(10)), secs(60));
+    end_ticket(&set, ticket, &End::judged(Health::Failed, Duration::from_nanos(10)), secs(60));
     assert_eq!(view(&set, "0", secs(60)).latency, Some(known));
 }
 
@@ -303,7 +303,7 @@ proptest! {
                     };
                     let abandoned = outcome % 16 == 15;
                     let ending = if abandoned { End::Abandoned { after } } else { End::judged(health, after) };
-                    let events = listed(set.end(ticket, &ending, now, &mut Mixed(7)).events);
+                    let events = listed(set.end_ticket(ticket, &ending, now, &mut Mixed(7)).events);
                     let seen = view(&set, &name, now);
                     if abandoned {
                         prop_assert_eq!(ejected(&events), []);
@@ -329,8 +329,8 @@ proptest! {
 fn broken_body_is_a_failure() {
     let body = |set: &Set, health, over, now| {
         let ticket = ticket_of(set, "0", now);
-        let held = set.end(ticket, &End::judged(health, ms(1)), now, &mut Always(0)).held.unwrap();
-        end(set, held, &End::Over(over), now + ms(500))
+        let held = set.end_ticket(ticket, &End::judged(health, ms(1)), now, &mut Always(0)).held.unwrap();
+        end_ticket(set, held, &End::Over(over), now + ms(500))
     };
     let set = set_of(3);
     assert_eq!(body(&set, Health::Served, BodyEnd::Complete, ms(1)), []);
@@ -373,7 +373,7 @@ fn generator_may_use_the_set() {
         let mut random = Reading(&set, 0);
         for _ in 0..5 {
             let ticket = set.pick(&Trail::new(), ms(1), &mut random).unwrap().ticket;
-            set.end(ticket, &End::judged(Health::Failed, Duration::ZERO), ms(1), &mut random);
+            set.end_ticket(ticket, &End::judged(Health::Failed, Duration::ZERO), ms(1), &mut random);
         }
         sender.send(random.1).unwrap();
     });

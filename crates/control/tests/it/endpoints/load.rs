@@ -84,7 +84,7 @@ impl World {
     fn ended(&mut self, attempt: Attempt) {
         let Attempt { ticket, trail, sent, health, elsewhere } = attempt;
         let over = End::judged(health, Duration::from_nanos(self.now - sent));
-        self.set.end(ticket, &over, Duration::from_nanos(self.now), &mut self.random);
+        self.set.end_ticket(ticket, &over, Duration::from_nanos(self.now), &mut self.random);
         if health != Health::Served {
             match elsewhere && trail.ids().len() < 3 {
                 true => self.send(trail),

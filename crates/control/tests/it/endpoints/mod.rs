@@ -65,14 +65,14 @@ fn listed(events: Option<Box<[EndpointEvent]>>) -> Vec<EndpointEvent> {
     events.map(<[_]>::into_vec).unwrap_or_default()
 }
 
-fn end(set: &Set, ticket: Ticket, end: &End, now: Duration) -> Vec<EndpointEvent> {
-    listed(set.end(ticket, end, now, &mut Always(0)).events)
+fn end_ticket(set: &Set, ticket: Ticket, end: &End, now: Duration) -> Vec<EndpointEvent> {
+    listed(set.end_ticket(ticket, end, now, &mut Always(0)).events)
 }
 
 /// Sends an attempt to this endpoint and ends it with this outcome.
 fn judge(set: &Set, name: &str, health: Health, now: Duration) -> Vec<EndpointEvent> {
     let ticket = ticket_of(set, name, now);
-    end(set, ticket, &End::judged(health, ms(1)), now + ms(1))
+    end_ticket(set, ticket, &End::judged(health, ms(1)), now + ms(1))
 }
 
 /// Lets an endpoint fail five times in a row.

@@ -128,7 +128,7 @@ impl Model {
         Some((picked, left))
     }
 
-    fn end(
+    fn end_ticket(
         &mut self,
         name: &str,
         outcome: Outcome,
@@ -377,9 +377,9 @@ fn run(seed: u64, steps: u64) -> BTreeMap<&'static str, u64> {
                 Outcome::Unsent => End::Unsent,
             };
             let mut drawn = random;
-            let expected = model.end(&name, outcome, after, at, &mut drawn);
+            let expected = model.end_ticket(&name, outcome, after, at, &mut drawn);
             *model.in_flight.get_mut(&name).unwrap() -= 1;
-            let events = listed(set.end(ticket, &over, now, &mut random).events);
+            let events = listed(set.end_ticket(ticket, &over, now, &mut random).events);
             for event in &events {
                 *seen.entry(kind(event)).or_default() += 1;
             }

@@ -22,7 +22,7 @@ fn untried_endpoint_comes_first() {
             let ticket = pick(&set, &Trail::new(), ms(1), &mut random).ticket;
             let bad = ticket.name().parse::<usize>().unwrap().is_multiple_of(3);
             if bad {
-                left -= end(&set, ticket, &End::judged(Health::Failed, ms(1)), ms(1)).len();
+                left -= end_ticket(&set, ticket, &End::judged(Health::Failed, ms(1)), ms(1)).len();
             } else {
                 // A call in flight raises the price of this other endpoint.
                 held.push(ticket);
@@ -40,7 +40,7 @@ fn untried_endpoint_comes_first() {
                 tried.push(id);
                 trail.push(id);
                 let health = [Health::Served, Health::Overloaded][attempt % 2];
-                end(&set, picked.ticket, &End::judged(health, ms(3)), secs(1));
+                end_ticket(&set, picked.ticket, &End::judged(health, ms(3)), secs(1));
             }
         }
         assert_eq!(length - out(&set, secs(1)).len(), in_service);
@@ -57,7 +57,7 @@ fn cheapest_follows_once_all_are_tried() {
         let ticket = ticket_of(&set, &name.to_string(), Duration::ZERO);
         trail.push(ticket.id());
         let latency = if name == 3 { ms(4) } else { ms(40 + name) };
-        end(&set, ticket, &End::judged(Health::Served, latency), Duration::ZERO);
+        end_ticket(&set, ticket, &End::judged(Health::Served, latency), Duration::ZERO);
     }
     for seed in 0..100 {
         let picked = pick(&set, &trail, ms(1), &mut Mixed(seed));
@@ -99,14 +99,14 @@ fn calls_in_flight_are_exact() {
     drop(tickets);
     assert_eq!(in_flight(), 0);
     for over in [End::Unsent, End::Abandoned { after: ms(1) }, End::Over(BodyEnd::Dropped)] {
-        assert!(set.end(take(), &over, secs(1), &mut Always(0)).held.is_none());
+        assert!(set.end_ticket(take(), &over, secs(1), &mut Always(0)).held.is_none());
         assert_eq!(in_flight(), 0);
     }
     // A response body is dropped half read.
     for health in [Health::Served, Health::Failed, Health::Ignored] {
-        let held = set.end(take(), &End::judged(health, ms(1)), secs(1), &mut Always(0)).held;
+        let held = set.end_ticket(take(), &End::judged(health, ms(1)), secs(1), &mut Always(0)).held;
         assert_eq!(in_flight(), 1);
-        assert!(set.end(held.unwrap(), &End::Over(BodyEnd::Broken), secs(1), &mut Always(0)).held.is_none());
+        assert!(set.end_ticket(held.unwrap(), &End::Over(BodyEnd::Broken), secs(1), &mut Always(0)).held.is_none());
         assert_eq!(in_flight(), 0);
     }
     let unwound = catch_unwind(AssertUnwindSafe(|| {

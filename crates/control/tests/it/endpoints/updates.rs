@@ -39,7 +39,7 @@ fn ends_of_removed_ones_change_nothing() {
     set.update([(0, "0"), (0, "2")], |_| (), ms(2));
     let before = set.view(ms(3));
     for ticket in tickets {
-        assert_eq!(end(&set, ticket, &End::judged(Health::Failed, ms(1)), ms(3)), []);
+        assert_eq!(end_ticket(&set, ticket, &End::judged(Health::Failed, ms(1)), ms(3)), []);
     }
     assert_eq!(set.view(ms(3)), before);
     for seed in 0..100 {

@@ -131,7 +131,7 @@ fn a_waker_may_use_the_limit() {
     limit.resume(&mut ticket, &Arrival::new(HOST, NOW), &waker);
     limit.replace_settings(&ten(9));
     assert_eq!(asking.1.lock().unwrap().len(), 3);
-    assert!(limit.end(ticket, &End::Unsent, NOW).is_none());
+    assert!(limit.end_ticket(ticket, &End::Unsent, NOW).is_none());
 }
 
 #[test]

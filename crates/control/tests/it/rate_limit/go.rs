@@ -233,7 +233,7 @@ fn cancelling_twice_breaks_no_promise() {
     cancelled.cancel_at(NOW);
     let kept = limit.reserve_at(HOST, NOW);
     cancelled.cancel_at(NOW);
-    assert!(limit.end(unsent, &End::Unsent, NOW).is_none());
+    assert!(limit.end_ticket(unsent, &End::Unsent, NOW).is_none());
     assert_eq!(kept.delay_at(NOW), SECOND / 10);
     assert!(!limit.allow_at(HOST, at(100)), "the token of that moment is the reservation's");
 }

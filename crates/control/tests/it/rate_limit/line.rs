@@ -80,16 +80,16 @@ fn those_before_a_dropped_call_stay() {
 fn an_unsent_call_returns_its_token() {
     let limit = ten(2);
     let ticket = admit(&limit, NOW).unwrap();
-    assert!(limit.end(ticket, &End::Unsent, NOW).is_none());
+    assert!(limit.end_ticket(ticket, &End::Unsent, NOW).is_none());
     assert_eq!(limit.tokens_at(HOST, NOW), 2.0);
     let ticket = admit(&limit, NOW).unwrap();
-    assert!(limit.end(ticket, &End::Abandoned { after: SECOND }, NOW).is_none());
+    assert!(limit.end_ticket(ticket, &End::Abandoned { after: SECOND }, NOW).is_none());
     assert_eq!(limit.tokens_at(HOST, NOW), 1.0, "a call that was sent does not");
     let ticket = admit(&limit, NOW).unwrap();
     let mut waiting = wait(&limit, NOW);
     assert_eq!(waiting.poll(NOW), waits_until(at(100)));
     let renewed = limit.renew(ticket, &Arrival::new(HOST, at(50))).unwrap();
-    assert!(limit.end(renewed, &End::Unsent, at(50)).is_none());
+    assert!(limit.end_ticket(renewed, &End::Unsent, at(50)).is_none());
     assert_eq!(waiting.waker.woken(), 1);
     waiting.admitted(at(50));
 }
@@ -201,14 +201,14 @@ fn unsent_call_returns_what_had_room() {
     let limit = ten(1);
     let unsent = admit(&limit, NOW).unwrap();
     admit(&limit, at(100)).unwrap();
-    assert!(limit.end(unsent, &End::Unsent, at(100)).is_none());
+    assert!(limit.end_ticket(unsent, &End::Unsent, at(100)).is_none());
     assert_eq!(limit.tokens_at(HOST, at(100)), 0.0);
     let unsent = admit(&limit, at(200)).unwrap();
-    assert!(limit.end(unsent, &End::Unsent, at(240)).is_none());
+    assert!(limit.end_ticket(unsent, &End::Unsent, at(240)).is_none());
     assert_eq!(limit.tokens_at(HOST, at(240)), 1.0, "the burst");
     let unsent = admit(&limit, at(240)).unwrap();
     let reserved = limit.reserve_at(HOST, at(240));
-    assert!(limit.end(unsent, &End::Unsent, at(260)).is_none());
+    assert!(limit.end_ticket(unsent, &End::Unsent, at(260)).is_none());
     assert_eq!(limit.tokens_at(HOST, at(260)), -0.8, "a reservation has built upon it");
     assert_eq!(reserved.delay_at(at(240)), SECOND / 10);
 }
@@ -221,7 +221,7 @@ fn unsent_call_finds_a_smaller_burst() {
     assert!(limit.allow_n_at(HOST, 9, NOW));
     limit.set_burst_at(HOST, 1, NOW);
     assert!(limit.allow_at(HOST, at(100)));
-    assert!(limit.end(unsent, &End::Unsent, at(100)).is_none());
+    assert!(limit.end_ticket(unsent, &End::Unsent, at(100)).is_none());
     assert_eq!(limit.tokens_at(HOST, at(100)), 0.0);
 }
 

@@ -71,7 +71,7 @@ fn retried_call_reports_each_event_once() {
     let again = decide(&mut call, &terms(), &failed(), &bucket);
     assert_eq!(again, Decision::Retry { after: SECOND * 2 });
     call.on_send();
-    call.end().settle(CallEnd::Succeeded, "x", &bucket);
+    call.take_account().settle(CallEnd::Succeeded, "x", &bucket);
     let events = [
         "on_failure x server (503)",
         "acquire x server (503)",
@@ -92,7 +92,7 @@ fn each_end_is_reported_as_what_it_is() {
         decide(&mut call, &terms(), &failed(), &bucket);
         call.on_send();
         bucket.log();
-        call.end().settle(end, "x", &bucket);
+        call.take_account().settle(end, "x", &bucket);
         bucket.log()
     };
     assert_eq!(retried(CallEnd::Succeeded), ["on_retry_end 1 true", "on_success x 1"]);

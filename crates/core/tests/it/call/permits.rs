@@ -26,7 +26,7 @@ fn dropped_call_returns_its_permit() {
     granted().revoke();
     assert_eq!(bucket.log(), ["give_back 1"]);
     let mut ended = granted();
-    ended.end().settle(CallEnd::Failed, "x", &bucket);
+    ended.take_account().settle(CallEnd::Failed, "x", &bucket);
     assert_eq!(bucket.log(), ["give_back 1"]);
     drop(ended);
     let mut sent = granted();
@@ -95,8 +95,8 @@ impl InFlight {
 }
 
 /// Ends a call. Its account now holds the permit of its start.
-fn end((mut call, start): (Call<Seconds>, Account)) -> Account {
-    call.end().started_by(start)
+fn end_call((mut call, start): (Call<Seconds>, Account)) -> Account {
+    call.take_account().started_by(start)
 }
 
 #[test]
@@ -121,10 +121,10 @@ fn proxy_budget_bounds_retries_under_way() {
     for (n, call) in calls.drain(..8).enumerate() {
         match n {
             0 | 1 => drop(call),
-            2 | 3 => end(call).settle(CallEnd::Succeeded, "x", &budget),
-            4 => end(call).settle(CallEnd::Permanent(ServerHint::None), "x", &budget),
-            5 => end(call).settle(CallEnd::Failed, "x", &budget),
-            _ => drop(end(call)),
+            2 | 3 => end_call(call).settle(CallEnd::Succeeded, "x", &budget),
+            4 => end_call(call).settle(CallEnd::Permanent(ServerHint::None), "x", &budget),
+            5 => end_call(call).settle(CallEnd::Failed, "x", &budget),
+            _ => drop(end_call(call)),
         }
     }
     assert_eq!(budget.counts(), (32, 0));
@@ -172,7 +172,7 @@ fn account_holds_the_permit_of_its_call() {
 
     let mut hedges = reattempt_core::HedgePermits::default();
     hedges.start("x", &budget);
-    let account = hedges.end(1);
+    let account = hedges.end_call(1);
     assert_eq!(budget.counts(), (1, 0));
     drop(account);
     assert_eq!(budget.counts(), (0, 0));

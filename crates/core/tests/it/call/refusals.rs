@@ -78,7 +78,7 @@ fn refused_retry_keeps_its_permit() {
     let stopped = Decision::Return(StopReason::Refused);
     assert_eq!(decide(&mut call, &terms(), &refused(None), &bucket), stopped);
     assert_eq!(bucket.tokens(), 10);
-    assert!(!call.end().has_paid());
+    assert!(!call.take_account().has_paid());
 }
 
 // G-7

@@ -321,7 +321,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
         if let Some((sent, tickets)) = self.calls[slot].admitted.take().map(|admitted| *admitted) {
             let now = self.queue.now();
             let end = End::judged(health, time(now - sent));
-            self.clients[event.client as usize].guards.end(tickets, &end, time(now));
+            self.clients[event.client as usize].guards.end_ticket(tickets, &end, time(now));
         }
         self.end_attempt(slot, event, Ok(verdict));
     }
@@ -334,7 +334,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
         let failure = ending.ok().and_then(|verdict| verdict.failure().copied());
         let attempt = call.retrying.as_ref().map_or(1, |retrying| retrying.attempt());
         let then = if ending == Ok(Verdict::Success) {
-            let account = call.retrying.as_mut().map(|retrying| retrying.end());
+            let account = call.retrying.as_mut().map(|retrying| retrying.take_account());
             account.unwrap_or_default().settle(CallEnd::Succeeded, DESTINATION, &client.budget);
             Err(StopReason::Succeeded)
         } else {

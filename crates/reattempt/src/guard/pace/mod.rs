@@ -295,7 +295,7 @@ impl Guard for Pace {
         })
     }
 
-    fn end(&self, ticket: PaceTicket, end: &End, _: Duration) -> Option<PaceTicket> {
+    fn end_ticket(&self, ticket: PaceTicket, end: &End, _: Duration) -> Option<PaceTicket> {
         match (ticket.0, *end) {
             (State::Admitted(admitted), End::Judged { health, .. }) if self.records => {
                 self.record(&admitted, health);

@@ -189,7 +189,7 @@ where
     /// Spends the permits of the hedges in flight. Returns the account that is due to the budget when the call ends
     /// with the attempt `winner`.
     pub(super) fn account(&mut self, winner: u32) -> Account {
-        self.running.as_mut().map(|running| running.permits.end(winner)).unwrap_or_default()
+        self.running.as_mut().map(|running| running.permits.end_call(winner)).unwrap_or_default()
     }
 
     /// Records a failed attempt, and notifies the observer of it.

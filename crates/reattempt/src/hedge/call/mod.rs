@@ -184,7 +184,7 @@ where
 
     /// Returns the time after which no further attempt is sent.
     fn end_of_hedging(&self) -> Option<Instant> {
-        Some(clock::later(self.context.started?, self.terms.end()?))
+        Some(clock::later(self.context.started?, self.terms.time_limit()?))
     }
 
     /// Returns the number of attempts that are in flight or about to be replaced.

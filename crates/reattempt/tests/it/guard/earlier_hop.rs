@@ -43,7 +43,7 @@ impl Guard for Refusing {
         }
     }
 
-    fn end(&self, (): (), _: &End, _: Duration) -> Option<()> {
+    fn end_ticket(&self, (): (), _: &End, _: Duration) -> Option<()> {
         None
     }
 }

@@ -104,7 +104,7 @@ impl Guard for Recorder {
         Admit::Admitted(())
     }
 
-    fn end(&self, (): (), end: &End, _: Duration) -> Option<()> {
+    fn end_ticket(&self, (): (), end: &End, _: Duration) -> Option<()> {
         let mut state = self.lock();
         if let End::Judged { after, .. } = end {
             state.latencies.push(*after);

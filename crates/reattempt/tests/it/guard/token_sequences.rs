@@ -290,7 +290,7 @@ impl Scene {
     }
 
     /// Ends everything, and checks that time fills the bucket again.
-    async fn end(self) {
+    async fn end_scene(self) {
         self.tasks.iter().for_each(JoinHandle::abort);
         self.reserved.iter().for_each(|one| one.usage.abort());
         drop(self.idle);
@@ -327,7 +327,7 @@ async fn token_sequences_never_exceed_the_limit() {
             for _ in 0..12 {
                 scene.step().await;
             }
-            scene.end().await;
+            scene.end_scene().await;
         });
         if sequence.await.is_err() {
             wrong.push(seed);

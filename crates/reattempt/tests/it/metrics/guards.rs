@@ -82,11 +82,11 @@ async fn places_are_read_when_collected() {
     };
     let mut tickets: Vec<_> = (0..4).map(|_| admit()).collect();
     let served = End::judged(Health::Served, Duration::ZERO);
-    let held = bulkhead.end(tickets.remove(0), &served, start);
+    let held = bulkhead.end_ticket(tickets.remove(0), &served, start);
     for (name, value) in [("limit", 3), ("in_flight", 3), ("waiting", 1), ("past_head", 1), ("oldest_past_head", 7)] {
         assert_eq!(reader.of_guard(name), [line("name=stock", value)], "{name}");
     }
-    bulkhead.end(held.unwrap(), &End::Unsent, start);
+    bulkhead.end_ticket(held.unwrap(), &End::Unsent, start);
     assert_eq!(reader.of_guard("past_head"), [line("name=stock", 0)]);
     assert_eq!(reader.of_guard("waiting"), [line("name=stock", 0)]);
 }
@@ -117,11 +117,11 @@ fn rates_are_read_when_collected() {
     for _ in 0..100 {
         let arrival = Arrival::new("one.example", start);
         if let Admit::Admitted(ticket) = throttle.admit(&arrival) {
-            throttle.end(ticket, &overloaded, start);
+            throttle.end_ticket(ticket, &overloaded, start);
         }
     }
     if let Admit::Admitted(ticket) = rate.admit(&Arrival::new("one.example", start)) {
-        rate.end(ticket, &overloaded, start);
+        rate.end_ticket(ticket, &overloaded, start);
     }
     assert_eq!(read("tokens"), [line("name=stock", 3)]);
     assert_eq!(read("rate").len(), 2);
@@ -163,7 +163,7 @@ fn every_state_has_a_label() {
         let Admit::Admitted(ticket) = breaker.admit(&Arrival::new("one.example", at)) else {
             return;
         };
-        breaker.end(ticket, &End::judged(health, Duration::ZERO), at);
+        breaker.end_ticket(ticket, &End::judged(health, Duration::ZERO), at);
     };
     let at = Duration::from_secs;
     (0..5).for_each(|_| call(Health::Failed, at(100)));
@@ -195,7 +195,7 @@ fn instruments_of_guards_have_their_units() {
     breaker.isolate_at("one.example", Duration::ZERO);
     let bulkhead = Bulkhead::new(1);
     let Admit::Admitted(ticket) = bulkhead.admit(&Arrival::new("", Duration::ZERO)) else { panic!("there is a place") };
-    let held = bulkhead.end(ticket, &End::judged(Health::Served, Duration::ZERO), Duration::ZERO);
+    let held = bulkhead.end_ticket(ticket, &End::judged(Health::Served, Duration::ZERO), Duration::ZERO);
     assert!(held.is_some());
     metrics.places("", move || bulkhead.usage_at("", Duration::ZERO));
     metrics.tokens("", || 1.0);

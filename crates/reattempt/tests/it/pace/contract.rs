@@ -22,7 +22,7 @@ fn at(now: Duration) -> Arrival<'static> {
 fn paced(threshold: u32) -> Pace {
     let pace = Pace::new(pace().threshold(threshold));
     let first = admitted(&pace, NOW);
-    pace.end(first, &End::judged(Health::Overloaded, Duration::ZERO), NOW);
+    pace.end_ticket(first, &End::judged(Health::Overloaded, Duration::ZERO), NOW);
     assert_eq!(pace.responsive().take_turn(NOW, 0), Err(TURN));
     pace
 }
@@ -71,7 +71,7 @@ fn turn_of_a_call_not_sent_passes_on() {
     assert_eq!(pace.resume(&mut second, &at(TURN), &waker), until(TURN + ms(100)));
     let before = pace.responsive().metrics().invocations;
 
-    assert!(pace.end(first, &End::Unsent, TURN).is_none());
+    assert!(pace.end_ticket(first, &End::Unsent, TURN).is_none());
     assert_eq!(count.0.load(Ordering::SeqCst), 1);
     assert_eq!(pace.resume(&mut second, &at(TURN), &waker), Resume::Admitted);
     assert_eq!(pace.waiting(), 0);
@@ -87,7 +87,7 @@ fn shorter_interval_wakes_the_first() {
     let count = Arc::new(Count::default());
     let waker = Waker::from(Arc::clone(&count));
     assert_eq!(pace.resume(&mut second, &at(TURN), &waker), until(TURN + ms(100)));
-    pace.end(first, &End::judged(Health::Served, Duration::ZERO), TURN);
+    pace.end_ticket(first, &End::judged(Health::Served, Duration::ZERO), TURN);
     assert_eq!((pace.responsive().interval(), count.0.load(Ordering::SeqCst)), (ms(0), 1));
     assert_eq!(pace.limit(), Limit::INFINITE);
     assert_eq!(pace.resume(&mut second, &at(TURN), &waker), Resume::Admitted);
@@ -98,9 +98,9 @@ fn turn_before_another_is_not_given_back() {
     let pace = paced(2);
     let first = admitted(&pace, TURN);
     let second = admitted(&pace, TURN + ms(100));
-    pace.end(first, &End::Unsent, TURN + ms(100));
+    pace.end_ticket(first, &End::Unsent, TURN + ms(100));
     assert_eq!(pace.responsive().turn_due(TURN, 0), TURN + ms(200));
-    pace.end(second, &End::Unsent, TURN + ms(100));
+    pace.end_ticket(second, &End::Unsent, TURN + ms(100));
     assert_eq!(pace.responsive().turn_due(TURN, 0), TURN + ms(100));
 }
 
@@ -110,14 +110,14 @@ fn turn_given_back_restores_the_gap() {
     let refused_after = |given_back: bool| {
         let pace = paced(9);
         for now in [TURN, TURN + secs(1)] {
-            pace.end(admitted(&pace, now), &End::judged(Health::Served, Duration::ZERO), now);
+            pace.end_ticket(admitted(&pace, now), &End::judged(Health::Served, Duration::ZERO), now);
         }
         let last = admitted(&pace, TURN + secs(2));
         if given_back {
             let unsent = admitted(&pace, TURN + ms(2_100));
-            pace.end(unsent, &End::Unsent, TURN + ms(2_100));
+            pace.end_ticket(unsent, &End::Unsent, TURN + ms(2_100));
         }
-        pace.end(last, &End::judged(Health::Overloaded, Duration::ZERO), TURN + ms(2_100));
+        pace.end_ticket(last, &End::judged(Health::Overloaded, Duration::ZERO), TURN + ms(2_100));
         pace.responsive().interval()
     };
     assert_eq!(refused_after(true), refused_after(false));
@@ -130,14 +130,14 @@ fn first_in_line_notices_other_outcomes() {
     let pace = Pace::new(pace().initial(secs(20)).threshold(1));
     let pace = pace.queue(2, secs(60));
     let other = Pace::new(pace.responsive().clone());
-    pace.end(admitted(&pace, NOW), &End::judged(Health::Overloaded, Duration::ZERO), NOW);
+    pace.end_ticket(admitted(&pace, NOW), &End::judged(Health::Overloaded, Duration::ZERO), NOW);
     let mut waits = [waiting(&pace, NOW), waiting(&pace, NOW)];
     let [first, second] = &mut waits;
     let resume = |ticket: &mut _, now| pace.resume(ticket, &at(now), Waker::noop());
     assert_eq!(resume(second, NOW), until(NOW + secs(40)));
     assert_eq!(resume(first, NOW), until(NOW + secs(1)));
     let served = admitted(&other, NOW + secs(20));
-    other.end(served, &End::judged(Health::Served, Duration::ZERO), NOW + secs(20));
+    other.end_ticket(served, &End::judged(Health::Served, Duration::ZERO), NOW + secs(20));
     assert_eq!(pace.responsive().interval(), ms(0));
     assert_eq!(resume(first, NOW + secs(21)), Resume::Admitted);
     assert_eq!(resume(second, NOW + secs(21)), Resume::Admitted);
@@ -148,7 +148,7 @@ fn check_agrees_with_admit_without_interval() {
     let pace = paced(1);
     let first = admitted(&pace, TURN);
     let _in_line = waiting(&pace, TURN);
-    pace.end(first, &End::judged(Health::Served, Duration::ZERO), TURN);
+    pace.end_ticket(first, &End::judged(Health::Served, Duration::ZERO), TURN);
     assert_eq!(pace.would_admit(&at(TURN).impatient()), Ok(()));
     assert!(matches!(pace.admit(&at(TURN).impatient()), Admit::Admitted(_)));
 }
@@ -160,10 +160,10 @@ fn waiting_call_that_ends_leaves_the_line() {
     assert_eq!(pace.waiting(), 2);
     let (first, mut second) = (waits.next().unwrap(), waits.next().unwrap());
     assert_eq!(pace.resume(&mut second, &at(NOW), Waker::noop()), until(TURN + ms(100)));
-    pace.end(first, &End::Unsent, NOW);
+    pace.end_ticket(first, &End::Unsent, NOW);
     assert_eq!(pace.waiting(), 1);
     assert_eq!(pace.resume(&mut second, &at(NOW), Waker::noop()), until(TURN));
-    pace.end(second, &End::Unsent, NOW);
+    pace.end_ticket(second, &End::Unsent, NOW);
     assert_eq!(pace.waiting(), 0);
 }
 
@@ -196,7 +196,7 @@ fn waits_only_records_nothing() {
     let before = (pace.responsive().metrics(), pace.responsive().interval());
     let ends = [End::judged(Health::Overloaded, Duration::ZERO), End::Unsent];
     for (end, now) in ends.into_iter().zip([TURN, TURN + ms(100)]) {
-        pace.end(admitted(&pace, now), &end, now);
+        pace.end_ticket(admitted(&pace, now), &end, now);
         let after = (pace.responsive().metrics(), pace.responsive().interval());
         assert_eq!(after, before);
     }
