@@ -8,8 +8,8 @@ use tower_service::Service;
 use crate::call::frame::{Sending, Tried};
 
 /// The state that a client's clones and its calls in flight share.
-pub(crate) struct Shared<S, P> {
-    pub(crate) policy: P,
+pub(crate) struct Shared<S, Policy> {
+    pub(crate) policy: Policy,
     /// The spare instance. A call with one attempt clones nothing. A clone of the spare instance sends a call's first
     /// retry. Each later retry is sent by a clone of the previous one's instance, so changes to its state carry over.
     /// The last clone becomes the spare instance. Each hedge is sent by a clone of it.
@@ -20,9 +20,9 @@ pub(crate) struct Shared<S, P> {
     spare: Mutex<S>,
 }
 
-impl<S: Clone, P> Shared<S, P> {
+impl<S: Clone, Policy> Shared<S, Policy> {
     /// Creates the shared state with the first spare instance.
-    pub(crate) fn new(policy: P, service: S) -> Self {
+    pub(crate) fn new(policy: Policy, service: S) -> Self {
         Self { policy, spare: Mutex::new(service) }
     }
 

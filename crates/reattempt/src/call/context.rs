@@ -47,8 +47,8 @@ const KEY_LIFE: Duration = Duration::from_secs(24 * 3600);
 impl CallContext {
     /// Creates the context of a call. The request's options have precedence over the handle's.
     #[inline]
-    pub(crate) fn new<K: Protocol, D, B>(
-        settings: &Settings<K, D, B>,
+    pub(crate) fn new<P: Protocol, Backoff, B>(
+        settings: &Settings<P, Backoff, B>,
         mut terms: RequestTerms,
         of_handle: Option<&CallOptions>,
     ) -> Self {
@@ -124,20 +124,20 @@ impl CallContext {
     /// Returns the accounting at the end of a response. Only an open response has an `account`: the head of any other
     /// decides its status.
     #[cfg(feature = "http")]
-    pub(crate) fn finish<K, T, B>(
+    pub(crate) fn finish<P, Strategy, B>(
         &self,
-        settings: &Arc<Settings<K, T, B>>,
+        settings: &Arc<Settings<P, Strategy, B>>,
         destination: String,
         retryable: bool,
         (attempts, account): (u32, Option<Account>),
     ) -> Finish
     where
-        K: Protocol,
-        T: Send + Sync + 'static,
+        P: Protocol,
+        Strategy: Send + Sync + 'static,
         B: Budget,
     {
         Finish {
-            client: Arc::<Settings<K, T, B>>::clone(settings),
+            client: Arc::<Settings<P, Strategy, B>>::clone(settings),
             destination,
             options: self.options.clone(),
             retryable,
@@ -156,13 +156,13 @@ impl CallContext {
     }
 
     /// Returns the call's random numbers.
-    pub(super) fn random<K: Protocol, D, B>(&self, settings: &Settings<K, D, B>) -> CallRandom {
+    pub(super) fn random<P: Protocol, Backoff, B>(&self, settings: &Settings<P, Backoff, B>) -> CallRandom {
         CallRandom::unseeded(settings.seed.as_ref().map(|_| self.stream))
     }
 
     /// Notifies the call's schedule of an attempt that is sent.
     #[inline]
-    pub(crate) fn on_send<D: Schedule>(&self, of_policy: &D) -> SentAt {
+    pub(crate) fn on_send<Backoff: Schedule>(&self, of_policy: &Backoff) -> SentAt {
         match self.options.as_ref().and_then(CallOptions::get_schedule) {
             Some(own) => own.on_send(),
             None => of_policy.on_send(),
@@ -171,7 +171,7 @@ impl CallContext {
 
     /// Returns `true` if the call's schedule ignores notifications.
     #[inline]
-    pub(crate) fn is_stateless<D: Schedule>(&self, of_policy: &D) -> bool {
+    pub(crate) fn is_stateless<Backoff: Schedule>(&self, of_policy: &Backoff) -> bool {
         match self.options.as_ref().and_then(CallOptions::get_schedule) {
             Some(own) => own.is_stateless(),
             None => of_policy.is_stateless(),
@@ -180,7 +180,11 @@ impl CallContext {
 
     /// Notifies the call's schedule of a success.
     #[inline]
-    pub(crate) fn succeeded<K: Protocol, D: Schedule, B>(&self, settings: &Settings<K, D, B>, sent_at: SentAt) {
+    pub(crate) fn succeeded<P: Protocol, Backoff: Schedule, B>(
+        &self,
+        settings: &Settings<P, Backoff, B>,
+        sent_at: SentAt,
+    ) {
         let mut random = self.random(settings);
         match self.options.as_ref().and_then(CallOptions::get_schedule) {
             Some(own) => own.on_success(sent_at, &mut random),

@@ -95,9 +95,9 @@ impl CallLog {
     }
 
     /// Takes the report of a call that ended after `sent` attempts, with the outcome of attempt `winner`.
-    pub(crate) fn take_report<K: Protocol>(
+    pub(crate) fn take_report<P: Protocol>(
         &mut self,
-        protocol: &K,
+        protocol: &P,
         (sent, winner): (u32, Option<u32>),
         stop: StopReason,
     ) -> Report {
@@ -113,7 +113,7 @@ impl CallLog {
             sent,
             winner,
             stop,
-            code_names: K::CODE_NAMES,
+            code_names: P::CODE_NAMES,
             body_limits: protocol.body_limits().filter(|_| stop == StopReason::BodyNotKept),
         }
     }

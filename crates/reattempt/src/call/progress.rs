@@ -69,15 +69,15 @@ pub(crate) struct Granted {
 }
 
 impl<D: Delays> Progress<D> {
-    pub(crate) fn new<K, T, B>(
-        settings: &Settings<K, T, B>,
+    pub(crate) fn new<P, Strategy, B>(
+        settings: &Settings<P, Strategy, B>,
         context: &CallContext,
         started: Instant,
         destination: Cow<'_, str>,
     ) -> Self
     where
-        K: Protocol,
-        T: Schedule<Delays = D>,
+        P: Protocol,
+        Strategy: Schedule<Delays = D>,
     {
         Self {
             call: Call::new(&ChosenSchedule::of(&settings.strategy, context)),
@@ -99,9 +99,9 @@ impl<D: Delays> Progress<D> {
     }
 
     /// Returns the time at which this call stops waiting, if there is a limit.
-    pub(crate) fn time_limit<K: Protocol, T: Schedule, B>(
+    pub(crate) fn time_limit<P: Protocol, Strategy: Schedule, B>(
         &self,
-        settings: &Settings<K, T, B>,
+        settings: &Settings<P, Strategy, B>,
         context: &CallContext,
     ) -> Option<Instant> {
         let elapsed = context.limits(&settings.limits).max_elapsed;
@@ -110,15 +110,15 @@ impl<D: Delays> Progress<D> {
     }
 
     /// Decides what follows a failed attempt, and notifies the observer of both.
-    pub(crate) fn failed<K, T, B>(
+    pub(crate) fn failed<P, Strategy, B>(
         &mut self,
-        settings: &Settings<K, T, B>,
+        settings: &Settings<P, Strategy, B>,
         context: &CallContext,
         attempt: FailedAttempt,
     ) -> Result<Granted, StopReason>
     where
-        K: Protocol,
-        T: Schedule<Delays = D>,
+        P: Protocol,
+        Strategy: Schedule<Delays = D>,
         B: Budget,
     {
         let proven = matches!(attempt.classification.verdict, Verdict::NotProcessed(_));
@@ -202,9 +202,9 @@ impl<D: Delays> Progress<D> {
 
     /// Withdraws a retry that was confirmed at `now`, if the call's time is over. If the error mode ends calls at their
     /// deadline, it does so instead.
-    pub(crate) fn check_in_time<K: Protocol, T: Schedule, B>(
+    pub(crate) fn check_in_time<P: Protocol, Strategy: Schedule, B>(
         &mut self,
-        settings: &Settings<K, T, B>,
+        settings: &Settings<P, Strategy, B>,
         context: &CallContext,
         now: Instant,
         ends_at_deadline: bool,
@@ -233,7 +233,11 @@ impl<D: Delays> Progress<D> {
     }
 
     /// Notifies the observer that attempt `number` follows.
-    pub(crate) fn notify_retry<K: Protocol, T: Schedule, B>(&self, settings: &Settings<K, T, B>, number: u32) {
+    pub(crate) fn notify_retry<P: Protocol, Strategy: Schedule, B>(
+        &self,
+        settings: &Settings<P, Strategy, B>,
+        number: u32,
+    ) {
         let after = self.call.last_delay().unwrap_or_default();
         self.log.notify(&settings.observer, &Event::WillRetry { attempt: number, after });
     }
@@ -245,9 +249,9 @@ impl<D: Delays> Progress<D> {
 
     /// Records the end of the call and notifies the observer. If the last attempt could have been retried, its end is
     /// already recorded.
-    pub(crate) fn conclude<K: Protocol, T: Schedule, B>(
+    pub(crate) fn conclude<P: Protocol, Strategy: Schedule, B>(
         &mut self,
-        settings: &Settings<K, T, B>,
+        settings: &Settings<P, Strategy, B>,
         (number, endpoint): (u32, Option<EndpointId>),
         stop: StopReason,
         last: LastOutcome<'_>,
@@ -274,19 +278,19 @@ impl<D: Delays> Progress<D> {
     }
 
     /// Takes the report of the finished call.
-    pub(crate) fn report<K: Protocol>(&mut self, protocol: &K, stop: StopReason) -> Report {
+    pub(crate) fn report<P: Protocol>(&mut self, protocol: &P, stop: StopReason) -> Report {
         let last = self.log.last().map(|last| last.number);
         self.log.take_report(protocol, (last.unwrap_or_default(), last), stop)
     }
 }
 
 /// Reports the end of a call to the observer and the caller's slot. Returns the report for a response after a failure.
-pub(crate) fn conclude<'a, K: Protocol, T: Schedule, B>(
-    settings: &Settings<K, T, B>,
+pub(crate) fn conclude<'a, P: Protocol, Strategy: Schedule, B>(
+    settings: &Settings<P, Strategy, B>,
     context: &CallContext,
     (number, endpoint): (u32, Option<EndpointId>),
     stop: StopReason,
-    progress: Option<&mut Progress<T::Delays>>,
+    progress: Option<&mut Progress<Strategy::Delays>>,
     destination: impl FnOnce() -> Cow<'a, str>,
     last: LastOutcome<'_>,
 ) -> Option<Report> {

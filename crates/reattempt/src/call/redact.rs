@@ -81,9 +81,9 @@ mod tests {
 
     /// Returns the `Debug` form of the saved part of `request`.
     #[cfg(feature = "http")]
-    fn shown<K, Request>(protocol: &K, request: Request) -> String
+    fn shown<P, Request>(protocol: &P, request: Request) -> String
     where
-        K: Replay<Request, Saved: std::fmt::Debug>,
+        P: Replay<Request, Saved: std::fmt::Debug>,
     {
         let mut kept = None;
         protocol.keep(request, Added::default(), &mut kept);

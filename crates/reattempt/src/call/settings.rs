@@ -18,14 +18,14 @@ use crate::call::options::CallOptions;
 use crate::call::protocol::Protocol;
 use crate::call::random::Seed;
 
-/// The hook of a policy for protocol `K`.
-type Hook<K> = Arc<dyn BeforeAttempt<<K as Protocol>::Head>>;
+/// The hook of a policy for protocol `P`.
+type Hook<P> = Arc<dyn BeforeAttempt<<P as Protocol>::Head>>;
 
 /// The settings of a policy. The strategy is the schedule of retries, or the settings that only hedges have.
 #[derive(Clone)]
-pub(crate) struct Settings<K: Protocol, T, B> {
-    pub(crate) protocol: K,
-    pub(crate) strategy: T,
+pub(crate) struct Settings<P: Protocol, Strategy, B> {
+    pub(crate) protocol: P,
+    pub(crate) strategy: Strategy,
     pub(crate) budget: B,
     pub(crate) limits: Limits,
     /// `true` if the caller has turned retries off.
@@ -33,7 +33,7 @@ pub(crate) struct Settings<K: Protocol, T, B> {
     pub(crate) chosen: Chosen,
     pub(crate) attempt_timeout: Option<Duration>,
     pub(crate) drain_time: Duration,
-    pub(crate) hook: Option<Hook<K>>,
+    pub(crate) hook: Option<Hook<P>>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) seed: Option<Seed>,
     pub(crate) nested: bool,
@@ -55,7 +55,7 @@ pub(crate) struct Chosen {
     pub(crate) backoff_replaced: bool,
 }
 
-impl<K: Protocol, T: Schedule, B: Budget> Settings<K, T, B> {
+impl<P: Protocol, Strategy: Schedule, B: Budget> Settings<P, Strategy, B> {
     /// Returns `true` if nothing depends on the outcome of a call that is not retried.
     #[inline]
     pub(crate) fn learns_nothing(&self) -> bool {
@@ -63,9 +63,9 @@ impl<K: Protocol, T: Schedule, B: Budget> Settings<K, T, B> {
     }
 }
 
-impl<K: Protocol, T, B> Settings<K, T, B> {
+impl<P: Protocol, Strategy, B> Settings<P, Strategy, B> {
     /// Creates default settings with this protocol, schedule and budget.
-    pub(crate) fn new(protocol: K, strategy: T, budget: B) -> Self {
+    pub(crate) fn new(protocol: P, strategy: Strategy, budget: B) -> Self {
         Self {
             protocol,
             strategy,
@@ -86,7 +86,7 @@ impl<K: Protocol, T, B> Settings<K, T, B> {
     }
 
     /// Returns these settings with another schedule and budget.
-    pub(crate) fn map<U, C>(self, change: impl FnOnce(T, B) -> (U, C)) -> Settings<K, U, C> {
+    pub(crate) fn map<U, C>(self, change: impl FnOnce(Strategy, B) -> (U, C)) -> Settings<P, U, C> {
         let (strategy, budget) = change(self.strategy, self.budget);
         Settings {
             protocol: self.protocol,
@@ -109,7 +109,7 @@ impl<K: Protocol, T, B> Settings<K, T, B> {
 }
 
 #[cfg(feature = "http")]
-impl<K: Protocol, T: Send + Sync, B: Budget> Client for Settings<K, T, B> {
+impl<P: Protocol, Strategy: Send + Sync, B: Budget> Client for Settings<P, Strategy, B> {
     fn budget(&self) -> &dyn Budget {
         &self.budget
     }

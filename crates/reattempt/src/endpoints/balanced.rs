@@ -29,9 +29,9 @@ use crate::send::{Sending, send};
 ///
 /// Clones share the endpoints. Requests are not rewritten, so `Host`, the TLS name and `:authority` are those for which
 /// each client was created.
-pub struct Balanced<C, K = Http, M = BoxedError> {
-    shared: Arc<Shared<EndpointGuard<C>, K>>,
-    mode: PhantomData<fn() -> M>,
+pub struct Balanced<C, P = Http, Mode = BoxedError> {
+    shared: Arc<Shared<EndpointGuard<C>, P>>,
+    mode: PhantomData<fn() -> Mode>,
 }
 
 impl<S: Source> Endpoints<S> {
@@ -41,15 +41,15 @@ impl<S: Source> Endpoints<S> {
     }
 
     /// Creates a client for a protocol with custom settings, such as its classification.
-    pub fn with<K: RequestProtocol>(self, protocol: K) -> Balanced<S::Client, K, K::Errors> {
+    pub fn with<P: RequestProtocol>(self, protocol: P) -> Balanced<S::Client, P, P::Errors> {
         let guard = Arc::new(EndpointGuard::new(self.settings));
         self.source.begin(&guard);
         Balanced::of(Shared::of(protocol, guard))
     }
 }
 
-impl<C, K, M> Balanced<C, K, M> {
-    fn of(mut shared: Shared<EndpointGuard<C>, K>) -> Self {
+impl<C, P, Mode> Balanced<C, P, Mode> {
+    fn of(mut shared: Shared<EndpointGuard<C>, P>) -> Self {
         shared.attempt_timeout = shared.guard.settings.attempt_timeout;
         Self { shared: Arc::new(shared), mode: PhantomData }
     }
@@ -61,12 +61,12 @@ impl<C, K, M> Balanced<C, K, M> {
 
     /// Changes the error type to tower's `BoxError`. A protocol with a response for refusals needs this if the inner
     /// client's error is a `BoxError`.
-    pub fn boxed_errors(self) -> Balanced<C, K, BoxedError> {
+    pub fn boxed_errors(self) -> Balanced<C, P, BoxedError> {
         Balanced { shared: self.shared, mode: PhantomData }
     }
 }
 
-impl<C: Send + Sync + 'static, K, M> Balanced<C, K, M> {
+impl<C: Send + Sync + 'static, P, Mode> Balanced<C, P, Mode> {
     /// Returns a warning for each unusual setting, and for more than 100 endpoints without a subset.
     pub fn validate(&self) -> Vec<Warning> {
         self.shared.guard.validate()
@@ -87,17 +87,17 @@ impl<C: Send + Sync + 'static, K, M> Balanced<C, K, M> {
     }
 }
 
-impl<C, Req, K, M> Service<Req> for Balanced<C, K, M>
+impl<C, Req, P, Mode> Service<Req> for Balanced<C, P, Mode>
 where
     C: Service<Req> + Clone + Send + Sync + 'static,
-    K: ReadRequest<Req> + GuardOutcome<C::Response, C::Error, M>,
-    M: ErrorMode<C::Error>,
+    P: ReadRequest<Req> + GuardOutcome<C::Response, C::Error, Mode>,
+    Mode: ErrorMode<C::Error>,
 {
-    type Response = K::Guarded<EndpointGuard<C>>;
-    type Error = M::Error;
-    type Future = ResponseFuture<C, Req, C::Future, K, M>;
+    type Response = P::Guarded<EndpointGuard<C>>;
+    type Error = Mode::Error;
+    type Future = ResponseFuture<C, Req, C::Future, P, Mode>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), M::Error>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Mode::Error>> {
         Poll::Ready(Ok(()))
     }
 
@@ -113,13 +113,13 @@ where
     }
 }
 
-impl<C, K, M> Clone for Balanced<C, K, M> {
+impl<C, P, Mode> Clone for Balanced<C, P, Mode> {
     fn clone(&self) -> Self {
         Self { shared: Arc::clone(&self.shared), mode: PhantomData }
     }
 }
 
-impl<C, K: fmt::Debug, M> fmt::Debug for Balanced<C, K, M> {
+impl<C, P: fmt::Debug, Mode> fmt::Debug for Balanced<C, P, Mode> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Balanced")
             .field("endpoints", &self.endpoints())

@@ -22,15 +22,15 @@ use crate::send::{Sending, send};
 /// A client that sends its requests to one of several base URLs, created by [`EndpointsLayer`](super::EndpointsLayer).
 ///
 /// Clones share the endpoints. A clone of this type clones the inner service.
-pub struct Directed<S, K = Http, M = BoxedError> {
+pub struct Directed<S, P = Http, Mode = BoxedError> {
     inner: S,
-    shared: Arc<Shared<EndpointGuard<BaseUrl>, K>>,
+    shared: Arc<Shared<EndpointGuard<BaseUrl>, P>>,
     base: Arc<BaseUrl>,
-    mode: PhantomData<fn() -> M>,
+    mode: PhantomData<fn() -> Mode>,
 }
 
-impl<S, K, M> Directed<S, K, M> {
-    pub(super) fn new(shared: Arc<Shared<EndpointGuard<BaseUrl>, K>>, base: Arc<BaseUrl>, inner: S) -> Self {
+impl<S, P, Mode> Directed<S, P, Mode> {
+    pub(super) fn new(shared: Arc<Shared<EndpointGuard<BaseUrl>, P>>, base: Arc<BaseUrl>, inner: S) -> Self {
         Self { inner, shared, base, mode: PhantomData }
     }
 
@@ -59,19 +59,19 @@ impl<S, K, M> Directed<S, K, M> {
     }
 }
 
-impl<S, Req, K, M> Service<Req> for Directed<S, K, M>
+impl<S, Req, P, Mode> Service<Req> for Directed<S, P, Mode>
 where
     S: Service<Req> + Clone,
     Req: Rewrite,
-    K: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, M>,
-    M: ErrorMode<S::Error>,
+    P: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, Mode>,
+    Mode: ErrorMode<S::Error>,
 {
-    type Response = K::Guarded<EndpointGuard<BaseUrl>>;
-    type Error = M::Error;
-    type Future = ResponseFuture<S, Req, S::Future, EndpointGuard<BaseUrl>, K, M>;
+    type Response = P::Guarded<EndpointGuard<BaseUrl>>;
+    type Error = Mode::Error;
+    type Future = ResponseFuture<S, Req, S::Future, EndpointGuard<BaseUrl>, P, Mode>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), M::Error>> {
-        self.inner.poll_ready(cx).map_err(M::own)
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Mode::Error>> {
+        self.inner.poll_ready(cx).map_err(Mode::own)
     }
 
     #[inline]
@@ -93,13 +93,13 @@ where
     }
 }
 
-impl<S: Clone, K, M> Clone for Directed<S, K, M> {
+impl<S: Clone, P, Mode> Clone for Directed<S, P, Mode> {
     fn clone(&self) -> Self {
         Self::new(Arc::clone(&self.shared), Arc::clone(&self.base), self.inner.clone())
     }
 }
 
-impl<S: fmt::Debug, K: fmt::Debug, M> fmt::Debug for Directed<S, K, M> {
+impl<S: fmt::Debug, P: fmt::Debug, Mode> fmt::Debug for Directed<S, P, Mode> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Directed")
             .field("inner", &self.inner)

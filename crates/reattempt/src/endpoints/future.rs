@@ -33,34 +33,34 @@ pin_project! {
     /// Dropping it cancels the attempt. The endpoint then records nothing, unless a layer's time limit dropped the
     /// attempt.
     #[must_use = "futures do nothing unless polled"]
-    pub struct ResponseFuture<C, Req, F, K, M>
+    pub struct ResponseFuture<C, Req, F, P, Mode>
     where
         C: Send,
         C: Sync,
         C: 'static,
     {
         #[pin]
-        state: State<C, Req, F, K, M>,
+        state: State<C, Req, F, P, Mode>,
     }
 }
 
 pin_project! {
     #[project = StateProjection]
-    enum State<C, Req, F, K, M>
+    enum State<C, Req, F, P, Mode>
     where
         C: Send,
         C: Sync,
         C: 'static,
     {
         // Taken when the wait ends.
-        Waiting { waiting: Option<Box<Waiting<C, Req, K>>> },
-        Sent { #[pin] attempt: Sent<C, Req, F, K, M> },
+        Waiting { waiting: Option<Box<Waiting<C, Req, P>>> },
+        Sent { #[pin] attempt: Sent<C, Req, F, P, Mode> },
     }
 }
 
 /// A call that waits for the first endpoints.
-struct Waiting<C, Req, K> {
-    shared: Arc<Shared<EndpointGuard<C>, K>>,
+struct Waiting<C, Req, P> {
+    shared: Arc<Shared<EndpointGuard<C>, P>>,
     request: Req,
     frame: Option<Deferred>,
     began: Duration,
@@ -69,17 +69,17 @@ struct Waiting<C, Req, K> {
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-impl<C, Req, F, K, M> ResponseFuture<C, Req, F, K, M>
+impl<C, Req, F, P, Mode> ResponseFuture<C, Req, F, P, Mode>
 where
     C: Send + Sync + 'static,
 {
     #[inline]
-    pub(super) fn sent(attempt: Sent<C, Req, F, K, M>) -> Self {
+    pub(super) fn sent(attempt: Sent<C, Req, F, P, Mode>) -> Self {
         Self { state: State::Sent { attempt } }
     }
 
     #[cold]
-    pub(super) fn waiting(shared: Arc<Shared<EndpointGuard<C>, K>>, request: Req) -> Self {
+    pub(super) fn waiting(shared: Arc<Shared<EndpointGuard<C>, P>>, request: Req) -> Self {
         let discovery = &shared.guard.discovery;
         let answer = Box::pin(Arc::clone(&discovery.answer).notified_owned());
         let (frame, began, sleep) = (frame::defer(), now(), None);
@@ -88,10 +88,10 @@ where
     }
 }
 
-impl<C, Req, K> Waiting<C, Req, K>
+impl<C, Req, P> Waiting<C, Req, P>
 where
     C: Send + Sync + 'static,
-    K: ReadRequest<Req>,
+    P: ReadRequest<Req>,
 {
     /// Waits until the set has endpoints. Returns the end of a call that has waited too long.
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), OwnEnd>> {
@@ -109,10 +109,10 @@ where
             return Poll::Ready(Ok(()));
         }
         // A hedge must not wait.
-        if !clock::has_timer() || K::view(&self.request).extension::<Impatient>().is_some() {
+        if !clock::has_timer() || P::view(&self.request).extension::<Impatient>().is_some() {
             return Poll::Ready(Err(OwnEnd::Refused(EMPTY)));
         }
-        let (deadline, _) = attempt_terms(&self.shared.protocol, K::view(&self.request));
+        let (deadline, _) = attempt_terms(&self.shared.protocol, P::view(&self.request));
         let deadline = deadline.map(|deadline| deadline.instant());
         let due = || clock::later(Instant::now(), LONGEST_WAIT);
         let sleep = self.sleep.get_or_insert_with(|| {
@@ -126,13 +126,13 @@ where
     }
 }
 
-impl<C, Req, K, M> Future for ResponseFuture<C, Req, C::Future, K, M>
+impl<C, Req, P, Mode> Future for ResponseFuture<C, Req, C::Future, P, Mode>
 where
     C: Service<Req> + Clone + Send + Sync + 'static,
-    K: ReadRequest<Req> + GuardOutcome<C::Response, C::Error, M>,
-    M: ErrorMode<C::Error>,
+    P: ReadRequest<Req> + GuardOutcome<C::Response, C::Error, Mode>,
+    Mode: ErrorMode<C::Error>,
 {
-    type Output = Result<K::Guarded<EndpointGuard<C>>, M::Error>;
+    type Output = Result<P::Guarded<EndpointGuard<C>>, Mode::Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
@@ -147,7 +147,7 @@ where
                     let attempt = match found {
                         Ok(()) => frame::late(frame.as_ref(), || send_to_client(&shared, request)),
                         Err(end) => {
-                            Testimony::of(K::view(&request)).iter().for_each(Testimony::refuse);
+                            Testimony::of(P::view(&request)).iter().for_each(Testimony::refuse);
                             Sent::not_sent(end)
                         }
                     };
@@ -158,7 +158,7 @@ where
     }
 }
 
-impl<C, Req, F, K, M> fmt::Debug for ResponseFuture<C, Req, F, K, M>
+impl<C, Req, F, P, Mode> fmt::Debug for ResponseFuture<C, Req, F, P, Mode>
 where
     C: Send + Sync + 'static,
 {

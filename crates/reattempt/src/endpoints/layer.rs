@@ -90,10 +90,10 @@ impl Endpoints<Urls> {
 /// # Ok(())
 /// # }
 /// ```
-pub struct EndpointsLayer<K = Http, M = BoxedError> {
-    pub(super) shared: Shared<EndpointGuard<BaseUrl>, K>,
+pub struct EndpointsLayer<P = Http, Mode = BoxedError> {
+    pub(super) shared: Shared<EndpointGuard<BaseUrl>, P>,
     pub(super) base: Arc<BaseUrl>,
-    mode: PhantomData<fn() -> M>,
+    mode: PhantomData<fn() -> Mode>,
 }
 
 impl EndpointsLayer {
@@ -106,7 +106,7 @@ impl EndpointsLayer {
     }
 }
 
-impl<K: RequestProtocol> EndpointsLayer<K, K::Errors> {
+impl<P: RequestProtocol> EndpointsLayer<P, P::Errors> {
     /// Creates a layer with custom settings for the endpoints and the protocol.
     ///
     /// ```
@@ -123,7 +123,7 @@ impl<K: RequestProtocol> EndpointsLayer<K, K::Errors> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn with(protocol: K, endpoints: Endpoints<Urls>) -> Self {
+    pub fn with(protocol: P, endpoints: Endpoints<Urls>) -> Self {
         let Endpoints { source: Urls { tiers, base }, settings } = endpoints;
         let guard = Arc::new(EndpointGuard::new(settings));
         replace_urls(&guard, tiers);
@@ -133,7 +133,7 @@ impl<K: RequestProtocol> EndpointsLayer<K, K::Errors> {
     }
 }
 
-impl<K, M> EndpointsLayer<K, M> {
+impl<P, Mode> EndpointsLayer<P, Mode> {
     /// Returns a handle to the endpoints.
     pub fn endpoints(&self) -> EndpointsHandle<BaseUrl> {
         EndpointsHandle::new(&self.shared.guard)
@@ -145,22 +145,22 @@ impl<K, M> EndpointsLayer<K, M> {
     }
 }
 
-impl<S, K: RequestProtocol + Clone, M> Layer<S> for EndpointsLayer<K, M> {
-    type Service = Directed<S, K, M>;
+impl<S, P: RequestProtocol + Clone, Mode> Layer<S> for EndpointsLayer<P, Mode> {
+    type Service = Directed<S, P, Mode>;
 
     fn layer(&self, inner: S) -> Self::Service {
         Directed::new(Arc::new(self.shared.clone()), Arc::clone(&self.base), inner)
     }
 }
 
-impl<K: Clone, M> Clone for EndpointsLayer<K, M> {
+impl<P: Clone, Mode> Clone for EndpointsLayer<P, Mode> {
     fn clone(&self) -> Self {
         let (shared, base) = (self.shared.clone(), Arc::clone(&self.base));
         Self { shared, base, mode: PhantomData }
     }
 }
 
-impl<K: fmt::Debug, M> fmt::Debug for EndpointsLayer<K, M> {
+impl<P: fmt::Debug, Mode> fmt::Debug for EndpointsLayer<P, Mode> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EndpointsLayer")
             .field("endpoints", &self.endpoints())

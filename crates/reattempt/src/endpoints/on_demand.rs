@@ -12,18 +12,18 @@ use crate::protocol::ReadRequest;
 use crate::send::{Sending, send};
 
 /// The future of a call whose endpoint was picked.
-pub(super) type Sent<C, Req, F, K, M> =
-    crate::guard::contract::ResponseFuture<OnDemand<C>, Req, Sending<C, Req, F>, EndpointGuard<C>, K, M>;
+pub(super) type Sent<C, Req, F, P, Mode> =
+    crate::guard::contract::ResponseFuture<OnDemand<C>, Req, Sending<C, Req, F>, EndpointGuard<C>, P, Mode>;
 
 /// Picks an endpoint and sends a request through a clone of its client.
 #[inline]
-pub(super) fn send_to_client<C, Req, K, M>(
-    shared: &Arc<Shared<EndpointGuard<C>, K>>,
+pub(super) fn send_to_client<C, Req, P, Mode>(
+    shared: &Arc<Shared<EndpointGuard<C>, P>>,
     request: Req,
-) -> Sent<C, Req, C::Future, K, M>
+) -> Sent<C, Req, C::Future, P, Mode>
 where
     C: Service<Req> + Clone + Send + Sync + 'static,
-    K: ReadRequest<Req>,
+    P: ReadRequest<Req>,
 {
     send_to_endpoint(shared, request, |ticket, request| Ok(send(ticket.service().clone(), request)))
 }

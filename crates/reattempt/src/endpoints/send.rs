@@ -17,16 +17,16 @@ use crate::protocol::witness::Testimony;
 
 /// Picks an endpoint and sends a request to it by calling `send`.
 #[inline]
-pub(super) fn send_to_endpoint<S, Req, F, T, K, M>(
-    shared: &Arc<Shared<EndpointGuard<T>, K>>,
+pub(super) fn send_to_endpoint<S, Req, F, T, P, Mode>(
+    shared: &Arc<Shared<EndpointGuard<T>, P>>,
     request: Req,
     send: impl FnOnce(&EndpointTicket<T>, Req) -> Result<F, EndpointsError>,
-) -> ResponseFuture<S, Req, F, EndpointGuard<T>, K, M>
+) -> ResponseFuture<S, Req, F, EndpointGuard<T>, P, Mode>
 where
     T: Send + Sync + 'static,
-    K: ReadRequest<Req>,
+    P: ReadRequest<Req>,
 {
-    let (deadline, options) = attempt_terms(&shared.protocol, K::view(&request));
+    let (deadline, options) = attempt_terms(&shared.protocol, P::view(&request));
     let mut arrival = Arrival::new("", now());
     arrival.latest = deadline.map(|deadline| clock::since_epoch(deadline.instant()));
     if arrival.latest.is_some_and(|latest| latest <= arrival.now) {
@@ -44,7 +44,7 @@ where
         }
         // A set of endpoints never makes an attempt wait.
         Admit::Waiting(_) | Admit::Refused(_) => {
-            Testimony::of(K::view(&request)).iter().for_each(Testimony::refuse);
+            Testimony::of(P::view(&request)).iter().for_each(Testimony::refuse);
             ResponseFuture::not_sent(OwnEnd::Refused(EMPTY))
         }
     }

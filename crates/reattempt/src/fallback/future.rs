@@ -35,23 +35,23 @@ pin_project! {
     /// # Cancel safety
     /// Dropping it cancels the call, or the backup's call. A dropped call has no fallback.
     #[must_use = "futures do nothing unless polled"]
-    pub struct ResponseFuture<S, Req, F, K>
+    pub struct ResponseFuture<S, Req, F, P>
     where
         S: Service<Req>,
-        F: Source<K, Req, S::Response>,
-        K: Replaceable<S::Response>,
+        F: Source<P, Req, S::Response>,
+        P: Replaceable<S::Response>,
     {
         // `None` once the call has ended.
         #[pin]
         call: Option<S::Future>,
-        waiting: Waiting<Req, S::Response, F, K>,
+        waiting: Waiting<Req, S::Response, F, P>,
         backup_call: Option<BackupCall<S::Response>>,
     }
 }
 
 /// The data that a call needs at its end.
-pub(super) struct Waiting<Req, R, F: Source<K, Req, R>, K> {
-    pub(super) shared: Arc<Shared<F, K>>,
+pub(super) struct Waiting<Req, R, F: Source<P, Req, R>, P> {
+    pub(super) shared: Arc<Shared<F, P>>,
     pub(super) kept: Option<F::Kept>,
     pub(super) options: Option<CallOptions>,
     pub(super) deadline: Option<Deadline>,
@@ -71,25 +71,25 @@ struct BackupCall<R> {
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S, Req, F, K> ResponseFuture<S, Req, F, K>
+impl<S, Req, F, P> ResponseFuture<S, Req, F, P>
 where
     S: Service<Req>,
-    F: Source<K, Req, S::Response>,
-    K: Replaceable<S::Response>,
+    F: Source<P, Req, S::Response>,
+    P: Replaceable<S::Response>,
 {
-    pub(super) fn new(call: S::Future, waiting: Waiting<Req, S::Response, F, K>) -> Self {
+    pub(super) fn new(call: S::Future, waiting: Waiting<Req, S::Response, F, P>) -> Self {
         Self { call: Some(call), waiting, backup_call: None }
     }
 }
 
-impl<S, Req, F, K> Future for ResponseFuture<S, Req, F, K>
+impl<S, Req, F, P> Future for ResponseFuture<S, Req, F, P>
 where
     S: Service<Req>,
     S::Error: Into<BoxError>,
-    F: Source<K, Req, S::Response>,
-    K: GuardOutcome<S::Response, S::Error, BoxedError> + Replaceable<S::Response>,
+    F: Source<P, Req, S::Response>,
+    P: GuardOutcome<S::Response, S::Error, BoxedError> + Replaceable<S::Response>,
 {
-    type Output = Result<<K as Replaceable<S::Response>>::Replaced, BoxError>;
+    type Output = Result<<P as Replaceable<S::Response>>::Replaced, BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
@@ -101,27 +101,27 @@ where
             let outcome = result.as_ref().map_err(|error| &**error as _);
             let Some(unprocessed) = waiting.shared.fails(outcome, waiting.options.as_ref()) else {
                 return Poll::Ready(result.map(|response| {
-                    let (head, body) = K::split(response);
-                    K::from_service(head, body)
+                    let (head, body) = P::split(response);
+                    P::from_service(head, body)
                 }));
             };
             let proof = unprocessed && waiting.is_proof(outcome.err());
-            let (failed, body) = match result.map(K::split) {
+            let (failed, body) = match result.map(P::split) {
                 Ok((head, body)) => (Failed(Ok(head)), Some(body)),
                 Err(error) => (Failed(Err(error)), None),
             };
             let Some(kept) = kept else {
-                return Poll::Ready(own_outcome::<S::Response, K>(failed, body));
+                return Poll::Ready(own_outcome::<S::Response, P>(failed, body));
             };
             let sendable = waiting.repeatable || proof;
             match waiting.shared.source.replace(kept, &failed, sendable, waiting.deadline) {
                 Replacement::None => {
-                    return Poll::Ready(own_outcome::<S::Response, K>(failed, body));
+                    return Poll::Ready(own_outcome::<S::Response, P>(failed, body));
                 }
                 Replacement::Made(response) => {
                     let (mut head, data) = response.into_parts();
                     waiting.mark(&mut head.extensions, failed, true);
-                    return Poll::Ready(Ok(K::from_memory(head, data)));
+                    return Poll::Ready(Ok(P::from_memory(head, data)));
                 }
                 Replacement::Sent(backup) => {
                     let began = Instant::now();
@@ -133,7 +133,7 @@ where
         let Some(backup_call) = this.backup_call else { return Poll::Pending };
         let result = match backup_call.backup.as_mut().poll(cx) {
             Poll::Ready(result) => result,
-            Poll::Pending => Err(ready!(backup_call.poll_deadline(waiting.deadline, K::source_of_time_limit, cx))),
+            Poll::Pending => Err(ready!(backup_call.poll_deadline(waiting.deadline, P::source_of_time_limit, cx))),
         };
         let Some(BackupCall { failed, .. }) = this.backup_call.take() else {
             return Poll::Pending;
@@ -142,16 +142,16 @@ where
         Poll::Ready(match result {
             Ok(response) => {
                 let helps = waiting.shared.fails(Ok(&response), waiting.options.as_ref()).is_none();
-                let (mut head, body) = K::split(response);
+                let (mut head, body) = P::split(response);
                 waiting.mark(&mut head.extensions, failed, helps);
-                Ok(K::from_service(head, body))
+                Ok(P::from_service(head, body))
             }
             Err(source) => Err(BackupFailed { failed, source }.into()),
         })
     }
 }
 
-impl<Req, R, F: Source<K, Req, R>, K: Replaceable<R>> Waiting<Req, R, F, K> {
+impl<Req, R, F: Source<P, Req, R>, P: Replaceable<R>> Waiting<Req, R, F, P> {
     /// Returns `true` if the protocol accepts the outcome as proof that the request was not processed.
     fn is_proof(&self, error: Option<&(dyn Error + 'static)>) -> bool {
         let (protocol, testimony) = (&self.shared.protocol, self.testimony.as_ref());
@@ -189,22 +189,22 @@ impl<R> BackupCall<R> {
 }
 
 /// Returns the call's own outcome.
-fn own_outcome<R, K>(failed: Failed, body: Option<K::Body>) -> Result<K::Replaced, BoxError>
+fn own_outcome<R, P>(failed: Failed, body: Option<P::Body>) -> Result<P::Replaced, BoxError>
 where
-    K: Replaceable<R>,
+    P: Replaceable<R>,
 {
     match (failed.0, body) {
-        (Ok(head), Some(body)) => Ok(K::from_service(head, body)),
-        (Ok(head), None) => Ok(K::from_memory(head, Bytes::new())),
+        (Ok(head), Some(body)) => Ok(P::from_service(head, body)),
+        (Ok(head), None) => Ok(P::from_memory(head, Bytes::new())),
         (Err(error), _) => Err(error),
     }
 }
 
-impl<S, Req, F, K> fmt::Debug for ResponseFuture<S, Req, F, K>
+impl<S, Req, F, P> fmt::Debug for ResponseFuture<S, Req, F, P>
 where
     S: Service<Req>,
-    F: Source<K, Req, S::Response>,
-    K: Replaceable<S::Response>,
+    F: Source<P, Req, S::Response>,
+    P: Replaceable<S::Response>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match (&self.call, &self.backup_call) {

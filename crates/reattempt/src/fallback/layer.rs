@@ -29,8 +29,8 @@ use crate::protocol::{Http, RequestProtocol, protocol_setters};
 ///     .layer(FallbackLayer::http(no_offers))
 ///     .layer(RetryLayer::http());
 /// ```
-pub struct FallbackLayer<F, K = Http> {
-    pub(crate) shared: Shared<F, K>,
+pub struct FallbackLayer<F, P = Http> {
+    pub(crate) shared: Shared<F, P>,
 }
 
 impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F> {
@@ -93,16 +93,16 @@ impl<F> FallbackLayer<F, Http> {
     protocol_setters!(Http: reading, http, proving, repeating);
 }
 
-impl<F, K: RequestProtocol> FallbackLayer<F, K> {
+impl<F, P: RequestProtocol> FallbackLayer<F, P> {
     /// Creates a layer with a custom protocol value, whose classification decides which outcomes are failures. `source`
     /// is a function of the [`Failed`] outcome, or a [`Backup`].
-    pub fn with(protocol: K, source: F) -> Self {
+    pub fn with(protocol: P, source: F) -> Self {
         let source = Arc::new(source);
         Self { shared: Shared { protocol, source, on_permanent: false, observer: None } }
     }
 
     /// Changes the protocol's settings, such as its classification.
-    pub fn protocol(self, change: impl FnOnce(K) -> K) -> Self {
+    pub fn protocol(self, change: impl FnOnce(P) -> P) -> Self {
         let protocol = change(self.shared.protocol);
         Self { shared: Shared { protocol, ..self.shared } }
     }
@@ -129,21 +129,21 @@ impl<F, K: RequestProtocol> FallbackLayer<F, K> {
     }
 }
 
-impl<S, F, K: Clone> Layer<S> for FallbackLayer<F, K> {
-    type Service = Fallback<S, F, K>;
+impl<S, F, P: Clone> Layer<S> for FallbackLayer<F, P> {
+    type Service = Fallback<S, F, P>;
 
     fn layer(&self, inner: S) -> Self::Service {
         Fallback::new(Arc::new(self.shared.clone()), inner)
     }
 }
 
-impl<F, K: Clone> Clone for FallbackLayer<F, K> {
+impl<F, P: Clone> Clone for FallbackLayer<F, P> {
     fn clone(&self) -> Self {
         Self { shared: self.shared.clone() }
     }
 }
 
-impl<F, K: fmt::Debug> fmt::Debug for FallbackLayer<F, K> {
+impl<F, P: fmt::Debug> fmt::Debug for FallbackLayer<F, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FallbackLayer")
             .field("protocol", &self.shared.protocol)

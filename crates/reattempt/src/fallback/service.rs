@@ -20,13 +20,13 @@ use crate::send::send;
 
 /// A client whose failed calls are replaced, made by [`FallbackLayer`](super::FallbackLayer).
 #[derive(Clone)]
-pub struct Fallback<S, F, K = Http> {
+pub struct Fallback<S, F, P = Http> {
     inner: S,
-    shared: Arc<Shared<F, K>>,
+    shared: Arc<Shared<F, P>>,
 }
 
-impl<S, F, K> Fallback<S, F, K> {
-    pub(super) fn new(shared: Arc<Shared<F, K>>, inner: S) -> Self {
+impl<S, F, P> Fallback<S, F, P> {
+    pub(super) fn new(shared: Arc<Shared<F, P>>, inner: S) -> Self {
         Self { inner, shared }
     }
 
@@ -39,27 +39,27 @@ impl<S, F, K> Fallback<S, F, K> {
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call, or the backup's call.
-    pub fn send<Req>(&self, request: Req) -> impl Future<Output = Result<K::Replaced, BoxError>> + use<S, Req, F, K>
+    pub fn send<Req>(&self, request: Req) -> impl Future<Output = Result<P::Replaced, BoxError>> + use<S, Req, F, P>
     where
         S: Service<Req> + Clone,
         S::Error: Into<BoxError>,
-        F: Source<K, Req, S::Response>,
-        K: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, BoxedError> + Replaceable<S::Response>,
+        F: Source<P, Req, S::Response>,
+        P: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, BoxedError> + Replaceable<S::Response>,
     {
         send(Self { inner: self.inner.clone(), shared: Arc::clone(&self.shared) }, request)
     }
 }
 
-impl<S, Req, F, K> Service<Req> for Fallback<S, F, K>
+impl<S, Req, F, P> Service<Req> for Fallback<S, F, P>
 where
     S: Service<Req>,
     S::Error: Into<BoxError>,
-    F: Source<K, Req, S::Response>,
-    K: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, BoxedError> + Replaceable<S::Response>,
+    F: Source<P, Req, S::Response>,
+    P: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, BoxedError> + Replaceable<S::Response>,
 {
-    type Response = <K as Replaceable<S::Response>>::Replaced;
+    type Response = <P as Replaceable<S::Response>>::Replaced;
     type Error = BoxError;
-    type Future = ResponseFuture<S, Req, F, K>;
+    type Future = ResponseFuture<S, Req, F, P>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(cx).map_err(Into::into)
@@ -67,7 +67,7 @@ where
 
     fn call(&mut self, request: Req) -> Self::Future {
         let shared = Arc::clone(&self.shared);
-        let (protocol, view) = (&shared.protocol, K::view(&request));
+        let (protocol, view) = (&shared.protocol, P::view(&request));
         let (deadline, options) = attempt_terms(protocol, view);
         let observed = shared.observer.is_some();
         let destination = observed.then(|| protocol.destination_of(view).into());
@@ -92,14 +92,14 @@ where
 ///
 /// A request with private extensions cannot carry this witness. So it has no proof, unless the user states that nothing
 /// below sends a request twice.
-fn witness_of<K: ReadRequest<Req>, Req>(protocol: &K, request: &mut Req) -> Option<Testimony> {
-    if let Some(extensions) = K::extensions_mut(request) {
+fn witness_of<P: ReadRequest<Req>, Req>(protocol: &P, request: &mut Req) -> Option<Testimony> {
+    if let Some(extensions) = P::extensions_mut(request) {
         return Some(Testimony::call(extensions));
     }
-    (!protocol.sends_once(K::view(request))).then(Testimony::void)
+    (!protocol.sends_once(P::view(request))).then(Testimony::void)
 }
 
-impl<S: fmt::Debug, F, K: fmt::Debug> fmt::Debug for Fallback<S, F, K> {
+impl<S: fmt::Debug, F, P: fmt::Debug> fmt::Debug for Fallback<S, F, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fallback")
             .field("inner", &self.inner)

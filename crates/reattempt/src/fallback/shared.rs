@@ -13,14 +13,14 @@ use crate::error_mode::BoxedError;
 use crate::guard::contract::GuardOutcome;
 
 /// The part that clones and calls in flight share.
-pub(crate) struct Shared<F, K> {
-    pub(crate) protocol: K,
+pub(crate) struct Shared<F, P> {
+    pub(crate) protocol: P,
     pub(crate) source: Arc<F>,
     pub(crate) on_permanent: bool,
     pub(crate) observer: Option<Arc<dyn Observer>>,
 }
 
-impl<F, K> Shared<F, K> {
+impl<F, P> Shared<F, P> {
     /// Returns `None` if the outcome is not replaced. Otherwise returns `true` if the outcome proves that the request
     /// was not processed.
     pub(super) fn fails<R, E>(
@@ -29,7 +29,7 @@ impl<F, K> Shared<F, K> {
         options: Option<&CallOptions>,
     ) -> Option<bool>
     where
-        K: GuardOutcome<R, E, BoxedError>,
+        P: GuardOutcome<R, E, BoxedError>,
         E: Into<BoxError>,
     {
         let (classification, judged) = self.protocol.health(outcome, options);
@@ -47,7 +47,7 @@ impl<F, K> Shared<F, K> {
     }
 }
 
-impl<F, K: Clone> Clone for Shared<F, K> {
+impl<F, P: Clone> Clone for Shared<F, P> {
     fn clone(&self) -> Self {
         Self {
             protocol: self.protocol.clone(),

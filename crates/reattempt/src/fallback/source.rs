@@ -14,7 +14,7 @@ use crate::protocol::{Http, Protocol, witness};
 use crate::send::send;
 
 /// A source of responses that replace failed ones: a function of the [`Failed`] outcome, or a [`Backup`]. Sealed.
-pub trait Source<K, Request, R>: sealed::Sealed {
+pub trait Source<P, Request, R>: sealed::Sealed {
     /// The part of a request that is kept until its call ends.
     type Kept;
 
@@ -24,7 +24,7 @@ pub trait Source<K, Request, R>: sealed::Sealed {
 
     /// Returns the request to send, and the part that a replacement needs.
     #[doc(hidden)]
-    fn keep_part(&self, protocol: &K, request: Request) -> (Request, Self::Kept);
+    fn keep_part(&self, protocol: &P, request: Request) -> (Request, Self::Kept);
 
     /// Returns the replacement. `sendable` is `true` if the request may be sent to another server.
     #[doc(hidden)]
@@ -58,7 +58,7 @@ impl<R> fmt::Debug for Replacement<R> {
 
 impl<F: Fn(&Failed) -> Option<Response<Bytes>>> sealed::Sealed for F {}
 
-impl<F, K, Request, R> Source<K, Request, R> for F
+impl<F, P, Request, R> Source<P, Request, R> for F
 where
     F: Fn(&Failed) -> Option<Response<Bytes>>,
 {
@@ -66,7 +66,7 @@ where
 
     const SENDS: bool = false;
 
-    fn keep_part(&self, _: &K, request: Request) -> (Request, ()) {
+    fn keep_part(&self, _: &P, request: Request) -> (Request, ()) {
         (request, ())
     }
 
@@ -130,25 +130,25 @@ impl<B: Clone> KeepRequest<http::Request<B>> for Http {
     }
 }
 
-impl<S, K, Request, R> Source<K, Request, R> for Backup<S>
+impl<S, P, Request, R> Source<P, Request, R> for Backup<S>
 where
-    K: KeepRequest<Request>,
+    P: KeepRequest<Request>,
     S: Service<Request, Response = R> + Clone + Send + 'static,
     S::Error: Into<BoxError>,
     S::Future: Send,
     Request: Send + 'static,
 {
-    type Kept = Option<K::Kept>;
+    type Kept = Option<P::Kept>;
 
     const SENDS: bool = true;
 
-    fn keep_part(&self, protocol: &K, request: Request) -> (Request, Option<K::Kept>) {
+    fn keep_part(&self, protocol: &P, request: Request) -> (Request, Option<P::Kept>) {
         protocol.keep_copy(request)
     }
 
-    fn replace(&self, kept: Option<K::Kept>, _: &Failed, sendable: bool, deadline: Option<Deadline>) -> Replacement<R> {
+    fn replace(&self, kept: Option<P::Kept>, _: &Failed, sendable: bool, deadline: Option<Deadline>) -> Replacement<R> {
         let in_time = deadline.is_none_or(|deadline| !deadline.remaining().is_zero());
-        let again = kept.filter(|_| sendable && in_time).and_then(|kept| K::take_copy(kept, deadline));
+        let again = kept.filter(|_| sendable && in_time).and_then(|kept| P::take_copy(kept, deadline));
         let Some(request) = again else { return Replacement::None };
         let call = send(self.0.clone(), request);
         Replacement::Sent(Box::pin(async { call.await.map_err(Into::into) }))

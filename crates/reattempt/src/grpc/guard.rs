@@ -62,11 +62,11 @@ impl StandardLayer<StandardGuards, RetryPolicy<Grpc>> {
     }
 }
 
-impl<B, E, M> GuardOutcome<Response<B>, E, M> for Grpc
+impl<B, E, Mode> GuardOutcome<Response<B>, E, Mode> for Grpc
 where
     B: Body,
     B::Error: Into<BoxError>,
-    M: ErrorMode<E>,
+    Mode: ErrorMode<E>,
 {
     type Guarded<G: Guard> = Response<GuardedBody<GrpcBody<B>, G, Grpc>>;
 
@@ -81,7 +81,7 @@ where
         (classification, judged)
     }
 
-    fn own_end<G: Guard>(reason: OwnEnd) -> Result<Self::Guarded<G>, M::Error> {
+    fn own_end<G: Guard>(reason: OwnEnd) -> Result<Self::Guarded<G>, Mode::Error> {
         let answer = match reason {
             OwnEnd::Late(_) => GrpcBody::answering(Code::DeadlineExceeded, PASSED, Unanswered::LATE),
             OwnEnd::TimedOut { after, server } => {

@@ -10,7 +10,7 @@ use super::service_config::kind;
 use crate::hedge::HedgePolicy;
 use crate::protocol::Outcome;
 
-impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
+impl<B: Clone, Mode> HedgePolicy<Grpc, B, Mode> {
     /// Sets the codes with which an attempt may fail without ending the call (HG-4, HG-5). If the set is empty, every
     /// error ends the call. Default: UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED.
     ///

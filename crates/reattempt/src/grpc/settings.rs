@@ -103,19 +103,19 @@ macro_rules! grpc_setters {
 ///     .timeout(Duration::from_secs(2))
 ///     .max_attempts(4);
 /// ```
-impl<D: Schedule + Clone, B: Clone, M> RetryPolicy<Grpc, D, B, M> {
+impl<Backoff: Schedule + Clone, B: Clone, Mode> RetryPolicy<Grpc, Backoff, B, Mode> {
     protocol_setters!(Grpc: reading, sending, proving);
     grpc_setters!(codes, hints, calls);
 }
 
 /// Protocol settings, which [`protocol`](HedgePolicy::protocol) and [`with`](HedgePolicy::with) change too.
-impl<B: Clone, M> HedgePolicy<Grpc, B, M> {
+impl<B: Clone, Mode> HedgePolicy<Grpc, B, Mode> {
     protocol_setters!(Grpc: reading, sending, proving);
     grpc_setters!(codes, hints, calls);
 }
 
 /// gRPC settings that guards use.
-impl<G: Guard, M> GuardLayer<G, Grpc, M> {
+impl<G: Guard, Mode> GuardLayer<G, Grpc, Mode> {
     protocol_setters!(Grpc: reading);
     grpc_setters!(codes, hints);
 }

@@ -15,11 +15,11 @@ use crate::protocol::watched::{Watch, Watched};
 ///
 /// It returns the frames of the inner service's body unchanged. If the guard holds a place for the response, the place
 /// is released when the body ends, fails or is dropped. Calls that end with trailers are judged here.
-pub type GuardedBody<B, G, K = Http> = Watched<B, Option<Pass<G, K>>>;
+pub type GuardedBody<B, G, P = Http> = Watched<B, Option<Pass<G, P>>>;
 
 /// Returns the body of a guarded response.
 #[inline]
-pub(crate) fn guarded_body<B: Body, G: Guard, K>(inner: B, pass: Option<Pass<G, K>>) -> GuardedBody<B, G, K> {
+pub(crate) fn guarded_body<B: Body, G: Guard, P>(inner: B, pass: Option<Pass<G, P>>) -> GuardedBody<B, G, P> {
     // A reader may never poll a body that has already ended.
     if is_held(&pass) && inner.is_end_stream() {
         pass.into_iter().for_each(Pass::over_with_head);
@@ -49,12 +49,12 @@ impl<B: Body, G: Guard> Watch<B> for Option<Pass<G, Http>> {
 
 /// Inspects a frame for a pass. `of_trailers` judges a call whose response has ended, and `of_error` one whose body
 /// failed.
-pub(crate) fn watch_pass<G: Guard, K, D, E>(
-    pass: &mut Option<Pass<G, K>>,
+pub(crate) fn watch_pass<G: Guard, P, D, E>(
+    pass: &mut Option<Pass<G, P>>,
     frame: Option<Result<&Frame<D>, &E>>,
     is_over: impl FnOnce() -> bool,
-    of_trailers: impl FnOnce(&K, &HeaderMap, Option<&CallOptions>) -> Judged,
-    of_error: impl FnOnce(&K, &E, Option<&CallOptions>) -> Judged,
+    of_trailers: impl FnOnce(&P, &HeaderMap, Option<&CallOptions>) -> Judged,
+    of_error: impl FnOnce(&P, &E, Option<&CallOptions>) -> Judged,
 ) {
     let none = HeaderMap::new();
     let trailers = match frame {
@@ -64,7 +64,7 @@ pub(crate) fn watch_pass<G: Guard, K, D, E>(
             None => return pass.iter_mut().for_each(Pass::answered),
         },
         Some(Err(error)) => {
-            let judge = |protocol: &K, options: Option<&CallOptions>| of_error(protocol, error, options);
+            let judge = |protocol: &P, options: Option<&CallOptions>| of_error(protocol, error, options);
             return end_pass(pass, BodyEnd::Broken, judge);
         }
         None => &none,
@@ -73,21 +73,21 @@ pub(crate) fn watch_pass<G: Guard, K, D, E>(
 }
 
 /// Returns `true` if the outcome must still be read from the body.
-pub(crate) fn is_open<G: Guard, K>(pass: &Option<Pass<G, K>>) -> bool {
+pub(crate) fn is_open<G: Guard, P>(pass: &Option<Pass<G, P>>) -> bool {
     pass.as_ref().is_some_and(Pass::is_open)
 }
 
 /// Returns `true` if the attempt was judged at its head, and the guard holds a place.
 #[inline]
-fn is_held<G: Guard, K>(pass: &Option<Pass<G, K>>) -> bool {
+fn is_held<G: Guard, P>(pass: &Option<Pass<G, P>>) -> bool {
     pass.as_ref().is_some_and(|pass| !pass.is_open())
 }
 
 /// Ends the pass. Judges the attempt first, unless it was judged at the head.
-fn end_pass<G: Guard, K>(
-    pass: &mut Option<Pass<G, K>>,
+fn end_pass<G: Guard, P>(
+    pass: &mut Option<Pass<G, P>>,
     end: BodyEnd,
-    judge: impl FnOnce(&K, Option<&CallOptions>) -> Judged,
+    judge: impl FnOnce(&P, Option<&CallOptions>) -> Judged,
 ) {
     let Some(pass) = pass.take() else { return };
     let held = if pass.is_open() {

@@ -35,29 +35,29 @@ pin_project! {
     /// `F` is the future of the inner service `S`. No bound joins them, because the compiler could not prove it for a
     /// boxed type in a spawned task.
     #[must_use = "futures do nothing unless polled"]
-    pub struct ResponseFuture<S, Req, F, G, K, M>
+    pub struct ResponseFuture<S, Req, F, G, P, Mode>
     where
         G: Guard,
     {
         #[pin]
-        state: State<S, Req, G, K, F>,
-        mode: PhantomData<fn() -> M>,
+        state: State<S, Req, G, P, F>,
+        mode: PhantomData<fn() -> Mode>,
     }
 }
 
 pin_project! {
     #[project = StateProjection]
-    enum State<S, Req, G, K, F>
+    enum State<S, Req, G, P, F>
     where
         G: Guard,
     {
         // Taken by its first poll.
         OwnEnd { reason: Option<OwnEnd> },
         // Taken when the wait is over.
-        Waiting { waiting: Option<Box<Waiting<S, Req, G, K>>> },
+        Waiting { waiting: Option<Box<Waiting<S, Req, G, P>>> },
         Sent {
             // Declared before the attempt: if the attempt's destructor panics, the pass still ends.
-            pass: Option<Pass<G, K>>,
+            pass: Option<Pass<G, P>>,
             #[pin]
             attempt: F,
             // Created when the attempt is first not ready, if it has a time limit.
@@ -68,8 +68,8 @@ pin_project! {
 }
 
 /// A call that waits first for the guard, then for the inner service.
-pub(super) struct Waiting<S, Req, G: Guard, K> {
-    pass: Pass<G, K>,
+pub(super) struct Waiting<S, Req, G: Guard, P> {
+    pass: Pass<G, P>,
     destination: Box<str>,
     began: Duration,
     latest: Option<Duration>,
@@ -90,9 +90,9 @@ enum Wait {
     SlowService,
 }
 
-impl<S, Req, G: Guard, K> Waiting<S, Req, G, K> {
+impl<S, Req, G: Guard, P> Waiting<S, Req, G, P> {
     pub(super) fn new(
-        pass: Pass<G, K>,
+        pass: Pass<G, P>,
         destination: Box<str>,
         began: Duration,
         latest: Option<Duration>,
@@ -197,11 +197,11 @@ enum Failed<E> {
     Service(E),
 }
 
-impl<S, Req, F, G, K, M> ResponseFuture<S, Req, F, G, K, M>
+impl<S, Req, F, G, P, Mode> ResponseFuture<S, Req, F, G, P, Mode>
 where
     G: Guard,
 {
-    fn of(state: State<S, Req, G, K, F>) -> Self {
+    fn of(state: State<S, Req, G, P, F>) -> Self {
         Self { state, mode: PhantomData }
     }
 
@@ -213,13 +213,13 @@ where
 
     /// Creates the future of a call that waits.
     #[cold]
-    pub(super) fn waiting(waiting: Waiting<S, Req, G, K>) -> Self {
+    pub(super) fn waiting(waiting: Waiting<S, Req, G, P>) -> Self {
         Self::of(State::Waiting { waiting: Some(Box::new(waiting)) })
     }
 
     /// Creates the future of a call that was admitted at once.
     #[inline]
-    pub(crate) fn sent(pass: Pass<G, K>, attempt: F) -> Self {
+    pub(crate) fn sent(pass: Pass<G, P>, attempt: F) -> Self {
         Self::of(State::Sent { pass: Some(pass), attempt, timer: None })
     }
 
@@ -229,14 +229,14 @@ where
     }
 }
 
-impl<S, Req, G, K, M> Future for ResponseFuture<S, Req, S::Future, G, K, M>
+impl<S, Req, G, P, Mode> Future for ResponseFuture<S, Req, S::Future, G, P, Mode>
 where
     S: Service<Req>,
     G: Guard,
-    K: GuardOutcome<S::Response, S::Error, M>,
-    M: ErrorMode<S::Error>,
+    P: GuardOutcome<S::Response, S::Error, Mode>,
+    Mode: ErrorMode<S::Error>,
 {
-    type Output = Result<K::Guarded<G>, M::Error>;
+    type Output = Result<P::Guarded<G>, Mode::Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
@@ -245,7 +245,7 @@ where
                 StateProjection::OwnEnd { reason } => {
                     let Some(reason) = reason.take() else { return Poll::Pending };
                     this.state.set(State::Over);
-                    return Poll::Ready(K::own_end(reason));
+                    return Poll::Ready(P::own_end(reason));
                 }
                 StateProjection::Waiting { waiting: place } => {
                     let Some(waiting) = place else { return Poll::Pending };
@@ -258,14 +258,14 @@ where
                             this.state.set(State::Sent { pass: Some(pass), attempt, timer: None });
                         }
                         Err(Failed::Service(error)) => {
-                            return Poll::Ready(Err(M::own(error)));
+                            return Poll::Ready(Err(Mode::own(error)));
                         }
                         Err(Failed::OwnEnd(reason)) => {
                             if let OwnEnd::Refused(refused) = &reason {
                                 pass.shared.notify(&destination, &Event::Refused { refused });
                                 testimony.iter().for_each(Testimony::refuse);
                             }
-                            return Poll::Ready(K::own_end(reason));
+                            return Poll::Ready(P::own_end(reason));
                         }
                     }
                 }
@@ -273,8 +273,8 @@ where
                     if let Some(pass) = pass {
                         pass.polled();
                     }
-                    let followed = |pass: Option<&mut Pass<G, K>>, outcome: Result<_, _>| {
-                        pass.map(|pass| judge::<K, _, _, M, G>(pass, outcome)).unwrap_or_default()
+                    let followed = |pass: Option<&mut Pass<G, P>>, outcome: Result<_, _>| {
+                        pass.map(|pass| judge::<P, _, _, Mode, G>(pass, outcome)).unwrap_or_default()
                     };
                     // The response is large, so it is moved only once.
                     return Poll::Ready(match attempt.poll(cx) {
@@ -282,15 +282,15 @@ where
                             let followed = followed(pass.as_mut(), Ok(&response));
                             if !followed.holds {
                                 this.state.set(State::Over);
-                                return Poll::Ready(Ok(K::guarded(response, followed.open, None)));
+                                return Poll::Ready(Ok(P::guarded(response, followed.open, None)));
                             }
                             let held = pass.take();
                             this.state.set(State::Over);
-                            Ok(K::guarded(response, followed.open, held))
+                            Ok(P::guarded(response, followed.open, held))
                         }
                         Poll::Ready(Err(error)) => {
-                            let error = M::own(error);
-                            let followed = followed(pass.as_mut(), Err(M::view(&error)));
+                            let error = Mode::own(error);
+                            let followed = followed(pass.as_mut(), Err(Mode::view(&error)));
                             let held = if followed.holds { pass.take() } else { None };
                             this.state.set(State::Over);
                             held.into_iter().for_each(|pass| pass.over(BodyEnd::Broken));
@@ -304,7 +304,7 @@ where
                             cut_off(true, || this.state.set(State::Over));
                             let held = pass.and_then(|pass| pass.judged(Judged::TIMED_OUT));
                             held.into_iter().for_each(|pass| pass.over(BodyEnd::Broken));
-                            K::own_end(OwnEnd::TimedOut { after, server })
+                            P::own_end(OwnEnd::TimedOut { after, server })
                         }
                     });
                 }
@@ -315,8 +315,8 @@ where
 }
 
 /// Returns `Ready` once the attempt's time is over, with that time limit.
-fn poll_timeout<G: Guard, K>(
-    pass: Option<&Pass<G, K>>,
+fn poll_timeout<G: Guard, P>(
+    pass: Option<&Pass<G, P>>,
     timer: &mut Option<Pin<Box<Sleep>>>,
     cx: &mut Context<'_>,
 ) -> Poll<Duration> {
@@ -337,10 +337,10 @@ struct Followed {
 
 /// Ends an attempt's ticket with its outcome, unless the outcome is read from the end of the response.
 #[inline]
-fn judge<K, R, E, M, G>(pass: &mut Pass<G, K>, outcome: Result<&R, &(dyn Error + 'static)>) -> Followed
+fn judge<P, R, E, Mode, G>(pass: &mut Pass<G, P>, outcome: Result<&R, &(dyn Error + 'static)>) -> Followed
 where
-    K: GuardOutcome<R, E, M>,
-    M: ErrorMode<E>,
+    P: GuardOutcome<R, E, Mode>,
+    Mode: ErrorMode<E>,
     G: Guard,
 {
     let protocol = &pass.shared.protocol;
@@ -358,7 +358,7 @@ where
     Followed { open, holds: open && succeeded || pass.judge(judged) }
 }
 
-impl<S, Req, F, G, K, M> fmt::Debug for ResponseFuture<S, Req, F, G, K, M>
+impl<S, Req, F, G, P, Mode> fmt::Debug for ResponseFuture<S, Req, F, G, P, Mode>
 where
     G: Guard,
 {

@@ -34,12 +34,12 @@ use crate::protocol::{CloneRequest, Http, RequestProtocol, protocol_setters};
 ///     .layer(RetryLayer::new(RetryPolicy::http().boxed_errors()))
 ///     .layer(GuardLayer::http(breaker.clone()));
 /// ```
-pub struct GuardLayer<G, K = Http, M = <K as RequestProtocol>::Errors>
+pub struct GuardLayer<G, P = Http, Mode = <P as RequestProtocol>::Errors>
 where
-    K: RequestProtocol,
+    P: RequestProtocol,
 {
-    shared: Shared<G, K>,
-    mode: PhantomData<fn() -> M>,
+    shared: Shared<G, P>,
+    mode: PhantomData<fn() -> Mode>,
 }
 
 impl<G: Guard> GuardLayer<G> {
@@ -49,7 +49,7 @@ impl<G: Guard> GuardLayer<G> {
     }
 }
 
-impl<G: Guard, K: RequestProtocol> GuardLayer<G, K> {
+impl<G: Guard, P: RequestProtocol> GuardLayer<G, P> {
     /// Creates a layer with a custom protocol value, for instance with its own classification or destination key.
     /// Several layers may share the value.
     ///
@@ -62,7 +62,7 @@ impl<G: Guard, K: RequestProtocol> GuardLayer<G, K> {
     /// let http = Http::new().on_status(StatusCode::INTERNAL_SERVER_ERROR, Verdict::Success);
     /// let layer = GuardLayer::with(http, CircuitBreaker::rate());
     /// ```
-    pub fn with(protocol: K, guard: G) -> Self {
+    pub fn with(protocol: P, guard: G) -> Self {
         Self::of(protocol, guard)
     }
 }
@@ -106,18 +106,18 @@ impl<G: Guard, C: Send + Sync + 'static> GuardLayer<G, CloneRequest<C>> {
 /// let layer = GuardLayer::http(CircuitBreaker::rate())
 ///     .on_status(StatusCode::INTERNAL_SERVER_ERROR, Verdict::Success);
 /// ```
-impl<G: Guard, M> GuardLayer<G, Http, M> {
+impl<G: Guard, Mode> GuardLayer<G, Http, Mode> {
     protocol_setters!(Http: reading, http);
 }
 
 /// Settings for every protocol.
-impl<G: Guard, K: RequestProtocol, M> GuardLayer<G, K, M> {
-    fn shared(shared: Shared<G, K>) -> Self {
+impl<G: Guard, P: RequestProtocol, Mode> GuardLayer<G, P, Mode> {
+    fn shared(shared: Shared<G, P>) -> Self {
         Self { shared, mode: PhantomData }
     }
 
-    /// Creates a layer with a protocol and the error mode `M`.
-    pub(crate) fn of(protocol: K, guard: G) -> Self {
+    /// Creates a layer with a protocol and the error mode `Mode`.
+    pub(crate) fn of(protocol: P, guard: G) -> Self {
         Self::shared(Shared::new(protocol, guard))
     }
 
@@ -131,13 +131,13 @@ impl<G: Guard, K: RequestProtocol, M> GuardLayer<G, K, M> {
     /// let layer = GuardLayer::http(CircuitBreaker::rate())
     ///     .protocol(|http| http.on_status(StatusCode::INTERNAL_SERVER_ERROR, Verdict::Success));
     /// ```
-    pub fn protocol(self, change: impl FnOnce(K) -> K) -> Self {
+    pub fn protocol(self, change: impl FnOnce(P) -> P) -> Self {
         let protocol = change(self.shared.protocol);
         Self::shared(Shared { protocol, ..self.shared })
     }
 
     /// Returns a layer with the same settings and another guard.
-    pub(crate) fn with_guard<H: Guard>(self, guard: H) -> GuardLayer<H, K, M> {
+    pub(crate) fn with_guard<H: Guard>(self, guard: H) -> GuardLayer<H, P, Mode> {
         let Shared { protocol, observer, attempt_timeout, serves, .. } = self.shared;
         let guard = Arc::new(guard);
         GuardLayer::shared(Shared { guard, protocol, observer, attempt_timeout, serves })
@@ -205,26 +205,26 @@ impl<G: Guard, K: RequestProtocol, M> GuardLayer<G, K, M> {
 
     /// Changes the error type to tower's `BoxError`. A protocol that has a response for refusals needs this if the
     /// inner service's error is a `BoxError`.
-    pub fn boxed_errors(self) -> GuardLayer<G, K, BoxedError> {
+    pub fn boxed_errors(self) -> GuardLayer<G, P, BoxedError> {
         GuardLayer::shared(self.shared)
     }
 }
 
-impl<S, G, K: RequestProtocol + Clone, M> Layer<S> for GuardLayer<G, K, M> {
-    type Service = Guarded<S, G, K, M>;
+impl<S, G, P: RequestProtocol + Clone, Mode> Layer<S> for GuardLayer<G, P, Mode> {
+    type Service = Guarded<S, G, P, Mode>;
 
     fn layer(&self, inner: S) -> Self::Service {
         Guarded::new(Arc::new(self.shared.clone()), inner)
     }
 }
 
-impl<G, K: RequestProtocol + Clone, M> Clone for GuardLayer<G, K, M> {
+impl<G, P: RequestProtocol + Clone, Mode> Clone for GuardLayer<G, P, Mode> {
     fn clone(&self) -> Self {
         Self { shared: self.shared.clone(), mode: PhantomData }
     }
 }
 
-impl<G: fmt::Debug, K: RequestProtocol + fmt::Debug, M> fmt::Debug for GuardLayer<G, K, M> {
+impl<G: fmt::Debug, P: RequestProtocol + fmt::Debug, Mode> fmt::Debug for GuardLayer<G, P, Mode> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GuardLayer")
             .field("guard", &self.shared.guard)

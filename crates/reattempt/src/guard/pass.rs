@@ -15,8 +15,8 @@ use crate::call::options::CallOptions;
 /// The ticket of one attempt, with the data that its end needs.
 ///
 /// Dropping it, even during a panic, ends the ticket according to the attempt's phase.
-pub struct Pass<G: Guard, K> {
-    pub(super) shared: Arc<Shared<G, K>>,
+pub struct Pass<G: Guard, P> {
+    pub(super) shared: Arc<Shared<G, P>>,
     /// `None` once the ticket has ended or was returned to the guard.
     ticket: Option<G::Ticket>,
     phase: Phase,
@@ -39,10 +39,10 @@ enum Phase {
     Held,
 }
 
-impl<G: Guard, K> Pass<G, K> {
+impl<G: Guard, P> Pass<G, P> {
     #[inline]
     pub(crate) fn new(
-        shared: Arc<Shared<G, K>>,
+        shared: Arc<Shared<G, P>>,
         ticket: G::Ticket,
         arrival: &Arrival<'_>,
         options: Option<Box<CallOptions>>,
@@ -161,7 +161,7 @@ impl<G: Guard, K> Pass<G, K> {
     }
 }
 
-impl<G: Guard, K> Drop for Pass<G, K> {
+impl<G: Guard, P> Drop for Pass<G, P> {
     fn drop(&mut self) {
         if self.ticket.is_none() {
             return;
@@ -185,7 +185,7 @@ impl<G: Guard, K> Drop for Pass<G, K> {
     }
 }
 
-impl<G: Guard, K> fmt::Debug for Pass<G, K> {
+impl<G: Guard, P> fmt::Debug for Pass<G, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pass").field("phase", &self.phase).finish_non_exhaustive()
     }

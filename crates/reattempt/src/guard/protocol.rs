@@ -56,9 +56,9 @@ pub enum OwnEnd {
     note = "the response must be an `http::Response<B>` where `B: http_body::Body`, or that of reqwest 0.13 with the feature `reqwest` of reattempt; the error must be `Into<BoxError>`",
     note = "where the protocol answers and the service's error is a `BoxError`, call `.boxed_errors()` on the layer"
 )]
-pub trait GuardOutcome<Response, E, M>: ClassifyOutcome<Response>
+pub trait GuardOutcome<Response, E, Mode>: ClassifyOutcome<Response>
 where
-    M: ErrorMode<E>,
+    Mode: ErrorMode<E>,
 {
     /// The response of a guarded call.
     type Guarded<G: Guard>;
@@ -81,7 +81,7 @@ where
 
     /// Returns the outcome of a call that the layer itself ends.
     #[doc(hidden)]
-    fn own_end<G: Guard>(reason: OwnEnd) -> Result<Self::Guarded<G>, M::Error>;
+    fn own_end<G: Guard>(reason: OwnEnd) -> Result<Self::Guarded<G>, Mode::Error>;
 
     /// Attaches the pass to the response body, which releases it at its end.
     #[doc(hidden)]

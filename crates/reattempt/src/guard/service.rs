@@ -28,14 +28,14 @@ use crate::send::{Sending, send};
 /// too, to release the readied instance.
 ///
 /// Waiting needs a tokio runtime with its time driver enabled. Without a runtime, no call waits.
-pub struct Guarded<S, G, K = Http, M = BoxedError> {
+pub struct Guarded<S, G, P = Http, Mode = BoxedError> {
     pub(crate) inner: S,
-    shared: Arc<Shared<G, K>>,
-    mode: PhantomData<fn() -> M>,
+    shared: Arc<Shared<G, P>>,
+    mode: PhantomData<fn() -> Mode>,
 }
 
-impl<S, G, K, M> Guarded<S, G, K, M> {
-    pub(super) fn new(shared: Arc<Shared<G, K>>, inner: S) -> Self {
+impl<S, G, P, Mode> Guarded<S, G, P, Mode> {
+    pub(super) fn new(shared: Arc<Shared<G, P>>, inner: S) -> Self {
         Self { inner, shared, mode: PhantomData }
     }
 
@@ -57,32 +57,32 @@ impl<S, G, K, M> Guarded<S, G, K, M> {
     where
         S: Service<Req> + Clone,
         G: Guard,
-        K: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, M>,
-        M: ErrorMode<S::Error>,
+        P: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, Mode>,
+        Mode: ErrorMode<S::Error>,
     {
         send(self.clone(), request)
     }
 }
 
-impl<S, Req, G, K, M> Service<Req> for Guarded<S, G, K, M>
+impl<S, Req, G, P, Mode> Service<Req> for Guarded<S, G, P, Mode>
 where
     S: Service<Req> + Clone,
     G: Guard,
-    K: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, M>,
-    M: ErrorMode<S::Error>,
+    P: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, Mode>,
+    Mode: ErrorMode<S::Error>,
 {
-    type Response = K::Guarded<G>;
-    type Error = M::Error;
-    type Future = ResponseFuture<S, Req, S::Future, G, K, M>;
+    type Response = P::Guarded<G>;
+    type Error = Mode::Error;
+    type Future = ResponseFuture<S, Req, S::Future, G, P, Mode>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), M::Error>> {
-        self.inner.poll_ready(cx).map_err(M::own)
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Mode::Error>> {
+        self.inner.poll_ready(cx).map_err(Mode::own)
     }
 
     /// Requests the guard's decision. If it admits, the readied instance sends the request at once.
     fn call(&mut self, request: Req) -> Self::Future {
         let shared = &self.shared;
-        let view = K::view(&request);
+        let view = P::view(&request);
         let (deadline, options) = attempt_terms(&shared.protocol, view);
         let destination = shared.protocol.destination_of(view);
         let mut arrival = Arrival::new(&destination, now());
@@ -121,13 +121,13 @@ where
     }
 }
 
-impl<S: Clone, G, K, M> Clone for Guarded<S, G, K, M> {
+impl<S: Clone, G, P, Mode> Clone for Guarded<S, G, P, Mode> {
     fn clone(&self) -> Self {
         Self::new(Arc::clone(&self.shared), self.inner.clone())
     }
 }
 
-impl<S: fmt::Debug, G: fmt::Debug, K: fmt::Debug, M> fmt::Debug for Guarded<S, G, K, M> {
+impl<S: fmt::Debug, G: fmt::Debug, P: fmt::Debug, Mode> fmt::Debug for Guarded<S, G, P, Mode> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guarded")
             .field("inner", &self.inner)

@@ -22,21 +22,21 @@ pub fn now() -> Duration {
 }
 
 /// The part of a guarded client that its clones and its calls in flight share.
-pub(crate) struct Shared<G, K> {
+pub(crate) struct Shared<G, P> {
     pub(crate) guard: Arc<G>,
-    pub(crate) protocol: K,
+    pub(crate) protocol: P,
     pub(super) observer: Option<Arc<dyn Observer>>,
     pub(crate) attempt_timeout: Option<Duration>,
     /// `true` if the layer stands in front of a server. Deadlines then come from the server's callers.
     pub(super) serves: bool,
 }
 
-impl<G, K> Shared<G, K> {
-    pub(super) fn new(protocol: K, guard: G) -> Self {
+impl<G, P> Shared<G, P> {
+    pub(super) fn new(protocol: P, guard: G) -> Self {
         Self::of(protocol, Arc::new(guard))
     }
 
-    pub(crate) fn of(protocol: K, guard: Arc<G>) -> Self {
+    pub(crate) fn of(protocol: P, guard: Arc<G>) -> Self {
         let (observer, attempt_timeout) = (None, None);
         Self { guard, protocol, observer, attempt_timeout, serves: false }
     }
@@ -48,7 +48,7 @@ impl<G, K> Shared<G, K> {
     }
 }
 
-impl<G: Guard, K> Shared<G, K> {
+impl<G: Guard, P> Shared<G, P> {
     /// Requests the guard's decision for an attempt. An impatient attempt is not queued, and neither is one without a
     /// timer.
     pub(super) fn admit(&self, arrival: &Arrival<'_>) -> Admit<G::Ticket> {
@@ -68,7 +68,7 @@ impl<G: Guard, K> Shared<G, K> {
     }
 }
 
-impl<G, K: Clone> Clone for Shared<G, K> {
+impl<G, P: Clone> Clone for Shared<G, P> {
     fn clone(&self) -> Self {
         Self {
             guard: Arc::clone(&self.guard),

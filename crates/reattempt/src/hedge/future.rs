@@ -24,15 +24,15 @@ pin_project! {
     /// # Cancel safety
     /// Dropping it cancels all attempts and the wait. If a granted hedge was not sent, its token returns to the budget.
     #[must_use = "futures do nothing unless polled"]
-    pub struct ResponseFuture<S, Req, K, B, M>
+    pub struct ResponseFuture<S, Req, P, B, Mode>
     where
-        K: Replay<Req>,
-        K: ClassifyOutcome<S::Response>,
-        S: Service<K::Attempt>,
-        M: ErrorMode<S::Error>,
+        P: Replay<Req>,
+        P: ClassifyOutcome<S::Response>,
+        S: Service<P::Attempt>,
+        Mode: ErrorMode<S::Error>,
     {
         // `None` if the attempt's outcome is returned as it is.
-        call: Option<Call<S, Req, K, B, M>>,
+        call: Option<Call<S, Req, P, B, Mode>>,
         #[pin]
         first: Option<S::Future>,
         // The time at which `sleep` ends.
@@ -40,17 +40,17 @@ pin_project! {
         #[pin]
         sleep: Option<Sleep>,
         #[pin]
-        limit: M::Timer,
+        limit: Mode::Timer,
         // The end of a call that is not sent because its deadline has passed.
-        late: Option<Box<AnswerOf<S, Req, K, M>>>,
+        late: Option<Box<AnswerOf<S, Req, P, Mode>>>,
     }
 }
 
-impl<S, Req, K, B, M> ResponseFuture<S, Req, K, B, M>
+impl<S, Req, P, B, Mode> ResponseFuture<S, Req, P, B, Mode>
 where
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<K::Attempt>,
-    M: ErrorMode<S::Error>,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<P::Attempt>,
+    Mode: ErrorMode<S::Error>,
 {
     /// Creates the future of a call with one attempt, whose outcome is returned as it is.
     pub(super) fn passing(attempt: S::Future) -> Self {
@@ -59,29 +59,29 @@ where
 
     /// Creates the future of a call that is not sent, because its deadline has passed.
     #[cold]
-    pub(super) fn late(answer: AnswerOf<S, Req, K, M>) -> Self {
+    pub(super) fn late(answer: AnswerOf<S, Req, P, Mode>) -> Self {
         Self { late: Some(Box::new(answer)), ..Self::of(None, None) }
     }
 
     /// Creates the future of a call with its first attempt.
-    pub(super) fn new(call: Call<S, Req, K, B, M>, attempt: S::Future) -> Self {
+    pub(super) fn new(call: Call<S, Req, P, B, Mode>, attempt: S::Future) -> Self {
         Self::of(Some(call), Some(attempt))
     }
 
-    fn of(call: Option<Call<S, Req, K, B, M>>, first: Option<S::Future>) -> Self {
-        let limit = M::Timer::default();
+    fn of(call: Option<Call<S, Req, P, B, Mode>>, first: Option<S::Future>) -> Self {
+        let limit = Mode::Timer::default();
         Self { call, first, sleeping_until: None, sleep: None, limit, late: None }
     }
 }
 
-impl<S, Req, K, B, M> Future for ResponseFuture<S, Req, K, B, M>
+impl<S, Req, P, B, Mode> Future for ResponseFuture<S, Req, P, B, Mode>
 where
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<K::Attempt> + Clone,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<P::Attempt> + Clone,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
-    type Output = Result<K::Answer, M::Error>;
+    type Output = Result<P::Answer, Mode::Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(late) = self.as_mut().project().late.take() {
@@ -93,12 +93,12 @@ where
         // The losers are dropped before the winner is returned.
         this.first.set(None);
         this.sleep.set(None);
-        M::reset(this.limit.as_mut());
+        Mode::reset(this.limit.as_mut());
         let result = match this.call {
             Some(call) => call.end_call(over, first, cx),
             None => match over.outcome {
-                Outcome::Of(_, Ok(response)) => Ok(K::answer(response, false)),
-                Outcome::Of(_, Err(error)) => unanswered::<K, _, _, M>(error, None),
+                Outcome::Of(_, Ok(response)) => Ok(P::answer(response, false)),
+                Outcome::Of(_, Err(error)) => unanswered::<P, _, _, Mode>(error, None),
                 Outcome::Made(made) => made,
             },
         };
@@ -108,15 +108,15 @@ where
     }
 }
 
-impl<S, Req, K, B, M> ResponseFuture<S, Req, K, B, M>
+impl<S, Req, P, B, Mode> ResponseFuture<S, Req, P, B, Mode>
 where
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<K::Attempt> + Clone,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<P::Attempt> + Clone,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
     /// Polls until the call ends.
-    fn poll_over(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<OverOf<S, Req, K, M>> {
+    fn poll_over(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<OverOf<S, Req, P, Mode>> {
         let mut this = self.project();
         loop {
             // First of all, so that errors of clients whose body was cut off are ignored.
@@ -137,7 +137,7 @@ where
             let Some(call) = this.call else {
                 let (number, result) = ready!(ended);
                 let stop = reattempt_core::StopReason::Forbidden;
-                let outcome = Outcome::Of(number, result.map_err(M::own));
+                let outcome = Outcome::Of(number, result.map_err(Mode::own));
                 return Poll::Ready(Over { outcome, stop });
             };
             if ended.is_pending() {
@@ -146,7 +146,7 @@ where
             }
             let progress = ended.is_ready();
             if let Poll::Ready((number, result)) = ended
-                && let ControlFlow::Break(over) = call.ended(number, result.map_err(M::own), cx)
+                && let ControlFlow::Break(over) = call.ended(number, result.map_err(Mode::own), cx)
             {
                 return Poll::Ready(over);
             }
@@ -179,7 +179,7 @@ where
                 return Poll::Ready(over);
             }
             let due = call.interrupt_due();
-            let (interrupt, since) = ready!(M::poll_interrupt(this.limit.as_mut(), cx, |_| due));
+            let (interrupt, since) = ready!(Mode::poll_interrupt(this.limit.as_mut(), cx, |_| due));
             // If there is neither an error nor a response to return at the deadline, the attempts continue. They have
             // been polled above.
             let over = call.interrupted(interrupt, since);
@@ -196,11 +196,11 @@ fn poll_first<F: Future>(mut first: Pin<&mut Option<F>>, cx: &mut Context<'_>) -
     Poll::Ready((1, output))
 }
 
-impl<S, Req, K, B, M> fmt::Debug for ResponseFuture<S, Req, K, B, M>
+impl<S, Req, P, B, Mode> fmt::Debug for ResponseFuture<S, Req, P, B, Mode>
 where
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<K::Attempt>,
-    M: ErrorMode<S::Error>,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<P::Attempt>,
+    Mode: ErrorMode<S::Error>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture")

@@ -75,8 +75,8 @@ use crate::protocol::Protocol;
 /// ```
 #[doc(alias("backup_request", "speculative_retry"))]
 #[derive(Debug, Clone)]
-pub struct HedgeLayer<P = HedgePolicy> {
-    policy: P,
+pub struct HedgeLayer<Policy = HedgePolicy> {
+    policy: Policy,
 }
 
 impl HedgeLayer {
@@ -86,19 +86,19 @@ impl HedgeLayer {
     }
 }
 
-impl<P> HedgeLayer<P> {
+impl<Policy> HedgeLayer<Policy> {
     /// Creates a layer that hedges with this policy.
-    pub fn new(policy: P) -> Self {
+    pub fn new(policy: Policy) -> Self {
         Self { policy }
     }
 }
 
-impl<S, P> Layer<S> for HedgeLayer<P>
+impl<S, Policy> Layer<S> for HedgeLayer<Policy>
 where
     S: Clone,
-    P: Clone,
+    Policy: Clone,
 {
-    type Service = Hedge<S, P>;
+    type Service = Hedge<S, Policy>;
 
     fn layer(&self, inner: S) -> Self::Service {
         Hedge::new(self.policy.clone(), inner)
@@ -106,10 +106,10 @@ where
 }
 
 /// A policy is a layer, so that its settings can be written where the layer is used.
-impl<S, K, B, M> Layer<S> for HedgePolicy<K, B, M>
+impl<S, P, B, Mode> Layer<S> for HedgePolicy<P, B, Mode>
 where
     S: Clone,
-    K: Protocol,
+    P: Protocol,
 {
     type Service = Hedge<S, Self>;
 

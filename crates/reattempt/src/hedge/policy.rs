@@ -58,13 +58,13 @@ const DEFAULT_CAP: u32 = 5;
 /// let by_quantile = HedgePolicy::http().delay_quantile(0.99).budget(RetryBudget::ratio(0.02));
 /// let by_the_clock = HedgePolicy::http().delay(Duration::from_millis(250)).max_attempts(3);
 /// ```
-pub struct HedgePolicy<K: Protocol = Http, B = RetryBudget, M = <K as Protocol>::Mode> {
-    pub(crate) settings: Arc<Settings<K, B>>,
-    mode: PhantomData<fn() -> M>,
+pub struct HedgePolicy<P: Protocol = Http, B = RetryBudget, Mode = <P as Protocol>::Mode> {
+    pub(crate) settings: Arc<Settings<P, B>>,
+    mode: PhantomData<fn() -> Mode>,
 }
 
 /// The settings of a policy.
-pub(crate) type Settings<K, B> = crate::call::settings::Settings<K, Hedges, B>;
+pub(crate) type Settings<P, B> = crate::call::settings::Settings<P, Hedges, B>;
 
 /// The settings that only hedges have.
 #[derive(Debug, Clone)]
@@ -90,12 +90,12 @@ impl HedgePolicy {
     }
 }
 
-impl<K: Protocol> HedgePolicy<K> {
+impl<P: Protocol> HedgePolicy<P> {
     /// Creates a policy for a protocol with custom settings, which several policies and layers may share.
-    pub fn with(protocol: K) -> Self {
+    pub fn with(protocol: P) -> Self {
         let delay = HedgeDelay::Quantile(Arc::new(Latencies::p95()));
         let hedges = Hedges { cap: DEFAULT_CAP, delay, idempotent: false };
-        let mut settings = Settings::new(protocol, hedges, K::default_budget());
+        let mut settings = Settings::new(protocol, hedges, P::default_budget());
         settings.limits.max_attempts = 2;
         Self::of(settings)
     }
@@ -108,8 +108,8 @@ impl Default for HedgePolicy {
     }
 }
 
-impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
-    fn of(settings: Settings<K, B>) -> Self {
+impl<P: Protocol, B, Mode> HedgePolicy<P, B, Mode> {
+    fn of(settings: Settings<P, B>) -> Self {
         Self { settings: Arc::new(settings), mode: PhantomData }
     }
 
@@ -154,9 +154,9 @@ impl<K: Protocol, B, M> HedgePolicy<K, B, M> {
 }
 
 /// Settings of every protocol.
-impl<K, B, M> HedgePolicy<K, B, M>
+impl<P, B, Mode> HedgePolicy<P, B, Mode>
 where
-    K: Protocol + Clone,
+    P: Protocol + Clone,
     B: Clone,
 {
     /// Changes the protocol's settings: classifiers, replay limits, and all others of [`Http`].
@@ -168,7 +168,7 @@ where
     ///
     /// let policy = HedgePolicy::http().protocol(|http| http.on_status(StatusCode::LOCKED, Verdict::Permanent));
     /// ```
-    pub fn protocol(self, change: impl FnOnce(K) -> K) -> Self {
+    pub fn protocol(self, change: impl FnOnce(P) -> P) -> Self {
         self.set(|settings| settings.protocol = change(settings.protocol.clone()))
     }
 
@@ -237,7 +237,7 @@ where
     /// If the budget refuses a hedge, the attempts in flight continue and the call sends no other (HG-8). A slow call's
     /// hedge is requested with a failure of kind [`Timeout`](crate::schedule::FailureKind::Timeout). If a retry layer
     /// uses the same budget, pass a [`SpendOnly`](crate::budget::SpendOnly) of it here.
-    pub fn budget<T: Budget>(self, budget: T) -> HedgePolicy<K, T, M> {
+    pub fn budget<T: Budget>(self, budget: T) -> HedgePolicy<P, T, Mode> {
         let mut settings = self.into_settings();
         settings.counts_calls = budget.counts_calls();
         HedgePolicy::of(settings.map(|hedges, _| (hedges, budget)))
@@ -249,7 +249,7 @@ where
     /// A call whose deadline has already passed is not sent. Without this setting, a deadline prevents further
     /// attempts, and ends the call only if the protocol has a response for that. Inner services with a `BoxError`
     /// require this setting.
-    pub fn boxed_errors(self) -> HedgePolicy<K, B, BoxedError> {
+    pub fn boxed_errors(self) -> HedgePolicy<P, B, BoxedError> {
         HedgePolicy::of(self.into_settings())
     }
 
@@ -270,19 +270,19 @@ where
         self.observe_with(observer)
     }
 
-    pub(crate) fn set(self, change: impl FnOnce(&mut Settings<K, B>)) -> Self {
+    pub(crate) fn set(self, change: impl FnOnce(&mut Settings<P, B>)) -> Self {
         let mut settings = self.into_settings();
         change(&mut settings);
         Self::of(settings)
     }
 
-    fn into_settings(self) -> Settings<K, B> {
+    fn into_settings(self) -> Settings<P, B> {
         Arc::try_unwrap(self.settings).unwrap_or_else(|shared| (*shared).clone())
     }
 }
 
 /// HTTP settings. Settings of [`Http`] that are missing here do not affect hedging.
-impl<B: Clone, M> HedgePolicy<Http, B, M> {
+impl<B: Clone, Mode> HedgePolicy<Http, B, Mode> {
     protocol_setters!(Http: reading, http, sending);
 
     /// Sets whether PUT and DELETE are hedged as well. Default: `false`, because requests that may be repeated one
@@ -295,13 +295,13 @@ impl<B: Clone, M> HedgePolicy<Http, B, M> {
     }
 }
 
-impl<K: Protocol, B, M> Clone for HedgePolicy<K, B, M> {
+impl<P: Protocol, B, Mode> Clone for HedgePolicy<P, B, Mode> {
     fn clone(&self) -> Self {
         Self { settings: Arc::clone(&self.settings), mode: PhantomData }
     }
 }
 
-impl<K: Protocol + fmt::Debug, B: fmt::Debug, M> fmt::Debug for HedgePolicy<K, B, M> {
+impl<P: Protocol + fmt::Debug, B: fmt::Debug, Mode> fmt::Debug for HedgePolicy<P, B, Mode> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HedgePolicy")
             .field("protocol", &self.settings.protocol)

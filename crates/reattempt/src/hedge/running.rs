@@ -15,7 +15,7 @@ use crate::call::report::AttemptOutcome;
 use crate::call::timed_out::RefusedResponse;
 
 /// The hedges in flight, the next hedge, and the last failure.
-pub(super) struct Running<S, A, F, R> {
+pub(super) struct Running<S, Attempt, F, R> {
     /// The finished attempts, and the budget's key.
     pub(super) log: CallLog,
     hedges: Vec<Hedged<F>>,
@@ -26,7 +26,7 @@ pub(super) struct Running<S, A, F, R> {
     /// The watches of the attempts that may be cut off from the request body, with their numbers.
     pub(super) watches: Vec<(u32, ReplayWatch)>,
     /// The next attempt, once the budget has granted it.
-    pub(super) readying: Option<Readying<S, A>>,
+    pub(super) readying: Option<Readying<S, Attempt>>,
     /// The last outcome, with its attempt's number. If no attempt is in flight, either this is present or an attempt
     /// was already created (see [`Readying`]), so the call always ends.
     pub(super) last: Option<(u32, R)>,
@@ -49,13 +49,13 @@ pub(super) struct Running<S, A, F, R> {
 }
 
 /// An attempt that the budget has granted, but that is not sent yet.
-pub(super) struct Readying<S, A> {
+pub(super) struct Readying<S, Attempt> {
     pub(super) permit: Permit,
     /// The service for the attempt, from the time at which it is due.
     pub(super) service: Option<S>,
     /// The attempt itself, if nothing else can end the call any more. It is created before the last response is
     /// drained, so nothing can prevent its sending.
-    pub(super) attempt: Option<A>,
+    pub(super) attempt: Option<Attempt>,
 }
 
 /// An attempt that is being replaced: its number, the service for the replacement, and its result, in case no
@@ -71,7 +71,7 @@ struct Hedged<F> {
     attempt: Pin<Box<F>>,
 }
 
-impl<S, A, F, R> Running<S, A, F, R> {
+impl<S, Attempt, F, R> Running<S, Attempt, F, R> {
     pub(super) fn new(destination: Box<str>) -> Self {
         Self {
             log: CallLog::new(destination),

@@ -5,7 +5,7 @@ use tower_service::Service;
 use super::Hedge;
 use crate::send::send;
 
-impl<S, P> Hedge<S, P> {
+impl<S, Policy> Hedge<S, Policy> {
     /// Sends one request through a clone of this handle; see [`Retry::send`](crate::Retry::send).
     ///
     /// # Errors
@@ -16,7 +16,7 @@ impl<S, P> Hedge<S, P> {
     pub fn send<Req>(
         &self,
         request: Req,
-    ) -> impl Future<Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>> + use<Req, S, P>
+    ) -> impl Future<Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>> + use<Req, S, Policy>
     where
         Self: Service<Req> + Clone,
     {

@@ -27,21 +27,21 @@ use crate::shared::Shared;
 /// service and shares everything else. Each hedge is sent through a new clone of the inner service, which is readied
 /// first.
 #[derive(Clone)]
-pub struct Hedge<S, P = HedgePolicy> {
+pub struct Hedge<S, Policy = HedgePolicy> {
     inner: S,
-    shared: Arc<Shared<S, P>>,
+    shared: Arc<Shared<S, Policy>>,
     options: Option<CallOptions>,
 }
 
-impl<S: Clone, P> Hedge<S, P> {
+impl<S: Clone, Policy> Hedge<S, Policy> {
     /// Adds hedging with this policy to `inner`.
-    pub fn new(policy: P, inner: S) -> Self {
+    pub fn new(policy: Policy, inner: S) -> Self {
         let shared = Shared::new(policy, inner.clone());
         Self { inner, shared: Arc::new(shared), options: None }
     }
 }
 
-impl<S: Clone, P: Clone> Hedge<S, P> {
+impl<S: Clone, Policy: Clone> Hedge<S, Policy> {
     /// Returns a handle to this client with options for all its calls. A request's own options have precedence.
     ///
     /// Retry options also apply to hedges: [`repeatable`](CallOptions::repeatable) allows or forbids hedging for any
@@ -51,28 +51,28 @@ impl<S: Clone, P: Clone> Hedge<S, P> {
     }
 }
 
-impl<S, P> Hedge<S, P> {
+impl<S, Policy> Hedge<S, Policy> {
     inner_accessors!(S, inner);
 
     /// Returns the policy, to read its budget and its delay.
-    pub fn policy(&self) -> &P {
+    pub fn policy(&self) -> &Policy {
         &self.shared.policy
     }
 }
 
-impl<S, Req, A, K, B, M> Service<Req> for Hedge<S, HedgePolicy<K, B, M>>
+impl<S, Req, Attempt, P, B, Mode> Service<Req> for Hedge<S, HedgePolicy<P, B, Mode>>
 where
-    S: Service<A> + Clone,
-    K: Replay<Req, Attempt = A> + Origin<A, Request = Req> + ClassifyOutcome<S::Response>,
+    S: Service<Attempt> + Clone,
+    P: Replay<Req, Attempt = Attempt> + Origin<Attempt, Request = Req> + ClassifyOutcome<S::Response>,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
-    type Response = K::Answer;
-    type Error = M::Error;
-    type Future = ResponseFuture<S, Req, K, B, M>;
+    type Response = P::Answer;
+    type Error = Mode::Error;
+    type Future = ResponseFuture<S, Req, P, B, Mode>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx).map_err(M::own)
+        self.inner.poll_ready(cx).map_err(Mode::own)
     }
 
     /// Saves the request and sends the first attempt through the readied inner service.
@@ -81,42 +81,42 @@ where
     }
 }
 
-impl<S, K: Protocol, B: Budget, M> Hedge<S, HedgePolicy<K, B, M>> {
+impl<S, P: Protocol, B: Budget, Mode> Hedge<S, HedgePolicy<P, B, Mode>> {
     /// Starts a call through the readied inner service. The earliest deadline of the argument, the options and the
     /// request applies.
-    pub(crate) fn call_by<Req>(&mut self, deadline: Deadline, request: Req) -> ResponseFuture<S, Req, K, B, M>
+    pub(crate) fn call_by<Req>(&mut self, deadline: Deadline, request: Req) -> ResponseFuture<S, Req, P, B, Mode>
     where
-        S: Service<K::Attempt> + Clone,
-        K: Replay<Req> + ClassifyOutcome<S::Response>,
-        M: ErrorMode<S::Error>,
+        S: Service<P::Attempt> + Clone,
+        P: Replay<Req> + ClassifyOutcome<S::Response>,
+        Mode: ErrorMode<S::Error>,
     {
         begin(&mut self.inner, &self.shared, (self.options.as_ref(), Some(deadline)), request)
     }
 }
 
 /// Starts a call through a readied service, with its handle's options and a deadline from outside.
-pub(crate) fn begin<S, Req, K, B, M>(
+pub(crate) fn begin<S, Req, P, B, Mode>(
     inner: &mut S,
-    shared: &Arc<Shared<S, HedgePolicy<K, B, M>>>,
+    shared: &Arc<Shared<S, HedgePolicy<P, B, Mode>>>,
     (options, deadline): (Option<&CallOptions>, Option<Deadline>),
     request: Req,
-) -> ResponseFuture<S, Req, K, B, M>
+) -> ResponseFuture<S, Req, P, B, Mode>
 where
-    S: Service<K::Attempt> + Clone,
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<P::Attempt> + Clone,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
     let settings = &*shared.policy.settings;
     let opening = HedgeStart::new(settings, options, deadline, &request);
     let counts = settings.counts_calls;
     // A budget that is not full records the success of a call that may not be hedged.
     let earns = !opening.start.keeps && settings.protocol.credits_every_call() && !settings.budget.is_full();
-    if !earns && !counts && opening.is_noop(M::INTERRUPTS || M::ANSWERS) {
+    if !earns && !counts && opening.is_noop(Mode::INTERRUPTS || Mode::ANSWERS) {
         let attempt = settings.protocol.pass(request, opening.start.added());
         return ResponseFuture::passing(inner.call(attempt));
     }
-    if let Some(late) = too_late::<S, Req, K, M>(&settings.protocol, &opening.start) {
+    if let Some(late) = too_late::<S, Req, P, Mode>(&settings.protocol, &opening.start) {
         // Releases the readied instance's reservation.
         let spare = inner.clone();
         *inner = spare;
@@ -126,7 +126,7 @@ where
         if let (Some(observer), true) = (&settings.observer, opening.hedges()) {
             let reason = StopReason::DeadlineExceeded;
             let event = Event::GaveUp { attempts: 0, reason };
-            observer.on_event(&settings.protocol.destination_of(K::view(&request)), &event);
+            observer.on_event(&settings.protocol.destination_of(P::view(&request)), &event);
         }
         return ResponseFuture::late(late);
     }
@@ -135,7 +135,7 @@ where
         settings.protocol.keep(request, opening.start.added(), &mut kept)
     } else {
         if earns || counts {
-            target = Some(settings.protocol.destination_of(K::view(&request)).into());
+            target = Some(settings.protocol.destination_of(P::view(&request)).into());
         }
         settings.protocol.pass(request, opening.start.added())
     };
@@ -151,19 +151,19 @@ where
 
 /// Returns the end of a call that is not sent because its deadline has passed (DL-3). Returns `None` if there is time
 /// left, or if there is no error or response for that.
-fn too_late<S, Req, K, M>(protocol: &K, start: &CallStart) -> Option<AnswerOf<S, Req, K, M>>
+fn too_late<S, Req, P, Mode>(protocol: &P, start: &CallStart) -> Option<AnswerOf<S, Req, P, Mode>>
 where
-    S: Service<K::Attempt>,
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    M: ErrorMode<S::Error>,
+    S: Service<P::Attempt>,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    Mode: ErrorMode<S::Error>,
 {
     if !start.is_too_late() {
         return None;
     }
-    timed_out::<S, Req, K, M>(protocol, M::interrupt()?, TimeLimit::Deadline, Instant::now(), None)
+    timed_out::<S, Req, P, Mode>(protocol, Mode::interrupt()?, TimeLimit::Deadline, Instant::now(), None)
 }
 
-impl<S: fmt::Debug, P: fmt::Debug> fmt::Debug for Hedge<S, P> {
+impl<S: fmt::Debug, Policy: fmt::Debug> fmt::Debug for Hedge<S, Policy> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hedge")
             .field("inner", &self.inner)

@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use super::{RetryError, Retrying};
 
-impl<F, E, D, B, J, N> Retrying<F, E, D, B, J, N>
+impl<F, E, Backoff, B, J, N> Retrying<F, E, Backoff, B, J, N>
 where
-    D: Schedule,
+    Backoff: Schedule,
     B: Budget,
     J: Fn(&E) -> Classification,
     N: FnMut(&E, Duration),

@@ -21,22 +21,22 @@ use crate::call::settings::Settings;
 pub(super) const DESTINATION: &str = "";
 
 /// The state of a call.
-pub(super) struct CallState<D: Schedule, B> {
-    settings: Held<D, B>,
+pub(super) struct CallState<Backoff: Schedule, B> {
+    settings: Held<Backoff, B>,
     context: CallContext,
-    progress: Option<Progress<D::Delays>>,
+    progress: Option<Progress<Backoff::Delays>>,
     /// The start of the call, for a budget that counts calls.
     counted: Account,
 }
 
 /// A call's settings: a policy's, or its own if it has only a schedule.
-enum Held<D, B> {
-    Shared(Arc<Settings<Operations, D, B>>),
-    Own(Settings<Operations, D, B>),
+enum Held<Backoff, B> {
+    Shared(Arc<Settings<Operations, Backoff, B>>),
+    Own(Settings<Operations, Backoff, B>),
 }
 
-impl<D, B> Deref for Held<D, B> {
-    type Target = Settings<Operations, D, B>;
+impl<Backoff, B> Deref for Held<Backoff, B> {
+    type Target = Settings<Operations, Backoff, B>;
 
     fn deref(&self) -> &Self::Target {
         match self {
@@ -46,9 +46,9 @@ impl<D, B> Deref for Held<D, B> {
     }
 }
 
-impl<D: Schedule, B> CallState<D, B> {
+impl<Backoff: Schedule, B> CallState<Backoff, B> {
     #[inline(never)]
-    pub(super) fn new(policy: Policy<D, B>, options: Option<&CallOptions>, blocking: bool) -> Box<Self> {
+    pub(super) fn new(policy: Policy<Backoff, B>, options: Option<&CallOptions>, blocking: bool) -> Box<Self> {
         let settings = match policy {
             Policy::Shared(settings) => Held::Shared(settings),
             Policy::Alone(schedule, budget) => Held::Own(Settings::new(Operations, schedule, budget)),

@@ -22,9 +22,9 @@ pin_project! {
     /// # Cancel safety
     /// Dropping it drops the attempt in flight or the wait, and returns an unspent token to the budget.
     #[must_use = "futures do nothing unless polled"]
-    pub struct RetryingFuture<F, Fut, E, D: Schedule, B, J, N> {
+    pub struct RetryingFuture<F, Fut, E, Backoff: Schedule, B, J, N> {
         // `None` once it has ended.
-        running: Option<Running<F, D, B, J, N>>,
+        running: Option<Running<F, Backoff, B, J, N>>,
         #[pin]
         attempt: Option<Fut>,
         // `None` if an attempt is due or in flight.
@@ -33,9 +33,9 @@ pin_project! {
 }
 
 /// The operation and the course of its attempts.
-struct Running<F, D: Schedule, B, J, N> {
+struct Running<F, Backoff: Schedule, B, J, N> {
     operation: F,
-    tries: Tries<D, B, J, N>,
+    tries: Tries<Backoff, B, J, N>,
 }
 
 /// A wait before the next attempt. Its content is boxed, because few operations ever wait.
@@ -52,9 +52,9 @@ impl<E> Wait<E> {
     /// Polls a wait for its end. Returns what was decided, if that was waited for.
     // Not inlined, because it would cost operations that never wait 17 instructions.
     #[inline(never)]
-    fn poll_end<D: Schedule, B, J, N>(
+    fn poll_end<Backoff: Schedule, B, J, N>(
         this: &mut Option<Self>,
-        tries: &mut Tries<D, B, J, N>,
+        tries: &mut Tries<Backoff, B, J, N>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Decided<E>>> {
         let longer = match this.take() {
@@ -77,17 +77,17 @@ impl<E> Wait<E> {
     }
 }
 
-impl<F, Fut, T, E, D, B, J, N> IntoFuture for Retrying<F, E, D, B, J, N>
+impl<F, Fut, T, E, Backoff, B, J, N> IntoFuture for Retrying<F, E, Backoff, B, J, N>
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<T, E>>,
-    D: Schedule,
+    Backoff: Schedule,
     B: Budget,
     J: Fn(&E) -> Classification,
     N: FnMut(&E, Duration),
 {
     type Output = Result<T, RetryError<E>>;
-    type IntoFuture = RetryingFuture<F, Fut, E, D, B, J, N>;
+    type IntoFuture = RetryingFuture<F, Fut, E, Backoff, B, J, N>;
 
     fn into_future(self) -> Self::IntoFuture {
         let (operation, tries) = self.begin(false);
@@ -95,11 +95,11 @@ where
     }
 }
 
-impl<F, Fut, T, E, D, B, J, N> Future for RetryingFuture<F, Fut, E, D, B, J, N>
+impl<F, Fut, T, E, Backoff, B, J, N> Future for RetryingFuture<F, Fut, E, Backoff, B, J, N>
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<T, E>>,
-    D: Schedule,
+    Backoff: Schedule,
     B: Budget,
     J: Fn(&E) -> Classification,
     N: FnMut(&E, Duration),
@@ -165,7 +165,7 @@ where
     }
 }
 
-impl<F, Fut, E, D: Schedule, B, J, N> fmt::Debug for RetryingFuture<F, Fut, E, D, B, J, N> {
+impl<F, Fut, E, Backoff: Schedule, B, J, N> fmt::Debug for RetryingFuture<F, Fut, E, Backoff, B, J, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryingFuture")
             .field("attempt", &self.running.as_ref().map(|running| running.tries.number()))

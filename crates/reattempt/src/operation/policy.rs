@@ -51,14 +51,14 @@ pub trait IntoOperationPolicy {
 /// The policy of one operation: a [`RetryPolicy`], or a schedule with the default limits.
 ///
 /// For a schedule, nothing is allocated before an attempt fails.
-pub struct OperationPolicy<D, B>(pub(super) Policy<D, B>);
+pub struct OperationPolicy<Backoff, B>(pub(super) Policy<Backoff, B>);
 
-pub(super) enum Policy<D, B> {
-    Shared(Arc<Settings<Operations, D, B>>),
-    Alone(D, B),
+pub(super) enum Policy<Backoff, B> {
+    Shared(Arc<Settings<Operations, Backoff, B>>),
+    Alone(Backoff, B),
 }
 
-impl<D, B> Policy<D, B> {
+impl<Backoff, B> Policy<Backoff, B> {
     /// Returns `true` if the policy needs nothing before the first attempt.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
@@ -77,7 +77,7 @@ impl<D, B> Policy<D, B> {
     }
 
     #[inline]
-    pub(super) fn schedule(&self) -> &D {
+    pub(super) fn schedule(&self) -> &Backoff {
         match self {
             Self::Shared(settings) => &settings.strategy,
             Self::Alone(schedule, _) => schedule,
@@ -93,13 +93,13 @@ impl<D, B> Policy<D, B> {
     }
 }
 
-impl<D: Schedule, B> From<RetryPolicy<Operations, D, B>> for OperationPolicy<D, B> {
-    fn from(policy: RetryPolicy<Operations, D, B>) -> Self {
+impl<Backoff: Schedule, B> From<RetryPolicy<Operations, Backoff, B>> for OperationPolicy<Backoff, B> {
+    fn from(policy: RetryPolicy<Operations, Backoff, B>) -> Self {
         Self(Policy::Shared(policy.settings))
     }
 }
 
-impl<D: fmt::Debug, B: fmt::Debug> fmt::Debug for OperationPolicy<D, B> {
+impl<Backoff: fmt::Debug, B: fmt::Debug> fmt::Debug for OperationPolicy<Backoff, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OperationPolicy")
             .field("schedule", self.0.schedule())
@@ -108,20 +108,20 @@ impl<D: fmt::Debug, B: fmt::Debug> fmt::Debug for OperationPolicy<D, B> {
     }
 }
 
-impl<D: Schedule, B: Budget> IntoOperationPolicy for RetryPolicy<Operations, D, B, OwnError> {
-    type Schedule = D;
+impl<Backoff: Schedule, B: Budget> IntoOperationPolicy for RetryPolicy<Operations, Backoff, B, OwnError> {
+    type Schedule = Backoff;
     type Budget = B;
 
-    fn into_operation_policy(self) -> OperationPolicy<D, B> {
+    fn into_operation_policy(self) -> OperationPolicy<Backoff, B> {
         self.into()
     }
 }
 
-impl<D: Schedule, B: Budget> IntoOperationPolicy for &RetryPolicy<Operations, D, B, OwnError> {
-    type Schedule = D;
+impl<Backoff: Schedule, B: Budget> IntoOperationPolicy for &RetryPolicy<Operations, Backoff, B, OwnError> {
+    type Schedule = Backoff;
     type Budget = B;
 
-    fn into_operation_policy(self) -> OperationPolicy<D, B> {
+    fn into_operation_policy(self) -> OperationPolicy<Backoff, B> {
         OperationPolicy(Policy::Shared(Arc::clone(&self.settings)))
     }
 }
@@ -138,11 +138,11 @@ impl<S: Schedule> IntoOperationPolicy for Profile<S> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<D: Schedule> IntoOperationPolicy for D {
-    type Schedule = D;
+impl<Backoff: Schedule> IntoOperationPolicy for Backoff {
+    type Schedule = Backoff;
     type Budget = Unlimited;
 
-    fn into_operation_policy(self) -> OperationPolicy<D, Unlimited> {
+    fn into_operation_policy(self) -> OperationPolicy<Backoff, Unlimited> {
         OperationPolicy(Policy::Alone(self, Unlimited))
     }
 }

@@ -43,9 +43,9 @@ use crate::call::options::CallOptions;
 /// # Ok::<(), reattempt::operation::RetryError<std::io::Error>>(())
 /// # }).unwrap();
 /// ```
-pub fn retry<P, F, Fut, T, E>(policy: P, operation: F) -> Retrying<F, E, P::Schedule, P::Budget>
+pub fn retry<Policy, F, Fut, T, E>(policy: Policy, operation: F) -> Retrying<F, E, Policy::Schedule, Policy::Budget>
 where
-    P: IntoOperationPolicy,
+    Policy: IntoOperationPolicy,
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<T, E>>,
 {
@@ -67,9 +67,9 @@ where
 /// .call();
 /// assert_eq!(text.unwrap(), "here");
 /// ```
-pub fn retry_blocking<P, F, T, E>(policy: P, operation: F) -> Retrying<F, E, P::Schedule, P::Budget>
+pub fn retry_blocking<Policy, F, T, E>(policy: Policy, operation: F) -> Retrying<F, E, Policy::Schedule, Policy::Budget>
 where
-    P: IntoOperationPolicy,
+    Policy: IntoOperationPolicy,
     F: FnMut() -> Result<T, E>,
 {
     Retrying::new(policy, operation)
@@ -77,19 +77,19 @@ where
 
 /// An operation with its settings. Await it, or [call](Retrying::call) it if it blocks.
 #[must_use = "nothing happens before it is awaited or called"]
-pub struct Retrying<F, E, D: Schedule, B, J = fn(&E) -> Classification, N = fn(&E, Duration)> {
+pub struct Retrying<F, E, Backoff: Schedule, B, J = fn(&E) -> Classification, N = fn(&E, Duration)> {
     operation: F,
-    policy: OperationPolicy<D, B>,
+    policy: OperationPolicy<Backoff, B>,
     options: Option<CallOptions>,
     classify: J,
     notify: N,
     error: PhantomData<fn(E)>,
 }
 
-impl<F, E, D: Schedule, B> Retrying<F, E, D, B> {
-    fn new<P>(policy: P, operation: F) -> Self
+impl<F, E, Backoff: Schedule, B> Retrying<F, E, Backoff, B> {
+    fn new<Policy>(policy: Policy, operation: F) -> Self
     where
-        P: IntoOperationPolicy<Schedule = D, Budget = B>,
+        Policy: IntoOperationPolicy<Schedule = Backoff, Budget = B>,
     {
         Self {
             operation,
@@ -102,7 +102,7 @@ impl<F, E, D: Schedule, B> Retrying<F, E, D, B> {
     }
 }
 
-impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
+impl<F, E, Backoff: Schedule, B, J, N> Retrying<F, E, Backoff, B, J, N> {
     /// Sets the condition for a retry: an error for which it returns `false` ends the call. Default: every error is
     /// retried.
     ///
@@ -111,7 +111,7 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
     pub fn when<W>(
         self,
         is_retryable: W,
-    ) -> Retrying<F, E, D, B, impl Fn(&E) -> Classification + use<F, E, D, B, J, N, W>, N>
+    ) -> Retrying<F, E, Backoff, B, impl Fn(&E) -> Classification + use<F, E, Backoff, B, J, N, W>, N>
     where
         W: Fn(&E) -> bool,
     {
@@ -143,7 +143,7 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
     pub fn classify<W, V>(
         self,
         classify: W,
-    ) -> Retrying<F, E, D, B, impl Fn(&E) -> Classification + use<F, E, D, B, J, N, W, V>, N>
+    ) -> Retrying<F, E, Backoff, B, impl Fn(&E) -> Classification + use<F, E, Backoff, B, J, N, W, V>, N>
     where
         W: Fn(&E) -> V,
         V: Into<Classification>,
@@ -161,7 +161,7 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
 
     /// Sets a closure that is called before each retry, with the error and the delay.
     #[doc(alias = "on_retry")]
-    pub fn notify<W>(self, notify: W) -> Retrying<F, E, D, B, J, W>
+    pub fn notify<W>(self, notify: W) -> Retrying<F, E, Backoff, B, J, W>
     where
         W: FnMut(&E, Duration),
     {
@@ -183,15 +183,15 @@ impl<F, E, D: Schedule, B, J, N> Retrying<F, E, D, B, J, N> {
 
     /// An operation with the state of its call.
     #[inline]
-    pub(super) fn begin(self, blocking: bool) -> (F, Tries<D, B, J, N>) {
+    pub(super) fn begin(self, blocking: bool) -> (F, Tries<Backoff, B, J, N>) {
         let Self { operation, policy, options, classify, notify, .. } = self;
         (operation, Tries::new(policy.0, options.as_ref(), classify, notify, blocking))
     }
 }
 
-impl<F, E, D, B, J, N> fmt::Debug for Retrying<F, E, D, B, J, N>
+impl<F, E, Backoff, B, J, N> fmt::Debug for Retrying<F, E, Backoff, B, J, N>
 where
-    D: Schedule + fmt::Debug,
+    Backoff: Schedule + fmt::Debug,
     B: fmt::Debug,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -20,11 +20,11 @@ use crate::call::report::Report;
 /// The state of a call, whose attempts the driver makes.
 ///
 /// A call that succeeds at once has only a policy. The first failure allocates the rest, in one box.
-pub(super) struct Tries<D: Schedule, B, J, N> {
+pub(super) struct Tries<Backoff: Schedule, B, J, N> {
     classify: J,
     notify: N,
     // Always present between two method calls.
-    course: Option<Course<D, B>>,
+    course: Option<Course<Backoff, B>>,
     /// The time at which the call was first pending.
     started: Option<Instant>,
     sent_at: SentAt,
@@ -34,16 +34,16 @@ pub(super) struct Tries<D: Schedule, B, J, N> {
     blocking: bool,
 }
 
-enum Course<D: Schedule, B> {
+enum Course<Backoff: Schedule, B> {
     /// No attempt has failed, and the policy needed nothing before the first one.
-    Plain(Policy<D, B>),
-    Full(Box<CallState<D, B>>),
+    Plain(Policy<Backoff, B>),
+    Full(Box<CallState<Backoff, B>>),
 }
 
-impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
+impl<Backoff: Schedule, B, J, N> Tries<Backoff, B, J, N> {
     #[inline]
     pub(super) fn new(
-        policy: Policy<D, B>,
+        policy: Policy<Backoff, B>,
         options: Option<&CallOptions>,
         classify: J,
         notify: N,
@@ -176,7 +176,7 @@ impl<D: Schedule, B, J, N> Tries<D, B, J, N> {
     }
 
     /// Returns the state of the call, creating it if necessary.
-    fn call(&mut self) -> Option<&mut CallState<D, B>> {
+    fn call(&mut self) -> Option<&mut CallState<Backoff, B>> {
         let call = match self.course.take()? {
             Course::Plain(policy) => CallState::new(policy, None, self.blocking),
             Course::Full(call) => call,

@@ -8,10 +8,10 @@ use super::RetryPolicy;
 use crate::call::protocol::Protocol;
 
 /// Limits on attempts and time.
-impl<K, D, B, M> RetryPolicy<K, D, B, M>
+impl<P, Backoff, B, Mode> RetryPolicy<P, Backoff, B, Mode>
 where
-    K: Protocol + Clone,
-    D: Schedule + Clone,
+    P: Protocol + Clone,
+    Backoff: Schedule + Clone,
     B: Clone,
 {
     /// Sets the maximum number of attempts, including the first; 0 and 1 both mean that nothing is retried. Default: 3.

@@ -64,15 +64,15 @@ use crate::call::settings::{Settings, no_time_for_attempts};
 ///     .max_elapsed(Duration::from_secs(20))
 ///     .budget(RetryBudget::ratio(0.1));
 /// ```
-pub struct RetryPolicy<K = Http, D = Exponential, B = RetryBudget, M = <K as Protocol>::Mode>
+pub struct RetryPolicy<P = Http, Backoff = Exponential, B = RetryBudget, Mode = <P as Protocol>::Mode>
 where
-    K: Protocol,
+    P: Protocol,
 {
-    pub(crate) settings: Arc<Settings<K, D, B>>,
-    mode: PhantomData<fn() -> M>,
+    pub(crate) settings: Arc<Settings<P, Backoff, B>>,
+    mode: PhantomData<fn() -> Mode>,
 }
 
-impl<K: Protocol> RetryPolicy<K> {
+impl<P: Protocol> RetryPolicy<P> {
     /// Creates a policy for a protocol with custom settings, which several policies and layers may share.
     ///
     /// ```
@@ -86,17 +86,17 @@ impl<K: Protocol> RetryPolicy<K> {
     /// let retries = RetryPolicy::with(http.clone());
     /// let hedges = HedgePolicy::with(http);
     /// ```
-    pub fn with(protocol: K) -> Self {
-        Self::with_protocol(protocol, K::default_backoff(), K::default_budget())
+    pub fn with(protocol: P) -> Self {
+        Self::with_protocol(protocol, P::default_backoff(), P::default_budget())
     }
 }
 
-impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
-    pub(crate) fn with_protocol(protocol: K, schedule: D, budget: B) -> Self {
+impl<P: Protocol, Backoff: Schedule, B, Mode> RetryPolicy<P, Backoff, B, Mode> {
+    pub(crate) fn with_protocol(protocol: P, schedule: Backoff, budget: B) -> Self {
         Self::of(Settings::new(protocol, schedule, budget))
     }
 
-    fn of(mut settings: Settings<K, D, B>) -> Self {
+    fn of(mut settings: Settings<P, Backoff, B>) -> Self {
         if settings.never {
             settings.limits.max_attempts = 1;
         }
@@ -149,10 +149,10 @@ impl<K: Protocol, D: Schedule, B, M> RetryPolicy<K, D, B, M> {
 }
 
 /// Settings of every protocol.
-impl<K, D, B, M> RetryPolicy<K, D, B, M>
+impl<P, Backoff, B, Mode> RetryPolicy<P, Backoff, B, Mode>
 where
-    K: Protocol + Clone,
-    D: Schedule + Clone,
+    P: Protocol + Clone,
+    Backoff: Schedule + Clone,
     B: Clone,
 {
     /// Changes the protocol's settings: classifiers, replay limits, and all others of [`Http`].
@@ -163,7 +163,7 @@ where
     ///
     /// let policy = RetryPolicy::http().protocol(|http| http.on_status(StatusCode::LOCKED, Verdict::Permanent));
     /// ```
-    pub fn protocol(self, change: impl FnOnce(K) -> K) -> Self {
+    pub fn protocol(self, change: impl FnOnce(P) -> P) -> Self {
         self.set(|settings| settings.protocol = change(settings.protocol.clone()))
     }
 
@@ -172,7 +172,7 @@ where
     /// The [`schedule`](crate::schedule) module lists the schedules. The schedule's type is part of the policy's type.
     /// [`SharedSchedule`](crate::schedule::SharedSchedule) erases it.
     #[doc(alias("delay", "schedule", "retry_delay"))]
-    pub fn backoff<T: Schedule>(self, schedule: T) -> RetryPolicy<K, T, B, M> {
+    pub fn backoff<T: Schedule>(self, schedule: T) -> RetryPolicy<P, T, B, Mode> {
         let mut settings = self.into_settings().map(|_, budget| (schedule, budget));
         (settings.chosen.backoff, settings.chosen.backoff_replaced) = (true, false);
         RetryPolicy::of(settings)
@@ -184,7 +184,7 @@ where
     /// [`RetryBudget::unlimited`] grants every retry. Clones of a budget share its state between policies, layers and
     /// clients.
     #[doc(alias("retry_budget", "token_bucket"))]
-    pub fn budget<T: Budget>(self, budget: T) -> RetryPolicy<K, D, T, M> {
+    pub fn budget<T: Budget>(self, budget: T) -> RetryPolicy<P, Backoff, T, Mode> {
         let mut settings = self.into_settings();
         settings.counts_calls = budget.counts_calls();
         settings.chosen.budget = true;
@@ -252,27 +252,27 @@ where
         self.set(|settings| settings.clone_per_call = clone)
     }
 
-    pub(crate) fn set(self, change: impl FnOnce(&mut Settings<K, D, B>)) -> Self {
+    pub(crate) fn set(self, change: impl FnOnce(&mut Settings<P, Backoff, B>)) -> Self {
         let mut settings = self.into_settings();
         change(&mut settings);
         Self::of(settings)
     }
 
-    fn into_settings(self) -> Settings<K, D, B> {
+    fn into_settings(self) -> Settings<P, Backoff, B> {
         Arc::try_unwrap(self.settings).unwrap_or_else(|shared| (*shared).clone())
     }
 }
 
-impl<K: Protocol, D, B, M> Clone for RetryPolicy<K, D, B, M> {
+impl<P: Protocol, Backoff, B, Mode> Clone for RetryPolicy<P, Backoff, B, Mode> {
     fn clone(&self) -> Self {
         Self { settings: Arc::clone(&self.settings), mode: PhantomData }
     }
 }
 
-impl<K, D, B, M> fmt::Debug for RetryPolicy<K, D, B, M>
+impl<P, Backoff, B, Mode> fmt::Debug for RetryPolicy<P, Backoff, B, Mode>
 where
-    K: Protocol + fmt::Debug,
-    D: fmt::Debug,
+    P: Protocol + fmt::Debug,
+    Backoff: fmt::Debug,
     B: fmt::Debug,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -72,17 +72,17 @@ impl<S> Profile<S> {
 
 /// Profiles. They require a policy with a [`RetryBudget`], as every new policy has. Set another kind of budget
 /// afterwards.
-impl<K, D, M> RetryPolicy<K, D, RetryBudget, M>
+impl<P, Backoff, Mode> RetryPolicy<P, Backoff, RetryBudget, Mode>
 where
-    K: Protocol + Clone,
-    D: Schedule + Clone,
+    P: Protocol + Clone,
+    Backoff: Schedule + Clone,
 {
     /// Sets a profile's schedule and limits, and its budget if it has one.
     ///
     /// Limits and a budget that were set on the policy have precedence, whether they were set before or after. The
     /// schedule is always replaced. If [`backoff`](Self::backoff) had set that, [`validate`](Self::validate) returns a
     /// warning.
-    pub fn profile<S: Schedule>(self, profile: Profile<S>) -> RetryPolicy<K, S, RetryBudget, M> {
+    pub fn profile<S: Schedule>(self, profile: Profile<S>) -> RetryPolicy<P, S, RetryBudget, Mode> {
         let mut settings = self.into_settings().map(|_, budget| (profile.schedule, budget));
         settings.chosen.backoff_replaced = settings.chosen.backoff;
         if !settings.chosen.max_attempts {

@@ -32,7 +32,7 @@ impl RetryPolicy {
 ///     .on_status(StatusCode::LOCKED, Verdict::not_processed())
 ///     .max_attempts(4);
 /// ```
-impl<D: Schedule + Clone, B: Clone, M> RetryPolicy<Http, D, B, M> {
+impl<Backoff: Schedule + Clone, B: Clone, Mode> RetryPolicy<Http, Backoff, B, Mode> {
     protocol_setters!(Http: reading, http, sending, proving, trusting, repeating);
 }
 
@@ -69,10 +69,10 @@ impl<C: Send + Sync + 'static> RetryPolicy<CloneRequest<C>> {
 }
 
 /// Time limits and hooks for attempts.
-impl<K, D, B, M> RetryPolicy<K, D, B, M>
+impl<P, Backoff, B, Mode> RetryPolicy<P, Backoff, B, Mode>
 where
-    K: Protocol + Clone,
-    D: Schedule + Clone,
+    P: Protocol + Clone,
+    Backoff: Schedule + Clone,
     B: Clone,
 {
     /// Sets the time limit of each attempt, up to its response head. Default: no limit.
@@ -86,7 +86,7 @@ where
     /// attempt that timed out, which may have stalled. See [the remedies](crate::order#servers-that-stall). With
     /// guards, set the [timeout of the guard layer](crate::guard::GuardLayer::attempt_timeout) instead.
     #[doc(alias("timeout", "per_attempt_timeout", "per_try_timeout"))]
-    pub fn attempt_timeout(self, timeout: Duration) -> RetryPolicy<K, D, B, BoxedError> {
+    pub fn attempt_timeout(self, timeout: Duration) -> RetryPolicy<P, Backoff, B, BoxedError> {
         let mut settings = self.into_settings();
         settings.attempt_timeout = Some(timeout);
         RetryPolicy::of(settings)
@@ -98,7 +98,7 @@ where
     /// A call whose deadline has already passed is not sent. Inner services with a `BoxError` require this setting,
     /// because that type does not implement `Error`. Without the setting, a deadline ends a call only if the protocol
     /// has a response for it.
-    pub fn boxed_errors(self) -> RetryPolicy<K, D, B, BoxedError> {
+    pub fn boxed_errors(self) -> RetryPolicy<P, Backoff, B, BoxedError> {
         RetryPolicy::of(self.into_settings())
     }
 
@@ -127,7 +127,7 @@ where
     #[doc(alias("on_retry", "on_attempt", "map_request"))]
     pub fn before_attempt<H>(self, hook: H) -> Self
     where
-        H: for<'a> Fn(&'a mut K::Head, AttemptContext) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>>
+        H: for<'a> Fn(&'a mut P::Head, AttemptContext) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>>
             + Send
             + Sync
             + 'static,

@@ -64,37 +64,37 @@ use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, RequestProtocol, Sav
 /// # Ok(())
 /// # }
 /// ```
-pub struct StockPolicy<D = Exponential, B = RetryBudget>
+pub struct StockPolicy<Backoff = Exponential, B = RetryBudget>
 where
-    D: Schedule,
+    Backoff: Schedule,
 {
-    policy: RetryPolicy<Http, D, B, OwnError>,
-    call: StockCall<D::Delays>,
+    policy: RetryPolicy<Http, Backoff, B, OwnError>,
+    call: StockCall<Backoff::Delays>,
 }
 
-impl<D: Schedule, B> RetryPolicy<Http, D, B, OwnError> {
+impl<Backoff: Schedule, B> RetryPolicy<Http, Backoff, B, OwnError> {
     /// Converts this policy for tower's own `tower::retry::RetryLayer`.
-    pub fn stock(self) -> StockPolicy<D, B> {
+    pub fn stock(self) -> StockPolicy<Backoff, B> {
         StockPolicy { policy: self, call: StockCall::default() }
     }
 }
 
-impl<D: Schedule, B> StockPolicy<D, B> {
+impl<Backoff: Schedule, B> StockPolicy<Backoff, B> {
     /// Returns the policy, to read its budget.
-    pub fn policy(&self) -> &RetryPolicy<Http, D, B, OwnError> {
+    pub fn policy(&self) -> &RetryPolicy<Http, Backoff, B, OwnError> {
         &self.policy
     }
 }
 
-impl<D: Schedule, B> Clone for StockPolicy<D, B> {
+impl<Backoff: Schedule, B> Clone for StockPolicy<Backoff, B> {
     fn clone(&self) -> Self {
         Self { policy: self.policy.clone(), call: self.call.clone() }
     }
 }
 
-impl<D, B> fmt::Debug for StockPolicy<D, B>
+impl<Backoff, B> fmt::Debug for StockPolicy<Backoff, B>
 where
-    D: Schedule + fmt::Debug,
+    Backoff: Schedule + fmt::Debug,
     B: fmt::Debug,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -103,24 +103,24 @@ where
 }
 
 /// The state of one call, in the policy that the stock middleware cloned for it.
-struct StockCall<D> {
+struct StockCall<Backoff> {
     context: Option<CallContext>,
     number: u32,
     /// Threads share a policy, so it must be `Sync`; a schedule's delays need not be.
-    progress: SyncWrapper<Option<Box<Progress<D>>>>,
+    progress: SyncWrapper<Option<Box<Progress<Backoff>>>>,
     sent_at: SentAt,
     /// The start of the call, for a budget that counts calls. A clone takes it, because the stock middleware clones the
     /// policy for the call that has just started.
     counted: Mutex<Account>,
 }
 
-impl<D> StockCall<D> {
+impl<Backoff> StockCall<Backoff> {
     fn take_counted(&self) -> Account {
         std::mem::take(&mut *self.counted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl<D> Default for StockCall<D> {
+impl<Backoff> Default for StockCall<Backoff> {
     fn default() -> Self {
         Self {
             context: None,
@@ -132,7 +132,7 @@ impl<D> Default for StockCall<D> {
     }
 }
 
-impl<D> Clone for StockCall<D> {
+impl<Backoff> Clone for StockCall<Backoff> {
     fn clone(&self) -> Self {
         Self {
             context: self.context.clone(),
@@ -143,22 +143,26 @@ impl<D> Clone for StockCall<D> {
     }
 }
 
-impl<B, D, T, Response, E> Policy<Request<ReplayBody<B>>, Response, E> for StockPolicy<D, T>
+impl<ReqBody, Backoff, B, Response, E> Policy<Request<ReplayBody<ReqBody>>, Response, E> for StockPolicy<Backoff, B>
 where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-    D: Schedule,
-    T: Budget,
+    ReqBody: Body<Data = Bytes>,
+    ReqBody::Error: Into<BoxError>,
+    Backoff: Schedule,
+    B: Budget,
     Http: ClassifyOutcome<Response>,
     E: Error + 'static,
 {
     type Future = StockDelay;
 
-    fn retry(&mut self, request: &mut Request<ReplayBody<B>>, result: &mut Result<Response, E>) -> Option<StockDelay> {
+    fn retry(
+        &mut self,
+        request: &mut Request<ReplayBody<ReqBody>>,
+        result: &mut Result<Response, E>,
+    ) -> Option<StockDelay> {
         self.policy.retry_call(&mut self.call, request, result)
     }
 
-    fn clone_request(&mut self, request: &Request<ReplayBody<B>>) -> Option<Request<ReplayBody<B>>> {
+    fn clone_request(&mut self, request: &Request<ReplayBody<ReqBody>>) -> Option<Request<ReplayBody<ReqBody>>> {
         match self.call.progress.get_mut() {
             // A retry is being sent.
             Some(progress) => {
@@ -198,17 +202,17 @@ where
     }
 }
 
-impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
+impl<Backoff: Schedule, B: Budget> RetryPolicy<Http, Backoff, B, OwnError> {
     /// Classifies an outcome and decides, with the call's state taken out of the policy.
-    fn retry_call<B, Response, E>(
+    fn retry_call<ReqBody, Response, E>(
         &self,
-        call: &mut StockCall<D::Delays>,
-        request: &mut Request<ReplayBody<B>>,
+        call: &mut StockCall<Backoff::Delays>,
+        request: &mut Request<ReplayBody<ReqBody>>,
         result: &mut Result<Response, E>,
     ) -> Option<StockDelay>
     where
-        B: Body<Data = Bytes>,
-        B::Error: Into<BoxError>,
+        ReqBody: Body<Data = Bytes>,
+        ReqBody::Error: Into<BoxError>,
         Http: ClassifyOutcome<Response>,
         E: Error + 'static,
     {
@@ -274,7 +278,7 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
     /// Ends the call.
     fn end_stock<Response, E>(
         &self,
-        call: &mut StockCall<D::Delays>,
+        call: &mut StockCall<Backoff::Delays>,
         result: &mut Result<Response, E>,
         destination: &str,
         (stop, hint): (StopReason, ServerHint),
@@ -311,10 +315,10 @@ impl<D: Schedule, T: Budget> RetryPolicy<Http, D, T, OwnError> {
     }
 }
 
-impl<B> sealed::Sealed for Request<ReplayBody<B>> {}
+impl<ReqBody> sealed::Sealed for Request<ReplayBody<ReqBody>> {}
 
 /// In the stock middleware, a request is its own saved form.
-impl<B> Saved for Request<ReplayBody<B>> {
+impl<ReqBody> Saved for Request<ReplayBody<ReqBody>> {
     fn was_polled(&self) -> bool {
         self.body().was_polled()
     }
@@ -325,7 +329,7 @@ impl<B> Saved for Request<ReplayBody<B>> {
 }
 
 /// Returns `true` if the whole saved body can be sent again.
-fn at_hand<B>(body: &ReplayBody<B>) -> bool {
+fn at_hand<ReqBody>(body: &ReplayBody<ReqBody>) -> bool {
     body.is_replayable() && !body.source_failed()
 }
 

@@ -25,16 +25,16 @@ pub(crate) struct CallStart {
 
 impl CallStart {
     /// Creates the terms of a call for `request`, with a deadline from outside.
-    pub(crate) fn new<K, Req, T, B>(
-        settings: &Settings<K, T, B>,
+    pub(crate) fn new<P, Req, Strategy, B>(
+        settings: &Settings<P, Strategy, B>,
         of_handle: Option<&CallOptions>,
         deadline: Option<Deadline>,
         request: &Req,
     ) -> Self
     where
-        K: Replay<Req>,
+        P: Replay<Req>,
     {
-        let mut terms = settings.protocol.terms(K::view(request));
+        let mut terms = settings.protocol.terms(P::view(request));
         terms.deadline = terms.deadline.into_iter().chain(deadline).min();
         let (existing_deadline, strip) = (terms.existing_deadline, terms.strip);
         let mut context = CallContext::new(settings, terms, of_handle);

@@ -99,7 +99,7 @@ pub trait RequestProtocol: Protocol {
 }
 
 /// Returns the terms that the request itself contains.
-pub(crate) fn terms_of<K: RequestProtocol + ?Sized>(protocol: &K, request: RequestView<'_>) -> RequestTerms {
+pub(crate) fn terms_of<P: RequestProtocol + ?Sized>(protocol: &P, request: RequestView<'_>) -> RequestTerms {
     let carried = request.extension().copied();
     let existing_deadline = protocol.existing_deadline(request, carried);
     RequestTerms {
@@ -115,8 +115,8 @@ pub(crate) fn terms_of<K: RequestProtocol + ?Sized>(protocol: &K, request: Reque
 /// Returns an attempt's deadline and options, for layers that send no further attempt. The options are boxed, because
 /// few calls have any and each future would move them.
 #[inline]
-pub(crate) fn attempt_terms<K: RequestProtocol>(
-    protocol: &K,
+pub(crate) fn attempt_terms<P: RequestProtocol>(
+    protocol: &P,
     request: RequestView<'_>,
 ) -> (Option<Deadline>, Option<Box<CallOptions>>) {
     match protocol.is_plain() && protocol.has_no_terms(request) {
@@ -126,8 +126,8 @@ pub(crate) fn attempt_terms<K: RequestProtocol>(
 }
 
 #[inline(never)]
-fn attempt_terms_of<K: RequestProtocol>(
-    protocol: &K,
+fn attempt_terms_of<P: RequestProtocol>(
+    protocol: &P,
     request: RequestView<'_>,
 ) -> (Option<Deadline>, Option<Box<CallOptions>>) {
     let carried = request.extension().copied();

@@ -324,13 +324,13 @@ pub trait ClassifyOutcome<Response>: Protocol {
 /// Converts an error to the end of a call: the protocol's response, if this mode uses one, or else the error. If the
 /// error type allows it, the protocol's own error wraps the error.
 #[cold]
-pub(crate) fn unanswered<K, R, E, M>(error: M::Error, report: Option<Report>) -> Result<K::Answer, M::Error>
+pub(crate) fn unanswered<P, R, E, Mode>(error: Mode::Error, report: Option<Report>) -> Result<P::Answer, Mode::Error>
 where
-    K: ClassifyOutcome<R>,
-    M: ErrorMode<E>,
+    P: ClassifyOutcome<R>,
+    Mode: ErrorMode<E>,
 {
-    if !M::ANSWERS {
-        return Err(M::explained(error, K::explained));
+    if !Mode::ANSWERS {
+        return Err(Mode::explained(error, P::explained));
     }
-    K::unanswered(M::view(&error), report).ok_or(error)
+    P::unanswered(Mode::view(&error), report).ok_or(error)
 }

@@ -28,46 +28,46 @@ pin_project! {
     /// Dropping it cancels the attempt in flight, the wait and the hook. If a granted retry was not sent, its tokens
     /// return to the budget.
     #[must_use = "futures do nothing unless polled"]
-    pub struct ResponseFuture<S, Req, K, D, B, M>
+    pub struct ResponseFuture<S, Req, P, Backoff, B, Mode>
     where
-        K: Replay<Req>,
-        K: ClassifyOutcome<S::Response>,
-        S: Service<K::Attempt>,
-        D: Schedule,
-        M: ErrorMode<S::Error>,
+        P: Replay<Req>,
+        P: ClassifyOutcome<S::Response>,
+        S: Service<P::Attempt>,
+        Backoff: Schedule,
+        Mode: ErrorMode<S::Error>,
     {
         // `None` if the attempt's outcome is returned as it is.
-        call: Option<Call<S, Req, K, D, B, M>>,
+        call: Option<Call<S, Req, P, Backoff, B, Mode>>,
         #[pin]
         attempt: Option<S::Future>,
         #[pin]
-        timer: M::Timer,
+        timer: Mode::Timer,
     }
 }
 
-impl<S, Req, K, D, B, M> ResponseFuture<S, Req, K, D, B, M>
+impl<S, Req, P, Backoff, B, Mode> ResponseFuture<S, Req, P, Backoff, B, Mode>
 where
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<K::Attempt>,
-    D: Schedule,
-    M: ErrorMode<S::Error>,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<P::Attempt>,
+    Backoff: Schedule,
+    Mode: ErrorMode<S::Error>,
 {
     /// Creates the future of `call`. If that is `None`, the attempt's outcome is returned as it is.
     #[inline]
-    pub(super) fn new(attempt: Option<S::Future>, call: Option<Call<S, Req, K, D, B, M>>) -> Self {
-        Self { call, attempt, timer: M::Timer::default() }
+    pub(super) fn new(attempt: Option<S::Future>, call: Option<Call<S, Req, P, Backoff, B, Mode>>) -> Self {
+        Self { call, attempt, timer: Mode::Timer::default() }
     }
 }
 
-impl<S, Req, K, D, B, M> Future for ResponseFuture<S, Req, K, D, B, M>
+impl<S, Req, P, Backoff, B, Mode> Future for ResponseFuture<S, Req, P, Backoff, B, Mode>
 where
-    S: Service<K::Attempt> + Clone,
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    D: Schedule,
+    S: Service<P::Attempt> + Clone,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    Backoff: Schedule,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
-    type Output = Result<K::Answer, M::Error>;
+    type Output = Result<P::Answer, Mode::Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
@@ -78,45 +78,45 @@ where
         let result = ready!(attempt.poll(cx));
         this.attempt.set(None);
         Poll::Ready(match result {
-            Ok(response) => Ok(K::answer(response, false)),
-            Err(error) => unanswered::<K, _, _, M>(M::own(error), None),
+            Ok(response) => Ok(P::answer(response, false)),
+            Err(error) => unanswered::<P, _, _, Mode>(Mode::own(error), None),
         })
     }
 }
 
-impl<S, Req, K, D, B, M> ResponseFuture<S, Req, K, D, B, M>
+impl<S, Req, P, Backoff, B, Mode> ResponseFuture<S, Req, P, Backoff, B, Mode>
 where
-    S: Service<K::Attempt> + Clone,
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    D: Schedule,
+    S: Service<P::Attempt> + Clone,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    Backoff: Schedule,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
     /// Polls a call whose outcome may be retried or recorded.
     // Not inlined, so that a call without this state does not reserve stack space for it.
     #[inline(never)]
     fn poll_call(
-        call: &mut Call<S, Req, K, D, B, M>,
+        call: &mut Call<S, Req, P, Backoff, B, Mode>,
         mut attempt: Pin<&mut Option<S::Future>>,
-        mut timer: Pin<&mut M::Timer>,
+        mut timer: Pin<&mut Mode::Timer>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<K::Answer, M::Error>> {
+    ) -> Poll<Result<P::Answer, Mode::Error>> {
         loop {
             if let Some(current) = attempt.as_mut().as_pin_mut() {
                 let mut interrupted = None;
                 let result = match current.poll(cx) {
-                    Poll::Ready(result) => result.map_err(M::own),
+                    Poll::Ready(result) => result.map_err(Mode::own),
                     Poll::Pending => {
                         call.takes_time(Instant::now);
                         let due = |now| call.interrupt_due(now);
-                        let (interrupt, since) = ready!(M::poll_interrupt(timer.as_mut(), cx, due));
+                        let (interrupt, since) = ready!(Mode::poll_interrupt(timer.as_mut(), cx, due));
                         let (error, limit) = call.interrupted(interrupt, since);
                         let Some(error) = error else {
                             // If the protocol has no response for a deadline, the attempt continues.
                             let late = call.end_late(PASSED, StopReason::DeadlineExceeded);
                             let Some(late) = late else { return Poll::Pending };
                             attempt.set(None);
-                            M::reset(timer.as_mut());
+                            Mode::reset(timer.as_mut());
                             return Poll::Ready(late);
                         };
                         interrupted = Some(limit);
@@ -125,8 +125,8 @@ where
                 };
                 // Dropped before anything else: this cancels an interrupted attempt.
                 cut_off(interrupted.is_some(), || attempt.set(None));
-                let since = M::since(&timer);
-                M::reset(timer.as_mut());
+                let since = Mode::since(&timer);
+                Mode::reset(timer.as_mut());
                 if let Some(ended) = call.overdue(&result, since) {
                     return Poll::Ready(ended);
                 }
@@ -150,12 +150,12 @@ where
     }
 }
 
-impl<S, Req, K, D, B, M> fmt::Debug for ResponseFuture<S, Req, K, D, B, M>
+impl<S, Req, P, Backoff, B, Mode> fmt::Debug for ResponseFuture<S, Req, P, Backoff, B, Mode>
 where
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<K::Attempt>,
-    D: Schedule,
-    M: ErrorMode<S::Error>,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<P::Attempt>,
+    Backoff: Schedule,
+    Mode: ErrorMode<S::Error>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture")

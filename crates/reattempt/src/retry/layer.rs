@@ -22,8 +22,8 @@ use crate::protocol::Protocol;
 /// let builder = ServiceBuilder::new().layer(RetryLayer::http());
 /// ```
 #[derive(Debug, Clone)]
-pub struct RetryLayer<P = RetryPolicy> {
-    policy: P,
+pub struct RetryLayer<Policy = RetryPolicy> {
+    policy: Policy,
 }
 
 impl RetryLayer {
@@ -33,19 +33,19 @@ impl RetryLayer {
     }
 }
 
-impl<P> RetryLayer<P> {
+impl<Policy> RetryLayer<Policy> {
     /// Creates a layer that retries with this policy.
-    pub fn new(policy: P) -> Self {
+    pub fn new(policy: Policy) -> Self {
         Self { policy }
     }
 }
 
-impl<S, P> Layer<S> for RetryLayer<P>
+impl<S, Policy> Layer<S> for RetryLayer<Policy>
 where
     S: Clone,
-    P: Clone,
+    Policy: Clone,
 {
-    type Service = Retry<S, P>;
+    type Service = Retry<S, Policy>;
 
     fn layer(&self, inner: S) -> Self::Service {
         Retry::new(self.policy.clone(), inner)
@@ -60,11 +60,11 @@ where
 ///
 /// let builder = ServiceBuilder::new().layer(RetryPolicy::http().max_attempts(4));
 /// ```
-impl<S, K, D, B, M> Layer<S> for RetryPolicy<K, D, B, M>
+impl<S, P, Backoff, B, Mode> Layer<S> for RetryPolicy<P, Backoff, B, Mode>
 where
     S: Clone,
-    K: Protocol,
-    D: Schedule,
+    P: Protocol,
+    Backoff: Schedule,
 {
     type Service = Retry<S, Self>;
 

@@ -5,7 +5,7 @@ use tower_service::Service;
 use super::Retry;
 use crate::send::send;
 
-impl<S, P> Retry<S, P> {
+impl<S, Policy> Retry<S, Policy> {
     /// Sends one request through a clone of this handle: waits until the clone is ready, and calls it.
     ///
     /// One handle serves any number of concurrent calls, and need not be `mut`. Each call starts with the handle's own
@@ -40,7 +40,7 @@ impl<S, P> Retry<S, P> {
     pub fn send<Req>(
         &self,
         request: Req,
-    ) -> impl Future<Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>> + use<S, Req, P>
+    ) -> impl Future<Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>> + use<S, Req, Policy>
     where
         Self: Service<Req> + Clone,
     {

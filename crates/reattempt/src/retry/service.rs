@@ -27,50 +27,50 @@ use crate::shared::Shared;
 /// [`boxed_errors`](RetryPolicy::boxed_errors), its error is tower's `BoxError`. Cloning it clones the inner service
 /// and shares everything else.
 #[derive(Clone)]
-pub struct Retry<S, P = RetryPolicy> {
+pub struct Retry<S, Policy = RetryPolicy> {
     pub(crate) inner: S,
-    pub(super) shared: Arc<Shared<S, P>>,
+    pub(super) shared: Arc<Shared<S, Policy>>,
     options: Option<CallOptions>,
 }
 
-impl<S: Clone, P> Retry<S, P> {
+impl<S: Clone, Policy> Retry<S, Policy> {
     /// Adds retries with this policy to `inner`.
-    pub fn new(policy: P, inner: S) -> Self {
+    pub fn new(policy: Policy, inner: S) -> Self {
         let shared = Arc::new(Shared::new(policy, inner.clone()));
         Self { inner, shared, options: None }
     }
 }
 
-impl<S: Clone, P: Clone> Retry<S, P> {
+impl<S: Clone, Policy: Clone> Retry<S, Policy> {
     /// Returns a handle to this client with options for all its calls. A request's own options have precedence.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self { options: Some(options), ..self.clone() }
     }
 }
 
-impl<S, P> Retry<S, P> {
+impl<S, Policy> Retry<S, Policy> {
     /// Returns the policy, to read its budget.
-    pub fn policy(&self) -> &P {
+    pub fn policy(&self) -> &Policy {
         &self.shared.policy
     }
 
     inner_accessors!(S, inner);
 }
 
-impl<S, Req, A, K, D, B, M> Service<Req> for Retry<S, RetryPolicy<K, D, B, M>>
+impl<S, Req, Attempt, P, Backoff, B, Mode> Service<Req> for Retry<S, RetryPolicy<P, Backoff, B, Mode>>
 where
-    S: Service<A> + Clone,
-    K: Replay<Req, Attempt = A> + Origin<A, Request = Req> + ClassifyOutcome<S::Response>,
-    D: Schedule,
+    S: Service<Attempt> + Clone,
+    P: Replay<Req, Attempt = Attempt> + Origin<Attempt, Request = Req> + ClassifyOutcome<S::Response>,
+    Backoff: Schedule,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
-    type Response = K::Answer;
-    type Error = M::Error;
-    type Future = ResponseFuture<S, Req, K, D, B, M>;
+    type Response = P::Answer;
+    type Error = Mode::Error;
+    type Future = ResponseFuture<S, Req, P, Backoff, B, Mode>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx).map_err(M::own)
+        self.inner.poll_ready(cx).map_err(Mode::own)
     }
 
     /// Saves the request and sends the first attempt through the readied inner service.
@@ -82,7 +82,7 @@ where
     fn call(&mut self, request: Req) -> Self::Future {
         let settings = &*self.shared.policy.settings;
         let protocol = &settings.protocol;
-        match Plan::of::<K, Req, D, B, M, S::Error>(settings, self.options.as_ref(), &request) {
+        match Plan::of::<P, Req, Backoff, B, Mode, S::Error>(settings, self.options.as_ref(), &request) {
             Plan::Pass => {
                 let attempt = self.inner.call(protocol.pass(request, Added::default()));
                 ResponseFuture::new(Some(attempt), None)
@@ -127,12 +127,16 @@ enum Plan {
 impl Plan {
     // Out of line, it would save and restore registers in every call.
     #[inline(always)]
-    fn of<K, Req, D, B, M, E>(settings: &Settings<K, D, B>, of_handle: Option<&CallOptions>, request: &Req) -> Self
+    fn of<P, Req, Backoff, B, Mode, E>(
+        settings: &Settings<P, Backoff, B>,
+        of_handle: Option<&CallOptions>,
+        request: &Req,
+    ) -> Self
     where
-        K: Replay<Req>,
-        D: Schedule,
+        P: Replay<Req>,
+        Backoff: Schedule,
         B: Budget,
-        M: ErrorMode<E>,
+        Mode: ErrorMode<E>,
     {
         let protocol = &settings.protocol;
         let never = match of_handle {
@@ -143,7 +147,7 @@ impl Plan {
         if !settings.plain {
             return Self::Full;
         }
-        let view = K::view(request);
+        let view = P::view(request);
         let cannot_save = protocol.cannot_save(request);
         let plain = protocol.has_no_terms(view) && cannot_save.is_none();
         if plain && !never {
@@ -154,23 +158,27 @@ impl Plan {
                 Some(options) => protocol.only_forbids(options),
                 None => cannot_save == Some(StopReason::BodyNotKept),
             };
-        let passes = never && !M::INTERRUPTS && settings.learns_nothing();
+        let passes = never && !Mode::INTERRUPTS && settings.learns_nothing();
         if passes { Self::Pass } else { Self::Full }
     }
 }
 
-impl<S, K, D, B, M> Retry<S, RetryPolicy<K, D, B, M>>
+impl<S, P, Backoff, B, Mode> Retry<S, RetryPolicy<P, Backoff, B, Mode>>
 where
-    K: Protocol,
-    D: Schedule,
+    P: Protocol,
+    Backoff: Schedule,
     B: Budget,
 {
     /// Starts a call with these options through the readied inner service.
-    pub(crate) fn call_with<Req>(&mut self, options: CallOptions, request: Req) -> ResponseFuture<S, Req, K, D, B, M>
+    pub(crate) fn call_with<Req>(
+        &mut self,
+        options: CallOptions,
+        request: Req,
+    ) -> ResponseFuture<S, Req, P, Backoff, B, Mode>
     where
-        S: Service<K::Attempt> + Clone,
-        K: Replay<Req> + ClassifyOutcome<S::Response>,
-        M: ErrorMode<S::Error>,
+        S: Service<P::Attempt> + Clone,
+        P: Replay<Req> + ClassifyOutcome<S::Response>,
+        Mode: ErrorMode<S::Error>,
     {
         self.options = Some(options);
         self.call_in_full(None, request)
@@ -181,27 +189,27 @@ where
         &mut self,
         deadline: Option<Deadline>,
         request: Req,
-    ) -> ResponseFuture<S, Req, K, D, B, M>
+    ) -> ResponseFuture<S, Req, P, Backoff, B, Mode>
     where
-        S: Service<K::Attempt> + Clone,
-        K: Replay<Req> + ClassifyOutcome<S::Response>,
-        M: ErrorMode<S::Error>,
+        S: Service<P::Attempt> + Clone,
+        P: Replay<Req> + ClassifyOutcome<S::Response>,
+        Mode: ErrorMode<S::Error>,
     {
         let settings = &*self.shared.policy.settings;
         let protocol = &settings.protocol;
         let mut start = start(settings, self.options.as_ref(), deadline, &request);
-        let cut_short = M::INTERRUPTS || (M::ANSWERS && start.context.deadline.is_some());
+        let cut_short = Mode::INTERRUPTS || (Mode::ANSWERS && start.context.deadline.is_some());
         if !cut_short && !start.keeps && is_noop(&start, settings) {
             let attempt = self.inner.call(protocol.pass(request, start.added()));
             return ResponseFuture::new(Some(attempt), None);
         }
         let (mut kept, mut target) = (None, None);
-        let late = M::ENDS_LATE && start.is_too_late();
+        let late = Mode::ENDS_LATE && start.is_too_late();
         let attempt = if start.keeps {
             protocol.keep(request, start.added(), &mut kept)
         } else {
             if settings.observer.is_some() || settings.counts_calls || !settings.budget.is_full() {
-                target = Some(protocol.destination_of(K::view(&request)).into());
+                target = Some(protocol.destination_of(P::view(&request)).into());
             }
             protocol.pass(request, start.added())
         };
@@ -255,7 +263,7 @@ where
     }
 }
 
-impl<S: fmt::Debug, P: fmt::Debug> fmt::Debug for Retry<S, P> {
+impl<S: fmt::Debug, Policy: fmt::Debug> fmt::Debug for Retry<S, Policy> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Retry")
             .field("inner", &self.inner)

@@ -20,33 +20,33 @@ pin_project! {
     /// # Cancel safety
     /// Dropping it cancels the call and frees its place.
     #[must_use = "futures do nothing unless polled"]
-    pub struct ResponseFuture<S, A, F, G, K, M>
+    pub struct ResponseFuture<S, A, F, G, P, Mode>
     where
         G: Guard,
     {
         #[pin]
-        pub(super) call: guard::contract::ResponseFuture<S, Request<A>, F, G, K, M>,
+        pub(super) call: guard::contract::ResponseFuture<S, Request<A>, F, G, P, Mode>,
         pub(super) gauge: Arc<Gauge>,
     }
 }
 
-impl<S, A, G, K, M> Future for ResponseFuture<S, A, S::Future, G, K, M>
+impl<S, A, G, P, Mode> Future for ResponseFuture<S, A, S::Future, G, P, Mode>
 where
     S: Service<Request<A>>,
     G: Guard,
-    K: ShedProtocol<S::Response, S::Error, M>,
-    M: ErrorMode<S::Error>,
+    P: ShedProtocol<S::Response, S::Error, Mode>,
+    Mode: ErrorMode<S::Error>,
 {
-    type Output = Result<K::Shed<G>, S::Error>;
+    type Output = Result<P::Shed<G>, S::Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let result = ready!(this.call.poll(cx));
-        Poll::Ready(K::shed(result, this.gauge))
+        Poll::Ready(P::shed(result, this.gauge))
     }
 }
 
-impl<S, A, F, G, K, M> fmt::Debug for ResponseFuture<S, A, F, G, K, M>
+impl<S, A, F, G, P, Mode> fmt::Debug for ResponseFuture<S, A, F, G, P, Mode>
 where
     G: Guard,
 {

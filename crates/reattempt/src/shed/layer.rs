@@ -16,11 +16,11 @@ use crate::protocol::{Http, RequestProtocol};
 /// A layer that guards a server, and responds to the calls that the guard refuses.
 ///
 /// All requests share one state of the guard, across clones of the layer and all services that it creates.
-pub struct ShedLayer<G, K = Http, M = BoxedError>
+pub struct ShedLayer<G, P = Http, Mode = BoxedError>
 where
-    K: RequestProtocol,
+    P: RequestProtocol,
 {
-    guards: GuardLayer<G, K, M>,
+    guards: GuardLayer<G, P, Mode>,
     gauge: Arc<Gauge>,
 }
 
@@ -36,27 +36,27 @@ impl<G: Guard> ShedLayer<G> {
     }
 }
 
-impl<G: Guard, K: RequestProtocol, M> ShedLayer<G, K, M> {
-    pub(crate) fn new(guards: GuardLayer<G, K, M>) -> Self {
+impl<G: Guard, P: RequestProtocol, Mode> ShedLayer<G, P, Mode> {
+    pub(crate) fn new(guards: GuardLayer<G, P, Mode>) -> Self {
         Self { guards: guards.before_server(), gauge: Arc::new(Gauge::new()) }
     }
 }
 
-impl<S, G, K: RequestProtocol + Clone, M> Layer<S> for ShedLayer<G, K, M> {
-    type Service = Shed<S, G, K, M>;
+impl<S, G, P: RequestProtocol + Clone, Mode> Layer<S> for ShedLayer<G, P, Mode> {
+    type Service = Shed<S, G, P, Mode>;
 
     fn layer(&self, inner: S) -> Self::Service {
         Shed { guarded: self.guards.layer(inner), gauge: Arc::clone(&self.gauge) }
     }
 }
 
-impl<G, K: RequestProtocol + Clone, M> Clone for ShedLayer<G, K, M> {
+impl<G, P: RequestProtocol + Clone, Mode> Clone for ShedLayer<G, P, Mode> {
     fn clone(&self) -> Self {
         Self { guards: self.guards.clone(), gauge: Arc::clone(&self.gauge) }
     }
 }
 
-impl<G: fmt::Debug, K: RequestProtocol + fmt::Debug, M> fmt::Debug for ShedLayer<G, K, M> {
+impl<G: fmt::Debug, P: RequestProtocol + fmt::Debug, Mode> fmt::Debug for ShedLayer<G, P, Mode> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ShedLayer").field("guards", &self.guards).field("gauge", &self.gauge).finish()
     }

@@ -29,9 +29,9 @@ pub(crate) fn number(headers: &HeaderMap, field: HeaderName) -> Option<u32> {
     message = "this `ShedLayer` cannot answer for a service whose response is `{R}` and whose error is `{E}`",
     note = "`ShedLayer::http(…)` is for services whose response is an `http::Response<B>` where `B: http_body::Body<Data = Bytes>`, and whose error is `Infallible`, as axum's"
 )]
-pub trait ShedProtocol<R, E, M>: GuardOutcome<R, E, M>
+pub trait ShedProtocol<R, E, Mode>: GuardOutcome<R, E, Mode>
 where
-    M: ErrorMode<E>,
+    Mode: ErrorMode<E>,
 {
     /// The response of a server that sheds load.
     type Shed<G: Guard>;
@@ -44,7 +44,7 @@ where
 
     /// Returns the response to a call: the server's own, or a refusal.
     #[doc(hidden)]
-    fn shed<G: Guard>(result: Result<Self::Guarded<G>, M::Error>, gauge: &Gauge) -> Result<Self::Shed<G>, E>;
+    fn shed<G: Guard>(result: Result<Self::Guarded<G>, Mode::Error>, gauge: &Gauge) -> Result<Self::Shed<G>, E>;
 }
 
 impl<B> ShedProtocol<Response<B>, Infallible, BoxedError> for Http

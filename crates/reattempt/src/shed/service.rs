@@ -15,43 +15,43 @@ use crate::guard::Guarded;
 use crate::protocol::{Http, ReadRequest};
 
 /// A server that sheds load, made by [`ShedLayer`](super::ShedLayer).
-pub struct Shed<S, G, K = Http, M = BoxedError> {
-    pub(super) guarded: Guarded<S, G, K, M>,
+pub struct Shed<S, G, P = Http, Mode = BoxedError> {
+    pub(super) guarded: Guarded<S, G, P, Mode>,
     pub(super) gauge: Arc<Gauge>,
 }
 
-impl<S, G, K, M> Shed<S, G, K, M> {
+impl<S, G, P, Mode> Shed<S, G, P, Mode> {
     inner_accessors!(S, guarded.inner);
 }
 
-impl<S, A, G, K, M> Service<Request<A>> for Shed<S, G, K, M>
+impl<S, A, G, P, Mode> Service<Request<A>> for Shed<S, G, P, Mode>
 where
     S: Service<Request<A>> + Clone,
     G: Guard,
-    K: ReadRequest<Request<A>> + ShedProtocol<S::Response, S::Error, M>,
-    M: ErrorMode<S::Error>,
+    P: ReadRequest<Request<A>> + ShedProtocol<S::Response, S::Error, Mode>,
+    Mode: ErrorMode<S::Error>,
 {
-    type Response = K::Shed<G>;
+    type Response = P::Shed<G>;
     type Error = S::Error;
-    type Future = ResponseFuture<S, A, S::Future, G, K, M>;
+    type Future = ResponseFuture<S, A, S::Future, G, P, Mode>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.guarded.get_mut().poll_ready(cx)
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        self.gauge.record_arrival(K::is_retry(request.headers()));
+        self.gauge.record_arrival(P::is_retry(request.headers()));
         ResponseFuture { call: self.guarded.call(request), gauge: Arc::clone(&self.gauge) }
     }
 }
 
-impl<S: Clone, G, K, M> Clone for Shed<S, G, K, M> {
+impl<S: Clone, G, P, Mode> Clone for Shed<S, G, P, Mode> {
     fn clone(&self) -> Self {
         Self { guarded: self.guarded.clone(), gauge: Arc::clone(&self.gauge) }
     }
 }
 
-impl<S: fmt::Debug, G: fmt::Debug, K: fmt::Debug, M> fmt::Debug for Shed<S, G, K, M> {
+impl<S: fmt::Debug, G: fmt::Debug, P: fmt::Debug, Mode> fmt::Debug for Shed<S, G, P, Mode> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shed").field("guarded", &self.guarded).field("gauge", &self.gauge).finish()
     }

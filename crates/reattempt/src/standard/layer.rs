@@ -65,12 +65,15 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// # reattempt::check::<http::Request<Full<bytes::Bytes>>, _>(&client);
 /// ```
 #[derive(Debug, Clone)]
-pub struct StandardLayer<G = StandardGuards, P = RetryPolicy<Http, Exponential, RetryBudget, BoxedError>, O = Identity>
-where
-    P: AttemptPolicy,
+pub struct StandardLayer<
+    G = StandardGuards,
+    Policy = RetryPolicy<Http, Exponential, RetryBudget, BoxedError>,
+    O = Identity,
+> where
+    Policy: AttemptPolicy,
 {
-    policy: P,
-    guards: GuardLayer<G, P::Protocol, P::Errors>,
+    policy: Policy,
+    guards: GuardLayer<G, Policy::Protocol, Policy::Errors>,
     times: Times,
     /// The layers around the stack.
     outer: O,
@@ -98,9 +101,9 @@ impl StandardLayer {
     }
 }
 
-impl<P: AttemptPolicy> StandardLayer<StandardGuards, P> {
+impl<Policy: AttemptPolicy> StandardLayer<StandardGuards, Policy> {
     /// Creates the stack around a policy, with defaults for all other parts.
-    pub(crate) fn new(policy: P) -> Self {
+    pub(crate) fn new(policy: Policy) -> Self {
         let breaker = CircuitBreaker::rate();
         let times =
             Times { total: TOTAL_TIME, attempt: ATTEMPT_TIMEOUT, attempt_is_derived: true, window: breaker.window() };
@@ -111,7 +114,7 @@ impl<P: AttemptPolicy> StandardLayer<StandardGuards, P> {
     }
 }
 
-impl<P: AttemptPolicy, O> StandardLayer<StandardGuards, P, O> {
+impl<Policy: AttemptPolicy, O> StandardLayer<StandardGuards, Policy, O> {
     /// Replaces the circuit breaker and the limit on calls in flight.
     ///
     /// ```
@@ -127,7 +130,7 @@ impl<P: AttemptPolicy, O> StandardLayer<StandardGuards, P, O> {
     }
 }
 
-impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
+impl<G: Guard, Policy: AttemptPolicy> StandardLayer<G, Policy> {
     /// Uses this retry policy. The guards then classify outcomes with the policy's protocol. Call this before
     /// [`throttle`](Self::throttle) and [`fallback`](Self::fallback).
     ///
@@ -140,10 +143,10 @@ impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
     /// ```
     ///
     /// An HTTP policy needs [`boxed_errors`](RetryPolicy::boxed_errors).
-    pub fn retry<D: Schedule, B: Budget>(
+    pub fn retry<Backoff: Schedule, B: Budget>(
         self,
-        policy: RetryPolicy<P::Protocol, D, B, P::Errors>,
-    ) -> StandardLayer<G, RetryPolicy<P::Protocol, D, B, P::Errors>> {
+        policy: RetryPolicy<Policy::Protocol, Backoff, B, Policy::Errors>,
+    ) -> StandardLayer<G, RetryPolicy<Policy::Protocol, Backoff, B, Policy::Errors>> {
         self.by(policy)
     }
 
@@ -188,21 +191,21 @@ impl<G: Guard, P: AttemptPolicy> StandardLayer<G, P> {
     /// An HTTP policy needs [`boxed_errors`](HedgePolicy::boxed_errors).
     pub fn hedge<B: Budget>(
         self,
-        policy: HedgePolicy<P::Protocol, B, P::Errors>,
-    ) -> StandardLayer<G, HedgePolicy<P::Protocol, B, P::Errors>> {
+        policy: HedgePolicy<Policy::Protocol, B, Policy::Errors>,
+    ) -> StandardLayer<G, HedgePolicy<Policy::Protocol, B, Policy::Errors>> {
         self.by(policy)
     }
 
     fn by<Q>(self, policy: Q) -> StandardLayer<G, Q>
     where
-        Q: AttemptPolicy<Protocol = P::Protocol, Errors = P::Errors>,
+        Q: AttemptPolicy<Protocol = Policy::Protocol, Errors = Policy::Errors>,
     {
         let guards = self.guards.protocol(|_| policy.shared_protocol());
         StandardLayer { policy, guards, times: self.times, outer: self.outer }
     }
 }
 
-impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
+impl<G: Guard, Policy: AttemptPolicy, O> StandardLayer<G, Policy, O> {
     /// Adds a call throttle around the attempts, which refuses whole calls before anything is sent.
     ///
     /// The throttle classifies outcomes like the attempts' policy. To throttle attempts instead, put a throttle among
@@ -218,7 +221,7 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
     pub fn throttle(
         self,
         throttle: Throttle,
-    ) -> StandardLayer<G, P, Stack<GuardLayer<Throttle, P::Protocol, P::Errors>, O>> {
+    ) -> StandardLayer<G, Policy, Stack<GuardLayer<Throttle, Policy::Protocol, Policy::Errors>, O>> {
         let throttle = GuardLayer::of(self.policy.shared_protocol(), throttle);
         self.around(|outer| Stack::new(throttle, outer))
     }
@@ -240,18 +243,18 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
     #[expect(clippy::type_complexity, reason = "the layers around the stack are in its type")]
     pub fn fallback<F>(
         self,
-        fallback: FallbackLayer<F, P::Protocol>,
-    ) -> StandardLayer<G, P, Stack<O, FallbackLayer<F, P::Protocol>>> {
+        fallback: FallbackLayer<F, Policy::Protocol>,
+    ) -> StandardLayer<G, Policy, Stack<O, FallbackLayer<F, Policy::Protocol>>> {
         self.around(|outer| Stack::new(outer, fallback))
     }
 
-    fn around<N>(self, outer: impl FnOnce(O) -> N) -> StandardLayer<G, P, N> {
+    fn around<N>(self, outer: impl FnOnce(O) -> N) -> StandardLayer<G, Policy, N> {
         let Self { policy, guards, times, .. } = self;
         StandardLayer { policy, guards, times, outer: outer(self.outer) }
     }
 
     /// Replaces all guards with another guard, or a pair of guards. Their settings are not checked against the others.
-    pub fn guards<H: Guard>(self, guards: H) -> StandardLayer<H, P, O> {
+    pub fn guards<H: Guard>(self, guards: H) -> StandardLayer<H, Policy, O> {
         let guards = self.guards.with_guard(guards);
         let times = Times { window: Duration::ZERO, ..self.times };
         StandardLayer { policy: self.policy, guards, times, outer: self.outer }
@@ -333,11 +336,11 @@ impl<G: Guard, P: AttemptPolicy, O> StandardLayer<G, P, O> {
     }
 }
 
-impl<S, G, P, O> Layer<S> for StandardLayer<G, P, O>
+impl<S, G, Policy, O> Layer<S> for StandardLayer<G, Policy, O>
 where
     S: Clone,
-    P: AttemptPolicy,
-    O: Layer<Standard<P::Client<Guarded<S, G, P::Protocol, P::Errors>>>>,
+    Policy: AttemptPolicy,
+    O: Layer<Standard<Policy::Client<Guarded<S, G, Policy::Protocol, Policy::Errors>>>>,
 {
     type Service = O::Service;
 

@@ -89,18 +89,18 @@ pub use service::Standard;
 /// The type to store for the client `C` behind the standard stack, with default parts.
 ///
 /// The protocol is the second parameter.
-pub type StandardClient<C, K = Http> = Standard<
+pub type StandardClient<C, P = Http> = Standard<
     Retry<
-        Guarded<C, StandardGuards, K, <K as RequestProtocol>::Errors>,
-        RetryPolicy<K, Exponential, RetryBudget, <K as RequestProtocol>::Errors>,
+        Guarded<C, StandardGuards, P, <P as RequestProtocol>::Errors>,
+        RetryPolicy<P, Exponential, RetryBudget, <P as RequestProtocol>::Errors>,
     >,
 >;
 
 /// The type to store for the client `C` behind the standard stack with hedges instead of retries
 /// ([`StandardLayer::hedge`]). All other parts are the defaults.
-pub type StandardHedgedClient<C, K = Http> = Standard<
+pub type StandardHedgedClient<C, P = Http> = Standard<
     Hedge<
-        Guarded<C, StandardGuards, K, <K as RequestProtocol>::Errors>,
-        HedgePolicy<K, RetryBudget, <K as RequestProtocol>::Errors>,
+        Guarded<C, StandardGuards, P, <P as RequestProtocol>::Errors>,
+        HedgePolicy<P, RetryBudget, <P as RequestProtocol>::Errors>,
     >,
 >;

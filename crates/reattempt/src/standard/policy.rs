@@ -36,24 +36,24 @@ pub trait AttemptPolicy: Sealed + Clone {
     fn max_elapsed(&self) -> Option<Duration>;
 }
 
-impl<K: RequestProtocol, D: Schedule, B, M> Sealed for RetryPolicy<K, D, B, M> {}
-impl<K: RequestProtocol, B, M> Sealed for HedgePolicy<K, B, M> {}
+impl<P: RequestProtocol, Backoff: Schedule, B, Mode> Sealed for RetryPolicy<P, Backoff, B, Mode> {}
+impl<P: RequestProtocol, B, Mode> Sealed for HedgePolicy<P, B, Mode> {}
 
-impl<K, D, B, M> AttemptPolicy for RetryPolicy<K, D, B, M>
+impl<P, Backoff, B, Mode> AttemptPolicy for RetryPolicy<P, Backoff, B, Mode>
 where
-    K: RequestProtocol + Clone,
-    D: Schedule,
+    P: RequestProtocol + Clone,
+    Backoff: Schedule,
     B: Budget,
 {
-    type Protocol = K;
-    type Errors = M;
+    type Protocol = P;
+    type Errors = Mode;
     type Client<C> = Retry<C, Self>;
 
     fn client<C: Clone>(self, inner: C) -> Retry<C, Self> {
         Retry::new(self, inner)
     }
 
-    fn shared_protocol(&self) -> K {
+    fn shared_protocol(&self) -> P {
         self.settings.protocol.clone()
     }
 
@@ -72,20 +72,20 @@ where
     }
 }
 
-impl<K, B, M> AttemptPolicy for HedgePolicy<K, B, M>
+impl<P, B, Mode> AttemptPolicy for HedgePolicy<P, B, Mode>
 where
-    K: RequestProtocol + Clone,
+    P: RequestProtocol + Clone,
     B: Budget,
 {
-    type Protocol = K;
-    type Errors = M;
+    type Protocol = P;
+    type Errors = Mode;
     type Client<C> = Hedge<C, Self>;
 
     fn client<C: Clone>(self, inner: C) -> Hedge<C, Self> {
         Hedge::new(self, inner)
     }
 
-    fn shared_protocol(&self) -> K {
+    fn shared_protocol(&self) -> P {
         self.settings.protocol.clone()
     }
 

@@ -51,7 +51,7 @@ impl<R> Standard<R> {
     }
 }
 
-impl<S: Clone, P: Clone> Standard<Retry<S, P>> {
+impl<S: Clone, Policy: Clone> Standard<Retry<S, Policy>> {
     /// Returns a handle to this client with these options for all calls. A request's own options have precedence. If
     /// the options have a deadline, the earlier of it and the total time applies.
     pub fn with_options(&self, options: CallOptions) -> Self {
@@ -59,7 +59,7 @@ impl<S: Clone, P: Clone> Standard<Retry<S, P>> {
     }
 }
 
-impl<S: Clone, P: Clone> Standard<Hedge<S, P>> {
+impl<S: Clone, Policy: Clone> Standard<Hedge<S, Policy>> {
     /// Returns a handle to this client with these options for all calls; see
     /// [`Hedge::with_options`](crate::hedge::Hedge::with_options). If the options have a deadline, the earlier of it
     /// and the total time applies.
@@ -68,17 +68,17 @@ impl<S: Clone, P: Clone> Standard<Hedge<S, P>> {
     }
 }
 
-impl<S, Req, A, K, D, B, M> Service<Req> for Standard<Retry<S, RetryPolicy<K, D, B, M>>>
+impl<S, Req, Attempt, P, Backoff, B, Mode> Service<Req> for Standard<Retry<S, RetryPolicy<P, Backoff, B, Mode>>>
 where
-    S: Service<A> + Clone,
-    K: Replay<Req, Attempt = A> + Origin<A, Request = Req> + ClassifyOutcome<S::Response>,
-    D: Schedule,
+    S: Service<Attempt> + Clone,
+    P: Replay<Req, Attempt = Attempt> + Origin<Attempt, Request = Req> + ClassifyOutcome<S::Response>,
+    Backoff: Schedule,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
-    type Response = K::Answer;
-    type Error = M::Error;
-    type Future = retry::ResponseFuture<S, Req, K, D, B, M>;
+    type Response = P::Answer;
+    type Error = Mode::Error;
+    type Future = retry::ResponseFuture<S, Req, P, Backoff, B, Mode>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.client.poll_ready(cx)
@@ -90,17 +90,17 @@ where
     }
 }
 
-impl<S, Req, A, K, B, M> Service<Req> for Standard<Hedge<S, HedgePolicy<K, B, M>>>
+impl<S, Req, Attempt, P, B, Mode> Service<Req> for Standard<Hedge<S, HedgePolicy<P, B, Mode>>>
 where
-    S: Service<A> + Clone,
-    K: Replay<Req, Attempt = A> + Origin<A, Request = Req>,
-    K: ClassifyOutcome<S::Response>,
+    S: Service<Attempt> + Clone,
+    P: Replay<Req, Attempt = Attempt> + Origin<Attempt, Request = Req>,
+    P: ClassifyOutcome<S::Response>,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
-    type Response = K::Answer;
-    type Error = M::Error;
-    type Future = hedge::ResponseFuture<S, Req, K, B, M>;
+    type Response = P::Answer;
+    type Error = Mode::Error;
+    type Future = hedge::ResponseFuture<S, Req, P, B, Mode>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.client.poll_ready(cx)

@@ -85,9 +85,9 @@ pub use service::{GrpcMetricsLayer, Measured, ResponseFuture};
 ///     .service(channel);
 /// // … `StockClient::new(client)`
 /// ```
-pub struct GrpcMetrics<M = OwnError> {
+pub struct GrpcMetrics<Mode = OwnError> {
     instruments: Arc<Instruments>,
-    mode: PhantomData<fn() -> M>,
+    mode: PhantomData<fn() -> Mode>,
 }
 
 impl GrpcMetrics {
@@ -107,7 +107,7 @@ impl GrpcMetrics {
     }
 }
 
-impl<M> GrpcMetrics<M> {
+impl<Mode> GrpcMetrics<Mode> {
     /// Enables retry metrics, which gRPC marks as experimental. Default: none.
     pub fn enable(mut self, metrics: impl IntoIterator<Item = RetryMetric>) -> Self {
         let instruments = Arc::make_mut(&mut self.instruments);
@@ -127,19 +127,19 @@ impl<M> GrpcMetrics<M> {
     /// `layer` is a [`RetryLayer`](crate::RetryLayer), a [`HedgeLayer`](crate::hedge::HedgeLayer), a
     /// [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer), or a `ServiceBuilder` with several of
     /// them. Metrics may be nested: then each of two providers gets its own measurements.
-    pub fn around<L>(&self, layer: L) -> Stack<Stack<GrpcMetricsLayer<M>, L>, GrpcMetricsLayer<M>> {
+    pub fn around<L>(&self, layer: L) -> Stack<Stack<GrpcMetricsLayer<Mode>, L>, GrpcMetricsLayer<Mode>> {
         let attempts = GrpcMetricsLayer::of_attempts(self.clone());
         Stack::new(Stack::new(attempts, layer), GrpcMetricsLayer::of_calls(self.clone()))
     }
 }
 
-impl<M> Clone for GrpcMetrics<M> {
+impl<Mode> Clone for GrpcMetrics<Mode> {
     fn clone(&self) -> Self {
         Self { instruments: Arc::clone(&self.instruments), mode: PhantomData }
     }
 }
 
-impl<M> fmt::Debug for GrpcMetrics<M> {
+impl<Mode> fmt::Debug for GrpcMetrics<Mode> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GrpcMetrics").field("target", &self.instruments.target).finish_non_exhaustive()
     }

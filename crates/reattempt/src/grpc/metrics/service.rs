@@ -19,8 +19,8 @@ use crate::grpc::errors::code_of_error;
 use crate::protocol::watched::Watched;
 
 /// A layer that measures calls or attempts. [`GrpcMetrics::around`] creates one of each.
-pub struct GrpcMetricsLayer<M = OwnError> {
-    metrics: GrpcMetrics<M>,
+pub struct GrpcMetricsLayer<Mode = OwnError> {
+    metrics: GrpcMetrics<Mode>,
     side: Side,
 }
 
@@ -31,45 +31,45 @@ enum Side {
     Attempts,
 }
 
-impl<M> GrpcMetricsLayer<M> {
-    pub(super) fn of_calls(metrics: GrpcMetrics<M>) -> Self {
+impl<Mode> GrpcMetricsLayer<Mode> {
+    pub(super) fn of_calls(metrics: GrpcMetrics<Mode>) -> Self {
         Self { metrics, side: Side::Calls }
     }
 
-    pub(super) fn of_attempts(metrics: GrpcMetrics<M>) -> Self {
+    pub(super) fn of_attempts(metrics: GrpcMetrics<Mode>) -> Self {
         Self { metrics, side: Side::Attempts }
     }
 }
 
-impl<S, M> Layer<S> for GrpcMetricsLayer<M> {
-    type Service = Measured<S, M>;
+impl<S, Mode> Layer<S> for GrpcMetricsLayer<Mode> {
+    type Service = Measured<S, Mode>;
 
-    fn layer(&self, inner: S) -> Measured<S, M> {
+    fn layer(&self, inner: S) -> Measured<S, Mode> {
         Measured { inner, layer: self.clone() }
     }
 }
 
 /// A gRPC client whose calls or attempts are measured; made by [`GrpcMetrics::around`].
-pub struct Measured<S, M = OwnError> {
+pub struct Measured<S, Mode = OwnError> {
     inner: S,
-    layer: GrpcMetricsLayer<M>,
+    layer: GrpcMetricsLayer<Mode>,
 }
 
-impl<S, M> Measured<S, M> {
+impl<S, Mode> Measured<S, Mode> {
     inner_accessors!(S, inner);
 }
 
-impl<S, M, B> Service<Request<Body>> for Measured<S, M>
+impl<S, Mode, B> Service<Request<Body>> for Measured<S, Mode>
 where
     S: Service<Request<Body>, Response = Response<B>>,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
     type Response = Response<MeasuredBody<B>>;
-    type Error = M::Error;
-    type Future = ResponseFuture<S::Future, M>;
+    type Error = Mode::Error;
+    type Future = ResponseFuture<S::Future, Mode>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), M::Error>> {
-        self.inner.poll_ready(cx).map_err(M::own)
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Mode::Error>> {
+        self.inner.poll_ready(cx).map_err(Mode::own)
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
@@ -89,30 +89,30 @@ pin_project! {
     /// # Cancel safety
     /// Dropping it drops the call or the attempt, which is then recorded as cancelled.
     #[must_use = "futures do nothing unless polled"]
-    pub struct ResponseFuture<F, M = OwnError> {
+    pub struct ResponseFuture<F, Mode = OwnError> {
         // Declared first, so that it is dropped first: inner measurements end before outer ones.
         #[pin]
         inner: F,
         // `None` once there is an outcome.
         span: Option<Span>,
-        mode: std::marker::PhantomData<fn() -> M>,
+        mode: std::marker::PhantomData<fn() -> Mode>,
     }
 }
 
-impl<F, B, E, M> Future for ResponseFuture<F, M>
+impl<F, B, E, Mode> Future for ResponseFuture<F, Mode>
 where
     F: Future<Output = Result<Response<B>, E>>,
-    M: ErrorMode<E>,
+    Mode: ErrorMode<E>,
 {
-    type Output = Result<Response<MeasuredBody<B>>, M::Error>;
+    type Output = Result<Response<MeasuredBody<B>>, Mode::Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let result = ready!(this.inner.poll(cx)).map_err(M::own);
+        let result = ready!(this.inner.poll(cx)).map_err(Mode::own);
         let mut span = this.span.take();
         let code = match &result {
             Ok(response) => code_of_head(response.status(), response.headers()),
-            Err(error) => Some(code_of_error(M::view(error))),
+            Err(error) => Some(code_of_error(Mode::view(error))),
         };
         if let Some(code) = code
             && let Some(span) = span.take()
@@ -123,31 +123,31 @@ where
     }
 }
 
-impl<M> Clone for GrpcMetricsLayer<M> {
+impl<Mode> Clone for GrpcMetricsLayer<Mode> {
     fn clone(&self) -> Self {
         Self { metrics: self.metrics.clone(), side: self.side }
     }
 }
 
-impl<S: Clone, M> Clone for Measured<S, M> {
+impl<S: Clone, Mode> Clone for Measured<S, Mode> {
     fn clone(&self) -> Self {
         Self { inner: self.inner.clone(), layer: self.layer.clone() }
     }
 }
 
-impl<M> fmt::Debug for GrpcMetricsLayer<M> {
+impl<Mode> fmt::Debug for GrpcMetricsLayer<Mode> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GrpcMetricsLayer").field("metrics", &self.metrics).field("side", &self.side).finish()
     }
 }
 
-impl<S: fmt::Debug, M> fmt::Debug for Measured<S, M> {
+impl<S: fmt::Debug, Mode> fmt::Debug for Measured<S, Mode> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Measured").field("inner", &self.inner).field("layer", &self.layer).finish()
     }
 }
 
-impl<F, M> fmt::Debug for ResponseFuture<F, M> {
+impl<F, Mode> fmt::Debug for ResponseFuture<F, Mode> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture").field("ended", &self.span.is_none()).finish_non_exhaustive()
     }

@@ -28,24 +28,24 @@ struct Sorted {
     stop: bool,
 }
 
-impl<S, Req, K, B, M> Call<S, Req, K, B, M>
+impl<S, Req, P, B, Mode> Call<S, Req, P, B, Mode>
 where
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<K::Attempt> + Clone,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<P::Attempt> + Clone,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
     /// Records the end of an attempt. Returns the call's end, if it has ended.
     pub(in crate::hedge) fn ended(
         &mut self,
         number: u32,
-        result: ResultOf<S, Req, K, M>,
+        result: ResultOf<S, Req, P, Mode>,
         cx: &mut Context<'_>,
-    ) -> ControlFlow<OverOf<S, Req, K, M>> {
+    ) -> ControlFlow<OverOf<S, Req, P, Mode>> {
         let protocol = &self.shared.policy.settings.protocol;
-        let outcome = result.as_ref().map_err(M::view);
+        let outcome = result.as_ref().map_err(Mode::view);
         if protocol.is_own_deadline(outcome, self.context.deadline, self.context.started)
-            && let Some(interrupt) = M::interrupt()
+            && let Some(interrupt) = Mode::interrupt()
         {
             let since = self.context.started.unwrap_or_else(Instant::now);
             if let Some(over) = self.interrupted(interrupt, since) {
@@ -117,7 +117,7 @@ where
         &mut self,
         first: Pin<&mut Option<S::Future>>,
         cx: &mut Context<'_>,
-    ) -> Option<OverOf<S, Req, K, M>> {
+    ) -> Option<OverOf<S, Req, P, Mode>> {
         let dropped = self.running.as_mut()?.drop_cut_off(first, cx);
         let stop = (0..dropped).find_map(|_| self.decide(HedgeEvent::BodyLost))?;
         self.last(stop)
@@ -125,20 +125,20 @@ where
 
     /// Classifies an outcome. If an attempt was cut off from the request body, every error of it is a consequence of
     /// that.
-    fn sort(&self, result: &ResultOf<S, Req, K, M>, cut_off: bool) -> Sorted {
+    fn sort(&self, result: &ResultOf<S, Req, P, Mode>, cut_off: bool) -> Sorted {
         if let Err(error) = result
-            && let Some(event) = self.of_the_body(M::view(error), cut_off)
+            && let Some(event) = self.of_the_body(Mode::view(error), cut_off)
         {
             return Sorted { event, failure: None, stop: false };
         }
         // Before any classifier, because it is not a failure of the server.
-        let outcome = result.as_ref().map_err(M::view);
+        let outcome = result.as_ref().map_err(Mode::view);
         if self.shared.policy.settings.protocol.is_refused(outcome) {
             return Sorted { event: HedgeEvent::Refused, failure: None, stop: false };
         }
         let settings = &*self.shared.policy.settings;
         let options = self.context.options.as_ref();
-        let outcome = result.as_ref().map_err(M::view);
+        let outcome = result.as_ref().map_err(Mode::view);
         let classification = settings.protocol.classify_outcome(outcome, options, self.kept.as_ref());
         let event = HedgeEvent::of(&classification, self.responded(result));
         let failure = classification.verdict.failure().copied();
@@ -146,7 +146,7 @@ where
     }
 
     /// Returns `true` if a server responded.
-    fn responded(&self, result: &ResultOf<S, Req, K, M>) -> bool {
+    fn responded(&self, result: &ResultOf<S, Req, P, Mode>) -> bool {
         let protocol = &self.shared.policy.settings.protocol;
         result.as_ref().is_ok_and(|response| protocol.is_answered(response))
     }
@@ -193,13 +193,13 @@ where
     }
 
     /// Records a failed attempt, and notifies the observer of it.
-    fn log_failure(&mut self, number: u32, sorted: &Sorted, result: &ResultOf<S, Req, K, M>) {
+    fn log_failure(&mut self, number: u32, sorted: &Sorted, result: &ResultOf<S, Req, P, Mode>) {
         if sorted.event == HedgeEvent::Succeeded {
             return;
         }
         let (code, error) = match result {
-            Ok(response) => (K::code(response), None),
-            Err(error) => (None, Some(chain(M::view(error)))),
+            Ok(response) => (P::code(response), None),
+            Err(error) => (None, Some(chain(Mode::view(error)))),
         };
         let outcome = match sorted.failure {
             Some(failure) => AttemptOutcome::Failed { failure, error },

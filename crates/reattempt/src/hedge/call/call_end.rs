@@ -17,43 +17,43 @@ use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay, Saved, unanswered};
 
 /// The end of a call.
-pub(in crate::hedge) struct Over<R, A> {
-    pub(in crate::hedge) outcome: Outcome<R, A>,
+pub(in crate::hedge) struct Over<R, Attempt> {
+    pub(in crate::hedge) outcome: Outcome<R, Attempt>,
     pub(in crate::hedge) stop: StopReason,
 }
 
 /// The outcome of a call.
-pub(in crate::hedge) enum Outcome<R, A> {
+pub(in crate::hedge) enum Outcome<R, Attempt> {
     /// The outcome of the attempt with this number.
     Of(u32, R),
     /// An outcome that this layer created.
-    Made(A),
+    Made(Attempt),
 }
 
 /// The end of a call with these types.
-pub(in crate::hedge) type OverOf<S, Req, K, M> = Over<ResultOf<S, Req, K, M>, AnswerOf<S, Req, K, M>>;
+pub(in crate::hedge) type OverOf<S, Req, P, Mode> = Over<ResultOf<S, Req, P, Mode>, AnswerOf<S, Req, P, Mode>>;
 
 /// The result for the caller.
-pub(in crate::hedge) type AnswerOf<S, Req, K, M> = Result<
-    <K as ClassifyOutcome<<S as Service<<K as Replay<Req>>::Attempt>>::Response>>::Answer,
-    <M as ErrorMode<<S as Service<<K as Replay<Req>>::Attempt>>::Error>>::Error,
+pub(in crate::hedge) type AnswerOf<S, Req, P, Mode> = Result<
+    <P as ClassifyOutcome<<S as Service<<P as Replay<Req>>::Attempt>>::Response>>::Answer,
+    <Mode as ErrorMode<<S as Service<<P as Replay<Req>>::Attempt>>::Error>>::Error,
 >;
 
-impl<S, Req, K, B, M> Call<S, Req, K, B, M>
+impl<S, Req, P, B, Mode> Call<S, Req, P, B, Mode>
 where
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<K::Attempt> + Clone,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<P::Attempt> + Clone,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
     /// Takes the last outcome.
-    pub(in crate::hedge) fn last(&mut self, stop: StopReason) -> Option<OverOf<S, Req, K, M>> {
+    pub(in crate::hedge) fn last(&mut self, stop: StopReason) -> Option<OverOf<S, Req, P, Mode>> {
         let (number, result) = self.running.as_mut()?.last.take()?;
         Some(Over { outcome: Outcome::Of(number, result), stop })
     }
 
     /// Takes what is left of the last response, if the protocol can respond with it.
-    pub(super) fn refused(&mut self, stop: StopReason) -> Option<OverOf<S, Req, K, M>> {
+    pub(super) fn refused(&mut self, stop: StopReason) -> Option<OverOf<S, Req, P, Mode>> {
         let running = self.running.as_mut()?;
         let answer = self.shared.policy.settings.protocol.refused(running.refused.as_ref()?)?;
         Some(Over { outcome: Outcome::Made(Ok(answer)), stop })
@@ -62,9 +62,9 @@ where
     /// Returns the end of a call whose deadline has passed, if there is an error or a response for that.
     pub(in crate::hedge) fn interrupted(
         &mut self,
-        interrupt: M::Interrupt,
+        interrupt: Mode::Interrupt,
         since: Instant,
-    ) -> Option<OverOf<S, Req, K, M>> {
+    ) -> Option<OverOf<S, Req, P, Mode>> {
         let stop = StopReason::DeadlineExceeded;
         let protocol = &self.shared.policy.settings.protocol;
         let running = self.running.as_mut();
@@ -72,13 +72,13 @@ where
             Some((_, Ok(response))) => protocol.drain(response).1,
             _ => running.refused.take(),
         });
-        let made = timed_out::<S, Req, K, M>(protocol, interrupt, TimeLimit::Deadline, since, refused)?;
+        let made = timed_out::<S, Req, P, Mode>(protocol, interrupt, TimeLimit::Deadline, since, refused)?;
         Some(Over { outcome: Outcome::Made(made), stop })
     }
 
     /// Returns the end of a call that is out of time and has no other outcome, if there is an error for that.
-    pub(super) fn too_long(&mut self, stop: StopReason) -> Option<OverOf<S, Req, K, M>> {
-        let interrupt = M::interrupt().filter(|_| M::INTERRUPTS)?;
+    pub(super) fn too_long(&mut self, stop: StopReason) -> Option<OverOf<S, Req, P, Mode>> {
+        let interrupt = Mode::interrupt().filter(|_| Mode::INTERRUPTS)?;
         let limit = match stop {
             StopReason::DeadlineExceeded => TimeLimit::Deadline,
             _ => TimeLimit::Elapsed,
@@ -86,7 +86,7 @@ where
         let refused = self.running.as_mut().and_then(|running| running.refused.take());
         let since = self.context.started.unwrap_or_else(Instant::now);
         let protocol = &self.shared.policy.settings.protocol;
-        let made = timed_out::<S, Req, K, M>(protocol, interrupt, limit, since, refused)?;
+        let made = timed_out::<S, Req, P, Mode>(protocol, interrupt, limit, since, refused)?;
         Some(Over { outcome: Outcome::Made(made), stop })
     }
 
@@ -94,10 +94,10 @@ where
     /// is `true` if the first attempt was in flight.
     pub(in crate::hedge) fn end_call(
         &mut self,
-        over: OverOf<S, Req, K, M>,
+        over: OverOf<S, Req, P, Mode>,
         first: bool,
         cx: &mut Context<'_>,
-    ) -> AnswerOf<S, Req, K, M> {
+    ) -> AnswerOf<S, Req, P, Mode> {
         let Over { outcome, stop } = over;
         let winner = match &outcome {
             Outcome::Of(number, _) => Some(*number),
@@ -153,11 +153,11 @@ where
                     self.shared.policy.settings.protocol.attach(&mut response, report);
                 }
                 Ok(match finish {
-                    Some(finish) => K::watched(response, finish),
-                    None => K::answer(response, false),
+                    Some(finish) => P::watched(response, finish),
+                    None => P::answer(response, false),
                 })
             }
-            Outcome::Of(_, Err(error)) => unanswered::<K, _, _, M>(error, report),
+            Outcome::Of(_, Err(error)) => unanswered::<P, _, _, Mode>(error, report),
             Outcome::Made(made) => made,
         }
     }
@@ -185,7 +185,7 @@ where
     }
 
     /// Reads the part of a refused response that is immediately available, so that its connection may be reused.
-    pub(super) fn drain_refused(&mut self, refused: Option<(u32, ResultOf<S, Req, K, M>)>, cx: &mut Context<'_>) {
+    pub(super) fn drain_refused(&mut self, refused: Option<(u32, ResultOf<S, Req, P, Mode>)>, cx: &mut Context<'_>) {
         if let Some((_, Ok(response))) = refused {
             let (drain, head) = self.shared.policy.settings.protocol.drain(response);
             let _ = pin!(drain).poll(cx);
@@ -197,20 +197,20 @@ where
 }
 
 /// Returns the end of a call that is out of time: an error of the mode, or a response of the protocol.
-pub(in crate::hedge) fn timed_out<S, Req, K, M>(
-    protocol: &K,
-    interrupt: M::Interrupt,
+pub(in crate::hedge) fn timed_out<S, Req, P, Mode>(
+    protocol: &P,
+    interrupt: Mode::Interrupt,
     limit: TimeLimit,
     since: Instant,
     refused: Option<RefusedResponse>,
-) -> Option<AnswerOf<S, Req, K, M>>
+) -> Option<AnswerOf<S, Req, P, Mode>>
 where
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<K::Attempt>,
-    M: ErrorMode<S::Error>,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<P::Attempt>,
+    Mode: ErrorMode<S::Error>,
 {
-    let (after, source) = (since.elapsed(), K::source_of_time_limit());
-    match M::timed_out(interrupt, TimedOut { limit, after, endpoint: None, refused, source }) {
+    let (after, source) = (since.elapsed(), P::source_of_time_limit());
+    match Mode::timed_out(interrupt, TimedOut { limit, after, endpoint: None, refused, source }) {
         Some(error) => Some(Err(error)),
         None => protocol.too_late(PASSED, || None).map(Ok),
     }

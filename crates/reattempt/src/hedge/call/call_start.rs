@@ -19,14 +19,14 @@ pub(in crate::hedge) struct HedgeStart {
 
 impl HedgeStart {
     /// Creates the terms of a call for `request`.
-    pub(in crate::hedge) fn new<K, Req, B>(
-        settings: &Settings<K, B>,
+    pub(in crate::hedge) fn new<P, Req, B>(
+        settings: &Settings<P, B>,
         of_handle: Option<&CallOptions>,
         deadline: Option<Deadline>,
         request: &Req,
     ) -> Self
     where
-        K: Replay<Req>,
+        P: Replay<Req>,
     {
         let mut start = CallStart::new(settings, of_handle, deadline, request);
         let (context, hedges) = (&start.context, &settings.strategy);
@@ -34,7 +34,7 @@ impl HedgeStart {
         let may_hedge = context.forbidden.is_none()
             && own
                 .and_then(CallOptions::get_repeatable)
-                .unwrap_or_else(|| settings.protocol.may_hedge(K::view(request), hedges.idempotent));
+                .unwrap_or_else(|| settings.protocol.may_hedge(P::view(request), hedges.idempotent));
         let mut limits = context.limits(&settings.limits);
         limits.max_attempts = limits.max_attempts.min(hedges.cap);
         let of_method = own.and_then(CallOptions::method).and_then(|method| method.hedging_delay());

@@ -35,14 +35,14 @@ pub(super) use call_end::{AnswerOf, Outcome, Over, OverOf, timed_out};
 pub(super) use call_start::HedgeStart;
 
 /// The state of a hedged call.
-pub(super) struct Call<S, Req, K, B, M>
+pub(super) struct Call<S, Req, P, B, Mode>
 where
-    K: Replay<Req>,
-    S: Service<K::Attempt>,
-    M: ErrorMode<S::Error>,
+    P: Replay<Req>,
+    S: Service<P::Attempt>,
+    Mode: ErrorMode<S::Error>,
 {
-    shared: Arc<Shared<S, HedgePolicy<K, B, M>>>,
-    kept: Option<K::Saved>,
+    shared: Arc<Shared<S, HedgePolicy<P, B, Mode>>>,
+    kept: Option<P::Saved>,
     context: CallContext,
     terms: HedgeTerms,
     stopwatch: Option<Stopwatch>,
@@ -54,22 +54,22 @@ where
     sent: Option<Instant>,
     /// The first attempt's endpoint.
     first: Tried,
-    running: Option<Box<RunningOf<S, Req, K, M>>>,
+    running: Option<Box<RunningOf<S, Req, P, Mode>>>,
 }
 
-type RunningOf<S, Req, K, M> = Running<
+type RunningOf<S, Req, P, Mode> = Running<
     S,
-    <K as Replay<Req>>::Attempt,
-    <S as Service<<K as Replay<Req>>::Attempt>>::Future,
-    ResultOf<S, Req, K, M>,
+    <P as Replay<Req>>::Attempt,
+    <S as Service<<P as Replay<Req>>::Attempt>>::Future,
+    ResultOf<S, Req, P, Mode>,
 >;
 
-type ReadyingOf<S, Req, K> = Readying<S, <K as Replay<Req>>::Attempt>;
+type ReadyingOf<S, Req, P> = Readying<S, <P as Replay<Req>>::Attempt>;
 
 /// The result of an attempt.
-pub(super) type ResultOf<S, Req, K, M> = Result<
-    <S as Service<<K as Replay<Req>>::Attempt>>::Response,
-    <M as ErrorMode<<S as Service<<K as Replay<Req>>::Attempt>>::Error>>::Error,
+pub(super) type ResultOf<S, Req, P, Mode> = Result<
+    <S as Service<<P as Replay<Req>>::Attempt>>::Response,
+    <Mode as ErrorMode<<S as Service<<P as Replay<Req>>::Attempt>>::Error>>::Error,
 >;
 
 /// An attempt's number and its result.
@@ -86,17 +86,17 @@ pub(super) enum Hedging {
     Until(Option<Instant>),
 }
 
-impl<S, Req, K, B, M> Call<S, Req, K, B, M>
+impl<S, Req, P, B, Mode> Call<S, Req, P, B, Mode>
 where
-    K: Replay<Req>,
-    S: Service<K::Attempt> + Clone,
+    P: Replay<Req>,
+    S: Service<P::Attempt> + Clone,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
     pub(super) fn new(
-        shared: Arc<Shared<S, HedgePolicy<K, B, M>>>,
+        shared: Arc<Shared<S, HedgePolicy<P, B, Mode>>>,
         opening: HedgeStart,
-        kept: Option<K::Saved>,
+        kept: Option<P::Saved>,
         target: Option<Box<str>>,
     ) -> Self {
         Self {
@@ -266,7 +266,7 @@ where
     }
 
     /// Returns the next attempt with its permit, or the reason why there is none. The permit is acquired once.
-    fn grant(&mut self, now: Instant) -> Result<ReadyingOf<S, Req, K>, StopReason> {
+    fn grant(&mut self, now: Instant) -> Result<ReadyingOf<S, Req, P>, StopReason> {
         let granted = self.running.as_mut().and_then(|running| running.readying.take());
         let prepared = granted.as_ref().is_some_and(|readying| readying.attempt.is_some());
         if !prepared && !self.kept.as_ref().is_some_and(Saved::at_hand) {
@@ -284,7 +284,7 @@ where
     }
 
     /// Returns the next attempt with its permit, once the budget has confirmed it.
-    fn poll_grant(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<Result<ReadyingOf<S, Req, K>, StopReason>> {
+    fn poll_grant(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<Result<ReadyingOf<S, Req, P>, StopReason>> {
         let granted = self.grant(now)?;
         match granted.permit.poll_confirmed(cx) {
             Poll::Ready(true) => Poll::Ready(Ok(granted)),
@@ -302,7 +302,7 @@ where
     }
 
     /// Creates the next attempt from the saved request.
-    fn prepare(&mut self) -> Option<K::Attempt> {
+    fn prepare(&mut self) -> Option<P::Attempt> {
         let number = self.next_number();
         let alone = self.in_flight() == 0;
         let kept = self.kept.as_ref()?;
@@ -336,7 +336,7 @@ where
     }
 
     /// Returns the state that only hedged calls have, creating it if necessary.
-    fn running(&mut self) -> &mut RunningOf<S, Req, K, M> {
+    fn running(&mut self) -> &mut RunningOf<S, Req, P, Mode> {
         let kept = self.kept.as_ref();
         let protocol = &self.shared.policy.settings.protocol;
         self.running.get_or_insert_with(|| {

@@ -11,16 +11,19 @@ use super::{Call, Hedging, NotSent, Outcome, Over, OverOf};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay};
 
-impl<S, Req, K, B, M> Call<S, Req, K, B, M>
+impl<S, Req, P, B, Mode> Call<S, Req, P, B, Mode>
 where
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<K::Attempt> + Clone,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<P::Attempt> + Clone,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
     /// Sends the next attempt if one is due. Returns the end of the call if there can be none and no other is in
     /// flight.
-    pub(in crate::hedge) fn poll_hedge(&mut self, cx: &mut Context<'_>) -> ControlFlow<OverOf<S, Req, K, M>, Hedging> {
+    pub(in crate::hedge) fn poll_hedge(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> ControlFlow<OverOf<S, Req, P, Mode>, Hedging> {
         self.announce();
         let NotSent(reason, error) = match self.poll_due(cx) {
             Ok(Hedging::Sent) => {
@@ -37,7 +40,7 @@ where
         };
         // An error from readiness hides no outcome that is still available.
         let error = error.map(|error| {
-            let outcome = Outcome::Of(number, Err(M::own(error)));
+            let outcome = Outcome::Of(number, Err(Mode::own(error)));
             Over { outcome, stop }
         });
         let over = self.last(stop).or_else(|| self.refused(stop)).or(error);
@@ -49,7 +52,7 @@ where
     }
 
     /// Records that a timer has expired. Returns the end of the call, if it is out of time.
-    pub(in crate::hedge) fn time_passed(&mut self) -> Option<OverOf<S, Req, K, M>> {
+    pub(in crate::hedge) fn time_passed(&mut self) -> Option<OverOf<S, Req, P, Mode>> {
         let due = self.upcoming;
         let stop = self.decide(HedgeEvent::TimePassed)?;
         let over = self.last(stop).or_else(|| self.refused(stop)).or_else(|| self.too_long(stop));
@@ -63,7 +66,7 @@ where
 
     /// Drains the last refused response before the call waits for other attempts, which may need its connection.
     /// Returns the end of the call if the budget refuses the next attempt and no other is in flight.
-    pub(in crate::hedge) fn release(&mut self, cx: &mut Context<'_>) -> Option<OverOf<S, Req, K, M>> {
+    pub(in crate::hedge) fn release(&mut self, cx: &mut Context<'_>) -> Option<OverOf<S, Req, P, Mode>> {
         let running = self.running.as_ref()?;
         if !matches!(running.last, Some((_, Ok(_)))) {
             return None;

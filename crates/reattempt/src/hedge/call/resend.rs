@@ -13,18 +13,18 @@ use crate::hedge::running::Replacing;
 use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
 use crate::shared::send_next;
 
-impl<S, Req, K, B, M> Call<S, Req, K, B, M>
+impl<S, Req, P, B, Mode> Call<S, Req, P, B, Mode>
 where
-    K: Replay<Req>,
-    S: Service<K::Attempt> + Clone,
+    P: Replay<Req>,
+    S: Service<P::Attempt> + Clone,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
     /// Returns `true` if this attempt must be replaced: once per call for each kind. Limits and the budget do not
     /// apply, and the number of attempts in flight does not change.
-    pub(in crate::hedge) fn is_replaced(&mut self, number: u32, result: &ResultOf<S, Req, K, M>) -> bool {
+    pub(in crate::hedge) fn is_replaced(&mut self, number: u32, result: &ResultOf<S, Req, P, Mode>) -> bool {
         let protocol = &self.shared.policy.settings.protocol;
-        let error = result.as_ref().err().map(M::view);
+        let error = result.as_ref().err().map(Mode::view);
         let Some(undone) = error.and_then(|error| protocol.undone(error)) else { return false };
         let late = self.context.deadline.is_some_and(|deadline| deadline <= Instant::now());
         if late || !self.kept.as_ref().is_some_and(Saved::at_hand) {
@@ -40,7 +40,7 @@ where
     }
 
     /// Prepares the replacement of this attempt, which ended with `result`.
-    pub(in crate::hedge) fn replace(&mut self, number: u32, result: ResultOf<S, Req, K, M>) {
+    pub(in crate::hedge) fn replace(&mut self, number: u32, result: ResultOf<S, Req, P, Mode>) {
         self.start(Instant::now());
         let service = self.shared.spare();
         let running = self.running();
@@ -50,7 +50,10 @@ where
 
     /// Sends the replacements whose services are ready. Returns an attempt that cannot be replaced after all, with its
     /// result.
-    pub(in crate::hedge) fn poll_replacing(&mut self, cx: &mut Context<'_>) -> Option<(u32, ResultOf<S, Req, K, M>)> {
+    pub(in crate::hedge) fn poll_replacing(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Option<(u32, ResultOf<S, Req, P, Mode>)> {
         let end = self.end_of_hedging();
         let running = self.running.as_mut()?;
         if running.replacing.is_empty() {

@@ -21,13 +21,13 @@ use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, NestedMarker, Replay, Saved};
 
-impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
+impl<S, Req, P, Backoff, B, Mode> Call<S, Req, P, Backoff, B, Mode>
 where
-    S: Service<K::Attempt> + Clone,
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    D: Schedule,
+    S: Service<P::Attempt> + Clone,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    Backoff: Schedule,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
     /// Returns the endpoint of the attempt in flight, or of the last one.
     #[cold]
@@ -44,7 +44,7 @@ where
     pub(in crate::retry) fn interrupt_due(&self, now: Instant) -> Option<Instant> {
         let own = self.context.options.as_ref().and_then(CallOptions::get_attempt_timeout);
         let timeout = own.or(self.shared.policy.settings.attempt_timeout);
-        let timeout = timeout.filter(|_| M::INTERRUPTS);
+        let timeout = timeout.filter(|_| Mode::INTERRUPTS);
         let timeout = timeout.map(|timeout| clock::later(now, timeout));
         timeout.into_iter().chain(self.context.deadline).min()
     }
@@ -52,9 +52,9 @@ where
     /// Returns the error of an interrupted attempt; `None` if the protocol has a response in its place.
     pub(in crate::retry) fn interrupted(
         &mut self,
-        interrupt: M::Interrupt,
+        interrupt: Mode::Interrupt,
         since: Instant,
-    ) -> (Option<M::Error>, TimeLimit) {
+    ) -> (Option<Mode::Error>, TimeLimit) {
         let now = Instant::now();
         let limit = match self.context.deadline {
             Some(deadline) if deadline <= now => TimeLimit::Deadline,
@@ -66,16 +66,16 @@ where
 
     pub(super) fn timed_out(
         &mut self,
-        interrupt: M::Interrupt,
+        interrupt: Mode::Interrupt,
         (limit, endpoint): (TimeLimit, Option<EndpointId>),
         since: Option<Instant>,
         now: Instant,
-    ) -> Option<M::Error> {
+    ) -> Option<Mode::Error> {
         let after = since.map(|since| now.saturating_duration_since(since)).unwrap_or_default();
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
         let refused = retrying.and_then(|retrying| retrying.refused.clone());
         let endpoint = endpoint.and_then(EndpointId::name);
-        M::timed_out(interrupt, TimedOut { limit, after, endpoint, refused, source: K::source_of_time_limit() })
+        Mode::timed_out(interrupt, TimedOut { limit, after, endpoint, refused, source: P::source_of_time_limit() })
     }
 
     /// Returns the end of a call if a client or server below enforced the call's own deadline. This precedes the
@@ -83,9 +83,9 @@ where
     #[inline]
     pub(in crate::retry) fn overdue(
         &mut self,
-        result: &Result<S::Response, M::Error>,
+        result: &Result<S::Response, Mode::Error>,
         since: Option<Instant>,
-    ) -> Option<Result<K::Answer, M::Error>> {
+    ) -> Option<Result<P::Answer, Mode::Error>> {
         let deadline = self.context.deadline?;
         self.kept_below(result, deadline, since)
     }
@@ -93,16 +93,16 @@ where
     #[cold]
     fn kept_below(
         &mut self,
-        result: &Result<S::Response, M::Error>,
+        result: &Result<S::Response, Mode::Error>,
         deadline: Instant,
         since: Option<Instant>,
-    ) -> Option<Result<K::Answer, M::Error>> {
+    ) -> Option<Result<P::Answer, Mode::Error>> {
         let protocol = &self.shared.policy.settings.protocol;
-        let outcome = result.as_ref().map_err(M::view);
+        let outcome = result.as_ref().map_err(Mode::view);
         if !protocol.is_own_deadline(outcome, Some(deadline), self.context.started) {
             return None;
         }
-        let (interrupt, stop) = (M::interrupt()?, StopReason::DeadlineExceeded);
+        let (interrupt, stop) = (Mode::interrupt()?, StopReason::DeadlineExceeded);
         match self.timed_out(interrupt, (TimeLimit::Deadline, self.endpoint()), since, Instant::now()) {
             Some(error) => Some(self.end_call(Err(error), stop)),
             None => self.end_late(PASSED, stop),
@@ -113,7 +113,7 @@ where
     #[inline]
     pub(in crate::retry) fn settle(
         &mut self,
-        result: &Result<S::Response, M::Error>,
+        result: &Result<S::Response, Mode::Error>,
         interrupted: Option<TimeLimit>,
     ) -> ControlFlow<StopReason, (Classification, Failure)> {
         if matches!(interrupted, Some(TimeLimit::Deadline | TimeLimit::Elapsed)) {
@@ -121,7 +121,7 @@ where
         }
         let protocol = &self.shared.policy.settings.protocol;
         let options = self.context.options.as_ref();
-        let outcome = result.as_ref().map_err(M::view);
+        let outcome = result.as_ref().map_err(Mode::view);
         let classification = protocol.classify_outcome(outcome, options, self.kept.as_ref());
         match classification.verdict.failure() {
             None if classification.verdict == Verdict::Success => ControlFlow::Break(StopReason::Succeeded),
@@ -140,15 +140,15 @@ where
 
     /// Returns `true` if a server responded.
     #[cold]
-    fn responded(&self, result: &Result<S::Response, M::Error>) -> bool {
+    fn responded(&self, result: &Result<S::Response, Mode::Error>) -> bool {
         let protocol = &self.shared.policy.settings.protocol;
         result.as_ref().is_ok_and(|response| protocol.is_answered(response))
     }
 
     /// Returns the failure of an attempt that may be replaced, whatever its code (CALL-2).
     #[cold]
-    fn replaceable(&self, result: &Result<S::Response, M::Error>) -> Option<Failure> {
-        let error = result.as_ref().err().map(M::view)?;
+    fn replaceable(&self, result: &Result<S::Response, Mode::Error>) -> Option<Failure> {
+        let error = result.as_ref().err().map(Mode::view)?;
         self.shared.policy.settings.protocol.undone(error)?;
         Some(Failure::new(FailureKind::Network))
     }
@@ -158,11 +158,11 @@ where
     #[inline(never)]
     pub(in crate::retry) fn failed(
         &mut self,
-        result: Result<S::Response, M::Error>,
+        result: Result<S::Response, Mode::Error>,
         classification: Classification,
         failure: Failure,
         cx: &mut Context<'_>,
-    ) -> Onwards<K::Answer, M::Error, ()> {
+    ) -> Onwards<P::Answer, Mode::Error, ()> {
         match self.decide(&result, classification, failure) {
             Ok(granted) => match self.poll_confirmed(cx) {
                 Poll::Ready(confirmed) => match self.resume(Held { result, granted }, confirmed) {
@@ -182,11 +182,11 @@ where
     /// has a response for that (RET-3).
     fn give_up(
         &mut self,
-        result: Result<S::Response, M::Error>,
+        result: Result<S::Response, Mode::Error>,
         classification: Classification,
         stop: StopReason,
-    ) -> Result<K::Answer, M::Error> {
-        if M::ANSWERS && stop == StopReason::DeadlineExceeded {
+    ) -> Result<P::Answer, Mode::Error> {
+        if Mode::ANSWERS && stop == StopReason::DeadlineExceeded {
             let failure = classification.verdict.failure();
             let failure = failure.map(|failure| format!(" ({failure})")).unwrap_or_default();
             let text = format!(
@@ -203,7 +203,7 @@ where
     /// Decides whether a retry follows. After that, only the retry uses the saved request.
     fn decide(
         &mut self,
-        result: &Result<S::Response, M::Error>,
+        result: &Result<S::Response, Mode::Error>,
         classification: Classification,
         failure: Failure,
     ) -> Result<Granted, StopReason> {
@@ -214,11 +214,11 @@ where
         }
         let responded = self.responded(result);
         let policy = &self.shared.policy;
-        let error = result.as_ref().err().map(M::view);
+        let error = result.as_ref().err().map(Mode::view);
         let mut attempt = FailedAttempt {
             number: self.number,
             now,
-            refused: policy.settings.protocol.refusal(result.as_ref().map_err(M::view)),
+            refused: policy.settings.protocol.refusal(result.as_ref().map_err(Mode::view)),
             classification,
             failure,
             undone: error.and_then(|error| policy.settings.protocol.undone(error)),
@@ -232,7 +232,7 @@ where
         if let (1, Some(kept)) = (self.number, &self.kept) {
             self.context.set_safety(policy.settings.protocol.retry_safety(kept.view()));
         }
-        if K::is_from_fallback(result.as_ref().map_err(M::view)) {
+        if P::is_from_fallback(result.as_ref().map_err(Mode::view)) {
             self.context.void_key();
             // If a guard refused the backup, the refused attempt was another server's.
             attempt.refused = None;

@@ -12,21 +12,21 @@ use crate::call::report::Report;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 
-impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
+impl<S, Req, P, Backoff, B, Mode> Call<S, Req, P, Backoff, B, Mode>
 where
-    S: Service<K::Attempt> + Clone,
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    D: Schedule,
+    S: Service<P::Attempt> + Clone,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    Backoff: Schedule,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
     /// Ends the call with an outcome of the service, and returns the caller's result.
     #[inline(always)]
     pub(in crate::retry) fn end_call(
         &mut self,
-        mut result: Result<S::Response, M::Error>,
+        mut result: Result<S::Response, Mode::Error>,
         stop: StopReason,
-    ) -> Result<K::Answer, M::Error> {
+    ) -> Result<P::Answer, Mode::Error> {
         let settings = &*self.shared.policy.settings;
         let succeeded = stop == StopReason::Succeeded;
         let open = match &result {
@@ -46,8 +46,8 @@ where
         let report = self.account(&mut result, stop, open);
         self.clear();
         match result {
-            Ok(response) => Ok(K::answer(response, open)),
-            Err(error) => unanswered::<K, _, _, M>(error, report),
+            Ok(response) => Ok(P::answer(response, open)),
+            Err(error) => unanswered::<P, _, _, Mode>(error, report),
         }
     }
 
@@ -56,21 +56,26 @@ where
     #[inline(never)]
     fn end_watched(
         &mut self,
-        mut result: Result<S::Response, M::Error>,
+        mut result: Result<S::Response, Mode::Error>,
         stop: StopReason,
         open: bool,
-    ) -> Result<K::Answer, M::Error> {
+    ) -> Result<P::Answer, Mode::Error> {
         let account = open.then(|| self.take_account());
         let finish = self.finish(stop == StopReason::Succeeded, account);
         let _ = self.account(&mut result, stop, open);
         self.clear();
-        result.map(|response| K::watched(response, finish))
+        result.map(|response| P::watched(response, finish))
     }
 
     /// Reports the end of the call to the budget and to observers. For the budget, an open response is not yet a
     /// success. Returns the report if there is no response to contain it.
     #[inline(always)]
-    fn account(&mut self, result: &mut Result<S::Response, M::Error>, stop: StopReason, open: bool) -> Option<Report> {
+    fn account(
+        &mut self,
+        result: &mut Result<S::Response, Mode::Error>,
+        stop: StopReason,
+        open: bool,
+    ) -> Option<Report> {
         if stop == StopReason::Succeeded {
             let settings = &*self.shared.policy.settings;
             self.context.succeeded(settings, self.sent_at);
@@ -84,7 +89,7 @@ where
         if silent && self.retrying.is_none() {
             return None;
         }
-        let last = result.as_ref().map(K::code).map_err(M::view);
+        let last = result.as_ref().map(P::code).map_err(Mode::view);
         let report = self.conclude(last, stop)?;
         match result {
             Err(_) => Some(report),
@@ -97,7 +102,11 @@ where
 
     /// Ends a call that is out of time with the protocol's response, if it has one.
     #[cold]
-    pub(in crate::retry) fn end_late(&mut self, text: &str, stop: StopReason) -> Option<Result<K::Answer, M::Error>> {
+    pub(in crate::retry) fn end_late(
+        &mut self,
+        text: &str,
+        stop: StopReason,
+    ) -> Option<Result<P::Answer, Mode::Error>> {
         let shared = Arc::clone(&self.shared);
         let report = || self.conclude(Ok(None), stop);
         let answer = shared.policy.settings.protocol.too_late(text, report)?;

@@ -13,15 +13,15 @@ use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay, Saved};
 
 /// The held outcome, and the budget's answer.
-type ConfirmedOf<A, E> = (Held<A, E>, Result<(), StopReason>);
+type ConfirmedOf<Response, E> = (Held<Response, E>, Result<(), StopReason>);
 
-impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
+impl<S, Req, P, Backoff, B, Mode> Call<S, Req, P, Backoff, B, Mode>
 where
-    S: Service<K::Attempt> + Clone,
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    D: Schedule,
+    S: Service<P::Attempt> + Clone,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    Backoff: Schedule,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
     /// Polls for the budget's confirmation of the granted retry.
     pub(super) fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
@@ -34,7 +34,7 @@ where
 
     /// Holds the outcome until the budget confirms the retry. The delay already runs.
     #[cold]
-    pub(super) fn hold(&mut self, result: Result<S::Response, M::Error>, granted: Granted) {
+    pub(super) fn hold(&mut self, result: Result<S::Response, Mode::Error>, granted: Granted) {
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
         *retrying.held = Some(Box::new(Held { result, granted }));
         let mut stage = retrying.stage;
@@ -43,7 +43,7 @@ where
     }
 
     /// Polls for the confirmation of the retry whose outcome is held. Ready with `None` if no outcome is held.
-    pub(super) fn poll_held(&mut self, cx: &mut Context<'_>) -> Poll<Option<ConfirmedOf<S::Response, M::Error>>> {
+    pub(super) fn poll_held(&mut self, cx: &mut Context<'_>) -> Poll<Option<ConfirmedOf<S::Response, Mode::Error>>> {
         let confirmed = ready!(self.poll_confirmed(cx));
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
         let Some(retrying) = retrying else { return Poll::Ready(None) };
@@ -53,7 +53,7 @@ where
         let in_time = match retrying.progress {
             Some(progress) => {
                 let settings = &*self.shared.policy.settings;
-                progress.check_in_time(settings, &self.context, held.granted.now, M::ENDS_LATE)
+                progress.check_in_time(settings, &self.context, held.granted.now, Mode::ENDS_LATE)
             }
             None => Ok(()),
         };
@@ -63,9 +63,9 @@ where
     /// Continues after the confirmation. If the retry is refused, returns the end of the call with the held outcome.
     pub(super) fn resume(
         &mut self,
-        held: Held<S::Response, M::Error>,
+        held: Held<S::Response, Mode::Error>,
         confirmed: Result<(), StopReason>,
-    ) -> Option<Result<K::Answer, M::Error>> {
+    ) -> Option<Result<P::Answer, Mode::Error>> {
         let Held { result, granted } = held;
         match confirmed.and_then(|()| self.claim_request()) {
             Ok(()) => {

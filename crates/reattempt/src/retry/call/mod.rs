@@ -33,15 +33,15 @@ use crate::protocol::{CallStart, ClassifyOutcome, NestedMarker, Protocol, Replay
 use crate::shared::Shared;
 
 /// The state of a call.
-pub(super) struct Call<S, Req, K, D, B, M>
+pub(super) struct Call<S, Req, P, Backoff, B, Mode>
 where
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<K::Attempt>,
-    D: Schedule,
-    M: ErrorMode<S::Error>,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<P::Attempt>,
+    Backoff: Schedule,
+    Mode: ErrorMode<S::Error>,
 {
-    pub(in crate::retry) shared: SharedBy<S, K, D, B, M>,
-    pub(in crate::retry) kept: Option<K::Saved>,
+    pub(in crate::retry) shared: SharedBy<S, P, Backoff, B, Mode>,
+    pub(in crate::retry) kept: Option<P::Saved>,
     /// The destination, recorded only if the request was not saved and a budget or observer needs it.
     pub(in crate::retry) target: Option<Box<str>>,
     pub(in crate::retry) context: CallContext,
@@ -54,35 +54,35 @@ where
     pub(in crate::retry) first: Frame,
     /// The marker that this layer adds to the request for inner layers.
     pub(in crate::retry) marker: Option<NestedMarker>,
-    pub(in crate::retry) retrying: Option<BoxedRetrying<S, Req, K, D, M>>,
+    pub(in crate::retry) retrying: Option<BoxedRetrying<S, Req, P, Backoff, Mode>>,
 }
 
 /// The state that all calls of a client share.
-pub(super) type SharedBy<S, K, D, B, M> = Arc<Shared<S, RetryPolicy<K, D, B, M>>>;
+pub(super) type SharedBy<S, P, Backoff, B, Mode> = Arc<Shared<S, RetryPolicy<P, Backoff, B, Mode>>>;
 
 /// The end of a call, or an `N` to continue with.
 type Onwards<T, E, N> = ControlFlow<Result<T, E>, N>;
 
-pub(super) type BoxedRetrying<S, Req, K, D, M> = Pin<
+pub(super) type BoxedRetrying<S, Req, P, Backoff, Mode> = Pin<
     Box<
         Retrying<
             S,
-            <S as Service<<K as Replay<Req>>::Attempt>>::Response,
-            <K as ClassifyOutcome<<S as Service<<K as Replay<Req>>::Attempt>>::Response>>::Drain,
-            <K as Protocol>::Head,
-            <K as Replay<Req>>::Rest,
-            <M as ErrorMode<<S as Service<<K as Replay<Req>>::Attempt>>::Error>>::Error,
-            <D as Schedule>::Delays,
+            <S as Service<<P as Replay<Req>>::Attempt>>::Response,
+            <P as ClassifyOutcome<<S as Service<<P as Replay<Req>>::Attempt>>::Response>>::Drain,
+            <P as Protocol>::Head,
+            <P as Replay<Req>>::Rest,
+            <Mode as ErrorMode<<S as Service<<P as Replay<Req>>::Attempt>>::Error>>::Error,
+            <Backoff as Schedule>::Delays,
         >,
     >,
 >;
 
 pin_project! {
     /// The state that only retries need.
-    pub(in crate::retry) struct Retrying<S, A, R, H, T, E, D> {
-        progress: Option<Progress<D>>,
+    pub(in crate::retry) struct Retrying<S, Response, Drain, Head, Rest, E, Delays> {
+        progress: Option<Progress<Delays>>,
         // The outcome of the last attempt, until the budget confirms its retry.
-        held: Option<Box<Held<A, E>>>,
+        held: Option<Box<Held<Response, E>>>,
         // The last attempt's error, in case its retry is not sent.
         last_error: Option<E>,
         // The head of the last refused response, for a hook or an error.
@@ -99,17 +99,17 @@ pin_project! {
         #[pin]
         sleep: Option<Sleep>,
         #[pin]
-        stage: Stage<S, R, H, T>,
+        stage: Stage<S, Drain, Head, Rest>,
     }
 }
 
 /// An outcome, with the retry that was granted after it.
-struct Held<A, E> {
-    result: Result<A, E>,
+struct Held<Response, E> {
+    result: Result<Response, E>,
     granted: Granted,
 }
 
-impl<S, A, R, H: Send + 'static, T, E, D> Retrying<S, A, R, H, T, E, D> {
+impl<S, Response, Drain, Head: Send + 'static, Rest, E, Delays> Retrying<S, Response, Drain, Head, Rest, E, Delays> {
     pub(in crate::retry) fn new() -> Pin<Box<Self>> {
         Self::at(Stage::Sent { service: None }, None)
     }
@@ -130,12 +130,12 @@ impl<S, A, R, H: Send + 'static, T, E, D> Retrying<S, A, R, H, T, E, D> {
     }
 
     /// Creates the state for a first attempt that is not sent yet, because of a hook or because it is too late.
-    pub(in crate::retry) fn of_first((head, rest): (H, T), ready_by: Option<Instant>) -> Pin<Box<Self>> {
+    pub(in crate::retry) fn of_first((head, rest): (Head, Rest), ready_by: Option<Instant>) -> Pin<Box<Self>> {
         let made = Some((Box::new(head), rest));
         Self::at(Stage::Waiting { due: None, sent: None, made }, ready_by)
     }
 
-    fn at(stage: Stage<S, R, H, T>, ready_by: Option<Instant>) -> Pin<Box<Self>> {
+    fn at(stage: Stage<S, Drain, Head, Rest>, ready_by: Option<Instant>) -> Pin<Box<Self>> {
         Box::pin(Self {
             progress: None,
             held: None,
@@ -156,12 +156,12 @@ impl<S, A, R, H: Send + 'static, T, E, D> Retrying<S, A, R, H, T, E, D> {
     }
 }
 
-impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
+impl<S, Req, P, Backoff, B, Mode> Call<S, Req, P, Backoff, B, Mode>
 where
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<K::Attempt>,
-    D: Schedule,
-    M: ErrorMode<S::Error>,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<P::Attempt>,
+    Backoff: Schedule,
+    Mode: ErrorMode<S::Error>,
 {
     pub(super) fn number(&self) -> u32 {
         self.number
@@ -169,16 +169,16 @@ where
 }
 
 /// Returns the terms of a call that may be retried.
-pub(super) fn start<K, Req, D, B>(
-    settings: &Settings<K, D, B>,
+pub(super) fn start<P, Req, Backoff, B>(
+    settings: &Settings<P, Backoff, B>,
     of_handle: Option<&CallOptions>,
     deadline: Option<Deadline>,
     request: &Req,
 ) -> CallStart
 where
-    K: Replay<Req>,
+    P: Replay<Req>,
 {
-    let view = K::view(request);
+    let view = P::view(request);
     let mut start = CallStart::new(settings, of_handle, deadline, request);
     start.keeps |= start.context.keeps(&settings.limits);
     start.needs_key = start.keeps && settings.protocol.needs_key(view);
@@ -191,7 +191,10 @@ where
 /// Returns `true` if a call that is not saved is a no-op: nothing depends on its outcome, which is then returned as it
 /// is.
 #[inline]
-pub(super) fn is_noop<K: Protocol, D: Schedule, B: Budget>(start: &CallStart, settings: &Settings<K, D, B>) -> bool {
+pub(super) fn is_noop<P: Protocol, Backoff: Schedule, B: Budget>(
+    start: &CallStart,
+    settings: &Settings<P, Backoff, B>,
+) -> bool {
     settings.hook.is_none()
         && settings.observer.is_none()
         && settings.budget.is_full()
@@ -201,13 +204,13 @@ pub(super) fn is_noop<K: Protocol, D: Schedule, B: Budget>(start: &CallStart, se
 }
 
 /// The start of a call.
-impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
+impl<S, Req, P, Backoff, B, Mode> Call<S, Req, P, Backoff, B, Mode>
 where
-    S: Service<K::Attempt> + Clone,
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    D: Schedule,
+    S: Service<P::Attempt> + Clone,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    Backoff: Schedule,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
     /// Starts the call's time at the first pending poll. A call that is ready at once reads no clock.
     #[inline]
@@ -231,9 +234,9 @@ where
 }
 
 /// Returns a call's destination, from its saved request or as it was recorded.
-fn destination<'a, Req, K: Replay<Req>>(
-    protocol: &K,
-    kept: Option<&'a K::Saved>,
+fn destination<'a, Req, P: Replay<Req>>(
+    protocol: &P,
+    kept: Option<&'a P::Saved>,
     target: Option<&'a str>,
 ) -> Cow<'a, str> {
     match kept {

@@ -23,10 +23,10 @@ use crate::protocol::{AttemptKind, ClassifyOutcome, NextAttempt, Replay};
 use crate::shared::send_next;
 
 /// A hook that is running for a head.
-type HookFuture<H> = Pin<Box<dyn Future<Output = Box<H>> + Send>>;
+type HookFuture<Head> = Pin<Box<dyn Future<Output = Box<Head>> + Send>>;
 
 /// An attempt that was created before it can be sent: its head and the rest of it.
-type Made<H, T> = (Box<H>, T);
+type Made<Head, Rest> = (Box<Head>, Rest);
 
 pin_project! {
     /// The stage of the next attempt, in the order in which [`Call::poll_stages`] passes them.
@@ -36,23 +36,23 @@ pin_project! {
     /// ready.
     #[project = StageView]
     #[project_replace = StageTaken]
-    pub(super) enum Stage<S, R, H, T> {
+    pub(super) enum Stage<S, Drain, Head, Rest> {
         // The budget has not confirmed the retry yet. The previous outcome is held, and may still go to the caller.
         Confirming { sent: Option<S> },
         // The refused response is being read to its end, until `by` at the latest.
-        Draining { #[pin] drain: R, by: Instant, due: Option<Instant>, sent: Option<S> },
+        Draining { #[pin] drain: Drain, by: Instant, due: Option<Instant>, sent: Option<S> },
         // The attempt is due at this time; `None` for immediately. A first attempt was already created.
-        Waiting { due: Option<Instant>, sent: Option<S>, made: Option<Made<H, T>> },
+        Waiting { due: Option<Instant>, sent: Option<S>, made: Option<Made<Head, Rest>> },
         // A hook is running for the attempt's head.
-        Hooking { service: S, hook: HookFuture<H>, rest: T },
+        Hooking { service: S, hook: HookFuture<Head>, rest: Rest },
         // The service is being readied for the attempt, which already exists if a hook has processed it.
-        Readying { service: S, made: Option<Made<H, T>> },
+        Readying { service: S, made: Option<Made<Head, Rest>> },
         // The attempt is in flight. The instance is a clone of the one that sent it.
         Sent { service: Option<S> },
     }
 }
 
-impl<S, R, H, T> Stage<S, R, H, T> {
+impl<S, Drain, Head, Rest> Stage<S, Drain, Head, Rest> {
     /// Takes the instance for the next attempt, unless it is already being readied.
     pub(super) fn take_sent(self: Pin<&mut Self>) -> Option<S> {
         match self.project() {
@@ -65,7 +65,7 @@ impl<S, R, H, T> Stage<S, R, H, T> {
     }
 
     /// Starts to ready the service, after the hook has returned the head.
-    fn finish_hook(mut self: Pin<&mut Self>, head: Box<H>) {
+    fn finish_hook(mut self: Pin<&mut Self>, head: Box<Head>) {
         let hooking = self.as_mut().project_replace(Stage::Sent { service: None });
         if let StageTaken::Hooking { service, rest, .. } = hooking {
             self.set(Stage::Readying { service, made: Some((head, rest)) });
@@ -76,16 +76,16 @@ impl<S, R, H, T> Stage<S, R, H, T> {
 /// A time limit that has passed.
 struct Late;
 
-impl<S, Req, K, D, B, M> Call<S, Req, K, D, B, M>
+impl<S, Req, P, Backoff, B, Mode> Call<S, Req, P, Backoff, B, Mode>
 where
-    S: Service<K::Attempt> + Clone,
-    K: Replay<Req> + ClassifyOutcome<S::Response>,
-    D: Schedule,
+    S: Service<P::Attempt> + Clone,
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    Backoff: Schedule,
     B: Budget,
-    M: ErrorMode<S::Error>,
+    Mode: ErrorMode<S::Error>,
 {
     /// Drops the outcome and starts the stages before the retry.
-    pub(super) fn begin_retry(&mut self, result: Result<S::Response, M::Error>, granted: Granted) {
+    pub(super) fn begin_retry(&mut self, result: Result<S::Response, Mode::Error>, granted: Granted) {
         let settings = &*self.shared.policy.settings;
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
         if !granted.replaces {
@@ -102,7 +102,7 @@ where
         match result {
             Ok(response) => {
                 let (drain, refused) = settings.protocol.drain(response);
-                if refused.is_some() && (M::INTERRUPTS || settings.hook.is_some()) {
+                if refused.is_some() && (Mode::INTERRUPTS || settings.hook.is_some()) {
                     *retrying.refused = refused;
                 }
                 let drained = clock::later(granted.now, settings.drain_time);
@@ -122,8 +122,8 @@ where
     pub(in crate::retry) fn poll_between(
         &mut self,
         cx: &mut Context<'_>,
-        timer: Pin<&mut M::Timer>,
-    ) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
+        timer: Pin<&mut Mode::Timer>,
+    ) -> Poll<Onwards<P::Answer, Mode::Error, S::Future>> {
         // A service that is always ready and always refuses must not starve other tasks.
         let turn = ready!(poll_proceed(cx));
         let between = ready!(self.poll_stages(cx, timer));
@@ -134,8 +134,8 @@ where
     fn poll_stages(
         &mut self,
         cx: &mut Context<'_>,
-        timer: Pin<&mut M::Timer>,
-    ) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
+        timer: Pin<&mut Mode::Timer>,
+    ) -> Poll<Onwards<P::Answer, Mode::Error, S::Future>> {
         loop {
             // If it is polled again after its end, a call stays pending.
             let Some(retrying) = &mut self.retrying else { return Poll::Pending };
@@ -188,7 +188,7 @@ where
                             ended => ended,
                         },
                         Ok(Err(error)) => {
-                            let last = self.last_error().unwrap_or_else(|| M::own(error));
+                            let last = self.last_error().unwrap_or_else(|| Mode::own(error));
                             Some(self.end_call(Err(last), StopReason::NotReady))
                         }
                         Err(Late) => self.time_up(),
@@ -237,7 +237,7 @@ where
     }
 
     /// Sends the attempt through the readied service. Returns `None` if the request is not available.
-    fn send(&mut self, timer: Pin<&mut M::Timer>) -> Option<S::Future> {
+    fn send(&mut self, timer: Pin<&mut Mode::Timer>) -> Option<S::Future> {
         let retrying = self.retrying.as_mut()?.as_mut().project();
         let StageView::Readying { made, .. } = retrying.stage.project() else { return None };
         let attempt = match made.take() {
@@ -251,7 +251,7 @@ where
             }
         };
         self.on_send();
-        M::reset(timer);
+        Mode::reset(timer);
         let mut retrying = self.retrying.as_mut()?.as_mut().project();
         *retrying.last_error = None;
         if let Some(progress) = retrying.progress {
@@ -269,7 +269,7 @@ where
     }
 
     /// Creates the next attempt from the saved request; the last one consumes it.
-    fn again(&mut self) -> Option<K::Attempt> {
+    fn again(&mut self) -> Option<P::Attempt> {
         let settings = &self.shared.policy.settings;
         let last = self.number >= self.context.max_attempts(&settings.limits) && !settings.protocol.replaces();
         let deadline = self.context.deadline.map(Deadline::at);
@@ -287,14 +287,14 @@ where
 
     /// Ends a call whose deadline has passed while no attempt is in flight (DL-3, RET-3). Returns `None` if there is
     /// time left, or if neither the error type nor the protocol can express a passed deadline: the call then continues.
-    fn too_late(&mut self) -> Option<Result<K::Answer, M::Error>> {
-        let deadline = self.context.deadline.filter(|_| M::ENDS_LATE)?;
+    fn too_late(&mut self) -> Option<Result<P::Answer, Mode::Error>> {
+        let deadline = self.context.deadline.filter(|_| Mode::ENDS_LATE)?;
         let now = Instant::now();
         if deadline > now { None } else { self.end_too_late(now) }
     }
 
     #[cold]
-    fn end_too_late(&mut self, now: Instant) -> Option<Result<K::Answer, M::Error>> {
+    fn end_too_late(&mut self, now: Instant) -> Option<Result<P::Answer, Mode::Error>> {
         let stop = StopReason::DeadlineExceeded;
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
         let last_failure = progress.and_then(Progress::last_failure);
@@ -305,7 +305,7 @@ where
         // An attempt that was not sent does not count.
         let unsent = if last_failure.is_none() { 0 } else { self.number };
         let number = std::mem::replace(&mut self.number, unsent);
-        let ended = if M::ANSWERS {
+        let ended = if Mode::ANSWERS {
             self.end_late(&text, stop)
         } else {
             let error = self.late_error(TimeLimit::Deadline, now);
@@ -320,13 +320,13 @@ where
     /// Ends a call whose service or hook was not ready in time. Returns `None` if no error can express that. The call
     /// then continues to wait, until a deadline for which the protocol has a response.
     #[cold]
-    fn time_up(&mut self) -> Option<Result<K::Answer, M::Error>> {
+    fn time_up(&mut self) -> Option<Result<P::Answer, Mode::Error>> {
         let now = Instant::now();
         let limit = match self.context.deadline {
             Some(deadline) if deadline <= now => TimeLimit::Deadline,
             _ => TimeLimit::Elapsed,
         };
-        if M::ANSWERS
+        if Mode::ANSWERS
             && let Some(ended) = self.too_late()
         {
             return Some(ended);
@@ -334,7 +334,7 @@ where
         if let Some(error) = self.late_error(limit, now) {
             return Some(self.end_call(Err(error), StopReason::NotReady));
         }
-        if M::ANSWERS
+        if Mode::ANSWERS
             && limit == TimeLimit::Elapsed
             && let Some(retrying) = &mut self.retrying
         {
@@ -345,19 +345,19 @@ where
 
     /// Returns the error of a call that is out of time while no attempt is in flight. It is the last attempt's error,
     /// or a `TimedOut` if the error type can contain it.
-    fn late_error(&mut self, limit: TimeLimit, now: Instant) -> Option<M::Error> {
-        self.last_error().or_else(|| self.timed_out(M::interrupt()?, (limit, None), self.context.started, now))
+    fn late_error(&mut self, limit: TimeLimit, now: Instant) -> Option<Mode::Error> {
+        self.last_error().or_else(|| self.timed_out(Mode::interrupt()?, (limit, None), self.context.started, now))
     }
 
     /// Takes the last attempt's error.
-    fn last_error(&mut self) -> Option<M::Error> {
+    fn last_error(&mut self) -> Option<Mode::Error> {
         self.retrying.as_mut()?.as_mut().project().last_error.take()
     }
 
     /// Ends a call whose request is not available, with any error that can be created. No input leads here: only the
     /// retry uses the request once it is granted, and every available head can be restored (trap 34).
     #[cold]
-    fn lost(&mut self) -> Poll<Onwards<K::Answer, M::Error, S::Future>> {
+    fn lost(&mut self) -> Poll<Onwards<P::Answer, Mode::Error, S::Future>> {
         let stop = StopReason::BodyNotKept;
         let ended = match self.late_error(TimeLimit::Elapsed, Instant::now()) {
             Some(error) => Some(self.end_call(Err(error), stop)),
