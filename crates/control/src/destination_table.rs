@@ -5,8 +5,8 @@
 //!
 //! # Eviction
 //!
-//! An entry with a call in flight is never evicted. All others are *idle*. The places form a ring with a *hand*, as in
-//! the clock algorithm for page caches. A new destination inspects the next [`SEEN`] places from the hand on, and
+//! An entry with a call in flight is never evicted. All others are *idle*. The entries form a ring with a *hand*, as in
+//! the clock algorithm for page caches. A new destination inspects the next [`SEEN`] entries from the hand on, and
 //! considers the first [`CONSIDERED`] idle ones. So its work does not grow with the table.
 //!
 //! 1. An entry in its initial state is evicted first, because a new entry would be the same.
@@ -49,7 +49,7 @@ pub(crate) const DEFAULT_DESTINATIONS: usize = 1024;
 /// The highest capacity of a table. An entry needs a few hundred bytes, so more would be a leak.
 const MOST_DESTINATIONS: usize = 65_536;
 
-/// The number of places that are inspected in a full table, and the number of idle ones that are considered.
+/// The number of entries that are inspected in a full table, and the number of idle ones that are considered.
 const SEEN: usize = 128;
 const CONSIDERED: usize = 8;
 
@@ -74,24 +74,24 @@ pub(crate) trait Entry {
 }
 
 /// The entries of a part, by name hash.
-pub(crate) type Part<E> = HashTable<Place<E>>;
+pub(crate) type Part<E> = HashTable<NamedEntry<E>>;
 
 /// An entry with its destination's name.
-pub(crate) struct Place<E> {
+pub(crate) struct NamedEntry<E> {
     pub(crate) name: Arc<str>,
     pub(crate) entry: Arc<E>,
-    /// The index of the place in the ring.
+    /// The index of the entry in the ring.
     number: usize,
 }
 
-impl<E> Place<E> {
-    /// Creates a place that is not in the ring.
+impl<E> NamedEntry<E> {
+    /// Creates an entry that is not in the ring.
     pub(crate) fn apart(name: Arc<str>, entry: Arc<E>) -> Self {
         Self { name, entry, number: usize::MAX }
     }
 }
 
-impl<E> Clone for Place<E> {
+impl<E> Clone for NamedEntry<E> {
     fn clone(&self) -> Self {
         let (name, entry) = (Arc::clone(&self.name), Arc::clone(&self.entry));
         Self { name, entry, number: self.number }
@@ -103,15 +103,15 @@ pub(crate) struct DestinationTable<E> {
     parts: Box<[ArcSwap<Part<E>>]>,
     /// Held while the table changes. An entry is retired only while it is held.
     ring: Mutex<Ring<E>>,
-    /// The marks of places whose entries were used since the hand last passed. They affect only the eviction order, so
+    /// The marks of entries that were used since the hand last passed. They affect only the eviction order, so
     /// the model checker need not see them.
     used: Box<[AtomicBool]>,
     hashing: RandomState,
 }
 
-/// The places, with their name hashes.
+/// The entries, with their name hashes.
 struct Ring<E> {
-    places: Vec<(u64, Arc<E>)>,
+    entries: Vec<(u64, Arc<E>)>,
     hand: usize,
 }
 
@@ -121,7 +121,7 @@ impl<E: Entry> DestinationTable<E> {
         let (empty, parts) = (Arc::default(), most.div_ceil(PART).next_power_of_two());
         Self {
             parts: (0..parts).map(|_| ArcSwap::new(Arc::clone(&empty))).collect(),
-            ring: Mutex::new(Ring { places: Vec::new(), hand: 0 }),
+            ring: Mutex::new(Ring { entries: Vec::new(), hand: 0 }),
             used: (0..most).map(|_| AtomicBool::new(false)).collect(),
             hashing: RandomState::default(),
         }
@@ -130,7 +130,7 @@ impl<E: Entry> DestinationTable<E> {
     /// Returns the part for a hash.
     #[inline]
     fn part(&self, hash: u64) -> Option<&ArcSwap<Part<E>>> {
-        // The low bits choose the place in a part.
+        // The low bits choose the slot in a part.
         let [.., low, high, _, _] = hash.to_le_bytes();
         self.parts.get(usize::from(u16::from_le_bytes([low, high])) & (self.parts.len() - 1))
     }
@@ -139,14 +139,14 @@ impl<E: Entry> DestinationTable<E> {
     #[inline]
     pub(crate) fn find(&self, hash: u64, destination: &str) -> Option<Arc<E>> {
         let part = self.part(hash)?.load();
-        let place = part.find(hash, |place| *place.name == *destination)?;
-        // The mark is read before it is written, because a write would take the cache line from other threads. A place
+        let named = part.find(hash, |named| *named.name == *destination)?;
+        // The mark is read before it is written, because a write would take the cache line from other threads. An entry
         // beyond the capacity has no mark.
-        let mark = self.used.get(place.number);
+        let mark = self.used.get(named.number);
         if let Some(mark) = mark.filter(|mark| !mark.load(Ordering::Relaxed)) {
             mark.store(true, Ordering::Relaxed);
         }
-        Some(Arc::clone(&place.entry))
+        Some(Arc::clone(&named.entry))
     }
 
     /// Finds or adds an entry for `destination`, whose hash is `hash`, behind the lock. The entry cannot be retired
@@ -168,37 +168,37 @@ impl<E: Entry> DestinationTable<E> {
             return Some(entry);
         }
         let number = match self.free(&mut ring, now) {
-            None if past_bound => ring.places.len(),
+            None if past_bound => ring.entries.len(),
             number => number?,
         };
         let name: Arc<str> = destination.into();
         let entry = Arc::new(create(&name));
-        match ring.places.get_mut(number) {
-            Some(place) => *place = (hash, Arc::clone(&entry)),
-            None => ring.places.push((hash, Arc::clone(&entry))),
+        match ring.entries.get_mut(number) {
+            Some(named) => *named = (hash, Arc::clone(&entry)),
+            None => ring.entries.push((hash, Arc::clone(&entry))),
         }
-        let place = Place { name, entry: Arc::clone(&entry), number };
+        let named = NamedEntry { name, entry: Arc::clone(&entry), number };
         self.change(hash, |part| {
-            part.insert_unique(hash, place, |place| self.hash(&place.name));
+            part.insert_unique(hash, named, |named| self.hash(&named.name));
         });
         Some(entry)
     }
 
-    /// Returns the index of a free place, after an eviction if the table is full.
+    /// Returns a free index of the ring, after an eviction if the table is full.
     fn free(&self, ring: &mut Ring<E>, now: Duration) -> Option<usize> {
-        let len = ring.places.len();
+        let len = ring.entries.len();
         if len < self.used.len() {
             return Some(len);
         }
         let is_idle = |number: &usize| {
-            let place = ring.places.get(*number);
-            place.is_some_and(|(_, entry)| Arc::strong_count(entry) <= IDLE)
+            let named = ring.entries.get(*number);
+            named.is_some_and(|(_, entry)| Arc::strong_count(entry) <= IDLE)
         };
         let seen = (ring.hand..).take(SEEN.min(len)).map(|number| number % len);
         let idle: Vec<_> = seen.filter(is_idle).take(CONSIDERED).collect();
         let retires = |number: usize, forgets| {
-            let place = ring.places.get(number);
-            place.is_some_and(|(_, entry)| entry.retire(now, forgets, &|| is_idle(&number)))
+            let named = ring.entries.get(number);
+            named.is_some_and(|(_, entry)| entry.retire(now, forgets, &|| is_idle(&number)))
         };
         let was_used = |number: usize| self.used.get(number).is_some_and(|mark| mark.swap(false, Ordering::Relaxed));
         let first = |leaves: &dyn Fn(usize) -> bool| idle.iter().copied().find(|own| leaves(*own));
@@ -209,10 +209,10 @@ impl<E: Entry> DestinationTable<E> {
         ring.hand = last.map_or(ring.hand + SEEN, |last| last + 1).checked_rem(len)?;
         let number = left?;
         was_used(number);
-        let hash = ring.places.get(number).map(|(hash, _)| *hash)?;
+        let hash = ring.entries.get(number).map(|(hash, _)| *hash)?;
         self.change(hash, |part| {
-            let place = part.find_entry(hash, |place| place.number == number);
-            place.into_iter().for_each(|place| drop(place.remove()));
+            let named = part.find_entry(hash, |named| named.number == number);
+            named.into_iter().for_each(|named| drop(named.remove()));
         });
         Some(number)
     }
@@ -235,11 +235,11 @@ impl<E: Entry> DestinationTable<E> {
     pub(crate) fn for_all(&self, first: impl FnOnce(), act: impl Fn(&Arc<E>)) {
         let ring = self.lock();
         first();
-        ring.places.iter().for_each(|(_, entry)| act(entry));
+        ring.entries.iter().for_each(|(_, entry)| act(entry));
     }
 
-    /// Visits each place, unordered and without a lock.
-    pub(crate) fn for_each(&self, mut act: impl FnMut(&Place<E>)) {
+    /// Visits each entry, unordered and without a lock.
+    pub(crate) fn for_each(&self, mut act: impl FnMut(&NamedEntry<E>)) {
         self.parts.iter().for_each(|part| part.load().iter().for_each(&mut act));
     }
 

@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::bounded_name::bounded_name;
-use crate::destination_table::{DestinationTable, Entry, Place};
+use crate::destination_table::{DestinationTable, Entry, NamedEntry};
 use crate::sync::{AtomicUsize, OnceLock, Ordering};
 
 /// The lowest bound with which entries get permanent slots. In a smaller table every entry must be evictable.
-const KEEPS: usize = 64;
+const LEAST_WITH_PERMANENT: usize = 64;
 
-/// One in this many destinations gets a permanent slot, up to [`MOST_KEPT`].
-const KEPT_PART: usize = 16;
-const MOST_KEPT: usize = 64;
+/// One in this many destinations gets a permanent slot, up to [`MOST_PERMANENT`].
+const PERMANENT_PART: usize = 16;
+const MOST_PERMANENT: usize = 64;
 
 /// The maximum number of destinations that `Debug` lists.
 const LISTED: usize = 16;
@@ -28,30 +28,30 @@ pub(crate) struct Keyed<E> {
     /// The entries that are never retired: [`SHARED`], [`FIRST`], and from [`NEXT`] on those of further destinations.
     /// Each of the latter has the first free slot from its hash on. At least half of these slots stay free. Most
     /// clients have one destination, which needs no hash.
-    slots: Box<[OnceLock<Place<E>>]>,
+    slots: Box<[OnceLock<NamedEntry<E>>]>,
     /// The number of destinations with permanent slots, and its maximum. It changes behind the table's lock.
-    kept: AtomicUsize,
-    most_kept: usize,
+    permanent: AtomicUsize,
+    most_permanent: usize,
     /// `false` if all destinations share one entry.
     by_destination: bool,
 }
 
 /// An entry that is never retired, and its slot. It has no destructor, so dropping it costs nothing.
-pub(crate) struct Kept<'a, E> {
+pub(crate) struct Permanent<'a, E> {
     entry: &'a Arc<E>,
     slot: usize,
 }
 
 /// An entry that was found but is not yet held.
 pub(crate) enum Found<'a, E> {
-    Kept(Kept<'a, E>),
+    Permanent(Permanent<'a, E>),
     Counted(Arc<E>),
 }
 
 /// A ticket's hold on its entry. A held table entry is not retired.
 pub(crate) enum Hold<E> {
     /// The slot of an entry that is never retired.
-    Kept(usize),
+    Permanent(usize),
     Counted(Arc<E>),
     /// The call was admitted without a state, because every candidate for eviction had calls in flight.
     Nothing,
@@ -75,14 +75,14 @@ const FIRST: usize = 1;
 /// The slots from here on are those of the next destinations.
 const NEXT: usize = 2;
 
-impl<E> Kept<'_, E> {
+impl<E> Permanent<'_, E> {
     #[inline]
     pub(crate) fn hold(&self) -> Hold<E> {
-        Hold::Kept(self.slot)
+        Hold::Permanent(self.slot)
     }
 }
 
-impl<E> Deref for Kept<'_, E> {
+impl<E> Deref for Permanent<'_, E> {
     type Target = E;
 
     #[inline]
@@ -95,7 +95,7 @@ impl<E> Found<'_, E> {
     #[inline]
     pub(crate) fn hold(&self) -> Hold<E> {
         match self {
-            Self::Kept(kept) => kept.hold(),
+            Self::Permanent(permanent) => permanent.hold(),
             Self::Counted(entry) => Hold::Counted(Arc::clone(entry)),
         }
     }
@@ -103,7 +103,7 @@ impl<E> Found<'_, E> {
     #[inline]
     pub(crate) fn entry(&self) -> &Arc<E> {
         match self {
-            Self::Kept(kept) => kept.entry,
+            Self::Permanent(permanent) => permanent.entry,
             Self::Counted(entry) => entry,
         }
     }
@@ -122,37 +122,37 @@ impl<E: Entry> Keyed<E> {
     /// Creates entries for at most `max_destinations` destinations, or one for all.
     pub(crate) fn new(max_destinations: Option<usize>, shared: E) -> Self {
         let most = max_destinations.unwrap_or(0);
-        let most_kept = if most < KEEPS { 0 } else { (most / KEPT_PART).min(MOST_KEPT) };
-        let shared = Place::apart("".into(), Arc::new(shared));
-        let next = if most_kept == 0 { 0 } else { (2 * most_kept).next_power_of_two() };
+        let most_permanent = if most < LEAST_WITH_PERMANENT { 0 } else { (most / PERMANENT_PART).min(MOST_PERMANENT) };
+        let shared = NamedEntry::apart("".into(), Arc::new(shared));
+        let next = if most_permanent == 0 { 0 } else { (2 * most_permanent).next_power_of_two() };
         let empty = (FIRST..NEXT + next).map(|_| OnceLock::new());
         Self {
-            table: DestinationTable::new(most - most_kept),
+            table: DestinationTable::new(most - most_permanent),
             slots: [OnceLock::from(shared)].into_iter().chain(empty).collect(),
-            kept: AtomicUsize::new(0),
-            most_kept,
+            permanent: AtomicUsize::new(0),
+            most_permanent,
             by_destination: max_destinations.is_some(),
         }
     }
 
     /// Returns the entry of `destination` if that needs no look-up. It is never retired.
     #[inline(always)]
-    pub(crate) fn at_hand(&self, destination: &str) -> Option<Kept<'_, E>> {
+    pub(crate) fn at_hand(&self, destination: &str) -> Option<Permanent<'_, E>> {
         let slot = if self.by_destination { FIRST } else { SHARED };
-        let place = self.slots.get(slot)?.get()?;
-        let is_own = slot == SHARED || is_same(&place.name, destination);
-        is_own.then_some(Kept { entry: &place.entry, slot })
+        let named = self.slots.get(slot)?.get()?;
+        let is_own = slot == SHARED || is_same(&named.name, destination);
+        is_own.then_some(Permanent { entry: &named.entry, slot })
     }
 
     /// Returns the shared entry, for all destinations or for those without room.
     pub(crate) fn shared(&self) -> Option<Found<'_, E>> {
-        let place = self.slots.get(SHARED)?.get()?;
-        Some(Found::Kept(Kept { entry: &place.entry, slot: SHARED }))
+        let named = self.slots.get(SHARED)?.get()?;
+        Some(Found::Permanent(Permanent { entry: &named.entry, slot: SHARED }))
     }
 
     /// Returns the slots of the next destinations: a power of two, or none.
     #[inline]
-    fn next_slots(&self) -> &[OnceLock<Place<E>>] {
+    fn next_slots(&self) -> &[OnceLock<NamedEntry<E>>] {
         self.slots.get(NEXT..).unwrap_or_default()
     }
 
@@ -160,7 +160,7 @@ impl<E: Entry> Keyed<E> {
     #[inline(always)]
     pub(crate) fn held<'a>(&'a self, hold: &'a Hold<E>) -> Option<&'a E> {
         match hold {
-            Hold::Kept(slot) => self.slots.get(*slot)?.get().map(|place| &*place.entry),
+            Hold::Permanent(slot) => self.slots.get(*slot)?.get().map(|named| &*named.entry),
             Hold::Counted(entry) => Some(entry),
             Hold::Nothing => None,
         }
@@ -179,7 +179,7 @@ impl<E: Entry> Keyed<E> {
         act: impl Fn(&Found<'_, E>) -> Option<R>,
     ) -> Option<R> {
         match self.at_hand(destination) {
-            Some(kept) => act(&Found::Kept(kept)),
+            Some(permanent) => act(&Found::Permanent(permanent)),
             None => self.look_up(destination, now, past_bound, create, act),
         }
     }
@@ -198,7 +198,7 @@ impl<E: Entry> Keyed<E> {
         let name = bounded_name(destination);
         let hash = self.table.hash(&name);
         match self.find_next(hash, &name) {
-            Some(kept) => act(&Found::Kept(kept)),
+            Some(permanent) => act(&Found::Permanent(permanent)),
             None => self.look_up_in_table(hash, &name, now, past_bound, create, act),
         }
     }
@@ -227,7 +227,7 @@ impl<E: Entry> Keyed<E> {
         }
     }
 
-    /// Finds or makes a place for `destination` behind the lock.
+    /// Finds or creates an entry for `destination` behind the lock.
     #[cold]
     fn enter(
         &self,
@@ -237,29 +237,29 @@ impl<E: Entry> Keyed<E> {
         past_bound: bool,
         create: impl Fn(&Arc<str>) -> E,
     ) -> Option<Found<'_, E>> {
-        if self.kept.load(Ordering::Acquire) < self.most_kept {
-            self.table.alone(|| self.keep(hash, destination, &create));
+        if self.permanent.load(Ordering::Acquire) < self.most_permanent {
+            self.table.alone(|| self.add_permanent(hash, destination, &create));
         }
         // Another thread may have stored it since the first look, even in the last slot.
-        if let Some(kept) = self.find_kept(hash, destination) {
-            return Some(Found::Kept(kept));
+        if let Some(permanent) = self.find_permanent(hash, destination) {
+            return Some(Found::Permanent(permanent));
         }
         self.table.enter(hash, destination, now, past_bound, create).map(Found::Counted)
     }
 
     /// Returns the entry of `destination` if it has a permanent slot.
-    fn find_kept(&self, hash: u64, destination: &str) -> Option<Kept<'_, E>> {
+    fn find_permanent(&self, hash: u64, destination: &str) -> Option<Permanent<'_, E>> {
         self.at_hand(destination).or_else(|| self.find_next(hash, destination))
     }
 
     /// Returns the entry of `destination` if it has a permanent slot from [`NEXT`] on.
     #[inline(always)]
-    fn find_next(&self, hash: u64, destination: &str) -> Option<Kept<'_, E>> {
+    fn find_next(&self, hash: u64, destination: &str) -> Option<Permanent<'_, E>> {
         let slots = self.next_slots();
         let mut slot = slot_of(hash, slots.len());
-        while let Some(place) = slots.get(slot)?.get() {
-            if is_same(&place.name, destination) {
-                return Some(Kept { entry: &place.entry, slot: slot + NEXT });
+        while let Some(named) = slots.get(slot)?.get() {
+            if is_same(&named.name, destination) {
+                return Some(Permanent { entry: &named.entry, slot: slot + NEXT });
             }
             slot = slot_of(slot as u64 + 1, slots.len());
         }
@@ -268,32 +268,32 @@ impl<E: Entry> Keyed<E> {
 
     /// Gives a new destination a permanent slot, if one is free. Called behind the table's lock.
     #[cold]
-    fn keep(&self, hash: u64, destination: &str, create: impl Fn(&Arc<str>) -> E) {
-        let kept = self.kept.load(Ordering::Relaxed);
+    fn add_permanent(&self, hash: u64, destination: &str, create: impl Fn(&Arc<str>) -> E) {
+        let permanent = self.permanent.load(Ordering::Relaxed);
         // Another thread may have come first.
-        if kept >= self.most_kept || self.find_kept(hash, destination).is_some() {
+        if permanent >= self.most_permanent || self.find_permanent(hash, destination).is_some() {
             return;
         }
-        let place = || {
+        let named = || {
             let name: Arc<str> = destination.into();
-            Place::apart(Arc::clone(&name), Arc::new(create(&name)))
+            NamedEntry::apart(Arc::clone(&name), Arc::new(create(&name)))
         };
-        if kept == 0 {
-            self.slots.get(FIRST).into_iter().for_each(|slot| drop(slot.set(place())));
+        if permanent == 0 {
+            self.slots.get(FIRST).into_iter().for_each(|slot| drop(slot.set(named())));
         } else {
             let slots = self.next_slots();
             let from = slot_of(hash, slots.len());
             let free = slots[from..].iter().chain(slots).find(|slot| slot.get().is_none());
-            free.into_iter().for_each(|slot| drop(slot.set(place())));
+            free.into_iter().for_each(|slot| drop(slot.set(named())));
         }
-        self.kept.store(kept + 1, Ordering::Release);
+        self.permanent.store(permanent + 1, Ordering::Release);
     }
 
     /// Returns the entry of `destination`, whose hash is `hash`, if there is one.
     #[inline]
     pub(crate) fn find(&self, hash: u64, destination: &str) -> Option<Found<'_, E>> {
-        let kept = self.find_kept(hash, destination).map(Found::Kept);
-        kept.or_else(|| self.table.find(hash, destination).map(Found::Counted))
+        let permanent = self.find_permanent(hash, destination).map(Found::Permanent);
+        permanent.or_else(|| self.table.find(hash, destination).map(Found::Counted))
     }
 
     /// Returns the entry of `destination`, if there is one.
@@ -308,8 +308,8 @@ impl<E: Entry> Keyed<E> {
         self.table.hash(destination)
     }
 
-    /// Visits each place without a lock, the shared one first.
-    pub(crate) fn for_each(&self, mut act: impl FnMut(&Place<E>)) {
+    /// Visits each entry without a lock, the shared one first.
+    pub(crate) fn for_each(&self, mut act: impl FnMut(&NamedEntry<E>)) {
         self.slots.iter().filter_map(OnceLock::get).for_each(&mut act);
         self.table.for_each(act);
     }
@@ -317,26 +317,26 @@ impl<E: Entry> Keyed<E> {
     /// Returns all entries.
     pub(crate) fn all(&self) -> Vec<Arc<E>> {
         let mut all = Vec::new();
-        self.for_each(|place| all.push(Arc::clone(&place.entry)));
+        self.for_each(|named| all.push(Arc::clone(&named.entry)));
         all
     }
 
     /// Replaces settings, and then lets each entry adopt them, while no destination is added.
     pub(crate) fn adopt(&self, replace: impl FnOnce(), adopt: impl Fn(&Arc<E>)) {
-        let replace_kept = || {
+        let replace_permanent = || {
             replace();
-            self.slots.iter().filter_map(OnceLock::get).for_each(|place| adopt(&place.entry));
+            self.slots.iter().filter_map(OnceLock::get).for_each(|named| adopt(&named.entry));
         };
-        self.table.for_all(replace_kept, &adopt);
+        self.table.for_all(replace_permanent, &adopt);
     }
 
     /// Returns what `pick` finds in the entries, sorted by name, and the number of omitted ones. The shared entry has
     /// no name.
     pub(crate) fn listed<T>(&self, pick: impl Fn(&E) -> Option<T>) -> (Vec<(Arc<str>, T)>, usize) {
         let mut listed = Vec::new();
-        self.for_each(|place| {
-            let picked = pick(&place.entry);
-            listed.extend(picked.map(|picked| (Arc::clone(&place.name), picked)));
+        self.for_each(|named| {
+            let picked = pick(&named.entry);
+            listed.extend(picked.map(|picked| (Arc::clone(&named.name), picked)));
         });
         listed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let more = listed.len().saturating_sub(LISTED);
@@ -346,7 +346,7 @@ impl<E: Entry> Keyed<E> {
 
     /// Returns the number of destinations with their own entry.
     pub(crate) fn len(&self) -> usize {
-        self.table.len() + self.kept.load(Ordering::Relaxed)
+        self.table.len() + self.permanent.load(Ordering::Relaxed)
     }
 }
 

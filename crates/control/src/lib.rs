@@ -61,6 +61,6 @@ pub use endpoints::{
 pub use guard::{
     AdaptiveLimit, AdaptiveTicket, Advice, Aimd, BreakerState, BreakerTicket, Bulkhead, BulkheadTicket, CircuitBreaker,
     Counts, Gradient2, Limit, LimitRule, LimitWindow, Line, Patience, RateLimit, RateTicket, Reservation, SendRate,
-    SendTicket, ServerLoad, StateChange, Throttle, ThrottleCounts, ThrottleTicket, Turn, Usage, Vegas, Wakers,
+    SendTicket, ServerLoad, StateChange, Throttle, ThrottleCounts, ThrottleTicket, Usage, Vegas, WaiterId, Wakers,
 };
 pub use latencies::Latencies;

@@ -92,7 +92,7 @@ impl Asking for Ask {
         let event = match answer {
             Ok(true) => {
                 self.destination.forget_refusals();
-                self.settle(Course::on_grant);
+                self.record_event(Course::on_grant);
                 FleetEvent::Granted { round_trip }
             }
             Ok(false) => {
@@ -148,7 +148,7 @@ impl Ask {
     }
 
     /// Records an event, and credits the tokens that are due.
-    fn settle(&self, event: impl FnOnce(&mut Course) -> u64) {
+    fn record_event(&self, event: impl FnOnce(&mut Course) -> u64) {
         let due = event(&mut self.waiting().course);
         if due > 0 {
             credit(&self.member, &self.destination, due, true);
@@ -162,12 +162,12 @@ impl Ask {
 
 impl PermitIssuer for Ask {
     fn give_back(&self, _: u32) {
-        self.settle(|course| course.on_end(End::Unsent));
+        self.record_event(|course| course.on_end(End::Unsent));
     }
 
     fn on_retry_end(&self, _: u32, succeeded: bool) {
         let end = if succeeded { End::Succeeded } else { End::Failed };
-        self.settle(|course| course.on_end(end));
+        self.record_event(|course| course.on_end(end));
     }
 
     fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool> {

@@ -90,7 +90,7 @@ impl Member {
         }
     }
 
-    /// Returns the state of a destination; `None` if there is no place for it.
+    /// Returns the state of a destination; `None` if there is no room for it.
     pub(crate) fn destination(&self, name: &str, now: Duration) -> Option<Arc<Destination>> {
         let mut table = self.destinations.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = table.entries.get(name) {

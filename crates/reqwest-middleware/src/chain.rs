@@ -110,14 +110,14 @@ impl<S: Clone, P: Clone> WithOptions for Standard<Hedge<S, P>> {
 }
 
 /// Middlewares below find the options in the extensions.
-impl<G, K: RequestProtocol, M> WithOptions for Guarded<ChainService<'_>, G, K, M> {
+impl<G, P: RequestProtocol, Mode> WithOptions for Guarded<ChainService<'_>, G, P, Mode> {
     fn with_options_of_call(self, _: CallOptions) -> Self {
         self
     }
 }
 
 /// Middlewares below find the options in the extensions.
-impl<F, K> WithOptions for Fallback<ChainService<'_>, F, K> {
+impl<F, P> WithOptions for Fallback<ChainService<'_>, F, P> {
     fn with_options_of_call(self, _: CallOptions) -> Self {
         self
     }
@@ -173,6 +173,6 @@ mod sealed {
     impl<S, P> Sealed for Retry<S, P> {}
     impl<S, P> Sealed for Hedge<S, P> {}
     impl<R> Sealed for Standard<R> {}
-    impl<S, G, K: RequestProtocol, M> Sealed for Guarded<S, G, K, M> {}
-    impl<S, F, K> Sealed for Fallback<S, F, K> {}
+    impl<S, G, P: RequestProtocol, Mode> Sealed for Guarded<S, G, P, Mode> {}
+    impl<S, F, P> Sealed for Fallback<S, F, P> {}
 }

@@ -184,7 +184,7 @@ impl Bucket {
     }
 
     /// Fills and uncounts the bucket if time has filled it up by `now`.
-    pub(crate) fn settle(&self, now: Duration) {
+    pub(crate) fn catch_up(&self, now: Duration) {
         let now = moment(now);
         let seen = self.look(now);
         let fills = seen.state < self.full && seen.worth >= self.full;

@@ -29,7 +29,7 @@ const ALLOWED_DOUBT: u64 = 3;
 /// The doubt that one success removes, at its position in the state. If it were 1, a server that fails half of its
 /// attempts would block the bucket.
 const REMOVED_BY_SUCCESS: u64 = 2 << DOUBT_SHIFT;
-/// The failure-free time after which a bucket resets. An unused host's bucket keeps its place in the table for as long.
+/// The failure-free time after which a bucket resets. An unused host's bucket keeps its entry in the table for as long.
 pub(crate) const QUIET: Duration = Duration::from_secs(600);
 
 const TICK_BITS: u32 = 36;
@@ -184,11 +184,11 @@ impl CautiousBucket {
     }
 
     /// Resets the bucket if it has been quiet for [`QUIET`].
-    pub(crate) fn settle(&self, now: Duration) {
+    pub(crate) fn catch_up(&self, now: Duration) {
         let state = self.state.load(Ordering::Acquire);
-        let settled = self.after_quiet(state, tick(now));
+        let caught_up = self.after_quiet(state, tick(now));
         // If another thread changes the bucket meanwhile, a later call fills it.
-        let _ = self.replace(state, settled);
+        let _ = self.replace(state, caught_up);
     }
 
     /// Retires the bucket if it is idle and either full at `now` or `forgets` is set. Returns `true` if it was retired.

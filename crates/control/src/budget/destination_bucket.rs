@@ -35,7 +35,7 @@ pub(super) trait DestinationBucket: Entry + PermitIssuer + Sized + 'static {
         0
     }
     /// Fills the bucket if time has filled it by `now`.
-    fn settle(&self, now: Duration);
+    fn catch_up(&self, now: Duration);
 }
 
 impl Entry for Bucket {
@@ -75,8 +75,8 @@ impl DestinationBucket for Bucket {
         self.balance()
     }
 
-    fn settle(&self, now: Duration) {
-        self.settle(now);
+    fn catch_up(&self, now: Duration) {
+        self.catch_up(now);
     }
 }
 
@@ -121,7 +121,7 @@ impl DestinationBucket for CautiousBucket {
         self.doubt()
     }
 
-    fn settle(&self, now: Duration) {
-        self.settle(now);
+    fn catch_up(&self, now: Duration) {
+        self.catch_up(now);
     }
 }

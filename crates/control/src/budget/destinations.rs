@@ -29,8 +29,8 @@ pub(super) struct Destinations<B: DestinationBucket> {
     buckets: Keyed<B>,
     /// The number of buckets that a success would change; 0 if only time adds tokens.
     not_full: Arc<NotFull>,
-    /// The second after which the next event settles the buckets.
-    settle_at: AtomicU64,
+    /// The second after which the next event lets the buckets catch up.
+    catch_up_at: AtomicU64,
     rule: B::Rule,
 }
 
@@ -38,8 +38,8 @@ impl<B: DestinationBucket> Store for Destinations<B> {
     #[inline(never)]
     fn record(&self, destination: &str, event: Event, now: Duration) -> Option<Permit> {
         let cost = B::cost(self.rule, event);
-        if now.as_secs() >= self.settle_at.load(Ordering::Relaxed) {
-            self.settle(now);
+        if now.as_secs() >= self.catch_up_at.load(Ordering::Relaxed) {
+            self.catch_up(now);
         }
         let create = |name: &Arc<str>| {
             let slot = Slot::of(self.buckets.hash(name));
@@ -92,7 +92,7 @@ impl<B: DestinationBucket> Destinations<B> {
     /// Creates full buckets for at most `most` destinations. They are counted in `not_full`.
     pub(super) fn new(most: usize, rule: B::Rule, not_full: Arc<NotFull>) -> Self {
         let others = B::create(rule, (Arc::clone(&not_full), Slot::OTHERS));
-        Self { buckets: Keyed::new(Some(most), others), not_full, settle_at: AtomicU64::new(0), rule }
+        Self { buckets: Keyed::new(Some(most), others), not_full, catch_up_at: AtomicU64::new(0), rule }
     }
 
     /// Credits the bucket of `destination`. Not inlined, so that a success without effect saves fewer registers.
@@ -109,13 +109,13 @@ impl<B: DestinationBucket> Destinations<B> {
     /// Otherwise an unused bucket would never be marked as full, and every success would compute its destination's
     /// hash.
     #[cold]
-    fn settle(&self, now: Duration) {
+    fn catch_up(&self, now: Duration) {
         let seconds = now.as_secs();
         let next = seconds.saturating_add(SECONDS_BETWEEN_SETTLEMENTS);
-        let due = self.settle_at.load(Ordering::Relaxed);
+        let due = self.catch_up_at.load(Ordering::Relaxed);
         let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
-        if seconds >= due && self.settle_at.compare_exchange(due, next, set, failed).is_ok() {
-            self.buckets.for_each(|place| place.entry.settle(now));
+        if seconds >= due && self.catch_up_at.compare_exchange(due, next, set, failed).is_ok() {
+            self.buckets.for_each(|place| place.entry.catch_up(now));
         }
     }
 }

@@ -34,7 +34,7 @@ impl Random for Drawn {
 
 /// A set's endpoints, sorted by tier.
 pub(crate) struct Ejections<T> {
-    pub(crate) places: Vec<Place<T>>,
+    pub(crate) records: Vec<NamedEntry<T>>,
     /// The tier that is completely in service because more than half of it is ejected.
     all_in: Option<usize>,
     /// The picks of the endpoints that have left.
@@ -42,7 +42,7 @@ pub(crate) struct Ejections<T> {
 }
 
 /// An endpoint with its ejections. Times are in milliseconds.
-pub(crate) struct Place<T> {
+pub(crate) struct NamedEntry<T> {
     pub(crate) tier: usize,
     pub(crate) member: Arc<Member<T>>,
     /// The end of its ejection.
@@ -56,7 +56,7 @@ pub(crate) struct Place<T> {
     since: u64,
 }
 
-impl<T> Place<T> {
+impl<T> NamedEntry<T> {
     pub(crate) fn new(tier: usize, member: Member<T>) -> Self {
         Self {
             tier,
@@ -91,16 +91,16 @@ impl<T> Place<T> {
 
 impl<T> Ejections<T> {
     pub(crate) const fn new() -> Self {
-        Self { places: Vec::new(), all_in: None, picks_of_gone: 0 }
+        Self { records: Vec::new(), all_in: None, picks_of_gone: 0 }
     }
 
     /// Ends expired ejections.
     pub(crate) fn expire(&mut self, now: u64) {
-        for place in &mut self.places {
-            if let Some(until) = place.until.filter(|until| *until <= now) {
+        for record in &mut self.records {
+            if let Some(until) = record.until.filter(|until| *until <= now) {
                 // An endpoint that stayed in service may have recovered meanwhile.
-                let well = !place.out && place.member.endpoint().failures.is_low(stamp(now));
-                place.let_in(until, well);
+                let well = !record.out && record.member.endpoint().failures.is_low(stamp(now));
+                record.let_in(until, well);
             }
         }
     }
@@ -108,75 +108,77 @@ impl<T> Ejections<T> {
     /// Returns `true` if this failure ejects its endpoint.
     pub(crate) fn would_eject(&mut self, id: EndpointId, failure: &Decisive, now: u64) -> bool {
         self.expire(now);
-        self.place(id).is_some_and(|place| place.until.is_none() && place.since <= failure.sent(now))
+        self.record_of(id).is_some_and(|record| record.until.is_none() && record.since <= failure.sent(now))
     }
 
-    fn place(&mut self, id: EndpointId) -> Option<&mut Place<T>> {
-        self.places.iter_mut().find(|place| place.member.endpoint().named.id == id)
+    fn record_of(&mut self, id: EndpointId) -> Option<&mut NamedEntry<T>> {
+        self.records.iter_mut().find(|record| record.member.endpoint().named.id == id)
     }
 
     /// Ejects an endpoint, unless it is ejected already or has left the set. A failure of an attempt that was sent
     /// before an ejection does not decide after it.
     pub(crate) fn eject(&mut self, id: EndpointId, failure: &Decisive, now: u64, drawn: Option<Drawn>) {
-        match (self.place(id), drawn) {
+        match (self.record_of(id), drawn) {
             // The mark was cleared by a success while more than half were ejected, or by another thread.
-            (Some(place), _) if place.until.is_some() => place.member.endpoint().put_out(),
-            (Some(place), Some(drawn)) if place.since <= failure.sent(now) => place.eject(failure.reason, now, drawn),
+            (Some(record), _) if record.until.is_some() => record.member.endpoint().put_out(),
+            (Some(record), Some(drawn)) if record.since <= failure.sent(now) => {
+                record.eject(failure.reason, now, drawn)
+            }
             _ => {}
         }
     }
 
     /// Decides which endpoints are out of service. Returns the others.
-    pub(crate) fn settle(&mut self, now: u64, events: &mut Vec<EndpointEvent>) -> Roster<T> {
-        let last = self.places.last().map(|place| place.tier);
+    pub(crate) fn update_roster(&mut self, now: u64, events: &mut Vec<EndpointEvent>) -> Roster<T> {
+        let last = self.records.last().map(|record| record.tier);
         let was_all_in = self.all_in.take();
         let mut tiers = Vec::new();
-        for tier in self.places.chunk_by_mut(|one, next| one.tier == next.tier) {
-            let Some(number) = tier.first().map(|place| place.tier) else { continue };
+        for tier in self.records.chunk_by_mut(|one, next| one.tier == next.tier) {
+            let Some(number) = tier.first().map(|record| record.tier) else { continue };
             let most = if Some(number) == last { tier.len() / 2 } else { tier.len() };
-            let all_in = tier.iter().filter(|place| place.until.is_some()).count() > most;
+            let all_in = tier.iter().filter(|record| record.until.is_some()).count() > most;
             if all_in {
                 self.all_in = Some(number);
             }
-            settle_tier(tier, (was_all_in == Some(number), all_in), now, events);
-            let in_service = tier.iter().filter(|place| !place.out);
-            let members: Tier<_> = in_service.map(|place| Arc::clone(&place.member)).collect();
+            update_tier(tier, (was_all_in == Some(number), all_in), now, events);
+            let in_service = tier.iter().filter(|record| !record.out);
+            let members: Tier<_> = in_service.map(|record| Arc::clone(&record.member)).collect();
             if !members.is_empty() {
                 tiers.push(members);
             }
         }
-        let until = self.places.iter().filter_map(|place| place.until).min().unwrap_or(u64::MAX);
-        let tiered = self.places.first().map(|place| place.tier) != last;
+        let until = self.records.iter().filter_map(|record| record.until).min().unwrap_or(u64::MAX);
+        let tiered = self.records.first().map(|record| record.tier) != last;
         Roster::new(until, tiers, self.all_in.is_some(), tiered)
     }
 }
 
 /// Decides about one tier that is, or was, completely in service because more than half of it is ejected.
-fn settle_tier<T>(
-    tier: &mut [Place<T>],
+fn update_tier<T>(
+    tier: &mut [NamedEntry<T>],
     (was_all_in, all_in): (bool, bool),
     now: u64,
     events: &mut Vec<EndpointEvent>,
 ) {
-    let number = tier.first().map_or(0, |place| place.tier);
+    let number = tier.first().map_or(0, |record| record.tier);
     if was_all_in != all_in {
         events.push(match all_in {
             true => EndpointEvent::MajorityFailing { tier: number },
             false => EndpointEvent::MajorityWell { tier: number },
         });
     }
-    for place in tier {
+    for record in tier {
         // Endpoints that have recovered while all were in service stay in service.
-        let well = || place.member.endpoint().failures.is_low(stamp(now));
-        if was_all_in && !all_in && place.until.is_some() && well() {
-            place.let_in(now, true);
+        let well = || record.member.endpoint().failures.is_low(stamp(now));
+        if was_all_in && !all_in && record.until.is_some() && well() {
+            record.let_in(now, true);
         }
-        let was_out = std::mem::replace(&mut place.out, place.until.is_some() && !all_in);
-        let name = || Arc::clone(&place.member.endpoint().named.name);
-        match (was_out, place.out, place.until) {
+        let was_out = std::mem::replace(&mut record.out, record.until.is_some() && !all_in);
+        let name = || Arc::clone(&record.member.endpoint().named.name);
+        match (was_out, record.out, record.until) {
             (false, true, Some(until)) => events.push(EndpointEvent::Ejected {
                 name: name(),
-                reason: place.reason,
+                reason: record.reason,
                 lasts: Duration::from_millis(until.saturating_sub(now)),
             }),
             (true, false, _) => events.push(EndpointEvent::Returned { name: name() }),

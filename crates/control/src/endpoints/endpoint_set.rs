@@ -12,7 +12,7 @@ use foldhash::quality::FixedState;
 use reattempt_core::guard::{BodyEnd, End, Health};
 use reattempt_core::{Random, Warning};
 
-use super::ejections::{Drawn, Ejections, Place, stamp};
+use super::ejections::{Drawn, Ejections, NamedEntry, stamp};
 use super::endpoint::{Decisive, Endpoint, Member};
 use super::events::EndpointEvent;
 use super::roster::Roster;
@@ -238,27 +238,28 @@ impl<T> EndpointSet<T> {
     ) -> Option<Box<[EndpointEvent]>> {
         let wanted = self.chosen(endpoints.into_iter().map(|(tier, name)| (tier, name.into())));
         let updating = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
-        let known: HashSet<_> = self.lock().places.iter().map(|place| name_of(place)).collect();
+        let known: HashSet<_> = self.lock().records.iter().map(|record| name_of(record)).collect();
         let at = millis(now);
         let mut new: HashMap<_, _> = wanted
             .iter()
             .filter(|(_, name)| !known.contains(name) || is_new(name))
             .filter_map(|(tier, name)| {
                 let endpoint = Endpoint::new(Arc::clone(name), make(name)?);
-                Some((Arc::clone(name), Place::new(*tier, Member::new(endpoint))))
+                Some((Arc::clone(name), NamedEntry::new(*tier, Member::new(endpoint))))
             })
             .collect();
         let mut gone = Vec::new();
         let events = self.change(at, |ejections| {
             let mut old = HashMap::new();
-            old.extend(ejections.places.drain(..).map(|place| (name_of(&place), place)));
-            ejections.places.extend(wanted.iter().filter_map(|(tier, name)| {
-                let mut place = new.remove(name).or_else(|| old.remove(name))?;
-                place.tier = *tier;
-                Some(place)
+            old.extend(ejections.records.drain(..).map(|record| (name_of(&record), record)));
+            ejections.records.extend(wanted.iter().filter_map(|(tier, name)| {
+                let mut record = new.remove(name).or_else(|| old.remove(name))?;
+                record.tier = *tier;
+                Some(record)
             }));
             gone.extend(old.into_values());
-            let picks = gone.iter().map(|place: &Place<T>| place.member.endpoint().picks.load(Ordering::Relaxed));
+            let picks =
+                gone.iter().map(|record: &NamedEntry<T>| record.member.endpoint().picks.load(Ordering::Relaxed));
             ejections.picks_of_gone += picks.sum::<u64>();
         });
         // Services are dropped without holding the lock of picks and ends.
@@ -292,7 +293,7 @@ impl<T> EndpointSet<T> {
         let mut ejections = self.lock();
         ejections.expire(at);
         change(&mut ejections);
-        let old = self.roster.swap(Arc::new(ejections.settle(at, &mut events)));
+        let old = self.roster.swap(Arc::new(ejections.update_roster(at, &mut events)));
         drop(ejections);
         drop(old);
         (!events.is_empty()).then(|| events.into())
@@ -304,7 +305,7 @@ impl<T> EndpointSet<T> {
     }
 
     fn views(&self, now: Option<u64>) -> Vec<EndpointView> {
-        self.lock().places.iter().map(|place| EndpointView::of(place, now)).collect()
+        self.lock().records.iter().map(|record| EndpointView::of(record, now)).collect()
     }
 
     /// Returns the number of attempts that were sent to endpoints that have left the set since.
@@ -314,7 +315,7 @@ impl<T> EndpointSet<T> {
 
     /// Returns a warning if the set is so large that a client should use a [subset](Self::subset).
     pub fn validate(&self) -> Vec<Warning> {
-        let length = self.lock().places.len();
+        let length = self.lock().records.len();
         let many = length > MANY && self.subset.is_none();
         let warning = many.then(|| Warning::new("endpoints", length, "at most 100, or a subset"));
         warning.into_iter().collect()
@@ -325,8 +326,8 @@ impl<T> EndpointSet<T> {
     }
 }
 
-fn name_of<T>(place: &Place<T>) -> Arc<str> {
-    Arc::clone(&place.member.endpoint().named.name)
+fn name_of<T>(record: &NamedEntry<T>) -> Arc<str> {
+    Arc::clone(&record.member.endpoint().named.name)
 }
 
 /// Converts a time to whole milliseconds.

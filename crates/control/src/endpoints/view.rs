@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ejections::{Place, stamp};
+use super::ejections::{NamedEntry, stamp};
 use super::trail::EndpointId;
 use super::words::time_of;
 use crate::sync::Ordering;
@@ -32,8 +32,8 @@ pub struct EndpointView {
 
 impl EndpointView {
     /// Returns the state at a time in milliseconds, or as of the last attempt.
-    pub(crate) fn of<T>(place: &Place<T>, now: Option<u64>) -> Self {
-        let endpoint = place.member.endpoint();
+    pub(crate) fn of<T>(record: &NamedEntry<T>, now: Option<u64>) -> Self {
+        let endpoint = record.member.endpoint();
         let (latency, failing) = match now.map(stamp) {
             Some(now) => (endpoint.latency.read(now), endpoint.failures.rate(now)),
             None => (endpoint.latency.last(), endpoint.failures.last_rate()),
@@ -43,12 +43,12 @@ impl EndpointView {
         Self {
             id: endpoint.named.id,
             name: Arc::clone(&endpoint.named.name),
-            tier: place.tier,
-            in_flight: place.member.in_flight(),
+            tier: record.tier,
+            in_flight: record.member.in_flight(),
             picks: endpoint.picks.load(Ordering::Relaxed),
             latency: (latency > 0).then(|| time_of(latency)),
             failing: f64::from(failing) / 65_536.0,
-            out: place.until.filter(|_| place.out).and_then(left).map(Duration::from_millis),
+            out: record.until.filter(|_| record.out).and_then(left).map(Duration::from_millis),
         }
     }
 }

@@ -11,7 +11,7 @@ use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Refused, Resume};
 use super::guard_type::guard;
 use super::line::Patience;
 use super::per_destination::{PerDestination, State};
-use super::places::{Pass, Places, Rule, Usage};
+use super::places::{Note, Places, Rule, Usage};
 use crate::destination_table::Entry;
 
 /// A limit on calls in flight per destination.
@@ -107,10 +107,10 @@ impl Entry for Places {
 
 impl State for Places {
     type Settings = Rule;
-    type Note = Pass;
+    type Note = Note;
     type Shown = Usage;
 
-    const UNCOUNTED: Pass = Pass::Held { in_flight: 0 };
+    const UNCOUNTED: Note = Note::Held { in_flight: 0 };
     const LISTED: &'static str = "in_use";
 
     fn new(rule: &Rule, _: &Arc<str>) -> Self {
@@ -118,13 +118,13 @@ impl State for Places {
     }
 
     #[inline(always)]
-    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
+    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
         self.admit(arrival)
     }
 
     #[inline(always)]
-    fn record_end(&self, pass: &Pass, end: &End, now: Duration) -> Option<Pass> {
-        self.end_call(*pass, end, now)
+    fn record_end(&self, note: &Note, end: &End, now: Duration) -> Option<Note> {
+        self.end_call(*note, end, now)
     }
 
     /// `None`: the settings decide. The end of a served call needs its time only if the place is held past the response
@@ -132,12 +132,12 @@ impl State for Places {
     const TIMES_SUCCESS: Option<bool> = None;
 
     #[inline(always)]
-    fn times_success(&self, _: &Pass) -> bool {
+    fn times_success(&self, _: &Note) -> bool {
         self.holds()
     }
 
-    fn resume(&self, pass: &mut Pass, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        self.resume(pass, arrival, waker)
+    fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        self.resume(note, arrival, waker)
     }
 
     fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {

@@ -24,7 +24,7 @@ impl Patience {
 
 /// The number of a call in a line. It does not change until the call leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Turn(NonZeroU64);
+pub struct WaiterId(NonZeroU64);
 
 /// A first-come, first-served line of waiting calls. Each step takes time logarithmic in its length.
 ///
@@ -41,15 +41,15 @@ pub struct Turn(NonZeroU64);
 /// let first = line.push(&arrival);
 /// let second = line.push(&arrival);
 /// assert!(line.is_full());
-/// assert_eq!(line.place_of(second), Some(1));
+/// assert_eq!(line.position_of(second), Some(1));
 /// line.leave(first).wake();
-/// assert_eq!((line.place_of(first), line.place_of(second)), (None, Some(0)));
+/// assert_eq!((line.position_of(first), line.position_of(second)), (None, Some(0)));
 /// ```
 #[derive(Debug)]
 pub struct Line {
     patience: Patience,
-    next: Turn,
-    /// In order of their turns. Calls that have left stay here until they are the majority.
+    next: WaiterId,
+    /// In order of arrival. Calls that have left stay here until they are the majority.
     entries: Vec<Entry>,
     /// The waiting calls, as a Fenwick tree over the entries.
     counts: Vec<usize>,
@@ -60,22 +60,22 @@ pub struct Line {
 
 #[derive(Debug)]
 struct Entry {
-    turn: Turn,
+    id: WaiterId,
     /// Absent once the call has left.
     waiter: Option<Waiter>,
 }
 
 #[derive(Debug)]
 struct Waiter {
-    /// The time at which the call gives up.
-    give_up: Duration,
+    /// The time until which the call waits.
+    until: Duration,
     waker: Option<Waker>,
 }
 
 impl Line {
     /// Creates a line in which no call waits.
     pub const fn new(patience: Patience) -> Self {
-        let next = Turn(NonZeroU64::MIN);
+        let next = WaiterId(NonZeroU64::MIN);
         Self { patience, next, entries: Vec::new(), counts: Vec::new(), head: 0, len: 0 }
     }
 
@@ -84,7 +84,7 @@ impl Line {
         self.patience
     }
 
-    /// Changes the bounds. Calls that already wait give up at the same time as before.
+    /// Changes the bounds. They do not apply to calls that already wait.
     pub(crate) const fn set_patience(&mut self, patience: Patience) {
         self.patience = patience;
     }
@@ -104,38 +104,39 @@ impl Line {
         self.len == 0
     }
 
-    /// Adds a call at the end, even if the line is full. The call gives up after the maximum wait, or at its deadline.
-    pub fn push(&mut self, arrival: &Arrival<'_>) -> Turn {
-        let turn = self.next;
-        self.next = Turn(turn.0.saturating_add(1));
+    /// Adds a call at the end, even if the line is full. The call waits until its deadline, but at most for the maximum
+    /// wait.
+    pub fn push(&mut self, arrival: &Arrival<'_>) -> WaiterId {
+        let id = self.next;
+        self.next = WaiterId(id.0.saturating_add(1));
         let longest = arrival.now.saturating_add(self.patience.time);
-        let give_up = arrival.latest.map_or(longest, |latest| latest.min(longest));
+        let until = arrival.latest.map_or(longest, |latest| latest.min(longest));
         let index = self.entries.len();
         // A node counts the entries from the lowest set bit of its index on.
         let first = (index + 1) & index;
         self.counts.push(self.ahead_of(index) - self.ahead_of(first) + 1);
-        self.entries.push(Entry { turn, waiter: Some(Waiter { give_up, waker: None }) });
+        self.entries.push(Entry { id, waiter: Some(Waiter { until, waker: None }) });
         self.len += 1;
-        turn
+        id
     }
 
     /// Returns the number of calls ahead of this one; `None` if it has left the line.
-    pub fn place_of(&self, turn: Turn) -> Option<usize> {
-        let index = self.index_of(turn)?;
+    pub fn position_of(&self, id: WaiterId) -> Option<usize> {
+        let index = self.index_of(id)?;
         self.entries.get(index)?.waiter.as_ref()?;
         Some(self.ahead_of(index))
     }
 
-    /// Returns the time at which a call gives up; zero if it has left the line.
-    pub fn give_up(&self, turn: Turn) -> Duration {
-        let entry = self.index_of(turn).and_then(|index| self.entries.get(index));
-        entry.and_then(|entry| entry.waiter.as_ref()).map_or(Duration::ZERO, |call| call.give_up)
+    /// Returns the time until which a call waits; zero if it has left the line.
+    pub fn waits_until(&self, id: WaiterId) -> Duration {
+        let entry = self.index_of(id).and_then(|index| self.entries.get(index));
+        entry.and_then(|entry| entry.waiter.as_ref()).map_or(Duration::ZERO, |call| call.until)
     }
 
     /// Stores a call's waker. Returns the replaced waker, whose destructor may run user code.
     #[must_use]
-    pub fn set_waker(&mut self, turn: Turn, waker: &Waker) -> Option<Waker> {
-        let index = self.index_of(turn)?;
+    pub fn set_waker(&mut self, id: WaiterId, waker: &Waker) -> Option<Waker> {
+        let index = self.index_of(id)?;
         let known = &mut self.entries.get_mut(index)?.waiter.as_mut()?.waker;
         match known {
             Some(known) if known.will_wake(waker) => None,
@@ -144,17 +145,17 @@ impl Line {
     }
 
     /// Removes a call. If it was first, the returned wakers wake the next call.
-    pub fn leave(&mut self, turn: Turn) -> Wakers {
-        let was_first = self.front() == Some(turn);
-        let _gone = self.remove(turn);
+    pub fn leave(&mut self, id: WaiterId) -> Wakers {
+        let was_first = self.front() == Some(id);
+        let _gone = self.remove(id);
         let first = if was_first { self.first().first } else { None };
         Wakers { _gone, first }
     }
 
     /// Removes a call. Returns its waker.
     #[must_use]
-    pub(crate) fn remove(&mut self, turn: Turn) -> Option<Waker> {
-        let index = self.index_of(turn)?;
+    pub(crate) fn remove(&mut self, id: WaiterId) -> Option<Waker> {
+        let index = self.index_of(id)?;
         let gone = self.entries.get_mut(index)?.waiter.take()?;
         self.len -= 1;
         let mut number = index + 1;
@@ -179,9 +180,9 @@ impl Line {
         self.head = 0;
     }
 
-    /// Returns the turn of the first call.
-    pub(crate) fn front(&self) -> Option<Turn> {
-        self.entries.get(self.head).map(|entry| entry.turn)
+    /// Returns the number of the first call.
+    pub(crate) fn front(&self) -> Option<WaiterId> {
+        self.entries.get(self.head).map(|entry| entry.id)
     }
 
     /// Returns the waker of the first call, for an owner that has changed when that call may go.
@@ -195,8 +196,8 @@ impl Line {
         first.and_then(|first| first.waker.take())
     }
 
-    fn index_of(&self, turn: Turn) -> Option<usize> {
-        self.entries.binary_search_by_key(&turn, |entry| entry.turn).ok()
+    fn index_of(&self, id: WaiterId) -> Option<usize> {
+        self.entries.binary_search_by_key(&id, |entry| entry.id).ok()
     }
 
     /// Returns the number of calls that wait before an entry.

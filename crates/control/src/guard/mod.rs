@@ -18,7 +18,7 @@ mod time;
 pub use adaptive::{AdaptiveLimit, AdaptiveTicket, Aimd, Gradient2, LimitRule, LimitWindow, Vegas};
 pub use breaker::{BreakerState, BreakerTicket, CircuitBreaker, Counts, StateChange};
 pub use bulkhead::{Bulkhead, BulkheadTicket};
-pub use line::{Line, Patience, Turn, Wakers};
+pub use line::{Line, Patience, WaiterId, Wakers};
 pub use places::Usage;
 pub use rate_limit::{Limit, RateLimit, RateTicket, Reservation};
 pub use send_rate::{SendRate, SendTicket};

@@ -28,7 +28,7 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
     /// The note for a call that is admitted without a state.
     const UNCOUNTED: Self::Note;
 
-    /// If `true`, destinations without a place share one state. Otherwise their calls are admitted without one.
+    /// If `true`, destinations without an entry share one state. Otherwise their calls are admitted without one.
     const OTHERS_SHARE: bool = false;
 
     /// If `true`, a call that has waited for another guard gets a new decision. Otherwise the first decision stands.
@@ -40,7 +40,7 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
     /// Creates the state of a new destination.
     fn new(settings: &Self::Settings, destination: &Arc<str>) -> Self;
 
-    /// Creates the state that destinations without a place share.
+    /// Creates the state that destinations without an entry share.
     fn for_others(settings: &Self::Settings) -> Self {
         Self::new(settings, &"".into())
     }

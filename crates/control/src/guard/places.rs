@@ -13,7 +13,7 @@ use std::time::Duration;
 use reattempt_core::guard::{Admit, Arrival, End, GuardKind, Reason, Refused, Resume};
 
 use super::heads::{HEADS, Heads, MoreHeads};
-use super::line::{Line, Patience, Turn};
+use super::line::{Line, Patience, WaiterId};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// Set while calls wait in line. The count of calls in flight is below this bit.
@@ -34,7 +34,7 @@ pub(crate) struct Places {
 struct State {
     line: Line,
     /// Calls that were given a place and not polled since, in order of the end of their wait.
-    granted: BTreeSet<(Duration, Turn)>,
+    granted: BTreeSet<(Duration, WaiterId)>,
     more_heads: MoreHeads,
 }
 
@@ -49,9 +49,9 @@ pub(crate) struct Rule {
 
 /// The note in the ticket of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pass {
+pub(crate) enum Note {
     /// In line, or since given a place, or too late for one.
-    Waiting { turn: Turn, give_up: Duration },
+    Waiting { waiter: WaiterId, waits_until: Duration },
     Held {
         /// The number of calls in flight at the start, including this one.
         in_flight: u32,
@@ -100,9 +100,9 @@ impl Places {
 
     /// Decides about a call. Returns `None` if the places were removed from the table.
     #[inline]
-    pub(crate) fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
+    pub(crate) fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
         match self.take() {
-            Take::Taken(in_flight) => Some(Admit::Admitted(Pass::Held { in_flight })),
+            Take::Taken(in_flight) => Some(Admit::Admitted(Note::Held { in_flight })),
             Take::Full => self.enter(arrival),
             Take::Retired => None,
         }
@@ -124,7 +124,7 @@ impl Places {
 
     /// Adds a call to the line, unless a place has become free or the call may not wait.
     #[cold]
-    fn enter(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
+    fn enter(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
         let mut state = self.lock();
         let woken = self.pass_on(&mut state, arrival.now);
         let admitted = self.enter_line(&mut state, arrival);
@@ -133,11 +133,11 @@ impl Places {
         admitted
     }
 
-    fn enter_line(&self, state: &mut State, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
+    fn enter_line(&self, state: &mut State, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
         loop {
             // A place may have become free meanwhile.
             match self.take() {
-                Take::Taken(in_flight) => return Some(Admit::Admitted(Pass::Held { in_flight })),
+                Take::Taken(in_flight) => return Some(Admit::Admitted(Note::Held { in_flight })),
                 Take::Full => {}
                 Take::Retired => return None,
             }
@@ -147,9 +147,9 @@ impl Places {
             let word = self.word.load(Ordering::Relaxed);
             let is_full = word >= u64::from(self.limit());
             if is_full && self.replace(word, word | WAITERS).is_ok() {
-                let turn = state.line.push(arrival);
-                let give_up = state.line.give_up(turn);
-                return Some(Admit::Waiting(Pass::Waiting { turn, give_up }));
+                let waiter = state.line.push(arrival);
+                let waits_until = state.line.waits_until(waiter);
+                return Some(Admit::Waiting(Note::Waiting { waiter, waits_until }));
             }
         }
     }
@@ -165,27 +165,27 @@ impl Places {
     }
 
     /// Decides about a waiting call.
-    pub(crate) fn resume(&self, pass: &mut Pass, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        let Pass::Waiting { turn, give_up } = *pass else { return Resume::Admitted };
+    pub(crate) fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        let Note::Waiting { waiter, waits_until } = *note else { return Resume::Admitted };
         // Dropped after the lock is released.
         let _gone;
         let mut state = self.lock();
-        let is_granted = |state: &mut State| state.granted.remove(&(give_up, turn));
+        let is_granted = |state: &mut State| state.granted.remove(&(waits_until, waiter));
         // A late call still owns its place, unless the place was passed on.
         let mut granted = is_granted(&mut state);
         let woken = self.pass_on(&mut state, arrival.now);
         granted = granted || is_granted(&mut state);
         let next = if granted {
-            *pass = Pass::Held { in_flight: count(self.word.load(Ordering::Relaxed)) };
+            *note = Note::Held { in_flight: count(self.word.load(Ordering::Relaxed)) };
             Resume::Admitted
-        } else if arrival.now < give_up && state.line.place_of(turn).is_some() {
-            _gone = state.line.set_waker(turn, waker);
+        } else if arrival.now < waits_until && state.line.position_of(waiter).is_some() {
+            _gone = state.line.set_waker(waiter, waker);
             // A place that its call never used may be passed on to this call.
             let passed_on = state.granted.first().map(|(until, _)| *until);
-            let until = passed_on.map_or(give_up, |passed_on| passed_on.min(give_up));
+            let until = passed_on.map_or(waits_until, |passed_on| passed_on.min(waits_until));
             Resume::Waiting { until: Some(until) }
         } else {
-            _gone = self.leave(&mut state, turn);
+            _gone = self.leave(&mut state, waiter);
             Resume::Refused(Refused::new(self.kind, Reason::WaitTooLong))
         };
         drop(state);
@@ -193,16 +193,16 @@ impl Places {
         next
     }
 
-    /// Ends a call. Returns the pass of what is held until the response body ends.
+    /// Ends a call. Returns the note for the body if the place is held until it ends.
     #[inline]
-    pub(crate) fn end_call(&self, pass: Pass, end: &End, now: Duration) -> Option<Pass> {
+    pub(crate) fn end_call(&self, note: Note, end: &End, now: Duration) -> Option<Note> {
         let holds = || matches!(end, End::Judged { .. }) && self.holds();
-        match pass {
-            Pass::Held { .. } if !holds() => {
+        match note {
+            Note::Held { .. } if !holds() => {
                 self.release(now);
                 None
             }
-            _ => self.end_otherwise(pass, now),
+            _ => self.end_otherwise(note, now),
         }
     }
 
@@ -215,39 +215,39 @@ impl Places {
     /// Handles the ends that [`end_call`](Self::end_call) does not: of a call that waits, at a response head past which
     /// the place is held, and after such a head.
     #[inline(never)]
-    fn end_otherwise(&self, pass: Pass, now: Duration) -> Option<Pass> {
-        match pass {
-            Pass::Held { in_flight } => {
+    fn end_otherwise(&self, note: Note, now: Duration) -> Option<Note> {
+        match note {
+            Note::Held { in_flight } => {
                 if let Some(slot) = self.heads.note(in_flight, now) {
-                    return Some(Pass::PastHead(slot));
+                    return Some(Note::PastHead(slot));
                 }
             }
-            Pass::PastHead(slot) if slot < HEADS => {
+            Note::PastHead(slot) if slot < HEADS => {
                 self.heads.clear(slot);
                 self.release(now);
                 return None;
             }
-            Pass::Waiting { .. } | Pass::PastHead(_) => {}
+            Note::Waiting { .. } | Note::PastHead(_) => {}
         }
-        self.end_behind_lock(pass, now)
+        self.end_behind_lock(note, now)
     }
 
     /// Ends a call that has an entry in the line or a head time behind the lock.
-    fn end_behind_lock(&self, pass: Pass, now: Duration) -> Option<Pass> {
+    fn end_behind_lock(&self, note: Note, now: Duration) -> Option<Note> {
         let _gone;
         let mut state = self.lock();
-        match pass {
-            Pass::Held { .. } => return Some(Pass::PastHead(HEADS + state.more_heads.insert(now))),
-            Pass::Waiting { turn, give_up } => {
-                if !state.granted.remove(&(give_up, turn)) {
-                    _gone = self.leave(&mut state, turn);
+        match note {
+            Note::Held { .. } => return Some(Note::PastHead(HEADS + state.more_heads.insert(now))),
+            Note::Waiting { waiter, waits_until } => {
+                if !state.granted.remove(&(waits_until, waiter)) {
+                    _gone = self.leave(&mut state, waiter);
                     let next = Self::next(&mut state);
                     drop(state);
                     next.into_iter().for_each(Waker::wake);
                     return None;
                 }
             }
-            Pass::PastHead(slot) => state.more_heads.remove(slot.saturating_sub(HEADS)),
+            Note::PastHead(slot) => state.more_heads.remove(slot.saturating_sub(HEADS)),
         }
         drop(state);
         self.release(now);
@@ -277,24 +277,24 @@ impl Places {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Passes free places, including those of calls that gave up unpolled, to the first calls in line. Returns the
-    /// wakers of all that have left the line, and of the next call.
+    /// Passes free places, including those of calls that stopped waiting unpolled, to the first calls in line. Returns
+    /// the wakers of all that have left the line, and of the next call.
     fn pass_on(&self, state: &mut State, now: Duration) -> Vec<Waker> {
-        while state.granted.first().is_some_and(|(give_up, _)| *give_up <= now) {
+        while state.granted.first().is_some_and(|(waits_until, _)| *waits_until <= now) {
             state.granted.pop_first();
             self.word.fetch_sub(1, Ordering::AcqRel);
         }
         let (mut woken, mut gives) = (Vec::new(), false);
-        while let Some(turn) = state.line.front() {
-            let give_up = state.line.give_up(turn);
-            if give_up > now {
+        while let Some(waiter) = state.line.front() {
+            let waits_until = state.line.waits_until(waiter);
+            if waits_until > now {
                 if count(self.word.load(Ordering::Relaxed)) >= self.limit() {
                     break;
                 }
                 self.word.fetch_add(1, Ordering::AcqRel);
-                gives |= state.granted.insert((give_up, turn));
+                gives |= state.granted.insert((waits_until, waiter));
             }
-            woken.extend(self.leave(state, turn));
+            woken.extend(self.leave(state, waiter));
         }
         if gives {
             woken.extend(Self::next(state));
@@ -302,17 +302,17 @@ impl Places {
         woken
     }
 
-    /// Returns the waker of the first call in line, if a place may be passed on to it before it gives up. That call
-    /// does not yet know when to check.
+    /// Returns the waker of the first call in line, if a place may be passed on to it before it stops waiting. That
+    /// call does not yet know when to check.
     fn next(state: &mut State) -> Option<Waker> {
         let (until, _) = state.granted.first()?;
         let next = state.line.front()?;
-        (state.line.give_up(next) > *until).then(|| state.line.first_waker()).flatten()
+        (state.line.waits_until(next) > *until).then(|| state.line.first_waker()).flatten()
     }
 
     /// Removes a call from the line. Returns its waker.
-    fn leave(&self, state: &mut State, turn: Turn) -> Option<Waker> {
-        let gone = state.line.remove(turn);
+    fn leave(&self, state: &mut State, waiter: WaiterId) -> Option<Waker> {
+        let gone = state.line.remove(waiter);
         self.note_empty(state);
         gone
     }

@@ -40,10 +40,10 @@ pub struct Advice {
 ///
 /// let load = ServerLoad::new(Duration::ZERO);
 /// for _ in 0..5 {
-///     load.arrived(false, Duration::ZERO);
+///     load.record_arrival(false, Duration::ZERO);
 /// }
 /// let now = Duration::from_millis(500);
-/// load.ended(now);
+/// load.record_end(now);
 /// // One call ended in half a second, and two were refused. So two more calls will end within one second.
 /// let full = Refused::new(GuardKind::BULKHEAD, Reason::Full);
 /// load.advise(&full, now, &mut Lowest);
@@ -89,14 +89,14 @@ impl ServerLoad {
     }
 
     /// Records an arriving call.
-    pub fn arrived(&self, retry: bool, now: Duration) {
-        self.turn(now);
+    pub fn record_arrival(&self, retry: bool, now: Duration) {
+        self.roll_buckets(now);
         self.arrivals.fetch_add(if retry { UPPER + 1 } else { 1 }, Ordering::Relaxed);
     }
 
     /// Records a call that the server has answered.
-    pub fn ended(&self, now: Duration) {
-        self.turn(now);
+    pub fn record_end(&self, now: Duration) {
+        self.roll_buckets(now);
         self.ends.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -106,7 +106,7 @@ impl ServerLoad {
     /// refused in both buckets. It is clamped to 100 ms to 30 s, and `random` adds up to 100 % of it. The client must
     /// not retry if there were at least 20 arrivals, and more than half of them were retries.
     pub fn advise(&self, refused: &Refused, now: Duration, random: &mut impl Random) -> Advice {
-        self.turn(now);
+        self.roll_buckets(now);
         self.ends.fetch_add(UPPER, Ordering::Relaxed);
         let (current, State { since, before }) = self.buckets();
         let Counts { arrived, retries, ended, refused: waiting } = before.and(current);
@@ -125,7 +125,7 @@ impl ServerLoad {
     }
 
     /// Begins a new bucket if the current one is a second old.
-    pub fn turn(&self, now: Duration) {
+    pub fn roll_buckets(&self, now: Duration) {
         if self.open_at(now) >= SECOND {
             self.begin_bucket(now);
         }
@@ -178,7 +178,7 @@ const fn halves(word: u64) -> (u32, u32) {
     (word as u32, (word >> 32) as u32)
 }
 
-/// Shows the buckets as of the last call; call [`turn`](ServerLoad::turn) first to update them.
+/// Shows the buckets as of the last call; call [`roll_buckets`](ServerLoad::roll_buckets) first to update them.
 impl fmt::Debug for ServerLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (current, State { before, .. }) = self.buckets();

@@ -24,7 +24,7 @@ struct Model {
     refill: u128,
     buckets: HashMap<usize, ModelBucket>,
     /// The second from which on a take fills every bucket that time has filled up; `None` if there is only one bucket.
-    settle_at: Option<u64>,
+    catch_up_at: Option<u64>,
 }
 
 struct ModelBucket {
@@ -46,11 +46,11 @@ impl Model {
         moment * self.refill / 1_000_000
     }
 
-    fn settle(&mut self, now: Duration) {
-        let Some(at) = self.settle_at.filter(|at| now.as_secs() >= *at) else {
+    fn catch_up(&mut self, now: Duration) {
+        let Some(at) = self.catch_up_at.filter(|at| now.as_secs() >= *at) else {
             return;
         };
-        self.settle_at = Some(at.max(now.as_secs().saturating_add(10)));
+        self.catch_up_at = Some(at.max(now.as_secs().saturating_add(10)));
         let now = micros(now);
         for name in 0..NAMES.len() {
             let Some(ModelBucket { balance, until, .. }) = self.buckets.get(&name) else {
@@ -70,7 +70,7 @@ impl Model {
     }
 
     fn acquire(&mut self, name: usize, now: Duration) -> bool {
-        self.settle(now);
+        self.catch_up(now);
         let now = micros(now);
         let (capacity, refill) = (self.capacity, self.refill);
         let until = self.bucket(name).until;
@@ -164,7 +164,7 @@ proptest! {
             ratio: ratio.into(),
             refill: refill.into(),
             buckets: HashMap::new(),
-            settle_at: (!shared).then_some(0),
+            catch_up_at: (!shared).then_some(0),
         };
         let bucket = |name: usize| if shared { 0 } else { name };
         let failure = Failure::new(FailureKind::Network);
@@ -220,7 +220,7 @@ proptest! {
             ratio: 0,
             refill: refill.into(),
             buckets: HashMap::new(),
-            settle_at: None,
+            catch_up_at: None,
         };
         let mut ends = ends;
         ends.sort_unstable();

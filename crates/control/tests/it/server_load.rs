@@ -27,7 +27,7 @@ fn advice(load: &ServerLoad, now: Duration) -> Advice {
 /// Returns a load with this many calls, of which this many are retries.
 fn arrived(calls: u32, retries: u32) -> ServerLoad {
     let load = ServerLoad::new(START);
-    (0..calls).for_each(|call| load.arrived(call < retries, START));
+    (0..calls).for_each(|call| load.record_arrival(call < retries, START));
     load
 }
 
@@ -36,11 +36,11 @@ fn delay_lets_as_many_calls_end() {
     let load = ServerLoad::new(START);
     let now = START + SECOND / 2;
     assert_eq!(advice(&load, now).after, SECOND, "nothing is known");
-    (0..4).for_each(|_| load.ended(now));
+    (0..4).for_each(|_| load.record_end(now));
     // Eight calls per second end; two were refused, then three.
     assert_eq!(advice(&load, now).after, SECOND / 4);
     assert_eq!(advice(&load, now).after, SECOND * 3 / 8);
-    (0..100).for_each(|_| load.ended(now));
+    (0..100).for_each(|_| load.record_end(now));
     assert_eq!(advice(&load, now).after, SECOND / 10, "the shortest");
 }
 
@@ -67,7 +67,7 @@ fn retries_beyond_half_are_stopped() {
 fn counts_leave_after_two_seconds() {
     for (after, stop) in [(0, true), (999, true), (1000, true), (1999, true), (2000, false)] {
         let load = arrived(20, 20);
-        load.arrived(true, START + Duration::from_millis(after.min(1000)));
+        load.record_arrival(true, START + Duration::from_millis(after.min(1000)));
         assert_eq!(advice(&load, START + Duration::from_millis(after)).stop, stop, "{after} ms");
     }
     assert!(!advice(&arrived(20, 20), START + 2 * SECOND).stop, "after a pause as well");

@@ -192,10 +192,10 @@ fn quiet_races_with_a_failure() {
     loom::model(|| {
         let (bucket, not_full) = bucket(2, 9);
         let quiet = QUIET;
-        let settled = Arc::clone(&bucket);
-        let settling = thread::spawn(move || settled.settle(quiet));
+        let other = Arc::clone(&bucket);
+        let catching_up = thread::spawn(move || other.catch_up(quiet));
         assert_eq!(bucket.record(RETRY, quiet), Take::Taken);
-        settling.join().unwrap();
+        catching_up.join().unwrap();
         assert_eq!((state(&bucket), count(&not_full)), ((2, 1), 1));
     });
 }
@@ -208,7 +208,7 @@ fn failure_ends_the_quiet_whoever_is_first() {
         let quiet = QUIET;
         let failing = Arc::clone(&bucket);
         let failing = thread::spawn(move || failing.record(FAILURE, Duration::from_secs(1)));
-        bucket.settle(quiet);
+        bucket.catch_up(quiet);
         failing.join().unwrap();
         let doubt = bucket.doubt();
         assert!(doubt == 10 || doubt == 1, "{doubt}");

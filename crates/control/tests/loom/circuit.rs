@@ -29,7 +29,7 @@ use counts::Outcome;
 use loom::thread;
 use machine::Ending;
 use rules::{Rules, Trip};
-use tally::Pass;
+use tally::Note;
 
 use crate::sync::use_stripe;
 
@@ -78,16 +78,16 @@ fn scene_of(interval: Duration) -> Arc<Scene> {
 }
 
 impl Scene {
-    fn admit(&self, now: Duration) -> Option<Pass> {
+    fn admit(&self, now: Duration) -> Option<Note> {
         let admitted = self.circuit.admit(now, None);
         self.notify();
         admitted.and_then(Result::ok)
     }
 
-    fn end_call(&self, pass: Pass, outcome: Outcome, now: Duration) {
+    fn end_call(&self, note: Note, outcome: Outcome, now: Duration) {
         let ending = Ending { outcome, asked: Duration::ZERO, now };
         let trip = |counts: &counts::Counts| counts.total_failures > 0;
-        self.circuit.end_call(pass, ending, trip);
+        self.circuit.end_call(note, ending, trip);
         self.notify();
     }
 
@@ -96,8 +96,8 @@ impl Scene {
     }
 
     fn open(&self) {
-        let pass = self.admit(NOW).unwrap();
-        self.end_call(pass, Outcome::Failure, NOW);
+        let note = self.admit(NOW).unwrap();
+        self.end_call(note, Outcome::Failure, NOW);
         assert!(self.admit(NOW).is_none());
     }
 }
@@ -141,9 +141,9 @@ fn two_failures_open_it_once() {
 fn closing_beside_a_failure_has_one_order() {
     loom::model(|| {
         let scene = scene();
-        let pass = scene.admit(NOW).unwrap();
+        let note = scene.admit(NOW).unwrap();
         let other = Arc::clone(&scene);
-        let other = thread::spawn(move || other.end_call(pass, Outcome::Failure, NOW));
+        let other = thread::spawn(move || other.end_call(note, Outcome::Failure, NOW));
         scene.circuit.with(|rules, machine| machine.force(rules, Closed, NOW));
         scene.notify();
         other.join().unwrap();
@@ -162,8 +162,8 @@ fn a_step_loses_no_call() {
         let other = Arc::clone(&scene);
         let other = thread::spawn(move || {
             use_stripe(1);
-            let pass = other.admit(NOW).unwrap();
-            other.end_call(pass, Outcome::Success, NOW);
+            let note = other.admit(NOW).unwrap();
+            other.end_call(note, Outcome::Success, NOW);
         });
         scene.end_call(first, Outcome::Excluded, NOW);
         other.join().unwrap();
@@ -254,11 +254,11 @@ fn a_pass_belongs_to_its_tally() {
         let other = thread::spawn(move || {
             other.circuit.with(|rules, machine| machine.force(rules, Closed, NOW));
         });
-        let pass = scene.admit(NOW).unwrap();
+        let note = scene.admit(NOW).unwrap();
         other.join().unwrap();
         let now = |_: &Rules, machine: &mut machine::Machine| (machine.epoch, machine.generation);
         let (epoch, generation) = scene.circuit.with(now);
-        assert_eq!(pass.generation == generation, pass.tag == tally::tag_of(epoch));
+        assert_eq!(note.generation == generation, note.tag == tally::tag_of(epoch));
         scene.end_call(first, Outcome::Success, NOW);
     });
 }

@@ -40,7 +40,7 @@ impl Entries {
         let create = |_: &Arc<str>| Numbered(self.1.fetch_add(1, Ordering::Relaxed));
         let hold = self.0.with(destination, NOW, PastBound::Nothing, create, |found| Some((found.0, found.hold())));
         let (number, hold) = hold.unwrap();
-        assert!(matches!(hold, Hold::Kept(_)), "{destination}");
+        assert!(matches!(hold, Hold::Permanent(_)), "{destination}");
         assert_eq!(self.0.held(&hold).unwrap().0, number);
         number
     }

@@ -16,7 +16,7 @@ use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use limit::{Limit, TOKEN};
-use limiter::{Forgets, Limiter, Pass, Rule};
+use limiter::{Forgets, Limiter, Note, Rule};
 use loom::thread;
 use reattempt_core::guard::{Admit, Arrival, GuardKind, Resume};
 
@@ -32,9 +32,9 @@ fn limiter() -> Arc<Limiter> {
     Arc::new(Limiter::new(Rule { limit, burst: TOKEN, patience, following: None, kind }))
 }
 
-fn waiting(limiter: &Limiter) -> Pass {
+fn waiting(limiter: &Limiter) -> Note {
     match limiter.admit(&Arrival::new("", NOW)) {
-        Some(Admit::Waiting(pass)) => pass,
+        Some(Admit::Waiting(note)) => note,
         _ => panic!("it does not wait"),
     }
 }

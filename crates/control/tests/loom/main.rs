@@ -303,14 +303,14 @@ fn count_is_zero_only_once_bucket_is_full() {
 }
 
 #[test]
-fn settled_time_is_credited_once() {
+fn caught_up_time_is_credited_once() {
     loom::model(|| {
         let (bucket, not_full) = bucket(1, 0, 1);
         let later = Duration::from_secs(1);
-        let settled = Arc::clone(&bucket);
+        let other = Arc::clone(&bucket);
         let other = thread::spawn(move || {
-            settled.settle(later);
-            u64::from(settled.take(1, later) == Take::Taken)
+            other.catch_up(later);
+            u64::from(other.take(1, later) == Take::Taken)
         });
         let own = u64::from(bucket.take(1, later) == Take::Taken);
         assert_eq!(own + other.join().unwrap(), 1);
@@ -320,33 +320,33 @@ fn settled_time_is_credited_once() {
 }
 
 #[test]
-fn settlements_and_credit_fill_bucket_once() {
+fn time_and_credit_fill_bucket_once() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
         let (bucket, not_full) = bucket(1, 0, 1);
         bucket.credit();
         let later = Duration::from_secs(1);
-        let settled = Arc::clone(&bucket);
-        let settling = thread::spawn(move || settled.settle(later));
+        let other = Arc::clone(&bucket);
+        let catching_up = thread::spawn(move || other.catch_up(later));
         let credited = Arc::clone(&bucket);
         let crediting = thread::spawn(move || credited.credit());
-        bucket.settle(later);
-        settling.join().unwrap();
+        bucket.catch_up(later);
+        catching_up.join().unwrap();
         crediting.join().unwrap();
         assert_eq!((bucket.balance(), count(&not_full)), (Some(TOKEN), 0));
     });
 }
 
 #[test]
-fn bucket_is_not_settled_once_it_is_retired() {
+fn retired_bucket_does_not_catch_up() {
     loom::model(|| {
         let (bucket, not_full) = bucket(1, 0, 1);
         let later = Duration::from_secs(1);
-        let settled = Arc::clone(&bucket);
-        let settling = thread::spawn(move || settled.settle(later));
+        let other = Arc::clone(&bucket);
+        let catching_up = thread::spawn(move || other.catch_up(later));
         let retired = bucket.retire(later, false, &|| true);
-        settling.join().unwrap();
+        catching_up.join().unwrap();
         assert_eq!(bucket.balance().is_none(), retired);
         assert_eq!(count(&not_full), 0);
     });

@@ -12,7 +12,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use loom::thread;
-use places::{Pass, Places, Rule};
+use places::{Note, Places, Rule};
 use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, GuardKind, Health, Resume};
 
 use crate::line;
@@ -35,41 +35,41 @@ fn places_with(limit: u32, hold: bool) -> Arc<Places> {
     Arc::new(Places::new(&Rule { limit, patience, hold, kind: GuardKind::BULKHEAD }))
 }
 
-fn admit(places: &Places) -> Option<Admit<Pass>> {
+fn admit(places: &Places) -> Option<Admit<Note>> {
     places.admit(&Arrival::new("", NOW))
 }
 
-fn held(places: &Places) -> Pass {
+fn held(places: &Places) -> Note {
     match admit(places) {
-        Some(Admit::Admitted(pass)) => pass,
+        Some(Admit::Admitted(note)) => note,
         _ => panic!("not admitted"),
     }
 }
 
-fn waiting(places: &Places) -> Pass {
+fn waiting(places: &Places) -> Note {
     match admit(places) {
-        Some(Admit::Waiting(pass)) => pass,
+        Some(Admit::Waiting(note)) => note,
         _ => panic!("it does not wait"),
     }
 }
 
-fn is_admitted(places: &Places, pass: &mut Pass) -> bool {
-    places.resume(pass, &Arrival::new("", NOW), Waker::noop()) == Resume::Admitted
+fn is_admitted(places: &Places, note: &mut Note) -> bool {
+    places.resume(note, &Arrival::new("", NOW), Waker::noop()) == Resume::Admitted
 }
 
-fn end_pass(places: &Places, pass: Pass) {
-    assert!(places.end_call(pass, &End::Unsent, NOW).is_none());
+fn end_note(places: &Places, note: Note) {
+    assert!(places.end_call(note, &End::Unsent, NOW).is_none());
 }
 
 /// Ends a call at its response head. Returns the pass of what is held until the response body ends.
-fn head(places: &Places, pass: Pass) -> Option<Pass> {
-    places.end_call(pass, &End::judged(Health::Served, NOW), NOW)
+fn head(places: &Places, note: Note) -> Option<Note> {
+    places.end_call(note, &End::judged(Health::Served, NOW), NOW)
 }
 
 /// Ends the body, if the place is held that long.
-fn body(places: &Places, pass: Option<Pass>) {
+fn body(places: &Places, note: Option<Note>) {
     let over = End::Over(BodyEnd::Dropped);
-    assert!(pass.and_then(|pass| places.end_call(pass, &over, NOW)).is_none());
+    assert!(note.and_then(|note| places.end_call(note, &over, NOW)).is_none());
 }
 
 fn is_unused(places: &Places) -> bool {
@@ -98,16 +98,16 @@ fn held_or_waiting(places: &Places) -> bool {
 fn no_release_is_missed_by_a_newcomer() {
     loom::model(|| {
         let places = places(1);
-        let pass = held(&places);
+        let note = held(&places);
         let other = Arc::clone(&places);
-        let other = thread::spawn(move || end_pass(&other, pass));
+        let other = thread::spawn(move || end_note(&other, note));
         let mut own = match admit(&places) {
-            Some(Admit::Admitted(pass) | Admit::Waiting(pass)) => pass,
+            Some(Admit::Admitted(note) | Admit::Waiting(note)) => note,
             _ => panic!("refused"),
         };
         other.join().unwrap();
         assert!(is_admitted(&places, &mut own));
-        end_pass(&places, own);
+        end_note(&places, own);
         assert!(is_unused(&places));
     });
 }
@@ -118,14 +118,14 @@ fn no_release_is_missed_by_a_newcomer() {
 fn a_grant_is_not_lost_by_a_drop() {
     loom::model(|| {
         let places = places(1);
-        let pass = held(&places);
+        let note = held(&places);
         let (first, mut second) = (waiting(&places), waiting(&places));
         let other = Arc::clone(&places);
-        let other = thread::spawn(move || end_pass(&other, pass));
-        end_pass(&places, first);
+        let other = thread::spawn(move || end_note(&other, note));
+        end_note(&places, first);
         other.join().unwrap();
         assert!(is_admitted(&places, &mut second));
-        end_pass(&places, second);
+        end_note(&places, second);
         assert!(is_unused(&places));
     });
 }
@@ -134,20 +134,20 @@ fn a_grant_is_not_lost_by_a_drop() {
 fn a_higher_limit_admits_those_in_line() {
     loom::model(|| {
         let places = places(1);
-        let pass = held(&places);
+        let note = held(&places);
         let other = Arc::clone(&places);
         let other = thread::spawn(move || {
             other.set_limit(2);
             other.fill();
         });
         let mut own = match admit(&places) {
-            Some(Admit::Admitted(pass) | Admit::Waiting(pass)) => pass,
+            Some(Admit::Admitted(note) | Admit::Waiting(note)) => note,
             _ => panic!("refused"),
         };
         other.join().unwrap();
         assert!(is_admitted(&places, &mut own));
-        end_pass(&places, own);
-        end_pass(&places, pass);
+        end_note(&places, own);
+        end_note(&places, note);
         assert!(is_unused(&places));
     });
 }
@@ -159,11 +159,11 @@ fn two_releases_at_once() {
         let (one, two) = (held(&places), held(&places));
         let mut waiting = waiting(&places);
         let other = Arc::clone(&places);
-        let other = thread::spawn(move || end_pass(&other, one));
-        end_pass(&places, two);
+        let other = thread::spawn(move || end_note(&other, one));
+        end_note(&places, two);
         other.join().unwrap();
         assert!(is_admitted(&places, &mut waiting));
-        end_pass(&places, waiting);
+        end_note(&places, waiting);
         assert!(is_unused(&places));
     });
 }
@@ -185,13 +185,13 @@ fn a_place_is_taken_or_all_are_retired() {
 fn a_held_place_goes_to_the_call_in_line() {
     loom::model(|| {
         let places = holding(1);
-        let pass = held(&places);
-        let held = head(&places, pass);
+        let note = held(&places);
+        let held = head(&places, note);
         assert_eq!(places.usage(NOW).past_head, 1);
         let other = Arc::clone(&places);
         let other = thread::spawn(move || body(&other, held));
         let mut own = match admit(&places) {
-            Some(Admit::Admitted(pass) | Admit::Waiting(pass)) => pass,
+            Some(Admit::Admitted(note) | Admit::Waiting(note)) => note,
             _ => panic!("refused"),
         };
         other.join().unwrap();
@@ -229,14 +229,14 @@ fn bodies_that_end_at_once_free_places() {
 fn release_at_head_frees_a_held_place_once() {
     loom::model(|| {
         let places = holding(1);
-        let pass = held(&places);
+        let note = held(&places);
         let other = Arc::clone(&places);
         let other = thread::spawn(move || {
             let patience = Patience { calls: 9, time: NOW };
             let kind = GuardKind::BULKHEAD;
             other.adopt(&Rule { limit: 1, patience, hold: false, kind });
         });
-        let past_head = head(&places, pass);
+        let past_head = head(&places, note);
         body(&places, past_head);
         other.join().unwrap();
         let next = held(&places);
@@ -250,8 +250,8 @@ fn release_at_head_frees_a_held_place_once() {
 fn a_limit_that_moves_keeps_held_places() {
     loom::model(|| {
         let places = holding(1);
-        let pass = held(&places);
-        let past_head = head(&places, pass);
+        let note = held(&places);
+        let past_head = head(&places, note);
         let mut waiting = waiting(&places);
         let other = Arc::clone(&places);
         let other = thread::spawn(move || {

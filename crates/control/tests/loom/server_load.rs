@@ -48,11 +48,11 @@ fn spawn(load: &Arc<ServerLoad>, act: fn(&ServerLoad)) -> thread::JoinHandle<()>
 fn new_bucket_loses_no_call() {
     loom::model(|| {
         let load = Arc::new(ServerLoad::new(NOW));
-        load.arrived(true, NOW);
-        load.ended(NOW);
-        let other = spawn(&load, |load| load.arrived(false, LATER));
-        load.arrived(true, LATER);
-        load.ended(LATER);
+        load.record_arrival(true, NOW);
+        load.record_end(NOW);
+        let other = spawn(&load, |load| load.record_arrival(false, LATER));
+        load.record_arrival(true, LATER);
+        load.record_end(LATER);
         other.join().unwrap();
         let [current, before] = counts(&load);
         assert_eq!((current, before), ([2, 1, 1, 0], [1, 1, 1, 0]));
@@ -64,9 +64,9 @@ fn new_bucket_loses_no_call() {
 fn pause_forgets_old_calls_only() {
     loom::model(|| {
         let load = Arc::new(ServerLoad::new(NOW));
-        load.arrived(false, NOW);
-        let other = spawn(&load, |load| load.arrived(false, LATER * 2));
-        load.arrived(false, LATER * 2);
+        load.record_arrival(false, NOW);
+        let other = spawn(&load, |load| load.record_arrival(false, LATER * 2));
+        load.record_arrival(false, LATER * 2);
         other.join().unwrap();
         let [current, before] = counts(&load);
         assert_eq!((current, before), ([2, 0, 0, 0], [0; 4]));
@@ -78,8 +78,8 @@ fn pause_forgets_old_calls_only() {
 fn late_call_counts_once() {
     loom::model(|| {
         let load = Arc::new(ServerLoad::new(NOW));
-        let other = spawn(&load, |load| load.arrived(false, NOW));
-        load.arrived(false, LATER);
+        let other = spawn(&load, |load| load.record_arrival(false, NOW));
+        load.record_arrival(false, LATER);
         other.join().unwrap();
         let [[current, ..], [before, ..]] = counts(&load);
         assert_eq!(current + before, 2);
@@ -91,9 +91,9 @@ fn late_call_counts_once() {
 fn both_buckets_are_read_as_one() {
     loom::model(|| {
         let load = Arc::new(ServerLoad::new(NOW));
-        load.arrived(false, NOW);
-        load.arrived(false, NOW);
-        let other = spawn(&load, |load| load.arrived(false, LATER));
+        load.record_arrival(false, NOW);
+        load.record_arrival(false, NOW);
+        let other = spawn(&load, |load| load.record_arrival(false, LATER));
         let [[current, ..], [before, ..]] = counts(&load);
         other.join().unwrap();
         assert!([2, 3].contains(&(current + before)), "{current} {before}");
@@ -105,7 +105,7 @@ fn both_buckets_are_read_as_one() {
 fn later_refusal_counts_the_earlier() {
     loom::model(|| {
         let load = Arc::new(ServerLoad::new(NOW));
-        load.ended(NOW);
+        load.record_end(NOW);
         let other = Arc::clone(&load);
         let other = thread::spawn(move || refuse(&other, LATER));
         let after = refuse(&load, LATER).max(other.join().unwrap());
@@ -118,7 +118,7 @@ fn later_refusal_counts_the_earlier() {
 fn no_retry_is_counted_before_it_arrives() {
     loom::model(|| {
         let load = Arc::new(ServerLoad::new(NOW));
-        let other = spawn(&load, |load| load.arrived(true, NOW));
+        let other = spawn(&load, |load| load.record_arrival(true, NOW));
         let [[arrived, retries, ..], _] = counts(&load);
         assert_eq!(arrived, retries);
         other.join().unwrap();

@@ -18,14 +18,14 @@ pub struct PairTicket<A, B> {
 }
 
 /// One guard's ticket in a pair while the other guard runs. If the other guard panics, this ticket ends.
-struct Kept<'a, G: Guard> {
+struct EndedOnPanic<'a, G: Guard> {
     guard: &'a G,
     ticket: Option<G::Ticket>,
     end: &'a End,
     now: Duration,
 }
 
-impl<'a, G: Guard> Kept<'a, G> {
+impl<'a, G: Guard> EndedOnPanic<'a, G> {
     #[inline]
     const fn new(guard: &'a G, ticket: Option<G::Ticket>, end: &'a End, now: Duration) -> Self {
         Self { guard, ticket, end, now }
@@ -37,7 +37,7 @@ impl<'a, G: Guard> Kept<'a, G> {
     }
 }
 
-impl<G: Guard> Drop for Kept<'_, G> {
+impl<G: Guard> Drop for EndedOnPanic<'_, G> {
     #[inline]
     fn drop(&mut self) {
         let held = self.ticket.take().and_then(|own| self.guard.end_ticket(own, self.end, self.now));
@@ -61,15 +61,15 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
             }
             Admit::Refused(refused) => return Admit::Refused(refused),
         };
-        let first = Kept::new(&self.0, Some(first), &End::Unsent, arrival.now);
+        let first = EndedOnPanic::new(&self.0, Some(first), &End::Unsent, arrival.now);
         // A refusal drops the first ticket, which ends it.
         self.1.admit(arrival).map(|second| PairTicket { first: first.take(), second: Some(second), first_waits: false })
     }
 
     fn end_ticket(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket> {
-        let second = Kept::new(&self.1, ticket.second, end, now);
+        let second = EndedOnPanic::new(&self.1, ticket.second, end, now);
         let first = ticket.first.and_then(|first| self.0.end_ticket(first, end, now));
-        let first = Kept::new(&self.0, first, &OVER, now);
+        let first = EndedOnPanic::new(&self.0, first, &OVER, now);
         let second = second.take().and_then(|second| self.1.end_ticket(second, end, now));
         let first = first.take();
         (first.is_some() || second.is_some()).then_some(PairTicket { first, second, first_waits: false })
@@ -123,9 +123,9 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
     fn renew(&self, ticket: Self::Ticket, arrival: &Arrival<'_>) -> Result<Self::Ticket, Refused> {
         let PairTicket { first, second, first_waits } = ticket;
         // A refusal drops the other ticket, which ends it.
-        let second = Kept::new(&self.1, second, &End::Unsent, arrival.now);
+        let second = EndedOnPanic::new(&self.1, second, &End::Unsent, arrival.now);
         let first = first.map(|first| self.0.renew(first, arrival)).transpose()?;
-        let first = Kept::new(&self.0, first, &End::Unsent, arrival.now);
+        let first = EndedOnPanic::new(&self.0, first, &End::Unsent, arrival.now);
         let second = second.take().map(|second| self.1.renew(second, arrival)).transpose()?;
         Ok(PairTicket { first: first.take(), second, first_waits })
     }

@@ -127,10 +127,10 @@ fn supported(
 ) -> io::Result<Faults<Reply>> {
     match faults.find_step(is_unsupported) {
         None => Ok(faults),
-        Some(place) => {
+        Some(step_number) => {
             // An unused script is not a second failure.
             let _ = faults.finish();
-            Err(io::Error::new(io::ErrorKind::InvalidInput, Unsupported { place, protocol }))
+            Err(io::Error::new(io::ErrorKind::InvalidInput, Unsupported { step_number, protocol }))
         }
     }
 }
@@ -138,20 +138,20 @@ fn supported(
 /// The error for a script with a reply that its server's protocol cannot express.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsupported {
-    place: usize,
+    step_number: usize,
     protocol: &'static str,
 }
 
 impl Unsupported {
-    /// Returns the place of the step in the script, from 1.
-    pub fn place(&self) -> usize {
-        self.place
+    /// Returns the number of the step in the script, from 1.
+    pub fn step_number(&self) -> usize {
+        self.step_number
     }
 }
 
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "step {}: the reply is not possible in {}", self.place, self.protocol)
+        write!(f, "step {}: the reply is not possible in {}", self.step_number, self.protocol)
     }
 }
 

@@ -180,6 +180,6 @@ async fn reply_of_other_protocol_is_named() {
     for end in [End::ResetStream(Reason::CANCEL.into()), End::GoAwayAbove(0), End::GoAwayBelow(0)] {
         let error = Server::http1([Reply::default().end_with(end)]).await.unwrap_err();
         let unsupported = error.get_ref().unwrap().downcast_ref::<Unsupported>().unwrap();
-        assert_eq!(unsupported.place(), 1);
+        assert_eq!(unsupported.step_number(), 1);
     }
 }

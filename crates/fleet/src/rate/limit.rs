@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-use reattempt_control::{Patience, RateLimit, RateTicket, Turn, Wakers};
+use reattempt_control::{Patience, RateLimit, RateTicket, WaiterId, Wakers};
 use reattempt_core::guard::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused, Resume};
 use reattempt_core::{Recommended, Warning};
 use tokio::runtime::Handle;
@@ -111,7 +111,7 @@ pub struct FleetRateTicket(State);
 #[derive(Debug)]
 enum State {
     Admitted(Arc<Portion>),
-    Waiting(Arc<Portion>, Turn),
+    Waiting(Arc<Portion>, WaiterId),
     Alone(RateTicket),
 }
 
@@ -183,7 +183,7 @@ impl Shared {
         now < Duration::from_nanos(self.alone_until.load(Ordering::Relaxed))
     }
 
-    /// Returns the portion of a destination; `None` if there is no place for it.
+    /// Returns the portion of a destination; `None` if there is no room for it.
     fn portion(&self, destination: &str, now: Duration) -> Option<Arc<Portion>> {
         let mut portions = self.portions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = portions.get(destination) {
@@ -216,28 +216,28 @@ impl Guard for FleetRateLimit {
             (_, true, true) if self.0.patience.calls > 0 => Some(Reason::Full),
             _ => Some(Reason::RateExceeded),
         };
-        let turn = (!takes && refusal.is_none()).then(|| course.line.push(arrival));
+        let waiter = (!takes && refusal.is_none()).then(|| course.line.push(arrival));
         // A refused call asks too, for the next one.
         let wanted = course.question(self.0.rate, refusal.is_some(), now);
         drop(course);
         self.ask(&portion, wanted, now);
-        match (refusal, turn) {
+        match (refusal, waiter) {
             (Some(reason), _) => Admit::Refused(Refused::new(KIND, reason)),
-            (None, Some(turn)) => Admit::Waiting(FleetRateTicket(State::Waiting(portion, turn))),
+            (None, Some(waiter)) => Admit::Waiting(FleetRateTicket(State::Waiting(portion, waiter))),
             (None, None) => Admit::Admitted(FleetRateTicket(State::Admitted(portion))),
         }
     }
 
     fn resume(&self, ticket: &mut FleetRateTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        let (portion, turn) = match &mut ticket.0 {
+        let (portion, waiter) = match &mut ticket.0 {
             State::Admitted(_) => return Resume::Admitted,
             State::Alone(local) => return self.0.local.resume(local, arrival, waker),
-            State::Waiting(portion, turn) => (Arc::clone(portion), *turn),
+            State::Waiting(portion, waiter) => (Arc::clone(portion), *waiter),
         };
         let now = arrival.now;
         let mut course = portion.course();
         if self.0.is_alone(now) {
-            let next = course.line.leave(turn);
+            let next = course.line.leave(waiter);
             drop(course);
             next.wake();
             return match self.admit_alone(arrival) {
@@ -252,16 +252,16 @@ impl Guard for FleetRateLimit {
                 Admit::Refused(refused) => Resume::Refused(refused),
             };
         }
-        let next = course.take_first(turn, now);
+        let next = course.take_first(waiter, now);
         let wanted = course.question(self.0.rate, false, now);
-        let is_over = next.is_none() && course.line.give_up(turn) <= now;
+        let is_over = next.is_none() && course.line.waits_until(waiter) <= now;
         let (next, resume) = if let Some(next) = next {
             (Some(next), Resume::Admitted)
         } else if is_over {
-            (Some(course.line.leave(turn)), Resume::Refused(Refused::new(KIND, Reason::WaitTooLong)))
+            (Some(course.line.leave(waiter)), Resume::Refused(Refused::new(KIND, Reason::WaitTooLong)))
         } else {
-            let until = Some(course.next_look(turn));
-            let former = course.line.set_waker(turn, waker);
+            let until = Some(course.next_look(waiter));
+            let former = course.line.set_waker(waiter, waker);
             drop(course);
             drop(former);
             self.ask(&portion, wanted, now);
@@ -281,8 +281,8 @@ impl Guard for FleetRateLimit {
             State::Alone(local) => {
                 return self.0.local.end_ticket(local, end, now).map(|local| FleetRateTicket(State::Alone(local)));
             }
-            State::Waiting(portion, turn) => {
-                let next = portion.course().line.leave(turn);
+            State::Waiting(portion, waiter) => {
+                let next = portion.course().line.leave(waiter);
                 next.wake();
             }
             State::Admitted(portion) if *end == End::Unsent => {

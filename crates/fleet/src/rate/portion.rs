@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reattempt_control::{Line, Patience, Turn, Wakers};
+use reattempt_control::{Line, Patience, WaiterId, Wakers};
 
 use crate::destination::between;
 use crate::rate_rule::Rate;
@@ -75,8 +75,8 @@ impl Course {
     }
 
     /// Takes a token for the first call of the line, which then leaves. The wakers wake the next one.
-    pub(crate) fn take_first(&mut self, turn: Turn, now: Duration) -> Option<Wakers> {
-        (self.line.place_of(turn) == Some(0) && self.take_one(now)).then(|| self.line.leave(turn))
+    pub(crate) fn take_first(&mut self, waiter: WaiterId, now: Duration) -> Option<Wakers> {
+        (self.line.position_of(waiter) == Some(0) && self.take_one(now)).then(|| self.line.leave(waiter))
     }
 
     fn take_one(&mut self, now: Duration) -> bool {
@@ -98,10 +98,10 @@ impl Course {
     }
 
     /// Returns the time at which the first call of the line looks again.
-    pub(crate) fn next_look(&self, turn: Turn) -> Duration {
-        let give_up = self.line.give_up(turn);
-        let asks_next = self.line.place_of(turn) == Some(0) && !self.is_asking;
-        if asks_next { give_up.min(self.ask_after) } else { give_up }
+    pub(crate) fn next_look(&self, waiter: WaiterId) -> Duration {
+        let waits_until = self.line.waits_until(waiter);
+        let asks_next = self.line.position_of(waiter) == Some(0) && !self.is_asking;
+        if asks_next { waits_until.min(self.ask_after) } else { waits_until }
     }
 
     /// Returns the tokens to ask for, if the store is to be asked now. The question has then begun. A call that was

@@ -5,7 +5,7 @@ use std::error::Error;
 use hyper_util::client::legacy;
 use reattempt_core::{FailureKind, Verdict};
 
-use super::{LOST, NOT_CONNECTED, Place, Sign, TIMED_OUT, Undone};
+use super::{LOST, NOT_CONNECTED, Phase, Sign, TIMED_OUT, Undone};
 
 /// The text of the pool's private error for a call that waited for another call's connection, which then failed.
 const CONNECTION_NOT_MADE: &str = "request was canceled";
@@ -43,7 +43,7 @@ fn of_client(error: &legacy::Error) -> Sign {
     if error.is_connect() && has_cause(error, CONNECTION_NOT_MADE) {
         Sign::Proof(NOT_CONNECTED)
     } else if error.is_connect() || is_before_dispatch() {
-        Sign::At(Place::Connecting)
+        Sign::At(Phase::Connecting)
     } else {
         Sign::None
     }
@@ -66,7 +66,7 @@ fn of_connection(error: &::hyper::Error) -> Sign {
         // The response broke off, is not HTTP, or came without a request. The server may have processed the request.
         Sign::Proof(LOST)
     } else {
-        Sign::At(Place::Connected)
+        Sign::At(Phase::Connected)
     }
 }
 

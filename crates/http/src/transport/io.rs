@@ -4,17 +4,17 @@ use std::io::{Error, ErrorKind};
 
 use reattempt_core::{Failure, FailureKind, Verdict};
 
-use super::{LOST, NOT_CONNECTED, Place, Sign, TIMED_OUT, tls};
+use super::{LOST, NOT_CONNECTED, Phase, Sign, TIMED_OUT, tls};
 
 /// The verdict for an unreachable network: a request may have been sent before.
 const OUT_OF_REACH: Verdict = Verdict::Transient(Failure::new(FailureKind::Connect));
 
-pub(super) fn sign(error: &Error, place: Place) -> Sign {
+pub(super) fn sign(error: &Error, phase: Phase) -> Sign {
     let kind = error.kind();
-    let verdict = match place {
-        Place::Connecting => connecting(kind),
-        Place::Connected => on_connection(error),
-        Place::Unknown => match kind {
+    let verdict = match phase {
+        Phase::Connecting => connecting(kind),
+        Phase::Connected => on_connection(error),
+        Phase::Unknown => match kind {
             ErrorKind::ConnectionRefused | ErrorKind::AddrNotAvailable => Some(NOT_CONNECTED),
             // A router's report can also end an established connection that has already carried a request.
             ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => Some(OUT_OF_REACH),

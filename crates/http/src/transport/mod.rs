@@ -78,7 +78,7 @@ use reattempt_replay::ReplayError;
 /// ```
 #[must_use]
 pub fn verdict_of_error(error: &(dyn Error + 'static)) -> Option<Verdict> {
-    walk(error, Place::Unknown)
+    walk(error, Phase::Unknown)
 }
 
 /// Returns `true` if this side caused the error. Such an error shows nothing about the server's health.
@@ -107,9 +107,9 @@ pub fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
 pub fn undone(error: &(dyn Error + 'static)) -> Option<Undone> {
     let mut link = Some(error);
     while let Some(error) = link {
-        match sign(error, Place::Unknown) {
+        match sign(error, Phase::Unknown) {
             Sign::Undone(undone, _) => return Some(undone),
-            Sign::Proof(_) | Sign::At(Place::Connecting) => return None,
+            Sign::Proof(_) | Sign::At(Phase::Connecting) => return None,
             Sign::None | Sign::Presumption(_) | Sign::At(_) => link = source(error),
         }
     }
@@ -137,7 +137,7 @@ const TIMED_OUT: Verdict = Verdict::Transient(Failure::new(FailureKind::Timeout)
 /// The place where an error arose, as shown by the outer errors in the chain.
 #[cfg_attr(not(feature = "hyper"), expect(dead_code, reason = "only a client's error tells"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Phase {
     Unknown,
     /// While a connection was being established: no request can have been sent.
     Connecting,
@@ -158,33 +158,33 @@ enum Sign {
     /// A verdict, unless the inner errors have one.
     Presumption(Verdict),
     /// The place where the inner errors arose.
-    At(Place),
+    At(Phase),
 }
 
 /// Walks the chain. Outer errors have precedence, because they show which side caused an inner one: a broken pipe may
 /// come from the server or from the caller's own request body.
-fn walk(error: &(dyn Error + 'static), place: Place) -> Option<Verdict> {
-    let below = |place| source(error).and_then(|source| walk(source, place));
-    match sign(error, place) {
-        Sign::None => below(place),
+fn walk(error: &(dyn Error + 'static), phase: Phase) -> Option<Verdict> {
+    let below = |phase| source(error).and_then(|source| walk(source, phase));
+    match sign(error, phase) {
+        Sign::None => below(phase),
         Sign::Proof(verdict) => Some(verdict),
         Sign::Undone(_, kind) => Some(Verdict::NotProcessed(Failure::new(kind))),
-        Sign::Presumption(verdict) => below(place).or(Some(verdict)),
+        Sign::Presumption(verdict) => below(phase).or(Some(verdict)),
         // Without evidence that the network is to blame, another attempt fails the same way. Examples are a certificate
         // that native-tls refuses, and an unusable URI.
-        Sign::At(Place::Connecting) => match below(Place::Connecting) {
+        Sign::At(Phase::Connecting) => match below(Phase::Connecting) {
             Some(Verdict::Transient(_) | Verdict::NotProcessed(_)) => Some(NOT_CONNECTED),
             // RFC 8446 §6.2: the error is unrelated to the peer.
             _ if tls::is_internal_error(error) => Some(NOT_CONNECTED),
             _ => Some(Verdict::Permanent),
         },
-        Sign::At(place) => below(place),
+        Sign::At(phase) => below(phase),
     }
 }
 
-fn sign(error: &(dyn Error + 'static), place: Place) -> Sign {
+fn sign(error: &(dyn Error + 'static), phase: Phase) -> Sign {
     if let Some(error) = error.downcast_ref::<std::io::Error>() {
-        return io::sign(error, place);
+        return io::sign(error, phase);
     }
     if let Some(ReplayError::Superseded | ReplayError::NotKept) = error.downcast_ref() {
         // This side stopped the body's sender. The error's cause does not matter.

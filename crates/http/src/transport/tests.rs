@@ -62,7 +62,7 @@ fn io_error_on_connection_is_lost() {
         (ErrorKind::InvalidInput.into(), None),
         (ErrorKind::InvalidData.into(), Some(LOST)),
     ] {
-        assert_eq!(walk(&error, Place::Connected), expected, "{error:?}");
+        assert_eq!(walk(&error, Phase::Connected), expected, "{error:?}");
     }
 }
 
@@ -92,9 +92,9 @@ fn tls_alerts_are_known_by_their_texts() {
     ] {
         let kinds = [ErrorKind::InvalidData, ErrorKind::Other];
         for error in kinds.map(|kind| std::io::Error::new(kind, text)) {
-            assert_eq!(walk(&error, Place::Connected), Some(connected), "{error:?}");
+            assert_eq!(walk(&error, Phase::Connected), Some(connected), "{error:?}");
             let wrapped = std::io::Error::other(Wrapper(error));
-            assert_eq!(walk(&wrapped, Place::Connected), Some(connected), "{wrapped:?}");
+            assert_eq!(walk(&wrapped, Phase::Connected), Some(connected), "{wrapped:?}");
             #[cfg(feature = "tonic")]
             {
                 let error = ::tonic::ConnectError(Box::new(wrapped));
@@ -123,7 +123,7 @@ fn the_inner_of_two_io_errors_wins() {
 fn resolver_error_counts_as_no_connection() {
     let uncategorized = std::io::Error::from_raw_os_error(i32::MAX);
     assert_eq!(verdict_of_error(&uncategorized), None, "nothing is known of a bare one");
-    assert_eq!(walk(&uncategorized, Place::Connecting), Some(NOT_CONNECTED));
+    assert_eq!(walk(&uncategorized, Phase::Connecting), Some(NOT_CONNECTED));
 }
 
 #[cfg(feature = "tonic")]

@@ -2,11 +2,11 @@
 
 use std::error::Error;
 
-use super::{Place, Sign, TIMED_OUT};
+use super::{Phase, Sign, TIMED_OUT};
 
 pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
     if error.is::<::tonic::ConnectError>() {
-        Some(Sign::At(Place::Connecting))
+        Some(Sign::At(Phase::Connecting))
     } else if error.is::<::tonic::TimeoutExpired>() {
         Some(Sign::Proof(TIMED_OUT))
     } else {

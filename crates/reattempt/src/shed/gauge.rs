@@ -17,11 +17,11 @@ impl Gauge {
     }
 
     pub(super) fn record_arrival(&self, retry: bool) {
-        self.0.arrived(retry, now());
+        self.0.record_arrival(retry, now());
     }
 
     pub(crate) fn record_end(&self) {
-        self.0.ended(now());
+        self.0.record_end(now());
     }
 
     pub(crate) fn advise(&self, refused: &Refused) -> Advice {
@@ -31,7 +31,7 @@ impl Gauge {
 
 impl fmt::Debug for Gauge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.turn(now());
+        self.0.roll_buckets(now());
         self.0.fmt(f)
     }
 }

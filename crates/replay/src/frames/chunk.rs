@@ -2,10 +2,10 @@
 
 use bytes::BytesMut;
 
-use super::Saved;
+use super::KeptFrame;
 
 pub(super) struct Entry {
-    pub(super) kept: Saved,
+    pub(super) kept: KeptFrame,
     /// The number of readers positioned right before this frame.
     pub(super) before: u32,
     /// The charge that the frame releases, or [`BY_LENGTH`]. The last frame of a chunk carries the chunk's charge.

@@ -5,7 +5,7 @@
 //! before it. So moving, joining and leaving take constant time, however many readers and frames there are.
 
 mod chunk;
-mod saved;
+mod kept;
 
 use std::vec;
 
@@ -14,7 +14,7 @@ use bytes::Bytes;
 use crate::memory::Allowance;
 
 use chunk::{BY_LENGTH, CHARGE_OF_PLACE, Chunk, Entry, wide};
-pub(crate) use saved::{Next, Saved};
+pub(crate) use kept::{KeptFrame, Next};
 
 /// Frames that no reader needs any more. They are dropped after the lock is released, because dropping a buffer may run
 /// foreign code.
@@ -38,7 +38,7 @@ pub(super) struct Remaining(vec::IntoIter<Entry>);
 impl Remaining {
     /// Returns the next frame and its charge.
     #[inline]
-    pub(super) fn next(&mut self) -> Option<(Saved, usize)> {
+    pub(super) fn next(&mut self) -> Option<(KeptFrame, usize)> {
         self.0.next().map(|entry| {
             let charge = entry.charge();
             (entry.kept, charge)
@@ -114,16 +114,16 @@ impl Frames {
 
     /// Returns the frame at `position` and moves its reader past it; `None` at the end. If no other reader needs the
     /// frame, its charge is released.
-    pub(super) fn advance(&mut self, position: u64, allowance: &mut Allowance) -> Option<Saved> {
+    pub(super) fn advance(&mut self, position: u64, allowance: &mut Allowance) -> Option<KeptFrame> {
         let front = position == self.start;
-        if matches!(self.entry(position)?.kept, Saved::Filling) {
+        if matches!(self.entry(position)?.kept, KeptFrame::Filling) {
             self.seal();
         }
         let entry = self.entry(position)?;
         entry.before -= 1;
         let kept = if front && entry.before == 0 {
             allowance.give_back(entry.charge());
-            let kept = std::mem::replace(&mut entry.kept, Saved::Data(Bytes::new()));
+            let kept = std::mem::replace(&mut entry.kept, KeptFrame::Data(Bytes::new()));
             self.pass_front();
             kept
         } else {
@@ -147,19 +147,19 @@ impl Frames {
             [entry] => (entry, &mut self.at_end, true),
             [] => return None,
         };
-        let Saved::Data(data) = &entry.kept else { return None };
+        let KeptFrame::Data(data) = &entry.kept else { return None };
         entry.before -= 1;
         *after += 1;
         Some((data.clone(), last))
     }
 
     /// Keeps a frame that a reader at the end has just read, and moves that reader past it.
-    pub(super) fn push(&mut self, kept: Saved, allowance: &mut Allowance) {
+    pub(super) fn push(&mut self, kept: KeptFrame, allowance: &mut Allowance) {
         self.close(allowance);
-        self.place(kept, BY_LENGTH);
+        self.store(kept, BY_LENGTH);
     }
 
-    fn place(&mut self, kept: Saved, charge: u32) {
+    fn store(&mut self, kept: KeptFrame, charge: u32) {
         let before = std::mem::replace(&mut self.at_end, 1) - 1;
         let entry = Entry { kept, before, charge };
         if self.base == 0 {
@@ -176,12 +176,12 @@ impl Frames {
         if self.rest.len() == self.rest.capacity() || self.chunk.is_some() {
             return self.push_slowly(data, allowance);
         }
-        self.rest.push(Entry { kept: Saved::Data(data), before: 0, charge: BY_LENGTH });
+        self.rest.push(Entry { kept: KeptFrame::Data(data), before: 0, charge: BY_LENGTH });
     }
 
     #[cold]
     fn push_slowly(&mut self, data: Bytes, allowance: &mut Allowance) {
-        self.push(Saved::Data(data), allowance);
+        self.push(KeptFrame::Data(data), allowance);
     }
 
     /// Appends data from the only reader at the end to the last frame. Returns `false` if the chunk has no room or the
@@ -219,7 +219,7 @@ impl Frames {
                 if !allowance.take(wide(charge)) {
                     return false;
                 }
-                self.place(Saved::Filling, charge);
+                self.store(KeptFrame::Filling, charge);
             }
         }
         true
@@ -233,7 +233,7 @@ impl Frames {
         }
         let data = chunk.data.split().freeze();
         if let Some(last) = self.last() {
-            last.kept = Saved::Data(data);
+            last.kept = KeptFrame::Data(data);
         }
     }
 
@@ -243,7 +243,7 @@ impl Frames {
         match self.last() {
             Some(last) => {
                 if chunk.filling {
-                    last.kept = Saved::Data(chunk.data.freeze());
+                    last.kept = KeptFrame::Data(chunk.data.freeze());
                 }
                 last.charge += chunk.charge;
             }
@@ -277,7 +277,7 @@ impl Frames {
     }
 
     /// Removes all kept frames, for the caller to drop. Only a reader at the end can continue.
-    pub(super) fn give_up(&mut self) -> Freed {
+    pub(super) fn stop_keeping(&mut self) -> Freed {
         self.base = self.end_position();
         self.start = self.base;
         self.at_end = 1;

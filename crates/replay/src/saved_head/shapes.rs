@@ -46,7 +46,7 @@ pub(super) fn blank(mark: u64) -> Option<HeaderMap> {
     // A thread that is ending holds none.
     let held = HELD.try_with(|held| {
         let held = held.try_borrow().ok()?;
-        let shape = held.get(place(mark))?;
+        let shape = held.get(slot_of(mark))?;
         if shape.mark == mark { shape.blank.clone() } else { None }
     });
     held.ok()?
@@ -61,7 +61,7 @@ pub(super) fn learn(mark: u64, headers: &HeaderMap) {
     let _ = HELD.try_with(|held| {
         let mut held = held.try_borrow_mut().ok()?;
         held.resize(SHAPES, Shape::default());
-        let shape = held.get_mut(place(mark))?;
+        let shape = held.get_mut(slot_of(mark))?;
         let blank = (shape.mark == mark).then(|| blanked(headers));
         *shape = Shape { mark, blank };
         Some(())
@@ -79,7 +79,7 @@ fn blanked(headers: &HeaderMap) -> HeaderMap {
 
 /// Returns the slot of a shape: the mark's highest bits, which are the best mixed.
 #[inline]
-fn place(mark: u64) -> usize {
+fn slot_of(mark: u64) -> usize {
     (mark >> 61) as usize % SHAPES
 }
 

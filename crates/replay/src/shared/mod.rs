@@ -10,7 +10,7 @@
 //! block. Releasing the lock for the poll was measured: a kept frame of 64 bytes then costs 157 instructions instead of
 //! 150, and 83 ns of CPU time instead of 63. It would also need a list of the readers that poll meanwhile.
 
-mod place;
+mod cursor;
 mod reader;
 mod sole_reader;
 
@@ -152,7 +152,7 @@ impl<B> State<B> {
         };
         if !self.store_prefetched(Prefetched::once(Some(next.copied(self.copied_below)))) && self.readers > 1 {
             // This one will not be kept either.
-            self.give_up(reader, afterwards);
+            self.stop_keeping(reader, afterwards);
         }
     }
 
@@ -169,14 +169,14 @@ impl<B> State<B> {
     /// Drops all kept frames. The reader that has just received a frame becomes the only one, because it has read the
     /// most.
     #[cold]
-    fn give_up(&mut self, reader: ReaderId, afterwards: &mut Afterwards) {
+    fn stop_keeping(&mut self, reader: ReaderId, afterwards: &mut Afterwards) {
         self.leader = NOBODY;
         self.allowance.give_back_all();
         self.prefetched_charge = 0;
         self.readers = 1;
         self.fresh_pollers = 1;
         let chores = afterwards.chores();
-        chores.freed = self.frames.give_up();
+        chores.freed = self.frames.stop_keeping();
         if let Some(watched) = &self.watched {
             chores.wake.extend(watched.cut_off(NOBODY, reader));
         }

@@ -6,7 +6,7 @@ use std::task::Context;
 use bytes::Bytes;
 use http_body::{Body, SizeHint};
 
-use super::place::Place;
+use super::cursor::Cursor;
 use super::{NOBODY, Shared, Source, Stage, State, Whole};
 use crate::error::BoxError;
 use crate::frames::Frames;
@@ -32,7 +32,7 @@ pub(crate) struct Keeping {
 /// One reader of a shared body.
 pub(crate) struct Reader<B> {
     shared: Arc<Shared<B>>,
-    place: Place<B>,
+    cursor: Cursor<B>,
 }
 
 impl<B> Reader<B> {
@@ -67,14 +67,14 @@ impl<B> Reader<B> {
     }
 
     fn at_start(shared: Arc<Shared<B>>, id: ReaderId) -> Self {
-        let place = Place { sole: None, id, position: 0, polls_fresh: false, progress: Progress::default() };
-        Self { shared, place }
+        let cursor = Cursor { sole: None, id, position: 0, polls_fresh: false, progress: Progress::default() };
+        Self { shared, cursor }
     }
 
     #[inline(never)]
     pub(crate) fn try_clone(&self) -> Option<Self> {
         let mut state = self.shared.lock();
-        if !state.can_replay(self.place.id, self.place.position) {
+        if !state.can_replay(self.cursor.id, self.cursor.position) {
             return None;
         }
         let id = state.next_id;
@@ -86,11 +86,11 @@ impl<B> Reader<B> {
     }
 
     pub(crate) fn is_replayable(&self) -> bool {
-        self.shared.lock().can_replay(self.place.id, self.place.position)
+        self.shared.lock().can_replay(self.cursor.id, self.cursor.position)
     }
 
     pub(crate) fn source_failed(&self) -> bool {
-        self.place.progress.end.has_failed() || self.shared.lock().has_failed()
+        self.cursor.progress.end.has_failed() || self.shared.lock().has_failed()
     }
 
     pub(crate) fn was_polled(&self) -> bool {
@@ -105,7 +105,7 @@ impl<B> Reader<B> {
     }
 
     pub(crate) fn watch(&self) -> ReplayWatch {
-        self.watch_id(self.place.id)
+        self.watch_id(self.cursor.id)
     }
 
     pub(crate) fn watch_first(&self) -> ReplayWatch {
@@ -116,7 +116,7 @@ impl<B> Reader<B> {
     /// one's position.
     fn watch_id(&self, id: ReaderId) -> ReplayWatch {
         let mut state = self.shared.lock();
-        if state.refusal(id, self.place.position).is_none() {
+        if state.refusal(id, self.cursor.position).is_none() {
             return ReplayWatch::new(state.watched.get_or_insert_default(), id);
         }
         let watched = Arc::new(Watched::default());
@@ -125,33 +125,33 @@ impl<B> Reader<B> {
     }
 
     pub(crate) fn body_end(&self) -> End {
-        self.place.progress.end
+        self.cursor.progress.end
     }
 
     /// Returns the size hint of the rest for this reader.
     pub(crate) fn size_hint(&self) -> SizeHint {
-        self.shared.length.less(self.place.progress.read).hint()
+        self.shared.length.less(self.cursor.progress.read).hint()
     }
 
     pub(crate) fn cancel_others(&self) {
         let mut wake = Vec::new();
         let mut freed = None;
         let mut state = self.shared.lock();
-        if state.refusal(self.place.id, self.place.position).is_none() && state.readers > 1 {
+        if state.refusal(self.cursor.id, self.cursor.position).is_none() && state.readers > 1 {
             state.leader = NOBODY;
             state.cancelled_below = state.next_id;
-            state.survivor = self.place.id;
+            state.survivor = self.cursor.id;
             state.readers = 1;
-            state.fresh_pollers = usize::from(self.place.polls_fresh);
+            state.fresh_pollers = usize::from(self.cursor.polls_fresh);
             let frames = &mut *state;
-            freed = frames.frames.leave_all_but(self.place.position, &mut frames.allowance);
+            freed = frames.frames.leave_all_but(self.cursor.position, &mut frames.allowance);
             state.give_back(freed.as_ref());
             if let Some(wakers) = &state.wakers {
-                wake = wakers.take_all_but(Some(self.place.id));
+                wake = wakers.take_all_but(Some(self.cursor.id));
             }
-            wake.extend(state.lone.take_if(|(id, _)| *id != self.place.id));
+            wake.extend(state.lone.take_if(|(id, _)| *id != self.cursor.id));
             if let Some(watched) = &state.watched {
-                wake.extend(watched.cut_off(state.cancelled_below, self.place.id));
+                wake.extend(watched.cut_off(state.cancelled_below, self.cursor.id));
             }
         }
         drop(state);
@@ -168,7 +168,7 @@ where
     #[inline]
     pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Polled {
         let shared = &self.shared.state;
-        if self.place.sole.is_some() { self.place.poll_sole(shared, cx) } else { self.place.poll_frame(shared, cx) }
+        if self.cursor.sole.is_some() { self.cursor.poll_sole(shared, cx) } else { self.cursor.poll_frame(shared, cx) }
     }
 }
 
@@ -179,27 +179,27 @@ impl<B> Reader<B> {
         let mut freed = None;
         let mut own = None;
         let mut state = self.shared.lock();
-        if self.place.progress.end.has_failed() {
+        if self.cursor.progress.end.has_failed() {
             state.stage = Stage::Failed;
         }
-        if state.refusal(self.place.id, self.place.position).is_none() {
+        if state.refusal(self.cursor.id, self.cursor.position).is_none() {
             state.leader = NOBODY;
             state.readers -= 1;
-            state.fresh_pollers -= usize::from(self.place.polls_fresh);
+            state.fresh_pollers -= usize::from(self.cursor.polls_fresh);
             let frames = &mut *state;
-            freed = frames.frames.leave(self.place.position, &mut frames.allowance);
+            freed = frames.frames.leave(self.cursor.position, &mut frames.allowance);
             state.give_back(freed.as_ref());
-            own = state.lone.take_if(|(id, _)| *id == self.place.id);
+            own = state.lone.take_if(|(id, _)| *id == self.cursor.id);
             // The source may hold only the waker of this reader's task, so the other waiting readers must poll the
             // source again.
-            if let (true, Some(wakers)) = (self.place.polls_fresh, &state.wakers) {
+            if let (true, Some(wakers)) = (self.cursor.polls_fresh, &state.wakers) {
                 wake = wakers.take_all_but(None);
             }
         }
         drop(state);
         drop((freed, own));
         if !wake.is_empty() {
-            wake.retain(|(id, _)| *id != self.place.id);
+            wake.retain(|(id, _)| *id != self.cursor.id);
             wake_all(wake);
         }
     }

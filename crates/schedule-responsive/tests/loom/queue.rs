@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-use reattempt_control::{Patience, Turn as InLine};
+use reattempt_control::{Patience, WaiterId as InLine};
 use reattempt_core::Schedule;
 use reattempt_core::guard::{Admit, Arrival, Reason};
 use reattempt_schedule_responsive::Responsive;
 use reattempt_testing::ms;
 
-use crate::queue::{Place, Queue, Step};
+use crate::queue::{Admission, Queue, Step};
 use crate::race::outcomes;
 use crate::refuse;
 use crate::turns::{Turn, turns};
@@ -53,7 +53,7 @@ impl Scene {
 
     fn enter(&self) -> Result<InLine, Reason> {
         match self.queue.admit(&self.pace, &arrival(NOW)) {
-            Admit::Waiting(Place::InLine(turn)) => Ok(turn),
+            Admit::Waiting(Admission::InLine(turn)) => Ok(turn),
             Admit::Refused(refused) => Err(refused.reason()),
             admitted => panic!("{admitted:?}"),
         }
@@ -62,7 +62,7 @@ impl Scene {
     /// Returns `true` if a new call that may not wait is admitted.
     fn try_turn(&self) -> bool {
         let admitted = self.queue.admit(&self.pace, &arrival(FIRST).impatient());
-        matches!(admitted, Admit::Admitted(Place::Reserved(_)))
+        matches!(admitted, Admit::Admitted(Admission::Reserved(_)))
     }
 
     fn leave(&self, call: usize) {

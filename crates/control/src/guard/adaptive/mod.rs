@@ -20,7 +20,7 @@ use reattempt_core::guard::{Admit, Arrival, BodyEnd, End, Health, Refused, Resum
 
 use super::guard_type::guard;
 use super::per_destination::{PerDestination, State};
-use super::places::{Pass, Places, Usage};
+use super::places::{Note, Places, Usage};
 use crate::destination_table::Entry;
 use crate::sync::{Mutex, MutexGuard};
 use rule::is_in_use;
@@ -97,8 +97,8 @@ struct Moving<R> {
 
 impl<R: LimitRule> MovingPlaces<R> {
     #[inline]
-    fn record(&self, pass: Pass, end: &End, now: Duration) {
-        let (Pass::Held { in_flight }, End::Judged { health, after, .. }) = (pass, end) else {
+    fn record(&self, note: Note, end: &End, now: Duration) {
+        let (Note::Held { in_flight }, End::Judged { health, after, .. }) = (note, end) else {
             return;
         };
         let served = match health {
@@ -107,15 +107,15 @@ impl<R: LimitRule> MovingPlaces<R> {
             _ => return,
         };
         if self.window.record(served, *after, in_flight, now) {
-            self.close_for(pass, now);
+            self.close_for(note, now);
         }
     }
 
     /// Closes the window at the end of a call. The call's place is freed even if the user's rule panics.
     #[cold]
     #[inline(never)]
-    fn close_for(&self, pass: Pass, now: Duration) {
-        let place = Unwinding { places: &self.places, pass, now };
+    fn close_for(&self, note: Note, now: Duration) {
+        let place = Unwinding { places: &self.places, note, now };
         self.close(now);
         mem::forget(place);
     }
@@ -153,14 +153,14 @@ impl<R: LimitRule> MovingPlaces<R> {
 /// A call's place while the user's rule runs. It is freed if the rule panics.
 struct Unwinding<'a> {
     places: &'a Places,
-    pass: Pass,
+    note: Note,
     now: Duration,
 }
 
 impl Drop for Unwinding<'_> {
     #[cold]
     fn drop(&mut self) {
-        self.places.end_call(self.pass, &End::Over(BodyEnd::Dropped), self.now);
+        self.places.end_call(self.note, &End::Over(BodyEnd::Dropped), self.now);
     }
 }
 
@@ -186,10 +186,10 @@ impl<R: LimitRule> Entry for MovingPlaces<R> {
 
 impl<R: LimitRule> State for MovingPlaces<R> {
     type Settings = Rules<R>;
-    type Note = Pass;
+    type Note = Note;
     type Shown = Usage;
 
-    const UNCOUNTED: Pass = Pass::Held { in_flight: 0 };
+    const UNCOUNTED: Note = Note::Held { in_flight: 0 };
     const LISTED: &'static str = "in_use";
 
     fn new(rules: &Rules<R>, _: &Arc<str>) -> Self {
@@ -199,20 +199,20 @@ impl<R: LimitRule> State for MovingPlaces<R> {
     }
 
     #[inline(always)]
-    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
+    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
         self.places.admit(arrival)
     }
 
     #[inline(always)]
-    fn record_end(&self, pass: &Pass, end: &End, now: Duration) -> Option<Pass> {
-        self.record(*pass, end, now);
-        self.places.end_call(*pass, end, now)
+    fn record_end(&self, note: &Note, end: &End, now: Duration) -> Option<Note> {
+        self.record(*note, end, now);
+        self.places.end_call(*note, end, now)
     }
 
     const TIMES_SUCCESS: Option<bool> = Some(true);
 
-    fn resume(&self, pass: &mut Pass, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        self.places.resume(pass, arrival, waker)
+    fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        self.places.resume(note, arrival, waker)
     }
 
     fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {

@@ -12,7 +12,7 @@ use super::changes::{BreakerState, Changes, StateChange};
 use super::counts::{Counts, Outcome};
 use super::machine::{Ending, Machine};
 use super::rules::Rules;
-use super::tally::{Pass, Tally};
+use super::tally::{Note, Tally};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// The gate value of a breaker that is forced open.
@@ -41,15 +41,15 @@ impl Circuit {
 
     /// Admits a call without the lock, if the circuit is closed and needs no other step.
     #[inline]
-    pub(crate) fn admit_closed(&self, now: Duration) -> Option<Pass> {
+    pub(crate) fn admit_closed(&self, now: Duration) -> Option<Note> {
         self.tally.admit(now)
     }
 
     /// Decides about a call that takes at most `timeout`. Returns `None` if the circuit was removed from the table.
     #[inline]
-    pub(crate) fn admit(&self, now: Duration, timeout: Option<Duration>) -> Option<Result<Pass, Refused>> {
-        if let Some(pass) = self.admit_closed(now) {
-            return Some(Ok(pass));
+    pub(crate) fn admit(&self, now: Duration, timeout: Option<Duration>) -> Option<Result<Note, Refused>> {
+        if let Some(note) = self.admit_closed(now) {
+            return Some(Ok(note));
         }
         if let Some(refused) = self.refusal(now) {
             return Some(Err(refused));
@@ -70,24 +70,24 @@ impl Circuit {
 
     /// Records a success. Returns `false` if the caller must use [`end_call`](Self::end_call).
     #[inline]
-    pub(crate) fn succeed(&self, pass: &Pass, now: Duration) -> bool {
-        self.tally.succeed(pass, now)
+    pub(crate) fn succeed(&self, note: &Note, now: Duration) -> bool {
+        self.tally.succeed(note, now)
     }
 
     /// Returns `true` if [`succeed`](Self::succeed) would record a success.
     #[inline]
-    pub(crate) fn takes_success(&self, pass: &Pass) -> bool {
-        self.tally.takes_success(pass)
+    pub(crate) fn takes_success(&self, note: &Note) -> bool {
+        self.tally.takes_success(note)
     }
 
     /// Records the end of a call. The user's trip rule runs between two steps, without the lock.
-    pub(crate) fn end_call(&self, pass: Pass, ending: Ending, ready_to_trip: impl FnOnce(&Counts) -> bool) {
-        if ending.outcome == Outcome::Success && self.succeed(&pass, ending.now) {
+    pub(crate) fn end_call(&self, note: Note, ending: Ending, ready_to_trip: impl FnOnce(&Counts) -> bool) {
+        if ending.outcome == Outcome::Success && self.succeed(&note, ending.now) {
             return;
         }
-        let counts = self.with(|rules, machine| machine.end_call(rules, pass, ending));
+        let counts = self.with(|rules, machine| machine.end_call(rules, note, ending));
         if counts.is_some_and(|counts| ready_to_trip(&counts)) {
-            self.with(|rules, machine| machine.trip(rules, pass.generation, ending.asked));
+            self.with(|rules, machine| machine.trip(rules, note.generation, ending.asked));
         }
     }
 

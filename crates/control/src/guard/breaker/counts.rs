@@ -110,7 +110,7 @@ impl Window {
     }
 
     pub(crate) fn request(&mut self) {
-        let current = self.place(self.age);
+        let current = self.bucket_of(self.age);
         for counts in [&mut self.total, &mut self.buckets[current]] {
             counts.requests = counts.requests.saturating_add(1);
         }
@@ -124,7 +124,7 @@ impl Window {
             return;
         }
         let [calls, successes] = [calls, successes].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-        let current = self.place(self.age);
+        let current = self.bucket_of(self.age);
         for counts in [&mut self.total, &mut self.buckets[current]] {
             counts.requests = counts.requests.saturating_add(calls);
             counts.total_successes = counts.total_successes.saturating_add(successes);
@@ -143,15 +143,15 @@ impl Window {
         if gone {
             return;
         }
-        let place = self.place(age);
-        self.buckets[place].add(outcome);
+        let bucket = self.bucket_of(age);
+        self.buckets[bucket].add(outcome);
         self.total.add(outcome);
     }
 
     /// Records an outcome in a window of the last calls, with `calls` per bucket. Calls in flight do not count.
     pub(crate) fn record_last(&mut self, calls: u32, outcome: Outcome) {
         if let Outcome::Success | Outcome::Failure | Outcome::Overload = outcome {
-            if self.buckets[self.place(self.age)].requests >= calls {
+            if self.buckets[self.bucket_of(self.age)].requests >= calls {
                 self.grow(self.age.saturating_add(1));
             }
             self.request();
@@ -167,7 +167,7 @@ impl Window {
         }
         while self.age < age {
             self.age += 1;
-            let oldest = self.place(self.age);
+            let oldest = self.bucket_of(self.age);
             let counts = std::mem::take(&mut self.buckets[oldest]);
             self.total.subtract(&counts);
         }
@@ -177,7 +177,7 @@ impl Window {
         self.buckets.len() as u64
     }
 
-    fn place(&self, age: u64) -> usize {
+    fn bucket_of(&self, age: u64) -> usize {
         usize::try_from(age % self.length()).unwrap_or(0)
     }
 }

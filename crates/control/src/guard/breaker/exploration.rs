@@ -13,7 +13,7 @@ use super::CircuitBreaker;
 use super::counts::Outcome::{self, Abandoned, Excluded, Failure, Overload, Success, Unsent};
 use super::machine::{Ending, Machine};
 use super::rules::{Rules, Trip};
-use super::tally::Pass;
+use super::tally::Note;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MOST_PASSES: usize = 3;
@@ -30,7 +30,7 @@ enum Event {
 #[derive(Clone)]
 struct Node {
     machine: Machine,
-    passes: Vec<Pass>,
+    notes: Vec<Note>,
     path: Vec<Event>,
 }
 
@@ -41,29 +41,29 @@ fn rules(breaker: &CircuitBreaker) -> Rules {
 
 fn events(node: &Node) -> Vec<Event> {
     let mut events = vec![Event::Tick, Event::Isolate, Event::Close];
-    if node.passes.len() < MOST_PASSES {
+    if node.notes.len() < MOST_PASSES {
         events.push(Event::Admit);
     }
-    for place in 0..node.passes.len() {
+    for place in 0..node.notes.len() {
         let outcomes = [Success, Failure, Overload, Excluded, Abandoned, Unsent];
         events.extend(outcomes.map(|outcome| Event::End(place, outcome)));
     }
     events
 }
 
-/// Returns the state without what is irrelevant: the generation number, absolute times, and the order of passes.
+/// Returns the state without what is irrelevant: the generation number, absolute times, and the order of notes.
 fn fingerprint(node: &Node) -> String {
     let machine = &node.machine;
     let now = machine.now;
-    let mut passes: Vec<_> = node
-        .passes
+    let mut notes: Vec<_> = node
+        .notes
         .iter()
-        .map(|pass| {
-            let current = pass.generation == machine.generation;
-            current.then(|| (pass.age, machine.next_probe - pass.probe))
+        .map(|note| {
+            let current = note.generation == machine.generation;
+            current.then(|| (note.age, machine.next_probe - note.probe))
         })
         .collect();
-    passes.sort_unstable();
+    notes.sort_unstable();
     let probes = machine.probes.iter();
     let mut probes: Vec<_> = probes.map(|(probe, lease)| (machine.next_probe - probe, *lease - now)).collect();
     probes.sort_unstable();
@@ -72,20 +72,20 @@ fn fingerprint(node: &Node) -> String {
     let since = if idle { Duration::ZERO } else { now - machine.start };
     let window = if idle { String::new() } else { format!("{:?}", machine.window) };
     format!(
-        "{:?} {passes:?} {probes:?} {expiry:?} {since:?} {window} {} {}",
+        "{:?} {notes:?} {probes:?} {expiry:?} {since:?} {window} {} {}",
         machine.state,
         machine.window.run,
         machine.reopened.min(3)
     )
 }
 
-fn end_pass(machine: &mut Machine, rules: &Rules, pass: Pass, outcome: Outcome) {
+fn end_note(machine: &mut Machine, rules: &Rules, note: Note, outcome: Outcome) {
     let ending = Ending { outcome, asked: Duration::ZERO, now: machine.now };
-    let counts = machine.end_call(rules, pass, ending);
+    let counts = machine.end_call(rules, note, ending);
     if let (Some(counts), Trip::Counts(ready_to_trip)) = (counts, &rules.trip)
         && ready_to_trip(&counts)
     {
-        machine.trip(rules, pass.generation, Duration::ZERO);
+        machine.trip(rules, note.generation, Duration::ZERO);
     }
 }
 
@@ -96,8 +96,8 @@ fn step(node: &Node, event: Event, rules: &Rules) -> Node {
     machine.changed.clear();
     match event {
         Event::Tick => machine.advance(rules, now + SECOND),
-        Event::Admit => next.passes.extend(machine.admit(rules, now, None)),
-        Event::End(place, outcome) => end_pass(machine, rules, next.passes.remove(place), outcome),
+        Event::Admit => next.notes.extend(machine.admit(rules, now, None)),
+        Event::End(place, outcome) => end_note(machine, rules, next.notes.remove(place), outcome),
         Event::Isolate => machine.force(rules, ForcedOpen, now),
         Event::Close => machine.force(rules, Closed, now),
     }
@@ -131,9 +131,9 @@ fn verify(before: &Node, after: &Node, event: Event, rules: &Rules) {
         assert!(machine.probes.len() <= rules.probes as usize, "G-2: {path:?}");
     }
     if let Event::End(place, _) = event {
-        let pass = before.passes[place];
-        if pass.generation != before.machine.generation {
-            let same = Node { passes: after.passes.clone(), ..before.clone() };
+        let note = before.notes[place];
+        if note.generation != before.machine.generation {
+            let same = Node { notes: after.notes.clone(), ..before.clone() };
             assert_eq!(fingerprint(&same), fingerprint(after), "G-4: {path:?}");
         }
     }
@@ -167,11 +167,11 @@ fn verify_recovery(node: &Node, rules: &Rules) {
     let mut under_way = VecDeque::new();
     for _ in 0..12 {
         let now = machine.now + SECOND;
-        while let Some((pass, _)) = under_way.pop_front_if(|(_, due)| *due <= now) {
-            machine.end_call(rules, pass, Ending { outcome: Success, asked: Duration::ZERO, now });
+        while let Some((note, _)) = under_way.pop_front_if(|(_, due)| *due <= now) {
+            machine.end_call(rules, note, Ending { outcome: Success, asked: Duration::ZERO, now });
         }
         let admitted = machine.admit(rules, now, None);
-        under_way.extend(admitted.map(|pass| (pass, now + SECOND * 3)));
+        under_way.extend(admitted.map(|note| (note, now + SECOND * 3)));
     }
     assert_eq!(machine.state, Closed, "trap 51: {:?}", node.path);
 }
@@ -179,7 +179,7 @@ fn verify_recovery(node: &Node, rules: &Rules) {
 /// Returns the number of distinct states, and the breaker states that were reached.
 fn explore(breaker: &CircuitBreaker, depth: usize) -> (usize, HashSet<BreakerState>) {
     let rules = rules(breaker);
-    let mut level = vec![Node { machine: Machine::new(&rules), passes: vec![], path: vec![] }];
+    let mut level = vec![Node { machine: Machine::new(&rules), notes: vec![], path: vec![] }];
     let (mut seen, mut states) = (HashSet::new(), HashSet::new());
     for _ in 0..depth {
         let mut next = Vec::new();

@@ -9,7 +9,7 @@ use super::super::time::nanos;
 use super::changes::BreakerState;
 use super::counts::{Counts, Outcome, Window};
 use super::rules::{Rules, Trip, share};
-use super::tally::{Epoch, NO_TAG, Pass, tag_of};
+use super::tally::{Epoch, NO_TAG, Note, tag_of};
 
 /// The state of one destination's breaker.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ pub(crate) struct Machine {
     pub(crate) reopened: u32,
     /// The latest time seen behind the lock, because time must not go back.
     pub(crate) now: Duration,
-    /// The number of generations and buckets so far. A pass from another epoch does not belong to the current bucket.
+    /// The number of generations and buckets so far. A note from another epoch does not belong to the current bucket.
     pub(crate) epoch: u64,
     /// The nanosecond before which a closed machine has nothing to do; 0 if it must check.
     pub(crate) quiet_until: u64,
@@ -137,7 +137,7 @@ impl Machine {
         match self.state {
             BreakerState::Closed => Ok(()),
             // If no probe is in flight, one more is admitted, even if the adopted settings have fewer places.
-            BreakerState::HalfOpen if self.probes.is_empty() || self.places() < rules.probes => Ok(()),
+            BreakerState::HalfOpen if self.probes.is_empty() || self.used_probes() < rules.probes => Ok(()),
             BreakerState::HalfOpen => Err(refused(Reason::TooManyRequests)),
             BreakerState::Open => {
                 let wait = self.expiry.unwrap_or(self.now).saturating_sub(self.now);
@@ -148,13 +148,13 @@ impl Machine {
     }
 
     /// Returns the number of half-open places in use: probes in flight, and probes that have ended.
-    fn places(&self) -> u32 {
+    fn used_probes(&self) -> u32 {
         let under_way = u32::try_from(self.probes.len()).unwrap_or(u32::MAX);
         under_way.saturating_add(judged(self.window.counts()))
     }
 
     /// Decides about a call that takes at most `timeout`, if its layer has a timeout.
-    pub(crate) fn admit(&mut self, rules: &Rules, now: Duration, timeout: Option<Duration>) -> Result<Pass, Refused> {
+    pub(crate) fn admit(&mut self, rules: &Rules, now: Duration, timeout: Option<Duration>) -> Result<Note, Refused> {
         self.advance(rules, now);
         self.would_admit(rules)?;
         let half_open = self.state == BreakerState::HalfOpen;
@@ -162,37 +162,37 @@ impl Machine {
             self.window.request();
         }
         let (generation, age) = (self.generation, self.window.age());
-        let mut pass = Pass { generation, age, probe: self.next_probe, tag: tag_of(self.epoch) };
+        let mut note = Note { generation, age, probe: self.next_probe, tag: tag_of(self.epoch) };
         if half_open {
-            pass.tag = NO_TAG;
+            note.tag = NO_TAG;
             self.next_probe += 1;
             let lease = timeout.unwrap_or_default().max(rules.lease);
-            self.probes.push((pass.probe, self.now.saturating_add(lease)));
+            self.probes.push((note.probe, self.now.saturating_add(lease)));
         }
-        Ok(pass)
+        Ok(note)
     }
 
     /// Records the end of a call.
     ///
     /// Returns the counts for the user's trip rule, which must run without a lock before [`trip`](Self::trip).
-    pub(crate) fn end_call(&mut self, rules: &Rules, pass: Pass, ending: Ending) -> Option<Counts> {
+    pub(crate) fn end_call(&mut self, rules: &Rules, note: Note, ending: Ending) -> Option<Counts> {
         let Ending { outcome, asked, now } = ending;
         self.advance(rules, now);
-        if pass.generation != self.generation {
+        if note.generation != self.generation {
             return None;
         }
         match self.state {
             BreakerState::Closed => {
                 match rules.calls_of_bucket() {
                     Some(calls) => self.window.record_last(calls, outcome),
-                    None => self.window.record(pass.age, outcome),
+                    None => self.window.record(note.age, outcome),
                 }
                 self.judge(rules, outcome, asked)
             }
             BreakerState::HalfOpen => {
                 // The place may be free already: the lease bounds only the place, and the result still counts.
-                self.probes.retain(|(probe, _)| *probe != pass.probe);
-                self.window.record(pass.age, outcome);
+                self.probes.retain(|(probe, _)| *probe != note.probe);
+                self.window.record(note.age, outcome);
                 self.judge_probe(rules, outcome, asked);
                 None
             }

@@ -37,7 +37,7 @@ use circuit::Circuit;
 use machine::{Ending, Machine};
 use rules::{Rate, Rules, Trip};
 use settings::{MIN_CALLS, ratio_of};
-use tally::{NO_TAG, Pass};
+use tally::{NO_TAG, Note};
 
 pub use changes::{BreakerState, StateChange};
 pub use counts::Counts;
@@ -191,10 +191,10 @@ impl Entry for Circuit {
 
 impl State for Circuit {
     type Settings = Arc<Rules>;
-    type Note = Pass;
+    type Note = Note;
     type Shown = BreakerState;
 
-    const UNCOUNTED: Pass = Pass { generation: 0, age: 0, probe: 0, tag: 0 };
+    const UNCOUNTED: Note = Note { generation: 0, age: 0, probe: 0, tag: 0 };
     const DECIDES_AGAIN: bool = true;
     const LISTED: &'static str = "not_closed";
 
@@ -208,35 +208,35 @@ impl State for Circuit {
     fn admit_at_hand<T>(
         &self,
         arrival: &Arrival<'_>,
-        ticket: impl Fn(Pass) -> T,
+        ticket: impl Fn(Note) -> T,
         apart: impl FnOnce() -> Admit<T>,
     ) -> Admit<T> {
-        if let Some(pass) = self.admit_closed(arrival.now) {
-            return Admit::Admitted(ticket(pass));
+        if let Some(note) = self.admit_closed(arrival.now) {
+            return Admit::Admitted(ticket(note));
         }
         self.refusal(arrival.now).map_or_else(apart, Admit::Refused)
     }
 
-    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
+    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
         self.decide(arrival.now, arrival.timeout)
     }
 
     #[inline(always)]
-    fn record_end(&self, pass: &Pass, end: &End, now: Duration) -> Option<Pass> {
+    fn record_end(&self, note: &Note, end: &End, now: Duration) -> Option<Note> {
         let served = matches!(end, End::Judged { health: Health::Served, .. });
-        if !(served && self.succeed(pass, now)) {
-            self.record(pass, end, now);
+        if !(served && self.succeed(note, now)) {
+            self.record(note, end, now);
         }
         None
     }
 
     #[inline(always)]
-    fn times_success(&self, pass: &Pass) -> bool {
-        !self.takes_success(pass)
+    fn times_success(&self, note: &Note) -> bool {
+        !self.takes_success(note)
     }
 
-    fn is_probe(pass: &Pass) -> bool {
-        pass.tag == NO_TAG
+    fn is_probe(note: &Note) -> bool {
+        note.tag == NO_TAG
     }
 
     fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
@@ -290,12 +290,12 @@ impl State for Circuit {
 impl Circuit {
     /// Slow path of `admit`: every case that a closed tally and an open gate do not cover.
     #[inline(never)]
-    fn decide(&self, now: Duration, timeout: Option<Duration>) -> Option<Admit<Pass>> {
+    fn decide(&self, now: Duration, timeout: Option<Duration>) -> Option<Admit<Note>> {
         let decision = self.admit(now, timeout)?;
         Some(match decision {
-            Ok(pass) => {
-                self.ask_user(pass, Outcome::Unsent, now, || self.notify());
-                Admit::Admitted(pass)
+            Ok(note) => {
+                self.ask_user(note, Outcome::Unsent, now, || self.notify());
+                Admit::Admitted(note)
             }
             Err(refused) => {
                 self.notify();
@@ -305,9 +305,9 @@ impl Circuit {
     }
 
     /// Runs user code. If it panics, the call ends with `outcome`, which frees a probe's place.
-    fn ask_user<R>(&self, pass: Pass, outcome: Outcome, now: Duration, ask: impl FnOnce() -> R) -> R {
+    fn ask_user<R>(&self, note: Note, outcome: Outcome, now: Duration, ask: impl FnOnce() -> R) -> R {
         let ending = Ending { outcome, asked: Duration::ZERO, now };
-        let unwinding = Unwinding { circuit: self, pass, ending };
+        let unwinding = Unwinding { circuit: self, note, ending };
         let answer = ask();
         mem::forget(unwinding);
         answer
@@ -315,12 +315,12 @@ impl Circuit {
 
     /// Records the end of a call that the tally has not recorded as a success.
     #[inline(never)]
-    fn record(&self, pass: &Pass, end: &End, now: Duration) {
+    fn record(&self, note: &Note, end: &End, now: Duration) {
         let rules = self.rules();
         // A second panic would abort the process, so no user code runs for a call that unwinds.
         let outcome = match end {
             End::Judged { .. } if thread::panicking() => Outcome::Abandoned,
-            _ => self.ask_user(*pass, Outcome::Abandoned, now, || rules.outcome(end)),
+            _ => self.ask_user(*note, Outcome::Abandoned, now, || rules.outcome(end)),
         };
         let asked = match end {
             End::Judged { hint, .. } => asked_delay(*hint),
@@ -330,7 +330,7 @@ impl Circuit {
             Trip::Counts(ready_to_trip) => ready_to_trip(counts),
             Trip::Rate(_) => false,
         };
-        self.end_call(*pass, Ending { outcome, asked, now }, ready_to_trip);
+        self.end_call(*note, Ending { outcome, asked, now }, ready_to_trip);
         self.notify();
     }
 
@@ -354,7 +354,7 @@ impl Circuit {
 /// A call while user code runs. It ends if that code panics.
 struct Unwinding<'a> {
     circuit: &'a Circuit,
-    pass: Pass,
+    note: Note,
     ending: Ending,
 }
 
@@ -362,7 +362,7 @@ impl Drop for Unwinding<'_> {
     #[cold]
     fn drop(&mut self) {
         // The next call delivers the state change, because the callback may be what panicked.
-        self.circuit.end_call(self.pass, self.ending, |_| false);
+        self.circuit.end_call(self.note, self.ending, |_| false);
     }
 }
 

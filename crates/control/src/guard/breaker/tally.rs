@@ -24,7 +24,7 @@ const SUCCESSES: u64 = 0xffff;
 
 /// A breaker's note in the ticket of an admitted call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Pass {
+pub(crate) struct Note {
     pub(crate) generation: u64,
     pub(crate) age: u64,
     pub(crate) probe: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Epoch {
     pub(crate) takes_successes: bool,
 }
 
-/// The tag of a pass that no tally accepts: one of its count bits is set.
+/// The tag of a note that no tally accepts: one of its count bits is set.
 pub(crate) const NO_TAG: u64 = 1;
 
 pub(crate) struct Tally {
@@ -74,7 +74,7 @@ impl Tally {
 
     /// Counts a call. Returns `None` if the machine must decide.
     #[inline]
-    pub(crate) fn admit(&self, now: Duration) -> Option<Pass> {
+    pub(crate) fn admit(&self, now: Duration) -> Option<Note> {
         let now = nanos(now);
         let own = self.own();
         let mut word = own.load(Ordering::Acquire);
@@ -87,7 +87,7 @@ impl Tally {
             // changes them.
             let (generation, age) = (self.generation.load(Ordering::Relaxed), self.age.load(Ordering::Relaxed));
             match replace(own, word, word + CALL) {
-                Ok(()) => return Some(Pass { generation, age, probe: 0, tag: tag(word) }),
+                Ok(()) => return Some(Note { generation, age, probe: 0, tag: tag(word) }),
                 Err(seen) => word = seen,
             }
         }
@@ -98,10 +98,10 @@ impl Tally {
     /// In a sliding window it needs no time: the success belongs to the bucket of its admission, which no step has
     /// ended. A fixed window ends with the first call after its time, and earlier results do not count.
     #[inline]
-    pub(crate) fn succeed(&self, pass: &Pass, now: Duration) -> bool {
+    pub(crate) fn succeed(&self, note: &Note, now: Duration) -> bool {
         let own = self.own();
         let mut word = own.load(Ordering::Acquire);
-        while takes_success(word, pass) && self.is_before_end(now) {
+        while takes_success(word, note) && self.is_before_end(now) {
             match replace(own, word, word + 1) {
                 Ok(()) => return true,
                 Err(seen) => word = seen,
@@ -110,10 +110,10 @@ impl Tally {
         false
     }
 
-    /// Returns `true` if it would count a success of this pass.
+    /// Returns `true` if it would count a success with this note.
     #[inline]
-    pub(crate) fn takes_success(&self, pass: &Pass) -> bool {
-        takes_success(self.own().load(Ordering::Acquire), pass) && self.ends_at.load(Ordering::Relaxed) == u64::MAX
+    pub(crate) fn takes_success(&self, note: &Note) -> bool {
+        takes_success(self.own().load(Ordering::Acquire), note) && self.ends_at.load(Ordering::Relaxed) == u64::MAX
     }
 
     #[inline]
@@ -153,19 +153,19 @@ fn replace(own: &AtomicU64, seen: u64, word: u64) -> Result<(), u64> {
     own.compare_exchange_weak(seen, word, Ordering::AcqRel, Ordering::Acquire).map(drop)
 }
 
-/// Returns the word without its counts, for comparison with a pass's tag.
+/// Returns the word without its counts, for comparison with a note's tag.
 #[inline]
 fn tag(word: u64) -> u64 {
     word & EPOCH | OPEN | TAKES_SUCCESSES
 }
 
-/// Returns `true` if the word belongs to the pass's epoch, and has room for one more success.
+/// Returns `true` if the word belongs to the note's epoch, and has room for one more success.
 #[inline]
-fn takes_success(word: u64, pass: &Pass) -> bool {
-    word & !(CALLS | SUCCESSES) == pass.tag && word & SUCCESSES != SUCCESSES
+fn takes_success(word: u64, note: &Note) -> bool {
+    word & !(CALLS | SUCCESSES) == note.tag && word & SUCCESSES != SUCCESSES
 }
 
-/// Returns the tag for passes in `epoch`.
+/// Returns the tag for notes in `epoch`.
 #[inline]
 pub(crate) fn tag_of(epoch: u64) -> u64 {
     tag(epoch << 32)

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use reattempt_core::guard::{Admit, Arrival, GuardKind, Quota, Reason, Refused, Resume};
 
-use super::super::line::{Line, Patience, Turn, Wakers};
+use super::super::line::{Line, Patience, WaiterId, Wakers};
 use super::super::time::nanos;
 use super::limit::{Limit, TOKEN};
 use super::tokens::{Booking, Tokens, Unbookable};
@@ -57,18 +57,18 @@ struct State {
 
 /// The limiter's note in a call's ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pass {
+pub(crate) struct Note {
     /// The token taken, in millionths; 0 if the rate was infinite.
     cost: u64,
     /// The inflow up to which the token may be returned.
     full_at: u64,
     /// `Some` while the call waits.
-    turn: Option<Turn>,
+    waiter: Option<WaiterId>,
 }
 
-impl Pass {
+impl Note {
     /// The note of a call that no limiter has counted.
-    pub(crate) const UNCOUNTED: Self = Self { cost: 0, full_at: 0, turn: None };
+    pub(crate) const UNCOUNTED: Self = Self { cost: 0, full_at: 0, waiter: None };
 }
 
 /// The state that may be lost when a limiter is evicted.
@@ -128,7 +128,7 @@ impl Limiter {
 
     /// Decides about a call. Returns `None` if the limiter was removed from the table.
     #[inline]
-    pub(crate) fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
+    pub(crate) fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
         let mut state = self.lock();
         state.advance(arrival.now);
         if state.retired {
@@ -138,7 +138,7 @@ impl Limiter {
         if state.tokens.take(TOKEN) {
             let cost = if is_infinite { 0 } else { TOKEN };
             let full_at = state.tokens.full_at(state.line.len());
-            return Some(Admit::Admitted(Pass { cost, full_at, turn: None }));
+            return Some(Admit::Admitted(Note { cost, full_at, waiter: None }));
         }
         Some(state.admit_later(arrival))
     }
@@ -153,27 +153,27 @@ impl Limiter {
     }
 
     /// Decides about a waiting call.
-    pub(crate) fn resume(&self, pass: &mut Pass, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        let Some(turn) = pass.turn else { return Resume::Admitted };
+    pub(crate) fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        let Some(waiter) = note.waiter else { return Resume::Admitted };
         // Dropped after the lock is released.
         let _gone;
         let mut state = self.lock();
         let now = state.advance(arrival.now);
-        let Some(slot) = state.slot_of(turn) else { return Resume::Admitted };
+        let Some(slot) = state.slot_of(waiter) else { return Resume::Admitted };
         let due = state.tokens.due_for(slot);
         let is_due = due.is_some_and(|due| due <= now);
         if !is_due {
             let latest = arrival.latest.map_or(u64::MAX, |latest| nanos(latest).saturating_sub(1));
-            let latest = latest.min(nanos(state.line.give_up(turn)));
+            let latest = latest.min(nanos(state.line.waits_until(waiter)));
             if let Some(due) = due.filter(|due| *due <= latest) {
-                _gone = state.line.set_waker(turn, waker);
+                _gone = state.line.set_waker(waiter, waker);
                 return Resume::Waiting { until: Some(Duration::from_nanos(due)) };
             }
         }
-        pass.turn = None;
-        let wakers = state.leave(turn, is_due);
+        note.waiter = None;
+        let wakers = state.leave(waiter, is_due);
         let next = if is_due {
-            pass.full_at = state.tokens.full_at(state.line.len());
+            note.full_at = state.tokens.full_at(state.line.len());
             Resume::Admitted
         } else {
             Resume::Refused(state.refusal(Unbookable::TooLate(due), arrival))
@@ -184,18 +184,18 @@ impl Limiter {
     }
 
     /// Returns the token of a call that was not sent.
-    pub(crate) fn unsent(&self, pass: &Pass, now: Duration) {
+    pub(crate) fn unsent(&self, note: &Note, now: Duration) {
         let mut state = self.lock();
         let now = state.advance(now);
-        let waits = pass.turn.and_then(|turn| Some((turn, state.slot_of(turn)?)));
+        let waits = note.waiter.and_then(|waiter| Some((waiter, state.slot_of(waiter)?)));
         let is_due = |slot| state.tokens.due_for(slot).is_some_and(|due| due <= now);
         let is_due = waits.is_none_or(|(_, slot)| is_due(slot));
-        let full_at = waits.map_or(pass.full_at, |(_, slot)| state.tokens.late_at(slot));
-        let left = waits.map(|(turn, _)| state.leave(turn, is_due));
+        let full_at = waits.map_or(note.full_at, |(_, slot)| state.tokens.late_at(slot));
+        let left = waits.map(|(waiter, _)| state.leave(waiter, is_due));
         // A token that was already added is in the bucket again, for the call that is first now.
         let wakers = if is_due {
             let waiting = state.line.len();
-            state.tokens.give_back(pass.cost, full_at, waiting);
+            state.tokens.give_back(note.cost, full_at, waiting);
             [left, Some(state.line.first())]
         } else {
             [left, None]
@@ -316,13 +316,13 @@ impl State {
 
     /// Decides about a call for which there are too few tokens at present.
     #[cold]
-    fn admit_later(&mut self, arrival: &Arrival<'_>) -> Admit<Pass> {
+    fn admit_later(&mut self, arrival: &Arrival<'_>) -> Admit<Note> {
         let latest = self.latest(arrival).max(self.tokens.now());
         match self.tokens.book(TOKEN, latest) {
             Ok(booking) => {
-                let turn = self.line.push(arrival);
+                let waiter = self.line.push(arrival);
                 self.slots.push_back(booking.end);
-                Admit::Waiting(Pass { cost: booking.cost, full_at: 0, turn: Some(turn) })
+                Admit::Waiting(Note { cost: booking.cost, full_at: 0, waiter: Some(waiter) })
             }
             Err(unbookable) => Admit::Refused(self.refusal(unbookable, arrival)),
         }
@@ -345,19 +345,19 @@ impl State {
     }
 
     /// Returns the slot of a call in line.
-    fn slot_of(&self, turn: Turn) -> Option<u64> {
-        self.slots.get(self.line.place_of(turn)?).copied()
+    fn slot_of(&self, waiter: WaiterId) -> Option<u64> {
+        self.slots.get(self.line.position_of(waiter)?).copied()
     }
 
     /// Removes a call from the line. If its token was already added, its slot goes too; otherwise the last slot is
     /// freed.
-    fn leave(&mut self, turn: Turn, is_due: bool) -> Wakers {
+    fn leave(&mut self, waiter: WaiterId, is_due: bool) -> Wakers {
         if is_due {
             // It is the first one, unless calls in front of it are not polled.
-            self.line.place_of(turn).and_then(|place| self.slots.remove(place));
+            self.line.position_of(waiter).and_then(|place| self.slots.remove(place));
         } else if let Some(last) = self.slots.pop_back() {
             self.tokens.withdraw(last);
         }
-        self.line.leave(turn)
+        self.line.leave(waiter)
     }
 }

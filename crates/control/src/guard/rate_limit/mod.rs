@@ -26,7 +26,7 @@ use super::guard_type::guard;
 use super::line::Wakers;
 use super::per_destination::{PerDestination, State};
 use crate::destination_table::Entry;
-use limiter::{Forgets, Limiter, Look, Pass, Rule};
+use limiter::{Forgets, Limiter, Look, Note, Rule};
 use tokens::Booking;
 
 pub use limit::Limit;
@@ -64,7 +64,7 @@ pub use reservation::Reservation;
 ///   has neither a call in flight nor a reservation. No token is lost or created. A quota that the server stated is
 ///   forgotten until the next response states it again. If nothing can be evicted, new destinations share one bucket.
 ///   Calls to one of them may then be refused because of the others.
-/// - A destination with its own rate or burst is never evicted, and gets a place even if the table is full.
+/// - A destination with its own rate or burst is never evicted, and gets an entry even if the table is full.
 ///
 /// ```
 /// use std::time::Duration;
@@ -201,10 +201,10 @@ impl Entry for Limiter {
 
 impl State for Limiter {
     type Settings = Rule;
-    type Note = Pass;
+    type Note = Note;
     type Shown = Look;
 
-    const UNCOUNTED: Pass = Pass::UNCOUNTED;
+    const UNCOUNTED: Note = Note::UNCOUNTED;
     const OTHERS_SHARE: bool = true;
     const LISTED: &'static str = "held";
 
@@ -218,13 +218,13 @@ impl State for Limiter {
     }
 
     #[inline(always)]
-    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
+    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
         self.admit(arrival)
     }
 
-    fn record_end(&self, pass: &Pass, end: &End, now: Duration) -> Option<Pass> {
+    fn record_end(&self, note: &Note, end: &End, now: Duration) -> Option<Note> {
         match *end {
-            End::Unsent => self.unsent(pass, now),
+            End::Unsent => self.unsent(note, now),
             // A limiter that was removed from the table is not missed: the next response states the quota again.
             End::Judged { quota: Some(quota), .. } => {
                 self.follow(quota, now).into_iter().for_each(Wakers::wake);
@@ -234,8 +234,8 @@ impl State for Limiter {
         None
     }
 
-    fn resume(&self, pass: &mut Pass, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        self.resume(pass, arrival, waker)
+    fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        self.resume(note, arrival, waker)
     }
 
     fn wake_waiting(&self) {

@@ -15,7 +15,7 @@ use reattempt_core::guard::{Admit, Arrival, End, Health, Refused, Resume};
 use super::guard_type::guard;
 use super::line::Wakers;
 use super::per_destination::{PerDestination, State};
-use super::rate_limit::limiter::{Forgets, Limiter, Look, Pass, Rule};
+use super::rate_limit::limiter::{Forgets, Limiter, Look, Note, Rule};
 use super::rate_limit::{Limit, TOKEN};
 use super::time::nanos;
 use crate::destination_table::Entry;
@@ -124,10 +124,10 @@ impl Entry for MovingLimiter {
 
 impl State for MovingLimiter {
     type Settings = Rule;
-    type Note = Pass;
+    type Note = Note;
     type Shown = Look;
 
-    const UNCOUNTED: Pass = Pass::UNCOUNTED;
+    const UNCOUNTED: Note = Note::UNCOUNTED;
     const LISTED: &'static str = "limited";
 
     fn new(rule: &Rule, _: &Arc<str>) -> Self {
@@ -135,11 +135,11 @@ impl State for MovingLimiter {
     }
 
     #[inline(always)]
-    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Pass>> {
+    fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
         self.limiter.admit(arrival)
     }
 
-    fn record_end(&self, pass: &Pass, end: &End, now: Duration) -> Option<Pass> {
+    fn record_end(&self, note: &Note, end: &End, now: Duration) -> Option<Note> {
         match *end {
             End::Judged { health, after, .. } => {
                 let news = match health {
@@ -149,7 +149,7 @@ impl State for MovingLimiter {
                 };
                 self.record(news, now.saturating_sub(after), now);
             }
-            End::Unsent => self.limiter.unsent(pass, now),
+            End::Unsent => self.limiter.unsent(note, now),
             _ => {}
         }
         None
@@ -157,8 +157,8 @@ impl State for MovingLimiter {
 
     const TIMES_SUCCESS: Option<bool> = Some(true);
 
-    fn resume(&self, pass: &mut Pass, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        self.limiter.resume(pass, arrival, waker)
+    fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
+        self.limiter.resume(note, arrival, waker)
     }
 
     fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {

@@ -195,7 +195,7 @@ impl Model {
             known.until = Some(now + lasts + u64::try_from(spread / 1_000_000).unwrap());
             (known.reason, known.marked, known.window) = (Some(reason), true, None);
         }
-        self.settle(now)
+        self.update_roster(now)
     }
 
     fn expire(&mut self, now: u64) {
@@ -207,7 +207,7 @@ impl Model {
         }
     }
 
-    fn settle(&mut self, now: u64) -> Vec<EndpointEvent> {
+    fn update_roster(&mut self, now: u64) -> Vec<EndpointEvent> {
         let (mut events, old) = (vec![], self.majority.clone());
         let last = self.known.values().map(|known| known.tier).max();
         let tiers: Vec<_> = self.known.values().map(|known| known.tier).collect();
@@ -254,7 +254,7 @@ impl Model {
             return vec![];
         }
         self.expire(now);
-        self.settle(now)
+        self.update_roster(now)
     }
 
     fn update(&mut self, names: &[(usize, String)], now: u64) -> Vec<EndpointEvent> {
@@ -266,7 +266,7 @@ impl Model {
             self.known.entry(name.clone()).or_default().tier = *tier;
         }
         self.order.sort_by_key(|name| self.known[name].tier);
-        self.settle(now)
+        self.update_roster(now)
     }
 }
 

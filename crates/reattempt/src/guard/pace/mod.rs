@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use reattempt_control::{Limit, Patience, Turn};
+use reattempt_control::{Limit, Patience, WaiterId};
 use reattempt_core::guard::{Admit, Arrival, End, Guard, Health, Refused, Resume};
 use reattempt_core::{Failure, FailureKind, Schedule, SentAt};
 use reattempt_schedule_responsive::{ReservedTurn, Responsive};
 
-use self::queue::{Place, Queue, Step};
+use self::queue::{Admission, Queue, Step};
 use crate::call::random::{CallRandom, Seed};
 
 /// A guard that makes calls take turns: each is admitted one interval after the previous one.
@@ -173,7 +173,7 @@ pub struct PaceTicket(State);
 
 #[derive(Debug)]
 enum State {
-    InLine { turn: Turn, since: Duration },
+    InLine { waiter: WaiterId, since: Duration },
     Admitted(Admitted),
 }
 
@@ -284,13 +284,13 @@ impl Guard for Pace {
     #[inline]
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<PaceTicket> {
         let place = match self.responsive.interval().is_zero() {
-            true => Admit::Admitted(Place::Reserved(ReservedTurn::default())),
+            true => Admit::Admitted(Admission::Reserved(ReservedTurn::default())),
             false => self.queue.admit(&self.responsive, arrival),
         };
         place.map(|place| {
             PaceTicket(match place {
-                Place::Reserved(turn) => State::Admitted(self.admitted(turn)),
-                Place::InLine(turn) => State::InLine { turn, since: arrival.now },
+                Admission::Reserved(turn) => State::Admitted(self.admitted(turn)),
+                Admission::InLine(waiter) => State::InLine { waiter, since: arrival.now },
             })
         })
     }
@@ -301,7 +301,7 @@ impl Guard for Pace {
                 self.record(&admitted, health);
             }
             (State::Admitted(admitted), End::Unsent) => self.give_back(admitted),
-            (State::InLine { turn, .. }, _) => self.queue.leave(turn),
+            (State::InLine { waiter, .. }, _) => self.queue.leave(waiter),
             _ => {}
         }
         None
@@ -313,8 +313,8 @@ impl Guard for Pace {
     }
 
     fn resume(&self, ticket: &mut PaceTicket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
-        let State::InLine { turn, since } = ticket.0 else { return Resume::Admitted };
-        match self.queue.resume(&self.responsive, turn, arrival, waker) {
+        let State::InLine { waiter, since } = ticket.0 else { return Resume::Admitted };
+        match self.queue.resume(&self.responsive, waiter, arrival, waker) {
             Step::Waiting(due) => Resume::Waiting { until: Some(due) },
             Step::Refused(refused) => Resume::Refused(refused),
             Step::Reserved(turn) => {

@@ -10,7 +10,7 @@ use std::sync::PoisonError;
 use std::task::Waker;
 use std::time::Duration;
 
-use reattempt_control::{Line, Patience, Turn};
+use reattempt_control::{Line, Patience, WaiterId};
 use reattempt_core::guard::{Admit, Arrival, GuardKind, Reason, Refused};
 use reattempt_schedule_responsive::{ReservedTurn, Responsive};
 
@@ -36,9 +36,9 @@ pub(super) enum Step {
 
 /// The result for an arriving call: its turn, or its place in the queue.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Admission {
     Reserved(ReservedTurn),
-    InLine(Turn),
+    InLine(WaiterId),
 }
 
 impl Queue {
@@ -56,16 +56,16 @@ impl Queue {
     }
 
     /// Takes a turn if one is available and no call waits. Otherwise the call is queued or refused.
-    pub(super) fn admit(&self, pace: &Responsive, arrival: &Arrival<'_>) -> Admit<Place> {
+    pub(super) fn admit(&self, pace: &Responsive, arrival: &Arrival<'_>) -> Admit<Admission> {
         let mut line = self.lock();
         if line.is_empty()
             && let Ok(turn) = pace.reserve_turn(arrival.now, 0)
         {
-            return Admit::Admitted(Place::Reserved(turn));
+            return Admit::Admitted(Admission::Reserved(turn));
         }
         match refusal(&line, pace, arrival) {
             Some(refused) => Admit::Refused(refused),
-            None => Admit::Waiting(Place::InLine(line.push(arrival))),
+            None => Admit::Waiting(Admission::InLine(line.push(arrival))),
         }
     }
 
@@ -79,32 +79,32 @@ impl Queue {
     }
 
     /// Takes a waiting call's turn if it has come.
-    pub(super) fn resume(&self, pace: &Responsive, turn: Turn, arrival: &Arrival<'_>, waker: &Waker) -> Step {
+    pub(super) fn resume(&self, pace: &Responsive, waiter: WaiterId, arrival: &Arrival<'_>, waker: &Waker) -> Step {
         // Dropped after the lock is released.
         let _gone;
         let mut line = self.lock();
-        let ahead = line.place_of(turn).unwrap_or(0);
+        let ahead = line.position_of(waiter).unwrap_or(0);
         let step = match pace.reserve_turn(arrival.now, ahead) {
             Ok(turn) => Step::Reserved(turn),
-            Err(due) => match too_late(due, line.give_up(turn), arrival) {
+            Err(due) => match too_late(due, line.waits_until(waiter), arrival) {
                 Some(refused) => Step::Refused(refused),
                 None => {
-                    _gone = line.set_waker(turn, waker);
+                    _gone = line.set_waker(waiter, waker);
                     let again = if ahead == 0 { arrival.now.saturating_add(NOTICE) } else { due };
                     return Step::Waiting(due.min(again));
                 }
             },
         };
-        let left = line.leave(turn);
+        let left = line.leave(waiter);
         drop(line);
         left.wake();
         step
     }
 
     /// Removes a call that is not sent; those behind it move up.
-    pub(super) fn leave(&self, turn: Turn) {
+    pub(super) fn leave(&self, waiter: WaiterId) {
         let mut line = self.lock();
-        let left = line.leave(turn);
+        let left = line.leave(waiter);
         drop(line);
         left.wake();
     }
@@ -131,8 +131,8 @@ fn refusal(line: &Line, pace: &Responsive, arrival: &Arrival<'_>) -> Option<Refu
 }
 
 /// Returns the refusal of a call whose turn comes at `due`, if that is too late.
-fn too_late(due: Duration, give_up: Duration, arrival: &Arrival<'_>) -> Option<Refused> {
-    let is_late = due > give_up || arrival.latest.is_some_and(|latest| due >= latest);
+fn too_late(due: Duration, waits_until: Duration, arrival: &Arrival<'_>) -> Option<Refused> {
+    let is_late = due > waits_until || arrival.latest.is_some_and(|latest| due >= latest);
     is_late.then(|| refused(Reason::WaitTooLong, due, arrival))
 }
 

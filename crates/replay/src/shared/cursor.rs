@@ -26,7 +26,7 @@ use crate::sync::Lock;
 use crate::wakers::{Afterwards, ReaderId};
 
 /// The position of one reader.
-pub(super) struct Place<B> {
+pub(super) struct Cursor<B> {
     /// The rest of the body, once this is its only reader.
     pub(super) sole: Option<SyncWrapper<Box<SoleReader<B>>>>,
     pub(super) progress: Progress,
@@ -37,7 +37,7 @@ pub(super) struct Place<B> {
     pub(super) polls_fresh: bool,
 }
 
-impl<B> Place<B>
+impl<B> Cursor<B>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -312,7 +312,7 @@ impl<B> State<B> {
             _ => self.keep_by_reference(next),
         };
         if !kept {
-            self.give_up(reader, afterwards);
+            self.stop_keeping(reader, afterwards);
         }
     }
 

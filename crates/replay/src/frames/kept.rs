@@ -10,7 +10,7 @@ use crate::progress::source_error;
 
 /// A kept frame, or an error instead of one. The type is no larger than `Bytes`.
 #[derive(Clone)]
-pub(crate) enum Saved {
+pub(crate) enum KeptFrame {
     Data(Bytes),
     Other(Box<Other>),
     /// Data in the chunk that is being filled.
@@ -24,19 +24,19 @@ pub(crate) enum Other {
     Failed(ReplayError),
 }
 
-impl Saved {
+impl KeptFrame {
     /// Returns the charge for keeping the frame, in bytes.
     #[inline]
     pub(crate) fn charge(&self) -> usize {
         match self {
-            Saved::Data(data) => least_charge(data.len()),
-            Saved::Other(other) => match &**other {
+            KeptFrame::Data(data) => least_charge(data.len()),
+            KeptFrame::Other(other) => match &**other {
                 Other::Trailers(trailers) => trailers.iter().fold(CHARGE_OF_FIELD, |sum, (name, value)| {
                     sum.saturating_add(name.as_str().len() + value.len() + CHARGE_OF_FIELD)
                 }),
                 Other::Failed(_) => LEAST_CHARGE,
             },
-            Saved::Filling => 0,
+            KeptFrame::Filling => 0,
         }
     }
 }
@@ -87,27 +87,27 @@ impl Next {
 
     /// Converts the frame into its kept form. Returns `None` for unknown kinds of frames.
     #[inline]
-    pub(crate) fn to_kept(&self) -> Option<Saved> {
+    pub(crate) fn to_kept(&self) -> Option<KeptFrame> {
         let other = match self {
-            Next::Data(data) => return Some(Saved::Data(data.clone())),
+            Next::Data(data) => return Some(KeptFrame::Data(data.clone())),
             Next::Other(frame) => Other::Trailers(copy_of(frame.trailers_ref()?)),
             Next::Failed(error) => Other::Failed(error.clone()),
         };
-        Some(Saved::Other(Box::new(other)))
+        Some(KeptFrame::Other(Box::new(other)))
     }
 }
 
-impl From<Saved> for Next {
+impl From<KeptFrame> for Next {
     #[inline]
-    fn from(kept: Saved) -> Self {
+    fn from(kept: KeptFrame) -> Self {
         match kept {
-            Saved::Data(data) => Next::Data(data),
-            Saved::Other(other) => match *other {
+            KeptFrame::Data(data) => Next::Data(data),
+            KeptFrame::Other(other) => match *other {
                 Other::Trailers(trailers) => Next::Other(Box::new(Frame::trailers(trailers))),
                 Other::Failed(error) => Next::Failed(error),
             },
             // Unreachable: a frame is sealed before it is taken out.
-            Saved::Filling => Next::Data(Bytes::new()),
+            KeptFrame::Filling => Next::Data(Bytes::new()),
         }
     }
 }
