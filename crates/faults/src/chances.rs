@@ -51,6 +51,10 @@ impl<F> Chances<F> {
         self.faults.push((per_mille, fault));
         self
     }
+
+    pub(crate) fn faults(&self) -> impl Iterator<Item = &F> {
+        self.faults.iter().map(|(_, fault)| fault)
+    }
 }
 
 impl<F: Clone> Chances<F> {

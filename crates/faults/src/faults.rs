@@ -58,9 +58,14 @@ impl<F: Fault> Faults<F> {
         unused.map_or(Ok(()), Err)
     }
 
-    /// Returns the place, from 1, of the first step whose fault meets a condition.
-    pub(crate) fn find_step(&self, is: impl Fn(&F) -> bool) -> Option<usize> {
-        self.shared.player().find_step(is)
+    /// Ends all faults: every later arrival passes, or meets [`Script::otherwise`]. Steps that were not used still fail
+    /// the test.
+    pub fn recover(&self) {
+        self.shared.player().recover();
+    }
+
+    pub(crate) fn find(&self, is: impl Fn(&F) -> bool) -> Option<Option<usize>> {
+        self.shared.player().find(is)
     }
 
     fn unused(&self) -> Option<Unused> {

@@ -57,6 +57,7 @@
 //! | [`ServiceFault`] | faults of a tower layer or service: status, error, delay, lost response, no response, never ready, panic |
 //! | [`WireFault`] | faults of a connection: refused, timed out, reset or half-closed after some bytes, stalled, slowed to a drip, with garbage or a TLS alert |
 //! | [`Server`], [`Reply`] | an HTTP/1.1, HTTP/2 or gRPC server: early and informational responses, wrong lengths, truncated responses, arbitrary bytes, REFUSED_STREAM, GOAWAY, missing trailers |
+//! | `Tls` | a server's certificate, made for the test |
 //! | [`Script`], [`Step`] | the order of the faults: by arrival, call, connection and time |
 //! | [`Chances`] | random faults; the same seed gives the same faults |
 //! | [`Ledger`], [`Arrival`] | every request that reached the server or the cluster, and its outcome |
@@ -68,6 +69,7 @@
 //! |---|---|
 //! | `http2` | the HTTP/2 and gRPC server |
 //! | `hyper` | the connector for hyper-util's client and tonic's channel |
+//! | `tls` | the servers with TLS (`Tls`) |
 //! | `toml` | scripts in TOML (`Script::from_toml`) |
 //!
 //! No feature is on by default.
@@ -95,6 +97,8 @@ mod server;
 mod service;
 mod task;
 mod time_line;
+#[cfg(feature = "tls")]
+mod tls;
 #[cfg(feature = "toml")]
 mod toml;
 mod wire;
@@ -115,6 +119,9 @@ pub use service::{Alone, BoxError, FaultBody, FaultLayer, FaultService, ServiceF
 #[cfg(feature = "toml")]
 #[cfg_attr(docsrs, doc(cfg(feature = "toml")))]
 pub use self::toml::ScriptError;
+#[cfg(feature = "tls")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+pub use tls::Tls;
 #[cfg(feature = "hyper")]
 #[cfg_attr(docsrs, doc(cfg(feature = "hyper")))]
 pub use wire::FaultConnector;

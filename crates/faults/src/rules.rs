@@ -1,6 +1,6 @@
 //! The rules that a ledger is checked against.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
@@ -115,13 +115,16 @@ impl fmt::Display for Violation {
 impl Error for Violation {}
 
 /// Returns the names of the calls in order of their first arrivals, with the arrivals of each.
-fn calls(book: &Book) -> impl Iterator<Item = (&str, Vec<&Arrival>)> {
-    let mut known = BTreeSet::new();
-    let first = book.arrivals.iter().filter(move |arrival| known.insert(&arrival.call));
-    first.map(|first| {
-        let of_call = book.arrivals.iter().filter(|arrival| arrival.call == first.call);
-        (first.call.as_str(), of_call.collect())
-    })
+fn calls(book: &Book) -> Vec<(&str, Vec<&Arrival>)> {
+    let (mut calls, mut places) = (Vec::<(&str, Vec<&Arrival>)>::new(), HashMap::new());
+    for arrival in &book.arrivals {
+        let place = *places.entry(&*arrival.call).or_insert(calls.len());
+        if place == calls.len() {
+            calls.push((&arrival.call, Vec::new()));
+        }
+        calls[place].1.push(arrival);
+    }
+    calls
 }
 
 fn check(book: &Book, rule: Rule) -> Result<(), Violation> {
@@ -131,7 +134,7 @@ fn check(book: &Book, rule: Rule) -> Result<(), Violation> {
     };
     match rule {
         Rule::AmplificationAtMost(most) => {
-            let (arrivals, calls) = (book.arrivals.len(), calls(book).count());
+            let (arrivals, calls) = (book.arrivals.len(), calls(book).len());
             let allowed = arrivals as f64 <= most * calls as f64;
             if allowed || calls == 0 {
                 return Ok(());

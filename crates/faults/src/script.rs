@@ -16,8 +16,8 @@ pub trait Sealed {}
 /// A list of faults, each for one arrival unless its [`Step`] selects others.
 ///
 /// An arrival takes the first unused step that selects it. If there is none, it takes a random fault
-/// ([`Script::chances`]). Without random faults it takes the default, which is no fault. An array or a vector of faults
-/// converts into a script.
+/// ([`Script::chances`]), else the fault for all others ([`Script::otherwise`]), which is none by default. An array or
+/// a vector of faults converts into a script.
 ///
 /// Every step must be used before the [`Faults`](crate::Faults) are dropped, or the test fails.
 ///
@@ -35,6 +35,7 @@ pub trait Sealed {}
 pub struct Script<F> {
     pub(crate) steps: Vec<Step<F>>,
     pub(crate) chances: Option<Chances<F>>,
+    pub(crate) otherwise: Option<F>,
     pub(crate) may_remain: bool,
 }
 
@@ -51,6 +52,15 @@ impl<F> Script<F> {
         self
     }
 
+    /// Sets the fault for arrivals that neither a step nor a random fault selects. Default: no fault.
+    ///
+    /// For a server this is its usual reply, also after [`Faults::recover`](crate::Faults::recover).
+    #[must_use]
+    pub fn otherwise(mut self, fault: F) -> Self {
+        self.otherwise = Some(fault);
+        self
+    }
+
     /// Lets the test pass even if steps remain at its end.
     #[must_use]
     pub fn may_remain(mut self) -> Self {
@@ -61,7 +71,7 @@ impl<F> Script<F> {
 
 impl<F> Default for Script<F> {
     fn default() -> Self {
-        Self { steps: Vec::new(), chances: None, may_remain: false }
+        Self { steps: Vec::new(), chances: None, otherwise: None, may_remain: false }
     }
 }
 
@@ -177,16 +187,21 @@ pub(crate) struct Player<F> {
     taken: Vec<u32>,
     arrivals: u64,
     calls: HashMap<String, u64>,
+    /// `true` once all faults have ended.
+    recovered: bool,
 }
 
 impl<F: Fault> Player<F> {
     pub(crate) fn new(script: Script<F>) -> Self {
         let taken = vec![0; script.steps.len()];
-        Self { script, taken, arrivals: 0, calls: HashMap::new() }
+        Self { script, taken, arrivals: 0, calls: HashMap::new(), recovered: false }
     }
 
     /// Takes the first unused step that selects the arrival, if `accepts` returns `true` for its fault.
     pub(crate) fn take_if(&mut self, arriving: &Arriving<'_>, accepts: impl Fn(&F) -> bool) -> Option<(F, Duration)> {
+        if self.recovered {
+            return None;
+        }
         let mut steps = self.script.steps.iter().zip(&mut self.taken);
         let (step, taken) =
             steps.find(|(step, taken)| step.times.is_none_or(|times| **taken < times) && step.selects(arriving))?;
@@ -203,9 +218,10 @@ impl<F: Fault> Player<F> {
         *of_call += 1;
         let (arrivals, of_call) = (self.arrivals, *of_call);
         self.take_if(arriving, accepts).unwrap_or_else(|| {
-            let chances = self.script.chances.as_ref();
+            let chances = self.script.chances.as_ref().filter(|_| !self.recovered);
             let drawn = chances.and_then(|chances| chances.draw(arriving, arrivals, of_call));
-            (drawn.unwrap_or_default(), Duration::ZERO)
+            let fault = drawn.or_else(|| self.script.otherwise.clone());
+            (fault.unwrap_or_default(), Duration::ZERO)
         })
     }
 }
@@ -216,9 +232,18 @@ impl<F: Fault> Player<F> {
         self.script.may_remain = true;
     }
 
-    /// Returns the place, from 1, of the first step whose fault meets a condition.
-    pub(crate) fn find_step(&self, is: impl Fn(&F) -> bool) -> Option<usize> {
-        self.script.steps.iter().position(|step| is(&step.fault)).map(|index| index + 1)
+    /// Ends all faults.
+    pub(crate) fn recover(&mut self) {
+        self.recovered = true;
+    }
+
+    /// Finds the first fault that meets a condition. Returns the place of its step, from 1; `Some(None)` for a fault
+    /// that is in no step.
+    pub(crate) fn find(&self, is: impl Fn(&F) -> bool) -> Option<Option<usize>> {
+        let Script { steps, chances, otherwise, .. } = &self.script;
+        let step = steps.iter().position(|step| is(&step.fault));
+        let mut others = chances.iter().flat_map(Chances::faults).chain(otherwise);
+        step.map(|index| Some(index + 1)).or_else(|| others.any(is).then_some(None))
     }
 
     /// Returns each unused step as text.

@@ -43,6 +43,7 @@ pub enum ServiceFault {
     /// No response, ever.
     Hang,
     /// The instance is never ready. This fault is taken before the request is known, so it cannot select a call or key.
+    /// As a random fault it acts like [`Hang`](Self::Hang).
     NeverReady,
     /// A panic in the response future.
     Panic,

@@ -40,7 +40,8 @@ impl<F: Fault + DeserializeOwned> Script<F> {
     ///
     /// The words are those of the Rust values, in lower case with hyphens. A step may have `delay-ms`, `times` or
     /// `always`, `call`, `connection`, and `from-ms` with `to-ms`. `may-remain = true` at the top allows steps to
-    /// remain. `per` is `"arrival"`, `"call"`, `"connection"` or `{ period-ms = 100 }`.
+    /// remain, and `otherwise` is the fault for arrivals that nothing else selects. `per` is `"arrival"`, `"call"`,
+    /// `"connection"` or `{ period-ms = 100 }`.
     ///
     /// # Errors
     ///
@@ -59,7 +60,7 @@ impl<F: Fault + DeserializeOwned> Script<F> {
             chances.into_inner().chances().map_err(|it| ScriptError::new(text, span, it))
         });
         let chances = chances.transpose()?;
-        Ok(Self { steps, chances, may_remain: raw.may_remain })
+        Ok(Self { steps, chances, otherwise: raw.otherwise, may_remain: raw.may_remain })
     }
 }
 
@@ -69,6 +70,7 @@ struct RawScript<F> {
     #[serde(default = "Vec::new")]
     step: Vec<Spanned<RawStep<F>>>,
     chances: Option<Spanned<RawChances<F>>>,
+    otherwise: Option<F>,
     #[serde(default)]
     may_remain: bool,
 }

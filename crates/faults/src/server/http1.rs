@@ -6,17 +6,16 @@ use std::time::Duration;
 
 use http::StatusCode;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::sleep;
 
 use super::reply::{End, Read, Reply, Response};
 use super::request::Incoming;
+use super::stream::Stream;
 use crate::faults::Shared;
 use crate::ledger::Exchange;
 
 /// Serves one connection.
-pub(super) async fn serve(stream: TcpStream, shared: Arc<Shared<Reply>>) {
-    let (number, _open) = shared.ledger.connect();
+pub(super) async fn serve(stream: Stream, number: usize, shared: Arc<Shared<Reply>>) {
     let request = Incoming::default();
     let mut connection = Connection { stream, shared, number, request, exchange: None };
     // The client may end the connection, which is not a server failure.
@@ -32,7 +31,7 @@ pub(super) async fn serve(stream: TcpStream, shared: Arc<Shared<Reply>>) {
 }
 
 struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     shared: Arc<Shared<Reply>>,
     number: usize,
     request: Incoming,
@@ -60,8 +59,8 @@ impl Connection {
         self.answer(&reply, delay).await?;
         match reply.end {
             End::Open => self.read_part(Read::Whole).await.map(|()| true),
-            End::Close => Ok(false),
-            End::Reset => self.stream.set_zero_linger().map(|()| false),
+            End::Close => self.stream.shutdown().await.map(|()| false),
+            End::Reset => self.stream.reset_on_drop().map(|()| false),
             End::ResetStream(_) | End::GoAwayAbove(_) | End::GoAwayBelow(_) | End::Stall => {
                 let mut buffer = [0; 1024];
                 while self.stream.read(&mut buffer).await? > 0 {}
@@ -78,7 +77,8 @@ impl Connection {
             reply.record(exchange);
         }
         let bytes = bytes(reply);
-        self.stream.write_all(&bytes[..reply.cut.min(bytes.len())]).await
+        self.stream.write_all(&bytes[..reply.cut.min(bytes.len())]).await?;
+        self.stream.flush().await
     }
 
     /// Reads this part of the request, or all of it if it is shorter.

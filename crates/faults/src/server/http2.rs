@@ -9,12 +9,12 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::header::CONTENT_LENGTH;
-use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::reply::{End, Read, Reply};
+use super::stream::Stream as Connection;
 use super::tap::{Tap, Valve};
 use crate::faults::Shared;
 use crate::ledger::Exchange;
@@ -56,8 +56,7 @@ impl Http2 {
 }
 
 /// Serves one connection until the client closes it.
-pub(super) async fn serve(io: TcpStream, settings: Http2, shared: Arc<Shared<Reply>>) {
-    let (connection, _open) = shared.ledger.connect();
+pub(super) async fn serve(io: Connection, connection: usize, settings: Http2, shared: Arc<Shared<Reply>>) {
     let (tap, valve) = Tap::new(io);
     let mut builder = h2::server::Builder::new();
     if let Some(streams) = settings.streams {
@@ -80,8 +79,10 @@ pub(super) async fn serve(io: TcpStream, settings: Http2, shared: Arc<Shared<Rep
                 let (head, body) = request.into_parts();
                 let head = http::Request::from_parts(head, ());
                 let exchange = shared.ledger.arrive(&shared.server, connection, &head);
-                let accepts = |reply: &Reply| !reply.is_chosen_early();
-                let (reply, delay) = shared.take(Some(&exchange.call()), connection, accepts);
+                let (reply, delay) = match valve.accepts(answer.stream_id().as_u32()) {
+                    true => shared.take(Some(&exchange.call()), connection, |reply| !reply.is_chosen_early()),
+                    false => (Reply::excluded(), Duration::ZERO),
+                };
                 let (valve, flushing, pause) = (valve.clone(), flushing.clone(), settings.pause);
                 let stream = Stream { reply, exchange, body, answer, valve, flushing, pause };
                 streams.spawn(stream.play(delay));
@@ -111,6 +112,9 @@ impl Stream {
         if !delay.is_zero() {
             sleep(delay).await;
         }
+        if !self.valve.accepts(self.answer.stream_id().as_u32()) {
+            self.reply = Reply::excluded();
+        }
         self.reply.record(&self.exchange);
         // An error means that the client has left or has reset the stream.
         let begun = self.answer().await.unwrap_or_default();
@@ -136,9 +140,9 @@ impl Stream {
     async fn answer(&mut self) -> Result<Option<SendStream<Bytes>>, h2::Error> {
         let id = self.answer.stream_id().as_u32();
         match self.reply.end {
-            End::GoAwayAbove(code) => self.valve.go_away(id, code),
+            End::GoAwayAbove(code) => self.valve.go_away_above(code),
             End::GoAwayBelow(code) => {
-                self.valve.go_away(id.saturating_sub(2), code);
+                self.valve.go_away_below(id, code);
                 return Ok(None);
             }
             _ => {}

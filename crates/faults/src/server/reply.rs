@@ -78,13 +78,13 @@ pub enum End {
     /// The server resets the connection.
     Reset,
     /// The server sends RST_STREAM with this code, on HTTP/2 only. 7 is REFUSED_STREAM, which proves that nothing was
-    /// carried out.
+    /// carried out. 0 is NO_ERROR: the whole response is sent first, and the client stops its upload.
     ResetStream(u32),
-    /// The server sends GOAWAY with this code, on HTTP/2 only. It is sent before the response and includes this stream,
-    /// so the response is valid.
+    /// The server sends GOAWAY with this code, on HTTP/2 only. It is sent before the response and includes all streams
+    /// that have arrived, so the response is valid.
     GoAwayAbove(u32),
-    /// The server sends GOAWAY with this code and no response, on HTTP/2 only. It excludes this stream, which proves
-    /// that nothing was carried out.
+    /// The server sends GOAWAY with this code and no response, on HTTP/2 only. It excludes this stream and all later
+    /// ones, which proves that they were not carried out. Their own replies are not sent.
     GoAwayBelow(u32),
     /// The server writes no more. It reads and discards everything until the client leaves.
     Stall,
@@ -125,6 +125,12 @@ impl Reply {
         Self::default().cut(0).end_with(End::ResetStream(REFUSED_STREAM))
     }
 
+    /// Creates the reply to a stream that an earlier GOAWAY has excluded.
+    #[cfg(feature = "http2")]
+    pub(super) fn excluded() -> Self {
+        Self::default().cut(0).end_with(End::GoAwayBelow(0))
+    }
+
     /// Creates a gRPC response with this message, and status OK in its trailers.
     pub fn grpc(message: impl AsRef<[u8]>) -> Self {
         let message = message.as_ref();
@@ -138,6 +144,11 @@ impl Reply {
         let mut reply = Self::default().header(CONTENT_TYPE, GRPC);
         reply.response.headers.extend(grpc_status(code));
         reply
+    }
+
+    /// Ends a gRPC response with this status in its trailers, after the message.
+    pub fn grpc_status(self, code: u32) -> Self {
+        self.trailers(grpc_status(code))
     }
 
     /// Removes the trailers. A gRPC response then ends without a status.
@@ -216,10 +227,15 @@ impl Reply {
         matches!(self.end, End::ResetStream(_) | End::GoAwayAbove(_) | End::GoAwayBelow(_))
     }
 
+    #[cfg(feature = "http2")]
+    pub(super) fn needs_http1(&self) -> bool {
+        self.is_chosen_early() || !self.informational.iter().all(StatusCode::is_informational)
+    }
+
     /// Returns `true` if the response is sent completely.
     #[cfg(feature = "http2")]
     pub(super) fn sends_end(&self) -> bool {
-        let is_reset = matches!(self.end, End::ResetStream(_) | End::GoAwayBelow(_));
+        let is_reset = matches!(self.end, End::ResetStream(1..) | End::GoAwayBelow(_));
         self.cut == usize::MAX && self.raw.is_none() && !is_reset
     }
 

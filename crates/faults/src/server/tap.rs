@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::reply::End;
+use super::stream::Stream;
 
 /// A connection into which bytes can be inserted. They are sent after everything that was written before.
 #[derive(Debug)]
 pub(super) struct Tap {
-    io: TcpStream,
+    io: Stream,
     valve: Valve,
 }
 
@@ -25,6 +25,10 @@ pub(super) struct Valve(Arc<Mutex<State>>);
 struct State {
     bytes: Vec<u8>,
     end: End,
+    /// The last stream that was accepted.
+    accepted: u32,
+    /// The last stream that a GOAWAY includes.
+    last: Option<u32>,
 }
 
 impl Valve {
@@ -37,11 +41,32 @@ impl Valve {
         self.state().bytes.extend_from_slice(bytes);
     }
 
-    /// Sends a GOAWAY frame.
-    pub(super) fn go_away(&self, last_stream: u32, code: u32) {
-        self.send(&[0, 0, 8, 7, 0, 0, 0, 0, 0]);
-        self.send(&last_stream.to_be_bytes());
-        self.send(&code.to_be_bytes());
+    /// Records that a stream was accepted. Returns `false` if a GOAWAY has excluded it.
+    pub(super) fn accepts(&self, stream: u32) -> bool {
+        let mut state = self.state();
+        state.accepted = state.accepted.max(stream);
+        state.last.is_none_or(|last| stream <= last)
+    }
+
+    /// Sends a GOAWAY frame that includes every accepted stream.
+    pub(super) fn go_away_above(&self, code: u32) {
+        let accepted = self.state().accepted;
+        self.go_away(accepted, code);
+    }
+
+    /// Sends a GOAWAY frame that excludes this stream.
+    pub(super) fn go_away_below(&self, stream: u32, code: u32) {
+        self.go_away(stream.saturating_sub(2), code);
+    }
+
+    /// Sends a GOAWAY frame. Its last stream never exceeds that of an earlier one.
+    fn go_away(&self, last: u32, code: u32) {
+        let mut state = self.state();
+        let last = state.last.map_or(last, |earlier| earlier.min(last));
+        state.last = Some(last);
+        state.bytes.extend_from_slice(&[0, 0, 8, 7, 0, 0, 0, 0, 0]);
+        state.bytes.extend_from_slice(&last.to_be_bytes());
+        state.bytes.extend_from_slice(&code.to_be_bytes());
     }
 
     /// Ends the connection with [`End::Close`] or [`End::Reset`].
@@ -51,7 +76,7 @@ impl Valve {
 }
 
 impl Tap {
-    pub(super) fn new(io: TcpStream) -> (Self, Valve) {
+    pub(super) fn new(io: Stream) -> (Self, Valve) {
         let valve = Valve::default();
         (Self { io, valve: valve.clone() }, valve)
     }
@@ -81,7 +106,8 @@ impl AsyncWrite for Tap {
         match state.end {
             End::Open => Pin::new(&mut this.io).poll_flush(cx),
             End::Reset => {
-                this.io.set_zero_linger()?;
+                ready!(Pin::new(&mut this.io).poll_flush(cx))?;
+                this.io.reset_on_drop()?;
                 Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
             }
             _ => Pin::new(&mut this.io).poll_shutdown(cx),

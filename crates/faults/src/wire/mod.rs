@@ -22,7 +22,8 @@ pub use relay::Relay;
 ///
 /// [`Faults::relay`](crate::Faults::relay) is a port in front of a server, for any client.
 /// [`Faults::wrap`](crate::Faults::wrap) is for an existing connection, and `Faults::connector` for the connectors of
-/// hyper-util and tonic. Steps select connections by number and time.
+/// hyper-util and tonic. Steps select connections by number and time. Below a client with TLS the bytes are encrypted,
+/// and the first of them are the handshake: `Tls` lists its faults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]

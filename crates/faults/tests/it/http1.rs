@@ -45,6 +45,7 @@ async fn replies_are_sent_byte_for_byte() {
             "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
         ),
         (Reply::default().body("short").content_length(9), "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nshort"),
+        (Reply::default().body("too long").content_length(3), "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\ntoo long"),
         (
             Reply::default().body("0123456789abcdef!").trailers(trailers),
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n11\r\n0123456789abcdef!\r\n0\r\nchecksum: 7\r\n\r\n",

@@ -10,6 +10,8 @@ mod rules;
 mod scripts;
 mod service;
 mod support;
+#[cfg(all(feature = "http2", feature = "hyper", feature = "tls"))]
+mod tls;
 #[cfg(feature = "toml")]
 mod toml;
 mod wire;

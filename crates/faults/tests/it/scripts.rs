@@ -53,3 +53,12 @@ fn step_for_every_arrival_must_select_one() {
     let unused = faults.finish().unwrap_err();
     assert_eq!(unused.steps(), ["step 1: Status(503): used 0 of any number of times"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn arrivals_without_a_step_take_otherwise() {
+    let pass = Step::new(ServiceFault::Pass);
+    let faults = Faults::new(Script::from([pass.call("GET /two")]).otherwise(BUSY));
+    assert_eq!(statuses(&faults, &["/one", "/two", "/two"]).await, [503, 200, 503]);
+    faults.recover();
+    assert_eq!(statuses(&faults, &["/one"]).await, [503]);
+}

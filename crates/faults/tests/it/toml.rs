@@ -16,7 +16,7 @@ fn equal<F: Debug>(read: Script<F>, expected: Script<F>) {
 #[test]
 fn every_service_fault_can_be_written() {
     let script = Script::from_toml(
-        "may-remain = true\n\
+        "may-remain = true\notherwise = { status = 503 }\n\
         step = [{ fault = \"pass\" }, { fault = { status = 503 }, times = 2, delay-ms = 9 },\n\
         { fault = { error = \"connection-reset\" }, always = true, call = \"GET /\" },\n\
         { fault = { lose-response = \"timed-out\" }, connection = 3 },\n\
@@ -35,7 +35,7 @@ fn every_service_fault_can_be_written() {
         Step::new(ServiceFault::PanicInCall),
     ]);
     let chances = Chances::new(7, Per::Period(ms(5))).fault(10, ServiceFault::Hang);
-    equal(script.unwrap(), expected.chances(chances).may_remain());
+    equal(script.unwrap(), expected.chances(chances).otherwise(BUSY).may_remain());
 }
 
 #[test]

@@ -1,0 +1,107 @@
+//! The TLS of a server, with a certificate that is made for the test.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+
+/// A certificate and its key, made when this is created, for [`Server::http1_tls`](crate::Server::http1_tls) and
+/// `Server::http2_tls`.
+///
+/// The certificate signs itself, so a client refuses it unless it trusts that certificate:
+///
+/// ```
+/// use reattempt_faults::{Reply, Server, Tls};
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// # runtime.block_on(async {
+///
+/// let tls = Tls::new()?;
+/// let server = Server::http1_tls(&tls, [Reply::reset()]).await?;
+/// // reqwest: Certificate::from_der; tonic: Certificate::from_pem; curl: --cacert FILE
+/// let trusted = (tls.certificate_der(), tls.certificate_pem());
+/// let url = server.url("/orders/7"); // https
+/// # drop((trusted, url));
+/// # drop(server.finish()); // a doc test without a client
+/// # Ok::<(), std::io::Error>(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// Faults below TLS are [`WireFault`](crate::WireFault)s, in a relay or a connector between the client and the server.
+/// They count encrypted bytes, so the first of them break the handshake:
+///
+/// | fault | what the client meets |
+/// |---|---|
+/// | `WireFault::read(0, Break::tls_alert(80))` | the server's alert in the handshake |
+/// | `WireFault::read(100, Break::Reset)` | a connection that is lost in the handshake; so does `Close` |
+/// | `WireFault::read(0, Break::Stall)` | a handshake that never ends |
+/// | `WireFault::read(100, Break::broken_record())` | a record that cannot be read |
+/// | `WireFault::read(4000, Break::broken_record())` | the same, after the handshake |
+#[derive(Clone)]
+pub struct Tls {
+    der: CertificateDer<'static>,
+    pem: String,
+    config: Arc<ServerConfig>,
+}
+
+impl Tls {
+    /// Creates a certificate for `localhost` and 127.0.0.1, the host of [`Server::url`](crate::Server::url).
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Tls::for_names`].
+    pub fn new() -> io::Result<Self> {
+        Self::for_names(["localhost", "127.0.0.1"])
+    }
+
+    /// Creates a certificate for these names or addresses. A client that connects by another name refuses it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of kind `InvalidInput` if a name is not ASCII or the key cannot be created.
+    pub fn for_names<N: Into<String>>(names: impl IntoIterator<Item = N>) -> io::Result<Self> {
+        let names = names.into_iter().map(Into::into).collect::<Vec<_>>();
+        let made = rcgen::generate_simple_self_signed(names).map_err(invalid)?;
+        let (der, pem) = (made.cert.der().clone(), made.cert.pem());
+        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(invalid)?
+            .with_no_client_auth()
+            .with_single_cert(vec![der.clone()], key)
+            .map_err(invalid)?;
+        Ok(Self { der, pem, config: Arc::new(config) })
+    }
+
+    /// Returns the certificate in DER.
+    pub fn certificate_der(&self) -> &[u8] {
+        &self.der
+    }
+
+    /// Returns the certificate in PEM.
+    pub fn certificate_pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// Returns the server's side of the handshake, in which it selects this protocol.
+    pub(crate) fn acceptor(&self, protocol: &str) -> TlsAcceptor {
+        let mut config = ServerConfig::clone(&self.config);
+        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        TlsAcceptor::from(Arc::new(config))
+    }
+}
+
+fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, error)
+}
+
+/// The key is not shown.
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("certificate", &self.pem).finish_non_exhaustive()
+    }
+}
