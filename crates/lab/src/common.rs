@@ -37,7 +37,7 @@ impl Common {
     }
 
     /// Draws the figure into every requested file.
-    pub(crate) fn draw(&self, figure: impl FnOnce() -> Figure) -> Result<(), LabError> {
+    pub(crate) fn write_pictures(&self, figure: impl FnOnce() -> Figure) -> Result<(), LabError> {
         if self.plot.is_empty() {
             return Ok(());
         }

@@ -6,9 +6,9 @@
 
 #![forbid(unsafe_code)]
 
-mod draw;
 mod figure;
 mod legend;
+mod render;
 mod style;
 mod ticks;
 
@@ -25,8 +25,8 @@ impl Figure {
     /// Returns an error for another extension, or if the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), PictureError> {
         let bytes = match Format::of(path).map_err(PictureError::new)? {
-            Format::Svg => draw::svg(self)?.into_bytes(),
-            Format::Png => draw::png(self)?,
+            Format::Svg => render::svg(self)?.into_bytes(),
+            Format::Png => render::png(self)?,
         };
         fs::write(path, bytes).map_err(|error| PictureError::new(format!("cannot write {}: {error}", path.display())))
     }
@@ -76,11 +76,11 @@ mod tests {
 
     #[test]
     fn svg_names_its_content() {
-        let svg = draw::svg(&figure()).unwrap();
+        let svg = render::svg(&figure()).unwrap();
         for text in ["Delays", "left", "right", "retry", "delay, s", "band &amp; line", "0.1", "10"] {
             assert!(svg.contains(text), "{text} is missing in {svg}");
         }
-        assert_eq!(svg, draw::svg(&figure()).unwrap());
+        assert_eq!(svg, render::svg(&figure()).unwrap());
     }
 
     /// A single legend above all panels hides no data. A second line starts when the first is full.
@@ -89,7 +89,7 @@ mod tests {
         let mut figure = figure();
         let panel = figure.panels[0].clone();
         figure.panels.push(panel.clone());
-        let svg = draw::svg(&figure).unwrap();
+        let svg = render::svg(&figure).unwrap();
         assert_eq!(svg.matches("band &amp; line").count(), 1);
         let place = |text: &str| {
             let (before, _) = svg.split_at(svg.find(text).unwrap());
@@ -99,7 +99,7 @@ mod tests {
         assert!(place("Delays") < place("band &amp;") && place("band &amp;") < place("left"));
 
         let height = |figure: &Figure| {
-            let svg = draw::svg(figure).unwrap();
+            let svg = render::svg(figure).unwrap();
             let (_, height) = svg.split_once("height=\"").unwrap();
             height.split_once('"').unwrap().0.parse::<u32>().unwrap()
         };
@@ -114,7 +114,7 @@ mod tests {
     fn a_long_title_is_written_smaller() {
         let mut figure = figure();
         let size = |figure: &Figure, text: &str| {
-            let svg = draw::svg(figure).unwrap();
+            let svg = render::svg(figure).unwrap();
             let (before, _) = svg.split_at(svg.find(text).unwrap());
             let (_, size) = before.rsplit_once("font-size=\"").unwrap();
             size.split_once('"').unwrap().0.parse::<f64>().unwrap()
@@ -131,10 +131,10 @@ mod tests {
         let mut figure = figure();
         let dots = Shape::Points(vec![(1.5, 1.0), (1.5, 1.0), (1.5, 2.0)]);
         figure.panels[0].series[1].shape = dots;
-        assert_eq!(draw::svg(&figure).unwrap().matches("<circle").count(), 2);
-        let before = draw::svg(&figure).unwrap().matches("<polyline").count();
+        assert_eq!(render::svg(&figure).unwrap().matches("<circle").count(), 2);
+        let before = render::svg(&figure).unwrap().matches("<polyline").count();
         figure.panels[0].series[1].shape = Shape::Bars(vec![(1.5, 1.5, 1.0, 2.0)]);
-        assert_eq!(draw::svg(&figure).unwrap().matches("<polyline").count(), before + 1);
+        assert_eq!(render::svg(&figure).unwrap().matches("<polyline").count(), before + 1);
     }
 
     #[test]
@@ -145,10 +145,10 @@ mod tests {
             reader.next_frame(&mut pixels).unwrap();
             pixels.iter().filter(|part| **part < 100).count()
         };
-        let with_text = size(&draw::png(&figure()).unwrap());
+        let with_text = size(&render::png(&figure()).unwrap());
         let mut silent = figure();
         silent.title.clear();
-        let without = size(&draw::png(&silent).unwrap());
+        let without = size(&render::png(&silent).unwrap());
         assert!(with_text > without + 100, "{with_text} dark dots, {without} without the title");
     }
 
@@ -157,7 +157,7 @@ mod tests {
         let mut figure = figure();
         let line = vec![(1.0, f64::NAN), (f64::INFINITY, 1.0), (2.0, -1.0)];
         figure.panels[0].series[1].shape = Shape::Line(line);
-        assert!(draw::svg(&figure).is_ok());
+        assert!(render::svg(&figure).is_ok());
     }
 
     #[test]

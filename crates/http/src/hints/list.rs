@@ -7,7 +7,7 @@ pub(super) type Integers<'a> = Vec<(&'a [u8], Option<u64>)>;
 
 /// Returns the parameters of each list member, or `None` if the text is not a list of items.
 pub(super) fn items(text: &[u8]) -> Option<Vec<Integers<'_>>> {
-    let mut rest = Text(text.trim_ascii());
+    let mut rest = Unread(text.trim_ascii());
     let mut members = Vec::new();
     loop {
         rest.bare_item()?;
@@ -22,9 +22,9 @@ pub(super) fn items(text: &[u8]) -> Option<Vec<Integers<'_>>> {
 }
 
 /// The unread rest of the text.
-struct Text<'a>(&'a [u8]);
+struct Unread<'a>(&'a [u8]);
 
-impl<'a> Text<'a> {
+impl<'a> Unread<'a> {
     fn take(&mut self, byte: u8) -> Option<()> {
         self.0 = self.0.strip_prefix(&[byte])?;
         Some(())

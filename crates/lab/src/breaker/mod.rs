@@ -100,7 +100,7 @@ impl Breaker {
         } else {
             self.print(out, &shown)?;
         }
-        common.draw(|| figure::figure(&shown, &self.errors, self.duration))?;
+        common.write_pictures(|| figure::figure(&shown, &self.errors, self.duration))?;
         Ok(Found::Fine)
     }
 

@@ -84,7 +84,7 @@ impl Contention {
             let time = |point: &Point| text::duration(text::seconds(point.seconds));
             print(out, &courses, time)?;
         }
-        common.draw(|| figure(&courses))?;
+        common.write_pictures(|| figure(&courses))?;
         Ok(Found::Fine)
     }
 

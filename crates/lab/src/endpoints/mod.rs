@@ -122,7 +122,7 @@ impl Endpoints {
         } else {
             print(out, &shown)?;
         }
-        common.draw(|| figure::figure(&shown, self.fault.as_secs()))?;
+        common.write_pictures(|| figure::figure(&shown, self.fault.as_secs()))?;
         Ok(Found::Fine)
     }
 

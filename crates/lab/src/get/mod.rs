@@ -116,7 +116,7 @@ impl Get {
         } else {
             self.print(&ended, &attempts, &stopped, out)?;
         }
-        common.draw(|| line::figure(&self.url.to_string(), &attempts))?;
+        common.write_pictures(|| line::figure(&self.url.to_string(), &attempts))?;
         Ok(match &ended.answer {
             Ok((status, _)) if !status.is_client_error() && !status.is_server_error() => Found::Fine,
             _ => Found::Problems,

@@ -136,7 +136,7 @@ impl Limits {
         } else {
             print(out, &shown)?;
         }
-        common.draw(|| figure::figure(&shown))?;
+        common.write_pictures(|| figure::figure(&shown))?;
         Ok(Found::Fine)
     }
 

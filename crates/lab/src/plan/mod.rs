@@ -223,7 +223,7 @@ impl Plan {
                 self.print(course, out)?;
             }
         }
-        common.draw(|| figure::figure(&courses))?;
+        common.write_pictures(|| figure::figure(&courses))?;
         Ok(Found::Fine)
     }
 

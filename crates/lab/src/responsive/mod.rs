@@ -164,7 +164,7 @@ impl Responsive {
                 writeln!(out, "The run was cut off: no more than {MOST_CALLS} calls are kept.")?;
             }
         }
-        common.draw(|| match self.service {
+        common.write_pictures(|| match self.service {
             Kind::Gate => figure::of_gate(&calls, self.gap().as_secs_f64()),
             Kind::Table | Kind::Window => figure::of_table(&calls),
         })?;

@@ -92,7 +92,7 @@ impl Budgets {
         } else {
             self.print(out, &cases)?;
         }
-        common.draw(|| self.figure(&cases))?;
+        common.write_pictures(|| self.figure(&cases))?;
         Ok(Found::Fine)
     }
 

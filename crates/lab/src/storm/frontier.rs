@@ -51,7 +51,7 @@ impl Frontier {
         } else {
             print(out, &points)?;
         }
-        common.draw(|| figure(&points))?;
+        common.write_pictures(|| figure(&points))?;
         Ok(Found::Fine)
     }
 

@@ -192,7 +192,7 @@ impl Storm {
             let looked_at = after.len();
             self.print(out, &courses, &[normal_load, capacity], looked_at)?;
         }
-        common.draw(|| figure::figure(&courses, normal_load, &outage))?;
+        common.write_pictures(|| figure::figure(&courses, normal_load, &outage))?;
         Ok(Found::Fine)
     }
 

@@ -77,7 +77,7 @@ impl CallContext {
 
     /// Returns `true` if caller and policy allow retries, so that the request is saved.
     #[inline]
-    pub(crate) fn keeps(&self, policy: &Limits) -> bool {
+    pub(crate) fn saves(&self, policy: &Limits) -> bool {
         self.forbidden.is_none() && self.max_attempts(policy) > 1
     }
 
@@ -93,7 +93,7 @@ impl CallContext {
     pub(crate) fn permanent_hint(&self, policy: &Limits, hint: ServerHint) -> ServerHint {
         let method = self.options.as_ref().and_then(CallOptions::method);
         let has_policy = method.is_none_or(|method| method.has_policy());
-        if has_policy && self.keeps(policy) { hint } else { ServerHint::None }
+        if has_policy && self.saves(policy) { hint } else { ServerHint::None }
     }
 
     /// Returns `true` if the caller forbids processing the request twice.

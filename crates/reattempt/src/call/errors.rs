@@ -19,9 +19,9 @@ const LONGEST: usize = 1024;
 
 /// Returns the error and its causes in one line, without credentials. The text is cut at 1 KiB.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> Box<str> {
-    let mut text = Text::of(error);
+    let mut text = BoundedText::of(error);
     for cause in causes(error).skip(1) {
-        let cause = Text::of(cause);
+        let cause = BoundedText::of(cause);
         if text.is_cut {
             break;
         }
@@ -35,12 +35,12 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> Box<str> {
 
 /// A text that is cut at [`LONGEST`].
 #[derive(Default)]
-struct Text {
+struct BoundedText {
     text: String,
     is_cut: bool,
 }
 
-impl Text {
+impl BoundedText {
     fn of(error: &(dyn Error + 'static)) -> Self {
         let mut text = Self::default();
         text.add(format_args!("{error}"));
@@ -53,7 +53,7 @@ impl Text {
     }
 }
 
-impl Write for Text {
+impl Write for BoundedText {
     fn write_str(&mut self, part: &str) -> fmt::Result {
         let room = LONGEST.saturating_sub(self.text.len());
         if part.len() <= room {

@@ -249,7 +249,7 @@ impl<D: Delays> Progress<D> {
 
     /// Records the end of the call and notifies the observer. If the last attempt could have been retried, its end is
     /// already recorded.
-    pub(crate) fn conclude<P: Protocol, Strategy: Schedule, B>(
+    pub(crate) fn report_end<P: Protocol, Strategy: Schedule, B>(
         &mut self,
         settings: &Settings<P, Strategy, B>,
         (number, endpoint): (u32, Option<EndpointId>),
@@ -285,7 +285,7 @@ impl<D: Delays> Progress<D> {
 }
 
 /// Reports the end of a call to the observer and the caller's slot. Returns the report for a response after a failure.
-pub(crate) fn conclude<'a, P: Protocol, Strategy: Schedule, B>(
+pub(crate) fn report_end<'a, P: Protocol, Strategy: Schedule, B>(
     settings: &Settings<P, Strategy, B>,
     context: &CallContext,
     (number, endpoint): (u32, Option<EndpointId>),
@@ -310,7 +310,7 @@ pub(crate) fn conclude<'a, P: Protocol, Strategy: Schedule, B>(
         let started = context.started.unwrap_or_else(Instant::now);
         new.insert(Progress::new(settings, context, started, destination()))
     });
-    progress.conclude(settings, (number, endpoint), stop, last);
+    progress.report_end(settings, (number, endpoint), stop, last);
     let report = progress.report(&settings.protocol, stop);
     match slot {
         Some(slot) if failed_before => {

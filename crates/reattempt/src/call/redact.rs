@@ -85,10 +85,10 @@ mod tests {
     where
         P: Replay<Request, Saved: std::fmt::Debug>,
     {
-        let mut kept = None;
-        protocol.keep(request, Added::default(), &mut kept);
-        let kept = kept.unwrap();
-        format!("{kept:?} {kept:#?} {}", protocol.destination_of(kept.view()))
+        let mut saved = None;
+        protocol.save(request, Added::default(), &mut saved);
+        let saved = saved.unwrap();
+        format!("{saved:?} {saved:#?} {}", protocol.destination_of(saved.view()))
     }
 
     #[cfg(feature = "http")]

@@ -52,7 +52,7 @@ pin_project! {
 /// The data that a call needs at its end.
 pub(super) struct Waiting<Req, R, F: Source<P, Req, R>, P> {
     pub(super) shared: Arc<Shared<F, P>>,
-    pub(super) kept: Option<F::Kept>,
+    pub(super) saved: Option<F::Saved>,
     pub(super) options: Option<CallOptions>,
     pub(super) deadline: Option<Deadline>,
     pub(super) repeatable: bool,
@@ -97,7 +97,7 @@ where
         if let Some(call) = this.call.as_mut().as_pin_mut() {
             let result = ready!(call.poll(cx)).map_err(Into::into);
             this.call.set(None);
-            let kept = waiting.kept.take();
+            let saved = waiting.saved.take();
             let outcome = result.as_ref().map_err(|error| &**error as _);
             let Some(unprocessed) = waiting.shared.fails(outcome, waiting.options.as_ref()) else {
                 return Poll::Ready(result.map(|response| {
@@ -110,11 +110,11 @@ where
                 Ok((head, body)) => (Failed(Ok(head)), Some(body)),
                 Err(error) => (Failed(Err(error)), None),
             };
-            let Some(kept) = kept else {
+            let Some(saved) = saved else {
                 return Poll::Ready(own_outcome::<S::Response, P>(failed, body));
             };
             let sendable = waiting.repeatable || proof;
-            match waiting.shared.source.replace(kept, &failed, sendable, waiting.deadline) {
+            match waiting.shared.source.replace(saved, &failed, sendable, waiting.deadline) {
                 Replacement::None => {
                     return Poll::Ready(own_outcome::<S::Response, P>(failed, body));
                 }

@@ -101,7 +101,7 @@
 //! |---|---|
 //! | [`FallbackLayer`], [`Fallback`], [`ResponseFuture`] | the middleware |
 //! | [`Failed`], [`FellBack`], [`BackupFailed`] | the failure, the mark on the response that replaces it, and a backup's error |
-//! | [`Backup`], [`KeepRequest`] | another service as the fallback, and the requests that can be kept for it |
+//! | [`Backup`], [`SaveRequest`] | another service as the fallback, and the requests that can be saved for it |
 
 mod body;
 mod future;
@@ -121,6 +121,6 @@ pub use protocol::Replaceable;
 pub use service::Fallback;
 #[doc(hidden)]
 pub use source::Replacement;
-pub use source::{Backup, KeepRequest, Source};
+pub use source::{Backup, SaveRequest, Source};
 
 pub use crate::protocol::failed::{BackupFailed, Failed, FellBack};

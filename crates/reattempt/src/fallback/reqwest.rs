@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::response::Parts;
 use reqwest::{Body, Request, Response};
 
-use super::{KeepRequest, Replaceable};
+use super::{Replaceable, SaveRequest};
 use crate::call::deadline::Deadline;
 use crate::guard::with_url;
 use crate::protocol::Http;
@@ -26,15 +26,15 @@ impl Replaceable<Response> for Http {
     }
 }
 
-impl KeepRequest<Request> for Http {
-    type Kept = Request;
+impl SaveRequest<Request> for Http {
+    type Saved = Request;
 
-    fn keep_copy(&self, request: Request) -> (Request, Option<Request>) {
-        let kept = request.try_clone();
-        (request, kept)
+    fn save_copy(&self, request: Request) -> (Request, Option<Request>) {
+        let saved = request.try_clone();
+        (request, saved)
     }
 
-    fn take_copy(kept: Request, _: Option<Deadline>) -> Option<Request> {
-        Some(kept)
+    fn take_copy(saved: Request, _: Option<Deadline>) -> Option<Request> {
+        Some(saved)
     }
 }

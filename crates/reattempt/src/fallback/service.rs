@@ -1,4 +1,4 @@
-//! The client with a fallback, which keeps what a replacement needs from each request.
+//! The client with a fallback, which saves the part of each request that a replacement needs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -78,11 +78,11 @@ where
             let safety = protocol.retry_safety(view);
             safety.repeatable && !safety.keyed
         });
-        let (mut request, kept) = shared.source.keep_part(protocol, request);
-        let kept = Some(kept);
+        let (mut request, saved) = shared.source.save_part(protocol, request);
+        let saved = Some(saved);
         let proves = F::SENDS && !repeatable;
         let testimony = proves.then(|| witness_of(protocol, &mut request)).flatten();
-        let waiting = Waiting { shared, kept, options, deadline, repeatable, testimony, destination };
+        let waiting = Waiting { shared, saved, options, deadline, repeatable, testimony, destination };
         ResponseFuture::new(self.inner.call(request), waiting)
     }
 }

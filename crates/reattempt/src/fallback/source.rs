@@ -15,8 +15,8 @@ use crate::send::send;
 
 /// A source of responses that replace failed ones: a function of the [`Failed`] outcome, or a [`Backup`]. Sealed.
 pub trait Source<P, Request, R>: sealed::Sealed {
-    /// The part of a request that is kept until its call ends.
-    type Kept;
+    /// The part of a request that is saved until its call ends.
+    type Saved;
 
     /// `true` if requests may be sent to another server.
     #[doc(hidden)]
@@ -24,11 +24,17 @@ pub trait Source<P, Request, R>: sealed::Sealed {
 
     /// Returns the request to send, and the part that a replacement needs.
     #[doc(hidden)]
-    fn keep_part(&self, protocol: &P, request: Request) -> (Request, Self::Kept);
+    fn save_part(&self, protocol: &P, request: Request) -> (Request, Self::Saved);
 
     /// Returns the replacement. `sendable` is `true` if the request may be sent to another server.
     #[doc(hidden)]
-    fn replace(&self, kept: Self::Kept, failed: &Failed, sendable: bool, deadline: Option<Deadline>) -> Replacement<R>;
+    fn replace(
+        &self,
+        saved: Self::Saved,
+        failed: &Failed,
+        sendable: bool,
+        deadline: Option<Deadline>,
+    ) -> Replacement<R>;
 }
 
 mod sealed {
@@ -62,11 +68,11 @@ impl<F, P, Request, R> Source<P, Request, R> for F
 where
     F: Fn(&Failed) -> Option<Response<Bytes>>,
 {
-    type Kept = ();
+    type Saved = ();
 
     const SENDS: bool = false;
 
-    fn keep_part(&self, _: &P, request: Request) -> (Request, ()) {
+    fn save_part(&self, _: &P, request: Request) -> (Request, ()) {
         (request, ())
     }
 
@@ -77,10 +83,10 @@ where
 
 /// Another service as the fallback, with the same request and response types.
 ///
-/// Each request is kept while it is sent. A request that must not be processed twice is sent to the backup only if the
+/// Each request is saved while it is sent. A request that must not be processed twice is sent to the backup only if the
 /// server has certainly not processed it. An idempotency key does not suffice, because the backup may not know the key.
 /// From then on the call's outcome is the backup's, even if it fails ([`BackupFailed`](super::BackupFailed)). A request
-/// that cannot be kept, such as reqwest's with a stream body, has no backup. Nothing is sent to the backup after the
+/// that cannot be saved, such as reqwest's with a stream body, has no backup. Nothing is sent to the backup after the
 /// call's deadline.
 #[derive(Debug, Clone)]
 pub struct Backup<S>(S);
@@ -94,61 +100,67 @@ impl<S> Backup<S> {
 
 impl<S> sealed::Sealed for Backup<S> {}
 
-/// A protocol that can keep a request of type `Request` for a [`Backup`]. Sealed.
+/// A protocol that can save a request of type `Request` for a [`Backup`]. Sealed.
 ///
 /// HTTP clones an `http::Request<B>` where `B: Clone`, and a reqwest request unless its body is a stream. A protocol
 /// whose bodies are not `Clone` keeps them while they stream.
 #[diagnostic::on_unimplemented(
-    message = "this `FallbackLayer` cannot keep a request of type `{Request}` for a backup",
+    message = "this `FallbackLayer` cannot save a request of type `{Request}` for a backup",
     note = "over HTTP it must be an `http::Request<B>` where `B: Clone`, or that of reqwest 0.13 with the feature `reqwest` of reattempt"
 )]
-pub trait KeepRequest<Request>: Protocol {
-    /// The kept form of a request.
-    type Kept;
+pub trait SaveRequest<Request>: Protocol {
+    /// The saved form of a request.
+    type Saved;
 
-    /// Returns the request to send, and its kept form if it can be kept.
+    /// Returns the request to send, and its saved form if it can be saved.
     #[doc(hidden)]
-    fn keep_copy(&self, request: Request) -> (Request, Option<Self::Kept>);
+    fn save_copy(&self, request: Request) -> (Request, Option<Self::Saved>);
 
     /// Returns the request for the backup, or `None` if its body was not kept completely. If the protocol sends
     /// deadlines, its deadline field contains the time left.
     #[doc(hidden)]
-    fn take_copy(kept: Self::Kept, deadline: Option<Deadline>) -> Option<Request>;
+    fn take_copy(saved: Self::Saved, deadline: Option<Deadline>) -> Option<Request>;
 }
 
-impl<B: Clone> KeepRequest<http::Request<B>> for Http {
-    type Kept = http::Request<B>;
+impl<B: Clone> SaveRequest<http::Request<B>> for Http {
+    type Saved = http::Request<B>;
 
-    fn keep_copy(&self, request: http::Request<B>) -> (http::Request<B>, Option<Self::Kept>) {
-        let kept = request.clone();
+    fn save_copy(&self, request: http::Request<B>) -> (http::Request<B>, Option<Self::Saved>) {
+        let saved = request.clone();
         witness::attend(request.extensions(), 1, false);
-        (request, Some(kept))
+        (request, Some(saved))
     }
 
-    fn take_copy(kept: Self::Kept, _: Option<Deadline>) -> Option<http::Request<B>> {
-        Some(kept)
+    fn take_copy(saved: Self::Saved, _: Option<Deadline>) -> Option<http::Request<B>> {
+        Some(saved)
     }
 }
 
 impl<S, P, Request, R> Source<P, Request, R> for Backup<S>
 where
-    P: KeepRequest<Request>,
+    P: SaveRequest<Request>,
     S: Service<Request, Response = R> + Clone + Send + 'static,
     S::Error: Into<BoxError>,
     S::Future: Send,
     Request: Send + 'static,
 {
-    type Kept = Option<P::Kept>;
+    type Saved = Option<P::Saved>;
 
     const SENDS: bool = true;
 
-    fn keep_part(&self, protocol: &P, request: Request) -> (Request, Option<P::Kept>) {
-        protocol.keep_copy(request)
+    fn save_part(&self, protocol: &P, request: Request) -> (Request, Option<P::Saved>) {
+        protocol.save_copy(request)
     }
 
-    fn replace(&self, kept: Option<P::Kept>, _: &Failed, sendable: bool, deadline: Option<Deadline>) -> Replacement<R> {
+    fn replace(
+        &self,
+        saved: Option<P::Saved>,
+        _: &Failed,
+        sendable: bool,
+        deadline: Option<Deadline>,
+    ) -> Replacement<R> {
         let in_time = deadline.is_none_or(|deadline| !deadline.remaining().is_zero());
-        let again = kept.filter(|_| sendable && in_time).and_then(|kept| P::take_copy(kept, deadline));
+        let again = saved.filter(|_| sendable && in_time).and_then(|saved| P::take_copy(saved, deadline));
         let Some(request) = again else { return Replacement::None };
         let call = send(self.0.clone(), request);
         Replacement::Sent(Box::pin(async { call.await.map_err(Into::into) }))

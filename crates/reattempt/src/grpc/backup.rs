@@ -1,4 +1,4 @@
-//! The backup of a gRPC channel, for which tonic's requests are kept while their bodies stream.
+//! The backup of a gRPC channel, for which tonic's requests are saved while their bodies stream.
 
 use http::Request;
 use reattempt_replay::SavedHead;
@@ -6,7 +6,7 @@ use tonic::body::Body;
 
 use super::Grpc;
 use crate::call::deadline::Deadline;
-use crate::fallback::{Backup, FallbackLayer, KeepRequest};
+use crate::fallback::{Backup, FallbackLayer, SaveRequest};
 use crate::protocol::{Saved, SavedRequest};
 
 impl<S> FallbackLayer<Backup<S>, Grpc> {
@@ -51,29 +51,29 @@ impl<S> FallbackLayer<Backup<S>, Grpc> {
     }
 }
 
-impl KeepRequest<Request<Body>> for Grpc {
-    type Kept = SavedRequest<Body>;
+impl SaveRequest<Request<Body>> for Grpc {
+    type Saved = SavedRequest<Body>;
 
     /// Inlined, so that a client without a backup shares none of this code: otherwise its own would no longer be
     /// inlined.
     #[inline]
-    fn keep_copy(&self, request: Request<Body>) -> (Request<Body>, Option<SavedRequest<Body>>) {
+    fn save_copy(&self, request: Request<Body>) -> (Request<Body>, Option<SavedRequest<Body>>) {
         let (head, body) = request.into_parts();
         let limits = self.http.limits_of(&head, &body);
-        let mut kept = None;
+        let mut saved = None;
         let body = Self::first_reader(body, &head.extensions, &limits);
-        let body = SavedRequest::keep(SavedHead::of_parts(&head), body, &mut kept);
-        (Request::from_parts(head, Body::new(body)), kept)
+        let body = SavedRequest::save(SavedHead::of_parts(&head), body, &mut saved);
+        (Request::from_parts(head, Body::new(body)), saved)
     }
 
     #[inline]
-    fn take_copy(kept: SavedRequest<Body>, deadline: Option<Deadline>) -> Option<Request<Body>> {
-        if !kept.at_hand() {
+    fn take_copy(saved: SavedRequest<Body>, deadline: Option<Deadline>) -> Option<Request<Body>> {
+        if !saved.at_hand() {
             return None;
         }
-        kept.supersede();
-        let mut request = Request::new(Body::new(kept.body?));
-        kept.head.move_to(&mut request)?;
+        saved.supersede();
+        let mut request = Request::new(Body::new(saved.body?));
+        saved.head.move_to(&mut request)?;
         if let Some(deadline) = deadline {
             deadline.write_to(request.headers_mut());
         }

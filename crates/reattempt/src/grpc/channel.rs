@@ -17,7 +17,7 @@ impl Replay<Request<Body>> for Grpc {
     type Saved = SavedRequest<Body>;
     type Rest = Body;
 
-    fn pass(&self, mut request: Request<Body>, added: Added<'_>) -> Request<Body> {
+    fn forward(&self, mut request: Request<Body>, added: Added<'_>) -> Request<Body> {
         first(request.headers_mut(), added);
         added.to_headers(request.headers_mut());
         added.to_extensions(request.extensions_mut());
@@ -25,18 +25,18 @@ impl Replay<Request<Body>> for Grpc {
     }
 
     #[inline(always)]
-    fn keep(&self, request: Request<Body>, added: Added<'_>, kept: &mut Option<Self::Saved>) -> Request<Body> {
+    fn save(&self, request: Request<Body>, added: Added<'_>, saved: &mut Option<Self::Saved>) -> Request<Body> {
         let (mut head, body) = request.into_parts();
         first(&mut head.headers, added);
         // A generated client's body encodes its single message when it is read, and does not announce its length.
         let limits = self.http.limits_of(&head, &body);
-        let saved = added.saved_with(&mut head);
-        let body = SavedRequest::keep(saved, Self::first_reader(body, &head.extensions, &limits), kept);
+        let saved_head = added.saved_with(&mut head);
+        let body = SavedRequest::save(saved_head, Self::first_reader(body, &head.extensions, &limits), saved);
         Request::from_parts(head, Body::new(body))
     }
 
-    fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Request<Body>> {
-        let mut attempt = SavedRequest::again(kept, next)?;
+    fn again(&self, saved: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Request<Body>> {
+        let mut attempt = SavedRequest::again(saved, next)?;
         let headers = attempt.headers_mut();
         // The number of previous attempts. A replaced attempt does not count (RPH-1, RPH-2). If the caller's header map
         // is full, there is no room for it.

@@ -111,9 +111,9 @@ where
     let opening = HedgeStart::new(settings, options, deadline, &request);
     let counts = settings.counts_calls;
     // A budget that is not full records the success of a call that may not be hedged.
-    let earns = !opening.start.keeps && settings.protocol.credits_every_call() && !settings.budget.is_full();
+    let earns = !opening.start.saves && settings.protocol.credits_every_call() && !settings.budget.is_full();
     if !earns && !counts && opening.is_noop(Mode::INTERRUPTS || Mode::ANSWERS) {
-        let attempt = settings.protocol.pass(request, opening.start.added());
+        let attempt = settings.protocol.forward(request, opening.start.added());
         return ResponseFuture::passing(inner.call(attempt));
     }
     if let Some(late) = too_late::<S, Req, P, Mode>(&settings.protocol, &opening.start) {
@@ -130,16 +130,16 @@ where
         }
         return ResponseFuture::late(late);
     }
-    let (mut kept, mut target) = (None, None);
-    let attempt = if opening.start.keeps {
-        settings.protocol.keep(request, opening.start.added(), &mut kept)
+    let (mut saved, mut target) = (None, None);
+    let attempt = if opening.start.saves {
+        settings.protocol.save(request, opening.start.added(), &mut saved)
     } else {
         if earns || counts {
             target = Some(settings.protocol.destination_of(P::view(&request)).into());
         }
-        settings.protocol.pass(request, opening.start.added())
+        settings.protocol.forward(request, opening.start.added())
     };
-    let mut call = Call::new(Arc::clone(shared), opening, kept, target);
+    let mut call = Call::new(Arc::clone(shared), opening, saved, target);
     if counts {
         call.count();
     }

@@ -135,7 +135,7 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
             let started = started.unwrap_or_else(Instant::now);
             Progress::new(&self.settings, &self.context, started, DESTINATION.into())
         });
-        progress.conclude(&self.settings, (number, None), stop, Ok(None));
+        progress.report_end(&self.settings, (number, None), stop, Ok(None));
         progress.report(&Operations, stop)
     }
 }

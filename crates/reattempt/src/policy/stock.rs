@@ -25,7 +25,7 @@ use tower::retry::Policy;
 use super::RetryPolicy;
 use crate::call::context::CallContext;
 use crate::call::errors::chain;
-use crate::call::progress::{FailedAttempt, Progress, conclude};
+use crate::call::progress::{FailedAttempt, Progress, report_end};
 use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
 use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, RequestProtocol, Saved, sealed, witness};
@@ -173,8 +173,8 @@ where
                 let settings = &*self.policy.settings;
                 let mut context = CallContext::new(settings, settings.protocol.terms(request.view()), None);
                 context.set_safety(settings.protocol.retry_safety(request.view()));
-                let keeps = context.keeps(&settings.limits);
-                if keeps {
+                let saves = context.saves(&settings.limits);
+                if saves {
                     context.started = Some(Instant::now());
                 }
                 self.call = StockCall { context: Some(context), ..StockCall::default() };
@@ -182,7 +182,7 @@ where
                     let destination = settings.protocol.destination_of(request.view());
                     self.call.counted = Mutex::new(Account::start(&destination, &settings.budget));
                 }
-                if !keeps {
+                if !saves {
                     return None;
                 }
             }
@@ -308,7 +308,7 @@ impl<Backoff: Schedule, B: Budget> RetryPolicy<Http, Backoff, B, OwnError> {
             Err(error) => Err(error as &(dyn Error + 'static)),
         };
         let (number, progress) = ((call.number, None), progress.as_deref_mut());
-        let report = conclude(&self.settings, context, number, stop, progress, || destination.into(), last);
+        let report = report_end(&self.settings, context, number, stop, progress, || destination.into(), last);
         if let (Ok(response), Some(report)) = (result, report) {
             settings.protocol.attach(response, report);
         }

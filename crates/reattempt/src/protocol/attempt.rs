@@ -24,7 +24,7 @@ pub struct NextAttempt {
     /// `true` if no further attempt is allowed, so that nothing has to be saved for one.
     pub last: bool,
     /// `true` if the head stays saved nevertheless, for a classifier.
-    pub keeps_head: bool,
+    pub needs_head: bool,
     /// The call's deadline.
     pub deadline: Option<Deadline>,
     /// `true` if an earlier attempt may have been processed.

@@ -13,7 +13,7 @@ pub(crate) struct CallStart {
     pub(crate) context: CallContext,
     /// `true` if the request must be saved. [`new`](Self::new) sets it only if the protocol replaces unprocessed
     /// attempts; the layer then adds its own reasons.
-    pub(crate) keeps: bool,
+    pub(crate) saves: bool,
     /// `true` if the request needs an idempotency key.
     pub(crate) needs_key: bool,
     /// The deadline, if the request does not contain it yet.
@@ -39,9 +39,9 @@ impl CallStart {
         let (existing_deadline, strip) = (terms.existing_deadline, terms.strip);
         let mut context = CallContext::new(settings, terms, of_handle);
         context.forbidden = context.forbidden.or_else(|| settings.protocol.cannot_save(request));
-        let keeps = context.forbidden.is_none() && settings.protocol.replaces();
+        let saves = context.forbidden.is_none() && settings.protocol.replaces();
         let deadline = context.deadline.map(Deadline::at).filter(|own| Some(*own) != existing_deadline);
-        Self { context, keeps, needs_key: false, deadline, marker: None, strip }
+        Self { context, saves, needs_key: false, deadline, marker: None, strip }
     }
 
     /// Returns `true` if the deadline has already passed.

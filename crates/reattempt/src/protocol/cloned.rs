@@ -51,18 +51,18 @@ impl<Request: Clone, C: Send + Sync + 'static> Replay<Request> for CloneRequest<
     type Saved = SavedClone<Request>;
     type Rest = Request;
 
-    fn pass(&self, request: Request, _: Added<'_>) -> Request {
+    fn forward(&self, request: Request, _: Added<'_>) -> Request {
         request
     }
 
-    fn keep(&self, request: Request, _: Added<'_>, kept: &mut Option<SavedClone<Request>>) -> Request {
-        *kept = Some(SavedClone(request.clone()));
+    fn save(&self, request: Request, _: Added<'_>, saved: &mut Option<SavedClone<Request>>) -> Request {
+        *saved = Some(SavedClone(request.clone()));
         request
     }
 
-    fn again(&self, kept: &mut Option<SavedClone<Request>>, next: NextAttempt) -> Option<Request> {
-        let attempt = if next.last { kept.take() } else { kept.clone() };
-        attempt.map(|kept| kept.0)
+    fn again(&self, saved: &mut Option<SavedClone<Request>>, next: NextAttempt) -> Option<Request> {
+        let attempt = if next.last { saved.take() } else { saved.clone() };
+        attempt.map(|saved| saved.0)
     }
 
     fn split(&self, attempt: Request) -> ((), Request) {

@@ -44,20 +44,20 @@ where
 {
     /// Saves a request with this head, and returns the first attempt's body, which is the first reader of `body`.
     #[inline(always)]
-    pub(crate) fn keep(head: SavedHead, body: ReplayBody<B>, kept: &mut Option<Self>) -> ReplayBody<B> {
-        *kept = Some(Self { head, body: body.try_clone() });
+    pub(crate) fn save(head: SavedHead, body: ReplayBody<B>, saved: &mut Option<Self>) -> ReplayBody<B> {
+        *saved = Some(Self { head, body: body.try_clone() });
         body
     }
 
-    /// Returns the next attempt. Unless it is the last, `kept` can make a further one.
-    pub(crate) fn again(kept: &mut Option<Self>, next: NextAttempt) -> Option<Request<ReplayBody<B>>> {
-        let this = kept.as_mut()?;
+    /// Returns the next attempt. Unless it is the last, `saved` can create a further one.
+    pub(crate) fn again(saved: &mut Option<Self>, next: NextAttempt) -> Option<Request<ReplayBody<B>>> {
+        let this = saved.as_mut()?;
         let body = this.body.take()?;
         body.forget_polls();
         let further = if next.last { None } else { body.try_clone() };
         let mut attempt = Request::new(body);
-        if next.last && !next.keeps_head {
-            kept.take()?.head.move_to(&mut attempt)?;
+        if next.last && !next.needs_head {
+            saved.take()?.head.move_to(&mut attempt)?;
             witness::attend(attempt.extensions(), 0, next.unproven);
         } else {
             this.body = further;
@@ -110,7 +110,7 @@ impl<B> Saved for SavedRequest<B> {
 }
 
 #[cold]
-fn add_and_pass<B>(mut request: Request<B>, added: Added<'_>) -> Request<ReplayBody<B>>
+fn add_and_forward<B>(mut request: Request<B>, added: Added<'_>) -> Request<ReplayBody<B>>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -143,17 +143,17 @@ impl Added<'_> {
     /// [`SavedRequest::again`] adds to each further attempt.
     #[inline(always)]
     pub(crate) fn saved_with(self, head: &mut Parts) -> SavedHead {
-        let saved = Added { deadline: None, ..self };
-        if saved.is_any() {
-            saved.to_headers(&mut head.headers);
-            saved.to_extensions(&mut head.extensions);
+        let saved_head = Added { deadline: None, ..self };
+        if saved_head.is_any() {
+            saved_head.to_headers(&mut head.headers);
+            saved_head.to_extensions(&mut head.extensions);
         }
-        let saved = SavedHead::of_parts(head);
+        let saved_head = SavedHead::of_parts(head);
         witness::attend(&head.extensions, 1, false);
         if let Some(deadline) = self.deadline {
             head.extensions.insert(deadline);
         }
-        saved
+        saved_head
     }
 
     /// Adds the key to the headers of a message.
@@ -192,9 +192,9 @@ where
         connect.then_some(StopReason::Forbidden).or(unkept)
     }
 
-    fn pass(&self, request: Request<B>, added: Added<'_>) -> Self::Attempt {
+    fn forward(&self, request: Request<B>, added: Added<'_>) -> Self::Attempt {
         if added.is_any() {
-            return add_and_pass(request, added);
+            return add_and_forward(request, added);
         }
         let (head, body) = request.into_parts();
         Request::from_parts(head, ReplayBody::passthrough(body))
@@ -202,22 +202,22 @@ where
 
     // Inlined and destructured first, because each further call or borrow copies the request.
     #[inline(always)]
-    fn keep(&self, request: Request<B>, added: Added<'_>, kept: &mut Option<Self::Saved>) -> Self::Attempt {
+    fn save(&self, request: Request<B>, added: Added<'_>, saved: &mut Option<Self::Saved>) -> Self::Attempt {
         let (mut head, body) = request.into_parts();
         let trusts_key = || self.trust_keys && is_repeatable(&head.method, &head.headers);
         let repeatable = added.key || head.method.is_idempotent() || trusts_key();
         let notes_polls = self.redirects.is_none() && (added.once || !repeatable);
         let limits = self.limits_of(&head, &body);
-        let saved = added.saved_with(&mut head);
+        let saved_head = added.saved_with(&mut head);
         let mut body = ReplayBody::new(body, &limits);
         if notes_polls {
             body = body.noting_polls();
         }
-        Request::from_parts(head, SavedRequest::keep(saved, body, kept))
+        Request::from_parts(head, SavedRequest::save(saved_head, body, saved))
     }
 
-    fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt> {
-        SavedRequest::again(kept, next)
+    fn again(&self, saved: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt> {
+        SavedRequest::again(saved, next)
     }
 
     /// Forgets that the body was polled: only the previous attempt may have polled it.

@@ -105,16 +105,16 @@ pub trait Replay<Request>: ReadRequest<Request> {
 
     /// Returns the only attempt of a request that is not saved.
     #[doc(hidden)]
-    fn pass(&self, request: Request, added: Added<'_>) -> Self::Attempt;
+    fn forward(&self, request: Request, added: Added<'_>) -> Self::Attempt;
 
-    /// Returns the first attempt, and writes the saved form to `kept`: it is too large to return by value.
+    /// Returns the first attempt, and writes the saved form to `saved`: it is too large to return by value.
     #[doc(hidden)]
-    fn keep(&self, request: Request, added: Added<'_>, kept: &mut Option<Self::Saved>) -> Self::Attempt;
+    fn save(&self, request: Request, added: Added<'_>, saved: &mut Option<Self::Saved>) -> Self::Attempt;
 
-    /// Returns the `next` attempt, and leaves in `kept` what further attempts need. `None` if the saved form is not
+    /// Returns the `next` attempt, and leaves in `saved` what further attempts need. `None` if the saved form is not
     /// available.
     #[doc(hidden)]
-    fn again(&self, kept: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt>;
+    fn again(&self, saved: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt>;
 
     /// Updates an attempt that was created earlier and is sent now.
     #[doc(hidden)]

@@ -109,11 +109,11 @@ impl Replay<Request> for Http {
         (request.method() == http::Method::CONNECT).then_some(StopReason::Forbidden)
     }
 
-    fn pass(&self, request: Request, _: Added<'_>) -> Request {
+    fn forward(&self, request: Request, _: Added<'_>) -> Request {
         request
     }
 
-    fn keep(&self, mut request: Request, added: Added<'_>, kept: &mut Option<SavedReqwest>) -> Request {
+    fn save(&self, mut request: Request, added: Added<'_>, saved: &mut Option<SavedReqwest>) -> Request {
         if added.key {
             request.headers_mut().insert(IDEMPOTENCY_KEY, new_idempotency_key());
         }
@@ -132,32 +132,32 @@ impl Replay<Request> for Http {
         if let Some(charge) = charge
             && let Some(copy) = request.try_clone()
         {
-            *kept = Some(SavedReqwest { request: copy, body: SavedBody::InRequest(charge) });
+            *saved = Some(SavedReqwest { request: copy, body: SavedBody::InRequest(charge) });
             return request;
         }
         let source = request.body_mut().take();
         let copy = copy_of_bodiless(&request);
-        let (body, kept_body) = match source {
+        let (body, saved_body) = match source {
             Some(body) if !self.replay.keeps_nothing() => {
                 let first = match bytes {
                     Some(_) => ReplayBody::in_memory(body, &limits),
                     None => ReplayBody::new(body, &limits),
                 };
-                let kept = first.try_clone().map_or(SavedBody::Lost, SavedBody::Stream);
-                (Some(Body::wrap(first)), kept)
+                let saved = first.try_clone().map_or(SavedBody::Lost, SavedBody::Stream);
+                (Some(Body::wrap(first)), saved)
             }
             unkept => (unkept, SavedBody::Lost),
         };
         *request.body_mut() = body;
-        *kept = Some(SavedReqwest { request: copy, body: kept_body });
+        *saved = Some(SavedReqwest { request: copy, body: saved_body });
         request
     }
 
-    fn again(&self, kept: &mut Option<SavedReqwest>, next: NextAttempt) -> Option<Request> {
-        let SavedReqwest { mut request, mut body } = kept.take()?;
-        if !next.last || next.keeps_head {
+    fn again(&self, saved: &mut Option<SavedReqwest>, next: NextAttempt) -> Option<Request> {
+        let SavedReqwest { mut request, mut body } = saved.take()?;
+        if !next.last || next.needs_head {
             let body = if next.last { SavedBody::Lost } else { body.kept_on() };
-            *kept = Some(SavedReqwest { request: copy_of_bodiless(&request), body });
+            *saved = Some(SavedReqwest { request: copy_of_bodiless(&request), body });
         }
         match body {
             SavedBody::InRequest(_) => {}

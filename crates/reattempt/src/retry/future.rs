@@ -130,7 +130,7 @@ where
                 if let Some(ended) = call.overdue(&result, since) {
                     return Poll::Ready(ended);
                 }
-                match call.settle(&result, interrupted) {
+                match call.classify_attempt(&result, interrupted) {
                     ControlFlow::Break(stop) => {
                         return Poll::Ready(call.end_call(result, stop));
                     }

@@ -83,13 +83,13 @@ where
         let settings = &*self.shared.policy.settings;
         let protocol = &settings.protocol;
         match Plan::of::<P, Req, Backoff, B, Mode, S::Error>(settings, self.options.as_ref(), &request) {
-            Plan::Pass => {
-                let attempt = self.inner.call(protocol.pass(request, Added::default()));
+            Plan::Forward => {
+                let attempt = self.inner.call(protocol.forward(request, Added::default()));
                 ResponseFuture::new(Some(attempt), None)
             }
             Plan::Plain => {
-                let mut kept = None;
-                let attempt = protocol.keep(request, Added::default(), &mut kept);
+                let mut saved = None;
+                let attempt = protocol.save(request, Added::default(), &mut saved);
                 let sent_at = settings.strategy.on_send();
                 let frame = Sending::first();
                 let attempt = self.inner.call(attempt);
@@ -97,9 +97,9 @@ where
                 let shared = Arc::clone(&self.shared);
                 let call = Call {
                     shared,
-                    kept,
+                    saved,
                     target: None,
-                    saved: true,
+                    is_saved: true,
                     context: CallContext::default(),
                     number: 1,
                     sent_at,
@@ -117,7 +117,7 @@ where
 /// A way to carry out a call, chosen from its request.
 enum Plan {
     /// Returns the attempt's outcome as it is: nothing is saved, and nothing depends on the outcome.
-    Pass,
+    Forward,
     /// Saves the request; nothing else is needed before the first attempt.
     Plain,
     /// Applies options, a hook, a deadline or a seed before the first attempt.
@@ -158,8 +158,8 @@ impl Plan {
                 Some(options) => protocol.only_forbids(options),
                 None => cannot_save == Some(StopReason::BodyNotKept),
             };
-        let passes = never && !Mode::INTERRUPTS && settings.learns_nothing();
-        if passes { Self::Pass } else { Self::Full }
+        let forwards = never && !Mode::INTERRUPTS && settings.learns_nothing();
+        if forwards { Self::Forward } else { Self::Full }
     }
 }
 
@@ -199,19 +199,19 @@ where
         let protocol = &settings.protocol;
         let mut start = start(settings, self.options.as_ref(), deadline, &request);
         let cut_short = Mode::INTERRUPTS || (Mode::ANSWERS && start.context.deadline.is_some());
-        if !cut_short && !start.keeps && is_noop(&start, settings) {
-            let attempt = self.inner.call(protocol.pass(request, start.added()));
+        if !cut_short && !start.saves && is_noop(&start, settings) {
+            let attempt = self.inner.call(protocol.forward(request, start.added()));
             return ResponseFuture::new(Some(attempt), None);
         }
-        let (mut kept, mut target) = (None, None);
+        let (mut saved, mut target) = (None, None);
         let late = Mode::ENDS_LATE && start.is_too_late();
-        let attempt = if start.keeps {
-            protocol.keep(request, start.added(), &mut kept)
+        let attempt = if start.saves {
+            protocol.save(request, start.added(), &mut saved)
         } else {
             if settings.observer.is_some() || settings.counts_calls || !settings.budget.is_full() {
                 target = Some(protocol.destination_of(P::view(&request)).into());
             }
-            protocol.pass(request, start.added())
+            protocol.forward(request, start.added())
         };
         let shared = Arc::clone(&self.shared);
         let (sent_at, (attempt, first), retrying) = if late || settings.hook.is_some() {
@@ -228,7 +228,7 @@ where
             let frame = Sending::first();
             let attempt = self.inner.call(attempt);
             let first = frame.close();
-            let clones = settings.clone_per_call && start.keeps;
+            let clones = settings.clone_per_call && start.saves;
             let mut retrying = Retrying::of_late(first);
             if clones {
                 let retrying = retrying.get_or_insert_with(Retrying::new).as_mut();
@@ -238,9 +238,9 @@ where
         };
         let mut call = Call {
             shared,
-            kept,
+            saved,
             target,
-            saved: start.keeps,
+            is_saved: start.saves,
             context: start.context,
             number: 1,
             sent_at,

@@ -108,7 +108,7 @@ impl ServiceConfigLayer {
     }
 
     /// Turns all retries and hedges off. Each call is sent once, whatever the config and the call's own options
-    /// contain. Requests are not kept.
+    /// contain. Requests are not saved.
     ///
     /// The config's timeouts still apply. While there is no config, calls still get UNAVAILABLE.
     ///

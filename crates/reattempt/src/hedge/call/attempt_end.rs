@@ -139,7 +139,7 @@ where
         let settings = &*self.shared.policy.settings;
         let options = self.context.options.as_ref();
         let outcome = result.as_ref().map_err(Mode::view);
-        let classification = settings.protocol.classify_outcome(outcome, options, self.kept.as_ref());
+        let classification = settings.protocol.classify_outcome(outcome, options, self.saved.as_ref());
         let event = HedgeEvent::of(&classification, self.responded(result));
         let failure = classification.verdict.failure().copied();
         Sorted { event, failure, stop: classification.hint == ServerHint::Stop }
@@ -157,7 +157,7 @@ where
         if cut_off {
             return Some(HedgeEvent::BodyLost);
         }
-        if self.kept.as_ref().is_some_and(Saved::source_failed) {
+        if self.saved.as_ref().is_some_and(Saved::source_failed) {
             return Some(HedgeEvent::Fatal);
         }
         let mut causes = std::iter::successors(Some(error), |&error| cause(error))
@@ -236,9 +236,9 @@ where
 
     /// Calls `f` with the destination, if it is known.
     pub(super) fn with_any_destination(&self, f: impl FnOnce(&str)) {
-        match (&self.running, &self.kept) {
+        match (&self.running, &self.saved) {
             (Some(running), _) => f(running.log.destination()),
-            (None, Some(kept)) => f(&self.shared.policy.settings.protocol.destination_of(kept.view())),
+            (None, Some(saved)) => f(&self.shared.policy.settings.protocol.destination_of(saved.view())),
             (None, None) => {}
         }
     }

@@ -131,15 +131,15 @@ where
         let settings = &self.shared.policy.settings;
         // The losers are dropped first, so that they stop reading; then the reader that is no longer needed.
         let running = self.running.take();
-        let kept = self.kept.take();
+        let saved = self.saved.take();
         let (log, former) = match running {
             Some(running) => (Some(running.log), running.last),
             None => (None, None),
         };
         let finish = (open || stalls).then(|| {
-            let destination = match (log, kept) {
+            let destination = match (log, saved) {
                 (Some(log), _) => log.destination().to_owned(),
-                (None, Some(kept)) => settings.protocol.destination_of(kept.view()).into(),
+                (None, Some(saved)) => settings.protocol.destination_of(saved.view()).into(),
                 (None, None) => String::new(),
             };
             // A response that was classified as a failure is already reported.

@@ -51,7 +51,7 @@ impl HedgeStart {
             limits.max_attempts = 1;
         }
         let terms = HedgeTerms::new(limits, delay.unwrap_or(Duration::ZERO));
-        start.keeps |= limits.max_attempts > 1;
+        start.saves |= limits.max_attempts > 1;
         Self { start, terms, stopwatch }
     }
 
@@ -64,7 +64,7 @@ impl HedgeStart {
     /// it.
     pub(in crate::hedge) fn is_noop(&self, interrupts: bool) -> bool {
         let context = &self.start.context;
-        !self.start.keeps
+        !self.start.saves
             && self.stopwatch.is_none()
             && !(interrupts && context.deadline.is_some())
             && context.slot().is_none()

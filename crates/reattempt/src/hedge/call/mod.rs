@@ -42,7 +42,7 @@ where
     Mode: ErrorMode<S::Error>,
 {
     shared: Arc<Shared<S, HedgePolicy<P, B, Mode>>>,
-    kept: Option<P::Saved>,
+    saved: Option<P::Saved>,
     context: CallContext,
     terms: HedgeTerms,
     stopwatch: Option<Stopwatch>,
@@ -96,12 +96,12 @@ where
     pub(super) fn new(
         shared: Arc<Shared<S, HedgePolicy<P, B, Mode>>>,
         opening: HedgeStart,
-        kept: Option<P::Saved>,
+        saved: Option<P::Saved>,
         target: Option<Box<str>>,
     ) -> Self {
         Self {
             shared,
-            kept,
+            saved,
             terms: opening.terms,
             context: opening.start.context,
             stopwatch: opening.stopwatch,
@@ -269,7 +269,7 @@ where
     fn grant(&mut self, now: Instant) -> Result<ReadyingOf<S, Req, P>, StopReason> {
         let granted = self.running.as_mut().and_then(|running| running.readying.take());
         let prepared = granted.as_ref().is_some_and(|readying| readying.attempt.is_some());
-        if !prepared && !self.kept.as_ref().is_some_and(Saved::at_hand) {
+        if !prepared && !self.saved.as_ref().is_some_and(Saved::at_hand) {
             return Err(StopReason::BodyNotKept);
         }
         if let Some(granted) = granted {
@@ -305,13 +305,13 @@ where
     fn prepare(&mut self) -> Option<P::Attempt> {
         let number = self.next_number();
         let alone = self.in_flight() == 0;
-        let kept = self.kept.as_ref()?;
+        let saved = self.saved.as_ref()?;
         if alone {
             // A reader of a finished attempt could use up the saved body.
-            kept.supersede();
+            saved.supersede();
         }
-        let first = kept.watch_first().filter(|_| number == 2 && !alone);
-        let next = kept.watch_next();
+        let first = saved.watch_first().filter(|_| number == 2 && !alone);
+        let next = saved.watch_next();
         let running = self.running();
         // A first attempt that was replaced has a watch, or will have one.
         if !running.replaced.contains(&1) {
@@ -321,10 +321,10 @@ where
         let protocol = &self.shared.policy.settings.protocol;
         let last = number >= self.terms.limits.max_attempts && !protocol.replaces();
         let options = self.context.options.as_ref();
-        let keeps_head = protocol.classifies() || options.is_some_and(CallOptions::classifies);
+        let needs_head = protocol.classifies() || options.is_some_and(CallOptions::classifies);
         let (kind, deadline) = (AttemptKind::Hedge, self.context.deadline.map(Deadline::at));
-        let order = NextAttempt { number, kind, last, keeps_head, deadline, unproven: true };
-        protocol.again(&mut self.kept, order)
+        let order = NextAttempt { number, kind, last, needs_head, deadline, unproven: true };
+        protocol.again(&mut self.saved, order)
     }
 
     /// Polls the hedges. Returns the first one that ends.
@@ -337,10 +337,10 @@ where
 
     /// Returns the state that only hedged calls have, creating it if necessary.
     fn running(&mut self) -> &mut RunningOf<S, Req, P, Mode> {
-        let kept = self.kept.as_ref();
+        let saved = self.saved.as_ref();
         let protocol = &self.shared.policy.settings.protocol;
         self.running.get_or_insert_with(|| {
-            let destination = kept.map(|kept| protocol.destination_of(kept.view()).into_owned());
+            let destination = saved.map(|saved| protocol.destination_of(saved.view()).into_owned());
             Box::new(Running::new(destination.unwrap_or_default().into()))
         })
     }

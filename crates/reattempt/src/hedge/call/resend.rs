@@ -27,7 +27,7 @@ where
         let error = result.as_ref().err().map(Mode::view);
         let Some(undone) = error.and_then(|error| protocol.undone(error)) else { return false };
         let late = self.context.deadline.is_some_and(|deadline| deadline <= Instant::now());
-        if late || !self.kept.as_ref().is_some_and(Saved::at_hand) {
+        if late || !self.saved.as_ref().is_some_and(Saved::at_hand) {
             return false;
         }
         let running = self.running();
@@ -61,7 +61,7 @@ where
         }
         // The wait for a service that is not ready is limited.
         let late = end.is_some_and(|end| end <= Instant::now());
-        let at_hand = self.kept.as_ref().is_some_and(Saved::at_hand);
+        let at_hand = self.saved.as_ref().is_some_and(Saved::at_hand);
         let mut place = 0;
         while let Some(replacing) = running.replacing.get_mut(place) {
             let ready = if late || !at_hand {
@@ -76,13 +76,13 @@ where
                 }
             };
             let Replacing { number, mut service, result } = running.replacing.remove(place);
-            let kept = self.kept.as_ref().filter(|_| ready);
-            let Some(kept) = kept else { return Some((number, result)) };
-            let watch = kept.watch_next();
+            let saved = self.saved.as_ref().filter(|_| ready);
+            let Some(saved) = saved else { return Some((number, result)) };
+            let watch = saved.watch_next();
             let kind = AttemptKind::Replacement;
             let deadline = self.context.deadline.map(Deadline::at);
-            let order = NextAttempt { number, kind, last: false, keeps_head: true, deadline, unproven: true };
-            match self.shared.policy.settings.protocol.again(&mut self.kept, order) {
+            let order = NextAttempt { number, kind, last: false, needs_head: true, deadline, unproven: true };
+            match self.shared.policy.settings.protocol.again(&mut self.saved, order) {
                 None => return Some((number, result)),
                 Some(attempt) => {
                     running.watches.extend(watch.map(|watch| (number, watch)));

@@ -87,11 +87,11 @@ where
         since: Option<Instant>,
     ) -> Option<Result<P::Answer, Mode::Error>> {
         let deadline = self.context.deadline?;
-        self.kept_below(result, deadline, since)
+        self.expired_below(result, deadline, since)
     }
 
     #[cold]
-    fn kept_below(
+    fn expired_below(
         &mut self,
         result: &Result<S::Response, Mode::Error>,
         deadline: Instant,
@@ -111,7 +111,7 @@ where
 
     /// Classifies a finished attempt, which either ends the call or may be retried.
     #[inline]
-    pub(in crate::retry) fn settle(
+    pub(in crate::retry) fn classify_attempt(
         &mut self,
         result: &Result<S::Response, Mode::Error>,
         interrupted: Option<TimeLimit>,
@@ -122,7 +122,7 @@ where
         let protocol = &self.shared.policy.settings.protocol;
         let options = self.context.options.as_ref();
         let outcome = result.as_ref().map_err(Mode::view);
-        let classification = protocol.classify_outcome(outcome, options, self.kept.as_ref());
+        let classification = protocol.classify_outcome(outcome, options, self.saved.as_ref());
         match classification.verdict.failure() {
             None if classification.verdict == Verdict::Success => ControlFlow::Break(StopReason::Succeeded),
             None => match self.replaceable(result) {
@@ -222,15 +222,15 @@ where
             classification,
             failure,
             undone: error.and_then(|error| policy.settings.protocol.undone(error)),
-            source_failed: error.is_some() && self.kept.as_ref().is_some_and(Saved::source_failed),
-            at_hand: self.kept.as_ref().is_some_and(Saved::at_hand),
+            source_failed: error.is_some() && self.saved.as_ref().is_some_and(Saved::source_failed),
+            at_hand: self.saved.as_ref().is_some_and(Saved::at_hand),
             elsewhere: false,
             endpoint: None,
             sent_at: self.sent_at,
             error: error.map(chain),
         };
-        if let (1, Some(kept)) = (self.number, &self.kept) {
-            self.context.set_safety(policy.settings.protocol.retry_safety(kept.view()));
+        if let (1, Some(saved)) = (self.number, &self.saved) {
+            self.context.set_safety(policy.settings.protocol.retry_safety(saved.view()));
         }
         if P::is_from_fallback(result.as_ref().map_err(Mode::view)) {
             self.context.void_key();
@@ -252,7 +252,7 @@ where
         }
         let progress = retrying.progress.get_or_insert_with(|| {
             let protocol = &policy.settings.protocol;
-            let destination = destination(protocol, self.kept.as_ref(), self.target.as_deref());
+            let destination = destination(protocol, self.saved.as_ref(), self.target.as_deref());
             let started = self.context.started.unwrap_or(now);
             Progress::new(&policy.settings, &self.context, started, destination)
         });

@@ -7,7 +7,7 @@ use tower_service::Service;
 
 use super::{Call, Retrying, destination};
 use crate::call::finish::Finish;
-use crate::call::progress::{LastOutcome, Progress, conclude};
+use crate::call::progress::{LastOutcome, Progress, report_end};
 use crate::call::report::Report;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay, unanswered};
@@ -90,7 +90,7 @@ where
             return None;
         }
         let last = result.as_ref().map(P::code).map_err(Mode::view);
-        let report = self.conclude(last, stop)?;
+        let report = self.report_end(last, stop)?;
         match result {
             Err(_) => Some(report),
             Ok(response) => {
@@ -108,7 +108,7 @@ where
         stop: StopReason,
     ) -> Option<Result<P::Answer, Mode::Error>> {
         let shared = Arc::clone(&self.shared);
-        let report = || self.conclude(Ok(None), stop);
+        let report = || self.report_end(Ok(None), stop);
         let answer = shared.policy.settings.protocol.too_late(text, report)?;
         self.clear();
         Some(Ok(answer))
@@ -122,7 +122,7 @@ where
         {
             self.shared.give_back(service);
         }
-        self.kept = None;
+        self.saved = None;
     }
 
     /// Returns the accounting that is due at the end of the response.
@@ -135,7 +135,7 @@ where
             None => String::new(),
         };
         // A response that was classified as a failure is already reported.
-        let retryable = succeeded && self.context.keeps(&settings.limits);
+        let retryable = succeeded && self.context.saves(&settings.limits);
         self.context.finish(settings, destination, retryable, (self.number, account))
     }
 
@@ -157,7 +157,7 @@ where
         match retrying {
             Some(progress) => account.settle(end, progress.destination(), budget),
             // Neither was recorded, because the budget was full when the call began.
-            None if self.kept.is_some() || self.target.is_some() => {
+            None if self.saved.is_some() || self.target.is_some() => {
                 account.settle(end, &self.destination(), budget);
             }
             None => {}
@@ -181,18 +181,18 @@ where
     }
 
     /// Reports the end of the call, and returns the report for the response.
-    pub(super) fn conclude(&mut self, last: LastOutcome<'_>, stop: StopReason) -> Option<Report> {
+    pub(super) fn report_end(&mut self, last: LastOutcome<'_>, stop: StopReason) -> Option<Report> {
         let policy = &self.shared.policy;
         // A layer without retries did not give up.
-        if let (Some(outer), true) = (&self.context.outer, gave_up(stop) && self.saved) {
+        if let (Some(outer), true) = (&self.context.outer, gave_up(stop) && self.is_saved) {
             outer.give_up();
         }
         let last_attempt = (self.number, self.endpoint());
         let protocol = &policy.settings.protocol;
-        let destination = || destination(protocol, self.kept.as_ref(), self.target.as_deref());
+        let destination = || destination(protocol, self.saved.as_ref(), self.target.as_deref());
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
         let progress = retrying.and_then(|retrying| retrying.progress.as_mut());
-        conclude(&policy.settings, &self.context, last_attempt, stop, progress, destination, last)
+        report_end(&policy.settings, &self.context, last_attempt, stop, progress, destination, last)
     }
 }
 

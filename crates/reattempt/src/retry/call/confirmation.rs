@@ -79,10 +79,10 @@ where
     /// Takes the request for a confirmed retry. The previous attempt's upload ends only here, because its response goes
     /// to the caller if the retry is refused.
     fn claim_request(&mut self) -> Result<(), StopReason> {
-        let at_hand = self.kept.as_ref().is_some_and(|kept| {
+        let at_hand = self.saved.as_ref().is_some_and(|saved| {
             // A reader of the previous attempt could use up the saved body.
-            kept.supersede();
-            kept.at_hand()
+            saved.supersede();
+            saved.at_hand()
         });
         if at_hand {
             return Ok(());

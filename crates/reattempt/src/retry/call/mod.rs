@@ -41,12 +41,12 @@ where
     Mode: ErrorMode<S::Error>,
 {
     pub(in crate::retry) shared: SharedBy<S, P, Backoff, B, Mode>,
-    pub(in crate::retry) kept: Option<P::Saved>,
+    pub(in crate::retry) saved: Option<P::Saved>,
     /// The destination, recorded only if the request was not saved and a budget or observer needs it.
     pub(in crate::retry) target: Option<Box<str>>,
     pub(in crate::retry) context: CallContext,
     /// `true` if the request was saved.
-    pub(in crate::retry) saved: bool,
+    pub(in crate::retry) is_saved: bool,
     /// The number of the attempt in flight, from 1.
     pub(in crate::retry) number: u32,
     pub(in crate::retry) sent_at: SentAt,
@@ -180,10 +180,10 @@ where
 {
     let view = P::view(request);
     let mut start = CallStart::new(settings, of_handle, deadline, request);
-    start.keeps |= start.context.keeps(&settings.limits);
-    start.needs_key = start.keeps && settings.protocol.needs_key(view);
+    start.saves |= start.context.saves(&settings.limits);
+    start.needs_key = start.saves && settings.protocol.needs_key(view);
     start.context.keyed = start.needs_key;
-    let nested = start.keeps && settings.nested && !view.contains(&http::header::UPGRADE);
+    let nested = start.saves && settings.nested && !view.contains(&http::header::UPGRADE);
     start.marker = nested.then(NestedMarker::default);
     start
 }
@@ -215,7 +215,7 @@ where
     /// Starts the call's time at the first pending poll. A call that is ready at once reads no clock.
     #[inline]
     pub(super) fn takes_time(&mut self, now: impl FnOnce() -> Instant) {
-        if self.saved && self.context.started.is_none() {
+        if self.is_saved && self.context.started.is_none() {
             self.context.started = Some(now());
         }
     }
@@ -223,7 +223,7 @@ where
     /// Returns the call's destination.
     fn destination(&self) -> Cow<'_, str> {
         let protocol = &self.shared.policy.settings.protocol;
-        destination(protocol, self.kept.as_ref(), self.target.as_deref())
+        destination(protocol, self.saved.as_ref(), self.target.as_deref())
     }
 
     /// Notifies schedules that many calls share of an attempt that is sent.
@@ -236,11 +236,11 @@ where
 /// Returns a call's destination, from its saved request or as it was recorded.
 fn destination<'a, Req, P: Replay<Req>>(
     protocol: &P,
-    kept: Option<&'a P::Saved>,
+    saved: Option<&'a P::Saved>,
     target: Option<&'a str>,
 ) -> Cow<'a, str> {
-    match kept {
-        Some(kept) => protocol.destination_of(kept.view()),
+    match saved {
+        Some(saved) => protocol.destination_of(saved.view()),
         None => target.unwrap_or_default().into(),
     }
 }

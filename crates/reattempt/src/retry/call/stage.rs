@@ -274,15 +274,15 @@ where
         let last = self.number >= self.context.max_attempts(&settings.limits) && !settings.protocol.replaces();
         let deadline = self.context.deadline.map(Deadline::at);
         let options = self.context.options.as_ref();
-        let keeps_head = settings.protocol.classifies() || options.is_some_and(CallOptions::classifies);
+        let needs_head = settings.protocol.classifies() || options.is_some_and(CallOptions::classifies);
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
         let kind = match progress {
             Some(progress) if progress.replaces() => AttemptKind::Replacement,
             _ => AttemptKind::Retry,
         };
         let (number, unproven) = (self.number, progress.is_none_or(Progress::is_unproven));
-        let next = NextAttempt { number, kind, last, keeps_head, deadline, unproven };
-        settings.protocol.again(&mut self.kept, next)
+        let next = NextAttempt { number, kind, last, needs_head, deadline, unproven };
+        settings.protocol.again(&mut self.saved, next)
     }
 
     /// Ends a call whose deadline has passed while no attempt is in flight (DL-3, RET-3). Returns `None` if there is
