@@ -24,16 +24,16 @@ fn hash_of(script: &Script) -> String {
 }
 
 impl Script {
-    /// Sends the script to `connection`. Returns its answer, and the mark that it repeats.
+    /// Sends the script to `connection`. Returns its answer, a number, and the mark that it repeats.
     ///
     /// A server without the script has run nothing, so the full script is sent. Nothing else is sent twice.
-    pub(crate) async fn run<T: FromRedisValue>(
+    pub(crate) async fn run(
         &self,
         connection: &mut Connection,
         key: &str,
         arguments: &[u64],
         mark: u64,
-    ) -> RedisResult<(T, u64)> {
+    ) -> RedisResult<(i64, u64)> {
         let message = |mut command: Cmd| {
             command.arg(1).arg(key).arg(arguments).arg(mark);
             command
@@ -47,6 +47,6 @@ impl Script {
             }
             reply => reply?,
         };
-        <(T, u64)>::from_redis_value(reply).map_err(RedisError::from)
+        <(i64, u64)>::from_redis_value(reply).map_err(RedisError::from)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use reattempt_fleet::rate::Rate;
 use reattempt_fleet::{BudgetStore, RateStore, Settling, Taking};
-use redis::{FromRedisValue, Value, cmd};
+use redis::{Value, cmd};
 use tokio::sync::Mutex;
 
 use crate::connection::Connection;
@@ -122,7 +122,7 @@ impl RedisStore {
 
 impl BudgetStore for RedisStore {
     fn settle<'a>(&'a self, key: &'a str, earned: u64, cost: u64) -> Settling<'a> {
-        Box::pin(async move { Ok(self.shared.run(&SETTLE, key, &[earned, cost]).await?) })
+        Box::pin(async move { Ok(self.shared.run(&SETTLE, key, &[earned, cost], 1).await? == 1) })
     }
 }
 
@@ -130,22 +130,22 @@ impl RateStore for RedisStore {
     fn take<'a>(&'a self, key: &'a str, rate: Rate, wanted: u32) -> Taking<'a> {
         Box::pin(async move {
             let arguments = [rate.per_second(), rate.burst(), wanted].map(u64::from);
-            Ok(self.shared.run(&TAKE, key, &arguments).await?)
+            Ok(self.shared.run(&TAKE, key, &arguments, wanted).await?)
         })
     }
 }
 
 impl Shared {
-    /// Runs a script. After an error the next question opens a new connection.
-    async fn run<T: FromRedisValue>(&self, script: &Script, key: &str, arguments: &[u64]) -> Result<T, StoreFailed> {
-        let answer = self.ask(script, key, arguments).await;
+    /// Runs a script, whose answer is at most `most`. After an error the next question opens a new connection.
+    async fn run(&self, script: &Script, key: &str, arguments: &[u64], most: u32) -> Result<u32, StoreFailed> {
+        let answer = self.ask(script, key, arguments, most).await;
         if answer.is_err() {
             self.disconnect();
         }
         answer
     }
 
-    async fn ask<T: FromRedisValue>(&self, script: &Script, key: &str, arguments: &[u64]) -> Result<T, StoreFailed> {
+    async fn ask(&self, script: &Script, key: &str, arguments: &[u64], most: u32) -> Result<u32, StoreFailed> {
         let mut watch = Watch { shared: self, is_answered: false };
         let mut connection = self.connection().await?;
         let mark = self.last_mark.fetch_add(1, Ordering::Relaxed);
@@ -153,6 +153,8 @@ impl Shared {
         if repeated != mark {
             return Err(StoreFailed::new("the reply is another message's"));
         }
+        let answer = u32::try_from(answer).ok().filter(|answer| *answer <= most);
+        let answer = answer.ok_or(StoreFailed::new("the reply is no answer of the script"))?;
         watch.is_answered = true;
         Ok(answer)
     }

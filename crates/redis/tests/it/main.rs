@@ -3,7 +3,9 @@
 #![allow(missing_docs, reason = "tests")]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
+mod drivers;
 mod errors;
+mod lies;
 mod network;
 mod rate;
 mod script;
@@ -11,3 +13,5 @@ mod server;
 mod servers;
 mod state;
 mod support;
+mod tls;
+mod together;

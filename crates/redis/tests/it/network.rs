@@ -117,7 +117,8 @@ async fn slow_replies_leave_processes_alone() {
     returns(&budget).await;
 }
 
-/// F-7: replies after a lost one are not mistaken for others, because the connection is replaced.
+/// Replies after a lost one are not mistaken for others, because the connection is replaced.
+// F-7
 #[tokio::test]
 async fn lost_reply_is_not_replaced_by_the_next() {
     let Some(server) = Server::on_port(&[]).await else { return };

@@ -1,4 +1,4 @@
-//! F-13: the script computes the same function as `settle`, over random sequences.
+//! The script computes the same function as `settle`, over random sequences.
 
 use reattempt_core::Random;
 use reattempt_redis::rule::{State, TIME_TO_LIVE, TOKEN, settle};
@@ -52,6 +52,7 @@ fn step(random: &mut Seeded, now: &mut u64) -> Step {
     Step { now: *now, earned, cost }
 }
 
+// F-13
 #[tokio::test]
 async fn script_is_the_function() {
     let Some(server) = Server::start(&[]).await else { return };

@@ -32,16 +32,27 @@ impl Server {
     /// Starts a server on a port that was free a moment ago, and tries again if it no longer is.
     pub(crate) async fn on_port(arguments: &[&str]) -> Option<Self> {
         loop {
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            // A cluster member has a second port, 10000 above.
-            if port > 50_000 {
-                continue;
-            }
+            let port = free_port();
             let own = ["--port", &port.to_string(), "--bind", "127.0.0.1"].map(str::to_owned);
             let arguments = own.into_iter().chain(arguments.iter().map(|&it| it.to_owned()));
             let mut server = Self::run(directory(), format!("redis://127.0.0.1:{port}"), arguments.collect()).await?;
             if server.process.try_wait().unwrap().is_none() {
                 return Some(server);
+            }
+        }
+    }
+
+    /// Starts a server with TLS on a port, and without TLS on a socket for its administrator. Returns its TLS address,
+    /// too.
+    #[cfg(feature = "tls")]
+    pub(crate) async fn with_tls(arguments: &[&str]) -> Option<(Self, String)> {
+        loop {
+            let port = free_port();
+            let number = port.to_string();
+            let arguments: Vec<_> = ["--tls-port", &number].iter().chain(arguments).copied().collect();
+            let mut server = Self::start(&arguments).await?;
+            if server.process.try_wait().unwrap().is_none() {
+                return Some((server, format!("127.0.0.1:{port}")));
             }
         }
     }
@@ -142,14 +153,23 @@ fn directory() -> PathBuf {
     path
 }
 
-/// Starts a sentinel that watches `server` as `main`.
-#[cfg(feature = "sentinel")]
-pub(crate) async fn sentinel(server: &Server) -> Option<Server> {
+/// Returns a port that was free a moment ago. A cluster member has a second one, 10000 above.
+pub(crate) fn free_port() -> u16 {
     loop {
-        let (directory, address) = (directory(), server.address());
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        if port <= 50_000 {
+            return port;
+        }
+    }
+}
+
+/// Starts a sentinel that watches the server at `address` as `main`. `settings` are further lines of its file.
+#[cfg(feature = "sentinel")]
+pub(crate) async fn sentinel(address: &str, settings: &str) -> Option<Server> {
+    loop {
+        let (directory, port) = (directory(), free_port());
         let watched = address.replace(':', " ");
-        let text = format!("port {port}\nbind 127.0.0.1\nsentinel monitor main {watched} 1\n");
+        let text = format!("port {port}\nbind 127.0.0.1\nsentinel monitor main {watched} 1\n{settings}");
         std::fs::write(directory.join("sentinel.conf"), text).unwrap();
         let arguments = vec!["sentinel.conf".to_owned()];
         let url = format!("redis://127.0.0.1:{port}");

@@ -8,19 +8,14 @@ use reattempt_redis::{BudgetStore, RedisStore, RedisStoreError};
 use tokio::time::{sleep, timeout};
 
 use crate::server::{Server, sentinel};
-use crate::support::{TOKEN, budget, patient, retries_alone, retry, returns};
+use crate::support::{TOKEN, budget, empty, patient, retries_alone, retry, returns};
 
 const BOUND: Duration = Duration::from_secs(30);
 
 const CLUSTER: [&str; 4] = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
 
-async fn is_up(server: &Server) {
-    let up = async {
-        while !server.text(&["CLUSTER", "INFO"]).unwrap().contains("cluster_state:ok") {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(BOUND, up).await.unwrap();
+pub(crate) async fn is_up(server: &Server) {
+    until(|| server.text(&["CLUSTER", "INFO"]).unwrap().contains("cluster_state:ok")).await;
 }
 
 /// Starts two servers with half of the slots each.
@@ -81,12 +76,47 @@ async fn cluster_that_is_down_leaves_alone() {
 #[tokio::test]
 async fn sentinel_names_the_server() {
     let Some(server) = Server::on_port(&[]).await else { return };
-    let Some(sentinel) = sentinel(&server).await else { return };
+    let Some(sentinel) = sentinel(&server.address(), "").await else { return };
     let budget = patient(RedisStore::sentinel(&[sentinel.url()], "main").unwrap());
     returns(&budget).await;
     assert!(retry(&budget).await);
     let other = patient(RedisStore::sentinel(&[sentinel.url()], "other").unwrap());
     retries_alone(&other).await;
+}
+
+/// A replica that became the primary without data has full buckets, once.
+// F-9
+#[tokio::test]
+async fn empty_replica_promoted_grants_ten_more() {
+    let Some(mut primary) = Server::on_port(&[]).await else { return };
+    let address = primary.address();
+    let (host, port) = address.split_once(':').unwrap();
+    let replica = Server::on_port(&["--replicaof", host, port, "--replica-read-only", "no"]).await.unwrap();
+    until(|| replica.text(&["INFO", "replication"]).unwrap().contains("master_link_status:up")).await;
+    let settings = "sentinel down-after-milliseconds main 300\nsentinel failover-timeout main 3000\n";
+    let sentinel = sentinel(&address, settings).await.unwrap();
+    until(|| sentinel.text(&["INFO", "sentinel"]).unwrap().contains("slaves=1")).await;
+    let store = RedisStore::sentinel(&[sentinel.url()], "main").unwrap();
+    let (budget, taken) = (patient(store.clone()), empty(&store).await);
+    assert!((10..=12).contains(&taken), "{taken}");
+
+    replica.command(&["FLUSHALL"]);
+    primary.kill();
+    retries_alone(&budget).await;
+    until(|| replica.text(&["INFO", "replication"]).unwrap().contains("role:master")).await;
+    returns(&budget).await;
+    let taken = empty(&store).await;
+    assert!((7..=11).contains(&taken), "{taken}: one or two went to the budget");
+}
+
+/// Waits until a server has reached a state.
+async fn until(mut is_so: impl FnMut() -> bool) {
+    let waits = async {
+        while !is_so() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(BOUND, waits).await.unwrap();
 }
 
 #[test]

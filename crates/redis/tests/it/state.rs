@@ -33,7 +33,7 @@ async fn flushed_script_is_sent_again() {
     assert_eq!((stats.granted, stats.failed, stats.alone), (5, 0, 0), "{stats:?}");
 }
 
-/// F-9
+// F-9
 #[tokio::test]
 async fn flushed_data_grants_ten_more() {
     let Some(server) = Server::start(&[]).await else { return };

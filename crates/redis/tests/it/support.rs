@@ -76,9 +76,13 @@ pub(crate) async fn empty(store: &RedisStore) -> u32 {
 
 /// Returns a budget and the texts of all its events, in which a test looks for secrets.
 pub(crate) fn logged(url: &str) -> (FleetBudget, Arc<Mutex<String>>) {
+    logged_by(RedisStore::new(url).unwrap())
+}
+
+pub(crate) fn logged_by(store: RedisStore) -> (FleetBudget, Arc<Mutex<String>>) {
     let log = Arc::new(Mutex::new(String::new()));
     let texts = Arc::clone(&log);
-    let budget = budget(url).on_event(move |destination, event| {
+    let budget = patient(store).on_event(move |destination, event| {
         let mut log = texts.lock().unwrap();
         log.push_str(&format!("{destination} {event:?}\n"));
         if let reattempt_redis::FleetEvent::Failed { error } = event {

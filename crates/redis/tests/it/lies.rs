@@ -1,0 +1,171 @@
+//! Tests of servers that lie. A process believes an answer only if it has the form of its script's, with the mark of
+//! its message. Even then its own budget decides first.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use reattempt_core::{Budget, Failure, FailureKind};
+use reattempt_redis::rate::Rate;
+use reattempt_redis::{BudgetStore, RateStore, RedisStore};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::time::{sleep, timeout};
+
+use crate::support::{ask, budget, retries_alone, retry};
+
+/// Starts a server that answers each script with `reply`, in which `MARK` stands for the message's mark. It answers the
+/// commands of a new connection with `OK`. Returns its URL, and the number of its connections.
+async fn server(reply: impl Into<Vec<u8>>) -> (String, Arc<AtomicU32>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    let (reply, open) = (reply.into(), Arc::new(AtomicU32::new(0)));
+    let count = Arc::clone(&open);
+    tokio::spawn(async move {
+        while let Ok((mut connection, _)) = listener.accept().await {
+            let (reply, open) = (reply.clone(), Arc::clone(&count));
+            open.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(async move {
+                let mut buffer = [0; 8192];
+                while let Ok(read @ 1..) = connection.read(&mut buffer).await {
+                    let text = String::from_utf8_lossy(&buffer[..read]).into_owned();
+                    if text.contains("EVAL") {
+                        let mark = text.trim_end().rsplit("\r\n").next().unwrap();
+                        let _ = connection.write_all(&replaced(&reply, mark)).await;
+                    } else {
+                        let commands = text.split("\r\n").filter(|line| line.starts_with('*')).count();
+                        let _ = connection.write_all("+OK\r\n".repeat(commands).as_bytes()).await;
+                    }
+                }
+                open.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+    });
+    (url, open)
+}
+
+/// Writes the mark as a bulk string, for each `MARK` in the reply.
+fn replaced(reply: &[u8], mark: &str) -> Vec<u8> {
+    match std::str::from_utf8(reply) {
+        Ok(text) => text.replace("MARK", &format!("${}\r\n{mark}\r\n", mark.len())).into_bytes(),
+        Err(_) => reply.to_vec(),
+    }
+}
+
+/// The server of the tests below is believed if it answers as the script does.
+#[tokio::test]
+async fn answer_of_the_script_is_believed() {
+    let (url, _) = server("*2\r\n:1\r\nMARK").await;
+    let budget = budget(&url);
+    assert!(retry(&budget).await);
+    assert_eq!(budget.stats().granted, 1);
+}
+
+#[tokio::test]
+async fn answer_of_another_script_leaves_alone() {
+    let nested = [b"*1\r\n".repeat(100_000), b":1\r\n".to_vec()].concat();
+    let long = [b"$1000000\r\n".to_vec(), vec![b'x'; 1_000_000], b"\r\n".to_vec()].concat();
+    let replies: [&[u8]; 27] = [
+        b"*2\r\n:-1\r\nMARK",
+        b"*2\r\n:2\r\nMARK",
+        b"*2\r\n:4294967297\r\nMARK",
+        b"*2\r\n:1\r\n$2\r\n-1\r\n",
+        b"*2\r\n:1\r\n$20\r\n18446744073709551615\r\n",
+        b"*2\r\n:1\r\n:4\r\n",
+        b"*2\r\n:1\r\n$-1\r\n",
+        b"*2\r\n$3\r\nyes\r\nMARK",
+        b"*2\r\n*0\r\nMARK",
+        b"*2\r\n:7\r\n*1\r\nMARK",
+        b"*1\r\n:1\r\n",
+        b"*0\r\n",
+        b"*-1\r\n",
+        b"*3\r\n:1\r\nMARK:1\r\n",
+        b"$-1\r\n",
+        b"$4\r\n\xff\xfe\0\x01\r\n",
+        b":1\r\n",
+        b"+OK\r\n",
+        b"+\r\n",
+        b"-\r\n",
+        b"-NOSCRIPT\r\n",
+        b"_\r\n",
+        b"%1\r\n+a\r\n:1\r\n",
+        b">2\r\n+message\r\n:1\r\n",
+        b"*1000000000000000000\r\n:1\r\n",
+        b"$1000000000000000000\r\nx",
+        b"?",
+    ];
+    for reply in replies.into_iter().chain([&*nested, &*long]) {
+        let (url, _) = server(reply).await;
+        let budget = budget(&url);
+        retries_alone(&budget).await;
+        let stats = budget.stats();
+        assert!(
+            stats.failed + stats.late > 0,
+            "{:?}: {stats:?}",
+            String::from_utf8_lossy(&reply[..reply.len().min(60)])
+        );
+    }
+}
+
+/// Grants for ever: the budget of each process is the floor, with three retries for a client without a success.
+// F-12
+#[tokio::test]
+async fn eternal_grants_do_not_breach_the_floor() {
+    let (url, _) = server("*2\r\n:1\r\nMARK").await;
+    for (kind, most) in [(FailureKind::Server, 3), (FailureKind::Network, 10)] {
+        let budget = budget(&url);
+        let mut sent = 0;
+        for _ in 0..100 {
+            let failure = Failure::new(kind);
+            let Some(permit) = budget.acquire_after_failure("a", &failure, Duration::ZERO) else { continue };
+            assert!(std::future::poll_fn(|cx| permit.poll_confirmed(cx)).await);
+            drop(permit.spend());
+            sent += 1;
+        }
+        assert_eq!((sent, budget.stats().granted), (most, most));
+    }
+}
+
+/// Refuses for ever: no retry is sent, and the process asks at most once a second after the fourth refusal.
+// F-8
+#[tokio::test]
+async fn eternal_refusals_are_remembered() {
+    let (url, _) = server("*2\r\n:0\r\nMARK").await;
+    let budget = budget(&url);
+    for _ in 0..200 {
+        if let Some(permit) = ask(&budget) {
+            assert!(!std::future::poll_fn(|cx| permit.poll_confirmed(cx)).await);
+        }
+    }
+    let stats = budget.stats();
+    assert_eq!((stats.granted, stats.alone), (0, 0), "{stats:?}");
+    assert!(stats.remembered > 190, "{stats:?}");
+}
+
+/// A grant of more tokens than were asked for is an error, not an overflow.
+#[tokio::test]
+async fn wrong_number_of_tokens_is_an_error() {
+    let number = |number: u32| number.try_into().unwrap();
+    let rate = Rate::new(number(10), number(10));
+    for answer in [":-1", ":2", ":4294967297", "$3\r\n1.5"] {
+        let reply = format!("*2\r\n{answer}\r\nMARK");
+        let (url, _) = server(reply).await;
+        RedisStore::new(&url).unwrap().take("k", rate, 1).await.unwrap_err();
+    }
+}
+
+/// Each failure replaces the connection, and the old one is closed: nothing is left behind.
+#[tokio::test]
+async fn failures_leave_no_connections_open() {
+    let (url, open) = server("*2\r\n:1\r\n:77777\r\n").await;
+    let store = RedisStore::new(&url).unwrap();
+    for _ in 0..50 {
+        store.settle("k", 0, 1).await.unwrap_err();
+    }
+    let closed = async {
+        while open.load(Ordering::Relaxed) > 1 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(Duration::from_secs(10), closed).await.unwrap();
+}
