@@ -88,6 +88,9 @@ impl Member {
         if let Some(observer) = &self.observer {
             observer(destination, event);
         }
+        if let Some(warning) = self.tally.check_late(event) {
+            self.note(destination, &warning);
+        }
     }
 
     /// Returns the state of a destination; `None` if there is no room for it.

@@ -98,6 +98,7 @@ impl FleetMetrics {
             FleetEvent::Remembered => &self.remembered,
             FleetEvent::Alone => &self.alone,
             FleetEvent::Late => &self.late,
+            FleetEvent::LateOften { .. } => return,
             FleetEvent::Failed { .. } => &self.failed,
         };
         counter.add(1, labels);

@@ -30,6 +30,12 @@ pub enum FleetEvent<'a> {
     Alone,
     /// The store did not answer in time.
     Late,
+    /// More than a tenth of the last 20 answers were late: the store is too far away or too slow for the budget to be
+    /// useful. Follows the last of the 20, and is worth a warning.
+    LateOften {
+        /// The late ones of the last 20 answers.
+        late: u32,
+    },
     /// The store failed.
     Failed {
         /// The store's error.
@@ -60,12 +66,16 @@ pub struct FleetStats {
 }
 
 impl FleetStats {
-    /// Returns `true` if more than a tenth of the answers were late. The store is then too far away or too slow: this
-    /// process decides alone too often for the budget to be useful.
+    /// Returns `true` if more than a tenth of all answers were late. The store is then too far away or too slow: this
+    /// process decides alone too often for the budget to be useful. [`FleetEvent::LateOften`] is about the last 20.
     pub fn is_too_late(&self) -> bool {
         self.late.saturating_mul(10) > self.asked
     }
 }
+
+/// The number of answers after which the late ones are counted, and the most of them without a warning.
+const RECENT: u64 = 20;
+const MOST_LATE: u64 = RECENT / 10;
 
 /// The counts behind [`FleetStats`].
 #[derive(Debug, Default)]
@@ -79,6 +89,8 @@ pub(crate) struct Tally {
     failed: AtomicU64,
     /// In nanoseconds; 0 before the first answer.
     round_trip: AtomicU64,
+    /// The answers since the last check, and above bit 32 the late ones of them.
+    recent: AtomicU64,
 }
 
 impl Tally {
@@ -90,6 +102,7 @@ impl Tally {
             FleetEvent::Remembered => (&self.remembered, None),
             FleetEvent::Alone => (&self.alone, None),
             FleetEvent::Late => (&self.late, None),
+            FleetEvent::LateOften { .. } => return,
             FleetEvent::Failed { .. } => (&self.failed, None),
         };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -100,6 +113,23 @@ impl Tally {
             // Two concurrent answers may count as one, because it is only an average.
             self.round_trip.store(next, Ordering::Relaxed);
         }
+    }
+
+    /// Records an answer, or that there was none in time. Returns the warning that is due.
+    pub(crate) fn check_late(&self, event: &FleetEvent<'_>) -> Option<FleetEvent<'static>> {
+        let answer = match event {
+            FleetEvent::Granted { .. } | FleetEvent::Refused { .. } => 1,
+            FleetEvent::Late => (1 << 32) + 1,
+            _ => return None,
+        };
+        let recent = self.recent.fetch_add(answer, Ordering::Relaxed) + answer;
+        let (late, answers) = (recent >> 32, recent & u64::from(u32::MAX));
+        if answers != RECENT {
+            return None;
+        }
+        self.recent.fetch_sub(recent, Ordering::Relaxed);
+        let late = u32::try_from(late).unwrap_or(u32::MAX);
+        (u64::from(late) > MOST_LATE).then_some(FleetEvent::LateOften { late })
     }
 
     pub(crate) fn stats(&self) -> FleetStats {

@@ -7,15 +7,16 @@ use std::time::Duration;
 use proptest::prelude::*;
 use reattempt_control::RetryBudget;
 use reattempt_core::{Budget, Failure, FailureKind};
+use reattempt_fleet::courier::{Courier, Message};
 use reattempt_fleet::rule::TOKEN;
-use reattempt_fleet::{BudgetStore, FleetBudget, MemoryStore, Settling};
+use reattempt_fleet::{BudgetStore, FleetBudget, FleetEvent, MemoryStore, Settling};
 use tokio::time::{Instant, advance, sleep};
 
-use crate::support::{Faulty, SERVER, ask, confirmed, poll};
+use crate::support::{ByHand, Faulty, SERVER, ask, confirmed, poll};
 
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// F-3: clients that have just started call a server that answers none of their calls for `seconds`. Returns the number
+/// Clients that have just started call a server that answers none of their calls for `seconds`. Returns the number
 /// of retries.
 async fn outage(clients: usize, seconds: u64) -> u64 {
     let store = MemoryStore::new();
@@ -34,6 +35,7 @@ async fn outage(clients: usize, seconds: u64) -> u64 {
     sent
 }
 
+// F-3
 #[tokio::test(start_paused = true)]
 async fn fleet_in_an_outage_sends_ten_retries() {
     assert_eq!(outage(1, 20).await, 3, "one client stops itself");
@@ -43,7 +45,8 @@ async fn fleet_in_an_outage_sends_ten_retries() {
     }
 }
 
-/// F-4: the wait ends with the answer or after the patience.
+/// The wait ends with the answer or after the patience.
+// F-4
 #[tokio::test(start_paused = true)]
 async fn outcome_is_held_until_the_answer() {
     for (takes, held) in [(3, 3), (49, 49), (51, 50), (200, 50)] {
@@ -68,7 +71,55 @@ fn more_than_a_tenth_of_late_answers_warns() {
     assert!(stats.is_too_late());
 }
 
-/// F-7: a late grant is not lost, and its retry still earns tokens.
+/// A warning is due if more than two of 20 answers were late, and the count begins anew.
+#[test]
+fn late_answers_are_warned_of() {
+    use std::sync::{Arc, Mutex};
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    let (log, hand) = (Arc::clone(&warnings), ByHand::default());
+    let budget = hand.budget().on_event(move |destination, event| {
+        if let FleetEvent::LateOften { late } = event {
+            log.lock().unwrap().push((destination.to_owned(), *late));
+        }
+    });
+    for (late, warns) in [(2, false), (3, true), (0, false), (20, true)] {
+        for number in 0..20 {
+            assert_eq!(*warnings.lock().unwrap(), [], "{number}");
+            hand.advance(Duration::from_secs(2));
+            (0..5).for_each(|_| budget.local().on_success("a", 0));
+            let permit = ask(&budget, "a").unwrap();
+            let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+            if number < late {
+                question.is_late();
+            }
+            question.answer(Ok(true));
+            drop(permit.spend());
+        }
+        let expected = [("a".to_owned(), late)];
+        assert_eq!(std::mem::take(&mut *warnings.lock().unwrap()), if warns { &expected[..] } else { &[] });
+    }
+}
+
+/// With a patience of zero, only an answer that is there at once counts. An hour counts as a second.
+#[tokio::test(start_paused = true)]
+async fn extreme_patience_has_a_stated_result() {
+    let at_once = FleetBudget::new(MemoryStore::new()).patience(Duration::ZERO);
+    assert!(confirmed(&ask(&at_once, "a").unwrap()).await);
+    assert_eq!((at_once.stats().granted, at_once.stats().late), (1, 0));
+
+    let budget = FleetBudget::new(Faulty::taking(Duration::from_millis(1))).patience(Duration::ZERO);
+    let start = Instant::now();
+    assert!(confirmed(&ask(&budget, "a").unwrap()).await);
+    assert_eq!((budget.stats().late, budget.stats().alone, start.elapsed()), (1, 1, Duration::ZERO));
+
+    let budget = FleetBudget::new(Faulty::taking(Duration::from_secs(7200))).patience(Duration::from_secs(3600));
+    assert!(format!("{budget:?}").contains("patience: 1s"), "{budget:?}");
+    assert!(confirmed(&ask(&budget, "a").unwrap()).await);
+    assert_eq!(start.elapsed(), Duration::from_secs(1));
+}
+
+/// A late grant is not lost, and its retry still earns tokens.
+// F-7
 #[tokio::test(start_paused = true)]
 async fn late_grant_of_a_dropped_retry_returns() {
     let store = Faulty::taking(Duration::from_millis(200));
@@ -83,7 +134,7 @@ async fn late_grant_of_a_dropped_retry_returns() {
     assert_eq!(store.messages(), [(0, TOKEN), (TOKEN, TOKEN)]);
 }
 
-/// F-4
+// F-4
 #[tokio::test(start_paused = true)]
 async fn first_attempts_ask_for_nothing() {
     let store = Faulty::taking(Duration::ZERO);
@@ -94,7 +145,7 @@ async fn first_attempts_ask_for_nothing() {
     assert_eq!(store.messages(), []);
 }
 
-/// F-11
+// F-11
 #[tokio::test(start_paused = true)]
 async fn store_that_returns_is_asked_again() {
     let store = Faulty::down();
@@ -149,7 +200,8 @@ fn stopped_runtime_leaves_no_open_question() {
     assert_eq!(poll(&permit), Poll::Ready(true));
 }
 
-/// F-9 and F-10, with an in-memory store.
+/// With an in-memory store.
+// F-9, F-10
 #[tokio::test(start_paused = true)]
 async fn keys_vanish_when_their_bucket_is_full() {
     let store = MemoryStore::new();
@@ -248,12 +300,51 @@ fn trace(budget: &impl Budget, balance: impl Fn() -> f64, events: &[Event]) -> V
     trace
 }
 
+/// A carrier to a store that is down. Each question ends at once, without an answer of the store.
+struct Down(Fault);
+
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    Error,
+    Late,
+    Lost,
+}
+
+impl Courier for Down {
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    fn seed(&self) -> u64 {
+        1
+    }
+
+    fn carry(&self, message: Message) {
+        match (message, self.0) {
+            (Message::Question(question), Fault::Error) => question.answer(Err("down".into())),
+            (Message::Question(question), Fault::Late) => question.is_late(),
+            (Message::Report(report), Fault::Error) if report.take().is_some() => report.answer(Err("down".into())),
+            _ => {}
+        }
+    }
+}
+
 proptest! {
-    /// F-2: without its store, a process decides as its own budget does.
+    /// Without its store, a process decides as its own budget does: without a runtime, and with a store that fails, is
+    /// late, or loses what is sent.
+    // F-2
     #[test]
     fn process_alone_has_its_own_budget(events in events()) {
-        let (fleet, own) = (FleetBudget::new(MemoryStore::new()), RetryBudget::cautious());
-        let alone = trace(&fleet, || fleet.local().balance("a"), &events);
-        prop_assert_eq!(alone, trace(&own, || own.balance("a"), &events));
+        let own = RetryBudget::cautious();
+        let expected = trace(&own, || own.balance("a"), &events);
+        let down = [Fault::Error, Fault::Late, Fault::Lost].map(|fault| FleetBudget::carried_by(Down(fault)));
+        for fleet in down.into_iter().chain([FleetBudget::new(MemoryStore::new())]) {
+            prop_assert_eq!(trace(&fleet, || fleet.local().balance("a"), &events), expected.clone(), "{:?}", fleet);
+            prop_assert_eq!(fleet.stats().granted, 0);
+        }
     }
 }
