@@ -158,6 +158,7 @@ impl Budgets {
                 refusal_cost: 0.0,
             },
             drop_every: None,
+            restart_every: None,
             seed,
         }
     }

@@ -26,6 +26,8 @@ pub(super) struct Client {
     pub(super) guards: Guards,
     /// The number of calls that the client has made.
     pub(super) calls: u32,
+    /// The number of its restarts, as of its last failure.
+    pub(super) restarts: u64,
     arrivals: Arrivals,
     /// The times at which its connection is lost.
     pub(super) losses: Option<Arrivals>,
@@ -38,6 +40,7 @@ impl Client {
             budget: policy.budget_of_client(),
             guards: Guards::new(&policy.guards, arrivals.seed),
             calls: 0,
+            restarts: 0,
             arrivals,
             losses: None,
         }

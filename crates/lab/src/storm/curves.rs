@@ -9,6 +9,7 @@ use std::ops::Range;
 use reattempt::StopReason;
 use serde::Serialize;
 
+use super::fleet::StoreCounts;
 use super::simulation::{Ended, Watch};
 
 /// The ticks of a second.
@@ -35,6 +36,9 @@ pub(super) struct Curves {
     pub(super) lost: Vec<u64>,
     /// Calls that ended because a guard refused to send them, by the second of their end.
     pub(super) refused: Vec<u64>,
+    /// The messages of the store that clients share, if the policy has one.
+    #[serde(skip)]
+    pub(super) store: Option<StoreCounts>,
 }
 
 impl Watch for Curves {
@@ -56,6 +60,10 @@ impl Watch for Curves {
             (Some(_), Err(_)) => count(&mut self.lost, end.at),
             (_, Ok(_)) => {}
         }
+    }
+
+    fn stored(&mut self, counts: StoreCounts) {
+        self.store = Some(counts);
     }
 }
 
@@ -85,6 +93,9 @@ pub(super) struct Figures {
     pub(super) recovery_seconds: Option<usize>,
     /// `true` if the storm outlived its cause until the end of the simulation.
     pub(super) metastable: bool,
+    /// The messages of the store that clients share, if the policy has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) store: Option<StoreCounts>,
 }
 
 impl Curves {
@@ -118,6 +129,7 @@ impl Curves {
             peak_load: self.attempts.iter().copied().max().unwrap_or(0),
             recovery_seconds,
             metastable: recovery_seconds.is_none(),
+            store: self.store,
         }
     }
 

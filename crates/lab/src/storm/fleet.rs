@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use reattempt_fleet::FleetBudget;
-use reattempt_fleet::courier::{Courier, Message};
+use reattempt_fleet::courier::{Courier, Message, Report};
 use reattempt_fleet::rule::{State, settle};
+use serde::Serialize;
 
 use super::tick::{ticks, time};
 
@@ -39,6 +40,22 @@ pub(super) struct Fleet {
     outbox: Arc<Mutex<Outbox>>,
     state: Option<State>,
     messages: Vec<Option<OnItsWay>>,
+    /// The places in that list without a message.
+    free: Vec<u32>,
+    /// The events of a question, with their ticks since it was sent.
+    course: Vec<(u64, StoreEvent)>,
+    counts: StoreCounts,
+}
+
+/// The messages that the store received, and its grants.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(super) struct StoreCounts {
+    /// The questions, those that it could not answer included.
+    pub(super) questions: u64,
+    /// The questions that it granted.
+    pub(super) granted: u64,
+    /// The reports of earned tokens.
+    pub(super) reports: u64,
 }
 
 #[derive(Default)]
@@ -58,10 +75,11 @@ struct OnItsWay {
 /// The place, the client, the number and the attempt of a call.
 pub(super) type Owner = (u32, u32, u32, u16);
 
-/// An event of a message, due after some ticks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// An event of a message, due after some ticks. A message has one event at a time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum StoreEvent {
     /// A report of earned tokens is due.
+    #[default]
     ReportDue,
     /// A message reaches the store.
     Arrives,
@@ -101,7 +119,26 @@ fn lock(outbox: &Mutex<Outbox>) -> std::sync::MutexGuard<'_, Outbox> {
 
 impl Fleet {
     pub(super) fn new(settings: &StoreSettings) -> Self {
-        Self { settings: settings.clone(), outbox: Arc::default(), state: None, messages: Vec::new() }
+        let (round_trip, patience) = (settings.round_trip, ticks(settings.patience));
+        let mut course = vec![(round_trip / 2, StoreEvent::Arrives), (round_trip, StoreEvent::Answers)];
+        // An answer at the end of the patience is in time.
+        if patience < round_trip {
+            course.push((patience, StoreEvent::PatienceOver));
+        }
+        course.sort_unstable();
+        Self {
+            settings: settings.clone(),
+            outbox: Arc::default(),
+            state: None,
+            messages: Vec::new(),
+            free: Vec::new(),
+            course,
+            counts: StoreCounts::default(),
+        }
+    }
+
+    pub(super) fn counts(&self) -> StoreCounts {
+        self.counts
     }
 
     /// Creates the budget of one client.
@@ -114,23 +151,17 @@ impl Fleet {
         lock(&self.outbox).now = time(now);
     }
 
-    /// Takes the messages that wait to be sent, on behalf of a call. Returns their events, with the ticks until then.
+    /// Takes the messages that wait to be sent, on behalf of a call. Returns the first event of each, with the ticks
+    /// until then.
     pub(super) fn send(&mut self, owner: Owner) -> Vec<(u64, u32, StoreEvent)> {
         let messages = std::mem::take(&mut lock(&self.outbox).messages);
         let mut events = Vec::new();
         for message in messages {
-            let (is_report, delay) = match &message {
-                Message::Question(_) => (false, self.half()),
-                Message::Report(report) => (true, ticks(report.delay())),
+            let (delay, event) = match &message {
+                Message::Question(_) => self.course[0],
+                Message::Report(report) => (ticks(report.delay()), StoreEvent::ReportDue),
             };
-            let patience = ticks(self.settings.patience);
-            let number = self.add(OnItsWay { message, owner, answer: None });
-            if is_report {
-                events.push((delay, number, StoreEvent::ReportDue));
-            } else {
-                events.push((delay, number, StoreEvent::Arrives));
-                events.push((patience, number, StoreEvent::PatienceOver));
-            }
+            events.push((delay, self.add(OnItsWay { message, owner, answer: None }), event));
         }
         events
     }
@@ -142,54 +173,61 @@ impl Fleet {
         number: u32,
         event: StoreEvent,
     ) -> (Option<(u64, StoreEvent)>, Option<Owner>) {
-        let half = self.half();
         let is_down = self.settings.down.contains(&now);
-        let Some(sent) = self.messages.get_mut(number as usize) else { return (None, None) };
-        // The answer has come before.
-        let Some(mut message) = sent.take() else { return (None, None) };
-        let owner = Some(message.owner);
-        match (event, &message.message) {
-            (StoreEvent::ReportDue, Message::Report(report)) => {
-                // Its answer changes nothing.
-                if let Some(earned) = report.take().filter(|_| !is_down) {
-                    self.settle(now + half, earned, 0);
-                }
-                (None, None)
-            }
+        let Some(mut sent) = self.messages.get_mut(number as usize).and_then(Option::take) else { return (None, None) };
+        let mut owner = None;
+        match (event, &sent.message) {
             (StoreEvent::Arrives, Message::Question(question)) => {
                 let (earned, cost) = question.amounts();
+                self.counts.questions += 1;
                 let answer = if is_down { Err("down") } else { Ok(self.settle(now, earned, cost)) };
-                message.answer = Some(answer);
-                self.messages[number as usize] = Some(message);
-                (Some((self.settings.round_trip - half, StoreEvent::Answers)), None)
+                self.counts.granted += u64::from(answer == Ok(true));
+                sent.answer = Some(answer);
             }
             (StoreEvent::PatienceOver, Message::Question(question)) => {
                 question.is_late();
-                self.messages[number as usize] = Some(message);
-                (None, owner)
+                owner = Some(sent.owner);
             }
-            (StoreEvent::Answers, _) => {
-                if let (Message::Question(question), Some(answer)) = (message.message, message.answer) {
-                    question.answer(answer.map_err(Into::into));
+            _ => {
+                self.free.push(number);
+                let owner = sent.owner;
+                match (sent.message, sent.answer) {
+                    (Message::Question(question), Some(answer)) => question.answer(answer.map_err(Into::into)),
+                    (Message::Report(report), _) => self.report(report, now, is_down),
+                    (Message::Question(_), None) => {}
                 }
-                (None, owner)
+                return (None, Some(owner).filter(|_| event == StoreEvent::Answers));
             }
-            _ => (None, None),
+        }
+        self.messages[number as usize] = Some(sent);
+        let mut rest = self.course.iter().skip_while(|(_, it)| *it != event);
+        let (at, _) = rest.next().copied().unwrap_or_default();
+        (rest.next().map(|(next, event)| (next - at, *event)), owner)
+    }
+
+    /// Carries a report to the store, if there is still something to report.
+    fn report(&mut self, report: Report, now: u64, is_down: bool) {
+        let Some(earned) = report.take() else { return };
+        self.counts.reports += 1;
+        if is_down {
+            report.answer(Err("down".into()));
+        } else {
+            let answer = self.settle(now + self.settings.round_trip / 2, earned, 0);
+            report.answer(Ok(answer));
         }
     }
 
-    fn half(&self) -> u64 {
-        self.settings.round_trip / 2
-    }
-
     fn add(&mut self, sent: OnItsWay) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.messages[place as usize] = Some(sent);
+            return place;
+        }
         self.messages.push(Some(sent));
         u32::try_from(self.messages.len() - 1).unwrap_or(u32::MAX)
     }
 
     fn settle(&mut self, now: u64, earned: u64, cost: u64) -> bool {
-        let lost = self.settings.loses_data && now >= self.settings.down.end;
-        if lost {
+        if self.settings.loses_data && now >= self.settings.down.end {
             (self.state, self.settings.loses_data) = (None, false);
         }
         let (next, answer) = settle(self.state, now, earned, cost);

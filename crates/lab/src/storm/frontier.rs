@@ -92,6 +92,7 @@ impl Frontier {
                 refusal_cost: 0.0,
             },
             drop_every: None,
+            restart_every: None,
             seed,
         }
     }

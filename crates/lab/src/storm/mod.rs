@@ -31,6 +31,7 @@ use crate::text;
 use crate::values::{cost, length, load, positive, share};
 pub(crate) use budgets::Budgets;
 use curves::{Curves, Figures};
+use fleet::StoreCounts;
 pub(crate) use frontier::Frontier;
 use policy::{Choice, Policy};
 
@@ -80,6 +81,9 @@ pub(crate) struct Storm {
     /// Mean time between connection losses of a client; a loss fails all its attempts in flight
     #[arg(long, value_name = "TIME", value_parser = length)]
     drop_every: Option<Duration>,
+    /// Interval at which all clients restart: each has a new budget then. Its guards keep their state
+    #[arg(long, value_name = "TIME", value_parser = length)]
+    restart_every: Option<Duration>,
     /// Load without retries, as a fraction of the server's capacity. The actual load is printed; it may be lower,
     /// because the number of workers is whole
     #[arg(long, default_value_t = 0.7, value_name = "SHARE", value_parser = load)]
@@ -242,7 +246,18 @@ impl Storm {
             });
             table.add_row(row);
         }
-        text::print_table(out, &table)
+        text::print_table(out, &table)?;
+        for Course { policy, figures, .. } in courses {
+            let Some(StoreCounts { questions, granted, reports }) = figures.store else { continue };
+            let retries = figures.attempts.saturating_sub(figures.calls);
+            let each = (questions + reports) as f64 / retries.max(1) as f64;
+            writeln!(
+                out,
+                "\n{policy}: the store granted {granted} of {questions} questions and had {reports} reports, {each:.1} \
+                 messages for each retry"
+            )?;
+        }
+        Ok(())
     }
 }
 

@@ -56,6 +56,7 @@ impl Storm {
                 refusal_cost: self.refusal_cost,
             },
             drop_every: self.drop_every.map(ticks),
+            restart_every: self.restart_every.map(ticks),
             seed,
         })
     }
@@ -82,6 +83,7 @@ impl Storm {
             ("--outage", self.outage),
             ("--burst", self.burst.unwrap_or(Duration::MAX)),
             ("--drop-every", self.drop_every.unwrap_or(Duration::MAX)),
+            ("--restart-every", self.restart_every.unwrap_or(Duration::MAX)),
         ] {
             if duration.is_zero() {
                 return Err(LabError::new(format!("{name} must be longer than 0 s")));

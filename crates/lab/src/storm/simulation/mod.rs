@@ -5,8 +5,8 @@
 //! its tick. Events of one tick are processed in the order of clients and calls.
 
 mod confirming;
+mod restart;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -18,12 +18,13 @@ use reattempt::{StopReason, Verdict};
 use reattempt_core::CallEnd;
 
 use super::client::{Arrivals, Client, DESTINATION, Retrying};
-use super::fleet::{Fleet, StoreEvent};
+use super::fleet::{Fleet, StoreCounts, StoreEvent};
 use super::policy::Policy;
 use super::server::{Arrival, Server, ServerSettings};
 use super::tick::{ticks, time};
 use crate::events::EventQueue;
 use crate::guards::Tickets;
+use restart::new_budget;
 
 /// The conditions that are the same for all policies. Times are in ticks.
 #[derive(Debug, Clone)]
@@ -43,6 +44,8 @@ pub(super) struct Scene {
     /// The mean time between two losses of a client's connection, which fail all its attempts in
     /// flight.
     pub(super) drop_every: Option<u64>,
+    /// The interval at which all clients restart: each has a new budget then. Its guards keep their state.
+    pub(super) restart_every: Option<u64>,
     pub(super) seed: u64,
 }
 
@@ -54,6 +57,8 @@ pub(super) trait Watch {
     fn sent(&mut self, at: u64);
     /// An attempt has ended for its client, or a guard has refused it.
     fn ended(&mut self, end: &Ended);
+    /// The simulation has ended, with these counts of the store that clients share.
+    fn stored(&mut self, _: StoreCounts) {}
 }
 
 /// The end of an attempt. It has no failure if the attempt succeeded or a guard refused it.
@@ -152,9 +157,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
         for number in 0..scene.clients {
             let arrivals = Arrivals::new(scene.seed, number.into(), scene.rate);
             let mut client = Client::new(policy, arrivals);
-            if let Some(fleet) = &fleet {
-                client.budget = Arc::new(fleet.budget_of_client(client.seed));
-            }
+            client.budget = new_budget(policy, fleet.as_ref(), client.seed);
             let first = client.next_call();
             if first < scene.duration {
                 // After the events of calls in flight, as where one task polls them all.
@@ -182,6 +185,9 @@ impl<'a, W: Watch> Simulation<'a, W> {
             together.extend(std::iter::from_fn(|| self.queue.next_now()));
             together.sort_unstable_by_key(Event::order);
             together.drain(..).for_each(|event| self.happens(event));
+        }
+        if let Some(fleet) = &self.fleet {
+            self.watch.stored(fleet.counts());
         }
         self.watch
     }
@@ -328,6 +334,7 @@ impl<'a, W: Watch> Simulation<'a, W> {
 
     /// Decides what follows an attempt that has ended, or that a guard refused.
     fn end_attempt(&mut self, slot: usize, event: Event, ending: Result<Verdict, Refused>) {
+        self.restart(event.client);
         let now = self.queue.now();
         let (call, client) = (&mut self.calls[slot], &self.clients[event.client as usize]);
         let started = call.started;

@@ -34,6 +34,7 @@ fn scene(clients: u32, fault: Fault) -> Scene {
             refusal_cost: 0.0,
         },
         drop_every: None,
+        restart_every: None,
         seed: 1,
     }
 }
