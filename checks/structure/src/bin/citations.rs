@@ -1,4 +1,4 @@
-//! The tests behind the rules of gRPC and behind the traps, kept up to date in the docs.
+//! The tests behind the rules of gRPC and of a shared budget, and behind the traps, kept up to date in the docs.
 //!
 //! ```text
 //! citations [--update]
@@ -12,8 +12,8 @@
 //! fn …
 //! ```
 //!
-//! `docs/RULES.md` has a table row for each rule and `docs/TRAPS.md` a heading for each trap. This program
-//! writes the tests that cite them there (`--update`), or fails where they differ. A rule or trap without a
+//! `docs/RULES.md` and `docs/FLEET.md` have a table row for each rule, `docs/TRAPS.md` a heading for each trap. This
+//! program writes the tests that cite them there (`--update`), or fails where they differ. A rule or trap without a
 //! test keeps the reason that is written in its place.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +23,7 @@ use std::{env, fs};
 
 const RULES: &str = "docs/RULES.md";
 const TRAPS: &str = "docs/TRAPS.md";
+const FLEET: &str = "docs/FLEET.md";
 const REMEDY: &str = "cargo run -p reattempt-structure --bin citations -- --update";
 
 /// The tests that cite an id, by file, both sorted.
@@ -40,8 +41,11 @@ fn main() -> ExitCode {
 }
 
 fn run(root: &Path, update: bool) -> Result<(), String> {
-    let (rules, traps) = (read(&root.join(RULES))?, read(&root.join(TRAPS))?);
-    let ids: BTreeSet<String> = rules.lines().chain(traps.lines()).filter_map(id_of).collect();
+    let mut pages = vec![];
+    for path in [RULES, TRAPS, FLEET] {
+        pages.push((path, read(&root.join(path))?));
+    }
+    let ids: BTreeSet<String> = pages.iter().flat_map(|(_, text)| text.lines()).filter_map(id_of).collect();
     let mut cited = BTreeMap::new();
     for file in sources(root)? {
         let name = file.strip_prefix(root).unwrap_or(&file).display().to_string().replace('\\', "/");
@@ -50,7 +54,7 @@ fn run(root: &Path, update: bool) -> Result<(), String> {
         }
     }
     let mut errors = gaps(&ids);
-    for (path, old) in [(RULES, rules), (TRAPS, traps)] {
+    for (path, old) in pages {
         let new = written(&old, &cited, &mut errors);
         if update && new != old {
             fs::write(root.join(path), new).map_err(|error| format!("{path}: {error}"))?;

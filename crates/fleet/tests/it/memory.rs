@@ -32,7 +32,7 @@ fn gaps(asked: &[Duration]) -> Vec<Duration> {
     asked.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// F-8
+// F-8
 #[test]
 fn refusals_in_a_row_are_remembered_longer() {
     let hand = ByHand::default();
@@ -60,7 +60,7 @@ fn grant_clears_the_memory_of_refusals() {
     assert!(gaps[0] < Duration::from_millis(130), "it begins anew: {gaps:?}");
 }
 
-/// F-8
+// F-8
 #[test]
 fn failing_store_is_asked_once_a_second() {
     let hand = ByHand::default();
@@ -88,7 +88,8 @@ fn is_asked(hand: &ByHand, budget: &FleetBudget, answer: Result<bool, &str>) -> 
     asked == 1
 }
 
-/// F-8, F-11: of the retries that come at once to a store that failed, one asks. Its answer lets all others ask.
+/// Of the retries that come at once to a store that failed, one asks. Its answer lets all others ask.
+// F-8, F-11
 #[test]
 fn probe_of_a_failed_store_is_alone() {
     let hand = ByHand::default();
@@ -130,7 +131,8 @@ fn reports_show_the_store_s_state() {
     assert!(is_asked(&hand, &budget, Ok(true)));
 }
 
-/// F-8: while the store fails, a report waits for the probe, or goes with it.
+/// While the store fails, a report waits for the probe, or goes with it.
+// F-8
 #[test]
 fn report_waits_while_the_store_fails() {
     let hand = ByHand::default();
@@ -148,7 +150,8 @@ fn report_waits_while_the_store_fails() {
     assert_eq!(question.amounts(), (3 * TOKEN, TOKEN));
 }
 
-/// F-2: a store that fails after a refusal leaves the process to its own budget. The refusal is not remembered longer.
+/// A store that fails after a refusal leaves the process to its own budget. The refusal is not remembered longer.
+// F-2
 #[test]
 fn failure_ends_the_memory_of_refusals() {
     for fault in ["fails", "is late", "is lost"] {
@@ -198,7 +201,8 @@ fn refusals_at_once_count_as_one() {
     assert_eq!(budget.stats().asked, 11);
 }
 
-/// F-8: a process without failures sends nothing.
+/// A process without failures sends nothing.
+// F-8
 #[test]
 fn healthy_process_sends_nothing() {
     let hand = ByHand::default();
@@ -299,7 +303,7 @@ fn credit_goes_with_the_next_question() {
     drop(permit);
 }
 
-/// F-10
+// F-10
 #[test]
 fn refusal_concerns_one_destination() {
     let hand = ByHand::default();
@@ -362,7 +366,7 @@ fn busy_destination_keeps_its_place() {
     assert_eq!(question.amounts(), (3 * TOKEN, TOKEN));
 }
 
-/// F-12
+// F-12
 #[test]
 fn failing_client_takes_three_tokens() {
     for (kind, most) in [(FailureKind::Server, 3), (FailureKind::Timeout, 3), (FailureKind::Network, 10)] {

@@ -39,8 +39,9 @@ fn reported(hand: &ByHand) -> u64 {
     sum
 }
 
-/// F-6: three tokens are returned at most once, and only if the retry was granted. The cost is returned at most once,
+/// Three tokens are returned at most once, and only if the retry was granted. The cost is returned at most once,
 /// if the retry was not sent. Never both.
+// F-6
 #[test]
 fn any_order_returns_tokens_once() {
     for ending in [End::Dropped, End::Failed, End::Succeeded] {

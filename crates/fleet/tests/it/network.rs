@@ -163,7 +163,8 @@ impl Fleet {
 }
 
 proptest! {
-    /// F-1, F-7, F-9: the store never grants more than the bound, whatever happens to its messages.
+    /// The store never grants more than the bound, whatever happens to its messages.
+    // F-1, F-7, F-9
     #[test]
     fn fleet_stays_below_its_bound(actions in actions()) {
         let mut fleet = Fleet::new();

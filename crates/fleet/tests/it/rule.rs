@@ -27,8 +27,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// F-1 and F-9, at every step, by any clock: what is granted is the capacity, once more for each loss of data, half
+    /// At every step, by any clock: what is granted is the capacity, once more for each loss of data, half
     /// a token for each second that the store's clock moved, and what was earned.
+    // F-1, F-9
     #[test]
     fn granted_tokens_have_a_bound(steps in steps()) {
         let (mut state, mut now) = (None::<State>, 10_000_000_000_000_i64);
@@ -85,7 +86,8 @@ fn retry_needs_its_whole_cost() {
     assert!(!settle(state(0), 1_999, 0, TOKEN).1);
 }
 
-/// F-1: time fills a bucket and no more.
+/// Time fills a bucket and no more.
+// F-1
 #[test]
 fn time_adds_half_a_token_up_to_ten() {
     for (tokens, milliseconds, expected) in [

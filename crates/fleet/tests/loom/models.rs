@@ -82,7 +82,8 @@ impl Scene {
     }
 }
 
-/// F-6: a grant returns its cost if the retry was dropped, whichever comes first.
+/// A grant returns its cost if the retry was dropped, whichever comes first.
+// F-6
 #[test]
 fn answer_and_drop_return_the_cost_once() {
     loom::model(|| {
@@ -95,7 +96,8 @@ fn answer_and_drop_return_the_cost_once() {
     });
 }
 
-/// F-6: a late grant and the success of its retry return three tokens, whichever comes first.
+/// A late grant and the success of its retry return three tokens, whichever comes first.
+// F-6
 #[test]
 fn late_answer_and_success_return_three() {
     loom::model(|| {
@@ -109,7 +111,8 @@ fn late_answer_and_success_return_three() {
     });
 }
 
-/// F-6: nothing is returned for a retry that the store has refused, or whose answer is lost.
+/// Nothing is returned for a retry that the store has refused, or whose answer is lost.
+// F-6
 #[test]
 fn refusal_and_drop_return_nothing() {
     for answer in [Some(false), None] {
@@ -201,7 +204,8 @@ fn credit_is_sent_once() {
     });
 }
 
-/// F-8: when the memory of a refusal is over, one of several concurrent retries asks.
+/// One of several concurrent retries asks as soon as the memory of a refusal is over.
+// F-8
 #[test]
 fn memory_that_is_over_lets_one_retry_ask() {
     use crate::destination::{Destination, Memory};
@@ -217,7 +221,8 @@ fn memory_that_is_over_lets_one_retry_ask() {
     });
 }
 
-/// F-8: if a store failed a second ago, one of several concurrent retries asks.
+/// If a store failed a second ago, one of several concurrent retries asks.
+// F-8
 #[test]
 fn failing_store_has_one_probe() {
     loom::model(|| {

@@ -17,7 +17,8 @@ use tower::{Layer, ServiceExt, service_fn};
 use crate::calls::support::{Act, Log, Server, endless, get, ms, of_frames, policy, report_of, watched};
 use crate::confirming::Asking;
 
-/// F-4: the retry is sent when its time has come and it is confirmed; the delay was fixed earlier.
+/// The retry is sent when its time has come and it is confirmed; the delay was fixed earlier.
+// F-4
 #[tokio::test(start_paused = true)]
 async fn retry_leaves_when_due_and_confirmed() {
     for (delay, answer, leaves) in [(100, 30, 100), (20, 30, 30), (0, 30, 30), (100, 0, 100)] {
@@ -31,7 +32,8 @@ async fn retry_leaves_when_due_and_confirmed() {
     }
 }
 
-/// F-5: the caller gets the original response, with its body unread.
+/// The caller gets the original response, with its body unread.
+// F-5
 #[tokio::test(start_paused = true)]
 async fn refused_retry_returns_the_held_response() {
     for answer in [0, 30] {

@@ -38,7 +38,8 @@ async fn run(delay: Duration, budget: &Asking) -> (Vec<u128>, Vec<u128>, Result<
     (called.into_inner(), notified.into_inner(), result)
 }
 
-/// F-4: the retry is sent when its time has come and it is confirmed.
+/// The retry is sent when its time has come and it is confirmed.
+// F-4
 #[tokio::test(start_paused = true)]
 async fn retry_leaves_when_due_and_confirmed() {
     for (delay, answer, leaves) in [(100_u32, 30_u32, 100_u32), (20, 30, 30), (0, 30, 30), (100, 0, 100)] {
@@ -50,7 +51,8 @@ async fn retry_leaves_when_due_and_confirmed() {
     }
 }
 
-/// F-5: the caller gets the error of its attempt.
+/// The caller gets the error of its attempt.
+// F-5
 #[tokio::test(start_paused = true)]
 async fn refused_retry_returns_the_held_error() {
     for answer in [0, 30] {

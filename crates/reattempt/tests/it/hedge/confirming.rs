@@ -27,7 +27,8 @@ async fn refused_hedge_leaves_others_in_flight() {
     assert_eq!(budget.log(), ["asked", "returned"]);
 }
 
-/// F-5: with no attempt in flight, the caller gets the refused response.
+/// With no attempt in flight, the caller gets the refused response.
+// F-5
 #[tokio::test(start_paused = true)]
 async fn refused_hedge_returns_the_held_response() {
     for answer in [0, 30] {
