@@ -1,8 +1,8 @@
 //! The position of the retry layer among other layers, and the hidden retries below it.
 //!
 //! A layer outside the retry layer handles a call once; a layer inside handles every attempt. `ServiceBuilder` lists
-//! layers from the outside in. [`StandardLayer`](crate::standard::StandardLayer) combines four rows of this table: the
-//! overall timeout, retries or hedging, guards, and the attempt timeout.
+//! layers from the outside in. [`StandardLayer`](crate::standard::StandardLayer) combines five rows of this table: the
+//! overall timeout, retries or hedging, guards, several servers if there are any, and the attempt timeout.
 //!
 //! | order | layer | reason |
 //! |---|---|---|
@@ -15,7 +15,7 @@
 //! | 7 | **the retry layer** | |
 //! | 8 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), inside the retry layer or in its place | a retry follows only after all hedged attempts have failed, and a backoff does not count as a slow call |
 //! | 9 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they decide about every attempt; outside the retry layer they would decide about calls. A refusal ends the call, unless the guard asks for a wait of at most 5 s (a breaker 1 s) and the call has time for it. A hedge does not wait: if it is refused, the attempts in flight continue |
-//! | 10 | several servers ([`EndpointsLayer`](crate::endpoints::EndpointsLayer), [`Balanced`](crate::endpoints::Balanced)) | a server is picked for each attempt, and a retry or hedge goes to a server that its call has not tried. A guard outside this layer has one state for the service, a guard inside it one for each endpoint. A `Buffer` outside would hide the endpoints that a call has tried |
+//! | 10 | several servers ([`EndpointsLayer`](crate::endpoints::EndpointsLayer), [`Balanced`](crate::endpoints::Balanced)) | a server is picked for each attempt, and a retry or hedge goes to a server that its call has not tried. A guard outside this layer has one state for the service, a guard inside it one for each endpoint. A breaker outside should not count consecutive failures, because one broken connection can fail many calls at once. A `Buffer` outside would hide the endpoints that a call has tried |
 //! | 11 | `Buffer` | its clones share one worker; its error is a `BoxError` ([below](#clients-with-a-boxed-error)) |
 //! | 12 | a limit on the attempts that reach the server (`RateLimit`, `ConcurrencyLimit`) | it includes retries |
 //! | 13 | authentication, signatures, a trace of each attempt | renewed for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |

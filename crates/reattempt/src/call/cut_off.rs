@@ -1,10 +1,13 @@
 //! The marker of attempts that one of our time limits drops. Inner guards then record a timeout.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 thread_local! {
     /// `true` while this thread drops such an attempt.
     static CUTTING_OFF: Cell<bool> = const { Cell::new(false) };
+    /// The name of the dropped attempt's server.
+    static SERVER: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
 }
 
 /// The thread's previous marker, which is restored even if a destructor panics.
@@ -23,10 +26,21 @@ pub(crate) fn cut_off<R>(by_limit: bool, cancel: impl FnOnce() -> R) -> R {
         return cancel();
     }
     let _before = Before(CUTTING_OFF.replace(true));
+    SERVER.set(None);
     cancel()
 }
 
 /// Returns `true` if a time limit of an outer layer is dropping the attempt.
 pub(crate) fn is_cut_off() -> bool {
     CUTTING_OFF.get()
+}
+
+/// Records the server of the attempt that is being dropped. The outermost guard that has chosen one is the first.
+pub(crate) fn set_server(server: Option<Arc<str>>) {
+    SERVER.with_borrow_mut(|named| *named = named.take().or(server));
+}
+
+/// Takes the server of the attempt that [`cut_off`] has dropped.
+pub(crate) fn take_server() -> Option<Arc<str>> {
+    SERVER.take()
 }

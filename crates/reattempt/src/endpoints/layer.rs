@@ -124,6 +124,13 @@ impl<P: RequestProtocol> EndpointsLayer<P, P::Errors> {
     /// # }
     /// ```
     pub fn with(protocol: P, endpoints: Endpoints<Urls>) -> Self {
+        Self::of(protocol, endpoints)
+    }
+}
+
+impl<P, Mode> EndpointsLayer<P, Mode> {
+    /// Creates a layer with the error mode `Mode`.
+    pub(crate) fn of(protocol: P, endpoints: Endpoints<Urls>) -> Self {
         let Endpoints { source: Urls { tiers, base }, settings } = endpoints;
         let guard = Arc::new(EndpointGuard::new(settings));
         replace_urls(&guard, tiers);
@@ -131,9 +138,7 @@ impl<P: RequestProtocol> EndpointsLayer<P, P::Errors> {
         shared.attempt_timeout = shared.guard.settings.attempt_timeout;
         Self { shared, base: Arc::new(base), mode: PhantomData }
     }
-}
 
-impl<P, Mode> EndpointsLayer<P, Mode> {
     /// Returns a handle to the endpoints.
     pub fn endpoints(&self) -> EndpointsHandle<BaseUrl> {
         EndpointsHandle::new(&self.shared.guard)

@@ -19,14 +19,14 @@ pub(super) type EventObserver = Arc<dyn Fn(&EndpointEvent) + Send + Sync>;
 #[must_use = "`.http()` or a layer makes a client of it"]
 pub struct Endpoints<S> {
     pub(super) source: S,
-    pub(super) settings: Settings,
+    pub(crate) settings: Settings,
 }
 
 #[derive(Clone, Default)]
-pub(super) struct Settings {
+pub(crate) struct Settings {
     keeps_failing: bool,
     subset: Option<NonZeroUsize>,
-    pub(super) attempt_timeout: Option<Duration>,
+    pub(crate) attempt_timeout: Option<Duration>,
     pub(super) observers: Vec<EventObserver>,
 }
 

@@ -18,7 +18,7 @@ use super::pass::Pass;
 use super::protocol::{GuardOutcome, OwnEnd};
 use super::shared::now;
 use crate::call::clock;
-use crate::call::cut_off::cut_off;
+use crate::call::cut_off::{cut_off, take_server};
 use crate::call::frame::{self, Deferred};
 use crate::call::observe::Event;
 use crate::error_mode::ErrorMode;
@@ -301,7 +301,11 @@ where
                             let pass = pass.take();
                             let server = pass.as_ref().and_then(Pass::server);
                             // The attempt is cancelled before its end is recorded.
-                            cut_off(true, || this.state.set(State::Over));
+                            let below = cut_off(true, || {
+                                this.state.set(State::Over);
+                                take_server()
+                            });
+                            let server = server.or(below);
                             let held = pass.and_then(|pass| pass.judged(Judged::TIMED_OUT));
                             held.into_iter().for_each(|pass| pass.over(BodyEnd::Broken));
                             P::own_end(OwnEnd::TimedOut { after, server })

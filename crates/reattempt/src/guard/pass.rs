@@ -9,7 +9,7 @@ use reattempt_core::guard::{Arrival, BodyEnd, End, Guard, Refused, Resume};
 
 use super::health::Judged;
 use super::shared::{Shared, now};
-use crate::call::cut_off::is_cut_off;
+use crate::call::cut_off::{is_cut_off, set_server};
 use crate::call::options::CallOptions;
 
 /// The ticket of one attempt, with the data that its end needs.
@@ -167,6 +167,9 @@ impl<G: Guard, P> Drop for Pass<G, P> {
             return;
         }
         let now = now();
+        if is_cut_off() {
+            set_server(self.server());
+        }
         match self.phase {
             Phase::Unsent => self.end_ticket(&End::Unsent, now),
             Phase::Sent | Phase::Answered(_) if is_cut_off() || self.latest.is_some_and(|latest| latest <= now) => {

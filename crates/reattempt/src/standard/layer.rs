@@ -28,6 +28,7 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// | total time of a call | 30 s | [`total_time`](Self::total_time) |
 /// | retries, or hedges in their place | retries, with the defaults of [`RetryPolicy`] | [`retry`](Self::retry), [`hedge`](Self::hedge) |
 /// | circuit breaker | [`CircuitBreaker::rate`] | [`limits`](Self::limits), [`guards`](Self::guards) |
+/// | several servers | none | [`endpoints`](StandardLayer::endpoints) |
 /// | calls in flight per destination | 64 | [`limits`](Self::limits), [`guards`](Self::guards) |
 /// | attempt timeout | 10 s, at most half of the total time | [`attempt_timeout`](Self::attempt_timeout) |
 ///
@@ -69,25 +70,34 @@ pub struct StandardLayer<
     G = StandardGuards,
     Policy = RetryPolicy<Http, Exponential, RetryBudget, BoxedError>,
     O = Identity,
+    I = Identity,
 > where
     Policy: AttemptPolicy,
 {
-    policy: Policy,
-    guards: GuardLayer<G, Policy::Protocol, Policy::Errors>,
-    times: Times,
+    pub(super) policy: Policy,
+    pub(super) guards: GuardLayer<G, Policy::Protocol, Policy::Errors>,
+    pub(super) times: Times,
     /// The layers around the stack.
-    outer: O,
+    pub(super) outer: O,
+    /// The layers inside the guards.
+    pub(super) inner: I,
+    /// The warnings of the inner layers.
+    pub(super) inner_warnings: Vec<Warning>,
 }
 
-/// The stack's time limits, and the breaker window that they must fit.
+/// The stack's time limits, and facts about its parts that decide whether they fit.
 #[derive(Debug, Clone, Copy)]
-struct Times {
+pub(super) struct Times {
     total: Duration,
     attempt: Duration,
     /// `true` if the user has not set the attempt timeout, so that it depends on the total time.
     attempt_is_derived: bool,
     /// The breaker's window; zero if it has none.
     window: Duration,
+    /// `true` if the user has not set the breaker.
+    pub(super) breaker_is_default: bool,
+    /// The attempt timeout of the endpoints, if they have one of their own.
+    pub(super) endpoint: Option<Duration>,
 }
 
 const TOTAL_TIME: Duration = Duration::from_secs(30);
@@ -105,17 +115,23 @@ impl<Policy: AttemptPolicy> StandardLayer<StandardGuards, Policy> {
     /// Creates the stack around a policy, with defaults for all other parts.
     pub(crate) fn new(policy: Policy) -> Self {
         let breaker = CircuitBreaker::rate();
-        let times =
-            Times { total: TOTAL_TIME, attempt: ATTEMPT_TIMEOUT, attempt_is_derived: true, window: breaker.window() };
+        let times = Times {
+            total: TOTAL_TIME,
+            attempt: ATTEMPT_TIMEOUT,
+            attempt_is_derived: true,
+            window: breaker.window(),
+            breaker_is_default: true,
+            endpoint: None,
+        };
         let guards = (breaker, Bulkhead::new(IN_FLIGHT));
         let guards = GuardLayer::of(policy.shared_protocol(), guards);
         let guards = guards.attempt_timeout(ATTEMPT_TIMEOUT);
-        Self { policy, guards, times, outer: Identity::new() }
+        Self { policy, guards, times, outer: Identity::new(), inner: Identity::new(), inner_warnings: Vec::new() }
     }
 }
 
 impl<Policy: AttemptPolicy, O> StandardLayer<StandardGuards, Policy, O> {
-    /// Replaces the circuit breaker and the limit on calls in flight.
+    /// Replaces the circuit breaker and the limit on calls in flight. Call this before [`endpoints`](Self::endpoints).
     ///
     /// ```
     /// use reattempt::guard::{Bulkhead, CircuitBreaker};
@@ -125,14 +141,14 @@ impl<Policy: AttemptPolicy, O> StandardLayer<StandardGuards, Policy, O> {
     /// let layer = StandardLayer::http().limits(breaker.clone(), Bulkhead::new(16));
     /// ```
     pub fn limits(self, breaker: CircuitBreaker, bulkhead: Bulkhead) -> Self {
-        let times = Times { window: breaker.window(), ..self.times };
+        let times = Times { window: breaker.window(), breaker_is_default: false, ..self.times };
         Self { times, ..self.guards((breaker, bulkhead)) }
     }
 }
 
 impl<G: Guard, Policy: AttemptPolicy> StandardLayer<G, Policy> {
     /// Uses this retry policy. The guards then classify outcomes with the policy's protocol. Call this before
-    /// [`throttle`](Self::throttle) and [`fallback`](Self::fallback).
+    /// [`endpoints`](StandardLayer::endpoints), [`throttle`](Self::throttle) and [`fallback`](Self::fallback).
     ///
     /// ```
     /// use reattempt::RetryPolicy;
@@ -151,8 +167,8 @@ impl<G: Guard, Policy: AttemptPolicy> StandardLayer<G, Policy> {
     }
 
     /// Uses this hedging policy instead of retries: a slow call is sent again while its first attempt runs. Read the
-    /// hazards of [`HedgeLayer`](crate::hedge::HedgeLayer) first. Call this before [`throttle`](Self::throttle) and
-    /// [`fallback`](Self::fallback).
+    /// hazards of [`HedgeLayer`](crate::hedge::HedgeLayer) first. Call this before
+    /// [`endpoints`](StandardLayer::endpoints), [`throttle`](Self::throttle) and [`fallback`](Self::fallback).
     ///
     /// A hedge does not wait for a guard. If a guard refuses it, the first attempt continues. After a failed attempt,
     /// the next one is sent at once, so the policy also retries failures, without backoff.
@@ -201,11 +217,12 @@ impl<G: Guard, Policy: AttemptPolicy> StandardLayer<G, Policy> {
         Q: AttemptPolicy<Protocol = Policy::Protocol, Errors = Policy::Errors>,
     {
         let guards = self.guards.protocol(|_| policy.shared_protocol());
-        StandardLayer { policy, guards, times: self.times, outer: self.outer }
+        let Self { times, outer, inner, inner_warnings, .. } = self;
+        StandardLayer { policy, guards, times, outer, inner, inner_warnings }
     }
 }
 
-impl<G: Guard, Policy: AttemptPolicy, O> StandardLayer<G, Policy, O> {
+impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
     /// Adds a call throttle around the attempts, which refuses whole calls before anything is sent.
     ///
     /// The throttle classifies outcomes like the attempts' policy. To throttle attempts instead, put a throttle among
@@ -221,7 +238,7 @@ impl<G: Guard, Policy: AttemptPolicy, O> StandardLayer<G, Policy, O> {
     pub fn throttle(
         self,
         throttle: Throttle,
-    ) -> StandardLayer<G, Policy, Stack<GuardLayer<Throttle, Policy::Protocol, Policy::Errors>, O>> {
+    ) -> StandardLayer<G, Policy, Stack<GuardLayer<Throttle, Policy::Protocol, Policy::Errors>, O>, I> {
         let throttle = GuardLayer::of(self.policy.shared_protocol(), throttle);
         self.around(|outer| Stack::new(throttle, outer))
     }
@@ -244,20 +261,24 @@ impl<G: Guard, Policy: AttemptPolicy, O> StandardLayer<G, Policy, O> {
     pub fn fallback<F>(
         self,
         fallback: FallbackLayer<F, Policy::Protocol>,
-    ) -> StandardLayer<G, Policy, Stack<O, FallbackLayer<F, Policy::Protocol>>> {
+    ) -> StandardLayer<G, Policy, Stack<O, FallbackLayer<F, Policy::Protocol>>, I> {
         self.around(|outer| Stack::new(outer, fallback))
     }
 
-    fn around<N>(self, outer: impl FnOnce(O) -> N) -> StandardLayer<G, Policy, N> {
-        let Self { policy, guards, times, .. } = self;
-        StandardLayer { policy, guards, times, outer: outer(self.outer) }
+    fn around<N>(self, outer: impl FnOnce(O) -> N) -> StandardLayer<G, Policy, N, I> {
+        let Self { policy, guards, times, inner, inner_warnings, .. } = self;
+        StandardLayer { policy, guards, times, outer: outer(self.outer), inner, inner_warnings }
     }
 
     /// Replaces all guards with another guard, or a pair of guards. Their settings are not checked against the others.
-    pub fn guards<H: Guard>(self, guards: H) -> StandardLayer<H, Policy, O> {
+    ///
+    /// After [`endpoints`](Self::endpoints), it replaces the breaker. Each endpoint keeps its own limit on calls in
+    /// flight.
+    pub fn guards<H: Guard>(self, guards: H) -> StandardLayer<H, Policy, O, I> {
         let guards = self.guards.with_guard(guards);
-        let times = Times { window: Duration::ZERO, ..self.times };
-        StandardLayer { policy: self.policy, guards, times, outer: self.outer }
+        let times = Times { window: Duration::ZERO, breaker_is_default: false, ..self.times };
+        let Self { policy, outer, inner, inner_warnings, .. } = self;
+        StandardLayer { policy, guards, times, outer, inner, inner_warnings }
     }
 
     /// Sets the time limit for a call, including all attempts and waits. Default 30 s.
@@ -294,9 +315,11 @@ impl<G: Guard, Policy: AttemptPolicy, O> StandardLayer<G, Policy, O> {
     ///   flight.
     /// * A retry policy has no attempt timeout of its own, which would be outside the guards.
     /// * A fixed [`delay`](HedgePolicy::delay) of hedges is below the `attempt_timeout`.
+    /// * The endpoints' own [`attempt_timeout`](crate::endpoints::Endpoints::attempt_timeout) is below that of the
+    ///   stack.
     pub fn checked(self) -> Result<Self, ConfigError> {
         let text = |time: Duration| format!("{time:?}");
-        let Times { total, attempt, window, .. } = self.times;
+        let Times { total, attempt, window, endpoint, .. } = self.times;
         if attempt >= total {
             return Err(ConfigError::new("attempt_timeout", text(attempt), "below `total_time`"));
         }
@@ -304,6 +327,10 @@ impl<G: Guard, Policy: AttemptPolicy, O> StandardLayer<G, Policy, O> {
             return Err(ConfigError::new("attempt_timeout", text(attempt), "above 0"));
         }
         self.policy.fits(attempt)?;
+        if let Some(endpoint) = endpoint.filter(|endpoint| *endpoint >= attempt) {
+            let allowed = "below `attempt_timeout` of the stack, which ends the attempt before";
+            return Err(ConfigError::new("Endpoints::attempt_timeout", text(endpoint), allowed));
+        }
         if !window.is_zero() && window < attempt.saturating_mul(2) {
             let allowed = "at least twice `attempt_timeout`";
             return Err(ConfigError::new("CircuitBreaker::interval", text(window), allowed));
@@ -331,21 +358,21 @@ impl<G: Guard, Policy: AttemptPolicy, O> StandardLayer<G, Policy, O> {
             let recommended = "at most `total_time`, which ends the call before";
             Warning::new("max_elapsed", format_args!("{elapsed:?}"), recommended)
         });
-        let warnings = [self.policy.warnings(), self.guards.guard().validate()].concat();
+        let warnings = [self.policy.warnings(), self.guards.guard().validate(), self.inner_warnings.clone()].concat();
         warnings.into_iter().chain(total_time).chain(elapsed).collect()
     }
 }
 
-impl<S, G, Policy, O> Layer<S> for StandardLayer<G, Policy, O>
+impl<S, G, Policy, O, I> Layer<S> for StandardLayer<G, Policy, O, I>
 where
-    S: Clone,
+    I: Layer<S, Service: Clone>,
     Policy: AttemptPolicy,
-    O: Layer<Standard<Policy::Client<Guarded<S, G, Policy::Protocol, Policy::Errors>>>>,
+    O: Layer<Standard<Policy::Client<Guarded<I::Service, G, Policy::Protocol, Policy::Errors>>>>,
 {
     type Service = O::Service;
 
     fn layer(&self, inner: S) -> Self::Service {
-        let client = self.policy.clone().client(self.guards.layer(inner));
+        let client = self.policy.clone().client(self.guards.layer(self.inner.layer(inner)));
         self.outer.layer(Standard::new(client, self.times.total))
     }
 }

@@ -21,6 +21,63 @@
 //! their own: [`RetryLayer`](crate::RetryLayer), [`HedgeLayer`](crate::hedge::HedgeLayer) and
 //! [`GuardLayer`](crate::guard::GuardLayer).
 //!
+//! # Several servers
+//!
+//! [`endpoints`](StandardLayer::endpoints) sends each attempt to one of several base URLs. Each endpoint has its own
+//! limit on calls in flight, and one that keeps failing is ejected. The breaker stays that of the whole service, and
+//! opens if half of all attempts fail:
+//!
+//! ```
+//! use http_body_util::Full;
+//! use hyper_util::client::legacy::Client;
+//! use hyper_util::rt::TokioExecutor;
+//! use reattempt::endpoints::Endpoints;
+//! use reattempt::standard::StandardLayer;
+//! use tower::ServiceBuilder;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let servers = Endpoints::urls(["http://eu.example/api", "http://us.example/api"])?;
+//! let client = ServiceBuilder::new()
+//!     .layer(StandardLayer::http().endpoints(servers).checked()?)
+//!     .service(Client::builder(TokioExecutor::new()).build_http());
+//! # reattempt::check::<http::Request<Full<bytes::Bytes>>, _>(&client);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A client for each server is a service, so it stands where the one client would: a list, a DNS name or any other
+//! source of [`Endpoints`](crate::endpoints::Endpoints). Put the limit on calls in flight around each server's client,
+//! because that of the stack counts the calls to all of them. The breaker must not count consecutive failures, because
+//! one broken connection may fail many calls at once:
+//!
+//! ```
+//! use std::net::SocketAddr;
+//! use std::time::Duration;
+//! use http_body_util::Full;
+//! use hyper_util::client::legacy::Client;
+//! use hyper_util::rt::TokioExecutor;
+//! use reattempt::ReplayBody;
+//! use reattempt::endpoints::Endpoints;
+//! use reattempt::guard::{Bulkhead, CircuitBreaker, GuardLayer};
+//! use reattempt::standard::StandardLayer;
+//! use tower::{Layer, ServiceBuilder};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # type Body = ReplayBody<Full<bytes::Bytes>>;
+//! # // The guide has the client that connects to one address.
+//! # let client_to = |_: SocketAddr| Client::builder(TokioExecutor::new()).build_http::<Body>();
+//! let servers = Endpoints::dns("orders.internal:8080", Duration::from_secs(30))?
+//!     .connect(move |address| GuardLayer::http(Bulkhead::new(64)).layer(client_to(address)));
+//! let client = ServiceBuilder::new()
+//!     .layer(StandardLayer::http().guards(CircuitBreaker::rate().consecutive_failures(0)))
+//!     .service(servers.http());
+//! # reattempt::check::<http::Request<Full<bytes::Bytes>>, _>(&client);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The [guide](crate::guide::servers) has the client for one address, tiers, and the effect of each fault.
+//!
 //! # What has no time limit
 //!
 //! The limits end at an HTTP response's head. A body that stalls afterwards keeps its place among the calls in flight,
@@ -30,9 +87,9 @@
 //!
 //! # The type to store
 //!
-//! [`StandardClient`] names a client behind the stack with its default parts, and [`StandardHedgedClient`] one with
-//! hedges. A throttle or a fallback wraps that type. [`guide::axum`](crate::guide::axum) has a complete example, and
-//! [`guide::boxed`](crate::guide::boxed) a boxed form:
+//! [`StandardClient`] names a client behind the stack with its default parts, [`StandardHedgedClient`] one with hedges,
+//! and [`StandardDirectedClient`] one over several base URLs. A throttle or a fallback wraps that type.
+//! [`guide::axum`](crate::guide::axum) has a complete example, and [`guide::boxed`](crate::guide::boxed) a boxed form:
 //!
 //! ```
 //! use bytes::Bytes;
@@ -69,19 +126,22 @@
 //! # reattempt::check::<Request<Full<Bytes>>, _>(&shop.offers);
 //! ```
 
-use reattempt_control::RetryBudget;
+use reattempt_control::{Bulkhead, CircuitBreaker, RetryBudget};
 use reattempt_schedule_exponential::Exponential;
 
+use crate::endpoints::Directed;
 use crate::guard::Guarded;
 use crate::hedge::{Hedge, HedgePolicy};
 use crate::policy::RetryPolicy;
 use crate::protocol::{Http, RequestProtocol};
 use crate::retry::service::Retry;
 
+mod endpoints;
 mod layer;
 mod policy;
 mod service;
 
+pub use endpoints::StandardEndpoints;
 pub use layer::{StandardGuards, StandardLayer};
 pub use policy::AttemptPolicy;
 pub use service::Standard;
@@ -102,5 +162,19 @@ pub type StandardHedgedClient<C, P = Http> = Standard<
     Hedge<
         Guarded<C, StandardGuards, P, <P as RequestProtocol>::Errors>,
         HedgePolicy<P, RetryBudget, <P as RequestProtocol>::Errors>,
+    >,
+>;
+
+/// The type to store for the client `C` behind the standard stack over several base URLs
+/// ([`StandardLayer::endpoints`]). All other parts are the defaults.
+pub type StandardDirectedClient<C, P = Http> = Standard<
+    Retry<
+        Guarded<
+            Directed<Guarded<C, Bulkhead, P, <P as RequestProtocol>::Errors>, P, <P as RequestProtocol>::Errors>,
+            CircuitBreaker,
+            P,
+            <P as RequestProtocol>::Errors,
+        >,
+        RetryPolicy<P, Exponential, RetryBudget, <P as RequestProtocol>::Errors>,
     >,
 >;

@@ -1,6 +1,7 @@
 //! Allocations of first-time successes over several endpoints: none above the client.
 
 use reattempt::endpoints::{Endpoints, EndpointsLayer};
+use reattempt::standard::StandardLayer;
 use reattempt::{Http, RetryLayer, RetryPolicy};
 use tower::Layer;
 
@@ -22,4 +23,11 @@ fn call_to_an_endpoint_allocates_nothing() {
     let urls = ["http://one.example", "http://eu.example", "http://us.example"];
     let directed = EndpointsLayer::http(urls).unwrap().layer(Server);
     assert_eq!(allocations_of_call(directed), 0);
+    MAY_CLONE.set(true);
+    let policy = RetryPolicy::http().seed(1).boxed_errors();
+    // The first call to each endpoint may allocate its limit.
+    let one = Endpoints::urls(["http://one.example"]).unwrap();
+    let stack = StandardLayer::http().retry(policy).endpoints(one).layer(Server);
+    MAY_CLONE.set(false);
+    assert_eq!(allocations_of_call(stack), 3, "the deadline, as without endpoints");
 }

@@ -10,5 +10,6 @@ mod hedges;
 mod in_flight;
 mod loopback;
 mod seen;
+mod standard;
 pub(crate) mod support;
 mod urls;
