@@ -60,6 +60,7 @@
 //! | `Tls` | a server's certificate, made for the test |
 //! | [`Script`], [`Step`] | the order of the faults: by arrival, call, connection and time |
 //! | [`Chances`] | random faults; the same seed gives the same faults |
+//! | `Recorder`, `Recording` | the outages of real calls as a script, which the laboratory simulates with other policies |
 //! | [`Ledger`], [`Arrival`] | every request that reached the server or the cluster, and its outcome |
 //! | [`Rule`], [`Violation`] | the assertions, and the error of a failed one |
 //!
@@ -70,7 +71,8 @@
 //! | `http2` | the HTTP/2 and gRPC server |
 //! | `hyper` | the connector for hyper-util's client and tonic's channel |
 //! | `tls` | the servers with TLS (`Tls`) |
-//! | `toml` | scripts in TOML (`Script::from_toml`) |
+//! | `toml` | scripts in TOML (`Script::from_toml`), and recordings of real outages |
+//! | `record` | an observer of reattempt's layers that writes such a recording (`Recorder`) |
 //!
 //! No feature is on by default.
 //!
@@ -91,6 +93,10 @@ mod arriving;
 mod chances;
 mod faults;
 mod ledger;
+#[cfg(feature = "record")]
+mod recorder;
+#[cfg(feature = "toml")]
+mod recording;
 mod rules;
 mod script;
 mod server;
@@ -119,6 +125,12 @@ pub use service::{Alone, BoxError, FaultBody, FaultLayer, FaultService, ServiceF
 #[cfg(feature = "toml")]
 #[cfg_attr(docsrs, doc(cfg(feature = "toml")))]
 pub use self::toml::ScriptError;
+#[cfg(feature = "record")]
+#[cfg_attr(docsrs, doc(cfg(feature = "record")))]
+pub use recorder::Recorder;
+#[cfg(feature = "toml")]
+#[cfg_attr(docsrs, doc(cfg(feature = "toml")))]
+pub use recording::Recording;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use tls::Tls;

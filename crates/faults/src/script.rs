@@ -150,6 +150,13 @@ impl<F> Step<F> {
         self
     }
 
+    /// Returns the period of a recorded step, which selects by time alone.
+    #[cfg(feature = "toml")]
+    pub(crate) fn recorded_period(&self) -> Option<Range<Duration>> {
+        let is_plain = self.times.is_none() && self.delay.is_zero() && self.call.is_none() && self.connection.is_none();
+        self.during.clone().filter(|_| is_plain)
+    }
+
     fn selects(&self, arriving: &Arriving<'_>) -> bool {
         self.call.as_deref().is_none_or(|call| arriving.call == Some(call))
             && self.connection.is_none_or(|connection| arriving.connection == connection)

@@ -9,7 +9,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Buf;
-use http::{Request, Response, StatusCode};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -36,6 +37,8 @@ pub enum ServiceFault {
     Pass,
     /// A response with this status and an empty body.
     Status(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::status"))] StatusCode),
+    /// A gRPC response with only this status code, in its head.
+    Grpc(u32),
     /// An error of this kind. Only [`io::ErrorKind::ConnectionRefused`] proves that the request was not carried out.
     Error(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::kind"))] io::ErrorKind),
     /// The inner service carries out the request, but an error of this kind replaces its response.
@@ -184,6 +187,13 @@ where
             answer(&exchange, status);
             let mut response = Response::new(FaultBody(None));
             *response.status_mut() = status;
+            Ok(response)
+        }
+        ServiceFault::Grpc(code) => {
+            exchange.answer(format!("grpc-status {code}"));
+            let mut response = Response::new(FaultBody(None));
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+            response.headers_mut().insert("grpc-status", code.into());
             Ok(response)
         }
         ServiceFault::Error(kind) => {

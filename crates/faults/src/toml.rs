@@ -2,8 +2,10 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -41,27 +43,51 @@ impl<F: Fault + DeserializeOwned> Script<F> {
     /// The words are those of the Rust values, in lower case with hyphens. A step may have `delay-ms`, `times` or
     /// `always`, `call`, `connection`, and `from-ms` with `to-ms`. `may-remain = true` at the top allows steps to
     /// remain, and `otherwise` is the fault for arrivals that nothing else selects. `per` is `"arrival"`, `"call"`,
-    /// `"connection"` or `{ period-ms = 100 }`.
+    /// `"connection"` or `{ period-ms = 100 }`. The table `recording` of a recorded script is for the laboratory.
     ///
     /// # Errors
     ///
     /// Returns a [`ScriptError`] with the place: invalid TOML, an unknown word, or a value outside its range.
     pub fn from_toml(text: &str) -> Result<Self, ScriptError> {
-        let raw: RawScript<F> = toml::from_str(text)
-            .map_err(|error| ScriptError::new(text, error.span().unwrap_or_default(), error.message()))?;
-        let mut steps = Vec::new();
-        for step in raw.step {
-            let span = step.span();
-            let step = step.into_inner().step();
-            steps.push(step.map_err(|problem| ScriptError::new(text, span, problem))?);
-        }
-        let chances = raw.chances.map(|chances| {
-            let span = chances.span();
-            chances.into_inner().chances().map_err(|it| ScriptError::new(text, span, it))
-        });
-        let chances = chances.transpose()?;
-        Ok(Self { steps, chances, otherwise: raw.otherwise, may_remain: raw.may_remain })
+        parse(text).map(|parsed| parsed.script)
     }
+
+    /// Reads a script in TOML from a file.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Script::from_toml`] with the file's name, and an error if the file cannot be read.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ScriptError> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|error| ScriptError::unreadable(path, &error))?;
+        Self::from_toml(&text).map_err(|error| error.in_file(path))
+    }
+}
+
+/// A script with the places of its steps, and what else its text contains.
+pub(crate) struct Parsed<F> {
+    pub(crate) script: Script<F>,
+    pub(crate) spans: Vec<Range<usize>>,
+    pub(crate) recording: Option<Spanned<RawRecording>>,
+}
+
+pub(crate) fn parse<F: Fault + DeserializeOwned>(text: &str) -> Result<Parsed<F>, ScriptError> {
+    let raw: RawScript<F> = toml::from_str(text)
+        .map_err(|error| ScriptError::new(text, error.span().unwrap_or_default(), error.message()))?;
+    let (mut steps, mut spans) = (Vec::new(), Vec::new());
+    for step in raw.step {
+        let span = step.span();
+        let step = step.into_inner().step();
+        steps.push(step.map_err(|problem| ScriptError::new(text, span.clone(), problem))?);
+        spans.push(span);
+    }
+    let chances = raw.chances.map(|chances| {
+        let span = chances.span();
+        chances.into_inner().chances().map_err(|it| ScriptError::new(text, span, it))
+    });
+    let chances = chances.transpose()?;
+    let script = Script { steps, chances, otherwise: raw.otherwise, may_remain: raw.may_remain };
+    Ok(Parsed { script, spans, recording: raw.recording })
 }
 
 #[derive(Deserialize)]
@@ -73,6 +99,17 @@ struct RawScript<F> {
     otherwise: Option<F>,
     #[serde(default)]
     may_remain: bool,
+    /// The laboratory's part of a recorded script.
+    recording: Option<Spanned<RawRecording>>,
+}
+
+/// The table `recording` in TOML.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct RawRecording {
+    pub(crate) destination: String,
+    pub(crate) end_ms: u64,
+    pub(crate) calls_ms: Vec<u64>,
 }
 
 #[derive(Deserialize)]
@@ -158,36 +195,79 @@ impl<F> RawChances<F> {
     }
 }
 
-/// The error for a script in TOML, with its place.
+/// The error for a script in TOML, with its place: the file, line, column and field, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptError {
-    line: usize,
-    column: usize,
+    file: Option<PathBuf>,
+    /// The line and the column; `None` if the file cannot be read.
+    place: Option<(usize, usize)>,
+    field: Option<String>,
     problem: String,
 }
 
 impl ScriptError {
-    fn new(text: &str, span: Range<usize>, problem: &str) -> Self {
+    pub(crate) fn new(text: &str, span: Range<usize>, problem: &str) -> Self {
         let before = text.get(..span.start).unwrap_or(text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        Self { line, column, problem: problem.to_owned() }
+        let field = field_before(before);
+        Self { file: None, place: Some((line, column)), field, problem: problem.to_owned() }
     }
 
-    /// Returns the line, from 1.
-    pub fn line(&self) -> usize {
-        self.line
+    fn unreadable(file: &Path, error: &io::Error) -> Self {
+        Self { file: Some(file.to_owned()), place: None, field: None, problem: error.to_string() }
     }
 
-    /// Returns the column in characters, from 1.
-    pub fn column(&self) -> usize {
-        self.column
+    fn in_file(self, file: &Path) -> Self {
+        Self { file: Some(file.to_owned()), ..self }
     }
+
+    /// Returns the file; `None` if the script is not from a file.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Returns the line, from 1; `None` if the file cannot be read.
+    pub fn line(&self) -> Option<usize> {
+        self.place.map(|(line, _)| line)
+    }
+
+    /// Returns the column in characters, from 1; `None` if the file cannot be read.
+    pub fn column(&self) -> Option<usize> {
+        self.place.map(|(_, column)| column)
+    }
+
+    /// Returns the field with the wrong value; `None` if the problem is not one value.
+    pub fn field(&self) -> Option<&str> {
+        self.field.as_deref()
+    }
+}
+
+/// Returns the field whose value, or whose list of values, is under way at the end of this text.
+fn field_before(text: &str) -> Option<String> {
+    let (key, value) = text.rsplit_once('=')?;
+    let value = value.trim_start();
+    if !value.is_empty() && (!value.starts_with('[') || value.contains([']', '{', '\n'])) {
+        return None;
+    }
+    let key = key.trim_end();
+    let start = key.rfind(|letter: char| !letter.is_alphanumeric() && !matches!(letter, '-' | '_' | '.' | '"'));
+    let name = &key[start.map_or(0, |start| start + 1)..];
+    (!name.is_empty()).then(|| name.to_owned())
 }
 
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}: {}", self.line, self.column, self.problem)
+        if let Some(file) = &self.file {
+            write!(f, "{}: ", file.display())?;
+        }
+        if let Some((line, column)) = self.place {
+            write!(f, "line {line}, column {column}: ")?;
+        }
+        match &self.field {
+            Some(field) => write!(f, "{field}: {}", self.problem),
+            None => f.write_str(&self.problem),
+        }
     }
 }
 

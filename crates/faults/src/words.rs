@@ -29,6 +29,12 @@ pub(crate) fn kind<'de, D: Deserializer<'de>>(from: D) -> Result<ErrorKind, D::E
     })
 }
 
+/// Returns the name of an error kind; other kinds count as a reset connection.
+pub(crate) fn name_of_kind(kind: ErrorKind) -> &'static str {
+    let known = KINDS.iter().find(|(_, known)| *known == kind);
+    known.map_or("connection-reset", |(name, _)| name)
+}
+
 pub(crate) fn status<'de, D: Deserializer<'de>>(from: D) -> Result<StatusCode, D::Error> {
     status_of(u16::deserialize(from)?).map_err(D::Error::custom)
 }

@@ -15,7 +15,7 @@ use crate::get::Get;
 use crate::limits::Limits;
 use crate::plan::Plan;
 use crate::responsive::Responsive;
-use crate::storm::{Budgets, Frontier, Storm};
+use crate::storm::{Budgets, Frontier, Replay, Storm};
 
 /// Shows the effect of retries on delays, load and recovery, before production does.
 ///
@@ -83,6 +83,11 @@ enum Command {
     /// Simulates each kind of budget at several strengths. Harm is the peak load on a server that stalls for ten
     /// seconds. Benefit is the success rate of calls while 30 % of the attempts fail.
     Frontier(Frontier),
+    /// A recorded outage under other policies: calls that succeed, attempts and waits
+    ///
+    /// Reads a recording that `reattempt_faults::Recorder` has written in a program. Every call begins when its first
+    /// outcome was recorded, and every attempt has the outcome that was last recorded before it.
+    Replay(Replay),
     /// An outage: load, goodput and recovery time, for each policy
     ///
     /// The server has a number of workers and a queue. It processes every queued request, even if the client has
@@ -105,6 +110,7 @@ impl Cli {
             Command::Endpoints(command) => command.run(&self.common, out),
             Command::Budgets(command) => command.run(&self.common, out),
             Command::Frontier(command) => command.run(&self.common, out),
+            Command::Replay(command) => command.run(&self.common, out),
             Command::Storm(command) => command.run(&self.common, out),
         }
     }

@@ -6,6 +6,8 @@ mod chances;
 mod http1;
 #[cfg(feature = "http2")]
 mod http2;
+#[cfg(feature = "record")]
+mod recording;
 mod rules;
 mod scripts;
 mod service;

@@ -21,7 +21,7 @@ fn every_service_fault_can_be_written() {
         { fault = { error = \"connection-reset\" }, always = true, call = \"GET /\" },\n\
         { fault = { lose-response = \"timed-out\" }, connection = 3 },\n\
         { fault = \"hang\", from-ms = 1, to-ms = 2 }, { fault = \"never-ready\", to-ms = 2 },\n\
-        { fault = \"panic\" }, { fault = \"panic-in-call\" }]\n\
+        { fault = \"panic\" }, { fault = \"panic-in-call\" }, { fault = { grpc = 14 } }]\n\
         chances = { seed = 7, per = { period-ms = 5 }, faults = [{ per-mille = 10, fault = \"hang\" }] }",
     );
     let expected = Script::new([
@@ -33,6 +33,7 @@ fn every_service_fault_can_be_written() {
         Step::new(ServiceFault::NeverReady).during(ms(0)..ms(2)),
         Step::new(ServiceFault::Panic),
         Step::new(ServiceFault::PanicInCall),
+        Step::new(ServiceFault::Grpc(14)),
     ]);
     let chances = Chances::new(7, Per::Period(ms(5))).fault(10, ServiceFault::Hang);
     equal(script.unwrap(), expected.chances(chances).otherwise(BUSY).may_remain());
@@ -97,12 +98,36 @@ fn wrong_scripts_are_named_with_their_place() {
         ("[[step]", (1, 8), ""),
     ] {
         let error = Script::<ServiceFault>::from_toml(text).unwrap_err();
-        assert_eq!((error.line(), error.column()), place, "{text}: {error}");
+        assert_eq!((error.line(), error.column()), (Some(place.0), Some(place.1)), "{text}: {error}");
         assert!(error.to_string().contains(problem), "{text}: {error}");
+    }
+    for (text, field) in [
+        ("[[step]]\nfault = \"hang\"\ntimes = -1", Some("times")),
+        ("step = [{ fault = \"hang\", from-ms = -5 }]", Some("from-ms")),
+        ("[[step]]\nfault = \"hiccup\"", Some("fault")),
+        ("[[step]]\ntimes = 3", None),
+    ] {
+        let error = Script::<ServiceFault>::from_toml(text).unwrap_err();
+        assert_eq!(error.field(), field, "{text}: {error}");
     }
     let header = "[[step]]\nfault = { headers = { \"a b\" = \"c\" } }";
     let error = Script::<Reply>::from_toml(header).unwrap_err();
-    assert_eq!(error.to_string(), "line 2, column 9: \"a b\" = \"c\" is no header");
+    assert_eq!(error.to_string(), "line 2, column 9: fault: \"a b\" = \"c\" is no header");
     let both = Script::<Reply>::from_toml("[[step]]\nfault = { raw = \"?\", body = \"no\" }");
     assert!(both.unwrap_err().to_string().contains("`raw` excludes"));
+}
+
+#[test]
+fn wrong_script_file_is_named() {
+    let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("wrong.toml");
+    let _ = std::fs::remove_file(&path);
+    let error = Script::<ServiceFault>::from_file(&path).unwrap_err();
+    assert_eq!((error.line(), error.file()), (None, Some(&*path)));
+    assert!(error.to_string().starts_with(&format!("{}: No such file", path.display())), "{error}");
+    std::fs::write(&path, "[[step]]\nfault = \"hang\"\ntimes = -1").unwrap();
+    let error = Script::<ServiceFault>::from_file(&path).unwrap_err();
+    let place = format!("{}: line 3, column 9: times: invalid value: integer `-1`", path.display());
+    assert!(error.to_string().starts_with(&place), "{error}");
+    std::fs::write(&path, "[[step]]\nfault = \"hang\"").unwrap();
+    equal(Script::from_file(&path).unwrap(), [ServiceFault::Hang].into());
 }

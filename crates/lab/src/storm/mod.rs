@@ -12,6 +12,7 @@ mod fleet;
 mod frontier;
 mod parallel;
 mod policy;
+mod replay;
 mod server;
 mod settings;
 mod simulation;
@@ -34,6 +35,7 @@ use curves::{Curves, Figures};
 use fleet::StoreCounts;
 pub(crate) use frontier::Frontier;
 use policy::{Choice, Policy};
+pub(crate) use replay::Replay;
 
 /// The options of `lab storm`.
 #[derive(Debug, Args)]

@@ -10,6 +10,7 @@ mod guarding;
 mod pacing;
 mod picturing;
 mod planning;
+mod replaying;
 mod storming;
 
 use std::io::{Read, Write};
