@@ -10,7 +10,7 @@ use reattempt_core::Random;
 
 use super::endpoint::{Decisive, EjectReason, Member};
 use super::events::EndpointEvent;
-use super::roster::{Roster, Tier};
+use super::roster::{ALL, Roster, Tier};
 use super::trail::EndpointId;
 use super::words::Stamp;
 
@@ -50,6 +50,8 @@ pub(crate) struct NamedEntry<T> {
     reason: EjectReason,
     /// `true` if it is out of service. If more than half are ejected, ejected endpoints stay in service.
     pub(crate) out: bool,
+    /// `true` if less than half of its tier was in service during its ejection.
+    lost: bool,
     /// The number of ejections that were not forgiven.
     strikes: u32,
     /// The time at which its last ejection ended; 0 if there was none.
@@ -64,6 +66,7 @@ impl<T> NamedEntry<T> {
             until: None,
             reason: EjectReason::InARow,
             out: false,
+            lost: false,
             strikes: 0,
             since: 0,
         }
@@ -71,7 +74,7 @@ impl<T> NamedEntry<T> {
 
     /// Ends the ejection.
     fn let_in(&mut self, at: u64, well: bool) {
-        (self.until, self.since) = (None, at);
+        (self.until, self.since, self.lost) = (None, at, false);
         self.member.endpoint().failures.let_in(well);
     }
 
@@ -142,15 +145,28 @@ impl<T> Ejections<T> {
             }
             update_tier(tier, (was_all_in == Some(number), all_in), now, events);
             let in_service = tier.iter().filter(|record| !record.out);
-            let members: Tier<_> = in_service.map(|record| Arc::clone(&record.member)).collect();
+            let members: Box<[_]> = in_service.map(|record| Arc::clone(&record.member)).collect();
+            let share = share(tier, members.len());
             if !members.is_empty() {
-                tiers.push(members);
+                tiers.push(Tier { members, share, all_in });
             }
         }
         let until = self.records.iter().filter_map(|record| record.until).min().unwrap_or(u64::MAX);
         let tiered = self.records.first().map(|record| record.tier) != last;
-        Roster::new(until, tiers, self.all_in.is_some(), tiered)
+        Roster::new(until, tiers, tiered)
     }
+}
+
+/// Returns the share of the picks that a tier takes: all, or what is in service of it after an outage of most of it.
+fn share<T>(tier: &mut [NamedEntry<T>], in_service: usize) -> u64 {
+    let length = tier.len();
+    let mut out = tier.iter_mut().filter(|record| record.out);
+    if in_service < length.div_ceil(2) {
+        out.for_each(|record| record.lost = true);
+    } else if !out.any(|record| record.lost) {
+        return ALL;
+    }
+    ALL * in_service as u64 / length as u64
 }
 
 /// Decides about one tier that is, or was, completely in service because more than half of it is ejected.

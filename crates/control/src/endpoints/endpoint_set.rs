@@ -121,7 +121,7 @@ impl<T> EndpointSet<T> {
     /// Creates an empty set.
     pub fn new() -> Self {
         Self {
-            roster: ArcSwap::from_pointee(Roster::new(u64::MAX, Vec::new(), false, false)),
+            roster: ArcSwap::from_pointee(Roster::new(u64::MAX, Vec::new(), false)),
             ejections: Mutex::new(Ejections::new()),
             updating: Mutex::new(()),
             ejects: true,

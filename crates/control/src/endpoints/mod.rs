@@ -14,6 +14,7 @@
 //! | at most half of a set, or of its last tier, are out of service. If more are ejected, all stay in service | otherwise an overload would remove servers that still work |
 //! | while more than half are ejected, two pairs are drawn | both endpoints of one pair may fail: with 14 of 20 dead, every second pair |
 //! | in an earlier tier, all may be out of service | the next tier takes their calls |
+//! | a tier with less than half in service takes only this share of the calls, until each of its endpoints that were out then has returned | with all calls, the first one to return would be overloaded and ejected again |
 //!
 //! There is no timer and no periodic work: values decay when they are read, and a pick ends expired ejections.
 //!

@@ -8,27 +8,37 @@ use super::endpoint::Member;
 use super::trail::{EndpointId, Trail};
 use super::words::Stamp;
 
-/// The members of one tier that are in service.
-pub(crate) type Tier<T> = Box<[Arc<Member<T>>]>;
+/// All picks, as a [`Tier::share`].
+pub(crate) const ALL: u64 = 1 << 32;
+
+/// The part of a tier that is in service.
+pub(crate) struct Tier<T> {
+    /// The members in service; never empty.
+    pub(crate) members: Box<[Arc<Member<T>>]>,
+    /// The share of the picks that it takes of those that reach it, in parts of [`ALL`]. The last tier takes all.
+    pub(crate) share: u64,
+    /// `true` if more than half of the tier is ejected and therefore stays in service.
+    pub(crate) all_in: bool,
+}
 
 /// The endpoints in service. The roster is replaced when one is ejected or returns, so a pick never sees an ejected
 /// endpoint.
 pub(crate) struct Roster<T> {
     /// The next time at which an ejection ends, in milliseconds.
     pub(crate) until: u64,
-    /// The members in service, by tier. No tier is empty.
     tiers: Box<[Tier<T>]>,
     length: usize,
-    /// `true` if more than half of the last tier is ejected and therefore stays in service.
-    all_in: bool,
+    /// `true` if the first tier takes a part of the picks only.
+    splits: bool,
     /// `true` if the set has more than one tier, whether or not all of them are in service.
     pub(crate) tiered: bool,
 }
 
 impl<T> Roster<T> {
-    pub(crate) fn new(until: u64, tiers: Vec<Tier<T>>, all_in: bool, tiered: bool) -> Self {
-        let length = tiers.iter().map(|tier| tier.len()).sum();
-        Self { until, tiers: tiers.into(), length, all_in, tiered }
+    pub(crate) fn new(until: u64, tiers: Vec<Tier<T>>, tiered: bool) -> Self {
+        let length = tiers.iter().map(|tier| tier.members.len()).sum();
+        let splits = matches!(&tiers[..], [first, _, ..] if first.share < ALL);
+        Self { until, tiers: tiers.into(), length, splits, tiered }
     }
 
     /// Picks an endpoint for a call, in the first tier with one that the call has not tried. If it has tried all of
@@ -42,9 +52,8 @@ impl<T> Roster<T> {
         now: Stamp,
         random: &mut R,
     ) -> Option<(&Member<T>, bool)> {
-        let first = self.tiers.first()?;
-        let picked = match drawn(first, trail, now, random) {
-            Some(picked) if self.all_in => self.again(picked, trail, now, random),
+        let spilled = if self.splits { self.spilled(trail, now, random) } else { None };
+        let picked = match spilled.or_else(|| self.tiers.first()?.drawn(trail, now, random)) {
             Some(picked) => picked,
             None => self.beyond(trail, now, random)?,
         };
@@ -52,7 +61,45 @@ impl<T> Roster<T> {
         Some((picked, self.length > tried || self.has_another(trail, picked.endpoint().named.id)))
     }
 
-    /// Draws another pair, because both of the first may be among the failing majority.
+    /// Draws the tier for a pick, and an endpoint in it. Returns `None` for the first tier, and in place of an endpoint
+    /// that fails.
+    #[cold]
+    fn spilled<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<&Member<T>> {
+        let mut stops = |tier: &Tier<T>| tier.share == ALL || random.next_u64() >> 32 < tier.share;
+        let tier = self.tiers.iter().position(&mut stops).unwrap_or(self.tiers.len() - 1);
+        if tier == 0 {
+            return None;
+        }
+        let picked = self.tiers.get(tier)?.drawn(trail, now, random);
+        picked.filter(|picked| picked.endpoint().failures.is_low(now))
+    }
+
+    /// Picks for a call that has tried the whole first tier, which then is at most as long as a trail.
+    #[cold]
+    fn beyond<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<&Member<T>> {
+        let (first, later) = self.tiers.split_first()?;
+        later.iter().find_map(|tier| tier.drawn(trail, now, random)).or_else(|| {
+            let members = first.members.iter().map(|member| &**member);
+            members.reduce(|best, next| if next.is_cheaper(best, now) { next } else { best })
+        })
+    }
+
+    /// Returns `true` if there is an endpoint that is neither tried nor picked.
+    fn has_another(&self, trail: &Trail, picked: EndpointId) -> bool {
+        let mut members = self.tiers.iter().flat_map(|tier| &tier.members).map(|member| member.endpoint().named.id);
+        members.any(|id| id != picked && !trail.contains(id))
+    }
+}
+
+impl<T> Tier<T> {
+    /// Returns the cheaper of two random members that were not tried. If most members fail, both of a pair may, so
+    /// another pair is drawn.
+    #[inline]
+    fn drawn<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<&Member<T>> {
+        let picked = drawn(&self.members, trail, now, random)?;
+        if self.all_in { Some(self.again(picked, trail, now, random)) } else { Some(picked) }
+    }
+
     #[cold]
     fn again<'a, R: Random + ?Sized>(
         &'a self,
@@ -61,25 +108,8 @@ impl<T> Roster<T> {
         now: Stamp,
         random: &mut R,
     ) -> &'a Member<T> {
-        let second = self.tiers.first().and_then(|tier| drawn(tier, trail, now, random));
+        let second = drawn(&self.members, trail, now, random);
         second.filter(|second| second.is_cheaper(picked, now)).unwrap_or(picked)
-    }
-
-    /// Picks for a call that has tried the whole first tier, which then is at most as long as a trail.
-    #[cold]
-    fn beyond<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<&Member<T>> {
-        let (first, later) = self.tiers.split_first()?;
-        let mut later = later.iter();
-        later.find_map(|tier| drawn(tier, trail, now, random)).or_else(|| {
-            let members = first.iter().map(|member| &**member);
-            members.reduce(|best, next| if next.is_cheaper(best, now) { next } else { best })
-        })
-    }
-
-    /// Returns `true` if there is an endpoint that is neither tried nor picked.
-    fn has_another(&self, trail: &Trail, picked: EndpointId) -> bool {
-        let mut members = self.tiers.iter().flatten().map(|member| member.endpoint().named.id);
-        members.any(|id| id != picked && !trail.contains(id))
     }
 }
 

@@ -43,7 +43,8 @@
 //! # Tiers
 //!
 //! A later tier is used while no endpoint of an earlier tier is in service and untried: for example another region, if
-//! ours is down. In the last tier at most half of the endpoints are ejected, in earlier tiers all may be.
+//! ours is down. In the last tier at most half of the endpoints are ejected, in earlier tiers all may be. While less
+//! than half of a tier is in service, the next tier takes the rest of the calls. So a tier returns server by server.
 //!
 //! # Order
 //!

@@ -1,0 +1,130 @@
+//! Tests of tiers: how many picks each one gets while an earlier one is out, and on its way back.
+
+use reattempt_testing::secs;
+
+use super::*;
+
+/// Returns a set whose first tier has so many endpoints, named "0" and so on; "x" and "y" are its second tier.
+fn tiers_of(length: usize) -> Set {
+    let set = Set::new();
+    let first = (0..length).map(|number| (0, number.to_string()));
+    set.update(first.chain(["x", "y"].map(|name| (1, name.to_owned()))), |_| (), Duration::ZERO);
+    set
+}
+
+/// Returns the share of the picks at the first tier.
+fn share_of_first(set: &Set, now: Duration) -> f64 {
+    let mut random = Mixed(now.as_secs());
+    let is_first = |ticket: &Ticket| ticket.name().parse::<u32>().is_ok();
+    let picks = (0..3000).filter(|_| is_first(&pick(set, &Trail::new(), now, &mut random).ticket));
+    picks.count() as f64 / 3000.0
+}
+
+#[track_caller]
+fn assert_share(set: &Set, now: Duration, expected: f64) {
+    let share = share_of_first(set, now);
+    assert!((share - expected).abs() < 0.03, "{share} instead of {expected}");
+}
+
+/// A tier of which half is in service gets all picks. With less, it gets its share in service.
+// D-17
+#[test]
+fn half_a_tier_gets_all_picks() {
+    let set = tiers_of(4);
+    for (dead, share) in [("0", 1.0), ("1", 1.0), ("2", 0.25), ("3", 0.0)] {
+        kill(&set, dead, ms(1));
+        assert_share(&set, ms(2), share);
+    }
+}
+
+/// After an outage of a tier, each endpoint that returns brings its share of the picks, until none of the outage is
+/// left.
+// D-17
+#[test]
+fn returning_tier_gets_its_share() {
+    let set = tiers_of(3);
+    // Each is out for five seconds.
+    for (name, at) in [("0", 1), ("1", 2), ("2", 3)] {
+        kill(&set, name, secs(at));
+    }
+    assert_share(&set, secs(4), 0.0);
+    for (now, share) in [(6, 0.333), (7, 0.667), (8, 1.0)] {
+        assert_share(&set, secs(now) + ms(10), share);
+    }
+}
+
+/// An endpoint that stays dead after an outage of its tier sends no calls to the next one: it came back with the others
+/// and was ejected alone.
+// D-17
+#[test]
+fn dead_one_after_an_outage_is_no_outage() {
+    let set = tiers_of(3);
+    for (name, at) in [("0", 1), ("1", 2), ("2", 3)] {
+        kill(&set, name, secs(at));
+    }
+    let back = secs(7) + ms(10);
+    drop(pick(&set, &Trail::new(), back, &mut Mixed(1)));
+    judge(&set, "1", Health::Served, back);
+    // One failure ejects it, before "2" is back. Less than half is in service, as in another outage.
+    judge(&set, "0", Health::Failed, back);
+    assert_eq!(out(&set, back), ["0", "2"]);
+    assert_share(&set, secs(9), 0.667);
+    let again = secs(18);
+    drop(pick(&set, &Trail::new(), again, &mut Mixed(1)));
+    judge(&set, "0", Health::Failed, again);
+    assert_eq!(out(&set, again + ms(1)), ["0"]);
+    assert_share(&set, again + ms(1), 1.0);
+}
+
+/// A failing endpoint of a later tier gets no calls of an earlier tier that is partly in service.
+// D-17
+#[test]
+fn failing_tier_relieves_no_other() {
+    let set = tiers_of(3);
+    kill_all(&set, &["0", "1"], ms(1));
+    assert_share(&set, ms(2), 0.333);
+    // Three failures raise the rate above a quarter.
+    (0..3).for_each(|_| drop(judge(&set, "x", Health::Failed, ms(3))));
+    let mut random = Mixed(1);
+    let picks = (0..1000).map(|_| pick(&set, &Trail::new(), ms(4), &mut random).ticket.name().to_string());
+    assert!(picks.filter(|name| name == "x").count() == 0);
+    // As long as the other one of its tier is well, that one is cheaper.
+    assert_share(&set, ms(4), 0.333);
+    (0..3).for_each(|_| drop(judge(&set, "y", Health::Failed, ms(5))));
+    assert_share(&set, ms(6), 1.0);
+}
+
+/// While tiers share the picks, an attempt still goes to an untried endpoint as long as one is in service.
+// E-1
+#[test]
+fn shared_picks_avoid_tried_endpoints() {
+    let set = tiers_of(5);
+    kill_all(&set, &["0", "1", "2"], ms(1));
+    let mut random = Mixed(1);
+    for _ in 0..500 {
+        let (mut trail, mut tried) = (Trail::new(), Vec::new());
+        for attempt in 1..=4 {
+            let picked = pick(&set, &trail, ms(2), &mut random);
+            let id = picked.ticket.id();
+            assert!(!tried.contains(&id), "{attempt}: {:?}", picked.ticket);
+            assert_eq!(picked.elsewhere, attempt < 4, "{attempt}");
+            tried.push(id);
+            trail.push(id);
+        }
+    }
+}
+
+/// A tier that is out as a whole leaves half of the last one in service, which then gets all picks.
+// E-4
+#[test]
+fn last_tier_keeps_half() {
+    let set = tiers_of(3);
+    kill_all(&set, &["0", "1", "2", "x"], ms(1));
+    assert_eq!(out(&set, ms(2)), ["0", "1", "2", "x"]);
+    assert_share(&set, ms(2), 0.0);
+    kill(&set, "y", ms(2));
+    assert_eq!(out(&set, ms(3)), ["0", "1", "2"]);
+    assert_share(&set, ms(3), 0.0);
+    // The first endpoint that returns is not held up by the failing last tier.
+    assert_share(&set, secs(6), 1.0);
+}
