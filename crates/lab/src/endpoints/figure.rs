@@ -1,14 +1,14 @@
 //! The picture of endpoints: for each scene the success over time, and the share of the attempts at faulty servers.
 
 use super::simulation::Second;
-use super::{AROUND, Figures, Shown};
+use super::{BEFORE, Figures, Shown};
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
 
 /// The seconds that one point stands for.
 const STRETCH: usize = 2;
 
 pub(super) fn figure(shown: &[Shown], fault: u64) -> Figure {
-    let (from, to) = (AROUND as f64, (AROUND + fault) as f64);
+    let (from, to) = (BEFORE as f64, (BEFORE + fault) as f64);
     let panels = |shown: &Shown| {
         let panel = |label: &str, value: fn(&Second) -> (u32, u32)| {
             let band = Shape::Band(vec![(from, 0.0, 1.0), (to, 0.0, 1.0)]);

@@ -23,8 +23,10 @@ use rules::Which;
 use scene::{Scene, State};
 use simulation::{Course, SERVICE, Second, WORKERS, World};
 
-/// The seconds before and after the fault.
-const AROUND: u64 = 20;
+/// The seconds before the fault.
+const BEFORE: u64 = 20;
+/// The seconds after the fault: more than the longest ejection.
+const AFTER: u64 = 40;
 
 /// The options of `lab endpoints`.
 #[derive(Debug, Args)]
@@ -45,10 +47,10 @@ pub(crate) struct Endpoints {
 }
 
 const HELP: &str = "Each server has 4 workers of 20 ms (200 requests a second) and a queue of 64. One client calls at
-random times, with the default retries and the default budget. The other rules use the same retries,
-and pick the server of each attempt independently of earlier attempts. In the scenes `mixed` and
-`tiers` the load is a fraction of the capacity of two servers. The table has the calls that start
-during the fault.";
+random times, with the default retries and the default budget. The other rules use the same retries.
+tower's balancer and round robin pick the server of each attempt independently of earlier attempts.
+In the scenes `mixed` and `tiers` the load is a fraction of the capacity of two servers. The table
+has the calls that start during the fault, and the success in the 40 s after it.";
 
 #[derive(Debug, Serialize)]
 struct Document<'a> {
@@ -76,7 +78,7 @@ struct Figures {
     p99: Option<f64>,
     /// The most attempts at one of the good servers, as a multiple of their mean.
     busiest: Option<f64>,
-    /// The success of the calls that begin after the fault.
+    /// The success of the calls that begin in the 40 s after the fault.
     after: f64,
     per_second: Vec<Second>,
 }
@@ -133,7 +135,7 @@ impl Endpoints {
         }
         let scenes = or_all(&self.scenes);
         let rules = or_all(&self.rules);
-        let seconds = [AROUND, fault, AROUND];
+        let seconds = [BEFORE, fault, AFTER];
         let steps = seconds.iter().sum::<u64>() * (scenes.len() * rules.len()) as u64;
         let mut progress = Progress::new(steps);
         let shown = scenes.iter().map(|scene| {

@@ -10,11 +10,10 @@ use reattempt::guard::contract::Health;
 use reattempt::profile;
 use reattempt::schedule::{CallRandom, Delays, SharedSchedule};
 use reattempt::{RetryBudget, Verdict};
-use reattempt_control::Trail;
 use reattempt_core::{Account, Call, CallEnd, Decision, FailedAttempt, Failure, FailureKind, Limits, Terms};
 use serde::Serialize;
 
-use super::rules::{Choice, Rule, Which};
+use super::rules::{Choice, Rule, Tried, Which};
 use super::scene::{Scene, State};
 use crate::chance::{fraction, gap};
 use crate::events::{EventQueue, nanoseconds};
@@ -96,7 +95,7 @@ struct Attempt {
 struct Client {
     started: u64,
     random: CallRandom,
-    trail: Trail,
+    tried: Tried,
     retries: Option<Call<Box<dyn Delays + Send>>>,
 }
 
@@ -206,7 +205,7 @@ impl Run {
         self.second(now).calls += 1;
         (known..self.course.seconds.len()).for_each(|_| progress.step());
         let random = CallRandom::of_call(self.world.seed, number + 3);
-        let client = Client { started: now, random, trail: Trail::new(), retries: None };
+        let client = Client { started: now, random, tried: Tried::default(), retries: None };
         self.calls.insert(number, client);
         self.send(number);
     }
@@ -215,7 +214,7 @@ impl Run {
         let now = self.queue.now();
         let Some(client) = self.calls.get_mut(&call) else { return };
         let time = Duration::from_nanos(now);
-        let choice = self.rule.pick(&mut client.trail, time, &mut self.random);
+        let choice = self.rule.pick(&mut client.tried, time, &mut self.random);
         let (server, attempt) = (choice.server, self.sent);
         self.sent += 1;
         let faulty = self.servers[server].state != State::Well;
