@@ -62,11 +62,11 @@ mod schedule;
 mod warning;
 
 pub use budget::{Budget, PaidRetry, Permit, PermitIssuer, SpendOnly, Unlimited};
-pub use call::{Account, Call, CallEnd, CallSchedule, Decision, FailedAttempt, Resent, Terms, Undone};
+pub use call::{Account, Call, CallEnd, CallSchedule, Decision};
 pub use classification::{Classification, Classifier, ServerHint, Verdict};
 pub use combinators::{Capped, Floor, ImmediateFirst, Jittered, ScheduleExt, Take, Then, ThenDelays};
 pub use config_error::ConfigError;
-pub use decide::StopReason;
+pub use decide::{FailedAttempt, Resent, StopReason, Terms, Undone};
 pub use failure::{Failure, FailureKind};
 pub use for_failures::{ForFailures, OnFailureDelays};
 pub use hedge::{HedgeCall, HedgeDecision, HedgeEvent, HedgePermits, HedgeTerms};

@@ -11,6 +11,7 @@ use std::task::Poll;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
+use crate::error::ReplayError;
 use crate::limits::ReplayLimits;
 use crate::memory::{ReplayCharge, ReplayMemory, least_charge};
 use crate::noted::Noted;
@@ -23,6 +24,8 @@ pub(super) enum Complete {
     Buffer(OneBuffer),
     /// One of the two, whose readers record that a client has inspected it.
     Noted(Noted),
+    /// Nothing of the body was kept, so reading it fails.
+    NotKept,
 }
 
 impl Complete {
@@ -32,6 +35,7 @@ impl Complete {
             Complete::Empty(hint) => Some(Complete::Empty(*hint)),
             Complete::Buffer(whole) => whole.try_clone().map(Complete::Buffer),
             Complete::Noted(noted) => noted.try_clone().map(Complete::Noted),
+            Complete::NotKept => None,
         }
     }
 
@@ -40,6 +44,7 @@ impl Complete {
             Complete::Empty(_) => true,
             Complete::Buffer(whole) => whole.data.is_some(),
             Complete::Noted(noted) => noted.is_replayable(),
+            Complete::NotKept => false,
         }
     }
 
@@ -49,6 +54,7 @@ impl Complete {
             Complete::Empty(hint) => Noted::new(hint, None),
             Complete::Buffer(mut whole) => Noted::new(whole.size_hint(), whole.take_charged()),
             Complete::Noted(noted) => noted,
+            Complete::NotKept => return self,
         })
     }
 
@@ -57,7 +63,7 @@ impl Complete {
     pub(super) fn noted(&self) -> Option<&Noted> {
         match self {
             Complete::Noted(noted) => Some(noted),
-            Complete::Empty(_) | Complete::Buffer(_) => None,
+            Complete::Empty(_) | Complete::Buffer(_) | Complete::NotKept => None,
         }
     }
 
@@ -66,6 +72,7 @@ impl Complete {
             Complete::Empty(_) => None,
             Complete::Buffer(whole) => whole.give_out(),
             Complete::Noted(noted) => return noted.poll_frame(),
+            Complete::NotKept => return Poll::Ready(Some(Err(ReplayError::NotKept.into()))),
         };
         Poll::Ready(data.map(|data| Ok(Frame::data(data))))
     }
@@ -76,6 +83,7 @@ impl Complete {
             Complete::Empty(_) => true,
             Complete::Buffer(whole) => whole.data.is_none(),
             Complete::Noted(noted) => noted.is_end_stream(),
+            Complete::NotKept => false,
         }
     }
 
@@ -85,6 +93,7 @@ impl Complete {
             Complete::Empty(hint) => *hint,
             Complete::Buffer(whole) => whole.size_hint(),
             Complete::Noted(noted) => noted.size_hint(),
+            Complete::NotKept => SizeHint::default(),
         }
     }
 
@@ -93,6 +102,7 @@ impl Complete {
             Complete::Empty(_) => "empty",
             Complete::Noted(noted) if noted.is_empty() => "empty",
             Complete::Buffer(_) | Complete::Noted(_) => "kept",
+            Complete::NotKept => "not kept",
         }
     }
 }

@@ -4,7 +4,6 @@
 //! driver sends attempts and waits; everything else happens here.
 
 mod account;
-mod failed_attempt;
 mod refusal;
 mod schedule;
 
@@ -12,31 +11,11 @@ use core::fmt;
 use core::task::{Context, Poll};
 use core::time::Duration;
 
-use crate::decide::{Failed, decide};
-use crate::{Budget, Delays, Limits, Permit, Random, ServerHint, StopReason, Verdict};
+use crate::decide::{FailedAttempt, Resent, SoFar, Terms, decide, goes_elsewhere};
+use crate::{Budget, Delays, Permit, Random, ServerHint, StopReason, Verdict};
 
 pub use account::{Account, CallEnd};
-pub use failed_attempt::{FailedAttempt, Resent, Undone};
 pub use schedule::CallSchedule;
-
-/// The limits and permissions of a call, fixed when it starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Terms {
-    /// The limits of the call.
-    pub limits: Limits,
-    /// `true` if the request may be processed twice.
-    pub repeatable: bool,
-    /// The reason that forbids every retry of the call, if there is one.
-    pub forbidden: Option<StopReason>,
-}
-
-impl Terms {
-    /// Creates the terms of a repeatable call with these `limits`.
-    pub const fn new(limits: Limits) -> Self {
-        Self { limits, repeatable: true, forbidden: None }
-    }
-}
 
 /// The decision after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,12 +77,8 @@ pub enum Decision {
 /// ```
 pub struct Call<D> {
     delays: D,
-    attempt: u32,
-    /// The last delay requested from the schedule.
-    previous: Option<Duration>,
+    so_far: SoFar,
     last_delay: Option<Duration>,
-    /// The number of retries that were sent to another endpoint at once.
-    at_once: u32,
     /// The permit of a granted retry that has not been sent yet.
     permit: Option<Permit>,
     account: Account,
@@ -121,10 +96,8 @@ impl<D: Delays> Call<D> {
     pub fn new<S: CallSchedule<Delays = D>>(schedule: &S) -> Self {
         Self {
             delays: schedule.fresh_delays(),
-            attempt: 1,
-            previous: None,
+            so_far: SoFar { attempts: 1, at_once: 0, previous: None },
             last_delay: None,
-            at_once: 0,
             permit: None,
             account: Account::default(),
             resends: false,
@@ -198,27 +171,13 @@ impl<D: Delays> Call<D> {
         if let Some(reason) = terms.forbidden {
             return Decision::Return(reason);
         }
-        let state = Failed {
-            classification: failed.classification,
-            attempts: self.attempt,
-            elsewhere: failed.elsewhere,
-            at_once: self.at_once,
-            repeatable: terms.repeatable,
-            at_hand: failed.replayable,
-            previous: self.previous,
-            sent_at: failed.sent_at,
-            elapsed: failed.elapsed,
-            until_deadline: failed.until_deadline,
-            destination: failed.destination,
-            now: failed.now,
-        };
-        match decide(&terms.limits, &state, &mut self.delays, random, budget) {
+        match decide(terms, &self.so_far, failed, &mut self.delays, random, budget) {
             Ok((after, permit)) => {
                 (self.permit, self.last_delay) = (Some(permit), Some(after));
-                if state.goes_elsewhere() {
-                    self.at_once = self.at_once.saturating_add(1);
+                if goes_elsewhere(failed) {
+                    self.so_far.at_once = self.so_far.at_once.saturating_add(1);
                 } else {
-                    self.previous = Some(after);
+                    self.so_far.previous = Some(after);
                 }
                 if let ServerHint::Exactly(_) = failed.classification.hint {
                     // A pushback restarts the backoff (PB-5).
@@ -246,7 +205,7 @@ impl<D> Call<D> {
     /// Records that the next attempt is being sent: its permit is spent.
     pub fn on_send(&mut self) {
         if !self.resends {
-            self.attempt = self.attempt.saturating_add(1);
+            self.so_far.attempts = self.so_far.attempts.saturating_add(1);
             self.permit.get_or_insert_default();
         }
         if let Some(permit) = self.permit.take() {
@@ -282,7 +241,7 @@ impl<D> Call<D> {
 
     /// Returns the number of the last attempt sent, from 1. A resent attempt keeps its number.
     pub fn attempt(&self) -> u32 {
-        self.attempt
+        self.so_far.attempts
     }
 
     /// Returns the last delay that was decided.
@@ -305,7 +264,7 @@ impl<D> Call<D> {
 impl<D> fmt::Debug for Call<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call")
-            .field("attempt", &self.attempt)
+            .field("attempt", &self.so_far.attempts)
             .field("last_delay", &self.last_delay)
             .field("resends", &self.resends)
             .finish_non_exhaustive()

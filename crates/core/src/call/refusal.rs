@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use super::{Call, Decision, FailedAttempt, Terms};
-use crate::decide::{longest_wait, not_repeatable, spread};
+use super::{Call, Decision};
+use crate::decide::{FailedAttempt, Terms, longest_wait, not_repeatable, spread};
 use crate::guard::{GuardKind, Refused};
 use crate::{Delays, Random, StopReason, Verdict};
 

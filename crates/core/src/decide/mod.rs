@@ -1,44 +1,47 @@
 //! The retry decision: one function over plain values.
 
+mod failed_attempt;
+
 use core::fmt;
 use core::time::Duration;
 
-use crate::{Budget, Classification, Delays, Failure, Limits, NextRetry, Permit, Random, SentAt, ServerHint, Verdict};
+use crate::{Budget, Delays, Failure, Limits, NextRetry, Permit, Random, ServerHint, Verdict};
 
-/// An attempt that has ended, and its call's state.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Failed<'a> {
-    /// The classification of its outcome.
-    pub(crate) classification: Classification,
-    /// The number of attempts so far, including this one.
-    pub(crate) attempts: u32,
-    /// `true` if no server has responded, and an endpoint that the call has not tried is available.
-    pub(crate) elsewhere: bool,
-    /// The number of retries that were sent to another endpoint at once, without a delay from the schedule.
-    pub(crate) at_once: u32,
+pub use failed_attempt::{FailedAttempt, Resent, Undone};
+
+/// The limits and permissions of a call, fixed when it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Terms {
+    /// The limits of the call.
+    pub limits: Limits,
     /// `true` if the request may be processed twice.
-    pub(crate) repeatable: bool,
-    /// `true` if the request can be sent again.
-    pub(crate) at_hand: bool,
-    /// The delay used before this attempt; `None` for the first.
-    pub(crate) previous: Option<Duration>,
-    /// The schedule's value for this attempt.
-    pub(crate) sent_at: SentAt,
-    /// Time since the call started.
-    pub(crate) elapsed: Duration,
-    /// Time left until the call's deadline; `None` without one.
-    pub(crate) until_deadline: Option<Duration>,
-    /// The request's server, which is the budget's key.
-    pub(crate) destination: &'a str,
-    /// Monotonic time, for the budget.
-    pub(crate) now: Duration,
+    pub repeatable: bool,
+    /// The reason that forbids every retry of the call, if there is one.
+    pub forbidden: Option<StopReason>,
 }
 
-impl Failed<'_> {
-    /// Returns `true` if the next attempt is sent to another endpoint at once.
-    pub(crate) fn goes_elsewhere(&self) -> bool {
-        self.elsewhere && self.classification.hint == ServerHint::None
+impl Terms {
+    /// Creates the terms of a repeatable call with these `limits`.
+    pub const fn new(limits: Limits) -> Self {
+        Self { limits, repeatable: true, forbidden: None }
     }
+}
+
+/// The attempts of a call so far.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SoFar {
+    /// Their number, including the one that failed.
+    pub(crate) attempts: u32,
+    /// The number of retries that were sent to another endpoint at once, without a delay from the schedule.
+    pub(crate) at_once: u32,
+    /// The last delay requested from the schedule.
+    pub(crate) previous: Option<Duration>,
+}
+
+/// Returns `true` if the next attempt is sent to another endpoint at once.
+pub(crate) fn goes_elsewhere(failed: &FailedAttempt<'_>) -> bool {
+    failed.elsewhere && failed.classification.hint == ServerHint::None
 }
 
 /// The reason why a call ended.
@@ -126,13 +129,14 @@ impl fmt::Display for StopReason {
 /// If no server has responded, another endpoint may still work. So the retry is sent there at once, and the schedule
 /// does not advance.
 pub(crate) fn decide<B: Budget + ?Sized>(
-    limits: &Limits,
-    failed: &Failed<'_>,
+    terms: &Terms,
+    so_far: &SoFar,
+    failed: &FailedAttempt<'_>,
     delays: &mut dyn Delays,
     random: &mut dyn Random,
     budget: &B,
 ) -> Result<(Duration, Permit), StopReason> {
-    let refused = match delay(limits, failed, delays, random) {
+    let refused = match delay(terms, so_far, failed, delays, random) {
         Ok((after, failure)) => {
             let permit = budget.acquire_after_failure(failed.destination, &failure, failed.now);
             return permit.map(|permit| (after, permit)).ok_or(StopReason::BudgetExhausted);
@@ -140,7 +144,7 @@ pub(crate) fn decide<B: Budget + ?Sized>(
         Err(reason) => reason,
     };
     if let Some(failure) = failed.classification.verdict.failure()
-        && limits.max_attempts > 1
+        && terms.limits.max_attempts > 1
     {
         budget.on_failure(failed.destination, failure, failed.now);
     }
@@ -149,15 +153,17 @@ pub(crate) fn decide<B: Budget + ?Sized>(
 
 /// Returns the delay before the retry, or the reason for none. The budget is not consulted.
 fn delay(
-    limits: &Limits,
-    failed: &Failed<'_>,
+    terms: &Terms,
+    so_far: &SoFar,
+    failed: &FailedAttempt<'_>,
     delays: &mut dyn Delays,
     random: &mut dyn Random,
 ) -> Result<(Duration, Failure), StopReason> {
-    let failure = permitted(limits, failed)?;
-    let (after, too_long) = match failed.goes_elsewhere() {
+    let failure = permitted(terms, so_far, failed)?;
+    let limits = &terms.limits;
+    let (after, too_long) = match goes_elsewhere(failed) {
         true => (Duration::ZERO, StopReason::ElapsedExhausted),
-        false => wait(limits, failed, failure, delays, random)?,
+        false => wait(limits, so_far, failed, failure, delays, random)?,
     };
     if limits.max_elapsed.is_some_and(|most| failed.elapsed.saturating_add(after) > most) {
         Err(too_long)
@@ -171,13 +177,14 @@ fn delay(
 /// Returns the delay from the schedule or the server, and the stop reason that applies if it is too long.
 fn wait(
     limits: &Limits,
-    failed: &Failed<'_>,
+    so_far: &SoFar,
+    failed: &FailedAttempt<'_>,
     failure: Failure,
     delays: &mut dyn Delays,
     random: &mut dyn Random,
 ) -> Result<(Duration, StopReason), StopReason> {
-    let number = failed.attempts.saturating_sub(1).saturating_sub(failed.at_once);
-    let retry = NextRetry::new(number, failure).after(failed.previous).sent_at(failed.sent_at);
+    let number = so_far.attempts.saturating_sub(1).saturating_sub(so_far.at_once);
+    let retry = NextRetry::new(number, failure).after(so_far.previous).sent_at(failed.sent_at);
     let scheduled = delays.next_delay(&retry, random).ok_or(StopReason::ScheduleEnded)?;
     let most = || longest_wait(limits, failed.elapsed, failed.until_deadline);
     let scheduled_too_long = match delays.is_shared() {
@@ -216,18 +223,18 @@ pub(crate) fn spread(asked: Duration, most: Duration, random: &mut dyn Random) -
 }
 
 /// Returns the failure to retry, or the reason against a retry. The delay is not considered.
-fn permitted(limits: &Limits, failed: &Failed<'_>) -> Result<Failure, StopReason> {
+fn permitted(terms: &Terms, so_far: &SoFar, failed: &FailedAttempt<'_>) -> Result<Failure, StopReason> {
     let (failure, harmless) = match failed.classification.verdict {
         Verdict::Success => return Err(StopReason::Succeeded),
         Verdict::Permanent => return Err(StopReason::Permanent),
-        Verdict::Transient(failure) => (failure, failed.repeatable),
+        Verdict::Transient(failure) => (failure, terms.repeatable),
         Verdict::NotProcessed(failure) => (failure, true),
     };
-    if failed.attempts >= limits.max_attempts {
+    if so_far.attempts >= terms.limits.max_attempts {
         Err(StopReason::AttemptsExhausted)
     } else if !harmless {
         Err(not_repeatable(&failure))
-    } else if !failed.at_hand {
+    } else if !failed.replayable {
         Err(StopReason::BodyNotKept)
     } else if failed.classification.hint == ServerHint::Stop {
         Err(StopReason::ServerSaidStop)

@@ -12,10 +12,10 @@ use std::vec::Vec;
 
 use reattempt_testing::secs;
 
-use super::{Failed, decide};
+use super::{FailedAttempt, SoFar, Terms, decide};
 use crate::{
-    Budget, Classification, Delays, Failure, FailureKind, Limits, NextRetry, Permit, PermitIssuer, Random, SentAt,
-    ServerHint, StopReason, Verdict,
+    Budget, Delays, Failure, FailureKind, Limits, NextRetry, Permit, PermitIssuer, Random, SentAt, ServerHint,
+    StopReason, Verdict,
 };
 
 pub(crate) const FAILURE: Failure = Failure::new(FailureKind::Server).with_code(503);
@@ -25,7 +25,9 @@ pub(crate) const TICK: Duration = Duration::from_nanos(1);
 #[derive(Debug, Clone)]
 pub(crate) struct Scene {
     pub(crate) limits: Limits,
-    pub(crate) failed: Failed<'static>,
+    pub(crate) repeatable: bool,
+    pub(crate) so_far: SoFar,
+    pub(crate) failed: FailedAttempt<'static>,
     /// The schedule's delay.
     pub(crate) scheduled: Option<Duration>,
     /// `true` if that delay is an interval shared by all calls.
@@ -49,22 +51,12 @@ pub(crate) struct Seen {
 impl Scene {
     /// Creates a scene with three attempts within 30 s, a schedule with a delay of 1 s, and ten tokens.
     pub(crate) fn new() -> Self {
-        let failed = Failed {
-            classification: Classification::new(Verdict::Transient(FAILURE)),
-            attempts: 1,
-            elsewhere: false,
-            at_once: 0,
-            repeatable: true,
-            at_hand: true,
-            previous: None,
-            sent_at: SentAt(0),
-            elapsed: Duration::ZERO,
-            until_deadline: None,
-            destination: "example.com",
-            now: secs(1000),
-        };
+        let verdict = Verdict::Transient(FAILURE);
+        let failed = FailedAttempt::new(verdict, "example.com", secs(1000)).sent_at(SentAt(0));
         Self {
             limits: Limits::default(),
+            repeatable: true,
+            so_far: SoFar { attempts: 1, at_once: 0, previous: None },
             failed,
             scheduled: Some(secs(1)),
             shared: false,
@@ -87,7 +79,8 @@ impl Scene {
     pub(crate) fn decide(&self) -> Seen {
         let mut delays = Says { delay: self.scheduled, shared: self.shared, asked: Vec::new() };
         let mut random = Counted { number: self.draw, drawn: 0 };
-        let decision = decide(&self.limits, &self.failed, &mut delays, &mut random, &self.bucket);
+        let terms = Terms { limits: self.limits, repeatable: self.repeatable, forbidden: None };
+        let decision = decide(&terms, &self.so_far, &self.failed, &mut delays, &mut random, &self.bucket);
         Seen { decision, asked: delays.asked, drawn: random.drawn }
     }
 
@@ -104,9 +97,9 @@ impl Scene {
 pub(crate) fn refusals() -> Vec<(StopReason, Scene)> {
     let scene = |change: fn(&mut Scene)| Scene::new().with(change);
     vec![
-        (StopReason::AttemptsExhausted, scene(|s| s.limits.max_attempts = s.failed.attempts)),
-        (StopReason::NotRepeatable, scene(|s| s.failed.repeatable = false)),
-        (StopReason::BodyNotKept, scene(|s| s.failed.at_hand = false)),
+        (StopReason::AttemptsExhausted, scene(|s| s.limits.max_attempts = s.so_far.attempts)),
+        (StopReason::NotRepeatable, scene(|s| s.repeatable = false)),
+        (StopReason::BodyNotKept, scene(|s| s.failed.replayable = false)),
         (StopReason::ServerSaidStop, scene(|s| s.failed.classification.hint = ServerHint::Stop)),
         (StopReason::ScheduleEnded, scene(|s| s.scheduled = None)),
         (StopReason::ServerDelayTooLong, Scene::new().asking(secs(61))),

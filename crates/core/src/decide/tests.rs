@@ -43,8 +43,8 @@ fn success_and_permanent_end_any_call() {
 fn the_order_of_judgement() {
     let mut scene = Scene::new().with(|s| {
         s.limits.max_attempts = 1;
-        s.failed.repeatable = false;
-        s.failed.at_hand = false;
+        s.repeatable = false;
+        s.failed.replayable = false;
         s.failed.classification.hint = ServerHint::Stop;
         s.scheduled = None;
         s.failed.elapsed = secs(30);
@@ -60,8 +60,8 @@ fn the_order_of_judgement() {
         mend(&mut scene);
     };
     expect(StopReason::AttemptsExhausted, 0, 0, |s| s.limits.max_attempts = 2);
-    expect(StopReason::NotRepeatable, 0, 0, |s| s.failed.repeatable = true);
-    expect(StopReason::BodyNotKept, 0, 0, |s| s.failed.at_hand = true);
+    expect(StopReason::NotRepeatable, 0, 0, |s| s.repeatable = true);
+    expect(StopReason::BodyNotKept, 0, 0, |s| s.failed.replayable = true);
     expect(StopReason::ServerSaidStop, 0, 0, |s| {
         s.failed.classification.hint = ServerHint::After(secs(61));
     });
@@ -79,8 +79,8 @@ fn the_order_of_judgement() {
 fn the_schedule_is_told_all_that_is_known() {
     let scene = Scene::new().with(|s| {
         s.limits.max_attempts = 9;
-        s.failed.attempts = 4;
-        s.failed.previous = Some(ms(70));
+        s.so_far.attempts = 4;
+        s.so_far.previous = Some(ms(70));
         s.failed.sent_at = SentAt(5);
     });
     let told = NextRetry::new(3, FAILURE).after(Some(ms(70))).sent_at(SentAt(5));
@@ -145,7 +145,7 @@ fn the_ends_of_each_limit() {
     let refused = |scene: Scene, reason| assert_eq!(scene.outcome(), Err(reason));
 
     let with_attempts =
-        |attempts, most| Scene::new().with(|s| (s.failed.attempts, s.limits.max_attempts) = (attempts, most));
+        |attempts, most| Scene::new().with(|s| (s.so_far.attempts, s.limits.max_attempts) = (attempts, most));
     refused(with_attempts(1, 0), StopReason::AttemptsExhausted);
     refused(with_attempts(1, 1), StopReason::AttemptsExhausted);
     ok(with_attempts(1, 2));
@@ -229,7 +229,7 @@ fn longest_durations_do_not_overflow() {
         s.scheduled = Some(most);
         s.failed.elapsed = most;
         s.failed.now = most;
-        s.failed.previous = Some(most);
+        s.so_far.previous = Some(most);
         s.limits.max_elapsed = None;
         s.limits.max_server_delay = most;
         s.draw = u64::MAX;
@@ -248,7 +248,7 @@ fn longest_durations_do_not_overflow() {
 fn unprocessed_is_repeated_if_unrepeatable() {
     let unprocessed = |scene: Scene| {
         scene.with(|s| {
-            s.failed.repeatable = false;
+            s.repeatable = false;
             s.failed.classification.verdict = Verdict::NotProcessed(FAILURE);
         })
     };

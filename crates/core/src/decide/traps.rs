@@ -104,7 +104,7 @@ fn hint_makes_no_request_repeatable() {
         ServerHint::Stop,
     ] {
         let scene = Scene::new().with(|s| {
-            s.failed.repeatable = false;
+            s.repeatable = false;
             s.failed.classification.hint = hint;
         });
         assert_eq!(scene.outcome(), Err(StopReason::NotRepeatable), "{hint:?}");
@@ -131,7 +131,7 @@ fn every_check_precedes_the_first_retry() {
                 }
                 let scene = scene.with(|s| {
                     s.limits.max_attempts = if reason == StopReason::AttemptsExhausted { attempts } else { 10 };
-                    s.failed.attempts = attempts;
+                    s.so_far.attempts = attempts;
                     s.failed.classification.verdict = verdict;
                 });
                 assert_eq!(scene.outcome(), Err(reason), "after attempt {attempts}");

@@ -7,9 +7,8 @@ use std::error::Error;
 use std::task::{Context, Poll};
 
 use reattempt_control::EndpointId;
-use reattempt_core::guard::Refused;
 use reattempt_core::{
-    Account, Budget, Call, Classification, Decision, Delays, Failure, Schedule, SentAt, StopReason, Undone, Verdict,
+    Account, Budget, Call, Decision, Delays, FailedAttempt, Failure, FailureKind, Schedule, StopReason, Verdict,
 };
 use tokio::time::Instant;
 
@@ -34,25 +33,6 @@ pub(crate) struct Progress<D> {
     noted: bool,
     /// `true` if an attempt may have been processed.
     unproven: bool,
-}
-
-/// A failed attempt that may be retried or replaced.
-pub(crate) struct FailedAttempt {
-    pub(crate) number: u32,
-    /// The time at which the attempt ended.
-    pub(crate) now: Instant,
-    pub(crate) classification: Classification,
-    /// The failure, for the report.
-    pub(crate) failure: Failure,
-    pub(crate) refused: Option<Refused>,
-    pub(crate) undone: Option<Undone>,
-    pub(crate) source_failed: bool,
-    pub(crate) at_hand: bool,
-    /// `true` if no server responded, and an untried endpoint is left.
-    pub(crate) elsewhere: bool,
-    pub(crate) endpoint: Option<EndpointId>,
-    pub(crate) sent_at: SentAt,
-    pub(crate) error: Option<Box<str>>,
 }
 
 /// The outcome of the last attempt, for the report: the response's code, if it has one, or the error.
@@ -109,40 +89,33 @@ impl<D: Delays> Progress<D> {
         latest.into_iter().chain(context.deadline).min()
     }
 
-    /// Decides what follows a failed attempt, and notifies the observer of both.
+    /// Decides what follows an attempt that failed at `now`, and notifies the observer of both. The driver sets the
+    /// facts that only it knows; this method adds the times and the destination.
     pub(crate) fn failed<P, Strategy, B>(
         &mut self,
         settings: &Settings<P, Strategy, B>,
         context: &CallContext,
-        attempt: FailedAttempt,
+        now: Instant,
+        attempt: FailedAttempt<'_>,
+        (endpoint, error): (Option<EndpointId>, Option<Box<str>>),
     ) -> Result<Granted, StopReason>
     where
         P: Protocol,
         Strategy: Schedule<Delays = D>,
         B: Budget,
     {
-        let proven = matches!(attempt.classification.verdict, Verdict::NotProcessed(_));
-        self.unproven |= !proven && attempt.undone.is_none();
-        let now = attempt.now;
+        let verdict = attempt.classification.verdict;
+        self.unproven |= !matches!(verdict, Verdict::NotProcessed(_)) && attempt.undone.is_none();
         let elapsed = now.saturating_duration_since(self.started);
-        let deadline = context.deadline;
-        let failed = reattempt_core::FailedAttempt {
-            refused: attempt.refused,
-            undone: attempt.undone,
-            source_failed: attempt.source_failed,
-            replayable: attempt.at_hand,
-            elsewhere: attempt.elsewhere,
-            sent_at: attempt.sent_at,
+        let failed = FailedAttempt {
             can_wait: if context.blocking { || true } else { clock::has_timer },
             elapsed,
-            until_deadline: deadline.map(|deadline| deadline.saturating_duration_since(now)),
-            ..reattempt_core::FailedAttempt::new(
-                attempt.classification,
-                self.log.destination(),
-                clock::since_epoch(now),
-            )
+            until_deadline: context.deadline.map(|deadline| deadline.saturating_duration_since(now)),
+            destination: self.log.destination(),
+            now: clock::since_epoch(now),
+            ..attempt
         };
-        let replaced = self.call.resends();
+        let (number, replaced) = (self.call.attempt(), self.call.resends());
         let decision = self.call.failed(
             &context.terms(&settings.limits),
             &failed,
@@ -153,10 +126,10 @@ impl<D: Delays> Progress<D> {
         if decision == Decision::Return(StopReason::Permanent) {
             return Err(StopReason::Permanent);
         }
-        let (failure, error) = (attempt.failure, attempt.error);
+        // A replaced attempt may have any code (CALL-2).
+        let failure = verdict.failure().copied().unwrap_or(Failure::new(FailureKind::Network));
         let outcome = AttemptOutcome::Failed { failure, error };
-        let endpoint = attempt.endpoint.and_then(EndpointId::name);
-        self.log.record(elapsed, (attempt.number, replaced), endpoint, outcome);
+        self.log.record(elapsed, (number, replaced), endpoint.and_then(EndpointId::name), outcome);
         self.noted = true;
         self.log.notify_failure(&settings.observer);
         match decision {
@@ -166,12 +139,12 @@ impl<D: Delays> Progress<D> {
                 let due = (!after.is_zero()).then(|| clock::later(now, after));
                 let replaces = self.call.resends();
                 if replaces {
-                    self.log.notify(&settings.observer, &Event::WillRetry { attempt: attempt.number, after });
+                    self.log.notify(&settings.observer, &Event::WillRetry { attempt: number, after });
                 }
                 Ok(Granted { now, due, replaces })
             }
             _ => {
-                self.log.notify(&settings.observer, &Event::WillReplace { attempt: attempt.number });
+                self.log.notify(&settings.observer, &Event::WillReplace { attempt: number });
                 Ok(Granted { now, due: None, replaces: true })
             }
         }

@@ -1,14 +1,13 @@
 //! The contract of a protocol, common to all kinds of calls.
 
 use std::convert::Infallible;
-use std::error::Error;
 
 #[cfg(feature = "http")]
 use http::HeaderMap;
 use reattempt_control::RetryBudget;
 #[cfg(feature = "http")]
 use reattempt_core::Verdict;
-use reattempt_core::{Undone, Warning};
+use reattempt_core::Warning;
 use reattempt_schedule_exponential::Exponential;
 
 use super::errors::BoxError;
@@ -80,13 +79,6 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     fn replaces(&self) -> bool {
         false
-    }
-
-    /// Returns how far an unprocessed attempt came; `None` if it is not replaced.
-    #[doc(hidden)]
-    fn undone(&self, error: &(dyn Error + 'static)) -> Option<Undone> {
-        let _ = error;
-        None
     }
 
     /// Returns the boxed error at the end of a call, with the protocol's own error around it.

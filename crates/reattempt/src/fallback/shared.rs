@@ -37,7 +37,7 @@ impl<F, P> Shared<F, P> {
         // This includes a 408, although it is not a server failure.
         let retryable = outcome.is_ok() && classification.verdict.failure().is_some();
         match judged.health {
-            _ if self.protocol.is_refused(outcome) => Some(unprocessed),
+            _ if self.protocol.facts(outcome).refused_here => Some(unprocessed),
             _ if classification.verdict == Verdict::Success => None,
             _ if retryable => Some(unprocessed),
             Health::Ignored => None,

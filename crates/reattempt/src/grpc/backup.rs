@@ -72,8 +72,8 @@ impl SaveRequest<Request<Body>> for Grpc {
             return None;
         }
         saved.supersede();
-        let mut request = Request::new(Body::new(saved.body?));
-        saved.head.move_to(&mut request)?;
+        let mut request = Request::new(Body::new(saved.body));
+        saved.head.move_to(&mut request);
         if let Some(deadline) = deadline {
             deadline.write_to(request.headers_mut());
         }

@@ -35,8 +35,8 @@ impl Replay<Request<Body>> for Grpc {
         Request::from_parts(head, Body::new(body))
     }
 
-    fn again(&self, saved: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Request<Body>> {
-        let mut attempt = SavedRequest::again(saved, next)?;
+    fn again(&self, saved: Self::Saved, next: NextAttempt, further: &mut Option<Self::Saved>) -> Request<Body> {
+        let mut attempt = saved.again(next, further);
         let headers = attempt.headers_mut();
         // The number of previous attempts. A replaced attempt does not count (RPH-1, RPH-2). If the caller's header map
         // is full, there is no room for it.
@@ -48,7 +48,7 @@ impl Replay<Request<Body>> for Grpc {
         }
         #[cfg(feature = "opentelemetry")]
         super::metrics::mark(attempt.extensions_mut(), next.kind);
-        Some(attempt.map(Body::new))
+        attempt.map(Body::new)
     }
 
     fn refresh(&self, attempt: &mut Request<Body>, deadline: Option<Deadline>) {

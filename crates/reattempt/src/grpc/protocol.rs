@@ -7,8 +7,6 @@ use std::time::Duration;
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
 use reattempt_control::RetryBudget;
-use reattempt_core::Undone;
-use reattempt_core::guard::Refused;
 use reattempt_core::{Classification, ServerHint, Verdict};
 use reattempt_grpc::{Code, GRPC_STATUS, code_of_head, listed_code_of_head, pushback, retry_info, verdict_of_head};
 use reattempt_http::undone;
@@ -24,9 +22,9 @@ use crate::call::report::Report;
 use crate::call::request_view::RequestView;
 use crate::call::timed_out::RefusedResponse;
 use crate::error_mode::Answered;
-use crate::protocol::proof::{doubted, is_from_fallback, is_of_later_hop};
+use crate::protocol::proof::{doubted, is_of_later_hop};
 use crate::protocol::{
-    ClassifyOutcome, DrainBody, Http, Outcome, Protocol, Saved, is_refused_here, known, not_sent, refusal_in, sealed,
+    ClassifyOutcome, DrainBody, Http, Outcome, OutcomeFacts, Protocol, Saved, known, not_sent, refusal_in, sealed,
 };
 
 /// The gRPC protocol with its settings: which codes are retried, which server delays are respected, and how much of
@@ -163,11 +161,6 @@ impl Protocol for Grpc {
         self.replaces
     }
 
-    fn undone(&self, error: &(dyn Error + 'static)) -> Option<Undone> {
-        let proven = |_: &_| self.http.accepts_proof(error) && !is_from_fallback(Err(error));
-        undone(error).filter(|kind| self.replaces && proven(kind))
-    }
-
     fn explained(error: BoxError) -> BoxError {
         errors::explained(error)
     }
@@ -195,7 +188,8 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
             Ok(response) if options.is_none() && self.commits(response) => {
                 return Verdict::Success.into();
             }
-            outcome if self.refusal(outcome).is_some() => (not_sent(), true),
+            Ok(response) if errors::refusal(response).is_some() => (not_sent(), true),
+            Err(error) if refusal_in(error).is_some() => (not_sent(), true),
             Ok(response) => match response.extensions().get::<Unanswered>() {
                 // A layer on this side created the response. Classifiers are for server responses.
                 Some(unanswered) => (unanswered.classification(method), true),
@@ -268,17 +262,19 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         Some(GrpcBody::of_head(head))
     }
 
-    fn is_refused(&self, outcome: Result<&Response<B>, &(dyn Error + 'static)>) -> bool {
+    fn facts(&self, outcome: Result<&Response<B>, &(dyn Error + 'static)>) -> OutcomeFacts {
+        let facts = OutcomeFacts::of(outcome.map(Response::extensions));
         match outcome {
-            Ok(response) => errors::is_refused(response),
-            Err(error) => is_refused_here(error),
-        }
-    }
-
-    fn refusal(&self, outcome: Result<&Response<B>, &(dyn Error + 'static)>) -> Option<Refused> {
-        match outcome {
-            Ok(response) => errors::refusal(response),
-            Err(error) => refusal_in(error),
+            Ok(response) => OutcomeFacts {
+                refused: errors::refusal(response),
+                refused_here: errors::is_refused(response),
+                responded: response.extensions().get::<Unanswered>().is_none(),
+                ..facts
+            },
+            Err(error) => {
+                let proven = self.replaces && !facts.from_fallback && self.http.accepts_proof(error);
+                OutcomeFacts { undone: undone(error).filter(|_| proven), ..facts }
+            }
         }
     }
 
@@ -294,10 +290,6 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
             Ok(response) => code_of_head(response.status(), response.headers()) == Some(Code::Cancelled),
             Err(error) => errors::is_timer(error),
         }
-    }
-
-    fn is_answered(&self, response: &Response<B>) -> bool {
-        response.extensions().get::<Unanswered>().is_none()
     }
 
     /// Uses UNAVAILABLE for a lost connection, or the code for any other error.

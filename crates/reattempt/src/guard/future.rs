@@ -352,7 +352,7 @@ where
     if let Some(served) = served {
         return Followed { open: false, holds: pass.judge(served) };
     }
-    if protocol.is_refused(outcome) {
+    if protocol.facts(outcome).refused_here {
         pass.refused();
         return Followed::default();
     }

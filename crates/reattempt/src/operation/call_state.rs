@@ -5,14 +5,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use reattempt_core::{Account, Budget, CallEnd, Schedule, SentAt, StopReason};
+use reattempt_core::{Account, Budget, CallEnd, FailedAttempt, Schedule, SentAt, StopReason};
 use tokio::time::Instant;
 
 use super::Operations;
 use super::policy::Policy;
 use crate::call::context::CallContext;
 use crate::call::options::CallOptions;
-use crate::call::progress::{FailedAttempt, Granted, Progress};
+use crate::call::progress::{Granted, Progress};
 use crate::call::report::Report;
 use crate::call::request_terms::RequestTerms;
 use crate::call::settings::Settings;
@@ -75,13 +75,18 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
     }
 
     /// Decides what follows a failed attempt.
-    pub(super) fn failed(&mut self, started: Instant, attempt: FailedAttempt) -> Result<Granted, StopReason>
+    pub(super) fn failed(
+        &mut self,
+        started: Instant,
+        now: Instant,
+        attempt: FailedAttempt<'_>,
+    ) -> Result<Granted, StopReason>
     where
         B: Budget,
     {
         let Self { settings, context, progress, .. } = self;
         let progress = progress.get_or_insert_with(|| Progress::new(settings, context, started, DESTINATION.into()));
-        progress.failed(settings, context, attempt)
+        progress.failed(settings, context, now, attempt, (None, None))
     }
 
     /// Polls for the budget's confirmation of the granted retry.

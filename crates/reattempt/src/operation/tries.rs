@@ -6,14 +6,14 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use reattempt_core::{Account, Budget, Classification, Schedule, SentAt, StopReason};
+use reattempt_core::{Account, Budget, Classification, FailedAttempt, Schedule, SentAt, StopReason};
 use tokio::time::Instant;
 
 use super::RetryError;
 use super::call_state::{CallState, DESTINATION};
 use super::policy::Policy;
 use crate::call::options::CallOptions;
-use crate::call::progress::{FailedAttempt, Granted};
+use crate::call::progress::Granted;
 use crate::call::random::CallRandom;
 use crate::call::report::Report;
 
@@ -90,22 +90,9 @@ impl<Backoff: Schedule, B, J, N> Tries<Backoff, B, J, N> {
         let now = Instant::now();
         let started = *self.started.get_or_insert(now);
         let classification = (self.classify)(error);
-        let failure = *classification.verdict.failure().ok_or(StopReason::Permanent)?;
-        let attempt = FailedAttempt {
-            number: self.number,
-            now,
-            classification,
-            failure,
-            refused: None,
-            undone: None,
-            source_failed: false,
-            at_hand: true,
-            elsewhere: false,
-            endpoint: None,
-            sent_at: self.sent_at,
-            error: None,
-        };
-        self.call().ok_or(StopReason::Forbidden)?.failed(started, attempt)
+        classification.verdict.failure().ok_or(StopReason::Permanent)?;
+        let attempt = FailedAttempt::new(classification, DESTINATION, Duration::ZERO).sent_at(self.sent_at);
+        self.call().ok_or(StopReason::Forbidden)?.failed(started, now, attempt)
     }
 
     /// Polls for the budget's confirmation of the granted retry.

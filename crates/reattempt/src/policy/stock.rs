@@ -8,13 +8,14 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
 use http_body::Body;
 use pin_project_lite::pin_project;
 use reattempt_control::RetryBudget;
-use reattempt_core::{Account, Budget, CallEnd, Schedule, SentAt, ServerHint, StopReason, Verdict};
+use reattempt_core::{Account, Budget, CallEnd, FailedAttempt, Schedule, SentAt, ServerHint, StopReason, Verdict};
 use reattempt_replay::ReplayBody;
 use reattempt_schedule_exponential::Exponential;
 use sync_wrapper::SyncWrapper;
@@ -25,7 +26,7 @@ use tower::retry::Policy;
 use super::RetryPolicy;
 use crate::call::context::CallContext;
 use crate::call::errors::chain;
-use crate::call::progress::{FailedAttempt, Progress, report_end};
+use crate::call::progress::{Progress, report_end};
 use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
 use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, RequestProtocol, Saved, sealed, witness};
@@ -219,37 +220,31 @@ impl<Backoff: Schedule, B: Budget> RetryPolicy<Http, Backoff, B, OwnError> {
         let context = call.context.as_mut()?;
         let protocol = &self.settings.protocol;
         let outcome = result.as_ref().map_err(|error| error as &(dyn Error + 'static));
-        if <Http as ClassifyOutcome<Response>>::is_from_fallback(outcome) {
-            context.void_key();
-        }
-        let context = &*context;
-        let refused = protocol.refusal(outcome);
         let classification = protocol.classify_outcome(outcome, context.options.as_ref(), Some(&*request));
         let destination = protocol.destination_of(request.view()).into_owned();
         let stop = match classification.verdict.failure() {
             None if classification.verdict == Verdict::Success => StopReason::Succeeded,
             None => StopReason::Permanent,
-            Some(failure) => {
+            Some(_) => {
                 let now = Instant::now();
+                let facts = protocol.facts(outcome);
+                if facts.from_fallback {
+                    context.void_key();
+                }
+                let context = &*context;
                 let attempt = FailedAttempt {
-                    number: call.number,
-                    now,
-                    classification,
-                    failure: *failure,
-                    refused,
-                    undone: None,
-                    source_failed: result.is_err() && request.body().source_failed(),
-                    at_hand: at_hand(request.body()),
-                    elsewhere: false,
-                    endpoint: None,
+                    refused: facts.refused,
+                    source_failed: outcome.is_err() && request.body().source_failed(),
+                    replayable: at_hand(request.body()),
                     sent_at: call.sent_at,
-                    error: result.as_ref().err().map(|error| chain(error)),
+                    ..FailedAttempt::new(classification, &destination, Duration::ZERO)
                 };
                 let progress = call.progress.get_mut().get_or_insert_with(|| {
                     let started = context.started.unwrap_or(now);
                     Box::new(Progress::new(&self.settings, context, started, destination.as_str().into()))
                 });
-                match progress.failed(&self.settings, context, attempt) {
+                let reported = (None, outcome.err().map(chain));
+                match progress.failed(&self.settings, context, now, attempt, reported) {
                     Ok(granted) => {
                         request.body().cancel_others();
                         if !at_hand(request.body()) {

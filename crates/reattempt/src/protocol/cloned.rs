@@ -6,7 +6,7 @@ use std::future::{Ready, ready};
 
 use reattempt_core::Classification;
 
-use super::{Added, ClassifyOutcome, NextAttempt, Origin, Protocol, Replay, Saved, errors, proof};
+use super::{Added, ClassifyOutcome, NextAttempt, Origin, OutcomeFacts, Protocol, Replay, Saved, errors, proof};
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
 use crate::call::timed_out::{RefusedResponse, TimedOut};
@@ -60,9 +60,9 @@ impl<Request: Clone, C: Send + Sync + 'static> Replay<Request> for CloneRequest<
         request
     }
 
-    fn again(&self, saved: &mut Option<SavedClone<Request>>, next: NextAttempt) -> Option<Request> {
-        let attempt = if next.last { saved.take() } else { saved.clone() };
-        attempt.map(|saved| saved.0)
+    fn again(&self, saved: Self::Saved, next: NextAttempt, further: &mut Option<Self::Saved>) -> Request {
+        *further = (!next.last).then(|| saved.clone());
+        saved.0
     }
 
     fn split(&self, attempt: Request) -> ((), Request) {
@@ -100,6 +100,10 @@ where
             }
             outcome => (self.classify)(outcome).into(),
         }
+    }
+
+    fn facts(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> OutcomeFacts {
+        OutcomeFacts::of_any(outcome.err())
     }
 
     fn drain(&self, _: Response) -> (Ready<()>, Option<RefusedResponse>) {

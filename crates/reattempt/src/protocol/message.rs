@@ -14,8 +14,8 @@ use reattempt_replay::{ReplayBody, ReplayLimits, ReplayWatch, SavedHead};
 use tower::BoxError;
 
 use super::{
-    Added, AttemptKind, AttemptNumber, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, Replay, RequestProtocol,
-    Saved, proof, witness,
+    Added, AttemptKind, AttemptNumber, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, OutcomeFacts, Replay,
+    RequestProtocol, Saved, proof, witness,
 };
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
@@ -27,8 +27,7 @@ use crate::call::timed_out::RefusedResponse;
 /// The saved form of an `http::Request`: its head, and an unread reader of its body.
 pub struct SavedRequest<B> {
     pub(crate) head: SavedHead,
-    /// `None` if no part of the body was saved.
-    pub(crate) body: Option<ReplayBody<B>>,
+    pub(crate) body: ReplayBody<B>,
 }
 
 impl<B> fmt::Debug for SavedRequest<B> {
@@ -45,25 +44,24 @@ where
     /// Saves a request with this head, and returns the first attempt's body, which is the first reader of `body`.
     #[inline(always)]
     pub(crate) fn save(head: SavedHead, body: ReplayBody<B>, saved: &mut Option<Self>) -> ReplayBody<B> {
-        *saved = Some(Self { head, body: body.try_clone() });
+        *saved = Some(Self { head, body: body.try_clone().unwrap_or_else(ReplayBody::not_kept) });
         body
     }
 
-    /// Returns the next attempt. Unless it is the last, `saved` can create a further one.
-    pub(crate) fn again(saved: &mut Option<Self>, next: NextAttempt) -> Option<Request<ReplayBody<B>>> {
-        let this = saved.as_mut()?;
-        let body = this.body.take()?;
+    /// Returns the next attempt. Unless it is the last, `further` can make another one.
+    pub(crate) fn again(self, next: NextAttempt, further: &mut Option<Self>) -> Request<ReplayBody<B>> {
+        let Self { mut head, body } = self;
         body.forget_polls();
-        let further = if next.last { None } else { body.try_clone() };
+        let saves = !next.last || next.needs_head;
+        let again = if next.last { None } else { body.try_clone() };
         let mut attempt = Request::new(body);
-        if next.last && !next.needs_head {
-            saved.take()?.head.move_to(&mut attempt)?;
-            witness::attend(attempt.extensions(), 0, next.unproven);
+        if saves {
+            head.copy_to(&mut attempt);
+            *further = Some(Self { head, body: again.unwrap_or_else(ReplayBody::not_kept) });
         } else {
-            this.body = further;
-            this.head.copy_to(&mut attempt)?;
-            witness::attend(attempt.extensions(), 1, next.unproven);
+            head.move_to(&mut attempt);
         }
+        witness::attend(attempt.extensions(), isize::from(saves), next.unproven);
         attempt.extensions_mut().insert(AttemptNumber(next.number));
         if let Some(deadline) = next.deadline {
             attempt.extensions_mut().insert(deadline);
@@ -71,22 +69,21 @@ where
         if next.kind == AttemptKind::Hedge {
             attempt.extensions_mut().insert(Impatient);
         }
-        Some(attempt)
+        attempt
     }
 }
 
 impl<B> Saved for SavedRequest<B> {
     fn at_hand(&self) -> bool {
-        let body = self.body.as_ref();
-        self.head.is_restorable() && body.is_some_and(|body| body.is_replayable() && !body.source_failed())
+        self.head.is_restorable() && self.body.is_replayable() && !self.body.source_failed()
     }
 
     fn source_failed(&self) -> bool {
-        self.body.as_ref().is_some_and(ReplayBody::source_failed)
+        self.body.source_failed()
     }
 
     fn was_polled(&self) -> bool {
-        self.body.as_ref().is_some_and(ReplayBody::was_polled)
+        self.body.was_polled()
     }
 
     fn view(&self) -> RequestView<'_> {
@@ -95,17 +92,15 @@ impl<B> Saved for SavedRequest<B> {
 
     /// Stops all other readers of the body.
     fn supersede(&self) {
-        if let Some(body) = &self.body {
-            body.cancel_others();
-        }
+        self.body.cancel_others();
     }
 
     fn watch_next(&self) -> Option<ReplayWatch> {
-        self.body.as_ref().map(ReplayBody::watch)
+        Some(self.body.watch())
     }
 
     fn watch_first(&self) -> Option<ReplayWatch> {
-        self.body.as_ref().map(ReplayBody::watch_first)
+        Some(self.body.watch_first())
     }
 }
 
@@ -216,8 +211,8 @@ where
         Request::from_parts(head, SavedRequest::save(saved_head, body, saved))
     }
 
-    fn again(&self, saved: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt> {
-        SavedRequest::again(saved, next)
+    fn again(&self, saved: Self::Saved, next: NextAttempt, further: &mut Option<Self::Saved>) -> Self::Attempt {
+        saved.again(next, further)
     }
 
     /// Forgets that the body was polled: only the previous attempt may have polled it.
@@ -255,8 +250,9 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
         }
     }
 
-    fn is_from_fallback(outcome: Result<&Response<B>, &(dyn Error + 'static)>) -> bool {
-        proof::is_from_fallback(outcome.map(Response::extensions))
+    #[inline]
+    fn facts(&self, outcome: Result<&Response<B>, &(dyn Error + 'static)>) -> OutcomeFacts {
+        OutcomeFacts::of(outcome.map(Response::extensions))
     }
 
     #[inline]

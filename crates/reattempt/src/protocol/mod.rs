@@ -12,7 +12,6 @@
 
 use std::error::Error;
 
-use reattempt_core::guard::Refused;
 use reattempt_core::{Classification, StopReason};
 use reattempt_replay::ReplayWatch;
 use tokio::time::Instant;
@@ -69,6 +68,8 @@ pub(crate) use facts::{attempt_terms, terms_of};
 pub use message::SavedRequest;
 #[doc(hidden)]
 pub use origin::Origin;
+#[doc(hidden)]
+pub use proof::OutcomeFacts;
 pub(crate) use protocol_setters::{forward_setters, protocol_setters};
 pub(crate) use setters::message_setters;
 pub(crate) use settings::Http;
@@ -111,10 +112,10 @@ pub trait Replay<Request>: ReadRequest<Request> {
     #[doc(hidden)]
     fn save(&self, request: Request, added: Added<'_>, saved: &mut Option<Self::Saved>) -> Self::Attempt;
 
-    /// Returns the `next` attempt, and leaves in `saved` what further attempts need. `None` if the saved form is not
-    /// available.
+    /// Returns the `next` attempt, and writes to `further` what further attempts need. The saved form must be
+    /// [available](Saved::at_hand).
     #[doc(hidden)]
-    fn again(&self, saved: &mut Option<Self::Saved>, next: NextAttempt) -> Option<Self::Attempt>;
+    fn again(&self, saved: Self::Saved, next: NextAttempt, further: &mut Option<Self::Saved>) -> Self::Attempt;
 
     /// Updates an attempt that was created earlier and is sent now.
     #[doc(hidden)]
@@ -205,25 +206,9 @@ pub trait ClassifyOutcome<Response>: Protocol {
         saved: Option<&impl Saved>,
     ) -> Classification;
 
-    /// Returns `true` if a fallback below replaced the server's outcome. Another server may then have processed the
-    /// request.
+    /// Returns the facts about an outcome that is not a success. They precede all classifiers.
     #[doc(hidden)]
-    fn is_from_fallback(outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
-        let _ = outcome;
-        false
-    }
-
-    /// Returns `true` if a layer on this side refused the attempt or its last hop. This check precedes all classifiers.
-    #[inline]
-    fn is_refused(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
-        outcome.err().is_some_and(is_refused_here)
-    }
-
-    /// Returns the guard's refusal, if a guard refused the attempt.
-    #[inline]
-    fn refusal(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> Option<Refused> {
-        refusal_in(outcome.err()?)
-    }
+    fn facts(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> OutcomeFacts;
 
     /// Returns the code in the response head, if there is one: for HTTP, the status.
     #[doc(hidden)]
@@ -296,14 +281,6 @@ pub trait ClassifyOutcome<Response>: Protocol {
             let now = Instant::now();
             clock::is_due(deadline, started.unwrap_or(now), now) && self.is_timer(outcome)
         })
-    }
-
-    /// Returns `true` if a server sent the response, and not a layer below in its place.
-    #[doc(hidden)]
-    #[inline]
-    fn is_answered(&self, response: &Response) -> bool {
-        let _ = response;
-        true
     }
 
     /// Creates a response for an error, if the protocol has one.

@@ -7,11 +7,48 @@
 use std::error::Error;
 
 use http::Extensions;
-use reattempt_core::{Classification, Failure, FailureKind, Verdict};
+use reattempt_core::guard::Refused;
+use reattempt_core::{Classification, Failure, FailureKind, Undone, Verdict};
 
 use super::Saved;
+use super::errors::{is_refused_here, refusal_in};
 use super::failed::{BackupFailed, FellBack};
 use crate::call::errors::causes;
+
+/// The source of a failed outcome, read once for the decision and the report.
+#[derive(Debug, Clone, Copy)]
+pub struct OutcomeFacts {
+    /// The guard's refusal, if a guard refused the attempt.
+    pub refused: Option<Refused>,
+    /// `true` if a layer on this side refused the attempt or its last hop.
+    pub refused_here: bool,
+    /// The point at which an unprocessed attempt ended; `None` if it is not replaced.
+    pub undone: Option<Undone>,
+    /// `true` if a server sent the response, and not a layer below in its place.
+    pub responded: bool,
+    /// `true` if a fallback below replaced the server's outcome. Another server may then have processed the request.
+    pub from_fallback: bool,
+}
+
+impl OutcomeFacts {
+    /// Returns the facts of an HTTP outcome.
+    #[inline]
+    pub(crate) fn of(outcome: Result<&Extensions, &(dyn Error + 'static)>) -> Self {
+        Self { from_fallback: is_from_fallback(outcome), ..Self::of_any(outcome.err()) }
+    }
+
+    /// Returns the facts of any outcome, given its error.
+    #[inline]
+    pub(crate) fn of_any(error: Option<&(dyn Error + 'static)>) -> Self {
+        Self {
+            refused: error.and_then(refusal_in),
+            refused_here: error.is_some_and(is_refused_here),
+            undone: None,
+            responded: error.is_none(),
+            from_fallback: false,
+        }
+    }
+}
 
 /// Returns the classification, without a doubtful proof. `hops` returns `true` if an earlier hop may have processed the
 /// request.

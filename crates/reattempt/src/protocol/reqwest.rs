@@ -12,8 +12,8 @@ use reattempt_replay::{ReplayBody, ReplayCharge, ReplayWatch};
 use reqwest::{Body, Request, Response, Url};
 
 use super::{
-    Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, Replay, RequestProtocol, Saved, is_refused_here,
-    proof,
+    Added, ClassifyOutcome, DrainBody, Http, NextAttempt, Origin, OutcomeFacts, Replay, RequestProtocol, Saved,
+    is_refused_here, proof,
 };
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
@@ -36,14 +36,17 @@ enum SavedBody {
     /// The body, if any, is in the request, and its memory is reserved.
     InRequest(Option<ReplayCharge>),
     Stream(ReplayBody<Body>),
-    Lost,
 }
 
 impl SavedBody {
+    fn lost() -> Self {
+        SavedBody::Stream(ReplayBody::not_kept())
+    }
+
     fn stream(&self) -> Option<&ReplayBody<Body>> {
         match self {
             SavedBody::Stream(body) => Some(body),
-            SavedBody::InRequest(_) | SavedBody::Lost => None,
+            SavedBody::InRequest(_) => None,
         }
     }
 
@@ -52,8 +55,7 @@ impl SavedBody {
         match self {
             // The next attempt shares the bytes, so it needs no reservation of its own.
             SavedBody::InRequest(charge) => SavedBody::InRequest(charge.take()),
-            SavedBody::Stream(body) => body.try_clone().map_or(SavedBody::Lost, SavedBody::Stream),
-            SavedBody::Lost => SavedBody::Lost,
+            SavedBody::Stream(body) => SavedBody::Stream(body.try_clone().unwrap_or_else(ReplayBody::not_kept)),
         }
     }
 }
@@ -70,11 +72,7 @@ impl fmt::Debug for SavedReqwest {
 
 impl Saved for SavedReqwest {
     fn at_hand(&self) -> bool {
-        match &self.body {
-            SavedBody::InRequest(_) => true,
-            SavedBody::Stream(body) => body.is_replayable() && !body.source_failed(),
-            SavedBody::Lost => false,
-        }
+        self.body.stream().is_none_or(|body| body.is_replayable() && !body.source_failed())
     }
 
     fn source_failed(&self) -> bool {
@@ -143,28 +141,26 @@ impl Replay<Request> for Http {
                     Some(_) => ReplayBody::in_memory(body, &limits),
                     None => ReplayBody::new(body, &limits),
                 };
-                let saved = first.try_clone().map_or(SavedBody::Lost, SavedBody::Stream);
-                (Some(Body::wrap(first)), saved)
+                let kept = SavedBody::Stream(first.try_clone().unwrap_or_else(ReplayBody::not_kept));
+                (Some(Body::wrap(first)), kept)
             }
-            unkept => (unkept, SavedBody::Lost),
+            unkept => (unkept, SavedBody::lost()),
         };
         *request.body_mut() = body;
         *saved = Some(SavedReqwest { request: copy, body: saved_body });
         request
     }
 
-    fn again(&self, saved: &mut Option<SavedReqwest>, next: NextAttempt) -> Option<Request> {
-        let SavedReqwest { mut request, mut body } = saved.take()?;
+    fn again(&self, saved: SavedReqwest, next: NextAttempt, further: &mut Option<SavedReqwest>) -> Request {
+        let SavedReqwest { mut request, mut body } = saved;
         if !next.last || next.needs_head {
-            let body = if next.last { SavedBody::Lost } else { body.kept_on() };
-            *saved = Some(SavedReqwest { request: copy_of_bodiless(&request), body });
+            let body = if next.last { SavedBody::lost() } else { body.kept_on() };
+            *further = Some(SavedReqwest { request: copy_of_bodiless(&request), body });
         }
-        match body {
-            SavedBody::InRequest(_) => {}
-            SavedBody::Stream(body) => *request.body_mut() = Some(Body::wrap(body)),
-            SavedBody::Lost => return None,
+        if let SavedBody::Stream(body) = body {
+            *request.body_mut() = Some(Body::wrap(body));
         }
-        Some(request)
+        request
     }
 
     fn split(&self, attempt: Request) -> (Parts, Request) {
@@ -218,8 +214,9 @@ impl ClassifyOutcome<Response> for Http {
         })
     }
 
-    fn is_from_fallback(outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
-        proof::is_from_fallback(outcome.map(Response::extensions))
+    #[inline]
+    fn facts(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> OutcomeFacts {
+        OutcomeFacts::of(outcome.map(Response::extensions))
     }
 
     #[inline]

@@ -134,9 +134,8 @@ where
                     ControlFlow::Break(stop) => {
                         return Poll::Ready(call.end_call(result, stop));
                     }
-                    ControlFlow::Continue((classification, failure)) => {
-                        let settled = call.failed(result, classification, failure, cx);
-                        if let ControlFlow::Break(result) = settled {
+                    ControlFlow::Continue(failed) => {
+                        if let ControlFlow::Break(result) = call.failed(result, failed, cx) {
                             return Poll::Ready(result);
                         }
                     }

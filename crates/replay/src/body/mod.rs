@@ -235,6 +235,13 @@ where
         }
     }
 
+    /// Creates a reader in place of one that could not be created. It returns
+    /// [`ReplayError::NotKept`](crate::ReplayError::NotKept).
+    #[inline]
+    pub fn not_kept() -> Self {
+        Self { inner: Inner::Complete { complete: Complete::NotKept } }
+    }
+
     /// Creates the only reader of `body`, without keeping frames. It does not allocate.
     #[inline]
     pub fn passthrough(body: B) -> Self {

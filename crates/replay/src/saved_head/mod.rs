@@ -41,7 +41,7 @@ const SEPARATOR: &[u8] = b"://";
 ///
 /// let request = Request::get("http://one.example/").header("accept", "*/*").body(())?;
 /// let mut again = http::Request::new(());
-/// SavedHead::new(&request).move_to(&mut again).expect("the head is shorter than 4 GiB");
+/// SavedHead::new(&request).move_to(&mut again);
 /// assert_eq!((again.uri(), again.headers()), (request.uri(), request.headers()));
 /// # Ok::<(), http::Error>(())
 /// ```
@@ -97,24 +97,22 @@ impl SavedHead {
 
     /// Copies this head to `request`, which must have no headers. The header values share the buffer of this head.
     ///
-    /// Returns `None` only if the head is not [restorable](Self::is_restorable).
-    #[must_use = "without it the request has no head"]
+    /// A head that is not [restorable](Self::is_restorable) is replaced by one that clients and servers refuse: CONNECT
+    /// without a target and without headers.
     #[inline]
-    pub fn copy_to<B>(&mut self, request: &mut Request<B>) -> Option<()> {
+    pub fn copy_to<B>(&mut self, request: &mut Request<B>) {
         *request.extensions_mut() = self.extensions.clone();
         let buffer = self.pairs.share();
-        self.parse(&buffer, request)
+        self.restore(&buffer, request);
     }
 
-    /// Moves this head to `request`, which must have no headers.
-    ///
-    /// Returns `None` only if the head is not [restorable](Self::is_restorable).
-    #[must_use = "without it the request has no head"]
+    /// Moves this head to `request`, which must have no headers. A head that is not
+    /// [restorable](Self::is_restorable) is replaced as by [`copy_to`](Self::copy_to).
     #[inline]
-    pub fn move_to<B>(mut self, request: &mut Request<B>) -> Option<()> {
+    pub fn move_to<B>(mut self, request: &mut Request<B>) {
         *request.extensions_mut() = std::mem::take(&mut self.extensions);
         let buffer = self.pairs.take();
-        self.parse(&buffer, request)
+        self.restore(&buffer, request);
     }
 
     /// Returns the scheme of the request's target, if it has one.
@@ -192,6 +190,14 @@ impl SavedHead {
         })
     }
 
+    #[inline]
+    fn restore<B>(&self, buffer: &Bytes, request: &mut Request<B>) {
+        if self.parse(buffer, request).is_none() {
+            // No restorable head leads here, because every part was valid when it was written.
+            refuse(request);
+        }
+    }
+
     /// Sets the head of `request`, except the extensions, from `buffer`. The values then share the buffer.
     fn parse<B>(&self, buffer: &Bytes, request: &mut Request<B>) -> Option<()> {
         let mut pairs = Pairs(buffer);
@@ -255,6 +261,14 @@ impl SavedHead {
         let shared = self.shared.as_deref();
         shared.into_iter().flat_map(|all| once(&all.first).chain(&all.others))
     }
+}
+
+/// Makes a head that clients and servers refuse.
+#[cold]
+fn refuse<B>(request: &mut Request<B>) {
+    *request.method_mut() = Method::CONNECT;
+    *request.uri_mut() = Uri::default();
+    request.headers_mut().clear();
 }
 
 /// Returns the value before `rest` in the buffer, or else the next shared value.

@@ -16,13 +16,13 @@ fn request() -> Request<()> {
 
 fn copied(kept: &mut SavedHead) -> Request<()> {
     let mut again = Request::new(());
-    kept.copy_to(&mut again).unwrap();
+    kept.copy_to(&mut again);
     again
 }
 
 fn moved(kept: SavedHead) -> Request<()> {
     let mut again = Request::new(());
-    kept.move_to(&mut again).unwrap();
+    kept.move_to(&mut again);
     again
 }
 
@@ -184,4 +184,16 @@ fn parts_of_a_head_are_read() {
     assert_eq!(kept.origin(), Some("https://user@one.example:8443"));
     assert!(kept.is_restorable());
     assert_eq!(format!("{kept:?}"), "SavedHead { method: Some(PUT), headers: 4, .. }");
+}
+
+// trap 34
+/// Whatever the buffer contains, a request is restored: at worst one that is refused.
+#[test]
+fn broken_head_is_restored_as_refusable() {
+    let mut kept = SavedHead::new(&request());
+    kept.pairs = Buffer::new(kept.pairs.iter().map(|byte| byte | 0x80).collect());
+    for again in [copied(&mut kept), moved(kept)] {
+        assert_eq!((again.method(), again.uri()), (&Method::CONNECT, &Uri::default()));
+        assert!(again.headers().is_empty());
+    }
 }

@@ -18,7 +18,7 @@ use crate::call::clock;
 use crate::call::errors::chain;
 use crate::call::report::AttemptOutcome;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{ClassifyOutcome, Replay, Saved};
+use crate::protocol::{ClassifyOutcome, OutcomeFacts, Replay, Saved};
 
 /// The classification of an attempt's outcome.
 struct Sorted {
@@ -55,11 +55,12 @@ where
         }
         let running = self.running.as_ref();
         let cut_off = running.is_some_and(|running| running.is_cut_off(number, cx));
-        let sorted = self.sort(&result, cut_off);
+        let protocol = &self.shared.policy.settings.protocol;
+        let facts = protocol.facts(outcome);
+        let sorted = self.sort(outcome, facts, cut_off);
         let refused = sorted.event == HedgeEvent::Refused;
         // A hedge that a guard refuses at its first poll was not sent; the guard's own observer is notified.
-        let protocol = &self.shared.policy.settings.protocol;
-        let by_guard = refused && protocol.refusal(outcome).is_some();
+        let by_guard = refused && facts.refused.is_some();
         let not_sent = self
             .running
             .as_mut()
@@ -71,7 +72,7 @@ where
                 false => running.permits.on_end(number),
             }
         }
-        if sorted.event != HedgeEvent::BodyLost && self.is_replaced(number, &result) {
+        if sorted.event != HedgeEvent::BodyLost && self.is_replaced(number, facts.undone) {
             self.log_failure(number, &sorted, &result);
             if let Some(observer) = &self.shared.policy.settings.observer {
                 let event = Event::WillReplace { attempt: number };
@@ -87,7 +88,7 @@ where
         {
             stopwatch.answered();
         }
-        self.record_failure(number, &sorted, self.responded(&result));
+        self.record_failure(number, &sorted, facts.responded);
         if !not_sent {
             self.log_failure(number, &sorted, &result);
         }
@@ -125,30 +126,26 @@ where
 
     /// Classifies an outcome. If an attempt was cut off from the request body, every error of it is a consequence of
     /// that.
-    fn sort(&self, result: &ResultOf<S, Req, P, Mode>, cut_off: bool) -> Sorted {
-        if let Err(error) = result
-            && let Some(event) = self.of_the_body(Mode::view(error), cut_off)
+    fn sort(
+        &self,
+        outcome: Result<&S::Response, &(dyn Error + 'static)>,
+        facts: OutcomeFacts,
+        cut_off: bool,
+    ) -> Sorted {
+        if let Err(error) = outcome
+            && let Some(event) = self.of_the_body(error, cut_off)
         {
             return Sorted { event, failure: None, stop: false };
         }
         // Before any classifier, because it is not a failure of the server.
-        let outcome = result.as_ref().map_err(Mode::view);
-        if self.shared.policy.settings.protocol.is_refused(outcome) {
+        if facts.refused_here {
             return Sorted { event: HedgeEvent::Refused, failure: None, stop: false };
         }
-        let settings = &*self.shared.policy.settings;
-        let options = self.context.options.as_ref();
-        let outcome = result.as_ref().map_err(Mode::view);
-        let classification = settings.protocol.classify_outcome(outcome, options, self.saved.as_ref());
-        let event = HedgeEvent::of(&classification, self.responded(result));
+        let protocol = &self.shared.policy.settings.protocol;
+        let classification = protocol.classify_outcome(outcome, self.context.options.as_ref(), self.saved.as_ref());
+        let event = HedgeEvent::of(&classification, facts.responded);
         let failure = classification.verdict.failure().copied();
         Sorted { event, failure, stop: classification.hint == ServerHint::Stop }
-    }
-
-    /// Returns `true` if a server responded.
-    fn responded(&self, result: &ResultOf<S, Req, P, Mode>) -> bool {
-        let protocol = &self.shared.policy.settings.protocol;
-        result.as_ref().is_ok_and(|response| protocol.is_answered(response))
     }
 
     /// Returns the event of an error that the request body caused: the caller's body failed, as in every attempt, or

@@ -324,7 +324,7 @@ where
         let needs_head = protocol.classifies() || options.is_some_and(CallOptions::classifies);
         let (kind, deadline) = (AttemptKind::Hedge, self.context.deadline.map(Deadline::at));
         let order = NextAttempt { number, kind, last, needs_head, deadline, unproven: true };
-        protocol.again(&mut self.saved, order)
+        Some(protocol.again(self.saved.take()?, order, &mut self.saved))
     }
 
     /// Polls the hedges. Returns the first one that ends.

@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use reattempt_core::Budget;
+use reattempt_core::{Budget, Undone};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -22,10 +22,8 @@ where
 {
     /// Returns `true` if this attempt must be replaced: once per call for each kind. Limits and the budget do not
     /// apply, and the number of attempts in flight does not change.
-    pub(in crate::hedge) fn is_replaced(&mut self, number: u32, result: &ResultOf<S, Req, P, Mode>) -> bool {
-        let protocol = &self.shared.policy.settings.protocol;
-        let error = result.as_ref().err().map(Mode::view);
-        let Some(undone) = error.and_then(|error| protocol.undone(error)) else { return false };
+    pub(in crate::hedge) fn is_replaced(&mut self, number: u32, undone: Option<Undone>) -> bool {
+        let Some(undone) = undone else { return false };
         let late = self.context.deadline.is_some_and(|deadline| deadline <= Instant::now());
         if late || !self.saved.as_ref().is_some_and(Saved::at_hand) {
             return false;
@@ -76,20 +74,16 @@ where
                 }
             };
             let Replacing { number, mut service, result } = running.replacing.remove(place);
-            let saved = self.saved.as_ref().filter(|_| ready);
+            let saved = self.saved.take_if(|_| ready);
             let Some(saved) = saved else { return Some((number, result)) };
             let watch = saved.watch_next();
             let kind = AttemptKind::Replacement;
             let deadline = self.context.deadline.map(Deadline::at);
             let order = NextAttempt { number, kind, last: false, needs_head: true, deadline, unproven: true };
-            match self.shared.policy.settings.protocol.again(&mut self.saved, order) {
-                None => return Some((number, result)),
-                Some(attempt) => {
-                    running.watches.extend(watch.map(|watch| (number, watch)));
-                    let trail = running.trail(&self.first);
-                    running.push(number, send_next(&mut service, attempt, trail));
-                }
-            }
+            let attempt = self.shared.policy.settings.protocol.again(saved, order, &mut self.saved);
+            running.watches.extend(watch.map(|watch| (number, watch)));
+            let trail = running.trail(&self.first);
+            running.push(number, send_next(&mut service, attempt, trail));
         }
         None
     }

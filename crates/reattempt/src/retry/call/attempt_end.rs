@@ -3,9 +3,10 @@
 use std::mem;
 use std::ops::ControlFlow;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use reattempt_control::EndpointId;
-use reattempt_core::{Budget, Classification, Failure, FailureKind, Schedule, StopReason, Verdict};
+use reattempt_core::{Budget, Classification, FailedAttempt, Schedule, StopReason, Verdict};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -15,11 +16,10 @@ use crate::call::deadline::PASSED;
 use crate::call::errors::chain;
 use crate::call::frame::{Frame, Tried};
 use crate::call::options::CallOptions;
-use crate::call::progress::Progress;
-use crate::call::progress::{FailedAttempt, Granted};
+use crate::call::progress::{Granted, Progress};
 use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
-use crate::protocol::{ClassifyOutcome, NestedMarker, Replay, Saved};
+use crate::protocol::{ClassifyOutcome, NestedMarker, OutcomeFacts, Replay, Saved};
 
 impl<S, Req, P, Backoff, B, Mode> Call<S, Req, P, Backoff, B, Mode>
 where
@@ -115,7 +115,7 @@ where
         &mut self,
         result: &Result<S::Response, Mode::Error>,
         interrupted: Option<TimeLimit>,
-    ) -> ControlFlow<StopReason, (Classification, Failure)> {
+    ) -> ControlFlow<StopReason, (Classification, OutcomeFacts)> {
         if matches!(interrupted, Some(TimeLimit::Deadline | TimeLimit::Elapsed)) {
             return ControlFlow::Break(StopReason::DeadlineExceeded);
         }
@@ -123,34 +123,18 @@ where
         let options = self.context.options.as_ref();
         let outcome = result.as_ref().map_err(Mode::view);
         let classification = protocol.classify_outcome(outcome, options, self.saved.as_ref());
-        match classification.verdict.failure() {
-            None if classification.verdict == Verdict::Success => ControlFlow::Break(StopReason::Succeeded),
-            None => match self.replaceable(result) {
-                Some(failure) => ControlFlow::Continue((classification, failure)),
-                None => {
-                    if self.responded(result) {
-                        self.on_permanent_failure(classification.hint);
-                    }
-                    ControlFlow::Break(StopReason::Permanent)
-                }
-            },
-            Some(failure) => ControlFlow::Continue((classification, *failure)),
+        if classification.verdict == Verdict::Success {
+            return ControlFlow::Break(StopReason::Succeeded);
         }
-    }
-
-    /// Returns `true` if a server responded.
-    #[cold]
-    fn responded(&self, result: &Result<S::Response, Mode::Error>) -> bool {
-        let protocol = &self.shared.policy.settings.protocol;
-        result.as_ref().is_ok_and(|response| protocol.is_answered(response))
-    }
-
-    /// Returns the failure of an attempt that may be replaced, whatever its code (CALL-2).
-    #[cold]
-    fn replaceable(&self, result: &Result<S::Response, Mode::Error>) -> Option<Failure> {
-        let error = result.as_ref().err().map(Mode::view)?;
-        self.shared.policy.settings.protocol.undone(error)?;
-        Some(Failure::new(FailureKind::Network))
+        let facts = protocol.facts(outcome);
+        // An unprocessed attempt may be replaced, whatever its code (CALL-2).
+        if classification.verdict.failure().is_some() || facts.undone.is_some() {
+            return ControlFlow::Continue((classification, facts));
+        }
+        if facts.responded {
+            self.on_permanent_failure(classification.hint);
+        }
+        ControlFlow::Break(StopReason::Permanent)
     }
 
     /// Records a failure that a retry may fix, and begins the retry if it is granted.
@@ -159,18 +143,14 @@ where
     pub(in crate::retry) fn failed(
         &mut self,
         result: Result<S::Response, Mode::Error>,
-        classification: Classification,
-        failure: Failure,
+        (classification, facts): (Classification, OutcomeFacts),
         cx: &mut Context<'_>,
     ) -> Onwards<P::Answer, Mode::Error, ()> {
-        match self.decide(&result, classification, failure) {
+        match self.decide(&result, classification, facts) {
             Ok(granted) => match self.poll_confirmed(cx) {
-                Poll::Ready(confirmed) => match self.resume(Held { result, granted }, confirmed) {
-                    None => ControlFlow::Continue(()),
-                    Some(ended) => ControlFlow::Break(ended),
-                },
+                Poll::Ready(confirmed) => self.resume(Held { result, granted }, confirmed),
                 Poll::Pending => {
-                    self.hold(result, granted);
+                    self.hold(Held { result, granted });
                     ControlFlow::Continue(())
                 }
             },
@@ -205,37 +185,16 @@ where
         &mut self,
         result: &Result<S::Response, Mode::Error>,
         classification: Classification,
-        failure: Failure,
+        facts: OutcomeFacts,
     ) -> Result<Granted, StopReason> {
         let now = Instant::now();
         self.takes_time(|| now);
         if self.marker.as_ref().is_some_and(NestedMarker::take_given_up) {
             self.context.forbidden = Some(StopReason::Nested);
         }
-        let responded = self.responded(result);
         let policy = &self.shared.policy;
-        let error = result.as_ref().err().map(Mode::view);
-        let mut attempt = FailedAttempt {
-            number: self.number,
-            now,
-            refused: policy.settings.protocol.refusal(result.as_ref().map_err(Mode::view)),
-            classification,
-            failure,
-            undone: error.and_then(|error| policy.settings.protocol.undone(error)),
-            source_failed: error.is_some() && self.saved.as_ref().is_some_and(Saved::source_failed),
-            at_hand: self.saved.as_ref().is_some_and(Saved::at_hand),
-            elsewhere: false,
-            endpoint: None,
-            sent_at: self.sent_at,
-            error: error.map(chain),
-        };
         if let (1, Some(saved)) = (self.number, &self.saved) {
             self.context.set_safety(policy.settings.protocol.retry_safety(saved.view()));
-        }
-        if P::is_from_fallback(result.as_ref().map_err(Mode::view)) {
-            self.context.void_key();
-            // If a guard refused the backup, the refused attempt was another server's.
-            attempt.refused = None;
         }
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
         // The first attempt's endpoint is in the call.
@@ -243,28 +202,33 @@ where
             *retrying.tried = Tried::At(pick);
         }
         let tried = &*retrying.tried;
-        attempt.endpoint = tried.pick().map(|pick| pick.id);
-        attempt.elsewhere = tried.follow(retrying.trail) && !responded;
-        let proven = attempt.undone.is_some() || matches!(classification.verdict, Verdict::NotProcessed(_));
-        if !proven && tried.pick().is_some_and(|pick| pick.tiered) {
-            // Only the tier that received the key recognises it (D-17).
+        let proven = facts.undone.is_some() || matches!(classification.verdict, Verdict::NotProcessed(_));
+        if facts.from_fallback || (!proven && tried.pick().is_some_and(|pick| pick.tiered)) {
+            // Only the server or tier that received the key recognises it (D-17).
             self.context.void_key();
         }
+        let error = result.as_ref().err().map(Mode::view);
+        let attempt = FailedAttempt {
+            // If a guard refused the backup, the refused attempt was another server's.
+            refused: facts.refused.filter(|_| !facts.from_fallback),
+            undone: facts.undone,
+            source_failed: error.is_some() && self.saved.as_ref().is_some_and(Saved::source_failed),
+            replayable: self.saved.as_ref().is_some_and(Saved::at_hand),
+            elsewhere: tried.follow(retrying.trail) && !facts.responded,
+            sent_at: self.sent_at,
+            ..FailedAttempt::new(classification, "", Duration::ZERO)
+        };
         let progress = retrying.progress.get_or_insert_with(|| {
             let protocol = &policy.settings.protocol;
             let destination = destination(protocol, self.saved.as_ref(), self.target.as_deref());
             let started = self.context.started.unwrap_or(now);
             Progress::new(&policy.settings, &self.context, started, destination)
         });
-        let granted = match progress.failed(&policy.settings, &self.context, attempt) {
-            Ok(granted) => granted,
-            Err(stop) => {
-                if stop == StopReason::Permanent && responded {
-                    self.on_permanent_failure(classification.hint);
-                }
-                return Err(stop);
-            }
-        };
-        Ok(granted)
+        let reported = (tried.pick().map(|pick| pick.id), error.map(chain));
+        let granted = progress.failed(&policy.settings, &self.context, now, attempt, reported);
+        if facts.responded && matches!(granted, Err(StopReason::Permanent)) {
+            self.on_permanent_failure(classification.hint);
+        }
+        granted
     }
 }

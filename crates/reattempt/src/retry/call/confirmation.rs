@@ -1,19 +1,16 @@
 //! The confirmation of a retry by a remote budget. The call holds the outcome meanwhile, and the delay runs.
 
-use std::task::{Context, Poll, ready};
+use std::ops::ControlFlow;
+use std::task::{Context, Poll};
 
 use reattempt_core::{Budget, Schedule, StopReason};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::stage::Stage;
-use super::{Call, Held, Retrying};
-use crate::call::progress::Granted;
+use super::stage::{Stage, StageTaken};
+use super::{Call, Held, Onwards, Retrying};
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay, Saved};
-
-/// The held outcome, and the budget's answer.
-type ConfirmedOf<Response, E> = (Held<Response, E>, Result<(), StopReason>);
 
 impl<S, Req, P, Backoff, B, Mode> Call<S, Req, P, Backoff, B, Mode>
 where
@@ -34,20 +31,18 @@ where
 
     /// Holds the outcome until the budget confirms the retry. The delay already runs.
     #[cold]
-    pub(super) fn hold(&mut self, result: Result<S::Response, Mode::Error>, granted: Granted) {
-        let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
-        *retrying.held = Some(Box::new(Held { result, granted }));
-        let mut stage = retrying.stage;
+    pub(super) fn hold(&mut self, held: Held<S::Response, Mode::Error>) {
+        let mut stage = self.retrying.get_or_insert_with(Retrying::new).as_mut().project().stage;
         let sent = stage.as_mut().take_sent();
-        stage.set(Stage::Confirming { sent });
+        stage.set(Stage::Confirming { held: Box::new(held), sent });
     }
 
-    /// Polls for the confirmation of the retry whose outcome is held. Ready with `None` if no outcome is held.
-    pub(super) fn poll_held(&mut self, cx: &mut Context<'_>) -> Poll<Option<ConfirmedOf<S::Response, Mode::Error>>> {
-        let confirmed = ready!(self.poll_confirmed(cx));
-        let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
-        let Some(retrying) = retrying else { return Poll::Ready(None) };
-        let Some(mut held) = retrying.held.take() else { return Poll::Ready(None) };
+    /// Continues with the budget's answer for the retry whose outcome is held. Returns the end of the call, if the
+    /// retry is refused.
+    pub(super) fn confirm(&mut self, confirmed: Result<(), StopReason>) -> Option<Result<P::Answer, Mode::Error>> {
+        let mut retrying = self.retrying.as_mut()?.as_mut().project();
+        let StageTaken::Confirming { mut held, sent } = retrying.stage.as_mut().take() else { return None };
+        retrying.stage.set(Stage::Sent { service: sent });
         // The response is drained from now on.
         held.granted.now = Instant::now();
         let in_time = match retrying.progress {
@@ -57,40 +52,39 @@ where
             }
             None => Ok(()),
         };
-        Poll::Ready(Some((*held, confirmed.and(in_time))))
+        self.resume(*held, confirmed.and(in_time)).break_value()
     }
 
-    /// Continues after the confirmation. If the retry is refused, returns the end of the call with the held outcome.
+    /// Continues after the confirmation. If the retry is refused, the call ends with the held outcome.
     pub(super) fn resume(
         &mut self,
         held: Held<S::Response, Mode::Error>,
         confirmed: Result<(), StopReason>,
-    ) -> Option<Result<P::Answer, Mode::Error>> {
+    ) -> Onwards<P::Answer, Mode::Error, ()> {
         let Held { result, granted } = held;
         match confirmed.and_then(|()| self.claim_request()) {
-            Ok(()) => {
-                self.begin_retry(result, granted);
-                None
+            Ok(saved) => {
+                self.begin_retry(result, granted, saved);
+                ControlFlow::Continue(())
             }
-            Err(stop) => Some(self.end_call(result, stop)),
+            Err(stop) => ControlFlow::Break(self.end_call(result, stop)),
         }
     }
 
-    /// Takes the request for a confirmed retry. The previous attempt's upload ends only here, because its response goes
-    /// to the caller if the retry is refused.
-    fn claim_request(&mut self) -> Result<(), StopReason> {
-        let at_hand = self.saved.as_ref().is_some_and(|saved| {
+    /// Takes the saved request for a confirmed retry. The previous attempt's upload ends only here, because its
+    /// response goes to the caller if the retry is refused.
+    fn claim_request(&mut self) -> Result<P::Saved, StopReason> {
+        let saved = self.saved.take_if(|saved| {
             // A reader of the previous attempt could use up the saved body.
             saved.supersede();
             saved.at_hand()
         });
-        if at_hand {
-            return Ok(());
-        }
-        let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
-        if let Some(progress) = retrying.and_then(|retrying| retrying.progress.as_mut()) {
-            progress.revoke();
-        }
-        Err(StopReason::BodyNotKept)
+        saved.ok_or_else(|| {
+            let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
+            if let Some(progress) = retrying.and_then(|retrying| retrying.progress.as_mut()) {
+                progress.revoke();
+            }
+            StopReason::BodyNotKept
+        })
     }
 }

@@ -19,7 +19,7 @@ use reattempt_core::{Account, Budget, Schedule, SentAt};
 use tokio::time::{Instant, Sleep};
 use tower_service::Service;
 
-use self::stage::Stage;
+use self::stage::{Next, Stage};
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
 use crate::call::frame::{Frame, Tried};
@@ -71,6 +71,7 @@ pub(super) type BoxedRetrying<S, Req, P, Backoff, Mode> = Pin<
             <P as ClassifyOutcome<<S as Service<<P as Replay<Req>>::Attempt>>::Response>>::Drain,
             <P as Protocol>::Head,
             <P as Replay<Req>>::Rest,
+            <P as Replay<Req>>::Saved,
             <Mode as ErrorMode<<S as Service<<P as Replay<Req>>::Attempt>>::Error>>::Error,
             <Backoff as Schedule>::Delays,
         >,
@@ -79,10 +80,8 @@ pub(super) type BoxedRetrying<S, Req, P, Backoff, Mode> = Pin<
 
 pin_project! {
     /// The state that only retries need.
-    pub(in crate::retry) struct Retrying<S, Response, Drain, Head, Rest, E, Delays> {
+    pub(in crate::retry) struct Retrying<S, Response, Drain, Head, Rest, Saved, E, Delays> {
         progress: Option<Progress<Delays>>,
-        // The outcome of the last attempt, until the budget confirms its retry.
-        held: Option<Box<Held<Response, E>>>,
         // The last attempt's error, in case its retry is not sent.
         last_error: Option<E>,
         // The head of the last refused response, for a hook or an error.
@@ -99,7 +98,7 @@ pin_project! {
         #[pin]
         sleep: Option<Sleep>,
         #[pin]
-        stage: Stage<S, Drain, Head, Rest>,
+        stage: Stage<S, Drain, Head, Rest, Saved, Held<Response, E>>,
     }
 }
 
@@ -109,7 +108,9 @@ struct Held<Response, E> {
     granted: Granted,
 }
 
-impl<S, Response, Drain, Head: Send + 'static, Rest, E, Delays> Retrying<S, Response, Drain, Head, Rest, E, Delays> {
+impl<S, Response, Drain, Head: Send + 'static, Rest, Saved, E, Delays>
+    Retrying<S, Response, Drain, Head, Rest, Saved, E, Delays>
+{
     pub(in crate::retry) fn new() -> Pin<Box<Self>> {
         Self::at(Stage::Sent { service: None }, None)
     }
@@ -131,14 +132,13 @@ impl<S, Response, Drain, Head: Send + 'static, Rest, E, Delays> Retrying<S, Resp
 
     /// Creates the state for a first attempt that is not sent yet, because of a hook or because it is too late.
     pub(in crate::retry) fn of_first((head, rest): (Head, Rest), ready_by: Option<Instant>) -> Pin<Box<Self>> {
-        let made = Some((Box::new(head), rest));
-        Self::at(Stage::Waiting { due: None, sent: None, made }, ready_by)
+        let next = Next::Made(Box::new(head), rest);
+        Self::at(Stage::Waiting { due: None, sent: None, next }, ready_by)
     }
 
-    fn at(stage: Stage<S, Drain, Head, Rest>, ready_by: Option<Instant>) -> Pin<Box<Self>> {
+    fn at(stage: Stage<S, Drain, Head, Rest, Saved, Held<Response, E>>, ready_by: Option<Instant>) -> Pin<Box<Self>> {
         Box::pin(Self {
             progress: None,
-            held: None,
             last_error: None,
             refused: None,
             counted: Account::default(),

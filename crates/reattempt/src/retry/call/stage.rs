@@ -25,38 +25,43 @@ use crate::shared::send_next;
 /// A hook that is running for a head.
 type HookFuture<Head> = Pin<Box<dyn Future<Output = Box<Head>> + Send>>;
 
-/// An attempt that was created before it can be sent: its head and the rest of it.
-type Made<Head, Rest> = (Box<Head>, Rest);
+/// The source of the next attempt.
+pub(super) enum Next<Saved, Head, Rest> {
+    /// The saved request.
+    Saved(Saved),
+    /// The attempt itself, created before it can be sent: its head and the rest of it.
+    Made(Box<Head>, Rest),
+}
 
 pin_project! {
     /// The stage of the next attempt, in the order in which [`Call::poll_stages`] passes them.
     ///
-    /// `sent` is the service instance that will send the attempt, if an earlier attempt left one. An attempt is larger
-    /// than the saved request. So it is created late: when its hook is due or, without a hook, when its service is
-    /// ready.
+    /// `sent` is the service instance that will send the attempt, if an earlier attempt left one. From the drain on,
+    /// the stage also has the saved request, so an attempt always follows. An attempt is larger than the saved request.
+    /// So it is created late: when its hook is due or, without a hook, when its service is ready.
     #[project = StageView]
     #[project_replace = StageTaken]
-    pub(super) enum Stage<S, Drain, Head, Rest> {
-        // The budget has not confirmed the retry yet. The previous outcome is held, and may still go to the caller.
-        Confirming { sent: Option<S> },
+    pub(super) enum Stage<S, Drain, Head, Rest, Saved, Held> {
+        // The budget has not confirmed the retry yet. The previous outcome may still go to the caller.
+        Confirming { held: Box<Held>, sent: Option<S> },
         // The refused response is being read to its end, until `by` at the latest.
-        Draining { #[pin] drain: Drain, by: Instant, due: Option<Instant>, sent: Option<S> },
+        Draining { #[pin] drain: Drain, by: Instant, due: Option<Instant>, sent: Option<S>, saved: Saved },
         // The attempt is due at this time; `None` for immediately. A first attempt was already created.
-        Waiting { due: Option<Instant>, sent: Option<S>, made: Option<Made<Head, Rest>> },
+        Waiting { due: Option<Instant>, sent: Option<S>, next: Next<Saved, Head, Rest> },
         // A hook is running for the attempt's head.
         Hooking { service: S, hook: HookFuture<Head>, rest: Rest },
         // The service is being readied for the attempt, which already exists if a hook has processed it.
-        Readying { service: S, made: Option<Made<Head, Rest>> },
+        Readying { service: S, next: Next<Saved, Head, Rest> },
         // The attempt is in flight. The instance is a clone of the one that sent it.
         Sent { service: Option<S> },
     }
 }
 
-impl<S, Drain, Head, Rest> Stage<S, Drain, Head, Rest> {
+impl<S, Drain, Head, Rest, Saved, Held> Stage<S, Drain, Head, Rest, Saved, Held> {
     /// Takes the instance for the next attempt, unless it is already being readied.
     pub(super) fn take_sent(self: Pin<&mut Self>) -> Option<S> {
         match self.project() {
-            StageView::Confirming { sent }
+            StageView::Confirming { sent, .. }
             | StageView::Draining { sent, .. }
             | StageView::Waiting { sent, .. }
             | StageView::Sent { service: sent } => sent.take(),
@@ -64,12 +69,9 @@ impl<S, Drain, Head, Rest> Stage<S, Drain, Head, Rest> {
         }
     }
 
-    /// Starts to ready the service, after the hook has returned the head.
-    fn finish_hook(mut self: Pin<&mut Self>, head: Box<Head>) {
-        let hooking = self.as_mut().project_replace(Stage::Sent { service: None });
-        if let StageTaken::Hooking { service, rest, .. } = hooking {
-            self.set(Stage::Readying { service, made: Some((head, rest)) });
-        }
+    /// Takes the stage. Its place is that of an attempt in flight until the next stage is set.
+    pub(super) fn take(self: Pin<&mut Self>) -> StageTaken<S, Drain, Head, Rest, Saved, Held> {
+        self.project_replace(Stage::Sent { service: None })
     }
 }
 
@@ -84,8 +86,8 @@ where
     B: Budget,
     Mode: ErrorMode<S::Error>,
 {
-    /// Drops the outcome and starts the stages before the retry.
-    pub(super) fn begin_retry(&mut self, result: Result<S::Response, Mode::Error>, granted: Granted) {
+    /// Drops the outcome and starts the stages before the retry, which is made from the saved request.
+    pub(super) fn begin_retry(&mut self, result: Result<S::Response, Mode::Error>, granted: Granted, saved: P::Saved) {
         let settings = &*self.shared.policy.settings;
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
         if !granted.replaces {
@@ -107,11 +109,11 @@ where
                 }
                 let drained = clock::later(granted.now, settings.drain_time);
                 let by = end.map_or(drained, |end| drained.min(end));
-                stage.set(Stage::Draining { drain, by, due, sent });
+                stage.set(Stage::Draining { drain, by, due, sent, saved });
             }
             Err(error) => {
                 *retrying.last_error = Some(error);
-                stage.set(Stage::Waiting { due, sent, made: None });
+                stage.set(Stage::Waiting { due, sent, next: Next::Saved(saved) });
             }
         }
     }
@@ -134,25 +136,26 @@ where
     fn poll_stages(
         &mut self,
         cx: &mut Context<'_>,
-        timer: Pin<&mut Mode::Timer>,
+        mut timer: Pin<&mut Mode::Timer>,
     ) -> Poll<Onwards<P::Answer, Mode::Error, S::Future>> {
         loop {
             // If it is polled again after its end, a call stays pending.
             let Some(retrying) = &mut self.retrying else { return Poll::Pending };
             let mut this = retrying.as_mut().project();
             let ended = match this.stage.as_mut().project() {
-                StageView::Confirming { .. } => match ready!(self.poll_held(cx)) {
-                    Some((held, confirmed)) => self.resume(held, confirmed),
-                    None => return self.lost(),
-                },
-                StageView::Draining { drain, by, due, sent } => {
+                StageView::Confirming { .. } => {
+                    let confirmed = ready!(self.poll_confirmed(cx));
+                    self.confirm(confirmed)
+                }
+                StageView::Draining { drain, by, .. } => {
                     // Without a timer, only data that is immediately available is drained.
                     if drain.poll(cx).is_pending() && clock::has_timer() {
                         ready!(poll_sleep(this.sleep, cx, *by));
                     }
-                    // Dropped here, so that its connection is free or closed before the next attempt.
-                    let waiting = Stage::Waiting { due: *due, sent: sent.take(), made: None };
-                    this.stage.set(waiting);
+                    // The response is dropped here, so that its connection is free or closed before the next attempt.
+                    if let StageTaken::Draining { due, sent, saved, .. } = this.stage.as_mut().take() {
+                        this.stage.set(Stage::Waiting { due, sent, next: Next::Saved(saved) });
+                    }
                     None
                 }
                 StageView::Waiting { due, .. } => {
@@ -160,16 +163,19 @@ where
                         ready!(poll_sleep(this.sleep.as_mut(), cx, due));
                     }
                     this.sleep.set(None);
-                    match self.too_late() {
-                        None if self.finish_wait().is_none() => return self.lost(),
-                        ended => ended,
+                    let ended = self.too_late();
+                    if ended.is_none() {
+                        self.finish_wait();
                     }
+                    ended
                 }
                 StageView::Hooking { hook, .. } => {
                     let polled = poll_by(this.sleep, this.ready_by, cx, |cx| hook.as_mut().poll(cx));
                     match ready!(polled) {
                         Ok(head) => {
-                            this.stage.finish_hook(head);
+                            if let StageTaken::Hooking { service, rest, .. } = this.stage.as_mut().take() {
+                                this.stage.set(Stage::Readying { service, next: Next::Made(head, rest) });
+                            }
                             None
                         }
                         Err(Late) => self.time_up(),
@@ -178,15 +184,15 @@ where
                 StageView::Readying { service, .. } => {
                     let polled = poll_by(this.sleep, this.ready_by, cx, |cx| service.poll_ready(cx));
                     match ready!(polled) {
-                        Ok(Ok(())) => match self.too_late() {
-                            None => {
-                                return match self.send(timer) {
-                                    Some(sent) => Poll::Ready(ControlFlow::Continue(sent)),
-                                    None => self.lost(),
-                                };
+                        Ok(Ok(())) => {
+                            let ended = self.too_late();
+                            if ended.is_none()
+                                && let Some(sent) = self.send(timer.as_mut())
+                            {
+                                return Poll::Ready(ControlFlow::Continue(sent));
                             }
-                            ended => ended,
-                        },
+                            ended
+                        }
                         Ok(Err(error)) => {
                             let last = self.last_error().unwrap_or_else(|| Mode::own(error));
                             Some(self.end_call(Err(last), StopReason::NotReady))
@@ -202,28 +208,25 @@ where
         }
     }
 
-    /// Continues after the wait, with the hook if there is one, or else with the service. Returns `None` if the hook is
-    /// due and the request is not available.
-    fn finish_wait(&mut self) -> Option<()> {
-        let hook = self.shared.policy.settings.hook.clone();
-        let retrying = self.retrying.as_mut()?.as_mut().project();
-        let StageView::Waiting { sent, made, .. } = retrying.stage.project() else { return None };
-        let (sent, made) = (sent.take(), made.take());
+    /// Continues after the wait, with the hook if there is one, or else with the service.
+    fn finish_wait(&mut self) {
+        let Some(retrying) = &mut self.retrying else { return };
+        let StageTaken::Waiting { sent, next, .. } = retrying.as_mut().project().stage.take() else { return };
         let service = sent.unwrap_or_else(|| self.shared.spare());
-        let next = match hook {
-            None => Stage::Readying { service, made },
+        let stage = match self.shared.policy.settings.hook.clone() {
+            None => Stage::Readying { service, next },
             Some(hook) => {
-                let (mut head, rest) = match made {
-                    Some(made) => made,
-                    None => {
-                        let attempt = self.again()?;
+                let (mut head, rest) = match next {
+                    Next::Made(head, rest) => (head, rest),
+                    Next::Saved(saved) => {
+                        let attempt = self.next_attempt(saved);
                         let (head, rest) = self.shared.policy.settings.protocol.split(attempt);
                         (Box::new(head), rest)
                     }
                 };
-                let retrying = self.retrying.as_ref()?;
-                let cause = retrying.progress.as_ref().and_then(Progress::last_failure);
-                let refused = retrying.refused.clone();
+                let retrying = self.retrying.as_ref();
+                let cause = retrying.and_then(|retrying| retrying.progress.as_ref()?.last_failure());
+                let refused = retrying.and_then(|retrying| retrying.refused.clone());
                 let attempting = AttemptContext { number: self.number, cause, refused };
                 let hook = Box::pin(async move {
                     hook.before_attempt(&mut head, attempting).await;
@@ -232,17 +235,18 @@ where
                 Stage::Hooking { service, hook, rest }
             }
         };
-        self.retrying.as_mut()?.as_mut().project().stage.set(next);
-        Some(())
+        if let Some(retrying) = &mut self.retrying {
+            retrying.as_mut().project().stage.set(stage);
+        }
     }
 
-    /// Sends the attempt through the readied service. Returns `None` if the request is not available.
+    /// Sends the attempt through the readied service.
     fn send(&mut self, timer: Pin<&mut Mode::Timer>) -> Option<S::Future> {
-        let retrying = self.retrying.as_mut()?.as_mut().project();
-        let StageView::Readying { made, .. } = retrying.stage.project() else { return None };
-        let attempt = match made.take() {
-            None => self.again()?,
-            Some((head, rest)) => {
+        let taken = self.retrying.as_mut()?.as_mut().project().stage.take();
+        let StageTaken::Readying { mut service, next } = taken else { return None };
+        let attempt = match next {
+            Next::Saved(saved) => self.next_attempt(saved),
+            Next::Made(head, rest) => {
                 let protocol = &self.shared.policy.settings.protocol;
                 let mut attempt = protocol.join(*head, rest);
                 // Time has passed since the attempt was created.
@@ -257,19 +261,15 @@ where
         if let Some(progress) = retrying.progress {
             progress.on_send();
         }
-        let StageView::Readying { service, .. } = retrying.stage.as_mut().project() else {
-            return None;
-        };
-        let (sent, tried) = send_next(service, attempt, *retrying.trail);
+        let (sent, tried) = send_next(&mut service, attempt, *retrying.trail);
         *retrying.tried = tried;
         // Only a clone is kept: a refused instance is still in the queue below (trap 50).
-        let service = Some(service.clone());
-        retrying.stage.set(Stage::Sent { service });
+        retrying.stage.set(Stage::Sent { service: Some(service.clone()) });
         Some(sent)
     }
 
-    /// Creates the next attempt from the saved request; the last one consumes it.
-    fn again(&mut self) -> Option<P::Attempt> {
+    /// Creates the next attempt from the saved request, and saves what further attempts need.
+    fn next_attempt(&mut self, saved: P::Saved) -> P::Attempt {
         let settings = &self.shared.policy.settings;
         let last = self.number >= self.context.max_attempts(&settings.limits) && !settings.protocol.replaces();
         let deadline = self.context.deadline.map(Deadline::at);
@@ -282,7 +282,7 @@ where
         };
         let (number, unproven) = (self.number, progress.is_none_or(Progress::is_unproven));
         let next = NextAttempt { number, kind, last, needs_head, deadline, unproven };
-        settings.protocol.again(&mut self.saved, next)
+        settings.protocol.again(saved, next, &mut self.saved)
     }
 
     /// Ends a call whose deadline has passed while no attempt is in flight (DL-3, RET-3). Returns `None` if there is
@@ -352,18 +352,6 @@ where
     /// Takes the last attempt's error.
     fn last_error(&mut self) -> Option<Mode::Error> {
         self.retrying.as_mut()?.as_mut().project().last_error.take()
-    }
-
-    /// Ends a call whose request is not available, with any error that can be created. No input leads here: only the
-    /// retry uses the request once it is granted, and every available head can be restored (trap 34).
-    #[cold]
-    fn lost(&mut self) -> Poll<Onwards<P::Answer, Mode::Error, S::Future>> {
-        let stop = StopReason::BodyNotKept;
-        let ended = match self.late_error(TimeLimit::Elapsed, Instant::now()) {
-            Some(error) => Some(self.end_call(Err(error), stop)),
-            None => self.end_late("the saved request is lost", stop),
-        };
-        ended.map_or(Poll::Pending, |ended| Poll::Ready(ControlFlow::Break(ended)))
     }
 }
 
