@@ -81,9 +81,9 @@ pub enum ServerHint {
     #[default]
     None,
     /// The shortest delay before the next attempt (`Retry-After`). It replaces the schedule's delay, and is lengthened
-    /// by up to a tenth. With zero, the schedule's delay stands.
+    /// by up to a tenth. A hint of zero leaves the schedule's delay as it is.
     After(Duration),
-    /// Like [`After`](Self::After), except that a longer schedule delay stands (gRPC's `RetryInfo`).
+    /// Like [`After`](Self::After), except that the schedule's delay is used if it is longer (gRPC's `RetryInfo`).
     AtLeast(Duration),
     /// The next attempt is sent after exactly this time, without jitter. The limit on a server's delay
     /// ([`Limits::max_server_delay`](crate::Limits::max_server_delay)) does not apply (gRPC's pushback).

@@ -291,7 +291,7 @@ impl<D: Delays> Delays for ImmediateFirst<D> {
 /// The second schedule starts its own count: its first retry is retry 0, without a previous delay. Once the first
 /// schedule has ended, it is not used again.
 ///
-/// Both share one [`SentAt`], so at most one of them may use it.
+/// Both schedules receive the same [`SentAt`], so at most one of them may use it.
 #[derive(Debug, Clone, Copy)]
 pub struct Then<A, B> {
     first: A,

@@ -5,7 +5,8 @@ use core::fmt;
 
 /// An invalid setting: its name, its value and the allowed values.
 ///
-/// Setters clamp their values, so only a check of several settings against each other returns it.
+/// No setter returns this error, because setters clamp their values. It is returned only by a check of several settings
+/// against each other.
 ///
 /// ```
 /// use reattempt::error::ConfigError;

@@ -14,8 +14,8 @@ use crate::{Delays, Failure, Limits, NextRetry, Random, Schedule, SentAt, Warnin
 /// Each schedule counts its own failures, from 0, and receives the delay after its own last failure. If the matching
 /// schedule has ended, the call is not retried.
 ///
-/// Both schedules record every success, but only the selected schedule records a failure. Both share one [`SentAt`], so
-/// at most one of them may use it.
+/// Both schedules record every success, but only the selected schedule records a failure. Both receive the same
+/// [`SentAt`], so at most one of them may use it.
 #[derive(Clone, Copy)]
 pub struct ForFailures<F, A, B> {
     matches: F,

@@ -5,7 +5,7 @@ use core::time::Duration;
 use crate::Random;
 use crate::random::{from_nanos, narrow};
 
-/// The range from which a delay is drawn, around the *interval*: the delay before jitter.
+/// The range from which a delay is drawn. It is relative to the *interval*, which is the delay before jitter.
 ///
 /// Clients that fail at the same time and wait equally long come back at the same time. Jitter spreads them out.
 #[derive(Debug, Clone, Copy, PartialEq)]

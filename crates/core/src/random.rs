@@ -9,8 +9,8 @@ const NARROW_SECONDS: u64 = 1 << 34;
 
 /// A source of random numbers.
 ///
-/// Schedules need speed and independence, not secrecy. With most schedules a first-time success draws no number, so an
-/// implementation may seed itself on its first call.
+/// The numbers must be fast and independent, but need not be secret. With most schedules a first-time success draws no
+/// number, so an implementation may seed itself on its first call.
 pub trait Random {
     /// Returns the next 64 uniformly distributed bits.
     fn next_u64(&mut self) -> u64;

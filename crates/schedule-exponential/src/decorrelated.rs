@@ -37,10 +37,10 @@ impl Decorrelated {
         Self { base, shortest: base.min(cap), cap }
     }
 
-    /// Sets the cap, the longest delay. Default 5 s, or the base if that is longer. Recommended: 1 s to 1 min. Zero
-    /// counts as 1 ms, like a base of zero.
+    /// Sets the cap: the longest delay. Default 5 s, or the base if that is longer. Recommended: 1 s to 1 min. A cap of
+    /// zero counts as 1 ms, like a base of zero.
     ///
-    /// It also limits a larger base. Every delay is then equal to the cap.
+    /// A base above the cap is lowered to it. Every delay is then equal to the cap.
     #[doc(alias = "cap")]
     pub fn max_delay(self, longest: Duration) -> Self {
         Self::new(self.base, at_least_some(longest))

@@ -119,11 +119,11 @@ impl Exponential {
         Self::of(settings)
     }
 
-    /// Sets the cap, the longest interval. Default 5 s, or the base if that is longer. Recommended: 1 s to 1 min. Zero
-    /// counts as 1 ms, like a base of zero.
+    /// Sets the cap: the longest interval. Default 5 s, or the base if that is longer. Recommended: 1 s to 1 min. A cap
+    /// of zero counts as 1 ms, like a base of zero.
     ///
-    /// The cap is applied after the growth and before the jitter. It also limits a larger base, like `maxBackoff` in
-    /// gRPC's service config.
+    /// The cap is applied after the growth and before the jitter. A base above the cap is lowered to it, like with
+    /// `maxBackoff` in gRPC's service config.
     #[doc(alias = "cap")]
     #[inline]
     pub fn max_delay(self, longest: Duration) -> Self {
@@ -142,7 +142,7 @@ impl Exponential {
         Self::of(settings)
     }
 
-    /// Limits the jittered delay, too, to the cap. It affects only [`symmetric`](Self::symmetric) jitter.
+    /// Applies the cap to the delay after jitter as well. This affects only [`symmetric`](Self::symmetric) jitter.
     ///
     /// The range is clamped before the draw, so delays do not cluster at the cap. Their mean is then below the
     /// interval.

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use reattempt_core::{Delays, Limits, NextRetry, Random, Recommended, Schedule, Warning};
 
-/// A constant delay before every retry. It never ends, so limit the attempts or the elapsed time.
+/// A constant delay before every retry. The schedule never ends, so limit the attempts or the elapsed time.
 ///
 /// ```
 /// use core::time::Duration;

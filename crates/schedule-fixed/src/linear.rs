@@ -9,7 +9,7 @@ use crate::constant::{at_least_some, first_delay};
 
 /// Delays of `min(cap, base + n · step)`, where `n` is the number of the retry, from 0.
 ///
-/// A delay too long for a [`Duration`] is [`Duration::MAX`].
+/// Delays that would overflow are [`Duration::MAX`].
 ///
 /// ```
 /// use core::time::Duration;
@@ -41,8 +41,8 @@ impl Linear {
         Self { step, ..self }
     }
 
-    /// Sets the cap, the longest delay. By default there is none. It also limits a larger base. Zero counts as 1 ms,
-    /// like a base of zero.
+    /// Sets the cap: the longest delay. Default: no cap. A base above the cap is lowered to it. A cap of zero counts as
+    /// 1 ms, like a base of zero.
     #[doc(alias = "cap")]
     pub const fn max_delay(self, longest: Duration) -> Self {
         Self { cap: Some(at_least_some(longest)), ..self }

@@ -19,7 +19,7 @@ pub struct ResponsiveMetrics {
     /// The number of delays. With turns, a delay is counted at its end, and cancelled delays are not counted. As a
     /// schedule, a delay is counted when it is returned, even if a limit or the budget then refuses the retry.
     pub times_slept: u64,
-    /// The sum of those delays. It saturates at 584 years.
+    /// The sum of the delays counted in `times_slept`. It saturates at 584 years.
     pub total_slept: Duration,
 }
 

@@ -22,7 +22,7 @@ use crate::rule::{INITIAL_OF_TURNS, LONGEST_RUN, RANDOMISATION_OF_TURNS, Rule, n
 /// |---|---|
 /// | a call is throttled | the interval becomes `initial` if it was 0, else `randomise(interval · up)`, at most `max`; the run of successes starts again at 0 |
 /// | a call succeeds, the interval is 0 | none |
-/// | a call succeeds otherwise | the run grows by one; at `threshold` it starts again at 0, and the interval becomes `randomise(interval · down)`, or 0 if that is below `initial` |
+/// | a call succeeds, the interval is above 0 | the run grows by one; at `threshold` it starts again at 0, and the interval becomes `randomise(interval · down)`, or 0 if that is below `initial` |
 /// | any other outcome | none |
 ///
 /// `randomise(x)` is a random duration from `x − d` to `x + d`, where `d` is `randomisation · x`, at most
@@ -45,7 +45,8 @@ use crate::rule::{INITIAL_OF_TURNS, LONGEST_RUN, RANDOMISATION_OF_TURNS, Rule, n
 /// they often mean an outage and not overload. After an outage the interval would be long: with default settings, it
 /// takes some 640 successes to get from 15 min to 0.
 ///
-/// If a service throttles with such a status, set a verdict of this kind in the layer (`on_status` or a classifier).
+/// If a service throttles with such a status, give the status a verdict of this kind in the layer (`on_status` or a
+/// classifier).
 ///
 /// # Many calls at once
 ///
@@ -257,7 +258,7 @@ impl Responsive {
         self.shared.pace.give_back(turn)
     }
 
-    /// Removes a call from the [metrics](Self::metrics) that was counted as sent but is not sent after all.
+    /// Corrects the [metrics](Self::metrics) after a call that was counted as sent, but is not sent.
     pub fn not_sent(&self) {
         self.shared.counters.not_invoked();
     }
@@ -268,8 +269,8 @@ impl Responsive {
         shared.counters.snapshot(shared.pace.ups(), shared.pace.downs())
     }
 
-    /// Counts a delay in the [metrics](Self::metrics). A guard that delays calls uses this after each delay. The
-    /// schedule's own delays are counted without it.
+    /// Counts a delay in the [metrics](Self::metrics). A guard that delays calls reports each delay here. Delays before
+    /// retries, which the schedule returns, are counted automatically.
     pub fn slept(&self, wait: Duration) {
         self.shared.counters.slept(wait);
     }

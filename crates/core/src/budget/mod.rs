@@ -24,7 +24,7 @@ pub use spend_only::SpendOnly;
 /// | event | method |
 /// |---|---|
 /// | a call starts (only if [`counts_calls`](Budget::counts_calls)) | [`on_start`](Budget::on_start) |
-/// | a retryable failure; only the budget can still refuse the retry | [`acquire_after_failure`](Budget::acquire_after_failure) |
+/// | a retryable failure, after which only the budget can still refuse the retry | [`acquire_after_failure`](Budget::acquire_after_failure) |
 /// | a retryable failure after which another rule prevents the retry | [`on_failure`](Budget::on_failure) |
 /// | a hedge is about to be sent beside the attempts in flight | [`acquire`](Budget::acquire) |
 /// | a granted retry waits to be sent, and is confirmed or refused | [`PermitIssuer::poll_confirmed`] |
@@ -32,8 +32,8 @@ pub use spend_only::SpendOnly;
 /// | a call succeeded | [`on_success`](Budget::on_success) |
 /// | a call ended with a response that is a permanent failure | [`on_permanent_failure`](Budget::on_permanent_failure) |
 ///
-/// Each failed attempt is reported once. A call that ends with an error is not reported, because an error earns
-/// nothing.
+/// Each failed attempt is reported once. A call that ends with an error is not reported, because only responses earn
+/// tokens.
 pub trait Budget: Send + Sync + 'static {
     /// Takes the cost of another attempt after `failure`; `None` if the budget cannot pay it.
     ///
@@ -52,7 +52,7 @@ pub trait Budget: Send + Sync + 'static {
 
     /// Records a failed attempt after which another rule prevents the retry.
     ///
-    /// Not called for calls that must not be retried at all.
+    /// It is not called for a call that must never be retried.
     fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
         let _ = (destination, failure, now);
     }
@@ -71,7 +71,7 @@ pub trait Budget: Send + Sync + 'static {
         self.on_success(destination, retries);
     }
 
-    /// Records the start of a call. The permit is dropped when the call ends for any reason.
+    /// Records the start of a call. The caller drops the returned permit when the call ends, for whatever reason.
     ///
     /// Called only if [`counts_calls`](Budget::counts_calls) returns `true`.
     fn on_start(&self, destination: &str) -> Permit {

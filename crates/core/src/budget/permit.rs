@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::task::{Context, Poll};
 use core::{fmt, mem};
 
-/// The issuer of permits: a budget's interface for retries that it has granted.
+/// The issuer of a permit. Through this trait, a budget is notified about the retries that it granted.
 pub trait PermitIssuer: Send + Sync {
     /// Refunds `cost`, because the retry was never sent.
     fn give_back(&self, cost: u32);
@@ -19,8 +19,8 @@ pub trait PermitIssuer: Send + Sync {
     /// Polls for the confirmation of a permit by a remote store: `true` if the retry may be sent.
     ///
     /// A driver polls it while the delay before the retry runs, and sends the retry only after `true`. After `false` it
-    /// drops the permit. The answer must not change. The budget must limit the time until it answers, because no driver
-    /// does. Default: `true` at once.
+    /// drops the permit. Once given, the answer must not change. The budget must limit the time until it answers,
+    /// because no driver has a timeout for the confirmation. Default: `true` at once.
     fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool> {
         let _ = cx;
         Poll::Ready(true)
@@ -36,7 +36,7 @@ pub struct Permit(Tokens);
 
 /// A paid retry that is in flight.
 ///
-/// [`succeed`](PaidRetry::succeed) reports its success to the issuer, and a drop any other end.
+/// [`succeed`](PaidRetry::succeed) reports a success to the issuer. Dropping the value reports any other end.
 #[must_use = "the retry ends when this value is dropped"]
 #[derive(Default)]
 pub struct PaidRetry(Tokens);
@@ -148,7 +148,7 @@ impl Permit {
         self.0.poll_confirmed(cx)
     }
 
-    /// Records that the retry is being sent. Dropping the result returns no tokens.
+    /// Records that the retry is being sent. After that, no drop returns the tokens.
     #[inline]
     pub fn spend(mut self) -> PaidRetry {
         PaidRetry(mem::take(&mut self.0))
@@ -161,7 +161,7 @@ impl PaidRetry {
         self.0.cost
     }
 
-    /// Converts a paid retry back to a permit, because a layer on this side refused the retry.
+    /// Converts a paid retry back to a permit, because a layer below refused to send the retry.
     pub fn unsent(mut self) -> Permit {
         Permit(mem::take(&mut self.0))
     }

@@ -26,8 +26,8 @@ pub enum CallEnd {
 /// The payments that a call reports to its budget when it ends: the current retry and the number of paid retries.
 ///
 /// If the budget counts calls, a call has an account from its [start](Self::start), otherwise from its first failure. A
-/// gRPC call ends after its response has begun, so this value may outlive the call's state. If it is dropped, it
-/// reports only the end of the current retry. A call without retries has the default value.
+/// gRPC call ends after its response has begun, so an account may outlive the call's state. A dropped account reports
+/// only the end of the current retry. A call without retries has the default value.
 #[derive(Debug, Default)]
 pub struct Account {
     call: Permit,
@@ -69,7 +69,7 @@ impl Account {
         self.retries = self.retries.saturating_add(1);
     }
 
-    /// Returns `true` if the call has paid for a retry. Its end must then be reported, even to a full budget.
+    /// Returns `true` if the call has paid for a retry. The end of such a call must be reported, even to a full budget.
     pub fn has_paid(&self) -> bool {
         self.retries > 0
     }
@@ -96,8 +96,8 @@ impl Account {
         drop(call);
     }
 
-    /// Reports the success of an uncounted call that paid for nothing. It does what [`settle`](Self::settle) does for
-    /// the default account, at less cost.
+    /// Reports the success of an uncounted call that paid for nothing. The same as [`settle`](Self::settle) for the
+    /// default account, but cheaper.
     #[inline]
     pub fn settle_unpaid<B: Budget + ?Sized>(destination: &str, budget: &B) {
         budget.on_success(destination, 0);

@@ -40,8 +40,8 @@ pub enum Decision {
 ///
 /// # Cancel safety
 ///
-/// Between two attempts, a drop returns the permit of the retry that was not sent. During a retry, a drop reports
-/// the end of that retry.
+/// A call that is dropped between two attempts returns the permit of the retry that was not sent. A call that is
+/// dropped during a retry reports the end of that retry.
 ///
 /// ```
 /// use core::time::Duration;
@@ -220,7 +220,8 @@ impl<D> Call<D> {
     ///
     /// # Errors
     ///
-    /// Returns [`BudgetExhausted`](StopReason::BudgetExhausted) if the retry is refused. Its permit is returned.
+    /// Returns [`BudgetExhausted`](StopReason::BudgetExhausted) if the retry is refused. Its permit then goes back to
+    /// the budget.
     #[inline]
     pub fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
         let Some(permit) = &self.permit else { return Poll::Ready(Ok(())) };

@@ -5,7 +5,7 @@ use core::time::Duration;
 use crate::guard::Refused;
 use crate::{Classification, SentAt};
 
-/// The point at which an attempt on an existing connection ended unprocessed.
+/// The point at which an attempt on an existing connection ended, before any server processed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Undone {
@@ -39,7 +39,7 @@ impl Resent {
 pub struct FailedAttempt<'a> {
     /// The classification of the outcome.
     pub classification: Classification,
-    /// The refusal, if a guard on this side refused the attempt. It is considered before everything else.
+    /// The refusal, if a guard below refused to send the attempt. It is considered before everything else.
     pub refused: Option<Refused>,
     /// The point at which an unprocessed attempt ended, if the protocol resends such attempts at once; `None`
     /// otherwise.

@@ -82,7 +82,8 @@ pub enum StopReason {
     NotReady,
     /// The caller or the kind of request forbids retries.
     Forbidden,
-    /// A guard on this side refused the attempt. Its wait is unknown, longer than 5 s, or does not fit the limits.
+    /// A guard of this client refused to send the attempt. The time until it may admit one is unknown, longer than 5 s,
+    /// or too long for the limits.
     Refused,
     /// Another retry layer, inside or outside this one, retries this call.
     Nested,

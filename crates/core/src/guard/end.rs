@@ -28,7 +28,7 @@ pub enum End {
     /// The attempt was never sent: another guard refused it, or it was dropped while it waited. The guard's state must
     /// be as if the attempt had never arrived.
     Unsent,
-    /// The response body has ended. Only a guard that kept its ticket until then receives this.
+    /// The response body has ended. Only a guard that held its ticket until then is notified of it.
     Over(BodyEnd),
 }
 

@@ -119,15 +119,14 @@ pub trait Guard: Send + Sync + 'static {
         true
     }
 
-    /// Returns `true` if the attempt is a probe, sent only to find out if the server works again. It is then judged at
-    /// the first message of a stream, whose end may be hours away. Default: `false`.
+    /// Returns `true` if the attempt is a probe, sent only to find out if the server works again. If the response is a
+    /// stream, a probe is judged at its first message, because its end may be hours away. Default: `false`.
     fn is_probe(&self, ticket: &Self::Ticket) -> bool {
         let _ = ticket;
         false
     }
 
-    /// Returns the name of the server that the attempt is sent to, for errors, if the guard has chosen one. Default: it
-    /// has not.
+    /// Returns the name of the server that the guard chose for the attempt, for use in errors. Default: `None`.
     fn server(&self, ticket: &Self::Ticket) -> Option<Arc<str>> {
         let _ = ticket;
         None

@@ -77,7 +77,7 @@ pub enum Reason {
     WaitTooLong,
     /// The request needs more than the guard ever grants at once.
     TooLarge,
-    /// The server refuses so many calls that the throttle drops some of them.
+    /// The throttle drops some calls unsent, because the server refuses many.
     Shed,
     /// There is no endpoint to send to.
     Empty,

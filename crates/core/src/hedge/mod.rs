@@ -49,7 +49,7 @@ pub enum HedgeEvent {
     Failed(ServerHint),
     /// An attempt ended with an error that is not known to be retryable.
     Errored,
-    /// A layer on this side refused an attempt, so it was not sent.
+    /// A layer below refused an attempt, so it was not sent.
     Refused,
     /// An attempt ended because it could not read the rest of the request body.
     BodyLost,
@@ -65,7 +65,7 @@ impl HedgeEvent {
     /// Returns the event of an attempt that ended with this classification. `responded` is `true` if a server has
     /// responded.
     ///
-    /// Only a response is fatal, because an error may have its cause on this side.
+    /// Only a response is fatal, because an error may have its cause in this client.
     pub fn of(classification: &Classification, responded: bool) -> Self {
         match classification.verdict {
             Verdict::Success => Self::Succeeded,

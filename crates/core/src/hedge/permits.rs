@@ -8,7 +8,7 @@ use crate::{Account, Budget, Failure, FailureKind, PaidRetry, Permit, StopReason
 
 /// The permits of a call's hedges, until the call ends.
 ///
-/// A hedge's permit is spent when the hedge ends, because a layer on this side may still refuse it. If this value is
+/// A hedge's permit is spent when the hedge ends, because a layer below may still refuse to send it. If this value is
 /// dropped, the permits of the hedges in flight are spent, because they were sent.
 #[derive(Default)]
 pub struct HedgePermits {
@@ -51,7 +51,7 @@ impl HedgePermits {
         self.in_flight.push((number, permit));
     }
 
-    /// Records that attempt `number` has ended. An attempt without a permit changes nothing.
+    /// Records that attempt `number` has ended. Without a permit, this has no effect.
     pub fn on_end(&mut self, number: u32) {
         if let Some(permit) = self.take(number) {
             self.retries = self.retries.saturating_add(1);
@@ -59,7 +59,7 @@ impl HedgePermits {
         }
     }
 
-    /// Records that a layer on this side refused attempt `number`, and returns its permit.
+    /// Records that a layer below refused to send attempt `number`, and returns its permit.
     pub fn on_refusal(&mut self, number: u32) {
         drop(self.take(number));
     }
@@ -69,7 +69,8 @@ impl HedgePermits {
         Some(self.in_flight.remove(place).1)
     }
 
-    /// Ends the call with attempt `winner`; 0 if there is none. The permits of the hedges in flight are spent.
+    /// Ends the call. `winner` is the number of the attempt that won; 0 if none did. The permits of the hedges in
+    /// flight are spent.
     pub fn end_call(&mut self, winner: u32) -> Account {
         let last = self.last.take().filter(|(number, _)| *number == winner);
         let retries = mem::take(&mut self.retries).saturating_add(self.spend_in_flight());
