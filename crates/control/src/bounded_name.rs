@@ -10,7 +10,7 @@ const LONGEST: usize = 255;
 
 /// Returns the name under which budgets and guards store a destination's state.
 ///
-/// A limit on the number of destinations does not limit memory if others choose names of any length. So a name longer
+/// A limit on the number of destinations does not limit memory if their names can have any length. So a name longer
 /// than 255 bytes is replaced by `#` and a 128-bit hash. The hash keys are random and stay the same for the life of the
 /// process, so an attacker cannot choose two names that collide.
 ///

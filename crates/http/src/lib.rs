@@ -8,7 +8,7 @@
 //! |---|---|
 //! | a response status | [`verdict_of_status`] |
 //! | the headers of a refused response | [`Hints::read`], then [`Hinted::classification`] |
-//! | a client's error | [`verdict_of_error`]; [`is_callers_own`] shows whether this side caused it |
+//! | a client's error | [`verdict_of_error`]; [`is_callers_own`] shows whether the client caused it |
 //! | a request that may be sent twice | [`is_repeatable`], [`new_idempotency_key`] |
 //!
 //! ```

@@ -33,7 +33,7 @@ pin_project! {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops the body. If the body was not at its end, the client closes its HTTP/1 connection.
+    /// Dropping the future drops the body. If the body was not at its end, the client closes its HTTP/1 connection.
     pub struct Drain<B> {
         #[pin]
         body: B,

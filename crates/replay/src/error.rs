@@ -22,8 +22,8 @@ pub enum ReplayError {
     /// The body outgrew its [limits](crate::ReplayLimits), so frames that this reader had not yet returned were
     /// dropped.
     NotKept,
-    /// The caller's body failed or panicked. Each reader returns this error at the same place. The original error
-    /// is its source.
+    /// The caller's body failed or panicked. Each reader returns this error at the same position of the body. The
+    /// original error is its source.
     Source(Arc<dyn Error + Send + Sync>),
 }
 

@@ -67,8 +67,8 @@ impl ReplayLimits {
         &self.memory
     }
 
-    /// Limits each destination's share of the [memory](Self::memory) to the amount that is still free. It applies to
-    /// all limits that use this memory. [`ReplayMemory`] has the figures.
+    /// Limits each destination's share of the [memory](Self::memory) to the amount that is still free. This applies to
+    /// all limits that use the same memory. [`ReplayMemory`] has the figures.
     ///
     /// Afterwards, get the limits of each call from [`for_call`](Self::for_call). Bodies with other limits can use only
     /// a quarter of the memory.

@@ -39,7 +39,7 @@ pub(super) trait DestinationBucket: Entry + PermitIssuer + Sized + 'static {
 }
 
 impl Entry for Bucket {
-    /// The destination's next bucket starts full, so it grants what this one has granted once more.
+    /// Retires the bucket. The destination's next one starts full, so the tokens in use may be granted again.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         self.retire(now, forgets, is_idle)
     }
@@ -81,7 +81,7 @@ impl DestinationBucket for Bucket {
 }
 
 impl Entry for CautiousBucket {
-    /// The destination's next bucket starts full, so it grants what this one has granted once more.
+    /// Retires the bucket. The destination's next one starts full, so the tokens in use may be granted again.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         self.retire(now, forgets, is_idle)
     }

@@ -56,7 +56,8 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 /// bucket is evicted, because its replacement would be full as well. If none of the next candidates is full, the least
 /// recently used one is evicted. Its destination then starts again with a full bucket, which grants three retries by
 /// default, or ten after lost connections. A bucket with a retry in flight is never evicted. If every bucket has one,
-/// the remaining destinations share a bucket. It may refuse a retry, but never a call.
+/// the remaining destinations share one more bucket. Their retries then compete for its tokens; first attempts never
+/// need any.
 ///
 /// # Sharing
 ///
@@ -262,8 +263,8 @@ impl RetryBudget {
     ///
     /// With 0, a client without tokens can retry again only after successes.
     ///
-    /// It is clamped to 0 to 1,000,000, and NaN counts as 0. Only a ratio budget and a quota have a trickle.
-    /// For other kinds it changes nothing, and `validate` returns a warning.
+    /// It is clamped to 0 to 1,000,000, and NaN counts as 0. Only a ratio budget and a quota have a trickle. For other
+    /// kinds this setting has no effect, and `validate` returns a warning.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn min_per_second(self, per_second: f64) -> Self {
         Self::build(self.state.settings.min_per_second(per_second))
@@ -273,7 +274,7 @@ impl RetryBudget {
     /// destination.
     ///
     /// Use it only for clients of a single service, because one bad host spends everyone's tokens. A later call to
-    /// [`max_destinations`](Self::max_destinations) undoes it.
+    /// [`max_destinations`](Self::max_destinations) undoes this setting.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn shared(self, on: bool) -> Self {
         Self::build(self.state.settings.shared(on))
@@ -288,15 +289,15 @@ impl RetryBudget {
 
     /// Returns the tokens of `destination` as of its last retry or success; infinite for an unlimited budget.
     ///
-    /// This method reads no clock, so it does not count tokens that time has added since. But at most every ten
-    /// seconds, a retry to any destination marks the buckets that time has filled as full.
+    /// This method reads no clock, so tokens that time has added since then are missing. At most once every ten
+    /// seconds, a retry to any destination also updates every bucket that time has filled.
     pub fn balance(&self, destination: &str) -> f64 {
         self.state.store.balance(destination).map_or(f64::INFINITY, tokens)
     }
 
     /// Returns `true` if a success would not change the bucket of `destination`.
     ///
-    /// Like [`balance`](Self::balance), it reads no clock.
+    /// Like [`balance`](Self::balance), this method reads no clock.
     pub fn is_full_for(&self, destination: &str) -> bool {
         self.state.not_full.count() == 0 || self.state.store.is_full(destination)
     }

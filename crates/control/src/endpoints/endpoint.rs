@@ -27,7 +27,7 @@ pub(crate) struct Endpoint<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EjectReason {
-    /// Five consecutive failures; after an ejection, one failure before the first success.
+    /// Five consecutive failures. After an ejection, one failure suffices until the first success.
     InARow,
     /// Failures of at least half of 20 or more calls within 10 s.
     FailureRate,

@@ -65,7 +65,7 @@ pub struct EndpointSet<T> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Pick<T> {
-    /// The attempt's place at the endpoint.
+    /// The attempt's hold on the endpoint, from which [`service`](EndpointTicket::service) sends it.
     pub ticket: EndpointTicket<T>,
     /// `true` if another endpoint that the call has not tried is in service.
     pub elsewhere: bool,
@@ -80,13 +80,13 @@ pub struct Pick<T> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Ended<T> {
-    /// The ticket of an attempt with an outcome. Hold it until the response body ends, and then drop it.
+    /// The ticket of an attempt with an outcome, to be held until the response body ends and then dropped.
     pub held: Option<EndpointTicket<T>>,
     /// Events that this end caused, such as an ejection; `None` if there were none.
     pub events: Option<Box<[EndpointEvent]>>,
 }
 
-/// The place of one attempt at an endpoint. The attempt counts as in flight until the ticket is dropped.
+/// The hold of one attempt on its endpoint. The attempt counts as in flight until the ticket is dropped.
 pub struct EndpointTicket<T> {
     endpoint: Arc<Endpoint<T>>,
     /// The moment of the head of a response that was a success, in milliseconds.
@@ -149,7 +149,7 @@ impl<T> EndpointSet<T> {
     /// is empty.
     ///
     /// The pick is the cheaper of two random untried endpoints in service, in the first tier that has one. If the call
-    /// has tried all of them, the pick is the cheapest.
+    /// has tried every endpoint in service, the pick is the cheapest one.
     #[inline]
     pub fn pick<R: Random + ?Sized>(&self, trail: &Trail, now: Duration, random: &mut R) -> Option<Pick<T>> {
         let (at, mut events) = (millis(now), None);
@@ -169,8 +169,7 @@ impl<T> EndpointSet<T> {
     ///
     /// A judged attempt is over at the head of its response, and returns the ticket for the body. An attempt that the
     /// caller [abandoned](End::Abandoned) only raises the latency. A body that breaks after a success is a failure.
-    /// Every other end changes nothing but the attempts in flight. A ticket that is dropped without an end does the
-    /// same.
+    /// Every other end only lowers the number of attempts in flight. So does dropping the ticket.
     ///
     /// `random` is called without a lock, so it may use the set.
     #[inline]
@@ -215,8 +214,8 @@ impl<T> EndpointSet<T> {
 
     /// Replaces the endpoints with these names, each with its tier number. Lower tiers are preferred.
     ///
-    /// An endpoint that stays keeps its state and its service. A removed one is no longer picked, and its attempts in
-    /// flight continue. `make` creates the services for new names, and must not update the same set. If a name is
+    /// An endpoint that stays keeps its state and its service. A removed endpoint is no longer picked, and its attempts
+    /// in flight continue. `make` creates the services for new names, and must not update the same set. If a name is
     /// repeated, its first entry is used. Returns the events that the update caused; `None` if there were none.
     pub fn update<N: Into<Arc<str>>>(
         &self,
@@ -308,7 +307,7 @@ impl<T> EndpointSet<T> {
         self.lock().records.iter().map(|record| EndpointView::of(record, now)).collect()
     }
 
-    /// Returns the number of attempts that were sent to endpoints that have left the set since.
+    /// Returns the number of attempts sent to endpoints that have since left the set.
     pub fn picks_of_gone(&self) -> u64 {
         self.lock().picks_of_gone
     }

@@ -26,12 +26,12 @@ pub enum EndpointEvent {
         /// The endpoint's name.
         name: Arc<str>,
     },
-    /// More than half of the set, or of its last tier, is ejected, so all of its endpoints are in service.
+    /// More than half of the set, or of its last tier, is ejected. So all endpoints of that tier are in service.
     MajorityFailing {
         /// The tier number, from 0.
         tier: usize,
     },
-    /// At most half are ejected again, so the ejected ones are out of service.
+    /// No more than half are ejected any longer, so ejected endpoints are out of service again.
     MajorityWell {
         /// The tier number, from 0.
         tier: usize,
@@ -41,7 +41,7 @@ pub enum EndpointEvent {
         /// The number of endpoints.
         endpoints: usize,
     },
-    /// Discovery failed or found nothing. The endpoints stay.
+    /// Discovery failed or found nothing. The set does not change.
     ResolveFailed {
         /// The error and its sources, without credentials.
         error: Arc<str>,

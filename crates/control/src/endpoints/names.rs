@@ -51,7 +51,8 @@ impl Drop for Named {
 }
 
 impl EndpointId {
-    /// Returns the name of the endpoint, unless a thousand others have left their sets since it left its own.
+    /// Returns the name of the endpoint. If the endpoint has left its set, and a thousand others have left theirs
+    /// since, the name is forgotten and the result is `None`.
     pub fn name(self) -> Option<Arc<str>> {
         names().by_id.get(&self).cloned()
     }

@@ -17,7 +17,7 @@ impl EndpointId {
 
 /// The last seven endpoints that a call has tried.
 ///
-/// A call with more attempts may return to an endpoint that it tried eight attempts ago.
+/// So a call may return to an endpoint that it tried eight attempts ago.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trail {
     ids: [EndpointId; Self::LENGTH],

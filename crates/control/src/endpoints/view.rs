@@ -20,13 +20,13 @@ pub struct EndpointView {
     pub tier: usize,
     /// The number of attempts in flight.
     pub in_flight: usize,
-    /// The attempts that were sent to it.
+    /// The number of attempts sent to the endpoint.
     pub picks: u64,
     /// The latency, if it is known. It halves every 8 s without an attempt.
     pub latency: Option<Duration>,
     /// The running failure rate, from 0 to 1. It halves every 8 s without an attempt.
     pub failing: f64,
-    /// The time until it returns, if it is out of service.
+    /// The time until the endpoint returns; `None` if it is in service.
     pub out: Option<Duration>,
 }
 

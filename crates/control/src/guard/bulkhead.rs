@@ -19,7 +19,7 @@ use crate::destination_table::Entry;
 /// # What goes wrong without it, and with it
 ///
 /// *Without a bulkhead*, one slow server accumulates all of a client's calls. Each call holds its task, memory and
-/// connection until it times out, and none are left for healthy servers.
+/// connection until it times out, so nothing is left for healthy servers.
 ///
 /// *A place that is freed at the response head* does not limit bodies, which hold the connection. *A place that is
 /// freed by code after the call* leaks if the call is dropped. *A place that is passed to a waiting call while that
@@ -36,7 +36,7 @@ use crate::destination_table::Entry;
 /// - A place that is passed to a waiting call stays reserved until the call's wait ends. If the call has not been
 ///   polled by then, the place goes to the next one.
 /// - If the [table](Self::max_destinations) is full, a new destination evicts one without a call in flight, and nothing
-///   is lost. If every candidate has one, calls to the new destination are admitted without a limit.
+///   is lost. If every candidate has a call in flight, calls to the new destination are admitted without a limit.
 /// - An unread body holds its place. [`usage_at`](Self::usage_at) returns the number of unfinished bodies and the age
 ///   of the oldest.
 ///
@@ -99,7 +99,7 @@ impl Default for Bulkhead {
 }
 
 impl Entry for Places {
-    /// Nothing is lost with an entry whose places are all free.
+    /// Retires the entry if all its places are free. Nothing is lost.
     fn retire(&self, _: Duration, _: bool, _: &dyn Fn() -> bool) -> bool {
         self.retire()
     }
@@ -127,8 +127,8 @@ impl State for Places {
         self.end_call(*note, end, now)
     }
 
-    /// `None`: the settings decide. The end of a served call needs its time only if the place is held past the response
-    /// head.
+    /// `None`, because the answer depends on the settings: the end of a served call needs its time only if the place is
+    /// held past the response head.
     const TIMES_SUCCESS: Option<bool> = None;
 
     #[inline(always)]
@@ -163,7 +163,7 @@ impl State for Places {
         f.field("limit", &rule.limit).field("queue", &rule.patience).field("hold", &rule.hold);
     }
 
-    /// The destinations with calls in flight. Ages of bodies are in [`Bulkhead::usage_at`].
+    /// Shows a destination that has calls in flight. The ages of bodies are in [`Bulkhead::usage_at`].
     fn shown(&self) -> Option<Usage> {
         self.in_use()
     }

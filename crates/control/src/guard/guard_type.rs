@@ -15,7 +15,7 @@ macro_rules! guard {
         impl $(<$rule: $bound>)? $guard $(<$rule>)? {
             /// Sets the maximum number of destinations with their own state. Default: 1024.
             ///
-            #[doc = concat!("So many take ", $memory, ". The number is clamped to 1 to 65536.")]
+            #[doc = concat!("That number of destinations takes ", $memory, ". The setting is clamped to 1 to 65536.")]
             pub fn max_destinations(self, most: usize) -> Self {
                 Self(self.0.max_destinations(most))
             }
@@ -23,7 +23,7 @@ macro_rules! guard {
             /// Keeps one state for all destinations if `on`. Default: one state per destination.
             ///
             /// Use it for a client of one server, or to limit the client as a whole. A later call to
-            /// [`max_destinations`](Self::max_destinations) undoes it.
+            /// [`max_destinations`](Self::max_destinations) undoes this setting.
             pub fn shared(self, on: bool) -> Self {
                 Self(self.0.shared(on))
             }

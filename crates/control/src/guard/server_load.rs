@@ -102,9 +102,9 @@ impl ServerLoad {
 
     /// Records a refused call, and returns the advice to its client.
     ///
-    /// The delay is the refusal's known wait. If there is none, it is the time in which as many calls end as were
-    /// refused in both buckets. It is clamped to 100 ms to 30 s, and `random` adds up to 100 % of it. The client must
-    /// not retry if there were at least 20 arrivals, and more than half of them were retries.
+    /// The delay is the refusal's known wait. Without a known wait, the delay is the time in which as many calls end as
+    /// were refused in both buckets. The delay is clamped to 100 ms to 30 s, and `random` lengthens it by up to 100 %.
+    /// The client must not retry if there were at least 20 arrivals, and more than half of them were retries.
     pub fn advise(&self, refused: &Refused, now: Duration, random: &mut impl Random) -> Advice {
         self.roll_buckets(now);
         self.ends.fetch_add(UPPER, Ordering::Relaxed);

@@ -97,7 +97,7 @@ impl Error for ServiceConfigErrors {
     }
 }
 
-/// An error in a service config: the place in the document, and the reason.
+/// An error in a service config: its path in the document, and the reason.
 #[derive(Debug, Clone)]
 pub struct ServiceConfigError {
     path: String,
@@ -124,7 +124,8 @@ impl ServiceConfigError {
         Self { position, ..Self::of_document("is not JSON", error) }
     }
 
-    /// Returns the place of the error, as in `methodConfig[0].retryPolicy.maxAttempts`; empty for the whole document.
+    /// Returns the path of the invalid value, as in `methodConfig[0].retryPolicy.maxAttempts`; empty for the whole
+    /// document.
     pub fn path(&self) -> &str {
         &self.path
     }

@@ -134,7 +134,7 @@ impl ServiceConfigHandle {
 
     /// Returns the policy of a method in the config in force, as [`ServiceConfig::for_method`] does.
     ///
-    /// It does not allocate or wait. Later configs do not change the returned policy.
+    /// This method does not allocate or wait. Later configs do not change the returned policy.
     ///
     /// # Errors
     ///

@@ -11,13 +11,13 @@ use super::CodeSet;
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct MethodConfig {
-    /// The time limit for a call, including all its attempts and delays. 0 is a limit too.
+    /// The time limit for a call, including all its attempts and delays. A limit of 0 is enforced too.
     pub timeout: Option<Duration>,
     /// If `true`, a call waits for a connection instead of failing without one.
     pub wait_for_ready: Option<bool>,
-    /// The size limit for a sent message after compression, in bytes. 0 is a limit too.
+    /// The size limit for a sent message after compression, in bytes. 0 is a valid limit.
     pub max_request_message_bytes: Option<u32>,
-    /// The size limit for a received message before decompression, in bytes. 0 is a limit too.
+    /// The size limit for a received message before decompression, in bytes. 0 is a valid limit.
     pub max_response_message_bytes: Option<u32>,
     /// The retry or hedging policy.
     pub policy: MethodPolicy,
@@ -58,8 +58,8 @@ impl MethodRetryPolicy {
         self.initial_backoff
     }
 
-    /// Returns the longest delay, before jitter of ±20 %: above 0. If it is below the initial delay, it limits that
-    /// delay too (SC-21, BK-4).
+    /// Returns the longest delay, before jitter of ±20 %: above 0. The initial delay is lowered to it, too, if
+    /// necessary (SC-21, BK-4).
     pub fn max_backoff(&self) -> Duration {
         self.max_backoff
     }

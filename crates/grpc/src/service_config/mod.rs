@@ -127,8 +127,8 @@ impl ServiceConfig {
 
     /// Returns the policy of a method, given its path: "/service/method".
     ///
-    /// This is the entry for the method, else the entry for its service, else the default entry. Entries are not merged
-    /// (SC-1). Returns `None` if the config has none of them. It does not allocate.
+    /// The most specific entry applies: the one for the method, else the one for its service, else the default entry.
+    /// Entries are not merged (SC-1). Returns `None` if the config has no such entry. This method does not allocate.
     pub fn for_method(&self, path: &str) -> Option<&MethodConfig> {
         self.entry(path).map(|method| &**method)
     }

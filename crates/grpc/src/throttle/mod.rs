@@ -21,8 +21,8 @@ pub use throttling::RetryThrottling;
 /// `tokenRatio`. Retries and hedges are sent only while more than half of the tokens are left. Without settings nothing
 /// is throttled (THR-11).
 ///
-/// Clones share the bucket. Use one throttle per channel, for all its methods (THR-1). It takes no lock, and its counts
-/// are exact under contention.
+/// Clones share the bucket. Use one throttle per channel, for all its methods (THR-1). A throttle takes no lock, and
+/// its counts are exact under contention.
 ///
 /// ```
 /// # use reattempt_grpc::{RetryThrottle, RetryThrottling};
@@ -39,8 +39,8 @@ pub use throttling::RetryThrottling;
 /// As a [`Budget`] it takes a token when an attempt fails, and a retry's permit costs nothing. So a call's last attempt
 /// costs a token too if it fails (RET-1).
 ///
-/// A permanent failure adds nothing, because only status OK does (THR-4). It takes a token only if the server's
-/// pushback stops the call (THR-3, PB-8).
+/// A permanent failure adds nothing, because only status OK adds tokens (THR-4). If the server's pushback stops the
+/// call, the failure takes a token (THR-3, PB-8).
 #[derive(Clone)]
 pub struct RetryThrottle {
     bucket: Arc<Bucket>,
@@ -98,7 +98,7 @@ impl Budget for RetryThrottle {
         (!self.is_throttled()).then(Permit::free)
     }
 
-    /// Takes the token and reads the level in one step.
+    /// Takes a token for the failure, and checks in the same step if a retry may follow.
     fn acquire_after_failure(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
         (!self.bucket.debit()).then(Permit::free)
     }

@@ -56,7 +56,7 @@ impl Default for RetryThrottling {
 
 /// Returns the thousandths of a number, clamped to 0.001 to 1000.
 ///
-/// It is read as JSON writes it: 0.3 as "0.3", so that it becomes 300 thousandths and not 299.
+/// The number is read in its JSON form, 0.3 as "0.3", so that the result is 300 and not 299.
 fn thousandths(number: f64) -> u32 {
     let number = if number > 0.001 { number.min(1000.0) } else { 0.001 };
     max_tokens_of(&number.to_string()).unwrap_or(1)

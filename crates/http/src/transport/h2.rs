@@ -40,7 +40,7 @@ pub(super) fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     error.downcast_ref::<::h2::Error>().is_some_and(is_ended_here)
 }
 
-/// Returns `true` if this side's user of h2, such as hyper, ended the stream or the connection.
+/// Returns `true` if the client's own user of h2, such as hyper, ended the stream or the connection.
 fn is_ended_here(error: &::h2::Error) -> bool {
     (error.is_reset() || error.is_go_away()) && !error.is_remote() && !error.is_library()
 }

@@ -81,9 +81,9 @@ pub fn verdict_of_error(error: &(dyn Error + 'static)) -> Option<Verdict> {
     walk(error, Phase::Unknown)
 }
 
-/// Returns `true` if this side caused the error. Such an error shows nothing about the server's health.
+/// Returns `true` if the client caused the error. Such an error shows nothing about the server's health.
 ///
-/// The cases: the caller's request body failed, the request could not be built, or this side stopped the upload.
+/// The cases: the caller's request body failed, the request could not be built, or the client stopped the upload.
 #[must_use]
 pub fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     std::iter::successors(Some(error), |&error| source(error)).any(|error| {

@@ -140,7 +140,7 @@ where
     /// KiB, because an encoder's frame keeps the encoder's buffer in memory. Any other body is read like that of
     /// `read_ahead`.
     ///
-    /// Call it only where the body may be polled: inside the runtime that it needs.
+    /// Call this function only where the body may be polled, such as inside the runtime that the body needs.
     pub fn read_ahead_now(mut body: B, limits: &ReplayLimits) -> Self
     where
         B: Unpin,
@@ -225,7 +225,8 @@ where
     /// Makes the readers of this body record their polls for [`was_polled`](ReplayBody::was_polled). Call it before
     /// making the first clone.
     ///
-    /// It affects only bodies whose readers otherwise share no state. The mark is reused by the thread's next call.
+    /// This affects only bodies whose readers otherwise share no state. The memory for the record is reused by the
+    /// thread's next call.
     // Not inlined, like the drop of its record: the code of other bodies would be slower.
     #[inline(never)]
     pub fn noting_polls(self) -> Self {
@@ -296,7 +297,7 @@ impl<B> ReplayBody<B> {
     /// Over HTTP/2, an upload may still be running when its attempt is retried. After this method is called, that
     /// upload gets no more frames, and no frame is kept for it. Later clones are not affected.
     ///
-    /// It does nothing if this reader cannot continue, or if the body is empty or a single in-memory buffer.
+    /// This has no effect if this reader cannot continue, or if the body is empty or a single in-memory buffer.
     pub fn cancel_others(&self) {
         if let Inner::Shared { reader } = &self.inner {
             reader.cancel_others();
@@ -312,8 +313,8 @@ impl<B> ReplayBody<B> {
     /// An empty body counts as polled once a client has read its size hint or its end, because the client need not poll
     /// it.
     ///
-    /// It is always `false` for a body that is [passed through](ReplayBody::passthrough). For an empty body or a single
-    /// in-memory buffer it is `false` unless [`noting_polls`](ReplayBody::noting_polls) was called.
+    /// The result is always `false` for a body that is [passed through](ReplayBody::passthrough). For an empty body or
+    /// a single in-memory buffer it is `false` unless [`noting_polls`](ReplayBody::noting_polls) was called.
     ///
     /// ```
     /// # use http_body_util::{BodyExt, Full};

@@ -178,7 +178,7 @@ impl<R: LimitRule> AdaptiveLimit<R> {
 }
 
 impl<R: LimitRule> Entry for MovingPlaces<R> {
-    /// The learned limit is lost.
+    /// Retires the entry if it is idle. If `forgets`, its learned limit may be lost.
     fn retire(&self, _: Duration, forgets: bool, _: &dyn Fn() -> bool) -> bool {
         (forgets || self.window.is_new()) && self.places.retire()
     }
@@ -219,7 +219,7 @@ impl<R: LimitRule> State for MovingPlaces<R> {
         self.places.would_admit(arrival)
     }
 
-    /// The rule keeps its state.
+    /// Returns the new settings with the old rule, which keeps its state.
     fn merged(own: &Rules<R>, other: &Rules<R>) -> Rules<R> {
         Rules { rule: own.rule.clone(), ..other.clone() }
     }
@@ -233,7 +233,7 @@ impl<R: LimitRule> State for MovingPlaces<R> {
         f.field("initial", &rules.places.limit).field("bounds", &rules.bounds).field("queue", &rules.places.patience);
     }
 
-    /// The destinations with calls in flight.
+    /// Shows a destination that has calls in flight.
     fn shown(&self) -> Option<Usage> {
         self.places.in_use()
     }

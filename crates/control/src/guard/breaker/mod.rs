@@ -57,8 +57,8 @@ use counts::Outcome;
 /// *A failure ratio without a minimum number of calls* opens after one failed call. *A count without a window* needs a
 /// million failures after a million successes. *A half-open state without a limit* sends all waiting calls at once. *A
 /// probe that never ends* keeps a breaker half-open forever. Here the probe's place is freed after 30 s, or after the
-/// [attempt timeout](Arrival::timeout) if that is longer. The result of a probe that outlives its place still counts,
-/// or a slow server would never be used again.
+/// [attempt timeout](Arrival::timeout) if that is longer. The result of a probe that outlives its place still counts;
+/// otherwise a slow server would never be used again.
 ///
 /// *A breaker per request or per client* never opens. Build one and clone it: clones share their state.
 ///
@@ -86,7 +86,7 @@ use counts::Outcome;
 /// - A run of consecutive failures continues from one window to the next.
 /// - If the failure that opens the breaker carries a longer delay from the server, the open time is that delay. It is
 ///   at most [`max_open_time`](Self::max_open_time), but under the rate rule up to 30 s is always respected.
-/// - Time does not go back: a time before the latest one seen is replaced by it.
+/// - Time does not go back: a time before the latest one is replaced by the latest one.
 /// - At most [`max_destinations`](Self::max_destinations) destinations have their own breaker. If the table is full, a
 ///   new destination evicts a breaker without a call in flight: a closed one with an empty window first, otherwise the
 ///   least recently used. Its state is lost, and an open one is reported as closed. An [isolated](Self::isolate_at)
@@ -183,7 +183,7 @@ impl Default for CircuitBreaker {
 }
 
 impl Entry for Circuit {
-    /// The state is lost, unless the user has forced it.
+    /// Retires the entry if it is idle. If `forgets`, its state may be lost, but not one that the user has forced.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         self.retire(now, forgets, is_idle)
     }
@@ -245,7 +245,7 @@ impl State for Circuit {
         decision
     }
 
-    /// Changes stay in their breaker's queue.
+    /// Returns the new settings with the old queue of state changes.
     fn merged(own: &Arc<Rules>, other: &Arc<Rules>) -> Arc<Rules> {
         Arc::new(Rules { changes: Arc::clone(&own.changes), ..Rules::clone(other) })
     }
@@ -280,7 +280,7 @@ impl State for Circuit {
             .field("open_time", &rules.open_time);
     }
 
-    /// The destinations that are not closed, as of their last call.
+    /// Shows a destination whose breaker is not closed, as of its last call.
     fn shown(&self) -> Option<BreakerState> {
         let state = self.with(|_, machine| machine.state);
         (state != BreakerState::Closed).then_some(state)

@@ -66,7 +66,7 @@ impl CircuitBreaker {
 
     /// Sets the period over which the closed state counts. With zero, the counts are never cleared.
     ///
-    /// Default: 60 s, long enough for a quiet client to make 20 calls; for the counting form zero.
+    /// Default: 60 s, long enough for a quiet client to make 20 calls. The default of the counting form is zero.
     pub fn interval(self, interval: Duration) -> Self {
         self.set(|rules| (rules.interval, rules.last_calls) = (interval, 0))
     }
@@ -86,14 +86,14 @@ impl CircuitBreaker {
     /// Sets the length of one bucket of a sliding window. With zero, or with at least the interval, the window is
     /// fixed: all its counts are cleared at once.
     ///
-    /// The interval is rounded up to whole buckets, at most 1000. Default: 6 s; for the counting form zero.
+    /// The interval is rounded up to whole buckets, at most 1000. Default: 6 s; zero for the counting form.
     pub fn bucket_period(self, period: Duration) -> Self {
         self.set(|rules| rules.bucket_period = period)
     }
 
     /// Sets the open time. Zero means 60 s, as in gobreaker, and [`validate`](Self::validate) warns of it.
     ///
-    /// Default: 10 s, the shortest recommended time; for the counting form 60 s. On average, a server that has
+    /// Default: 10 s, the shortest recommended time; 60 s for the counting form. On average, a server that has
     /// recovered waits half of the open time for its next call.
     #[doc(alias("timeout", "waitDurationInOpenState"))]
     pub fn open_time(self, time: Duration) -> Self {
@@ -108,8 +108,8 @@ impl CircuitBreaker {
         self.set(|rules| rules.max_open_time = most)
     }
 
-    /// Sets by how many percent the open time varies in either direction, at most 50. Default: 10; for the counting
-    /// form 0.
+    /// Sets by how many percent the open time varies in either direction, at most 50. Default: 10; 0 for the counting
+    /// form.
     pub fn spread(self, percent: u32) -> Self {
         self.set(|rules| rules.spread = percent.min(50))
     }
@@ -143,7 +143,8 @@ impl CircuitBreaker {
         self.set_rate(|rate| rate.calls = calls.max(1))
     }
 
-    /// Sets the number of consecutive failures that opens the breaker, regardless of the number of calls. 0: never.
+    /// Sets the number of consecutive failures that opens the breaker, regardless of the number of calls. With 0, no
+    /// run of failures opens it.
     ///
     /// The run continues from one window to the next, so a client with one call per minute is protected too. Default:
     /// 20, so that a busy client notices a dead server. With 5, a failure ratio of 30 % would open the breaker within

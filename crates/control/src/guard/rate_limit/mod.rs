@@ -63,7 +63,7 @@ pub use reservation::Reservation;
 /// - If the [table](Self::max_destinations) is full, a new destination evicts one whose tokens are full again and that
 ///   has neither a call in flight nor a reservation. No token is lost or created. A quota that the server stated is
 ///   forgotten until the next response states it again. If nothing can be evicted, new destinations share one bucket.
-///   Calls to one of them may then be refused because of the others.
+///   Then a call to one of them may be refused because of calls to the others.
 /// - A destination with its own rate or burst is never evicted, and gets an entry even if the table is full.
 ///
 /// ```
@@ -113,8 +113,7 @@ impl RateLimit {
         self.reserve_until_at(destination, n, now, Duration::MAX)
     }
 
-    /// Takes `n` tokens if they will be available by `latest`. This is the part of x/time/rate's `WaitN` before its
-    /// wait.
+    /// Takes `n` tokens if they will be available by `latest`. This is `WaitN` of x/time/rate without the wait itself.
     ///
     /// Sleep for the reservation's delay, and cancel the reservation if the sleep is dropped.
     /// `reattempt::guard::wait_for_tokens` and a guard layer do both.
@@ -193,7 +192,8 @@ fn cost(n: u32) -> u64 {
 }
 
 impl Entry for Limiter {
-    /// A quota that the server stated is lost until the server states it again. No token is lost.
+    /// Retires the entry if it is idle. If `forgets`, a quota that the server stated may be lost until it is stated
+    /// again.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         self.retire(now, if forgets { Forgets::Quota } else { Forgets::Nothing }, is_idle)
     }
@@ -212,7 +212,8 @@ impl State for Limiter {
         Self::new(*rule)
     }
 
-    /// One server's quota does not apply to others, so no quota is followed.
+    /// Creates the shared state of destinations without an entry. It follows no quota, because one server's quota does
+    /// not apply to others.
     fn for_others(rule: &Rule) -> Self {
         Self::new(Rule { following: None, ..*rule })
     }
@@ -250,8 +251,8 @@ impl State for Limiter {
         self.adopt(rule);
     }
 
-    /// Warns if the burst is unusual for the rate, or if no call can pass. A burst of at least one call is usual for
-    /// rates below one call per second.
+    /// Warns if the burst is unusual for the rate, or if no call can be admitted. A burst of at least one call is usual
+    /// for rates below one call per second.
     fn validate(rule: &Rule) -> Vec<Warning> {
         let Rule { limit, burst, .. } = *rule;
         let per_second = limit.tokens_per_second();
@@ -272,7 +273,7 @@ impl State for Limiter {
         f.field("limit", &rule.limit).field("burst", &(rule.burst / TOKEN)).field("queue", &rule.patience);
     }
 
-    /// The destinations with waiting calls, or whose server lowers the rate.
+    /// Shows a destination that has waiting calls, or whose server lowers the rate.
     fn shown(&self) -> Option<Look> {
         let look = self.look(None);
         (look.waiting > 0 || look.follows).then_some(look)

@@ -18,8 +18,8 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Returns `true` if the tokens were granted. They are refused if they exceed the burst, or would come after
-    /// `latest` or never.
+    /// Returns `true` if the tokens were granted. They are refused if they exceed the burst, or would not be available
+    /// by `latest`.
     pub fn ok(&self) -> bool {
         self.granted.is_some()
     }
@@ -34,7 +34,7 @@ impl Reservation {
 
     /// Returns the tokens, except those that later reservations have borrowed.
     ///
-    /// It has no effect after the reservation's time, or if called again.
+    /// This has no effect after the reservation's time, or on a cancelled reservation.
     pub fn cancel_at(&mut self, now: Duration) {
         if let Some((limiter, booking)) = &mut self.granted {
             limiter.cancel(booking, now);

@@ -44,9 +44,9 @@ use cubic::{Cubic, News};
 /// | both | at most twice the measured rate, and at least one call per two seconds |
 ///
 /// The measured rate is the rate of outcomes, in half seconds. A refusal in the first half second is measured as if
-/// that were over: if the first call is refused, the rate is 1.4 calls per second. Other failures do not change the
-/// rate. Neither does a 503, which often means an outage. For a server that throttles with 503, add a classifier that
-/// returns `Verdict::throttled`.
+/// that half second were over. So if the first call is refused, the rate is 1.4 calls per second. Other failures do not
+/// change the rate. Nor does a 503, which often means an outage. For a server that throttles with 503, add a classifier
+/// that returns `Verdict::throttled`.
 ///
 /// Calls without a token wait in line, as in a [`RateLimit`](crate::RateLimit).
 ///
@@ -115,7 +115,7 @@ impl SendRate {
 }
 
 impl Entry for MovingLimiter {
-    /// The learned rate is lost.
+    /// Retires the entry if it is idle. If `forgets`, its learned rate may be lost.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         let forgets = if forgets { Forgets::Rate } else { Forgets::Nothing };
         self.limiter.retire(now, forgets, is_idle)
@@ -173,7 +173,7 @@ impl State for MovingLimiter {
         f.field("queue", &rule.patience);
     }
 
-    /// The destinations with a limited rate.
+    /// Shows a destination that has a limited rate.
     fn shown(&self) -> Option<Look> {
         let look = self.limiter.look(None);
         (!look.limit.is_infinite()).then_some(look)

@@ -41,8 +41,9 @@ use window::{Requests, Window};
 ///   including a 500. Calls in flight and abandoned calls are accepts too.
 /// - A refusal has no known wait, because the next call may be admitted.
 /// - If the [table](Self::max_destinations) is full, a new destination evicts one without a call in flight: one without
-///   counts first, otherwise the least recently used. Its counts are lost, so ten more calls pass even if the server
-///   refuses them. If every candidate has a call in flight, calls to the new destination are admitted without counts.
+///   counts first, otherwise the least recently used. Its counts are lost, so ten more calls are sent even if the
+///   server refuses them. If every candidate has a call in flight, calls to the new destination are admitted without
+///   counts.
 ///
 /// ```
 /// use std::time::Duration;
@@ -166,7 +167,7 @@ impl Throttle {
 }
 
 impl Entry for Tally {
-    /// The counts are lost.
+    /// Retires the entry if it is idle. If `forgets`, its counts may be lost.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         let mut counted = self.lock();
         counted.window.advance(now);
@@ -220,7 +221,7 @@ impl State for Tally {
         f.field("rule", &rules.rule).field("window", &rules.window);
     }
 
-    /// The destinations for which some calls are refused, as of the last call.
+    /// Shows a destination for which some calls are refused, as of its last call.
     fn shown(&self) -> Option<Requests> {
         let counted = self.lock();
         (counted.excess() > 0).then(|| counted.window.total())
