@@ -25,7 +25,7 @@ pub struct Chances<F> {
     faults: Vec<(u32, F)>,
 }
 
-/// The input of a draw besides the seed.
+/// The facts on which a draw depends, besides the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Per {

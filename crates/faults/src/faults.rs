@@ -58,8 +58,8 @@ impl<F: Fault> Faults<F> {
         unused.map_or(Ok(()), Err)
     }
 
-    /// Ends all faults: every later arrival passes, or meets [`Script::otherwise`]. Steps that were not used still fail
-    /// the test.
+    /// Ends all faults. Every later arrival passes through, or has the fault of [`Script::otherwise`]. Steps that were
+    /// not used still fail the test.
     pub fn recover(&self) {
         self.shared.player().recover();
     }
@@ -118,7 +118,7 @@ pub struct Unused {
 }
 
 impl Unused {
-    /// Returns each step as text, with its place in the script.
+    /// Returns each step as text, with its number in the script.
     pub fn steps(&self) -> &[String] {
         &self.steps
     }

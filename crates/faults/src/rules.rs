@@ -18,8 +18,8 @@ pub enum Rule {
     NoUnsafeRepeat,
     /// Each call arrives at most this many times on average.
     AmplificationAtMost(f64),
-    /// No call arrives later than this after its first arrival. If the first arrival has a shorter `grpc-timeout`, that
-    /// applies instead.
+    /// No arrival of a call is later than this time after the call's first arrival. If the first arrival has a shorter
+    /// `grpc-timeout`, that applies instead.
     NoArrivalAfterDeadline(Duration),
     /// All complete bodies of a call are equal.
     BodiesIntact,

@@ -8,16 +8,16 @@ use std::time::Duration;
 use crate::arriving::Arriving;
 use crate::chances::Chances;
 
-/// The faults of one kind. Nothing else converts into a [`Step`]. Sealed.
+/// A kind of fault, such as [`ServiceFault`](crate::ServiceFault). Only faults convert into a [`Step`]. Sealed.
 pub trait Fault: Clone + Default + fmt::Debug + Sealed {}
 
 pub trait Sealed {}
 
 /// A list of faults, each for one arrival unless its [`Step`] selects others.
 ///
-/// An arrival takes the first unused step that selects it. If there is none, it takes a random fault
-/// ([`Script::chances`]), else the fault for all others ([`Script::otherwise`]), which is none by default. An array or
-/// a vector of faults converts into a script.
+/// An arrival takes the first unused step that selects it. Without such a step, it takes a random fault
+/// ([`Script::chances`]), else the fault for all others ([`Script::otherwise`]), which by default is no fault. An array
+/// or a vector of faults converts into a script.
 ///
 /// Every step must be used before the [`Faults`](crate::Faults) are dropped, or the test fails.
 ///
@@ -54,7 +54,7 @@ impl<F> Script<F> {
 
     /// Sets the fault for arrivals that neither a step nor a random fault selects. Default: no fault.
     ///
-    /// For a server this is its usual reply, also after [`Faults::recover`](crate::Faults::recover).
+    /// For a server this is the usual reply, which is also sent after [`Faults::recover`](crate::Faults::recover).
     #[must_use]
     pub fn otherwise(mut self, fault: F) -> Self {
         self.otherwise = Some(fault);
@@ -89,7 +89,7 @@ impl<F, S: Into<Step<F>>> From<Vec<S>> for Script<F> {
 
 /// One fault, with the arrivals that it applies to.
 ///
-/// By default this is the next arrival. A fault converts into its step.
+/// By default, a step applies to the next arrival. A fault converts into a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step<F> {
     pub(crate) fault: F,
@@ -122,7 +122,7 @@ impl<F> Step<F> {
         self
     }
 
-    /// Applies the fault to every arrival that it selects. The step counts as used after the first.
+    /// Applies the fault to every arrival that the step selects. The step counts as used after the first one.
     #[must_use]
     pub fn always(mut self) -> Self {
         self.times = None;

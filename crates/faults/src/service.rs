@@ -45,7 +45,7 @@ pub enum ServiceFault {
     LoseResponse(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::kind"))] io::ErrorKind),
     /// No response, ever.
     Hang,
-    /// The instance is never ready. This fault is taken before the request is known, so it cannot select a call or key.
+    /// The instance is never ready. This fault is taken before the request is known, so its step cannot select a call.
     /// As a random fault it acts like [`Hang`](Self::Hang).
     NeverReady,
     /// A panic in the response future.

@@ -9,10 +9,10 @@ use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-/// A certificate and its key, made when this is created, for [`Server::http1_tls`](crate::Server::http1_tls) and
-/// `Server::http2_tls`.
+/// A self-signed certificate with its key, for [`Server::http1_tls`](crate::Server::http1_tls) and `Server::http2_tls`.
+/// Each value has a new one.
 ///
-/// The certificate signs itself, so a client refuses it unless it trusts that certificate:
+/// A client refuses the certificate unless it is configured to trust it:
 ///
 /// ```
 /// use reattempt_faults::{Reply, Server, Tls};
@@ -34,10 +34,10 @@ use tokio_rustls::TlsAcceptor;
 /// Faults below TLS are [`WireFault`](crate::WireFault)s, in a relay or a connector between the client and the server.
 /// They count encrypted bytes, so the first of them break the handshake:
 ///
-/// | fault | what the client meets |
+/// | fault | what the client observes |
 /// |---|---|
 /// | `WireFault::read(0, Break::tls_alert(80))` | the server's alert in the handshake |
-/// | `WireFault::read(100, Break::Reset)` | a connection that is lost in the handshake; so does `Close` |
+/// | `WireFault::read(100, Break::Reset)` | a connection that is lost in the handshake, as with `Break::Close` |
 /// | `WireFault::read(0, Break::Stall)` | a handshake that never ends |
 /// | `WireFault::read(100, Break::broken_record())` | a record that cannot be read |
 /// | `WireFault::read(4000, Break::broken_record())` | the same, after the handshake |

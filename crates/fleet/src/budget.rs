@@ -27,8 +27,8 @@ const MOST_PATIENCE: Duration = Duration::from_secs(1);
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without it*, each process of a large fleet starts an outage with its own full bucket. If ten thousand clients each
-/// call once per 100 s, they can retry all their calls, and a short stall becomes a permanent overload.
+/// *Without a shared budget*, each process of a large fleet starts an outage with its own full bucket. If ten thousand
+/// clients each call once per 100 s, they can retry all their calls, and a short stall becomes a permanent overload.
 ///
 /// *A store that is too far away* does not answer in time, so each process decides alone. Monitor
 /// [`is_too_late`](FleetStats::is_too_late).
@@ -89,7 +89,8 @@ struct Settings {
 }
 
 impl FleetBudget {
-    /// Creates a budget that asks `store`. Does not access the network: the store is first asked for the first retry.
+    /// Creates a budget that asks `store`. The constructor does not access the network: the store is first asked before
+    /// the first retry.
     pub fn new(store: impl BudgetStore) -> Self {
         Self::carried_by(TaskCourier { store: Arc::new(store), start: Instant::now() })
     }
@@ -107,7 +108,7 @@ impl FleetBudget {
 
     /// Sets the prefix of all keys. Default: `reattempt`. Returns a new budget.
     ///
-    /// Give each service that must not share its retries its own prefix. Operations of `retry()` have no destination,
+    /// Services that must not share their retries need different prefixes. Operations of `retry()` have no destination,
     /// so their prefix should name the operation.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn prefix(mut self, prefix: impl Into<Box<str>>) -> Self {
@@ -117,8 +118,8 @@ impl FleetBudget {
 
     /// Sets how long an outcome is held for the store's answer. Default: 50 ms; maximum: 1 s. Returns a new budget.
     ///
-    /// The delay before the retry runs meanwhile, so an answer that comes earlier adds no time. With 20 ms, a store at
-    /// a distance of 10 ms is late too often.
+    /// The delay before the retry runs meanwhile, so an answer that comes earlier adds no time. With a patience of 20
+    /// ms, a store that is 10 ms away would often be late.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.settings.patience = patience.min(MOST_PATIENCE);
@@ -127,7 +128,7 @@ impl FleetBudget {
 
     /// Sets a function that is called for each event, with its destination. Returns a new budget.
     ///
-    /// It runs where the event happens, so it must not block.
+    /// The function runs where the event happens, so it must not block.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn on_event(mut self, on: impl Fn(&str, &FleetEvent<'_>) + Send + Sync + 'static) -> Self {
         self.settings.observer = Some(Arc::new(on));

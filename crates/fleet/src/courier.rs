@@ -17,14 +17,14 @@ pub trait Courier: Send + Sync + 'static {
     /// Returns the jitter's seed.
     fn seed(&self) -> u64;
 
-    /// Carries a message. If the message is dropped, it counts as unanswered.
+    /// Carries a message to the store. A message that is dropped counts as unanswered.
     fn carry(&self, message: Message);
 }
 
 /// A message to the store.
 #[derive(Debug)]
 pub enum Message {
-    /// A retry requests its tokens.
+    /// A retry asks for its tokens.
     Question(Question),
     /// Earned tokens are reported.
     Report(Report),
@@ -72,7 +72,7 @@ impl Question {
         self.0.patience()
     }
 
-    /// Records that the answer did not come in time. It may still come.
+    /// Records that no answer came in time. The answer may still come later.
     pub fn is_late(&self) {
         self.0.is_late();
     }
@@ -95,12 +95,13 @@ impl Report {
         self.0.key()
     }
 
-    /// Returns the delay after which it should be sent.
+    /// Returns the delay after which the report should be sent.
     pub fn delay(&self) -> Duration {
         self.0.delay()
     }
 
-    /// Takes the tokens to report when the delay is over. Returns `None` if there are none, or if the store is failing.
+    /// Takes the tokens to report. Call it when the delay is over. Returns `None` if there is nothing to report, or if
+    /// the store is failing.
     pub fn take(&self) -> Option<u64> {
         self.0.take()
     }

@@ -1,14 +1,14 @@
-//! The course of one question as plain data: the confirmation, the grant, and the end of the retry.
+//! The state of one question to the store as plain data: the confirmation, the grant, and the end of the retry.
 //!
 //! Input: the store's answer, the end of the waiting time, and the end of the retry, in any order. Output: the tokens
-//! to return to the store. `ask` holds one behind a lock, and the model of a network drives it directly.
+//! to return to the store. `ask` holds a `Course` behind a lock, and the model of a network drives one directly.
 
 use crate::rule::TOKEN;
 
 /// The tokens that a success earns after a retry of one token, in millionths.
 const EARNED_BY_RETRY: u64 = 3 * TOKEN;
 
-/// The events so far.
+/// The state of one question to the store, and of the retry for which it asks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Course {
     /// The tokens that the retry costs, in millionths.
@@ -24,16 +24,16 @@ pub struct Course {
 /// The end of a retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum End {
-    /// It was not sent.
+    /// The retry was not sent.
     Unsent,
-    /// It ended its call with a success.
+    /// The retry succeeded, and so did its call.
     Succeeded,
-    /// It failed, or another attempt ended its call.
+    /// The retry failed, or another attempt ended its call.
     Failed,
 }
 
 impl Course {
-    /// Creates the course of a question for a retry of this cost, in millionths.
+    /// Creates the state of a question for a retry that costs `cost` millionths of a token.
     pub fn new(cost: u64) -> Self {
         Self { cost, confirmed: None, granted: false, end: None }
     }
@@ -50,19 +50,19 @@ impl Course {
         is_first
     }
 
-    /// Records that the store has granted the retry. Returns the tokens that are due.
+    /// Records that the store has granted the retry. Returns the tokens to return to the store now.
     pub fn on_grant(&mut self) -> u64 {
         self.granted = true;
         self.due()
     }
 
-    /// Records the end of the retry. Returns the tokens that are due.
+    /// Records the end of the retry. Returns the tokens to return to the store now.
     pub fn on_end(&mut self, end: End) -> u64 {
         self.end = Some(end);
         self.due()
     }
 
-    /// Returns the tokens that are due once the answer and the end are known: not before the last of the two.
+    /// Returns the tokens to return to the store. There are none until both the answer and the end are known.
     fn due(&self) -> u64 {
         match self.end {
             Some(End::Unsent) if self.granted => self.cost,

@@ -1,21 +1,21 @@
 //! A retry budget that many processes share.
 //!
 //! A budget of one process does not see the retries of the others. In an outage each process finds a full bucket, and
-//! the retries of a large fleet together overload the server that is about to recover. [`FleetBudget`] asks a store
-//! that all processes share, while the delay before the retry runs. The crate `reattempt-redis` has a store on Redis or
-//! Valkey, and exports this crate's items.
+//! the retries of a large fleet together overload the server that is about to recover. Before each retry,
+//! [`FleetBudget`] also asks a store that all processes share. It does so while the delay before the retry runs. The
+//! crate `reattempt-redis` has a store on Redis or Valkey, and exports this crate's items.
 //!
 //! | item | content |
 //! |---|---|
-//! | [`FleetBudget`] | the budget: the rule of this process first, then the store |
+//! | [`FleetBudget`] | the budget: this process decides first, then the store |
 //! | [`BudgetStore`] | the contract of a store: one method |
 //! | [`MemoryStore`] | a store for tests |
 //! | [`FleetEvent`], [`FleetStats`] | the events of a budget, and their counts |
-//! | `FleetMetrics` | the same as OpenTelemetry instruments, behind the feature `opentelemetry` |
+//! | `FleetMetrics` | the events as OpenTelemetry instruments, behind the feature `opentelemetry` |
 //! | [`rate`] | a rate limit that processes share: the guard, and the rule of its bucket |
 //! | [`rule`] | the rule of a store's bucket, a function over integers |
 //!
-//! Use this crate alone to write a store of your own: apply [`rule::settle`] to the state of a key in one atomic step.
+//! Use this crate alone to write your own store: apply [`rule::settle`] to the state of a key in one atomic step.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

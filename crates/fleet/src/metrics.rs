@@ -20,7 +20,7 @@ use crate::stats::FleetEvent;
 /// | `reattempt.fleet.failed` (a counter) | `{message}` | messages that ended with a store error |
 /// | `reattempt.fleet.round_trip` (a histogram) | `s` | time from a question to its answer, for answers in time |
 ///
-/// They have the label **`destination`** only if [`with_destinations`](Self::with_destinations) is called.
+/// The instruments have the label **`destination`** only if [`with_destinations`](Self::with_destinations) is called.
 ///
 /// The instruments belong to a meter named `reattempt`. The global provider is used only if you pass
 /// `opentelemetry::global::meter_provider()`.
@@ -50,7 +50,7 @@ pub struct FleetMetrics {
 }
 
 impl FleetMetrics {
-    /// Creates the instruments by `provider`.
+    /// Creates the instruments with `provider`.
     pub fn new(provider: &dyn MeterProvider) -> Self {
         let scope = InstrumentationScope::builder("reattempt").with_version(env!("CARGO_PKG_VERSION")).build();
         let meter = provider.meter_with_scope(scope);
@@ -77,7 +77,7 @@ impl FleetMetrics {
         }
     }
 
-    /// Adds the destination to the labels. Default: it is none, because each destination makes time series of its own.
+    /// Adds the destination to the labels. Default: off, because each destination adds its own time series.
     pub fn with_destinations(self) -> Self {
         Self { destinations: true, ..self }
     }

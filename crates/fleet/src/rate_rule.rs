@@ -9,7 +9,7 @@ use crate::rule::{MOST_TOKENS, State, TOKEN};
 /// The most tokens of a burst.
 const MOST_BURST: u32 = 100_000;
 
-/// A rate for a whole fleet: tokens per second, and the tokens that are saved up.
+/// A rate limit for a whole fleet: tokens per second, and a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     per_second: NonZeroU32,
@@ -28,23 +28,24 @@ impl Rate {
         self.per_second.get()
     }
 
-    /// Returns the tokens that are saved up.
+    /// Returns the maximum number of saved tokens.
     pub fn burst(self) -> u32 {
         self.burst.get()
     }
 
-    /// Returns the time in milliseconds after which a store may forget a state: burst / rate + 20 s. The bucket is as
-    /// if new.
+    /// Returns the time in milliseconds after which a store may forget a state: burst / rate + 20 s. By then the bucket
+    /// is full again.
     pub fn time_to_live(self) -> u64 {
         u64::from(self.burst()) * 1000 / u64::from(self.per_second()) + 20_000
     }
 }
 
-/// Adds the tokens that time brings, then takes up to `wanted` whole tokens. Returns how many it took.
+/// Adds the tokens for the time passed, then takes up to `wanted` whole tokens. Returns the new state and the number of
+/// tokens taken.
 ///
-/// `state` is `None` for a bucket without a key, which is full. `now` is the store's time in milliseconds. A clock that
-/// goes back adds nothing until it has caught up. A moment that is more than the time to live ahead is an error of a
-/// clock, so it is replaced by `now`.
+/// `state` is `None` if the store has no such key; the bucket is then full. `now` is the store's time in milliseconds.
+/// A clock that goes back adds nothing until it has caught up. A state more than the time to live ahead of `now` is the
+/// result of a clock error, so its time is replaced by `now`.
 ///
 /// ```
 /// use std::num::NonZeroU32;

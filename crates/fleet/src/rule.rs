@@ -9,14 +9,15 @@ pub const VERSION: u32 = 1;
 /// One token in millionths, the unit of this module.
 pub const TOKEN: u64 = 1_000_000;
 
-/// The tokens of a bucket without a key, in millionths. Time alone does not add more.
+/// The tokens of a new bucket, in millionths. Time alone adds no tokens beyond this number.
 pub const CAPACITY: u64 = 10 * TOKEN;
 
-/// The maximum tokens of a bucket, in millionths. Their product with a decay factor is exact in Lua's numbers.
+/// The maximum tokens of a bucket, in millionths. The product of this number and a decay factor is still exact in Lua's
+/// numbers.
 pub const MOST_TOKENS: u64 = 100_000 * TOKEN;
 
-/// The time in milliseconds after which a store may forget a state: capacity / rate + 20 s. The bucket is then as good
-/// as new.
+/// The time in milliseconds after which a store may forget a state: capacity / rate + 20 s. By then the bucket is full
+/// again.
 pub const TIME_TO_LIVE: u64 = CAPACITY / PER_MILLISECOND + 20_000;
 
 /// The millionths that each millisecond adds below the capacity: half a token per second.
@@ -63,15 +64,15 @@ impl std::fmt::Display for State {
     }
 }
 
-/// Adds the tokens for the time passed and `earned`, then takes `cost` if there are enough. Returns `true` if there
-/// were.
+/// Adds the tokens for the time passed and `earned`, then takes `cost` if there are enough. Returns the new state, and
+/// `true` if `cost` was taken.
 ///
-/// `state` is `None` for a bucket without a key, which is full. `now` is the store's time in milliseconds. `earned` and
-/// `cost` are millionths of a token.
+/// `state` is `None` if the store has no such key; the bucket is then full. `now` is the store's time in milliseconds.
+/// `earned` and `cost` are millionths of a token.
 ///
 /// Below the capacity, time adds half a token per second. Above it, the excess halves every second. A clock that goes
-/// back adds nothing until it has caught up. A time more than [`TIME_TO_LIVE`] ahead is a clock error, so it is
-/// replaced by `now`.
+/// back adds nothing until it has caught up. A state more than [`TIME_TO_LIVE`] ahead of `now` is the result of a clock
+/// error, so its time is replaced by `now`.
 ///
 /// ```
 /// use reattempt_fleet::rule::{State, TOKEN, settle};

@@ -24,7 +24,7 @@ pub enum FleetEvent<'a> {
         /// The time between question and answer.
         round_trip: Duration,
     },
-    /// A retry was refused because of an earlier refusal. The store was not asked.
+    /// A retry was refused without asking the store, because the store had recently refused another.
     Remembered,
     /// The process decided alone: the store is failing or late, there is no runtime, or the table is full.
     Alone,
@@ -47,21 +47,22 @@ pub enum FleetEvent<'a> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FleetStats {
-    /// The retries for which the store was asked.
+    /// The number of retries for which the store was asked.
     pub asked: u64,
-    /// The retries that the store granted in time.
+    /// The number of retries that the store granted in time.
     pub granted: u64,
-    /// The retries that the store refused in time.
+    /// The number of retries that the store refused in time.
     pub refused: u64,
-    /// The retries refused because of an earlier refusal.
+    /// The number of retries refused because the store had recently refused another.
     pub remembered: u64,
-    /// The retries that this process decided alone.
+    /// The number of retries that this process decided alone.
     pub alone: u64,
     /// The number of questions that were not answered in time.
     pub late: u64,
-    /// The messages that ended with a store error.
+    /// The number of messages that ended with a store error.
     pub failed: u64,
-    /// The average time between a question and its answer. Each answer in time moves it by an eighth of the difference.
+    /// The average time between a question and its answer. It is a moving average: each answer in time moves it by an
+    /// eighth of the difference.
     pub round_trip: Duration,
 }
 

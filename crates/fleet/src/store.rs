@@ -18,10 +18,10 @@ pub type Settling<'a> = Pin<Box<dyn Future<Output = Result<bool, BoxError>> + Se
 
 /// A store for buckets that many processes share.
 ///
-/// It has one bucket per key, and applies [`rule::settle`] to it in one atomic step, on its own clock. A key that it
-/// does not have stands for a full bucket.
+/// A store has one bucket per key. It applies [`rule::settle`] to a bucket in one atomic step, with the time of its own
+/// clock. A missing key stands for a full bucket.
 pub trait BudgetStore: Send + Sync + 'static {
-    /// Applies [`rule::settle`] to the bucket of `key`. Returns its answer.
+    /// Applies [`rule::settle`] to the bucket of `key`. Returns `true` if `cost` was taken.
     ///
     /// `earned` and `cost` are millionths of a token. A message that may have arrived is never sent again. The budget
     /// sets time limits, so a store needs none.
@@ -45,16 +45,16 @@ impl<S: BudgetStore + ?Sized> BudgetStore for Arc<S> {
 /// The future of the tokens that a store grants.
 pub type Taking<'a> = Pin<Box<dyn Future<Output = Result<u32, BoxError>> + Send + 'a>>;
 
-/// A store of the rates that many processes share.
+/// A store for the buckets of a rate limit that many processes share.
 ///
-/// It has one bucket for each key and applies [`take`](crate::rate::take) to it, by its own clock, in one atomic step.
-/// A key that it does not have is a full bucket.
+/// A store has one bucket per key. It applies [`take`](crate::rate::take) to a bucket in one atomic step, with the time
+/// of its own clock. A missing key stands for a full bucket.
 pub trait RateStore: Send + Sync + 'static {
     /// Applies [`take`](crate::rate::take) to the bucket of `key`. Returns the tokens granted.
     ///
     /// # Errors
     ///
-    /// Any error leaves the process to its own limit for a second.
+    /// After any error, the process uses its own limit for a second.
     ///
     /// # Cancel safety
     ///
@@ -70,7 +70,7 @@ impl<S: RateStore + ?Sized> RateStore for Arc<S> {
 
 /// An in-memory store for this process, for tests. Clones share their buckets.
 ///
-/// It uses tokio's clock, which a test can pause.
+/// The store uses tokio's clock, which a test can pause.
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
     /// Each state, with the time from which its bucket is full.

@@ -20,8 +20,9 @@ const MOST_UNANSWERED: u32 = 3;
 
 /// A store on Redis or Valkey.
 ///
-/// It connects when it is first asked, so a process can start without the server. After an error, or after three
-/// consecutive unanswered questions, the next question opens a new connection. Clones share the connection.
+/// The connection is opened when a budget first asks the store, so a process can start without the server. After an
+/// error, or after three consecutive questions without an answer, the next question opens a new connection. Clones
+/// share the connection.
 ///
 /// ```
 /// use reattempt_redis::{RedisStore, RedisStoreError};
@@ -83,7 +84,7 @@ impl RedisStore {
     /// Creates a store on the server that the sentinels at `urls` report as the primary of `service`. Does not access
     /// the network.
     ///
-    /// The first URL's user, password and database are for the primary. The sentinels are asked without them.
+    /// The first URL's user, password and database are used for the primary, but not for the sentinels.
     ///
     /// # Errors
     ///

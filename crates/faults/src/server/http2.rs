@@ -28,7 +28,8 @@ pub struct Http2 {
 }
 
 impl Http2 {
-    /// Creates the settings of `h2`: a window of 65,535 bytes, no limit on streams, and immediate window updates.
+    /// Creates the default settings of the crate `h2`: a window of 65,535 bytes, no limit on streams, and immediate
+    /// window updates.
     pub fn new() -> Self {
         Self::default()
     }

@@ -29,7 +29,7 @@ use stream::{Security, Stream};
 pub use http2::Http2;
 pub use reply::{End, Read, Reply};
 
-/// A server on a loopback port that replies as its script says, and with 200 if the script has no reply.
+/// A server on a loopback port. It sends the replies of its script, and 200 for requests without one.
 ///
 /// The test owns it. Dropping it closes its connections, and panics if some of the script's replies were not used.
 #[derive(Debug)]

@@ -55,8 +55,8 @@ pub(super) struct Response {
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Read {
-    /// This many bytes, or the whole request if it is shorter. It is chosen before the request is known, so it cannot
-    /// select a call.
+    /// This many bytes, or the whole request if it is shorter. A reply with this value is chosen before the request is
+    /// known, so its step cannot select a call.
     Bytes(usize),
     /// The head.
     Head,

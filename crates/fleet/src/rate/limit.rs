@@ -32,27 +32,28 @@ const KIND: GuardKind = GuardKind::named(&"fleet rate limit");
 
 /// A rate limit per destination that many processes share through a store.
 ///
-/// A process fetches tokens ahead of its calls, as many as it uses in 0.2 s, so most calls are admitted at once and
-/// without a message. The store grants what it has, which may be a part. Tokens that are not spent expire after a
-/// second. A store that granted less than was wanted is asked again after 0.1 s, ± 25 %.
+/// A process fetches tokens ahead of its calls: as many as it uses in 0.2 s. So most calls are admitted at once,
+/// without a message to the store. If the store has fewer tokens than the process asks for, it grants those, and is
+/// asked again after 0.1 s ± 25 %. Unspent tokens expire after a second.
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without it*, each process has a share of the limit that was chosen before. Busy processes are held up while quiet
-/// ones leave their share unused, and a new process exceeds the limit.
+/// *Without a shared limit*, each process has a fixed share. Busy processes are held up while quiet ones leave their
+/// share unused, and a new process exceeds the limit.
 ///
-/// *A question to the store for each call* costs each call a round trip. Here a process with a thousand calls a second
-/// sends some ten messages. Below ten calls a second each call asks, and from about 20 on prefetching gains.
+/// *A message to the store for each call* costs each call a round trip. Here a process with 1,000 calls per second
+/// sends about ten messages per second. Fetching ahead saves messages from about 20 calls per second on; below ten,
+/// each call sends one.
 ///
-/// *The store fails*: the process has the `local` limit that it was given, and asks again after a second. A call waits
-/// at most 50 ms for the store's answer.
+/// *A store that fails* must not stop the calls. Here the process then applies its `local` limit, and asks the store
+/// again after a second. A call waits at most 50 ms for the store's answer.
 ///
 /// # Bound
 ///
-/// Since the first call, the fleet has sent at most burst + rate · seconds, by the store's clock. A shorter stretch of
-/// time may also have the tokens that processes fetched before it. What is fetched and not spent is lost, so a fleet of
-/// many quiet processes stays below its rate. While the store is down, the bound is the sum of the local limits. If the
-/// store loses its data, the burst is granted once more.
+/// From its first call on, the fleet sends at most burst + rate · seconds calls, measured with the store's clock. In a
+/// shorter period, it may also spend tokens that were fetched before the period. Tokens that are fetched but not spent
+/// are lost, so a fleet of many quiet processes stays below its rate. While the store is down, the bound is the sum of
+/// the local limits. If the store loses its data, the burst is granted once more.
 ///
 /// Calls without a token wait in order of arrival: at most 1024 calls, each at most 30 s. Clones share their state.
 ///
@@ -92,15 +93,15 @@ struct Shared {
     hasher: RandomState,
 }
 
-/// The counts of a limit since it was built, over all destinations.
+/// Event counts of a limit since it was built, for all destinations together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FleetRateStats {
-    /// The questions to the store.
+    /// The number of questions to the store.
     pub asked: u64,
-    /// The tokens that the store granted in time.
+    /// The number of tokens that the store granted in time.
     pub granted: u64,
-    /// The calls that the limit of this process decided about.
+    /// The number of calls that this process decided alone, with its own limit.
     pub alone: u64,
 }
 
@@ -117,13 +118,13 @@ enum State {
 
 impl FleetRateLimit {
     /// Creates a limit of `rate` per destination, shared by all processes. While the store is down, `local` limits this
-    /// process; it should be its share of the rate. Does not access the network.
+    /// process; set it to this process's share of the rate. The constructor does not access the network.
     pub fn new(store: impl RateStore, rate: Rate, local: RateLimit) -> Self {
         let patience = Patience { calls: 1024, time: Duration::from_secs(30) };
         Self::build(Arc::new(store), rate, local, "reattempt".into(), patience)
     }
 
-    /// Sets the beginning of all keys. Default `reattempt`. Returns a new limit.
+    /// Sets the prefix of all keys. Default: `reattempt`. Returns a new limit.
     pub fn prefix(self, prefix: impl Into<Box<str>>) -> Self {
         let Shared { store, rate, local, patience, .. } = &*self.0;
         Self::build(Arc::clone(store), *rate, local.clone(), prefix.into(), *patience)
@@ -131,7 +132,7 @@ impl FleetRateLimit {
 
     /// Sets how many calls may wait for a token, and for how long. Default: 1024 for 30 s. Returns a new limit.
     ///
-    /// With 0 calls, a process that holds no tokens refuses a call and asks for the next one.
+    /// With 0 calls, a call that finds no token in this process is refused, and a token is fetched for the next call.
     #[doc(alias("max_waiting", "max_wait"))]
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         let Shared { store, rate, local, prefix, .. } = &*self.0;
@@ -170,7 +171,7 @@ impl FleetRateLimit {
     fn ask(&self, portion: &Arc<Portion>, wanted: Option<u32>, now: Duration) {
         let Some(wanted) = wanted else { return };
         let question =
-            Question { shared: Arc::clone(&self.0), portion: Arc::clone(portion), wanted, now, is_answered: false };
+            Fetch { shared: Arc::clone(&self.0), portion: Arc::clone(portion), wanted, now, is_answered: false };
         // A question that is dropped here counts as a failure of the store.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(question.send());
@@ -209,17 +210,17 @@ impl Guard for FleetRateLimit {
         let now = arrival.now;
         let portion = if self.0.is_alone(now) { None } else { self.0.portion(arrival.destination, now) };
         let Some(portion) = portion else { return self.admit_alone(arrival) };
-        let mut course = portion.course();
-        let takes = course.take(now);
-        let refusal = match (takes, arrival.patient, course.line.is_full()) {
+        let mut supply = portion.supply();
+        let takes = supply.take(now);
+        let refusal = match (takes, arrival.patient, supply.line.is_full()) {
             (true, ..) | (false, true, false) => None,
             (_, true, true) if self.0.patience.calls > 0 => Some(Reason::Full),
             _ => Some(Reason::RateExceeded),
         };
-        let waiter = (!takes && refusal.is_none()).then(|| course.line.push(arrival));
+        let waiter = (!takes && refusal.is_none()).then(|| supply.line.push(arrival));
         // A refused call asks too, for the next one.
-        let wanted = course.question(self.0.rate, refusal.is_some(), now);
-        drop(course);
+        let wanted = supply.question(self.0.rate, refusal.is_some(), now);
+        drop(supply);
         self.ask(&portion, wanted, now);
         match (refusal, waiter) {
             (Some(reason), _) => Admit::Refused(Refused::new(KIND, reason)),
@@ -235,10 +236,10 @@ impl Guard for FleetRateLimit {
             State::Waiting(portion, waiter) => (Arc::clone(portion), *waiter),
         };
         let now = arrival.now;
-        let mut course = portion.course();
+        let mut supply = portion.supply();
         if self.0.is_alone(now) {
-            let next = course.line.leave(waiter);
-            drop(course);
+            let next = supply.line.leave(waiter);
+            drop(supply);
             next.wake();
             return match self.admit_alone(arrival) {
                 Admit::Admitted(admitted) => {
@@ -252,22 +253,22 @@ impl Guard for FleetRateLimit {
                 Admit::Refused(refused) => Resume::Refused(refused),
             };
         }
-        let next = course.take_first(waiter, now);
-        let wanted = course.question(self.0.rate, false, now);
-        let is_over = next.is_none() && course.line.waits_until(waiter) <= now;
+        let next = supply.take_first(waiter, now);
+        let wanted = supply.question(self.0.rate, false, now);
+        let is_over = next.is_none() && supply.line.waits_until(waiter) <= now;
         let (next, resume) = if let Some(next) = next {
             (Some(next), Resume::Admitted)
         } else if is_over {
-            (Some(course.line.leave(waiter)), Resume::Refused(Refused::new(KIND, Reason::WaitTooLong)))
+            (Some(supply.line.leave(waiter)), Resume::Refused(Refused::new(KIND, Reason::WaitTooLong)))
         } else {
-            let until = Some(course.next_look(waiter));
-            let former = course.line.set_waker(waiter, waker);
-            drop(course);
+            let until = Some(supply.next_look(waiter));
+            let former = supply.line.set_waker(waiter, waker);
+            drop(supply);
             drop(former);
             self.ask(&portion, wanted, now);
             return Resume::Waiting { until };
         };
-        drop(course);
+        drop(supply);
         next.into_iter().for_each(Wakers::wake);
         self.ask(&portion, wanted, now);
         if resume == Resume::Admitted {
@@ -282,11 +283,11 @@ impl Guard for FleetRateLimit {
                 return self.0.local.end_ticket(local, end, now).map(|local| FleetRateTicket(State::Alone(local)));
             }
             State::Waiting(portion, waiter) => {
-                let next = portion.course().line.leave(waiter);
+                let next = portion.supply().line.leave(waiter);
                 next.wake();
             }
             State::Admitted(portion) if *end == End::Unsent => {
-                let first = portion.course().give_back(now);
+                let first = portion.supply().give_back(now);
                 first.wake();
             }
             State::Admitted(_) => {}
@@ -301,7 +302,7 @@ impl Guard for FleetRateLimit {
         }
     }
 
-    /// Warns about a burst that is unusual for the rate. What it does not hold is lost between two questions.
+    /// Warns about a burst that is unusual for the rate. Tokens beyond the burst are lost.
     fn validate(&self) -> Vec<Warning> {
         let (burst, per_second) = (self.0.rate.burst(), self.0.rate.per_second());
         let warning = Recommended::burst("burst", burst.into(), per_second.into());
@@ -309,8 +310,8 @@ impl Guard for FleetRateLimit {
     }
 }
 
-/// A question on its way. If it is dropped without an answer, the process is alone.
-struct Question {
+/// A message to the store that fetches tokens. If it is dropped without an answer, the process decides alone.
+struct Fetch {
     shared: Arc<Shared>,
     portion: Arc<Portion>,
     wanted: u32,
@@ -319,7 +320,7 @@ struct Question {
     is_answered: bool,
 }
 
-impl Question {
+impl Fetch {
     async fn send(mut self) {
         let start = Instant::now();
         self.shared.asked.fetch_add(1, Ordering::Relaxed);
@@ -338,12 +339,12 @@ impl Question {
 
     fn record_answer(&self, granted: Option<u32>) {
         let random = self.shared.hasher.hash_one(self.now);
-        let first = self.portion.course().answer(granted, self.wanted, self.now, random);
+        let first = self.portion.supply().answer(granted, self.wanted, self.now, random);
         first.wake();
     }
 }
 
-impl Drop for Question {
+impl Drop for Fetch {
     fn drop(&mut self) {
         if !self.is_answered {
             let until = u64::try_from((self.now + FAILURE_MEMORY).as_nanos()).unwrap_or(u64::MAX);

@@ -25,11 +25,11 @@ const SCARCE: (Duration, Duration) = (Duration::from_millis(75), Duration::from_
 #[derive(Debug)]
 pub(crate) struct Portion {
     pub(crate) key: Box<str>,
-    course: Mutex<Course>,
+    supply: Mutex<Supply>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Course {
+pub(crate) struct Supply {
     tokens: u32,
     expire_at: Duration,
     /// The tokens to be held after an answer, beside those of waiting calls.
@@ -44,7 +44,7 @@ pub(crate) struct Course {
 
 impl Portion {
     pub(crate) fn new(key: Box<str>, patience: Patience) -> Self {
-        let course = Course {
+        let supply = Supply {
             tokens: 0,
             expire_at: Duration::ZERO,
             size: 1,
@@ -54,21 +54,21 @@ impl Portion {
             ask_after: Duration::ZERO,
             line: Line::new(patience),
         };
-        Self { key, course: Mutex::new(course) }
+        Self { key, supply: Mutex::new(supply) }
     }
 
-    pub(crate) fn course(&self) -> MutexGuard<'_, Course> {
-        self.course.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn supply(&self) -> MutexGuard<'_, Supply> {
+        self.supply.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns `true` if nothing would be lost with this value at `now`.
     pub(crate) fn is_idle(&self, now: Duration) -> bool {
-        let mut course = self.course();
-        !course.is_asking && course.line.is_empty() && course.ask_after <= now && course.tokens(now) == 0
+        let mut supply = self.supply();
+        !supply.is_asking && supply.line.is_empty() && supply.ask_after <= now && supply.tokens(now) == 0
     }
 }
 
-impl Course {
+impl Supply {
     /// Takes a token for a call that arrives. Returns `false` if there is none, or if others wait for it.
     pub(crate) fn take(&mut self, now: Duration) -> bool {
         self.line.is_empty() && self.take_one(now)
