@@ -60,8 +60,8 @@
 //! | `grpc` | gRPC over any HTTP/2 client: codes, trailers, service configs | – | off |
 //! | `tonic` | retries calls of a tonic `Channel`; implies `grpc` | tonic 0.14 | off |
 //! | `tower-http` | supports tower-http's classifiers and its `FollowRedirect` | tower-http 0.7 | off |
-//! | `tracing` | an observer that writes `tracing` events | tracing 0.1 | off |
-//! | `opentelemetry` | instruments for guards, and gRPC's own for gRPC calls; implies `tonic` | opentelemetry 0.33 | off |
+//! | `tracing` | `tracing` events, and spans of calls and attempts | tracing 0.1 | off |
+//! | `opentelemetry` | metrics and spans of HTTP calls, metrics of guards and, with `tonic`, of gRPC calls | opentelemetry 0.33 | off |
 //!
 //! | to find | see |
 //! |---|---|
@@ -71,7 +71,7 @@
 //! | a boxed tonic channel | `guide::tonic`, behind its feature |
 //! | retries for a client of your own type | [`guide::own_client`] |
 //! | tests of retries and guards | [`guide::testing`] |
-//! | logs and metrics | [`guide::logs`] |
+//! | logs, metrics and traces | [`guide::logs`] |
 //! | the report of a failed call | [`report::ReportSlot`] |
 //! | every retry setting and its default | [`RetryPolicy`] |
 //! | the HTTP settings: what is retried, replayed and read | [`Http`] |
@@ -149,6 +149,9 @@ pub mod schedule;
 pub mod shed;
 #[cfg(feature = "http")]
 pub mod standard;
+#[cfg(all(feature = "http", any(feature = "opentelemetry", feature = "tracing")))]
+#[cfg_attr(docsrs, doc(cfg(any(feature = "opentelemetry", feature = "tracing"))))]
+pub mod telemetry;
 
 /// The README, whose examples are compiled as doctests.
 #[cfg(all(doctest, feature = "hyper", feature = "reqwest", feature = "tonic"))]

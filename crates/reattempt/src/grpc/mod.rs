@@ -32,7 +32,7 @@ mod settings;
 mod shed;
 
 pub mod inbound_deadline;
-#[cfg(feature = "opentelemetry")]
+#[cfg(all(feature = "opentelemetry", feature = "tonic"))]
 pub mod metrics;
 pub mod peek_trailers;
 pub mod service_config;

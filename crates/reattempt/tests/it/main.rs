@@ -31,6 +31,8 @@ mod reqwest_calls;
 mod service_config;
 mod shed;
 mod stacks;
+#[cfg(all(feature = "opentelemetry", feature = "tracing"))]
+mod telemetry;
 mod tenants;
 #[cfg(feature = "tracing")]
 mod tracing;

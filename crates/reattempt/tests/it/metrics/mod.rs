@@ -7,7 +7,7 @@ mod endpoints;
 mod ends;
 mod guards;
 mod instruments;
-mod reader;
+pub(crate) mod reader;
 mod retries;
 mod sizes;
 mod timers;

@@ -57,6 +57,20 @@ impl Reader {
         self.labelled(&format!("reattempt.endpoints.{name}"))
     }
 
+    /// Returns the number of measurements of an instrument, or the sum of a counter, each after its labels in order.
+    pub(crate) fn counted(&self, name: &str) -> Vec<(String, u64)> {
+        let points = self.points().into_iter().filter(|point| point.name == name);
+        sorted(points.map(|point| {
+            let labels = point.labels.iter().map(|label| format!("{}={}", label.key, label.value));
+            (sorted(labels).join(" "), point.count)
+        }))
+    }
+
+    /// Returns the sum of all measurements of an instrument.
+    pub(crate) fn milliseconds(&self, name: &str) -> u64 {
+        self.points().into_iter().filter(|point| point.name == name).map(|point| point.sum).sum()
+    }
+
     fn labelled(&self, name: &str) -> Vec<(String, u64)> {
         let points = self.points().into_iter().filter(|point| point.name == name);
         sorted(points.map(|point| {

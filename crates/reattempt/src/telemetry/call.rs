@@ -1,0 +1,62 @@
+//! The call to which an attempt belongs.
+//!
+//! Requests of reqwest have no extensions, and layers may replace a request. So the call is a thread-local value while
+//! its service is called and polled, like a tracing span.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::Shared;
+
+thread_local! {
+    static CURRENT: RefCell<Option<Arc<Call>>> = const { RefCell::new(None) };
+}
+
+/// A call in flight.
+pub(super) struct Call {
+    /// The telemetry that measures it.
+    owner: Arc<Shared>,
+    /// The call in which this one began: another telemetry's, or one whose attempt calls a server of its own.
+    outer: Option<Arc<Call>>,
+    sent: AtomicU32,
+}
+
+impl Call {
+    pub(super) fn new(owner: &Arc<Shared>) -> Arc<Self> {
+        let outer = CURRENT.with_borrow(Clone::clone);
+        Arc::new(Self { owner: Arc::clone(owner), outer, sent: AtomicU32::new(0) })
+    }
+
+    /// Counts an attempt, and returns the number of earlier ones. It is 0 outside of a call.
+    pub(super) fn count_attempt(owner: &Arc<Shared>) -> u32 {
+        CURRENT.with_borrow(|current| {
+            let mut call = current.as_ref();
+            while let Some(other) = call.filter(|call| !Arc::ptr_eq(&call.owner, owner)) {
+                call = other.outer.as_ref();
+            }
+            call.map_or(0, |call| call.sent.fetch_add(1, Ordering::Relaxed))
+        })
+    }
+
+    /// Returns the number of attempts after the first.
+    pub(super) fn resends(&self) -> u32 {
+        self.sent.load(Ordering::Relaxed).saturating_sub(1)
+    }
+
+    /// Makes the call current until the guard is dropped.
+    pub(super) fn enter(self: &Arc<Self>) -> Entered {
+        Entered { outer: CURRENT.replace(Some(Arc::clone(self))) }
+    }
+}
+
+/// Restores the outer call when it is dropped, even by a panic.
+pub(super) struct Entered {
+    outer: Option<Arc<Call>>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        CURRENT.set(self.outer.take());
+    }
+}

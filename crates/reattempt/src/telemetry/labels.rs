@@ -1,0 +1,125 @@
+//! The labels of calls and attempts. Each comes from a list or a bounded table.
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::uri::Authority;
+use http::{Response, StatusCode, Version};
+use reattempt_core::FailureKind;
+
+use crate::call::errors::causes;
+use crate::call::request_view::RequestView;
+use crate::call::timed_out::TimedOut;
+use crate::protocol::{is_refused_here, verdict_of_error};
+
+/// The label of values that are in no list.
+pub(super) const OTHER: &str = "_OTHER";
+
+/// The methods that RFC 9110, RFC 5789 and the QUERY draft define.
+const METHODS: [&str; 10] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"];
+
+/// Returns a method as a label.
+pub(super) fn method_of(name: &str) -> &'static str {
+    METHODS.into_iter().find(|method| *method == name).unwrap_or(OTHER)
+}
+
+/// A server as a label.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Server {
+    pub(super) address: Arc<str>,
+    /// `None` if the request does not determine it.
+    pub(super) port: Option<u16>,
+}
+
+/// The servers with labels of their own.
+pub(super) struct Servers {
+    known: Mutex<HashSet<Server>>,
+    most: usize,
+}
+
+impl Servers {
+    pub(super) fn new(most: usize) -> Self {
+        Self { known: Mutex::default(), most }
+    }
+
+    /// Returns the server of a request.
+    pub(super) fn of(&self, request: RequestView<'_>) -> Server {
+        let server = server_of(request).and_then(|server| {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let room = known.len() < self.most;
+            let is_known = known.contains(&server) || (room && known.insert(server.clone()));
+            is_known.then_some(server)
+        });
+        server.unwrap_or_else(|| Server { address: OTHER.into(), port: None })
+    }
+}
+
+/// Returns the host of a request's URI in lower case, with its port or that of its scheme.
+fn server_of(request: RequestView<'_>) -> Option<Server> {
+    let (scheme, authority) = request.scheme_and_authority();
+    let authority = Authority::try_from(authority?).ok()?;
+    let port = authority.port_u16().or_else(|| match scheme? {
+        "https" => Some(443),
+        "http" => Some(80),
+        _ => None,
+    });
+    Some(Server { address: authority.host().to_ascii_lowercase().into(), port })
+}
+
+/// Returns the URL of a request without user information and query.
+pub(super) fn url_of(request: RequestView<'_>) -> String {
+    let (scheme, authority) = request.scheme_and_authority();
+    let host = authority.map(|name| name.rsplit_once('@').map_or(name, |(_, host)| host));
+    match (scheme, host) {
+        (Some(scheme), Some(host)) => format!("{scheme}://{host}{}", request.path()),
+        (_, host) => format!("{}{}", host.unwrap_or_default(), request.path()),
+    }
+}
+
+/// Returns the label of an error.
+pub(super) fn error_type(error: &(dyn Error + 'static)) -> &'static str {
+    if is_refused_here(error) {
+        return "refused";
+    }
+    if causes(error).any(|error| error.is::<TimedOut>()) {
+        return "timeout";
+    }
+    match verdict_of_error(error).failure().map(|failure| failure.kind()) {
+        Some(FailureKind::Timeout) => "timeout",
+        Some(FailureKind::Connect) => "connect",
+        Some(FailureKind::Network) => "network",
+        _ => OTHER,
+    }
+}
+
+/// The head of a response from any client.
+pub trait ResponseHead {
+    #[doc(hidden)]
+    fn head(&self) -> (StatusCode, Version);
+}
+
+impl<B> ResponseHead for Response<B> {
+    fn head(&self) -> (StatusCode, Version) {
+        (self.status(), self.version())
+    }
+}
+
+#[cfg(feature = "reqwest")]
+impl ResponseHead for reqwest::Response {
+    fn head(&self) -> (StatusCode, Version) {
+        (self.status(), self.version())
+    }
+}
+
+/// Returns a version as a label.
+pub(super) fn version_of(version: Version) -> Option<&'static str> {
+    match version {
+        Version::HTTP_09 => Some("0.9"),
+        Version::HTTP_10 => Some("1.0"),
+        Version::HTTP_11 => Some("1.1"),
+        Version::HTTP_2 => Some("2"),
+        Version::HTTP_3 => Some("3"),
+        _ => None,
+    }
+}

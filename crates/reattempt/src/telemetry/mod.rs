@@ -1,0 +1,215 @@
+//! Metrics and traces of HTTP calls and their attempts, by OpenTelemetry's conventions for HTTP clients.
+//!
+//! [`HttpTelemetry`] creates two layers: one outside the retry layer for calls, and one inside it for attempts. Their
+//! measurements end with the response head, so the types of requests and responses stay the same.
+//!
+//! Nothing is measured unless these layers are used, so other clients pay nothing.
+
+mod call;
+mod labels;
+mod output;
+mod record;
+mod service;
+
+#[cfg(feature = "opentelemetry")]
+mod budget;
+#[cfg(feature = "opentelemetry")]
+mod instruments;
+#[cfg(feature = "opentelemetry")]
+mod otel_spans;
+#[cfg(feature = "tracing")]
+mod tracing_spans;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use tower_layer::Stack;
+
+use crate::error_mode::{BoxedError, OwnError};
+use crate::observe::{Event, Observer};
+use labels::Servers;
+use output::Output;
+
+#[cfg(feature = "opentelemetry")]
+#[cfg_attr(docsrs, doc(cfg(feature = "opentelemetry")))]
+pub use budget::BudgetMetrics;
+#[doc(hidden)]
+pub use labels::ResponseHead;
+pub use service::{HttpTelemetryLayer, Measured, ResponseFuture};
+
+/// The number of servers with labels of their own, by default.
+const SERVERS: usize = 100;
+
+/// The telemetry of an HTTP client: metrics, OpenTelemetry spans and `tracing` spans, each if it is enabled.
+///
+/// `metrics` (feature `opentelemetry`) enables these instruments:
+///
+/// | instrument | unit | labels | recorded |
+/// |---|---|---|---|
+/// | `http.client.request.duration` (a histogram) | `s` | method, server, status or error | for each attempt |
+/// | `reattempt.http.call.duration` (a histogram) | `s` | method, server, status or error | for each call |
+/// | `reattempt.http.call.resends` (a histogram) | `{resend}` | method, server | for a call with more than one attempt |
+/// | `reattempt.retries` (a counter) | `{retry}` | | by the [observer](#observer) |
+/// | `reattempt.replacements` (a counter) | `{attempt}` | | by the observer |
+/// | `reattempt.given_up` (a counter) | `{call}` | reason | by the observer |
+///
+/// By the conventions, `http.client.request.duration` measures each request that is sent. So whole calls have an
+/// instrument of their own, or each retried request would count twice.
+///
+/// `spans` (feature `opentelemetry`) and `tracing` (feature `tracing`) make a span for each call, and below it a client
+/// span for each attempt. Both are named after the method.
+///
+/// | label of metrics, attribute of spans | value |
+/// |---|---|
+/// | `http.request.method` | the method, or `_OTHER` if no RFC defines it |
+/// | `server.address`, `server.port` | from the request's URI; for an attempt of [base URLs](crate::endpoints), the endpoint's |
+/// | `http.response.status_code` | the status, if there was a response |
+/// | `network.protocol.version` | `1.1` or `2`, if there was a response |
+/// | `error.type` | the status from 400; `timeout`, `connect`, `network`, `refused` by a guard on this side, `cancelled`, otherwise `_OTHER` |
+/// | `http.request.resend_count` (spans) | the attempts of the call before this one; on the span of a call, after its first |
+/// | `url.full` (spans) | the URL without user information and query, which may contain credentials |
+///
+/// # Cardinality
+/// No label grows with what peers or callers send: methods, errors and reasons come from lists, and the first 100
+/// servers have labels of their own. All others share the address `_OTHER`. [`max_servers`](Self::max_servers) sets
+/// that number.
+///
+/// # Observer
+/// It is also an [`Observer`], which counts retries and the reasons why calls end. Pass a clone of it to
+/// [`observe_with`](crate::RetryPolicy::observe_with).
+///
+/// # Cost
+/// Each call and each attempt allocates a record for each kind of output. A client without these layers pays nothing.
+///
+/// ```
+/// # #[cfg(feature = "opentelemetry")] {
+/// use bytes::Bytes;
+/// use http::Request;
+/// use http_body_util::Full;
+/// use hyper_util::client::legacy::Client;
+/// use hyper_util::rt::TokioExecutor;
+/// use opentelemetry_sdk::metrics::SdkMeterProvider;
+/// use reattempt::telemetry::HttpTelemetry;
+/// use reattempt::{RetryPolicy, check};
+/// use tower::ServiceBuilder;
+///
+/// let provider = SdkMeterProvider::builder().build();
+/// let telemetry = HttpTelemetry::new().metrics(&provider);
+/// let retries = RetryPolicy::http().max_attempts(4).observe_with(telemetry.clone());
+///
+/// let client = ServiceBuilder::new()
+///     .layer(telemetry.around(retries))
+///     .service(Client::builder(TokioExecutor::new()).build_http());
+/// check::<Request<Full<Bytes>>, _>(&client);
+/// # }
+/// ```
+pub struct HttpTelemetry<Mode = OwnError> {
+    shared: Arc<Shared>,
+    mode: PhantomData<fn() -> Mode>,
+}
+
+/// The outputs and labels that all layers of one telemetry share.
+#[derive(Clone)]
+struct Shared {
+    outputs: Vec<Arc<dyn Output>>,
+    servers: Arc<Servers>,
+}
+
+impl HttpTelemetry {
+    /// Creates a telemetry without an output.
+    pub fn new() -> Self {
+        Self::with(Shared { outputs: Vec::new(), servers: Arc::new(Servers::new(SERVERS)) })
+    }
+
+    /// Measures services whose error is a `BoxError`: behind tower's `Timeout` or `Buffer`, or around policies with
+    /// [`boxed_errors`](crate::RetryPolicy::boxed_errors) and the [standard stack](crate::standard).
+    pub fn boxed_errors(self) -> HttpTelemetry<BoxedError> {
+        HttpTelemetry { shared: self.shared, mode: PhantomData }
+    }
+}
+
+impl<Mode> HttpTelemetry<Mode> {
+    fn with(shared: Shared) -> Self {
+        Self { shared: Arc::new(shared), mode: PhantomData }
+    }
+
+    /// Sets the number of servers with labels of their own. All others share the address `_OTHER`. Default: 100.
+    pub fn max_servers(self, most: usize) -> Self {
+        let servers = Arc::new(Servers::new(most));
+        Self::with(Shared { servers, ..Shared::clone(&self.shared) })
+    }
+
+    /// Creates the instruments with `provider`, in a meter named `reattempt`.
+    #[cfg(feature = "opentelemetry")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "opentelemetry")))]
+    pub fn metrics(self, provider: &dyn opentelemetry::metrics::MeterProvider) -> Self {
+        self.output(instruments::Instruments::new(provider))
+    }
+
+    /// Makes spans with a tracer named `reattempt` of `provider`.
+    ///
+    /// An attempt's context is current while its service is called and polled. A layer below that injects the current
+    /// context into headers therefore propagates the attempt's span.
+    #[cfg(feature = "opentelemetry")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "opentelemetry")))]
+    pub fn spans<P>(self, provider: &P) -> Self
+    where
+        P: opentelemetry::trace::TracerProvider,
+        P::Tracer: Send + Sync + 'static,
+        <P::Tracer as opentelemetry::trace::Tracer>::Span: Send + Sync + 'static,
+    {
+        self.output(otel_spans::OtelSpans::new(provider))
+    }
+
+    /// Makes `tracing` spans with the target `reattempt` and the level INFO: `http.call` and `http.request`.
+    ///
+    /// The fields have the conventions' names, and `otel.name`, `otel.kind` and `otel.status_code`, which
+    /// tracing-opentelemetry reads. A policy's [`TracingObserver`](crate::observe::TracingObserver) writes its events
+    /// inside them.
+    #[cfg(feature = "tracing")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tracing")))]
+    pub fn tracing(self) -> Self {
+        self.output(tracing_spans::TracingSpans)
+    }
+
+    fn output(self, output: impl Output + 'static) -> Self {
+        let mut shared = Shared::clone(&self.shared);
+        shared.outputs.push(Arc::new(output));
+        Self::with(shared)
+    }
+
+    /// Returns `layer` with a layer that measures calls outside it, and one that measures attempts inside it.
+    ///
+    /// `layer` is a retry policy or layer, a hedge layer, the standard stack, or a `ServiceBuilder` with several of
+    /// them. Below a tower `Buffer`, which moves attempts to another task, resends are not counted.
+    pub fn around<L>(&self, layer: L) -> Stack<Stack<HttpTelemetryLayer<Mode>, L>, HttpTelemetryLayer<Mode>> {
+        let attempts = HttpTelemetryLayer::of_attempts(self.clone());
+        Stack::new(Stack::new(attempts, layer), HttpTelemetryLayer::of_calls(self.clone()))
+    }
+}
+
+/// Counts retries, and the reasons why calls end.
+impl<Mode> Observer for HttpTelemetry<Mode> {
+    fn on_event(&self, _: &str, event: &Event<'_>) {
+        self.shared.outputs.iter().for_each(|output| output.on_event(event));
+    }
+}
+
+impl Default for HttpTelemetry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<Mode> Clone for HttpTelemetry<Mode> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), mode: PhantomData }
+    }
+}
+
+impl<Mode> fmt::Debug for HttpTelemetry<Mode> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpTelemetry").field("outputs", &self.shared.outputs.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,62 @@
+//! OpenTelemetry spans.
+
+use opentelemetry::trace::{Span, SpanKind, Status, TraceContextExt, Tracer, TracerProvider};
+use opentelemetry::{Context, InstrumentationScope, KeyValue};
+
+use super::instruments::{ended, server};
+use super::output::{Begun, End, Entered, Open, Output, Side};
+
+/// The spans of a tracer.
+pub(super) struct OtelSpans<T> {
+    tracer: T,
+}
+
+impl<T> OtelSpans<T> {
+    pub(super) fn new<P: TracerProvider<Tracer = T>>(provider: &P) -> Self {
+        let scope = InstrumentationScope::builder("reattempt").with_version(env!("CARGO_PKG_VERSION")).build();
+        Self { tracer: provider.tracer_with_scope(scope) }
+    }
+}
+
+impl<T> Output for OtelSpans<T>
+where
+    T: Tracer + Send + Sync,
+    T::Span: Span + Send + Sync + 'static,
+{
+    fn begin(&self, begun: &Begun<'_>) -> Box<dyn Open> {
+        let kind = match begun.side {
+            Side::Call => SpanKind::Internal,
+            Side::Attempt => SpanKind::Client,
+        };
+        let mut attributes =
+            vec![KeyValue::new("http.request.method", begun.method), KeyValue::new("url.full", (begun.url)())];
+        attributes.extend(server(begun.server));
+        attributes.extend(resends(begun.resends));
+        let builder = self.tracer.span_builder(begun.method).with_kind(kind).with_attributes(attributes);
+        let parent = Context::current();
+        let span = self.tracer.build_with_context(builder, &parent);
+        Box::new(OtelSpan(parent.with_span(span)))
+    }
+}
+
+fn resends(count: u32) -> Option<KeyValue> {
+    (count > 0).then(|| KeyValue::new("http.request.resend_count", i64::from(count)))
+}
+
+/// The context of a span.
+struct OtelSpan(Context);
+
+impl Open for OtelSpan {
+    fn enter(&self) -> Entered<'_> {
+        Entered::Context(self.0.clone().attach())
+    }
+
+    fn end(&mut self, end: &End) {
+        let span = self.0.span();
+        span.set_attributes(ended(end).chain(resends(end.resends)));
+        if end.error.is_some() {
+            span.set_status(Status::error(""));
+        }
+        span.end();
+    }
+}

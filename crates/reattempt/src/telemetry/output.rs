@@ -1,0 +1,70 @@
+//! The contract of an output: metrics, OpenTelemetry spans, `tracing` spans.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use super::labels::Server;
+use crate::observe::Event;
+
+/// An output of the telemetry.
+pub(super) trait Output: Send + Sync {
+    /// Begins a call or an attempt.
+    fn begin(&self, begun: &Begun<'_>) -> Box<dyn Open>;
+
+    /// Records an event of a retry policy.
+    fn on_event(&self, event: &Event<'_>) {
+        let _ = event;
+    }
+}
+
+/// A call or an attempt in flight, as one output keeps it.
+pub(super) trait Open: Send + Sync {
+    /// Makes it the current one of its output until the guard is dropped.
+    fn enter(&self) -> Entered<'_> {
+        Entered::Nothing
+    }
+
+    /// Ends it.
+    fn end(&mut self, end: &End);
+}
+
+/// A guard of an output, which ends with its drop.
+#[expect(dead_code, reason = "the guards are only dropped")]
+pub(super) enum Entered<'a> {
+    Nothing,
+    #[cfg(feature = "opentelemetry")]
+    Context(opentelemetry::ContextGuard),
+    #[cfg(feature = "tracing")]
+    Span(tracing::span::Entered<'a>),
+    #[cfg(not(feature = "tracing"))]
+    Never(std::convert::Infallible, std::marker::PhantomData<&'a ()>),
+}
+
+/// The subject of a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Call,
+    Attempt,
+}
+
+/// A call or an attempt that begins.
+pub(super) struct Begun<'a> {
+    pub(super) side: Side,
+    /// The method as a label.
+    pub(super) method: &'static str,
+    pub(super) server: &'a Server,
+    /// The URL without user information and query.
+    pub(super) url: &'a dyn Fn() -> String,
+    /// The attempts of the call before this one.
+    pub(super) resends: u32,
+}
+
+/// The end of a call or an attempt.
+pub(super) struct End {
+    pub(super) after: Duration,
+    pub(super) status: Option<u16>,
+    pub(super) version: Option<&'static str>,
+    pub(super) error: Option<Cow<'static, str>>,
+    /// The attempts of a call after its first.
+    pub(super) resends: u32,
+}

@@ -1,0 +1,79 @@
+//! The record of a call or an attempt, from its start to the response head, the error or the drop.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use http::{StatusCode, Version};
+use tokio::time::Instant;
+
+use super::Shared;
+use super::call::Call;
+use super::labels::{method_of, url_of, version_of};
+use super::output::{Begun, End, Open, Side};
+use crate::call::request_view::RequestView;
+
+/// A call or an attempt in flight.
+pub(super) struct Record {
+    started: Instant,
+    /// `None` for an attempt.
+    call: Option<Arc<Call>>,
+    open: Vec<Box<dyn Open>>,
+    head: Option<(StatusCode, Version)>,
+    /// The error type. It is `cancelled` until there is an outcome.
+    error: Option<Cow<'static, str>>,
+}
+
+impl Record {
+    pub(super) fn begin(shared: &Arc<Shared>, side: Side, request: RequestView<'_>) -> Self {
+        let (call, resends) = match side {
+            Side::Call => (Some(Call::new(shared)), 0),
+            Side::Attempt => (None, Call::count_attempt(shared)),
+        };
+        let server = shared.servers.of(request);
+        let url = || url_of(request);
+        let begun = Begun { side, method: method_of(request.method()), server: &server, url: &url, resends };
+        let open = shared.outputs.iter().map(|output| output.begin(&begun)).collect();
+        Self { started: Instant::now(), call, open, head: None, error: Some("cancelled".into()) }
+    }
+
+    /// Runs the inner service as a part of this call or attempt.
+    pub(super) fn within<R>(&self, run: impl FnOnce() -> R) -> R {
+        let _entered = self.call.as_ref().map(Call::enter);
+        nested(&self.open, run)
+    }
+
+    /// Ends it with a response head.
+    pub(super) fn responded(mut self, (status, version): (StatusCode, Version)) {
+        self.head = Some((status, version));
+        self.error = (status.as_u16() >= 400).then(|| status.as_str().to_owned().into());
+    }
+
+    /// Ends it with an error of this type.
+    pub(super) fn failed(mut self, error: &'static str) {
+        self.error = Some(error.into());
+    }
+}
+
+/// Runs `run` within each of these, the first outermost.
+fn nested<R>(open: &[Box<dyn Open>], run: impl FnOnce() -> R) -> R {
+    match open.split_first() {
+        Some((first, rest)) => {
+            let _entered = first.enter();
+            nested(rest, run)
+        }
+        None => run(),
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let end = End {
+            after: self.started.elapsed(),
+            status: self.head.map(|(status, _)| status.as_u16()),
+            version: self.head.and_then(|(_, version)| version_of(version)),
+            error: self.error.take(),
+            resends: self.call.as_ref().map_or(0, |call| call.resends()),
+        };
+        self.open.iter_mut().for_each(|open| open.end(&end));
+    }
+}

@@ -1,0 +1,73 @@
+//! `tracing` spans, with the fields that tracing-opentelemetry reads.
+
+use tracing::field::Empty;
+use tracing::{Span, info_span};
+
+use super::output::{Begun, End, Entered, Open, Output, Side};
+
+/// The spans of the current subscriber.
+pub(super) struct TracingSpans;
+
+/// Creates a span of this name, with the fields that calls and attempts share.
+macro_rules! span {
+    ($name:literal, $kind:literal, $begun:expr) => {
+        info_span!(
+            target: "reattempt",
+            $name,
+            otel.name = $begun.method,
+            otel.kind = $kind,
+            otel.status_code = Empty,
+            http.request.method = $begun.method,
+            http.request.resend_count = Empty,
+            http.response.status_code = Empty,
+            network.protocol.version = Empty,
+            server.address = &*$begun.server.address,
+            server.port = $begun.server.port,
+            url.full = Empty,
+            error.type = Empty,
+        )
+    };
+}
+
+impl Output for TracingSpans {
+    fn begin(&self, begun: &Begun<'_>) -> Box<dyn Open> {
+        let span = match begun.side {
+            Side::Call => span!("http.call", "internal", begun),
+            Side::Attempt => span!("http.request", "client", begun),
+        };
+        if !span.is_disabled() {
+            span.record("url.full", (begun.url)());
+            resends(&span, begun.resends);
+        }
+        Box::new(TracingSpan(span))
+    }
+}
+
+fn resends(span: &Span, count: u32) {
+    if count > 0 {
+        span.record("http.request.resend_count", count);
+    }
+}
+
+struct TracingSpan(Span);
+
+impl Open for TracingSpan {
+    fn enter(&self) -> Entered<'_> {
+        Entered::Span(self.0.enter())
+    }
+
+    fn end(&mut self, end: &End) {
+        let span = &self.0;
+        resends(span, end.resends);
+        if let Some(status) = end.status {
+            span.record("http.response.status_code", status);
+        }
+        if let Some(version) = end.version {
+            span.record("network.protocol.version", version);
+        }
+        if let Some(error) = &end.error {
+            span.record("error.type", &**error);
+            span.record("otel.status_code", "ERROR");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Spans of calls and attempts, in OpenTelemetry and in `tracing`.
+
+use opentelemetry::trace::{SpanId, SpanKind, Status};
+use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
+use reattempt::observe::TracingObserver;
+use reattempt::telemetry::HttpTelemetry;
+use tower::{Layer, ServiceExt};
+
+use super::{Reply, get, policy, replies};
+use crate::tracing::Log;
+
+/// The failed attempt and its retry are client spans below the span of their call.
+#[tokio::test(start_paused = true)]
+async fn attempts_are_spans_below_their_call() {
+    let exporter = InMemorySpanExporter::default();
+    let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
+    let telemetry = HttpTelemetry::new().spans(&provider).boxed_errors();
+    let client = telemetry.around(policy()).layer(replies(&[Reply::Status(503), Reply::Status(200)]));
+    client.oneshot(get("http://user:secret@one.example:8080/a?token=secret")).await.unwrap();
+
+    let spans = exporter.get_finished_spans().unwrap();
+    let [first, second, call] = spans.as_slice() else { panic!("{spans:?}") };
+    assert_eq!((&call.span_kind, call.parent_span_id), (&SpanKind::Internal, SpanId::INVALID));
+    for attempt in [first, second] {
+        assert_eq!(attempt.span_kind, SpanKind::Client);
+        assert_eq!(attempt.parent_span_id, call.span_context.span_id());
+        assert_eq!(attempt.name, "GET");
+        assert_eq!(attribute(attempt, "url.full"), "http://one.example:8080/a");
+        assert_eq!(attribute(attempt, "server.port"), "8080");
+    }
+    assert_eq!(
+        (attribute(first, "error.type"), attribute(first, "http.request.resend_count")),
+        ("503".into(), "".into())
+    );
+    assert_eq!((&first.status, &second.status), (&Status::error(""), &Status::Unset));
+    assert_eq!(attribute(second, "http.request.resend_count"), "1");
+    assert_eq!(attribute(call, "http.request.resend_count"), "1");
+    assert!(!format!("{spans:?}").contains("secret"));
+}
+
+fn attribute(span: &SpanData, name: &str) -> String {
+    let found = span.attributes.iter().find(|attribute| attribute.key.as_str() == name);
+    found.map(|attribute| attribute.value.to_string()).unwrap_or_default()
+}
+
+/// The events of a call are inside its span, and those of the inner service inside the span of their attempt.
+#[tokio::test(start_paused = true)]
+async fn log_lines_are_inside_their_spans() {
+    let log = Log::default();
+    let _guard = log.subscribe();
+    let telemetry = HttpTelemetry::new().tracing().boxed_errors();
+    let layer = telemetry.around(policy().observe_with(TracingObserver));
+    let inner = replies(&[Reply::Status(503), Reply::Status(200)]).map_response(|response| {
+        tracing::info!("below");
+        response
+    });
+    layer.layer(inner).oneshot(get("http://one.example/a?token=secret")).await.unwrap();
+
+    let lines = log.lines();
+    let [below, failed, again, second, succeeded] = lines.as_slice() else { panic!("{lines:?}") };
+    let call = "http.call{otel.name=\"GET\" otel.kind=\"internal\"";
+    let attempt = ":http.request{otel.name=\"GET\" otel.kind=\"client\"";
+    for line in [below, second] {
+        assert!(line.contains(call) && line.contains(attempt) && line.ends_with("below"), "{line}");
+    }
+    assert!(second.contains("http.request.resend_count=1"), "{second}");
+    assert!(below.contains("url.full=\"http://one.example/a\""), "{below}");
+    for line in [failed, again, succeeded] {
+        assert!(line.contains(call) && !line.contains(attempt), "{line}");
+    }
+}
