@@ -60,3 +60,24 @@ impl Drop for Entered {
         CURRENT.set(self.outer.take());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use super::*;
+    use crate::telemetry::labels::Servers;
+
+    /// A panic below leaves no call behind on the thread, so a later attempt is not counted as its resend.
+    #[test]
+    fn panic_restores_outer_call() {
+        let owner = Arc::new(Shared { outputs: Vec::new(), servers: Arc::new(Servers::new(1)) });
+        let panicked = catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _entered = Call::new(&owner).enter();
+            assert_eq!((Call::count_attempt(&owner), Call::count_attempt(&owner)), (0, 1));
+            std::panic::resume_unwind(Box::new("as scripted"));
+        }));
+        assert!(panicked.is_err());
+        assert_eq!((Call::count_attempt(&owner), Call::count_attempt(&owner)), (0, 0));
+    }
+}

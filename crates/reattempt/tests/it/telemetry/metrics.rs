@@ -1,17 +1,13 @@
 //! Instruments of calls, attempts and budgets.
 
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::FutureExt;
 use http::Request;
-use http_body_util::Full;
 use reattempt::error::BoxedError;
 use reattempt::guard::{Bulkhead, GuardLayer};
 use reattempt::hedge::HedgePolicy;
 use reattempt::telemetry::{BudgetMetrics, HttpTelemetry, HttpTelemetryLayer, Measured, ResponseFuture};
-use reattempt::{ReplayBody, RetryBudget, RetryPolicy};
+use reattempt::{RetryBudget, RetryPolicy};
 use reattempt_schedule_fixed::Constant;
 use tokio::time::timeout;
 use tower::{BoxError, Layer, ServiceBuilder, ServiceExt, service_fn};
@@ -163,23 +159,6 @@ async fn nested_telemetries_each_measure() {
         assert_eq!(reader.counted(RESENDS), [line(format!("{OF} {TO}"), 1)]);
         assert_eq!(reader.counted(CALLS), [line(labels(None, Some(200)), 1)]);
     }
-}
-
-/// A panic below leaves no call behind on the thread.
-#[tokio::test(start_paused = true)]
-async fn panic_leaves_no_call_behind() {
-    let reader = Reader::new();
-    let telemetry = telemetry(&reader);
-    let panicking =
-        service_fn(async |_: Request<ReplayBody<Full<Bytes>>>| -> Result<http::Response<Full<Bytes>>, BoxError> {
-            panic!("as scripted")
-        });
-    let call = telemetry.around(policy()).layer(panicking).oneshot(get("http://one.example/"));
-    AssertUnwindSafe(call).catch_unwind().await.unwrap_err();
-    // An attempt outside of a call is the first of its own.
-    let attempts = telemetry.around(tower::layer::util::Identity::new());
-    attempts.layer(replies(&[Reply::Status(200)])).oneshot(get("http://one.example/")).await.unwrap();
-    assert_eq!(reader.counted(RESENDS), []);
 }
 
 /// A budget shows its refusals and its lowest bucket.
