@@ -18,8 +18,9 @@ use crate::call::timed_out::TimedOut;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BoxedError;
 
-/// The mode with the inner service's own error type, for protocols with responses for local failures. If the deadline
-/// passes or the connection is lost, the call ends with such a response. It is the default of those protocols.
+/// The mode with the inner service's own error type, for protocols that have responses for local failures. If the
+/// deadline passes or the connection is lost, the call ends with such a response. This mode is the default of those
+/// protocols.
 ///
 /// A time limit for each attempt has no such response, so it needs [`BoxedError`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -53,7 +54,7 @@ pub trait ErrorMode<E>: sealed::Sealed {
     #[doc(hidden)]
     fn own(error: E) -> Self::Error;
 
-    /// Applies a function to the caller's error if this type allows it.
+    /// Applies a function to the caller's error if the error type allows that.
     #[doc(hidden)]
     fn explained(error: Self::Error, explain: impl FnOnce(BoxError) -> BoxError) -> Self::Error {
         let _ = explain;

@@ -48,7 +48,7 @@ use reattempt_schedule_fixed::Linear;
 
 pub use crate::policy::Profile;
 
-/// The defaults of [`RetryPolicy::http`](crate::RetryPolicy::http).
+/// Returns the defaults of [`RetryPolicy::http`](crate::RetryPolicy::http).
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time | budget |
 /// |---|---|---|---|---|---|---|
@@ -59,7 +59,7 @@ pub fn standard() -> Profile<Exponential> {
     profile
 }
 
-/// The defaults of the Go library `cenkalti/backoff`, and of its ports to other languages.
+/// Returns the defaults of the Go library `cenkalti/backoff`, and of its ports to other languages.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -80,7 +80,7 @@ pub fn cenkalti() -> Profile<Exponential> {
     unlimited(symmetric(500, 1.5, 60_000), Some(Duration::from_secs(15 * 60)))
 }
 
-/// [`cenkalti`] with an elapsed time of 2 s, for interactive callers.
+/// Returns [`cenkalti`] with an elapsed time of 2 s, for interactive callers.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -89,47 +89,47 @@ pub fn cenkalti_short() -> Profile<Exponential> {
     unlimited(symmetric(500, 1.5, 60_000), Some(Duration::from_secs(2)))
 }
 
-/// cenkalti's delays for quick calls of about 30 ms.
+/// Returns cenkalti's delays for quick calls of about 30 ms.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
 /// | 50 ms | 2 | 150 ms | ± 50 % | no limit | 250 ms |
 ///
-/// A 30 ms call that always fails is retried twice (seven calls in eight), otherwise once, and seldom three times. It
-/// ends after 100 to 280 ms. The published estimates of 3–4 retries and 250–380 ms do not apply here: they count
-/// attempts, and that library checks the time only after the wait. Here a delay that would pass the limit ends the call
-/// at once.
+/// Of the 30 ms calls that always fail, seven in eight are retried twice. The others are retried once, or seldom three
+/// times. They end after 100 to 280 ms. The published estimates of 3–4 retries and 250–380 ms do not apply here: they
+/// count attempts, and that library checks the time only after the wait. Here a delay that would pass the limit ends
+/// the call at once.
 pub fn cenkalti_quick() -> Profile<Exponential> {
     unlimited(symmetric(50, 2.0, 150), Some(Duration::from_millis(250)))
 }
 
-/// cenkalti's delays for calls of about 100 ms.
+/// Returns cenkalti's delays for calls of about 100 ms.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
 /// | 100 ms | 1.5 | 500 ms | ± 50 % | no limit | 1 s |
 ///
-/// A 100 ms call that always fails is retried three times (one call in twenty: four times), and seldom twice. It ends
-/// after 0.6 to 1.1 s. The published estimates are at most 5 retries and 1–1.5 s. The time does not apply here, for the
-/// reason given at [`cenkalti_quick`].
+/// A 100 ms call that always fails is usually retried three times: one call in twenty is retried four times, and seldom
+/// one twice. It ends after 0.6 to 1.1 s. The published estimates are at most 5 retries and 1–1.5 s. The time does not
+/// apply here, for the reason given at [`cenkalti_quick`].
 pub fn cenkalti_medium() -> Profile<Exponential> {
     unlimited(symmetric(100, 1.5, 500), Some(Duration::from_secs(1)))
 }
 
-/// cenkalti's delays for slow calls of about 300 ms.
+/// Returns cenkalti's delays for slow calls of about 300 ms.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
 /// | 100 ms | 2 | 3 s | ± 50 % | no limit | 10 s |
 ///
-/// A 300 ms call that always fails is retried six times (one call in five: seven times), and seldom five or eight
-/// times. It ends after 5.5 to 10.3 s. The published estimates, 8–9 retries and 10–14 s, do not apply here, for the
-/// reason given at [`cenkalti_quick`].
+/// A 300 ms call that always fails is usually retried six times: one call in five is retried seven times, and seldom
+/// one five or eight times. It ends after 5.5 to 10.3 s. The published estimates, 8–9 retries and 10–14 s, do not apply
+/// here, for the reason given at [`cenkalti_quick`].
 pub fn cenkalti_slow() -> Profile<Exponential> {
     unlimited(symmetric(100, 2.0, 3000), Some(Duration::from_secs(10)))
 }
 
-/// Linear delays as in the Go library go-backoff.
+/// Returns linear delays as in the Go library go-backoff.
 ///
 /// | base | step | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -138,7 +138,7 @@ pub fn go_backoff_linear() -> Profile<Linear> {
     unlimited(network_errors(), None)
 }
 
-/// Exponential delays as in go-backoff.
+/// Returns exponential delays as in go-backoff.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -147,7 +147,7 @@ pub fn go_backoff_exponential() -> Profile<Exponential> {
     unlimited(http_errors(), None)
 }
 
-/// Exponential delays as in go-backoff, without a cap.
+/// Returns exponential delays as in go-backoff, without a cap.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -156,7 +156,7 @@ pub fn go_backoff_uncapped() -> Profile<Exponential> {
     unlimited(rate_limited(), None)
 }
 
-/// Full-jitter delays as in go-backoff.
+/// Returns full-jitter delays as in go-backoff.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -165,7 +165,7 @@ pub fn go_backoff_full_jitter() -> Profile<Exponential> {
     unlimited(full_jitter(30_000, 600_000), None)
 }
 
-/// The defaults of the Go library `hashicorp/go-retryablehttp`.
+/// Returns the defaults of the Go library `hashicorp/go-retryablehttp`.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -174,8 +174,8 @@ pub fn retryablehttp() -> Profile<Exponential> {
     limited(Exponential::no_jitter(secs(1)).max_delay(secs(30)), 5)
 }
 
-/// Jittered linear delays as in go-retryablehttp: `n` times a random delay between the shortest and the longest. `n` is
-/// the retry's number, from 1.
+/// Returns jittered linear delays as in go-retryablehttp: `n` times a random delay between the shortest and the
+/// longest. `n` is the retry's number, from 1.
 ///
 /// | shortest | longest | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -196,7 +196,7 @@ pub fn retryablehttp_linear() -> Profile<Jittered<Linear>> {
     limited(Linear::new(Duration::from_millis(15_500)).jittered(jitter), 5)
 }
 
-/// The standard mode of AWS clients.
+/// Returns the standard mode of AWS clients.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time | budget |
 /// |---|---|---|---|---|---|---|
@@ -209,7 +209,7 @@ pub fn aws() -> Profile<Exponential> {
     profile
 }
 
-/// The delays that Stripe recommends to its clients.
+/// Returns the delays that Stripe recommends to its clients.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -221,7 +221,7 @@ pub fn stripe() -> Profile<Exponential> {
     limited(full_jitter(500, 4000), 3)
 }
 
-/// Google's documented retries for its APIs: truncated exponential backoff with a random part.
+/// Returns Google's documented retries for its APIs: truncated exponential backoff with a random part.
 ///
 /// | retry | delay in s, from | to |
 /// |---|---|---|
@@ -236,7 +236,7 @@ pub fn google() -> Profile<TruncatedExponential> {
     limited(TruncatedExponential::default(), 6)
 }
 
-/// The reconnection rules for Twitter's streaming API.
+/// Returns the reconnection rules for Twitter's streaming API.
 ///
 /// The first retry is sent at once after any failure. Then:
 ///

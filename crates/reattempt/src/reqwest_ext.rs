@@ -7,8 +7,8 @@ use crate::send::send;
 
 /// An extension of reqwest's `RequestBuilder` that sends requests through a wrapped client. Sealed.
 pub trait ReqwestExt: sealed::Sealed {
-    /// Builds the request and sends it through a clone of `client`, a `reqwest::Client` in any layers. The client that
-    /// created the builder sends nothing.
+    /// Builds the request and sends it through a clone of `client`: a `reqwest::Client` inside any layers. The client
+    /// that created the builder sends nothing.
     ///
     /// # Errors
     /// Returns the builder's error (for example, for a bad URL) or the call's error.

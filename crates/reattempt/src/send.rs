@@ -13,7 +13,7 @@ pin_project! {
     /// If the handle fails to become ready, the future returns that error, and stays pending if it is polled again.
     ///
     /// # Cancel safety
-    /// Dropping it cancels the call.
+    /// Dropping the future cancels the call.
     #[must_use = "futures do nothing unless polled"]
     pub struct Sending<S, Req, F> {
         unsent: Option<(S, Req)>,

@@ -23,7 +23,7 @@ use crate::error::{BoxError, ChainError};
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The middlewares below and the client, as a service for one call.
+/// The rest of the chain for one call, as a service: the later middlewares and the client.
 ///
 /// Each attempt has a copy of the call's extensions.
 #[derive(Clone)]
@@ -74,8 +74,9 @@ impl fmt::Debug for ChainService<'_> {
 
 /// A client that accepts the options of one call. Sealed.
 ///
-/// A stack's outermost layer creates it: a retry layer, a hedge layer or the standard stack. A guard or a fallback
-/// alone has no options. To put one outside the retries, use a second middleware in front of theirs.
+/// The outermost layer of a stack creates such a client: a retry layer, a hedge layer or the standard stack. A guard or
+/// a fallback alone has no options. To put a guard outside the retries, use two middlewares: first one with the guard,
+/// then one with the retries.
 #[diagnostic::on_unimplemented(
     message = "the outermost layer of a `ReattemptMiddleware` must retry or hedge",
     note = "put a guard, a fallback or another layer that is outside of the retries into a middleware of its own"

@@ -12,7 +12,7 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 /// The error of a call that went through a [`ReattemptMiddleware`](crate::ReattemptMiddleware).
 ///
 /// It is inside [`reqwest_middleware::Error::Middleware`]. Its source is the last attempt's error: a `reqwest::Error`,
-/// or that of a middleware below. If a limit ended the call, the source is the limit's error, such as
+/// or the error of a later middleware. If a limit ended the call, the source is the limit's error, such as
 /// [`TimedOut`](reattempt::TimedOut) or [`Refused`](reattempt::guard::Refused).
 ///
 /// ```
@@ -104,7 +104,7 @@ impl From<CallError> for MiddlewareError {
 }
 
 /// The error of one attempt, as passed to the layers. Its text and its source are those of the client's error, or of a
-/// middleware's below.
+/// later middleware's error.
 ///
 /// The chain's own error type has no such source, so the layers would not recognise a failed connection.
 #[derive(Debug)]

@@ -87,7 +87,7 @@ pub struct Call<D> {
     resent: Resent,
     /// `true` if the current attempt is a paid retry.
     paid: bool,
-    /// The number of attempts that guards on this side have refused.
+    /// The number of attempts that guards of this client have refused.
     refusals: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The decision after a guard on this side refused an attempt, which was therefore not sent.
+//! The decision after a guard of this client refused an attempt, so that it was not sent.
 
 use core::time::Duration;
 

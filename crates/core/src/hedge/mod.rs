@@ -171,7 +171,7 @@ impl HedgeCall {
                     return HedgeDecision::Return(StopReason::Permanent);
                 }
             }
-            // As in HG-8: if this side has no room for an attempt, no other is sent.
+            // As in HG-8: if this client has no room for an attempt, no other is sent.
             HedgeEvent::Refused => {
                 self.in_flight = self.in_flight.saturating_sub(1);
                 self.sent = self.sent.saturating_sub(1).max(1);

@@ -38,7 +38,7 @@ pub(crate) const PASSED: &str = "the deadline of the call has passed";
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// Creates a deadline that expires after this time, by tokio's clock, at most about thirty years from now.
+    /// Creates a deadline that expires after this time on tokio's clock, at most about thirty years from now.
     #[doc(alias("new", "from_now", "in"))]
     pub fn after(timeout: Duration) -> Self {
         Self(clock::later(Instant::now(), timeout))
@@ -49,7 +49,6 @@ impl Deadline {
     ///
     /// The deadline belongs to requests and not to tasks, so a handler may send from another task. Calls that continue
     /// after the caller has its response have no deadline, unless the handler propagates it.
-    /// caller has its response have no deadline unless the handler propagates it.
     ///
     /// ```
     /// use http::Request;

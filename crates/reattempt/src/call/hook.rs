@@ -15,7 +15,7 @@ pub struct AttemptContext {
     pub number: u32,
     /// The previous attempt's failure; `None` for the first attempt.
     pub cause: Option<Failure>,
-    /// The head of the last refused response, if there was one. It may contain a challenge, for example.
+    /// The head of the last refused response, if there was one, for example with an authentication challenge.
     #[cfg(feature = "http")]
     pub refused: Option<RefusedResponse>,
 }

@@ -31,8 +31,8 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
 ///
 /// Put them into the extensions of an `http::Request`, or set them for all calls of a handle with
 /// [`Retry::with_options`](crate::Retry::with_options). Use a handle for reqwest, whose requests have no public
-/// extensions. The request's options have precedence over the handle's, and those over the policy. But if the request
-/// or the handle forbids retries, the call is not retried.
+/// extensions. The request's options have precedence over the handle's options, and the handle's over the policy. But
+/// if the request or the handle forbids retries, the call is not retried.
 ///
 /// Each layer uses the options that apply to it and ignores the others. Guards and fallbacks do not get the options of
 /// an outer retry or hedge handle.
@@ -92,7 +92,7 @@ impl CallOptions {
         Self::default()
     }
 
-    /// Turns retries off for this call. Its body is not saved.
+    /// Turns retries off for this call. The request body is not saved.
     ///
     /// [`RetryPolicy::never_retry`](crate::RetryPolicy::never_retry) does this for all calls.
     #[doc(alias("disabled", "no_retry", "off"))]
@@ -121,8 +121,8 @@ impl CallOptions {
         self.set(|settings| settings.max_elapsed = Some(elapsed))
     }
 
-    /// Sets the maximum delay that the server may ask for. If it asks for a longer one, the call is not retried.
-    /// Default: the policy's.
+    /// Sets the maximum delay that the server may ask for. If the server asks for a longer delay, the call is not
+    /// retried. Default: the policy's.
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.max_server_delay = Some(delay))
     }
@@ -156,7 +156,7 @@ impl CallOptions {
 
     /// Adds a classifier. It is called before the policy's classifiers, and after those added to these options earlier.
     ///
-    /// If it returns `None`, the next classifier decides. It may return a hint, as in
+    /// If the classifier returns `None`, the next one decides. A classifier may also return a hint, as in
     /// [`Http::classify`](crate::Http::classify).
     #[cfg(feature = "http")]
     pub fn classify<C, V>(self, classifier: C) -> Self

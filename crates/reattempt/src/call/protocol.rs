@@ -63,7 +63,7 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
         None
     }
 
-    /// Returns `true` if successful calls that may not be hedged earn credit in the budget, too.
+    /// Returns `true` if every success must be reported to the budget, even that of a call that may not be hedged.
     #[doc(hidden)]
     fn credits_every_call(&self) -> bool {
         false

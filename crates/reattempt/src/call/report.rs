@@ -8,9 +8,9 @@ use reattempt_core::{Failure, Rounded, StopReason};
 
 /// The report of one call, attempt by attempt.
 ///
-/// It is in the extensions of a response if an earlier attempt failed, or if the response is a retryable failure. For
-/// errors, and for responses without extensions, put a [`ReportSlot`] into the call's [options](crate::CallOptions), or
-/// set an [observer](crate::observe::Observer).
+/// The report is in the extensions of a response if an earlier attempt failed, or if the response is a retryable
+/// failure. For errors, and for responses without extensions, put a [`ReportSlot`] into the call's
+/// [options](crate::CallOptions), or set an [observer](crate::observe::Observer).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     pub(crate) attempts: Vec<AttemptReport>,
@@ -32,9 +32,9 @@ pub struct Report {
 pub struct AttemptReport {
     /// The attempt's number, from 1.
     pub number: u32,
-    /// `true` if it replaced an attempt with the same number that was not processed.
+    /// `true` if this attempt replaced an unprocessed attempt with the same number.
     pub replacement: bool,
-    /// The name of the [endpoint](crate::endpoints) that it was sent to, if there is a set of them.
+    /// The name of the [endpoint](crate::endpoints) that the attempt was sent to, if the client has a set of endpoints.
     pub endpoint: Option<Arc<str>>,
     /// The time from the start of the call to the end of the attempt. A call starts when its future is first pending.
     pub ended: Duration,
@@ -90,8 +90,8 @@ impl Report {
         response.extensions().get()
     }
 
-    /// Returns the attempts in the order in which they ended. In a hedged call, those that were cancelled precede the
-    /// winner. If there were more than 64, these are the first 32 and the last 32.
+    /// Returns the attempts in the order in which they ended. In a hedged call, the cancelled attempts precede the
+    /// winner. If there were more than 64 attempts, only the first 32 and the last 32 are listed.
     pub fn attempts(&self) -> &[AttemptReport] {
         &self.attempts
     }
@@ -107,7 +107,7 @@ impl Report {
     }
 
     /// Returns the number, from 1, of the attempt whose outcome the caller got; `None` if that outcome came from no
-    /// attempt. If all attempts failed, it is the one that ended last.
+    /// attempt. If all attempts failed, the winner is the one that ended last.
     ///
     /// ```
     /// use reattempt::Report;

@@ -65,8 +65,8 @@ impl TimedOut {
     }
 
     /// Returns the time from the start of the interrupted attempt. If no attempt was in flight, or the call is hedged,
-    /// it is the time from the start of the call. If a guard layer did not send the call, it is the time that the call
-    /// waited.
+    /// the time counts from the start of the call. If a guard layer did not send the call, the result is the time that
+    /// the call waited.
     pub fn after(&self) -> Duration {
         self.after
     }

@@ -24,8 +24,8 @@ use crate::send::{Sending, send};
 
 /// A client over several servers, with an inner client `C` for each. [`Endpoints`] creates it.
 ///
-/// It is always ready. Each call picks an endpoint, readies a clone of its client and sends. An idle handle holds no
-/// connection or permit of any client. An error from readiness is an outcome like any other.
+/// The client is always ready. Each call picks an endpoint, readies a clone of its client and sends. An idle handle
+/// holds no connection or permit of any client. An error from readiness is an outcome like any other.
 ///
 /// Clones share the endpoints. Requests are not rewritten, so `Host`, the TLS name and `:authority` are those for which
 /// each client was created.
@@ -59,8 +59,8 @@ impl<C, P, Mode> Balanced<C, P, Mode> {
         EndpointsHandle::new(&self.shared.guard)
     }
 
-    /// Changes the error type to tower's `BoxError`. A protocol with a response for refusals needs this if the inner
-    /// client's error is a `BoxError`.
+    /// Changes the error type to tower's `BoxError`. A protocol that answers refusals with a response needs this if the
+    /// inner client's error is a `BoxError`.
     pub fn boxed_errors(self) -> Balanced<C, P, BoxedError> {
         Balanced { shared: self.shared, mode: PhantomData }
     }

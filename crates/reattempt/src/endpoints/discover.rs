@@ -28,9 +28,9 @@ pub struct Discovered<D>(pub(super) D);
 impl<D: Discover> Endpoints<Discovered<D>> {
     /// Follows a `tower::discover::Discover`, such as a stream of changes or a `ServiceList`.
     ///
-    /// A key that is inserted again is a new endpoint with the new service. After an error the endpoints stay, and the
-    /// source is polled again after 1 s. If the source ends or panics, the endpoints stay. The last endpoint stays
-    /// until there is another one.
+    /// A key that is inserted again becomes a new endpoint with the new service. After an error the set does not
+    /// change, and the source is polled again after 1 s. If the source ends or panics, the set no longer changes. The
+    /// last endpoint is removed only once there is another one.
     pub fn discover(discover: D) -> Self {
         Self::of(Discovered(discover))
     }

@@ -30,8 +30,8 @@ pin_project! {
     /// A call to one of several endpoints.
     ///
     /// # Cancel safety
-    /// Dropping it cancels the attempt. The endpoint then records nothing, unless a layer's time limit dropped the
-    /// attempt.
+    /// Dropping the future cancels the attempt. The endpoint then records nothing, unless a layer's time limit dropped
+    /// the attempt.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<C, Req, F, P, Mode>
     where

@@ -105,7 +105,7 @@ impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
         Some(Arc::clone(ticket.name()))
     }
 
-    /// The attempt was sent to this endpoint, so no other may replace it.
+    /// Returns the ticket unchanged, because the attempt is already bound to its endpoint.
     fn renew(&self, ticket: EndpointTicket<T>, _: &Arrival<'_>) -> Result<EndpointTicket<T>, Refused> {
         Ok(ticket)
     }

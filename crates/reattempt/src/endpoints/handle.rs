@@ -33,10 +33,10 @@ impl<T> EndpointsHandle<T> {
         self.guard.set.view(now())
     }
 
-    /// Replaces the endpoints with those of these names. `make` creates the services for new names.
+    /// Replaces the list of endpoints. `make` creates the services for new names.
     ///
-    /// An endpoint that stays keeps its state and its connections. A removed one gets no more attempts, but those in
-    /// flight continue. The next result of a discovery replaces this list.
+    /// An endpoint that stays keeps its state and its connections. A removed endpoint gets no more attempts, but its
+    /// attempts in flight continue. The next result of a discovery replaces this list.
     ///
     /// # Errors
     /// Returns an error for an empty list or a duplicate name, and then changes nothing.

@@ -38,7 +38,8 @@ impl Endpoints<Urls> {
         Ok(Self::of(Urls { tiers, base }))
     }
 
-    /// Adds a tier of servers that are used only while no server in earlier tiers is in service and untried.
+    /// Adds a tier of servers. An attempt is sent to it only if the earlier tiers have no server in service that the
+    /// call has not tried.
     ///
     /// # Errors
     /// Returns the same errors as [`urls`](Self::urls), including the URLs of earlier tiers.

@@ -57,8 +57,8 @@ impl Endpoints<Every<Dns>> {
     /// Looks up the addresses of `host:port` with the system's resolver, once in each interval `every` (at least 1 s).
     /// IPv6 addresses are in brackets.
     ///
-    /// The system's resolver does not report how long an answer is valid. [`look_up`](Endpoints::look_up) takes any
-    /// other resolver.
+    /// The system's resolver does not report how long an answer is valid. To use another resolver, call
+    /// [`look_up`](Endpoints::look_up) instead.
     ///
     /// # Errors
     /// Returns an error if the host or the port is missing.
@@ -97,8 +97,8 @@ impl<F> Endpoints<Every<ByClosure<F>>> {
     /// Calls the closure for the keys of all endpoints, once in each interval `every` (at least 1 s). Use it for a
     /// registry, SRV records, or a resolver that respects how long an answer is valid.
     ///
-    /// After an error, a panic, a look-up of more than 10 s or an empty result, the endpoints stay. The closure is
-    /// called again after 1 s, doubling to 30 s.
+    /// After an error, a panic, a look-up of more than 10 s or an empty result, the set does not change. The closure is
+    /// called again after 1 s; this delay doubles up to 30 s.
     pub fn look_up<Look, Keys, E>(every: Duration, look_up: F) -> Self
     where
         F: FnMut() -> Look + Send + 'static,

@@ -29,7 +29,7 @@ use crate::guard::handle::now;
 /// - **`reason`**: `in_a_row` or `failure_rate`.
 /// - **`endpoint`**: the name of the endpoint, only if [`with_endpoints`](Self::with_endpoints) is called.
 ///
-/// `resolved` counts the answers of a discovery that differ from those before. Gauges and picks are read when their
+/// `resolved` counts the discovery results that differ from the previous one. Gauges and picks are read when their
 /// reader collects.
 ///
 /// ```
@@ -54,7 +54,7 @@ pub struct EndpointMetrics {
 }
 
 impl EndpointMetrics {
-    /// Creates the counters by `provider`.
+    /// Creates the counters with `provider`.
     pub fn new(provider: &dyn MeterProvider) -> Self {
         let scope = InstrumentationScope::builder("reattempt").with_version(env!("CARGO_PKG_VERSION")).build();
         let meter = provider.meter_with_scope(scope);
@@ -70,14 +70,14 @@ impl EndpointMetrics {
         }
     }
 
-    /// Adds the endpoint to the labels. Default: it is none, because each endpoint that a discovery ever finds makes
-    /// time series of its own.
+    /// Adds the endpoint to the labels. Default: off, because each endpoint that discovery ever finds adds its own time
+    /// series.
     pub fn with_endpoints(self) -> Self {
         Self { endpoints: true, ..self }
     }
 
-    /// Records a set under this name, which should be its own. The set ends with its last client, whatever the provider
-    /// keeps.
+    /// Records a set of endpoints under `name`, which should be unique. The instruments do not keep the set alive after
+    /// its last client.
     pub fn record<T: Send + Sync + 'static>(&self, name: impl Into<Arc<str>>, endpoints: &EndpointsHandle<T>) {
         let (name, guard) = (name.into(), endpoints.downgrade());
         let set = KeyValue::new("name", Arc::clone(&name));

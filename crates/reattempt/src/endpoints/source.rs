@@ -43,7 +43,8 @@ impl<K: Display> Endpoints<List<K>> {
         Ok(list)
     }
 
-    /// Adds a tier of servers that are used only while no server in earlier tiers is in service and untried.
+    /// Adds a tier of servers. An attempt is sent to it only if the earlier tiers have no server in service that the
+    /// call has not tried.
     ///
     /// # Errors
     /// Returns an error for an empty list or a duplicate key.
@@ -83,7 +84,7 @@ impl<K> Endpoints<List<K>> {
 
 impl<L: LookUp> Endpoints<Every<L>> {
     /// Sets the closure that creates an endpoint's client. It is called when a key is first found, and again if the key
-    /// returns after it was gone.
+    /// was removed and returns.
     pub fn connect<F, C>(self, connect: F) -> Endpoints<Connected<Every<L>, F>>
     where
         F: FnMut(L::Key) -> C + Send + 'static,

@@ -33,7 +33,7 @@ pin_project! {
     /// that is polled again after its end stays pending.
     ///
     /// # Cancel safety
-    /// Dropping it cancels the call, or the backup's call. A dropped call has no fallback.
+    /// Dropping the future cancels the call, or the backup's call. A dropped call has no fallback.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, F, P>
     where

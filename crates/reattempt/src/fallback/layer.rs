@@ -45,11 +45,11 @@ impl<S> FallbackLayer<Backup<S>> {
     /// Creates a layer that sends the requests of failed calls to another service, the backup.
     ///
     /// The backup must have the client's response type, so put the same layers around it. Each request is cloned before
-    /// it is sent. Here, only the request's deadline limits the backup's time.
+    /// it is sent. Only the request's deadline limits the time of the backup's call.
     ///
     /// Once the backup is called, the call's outcome is the backup's. Its response is marked with
     /// [`FellBack`](super::FellBack), and its error is the source of a [`BackupFailed`](super::BackupFailed). Both
-    /// contain the call's own outcome. The first response's body is dropped before.
+    /// contain the call's own outcome. The first response's body is dropped before the backup is called.
     ///
     /// A request that must not be processed twice is sent to the backup only if there is proof that it was not
     /// processed. An idempotency key does not suffice, because the backup may not know the key. A 429, a 425 or a

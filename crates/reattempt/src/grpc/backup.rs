@@ -54,8 +54,8 @@ impl<S> FallbackLayer<Backup<S>, Grpc> {
 impl SaveRequest<Request<Body>> for Grpc {
     type Saved = SavedRequest<Body>;
 
-    /// Inlined, so that a client without a backup shares none of this code: otherwise its own would no longer be
-    /// inlined.
+    /// Returns the request to send, and its saved form. The code repeats that of other clients, because a function
+    /// shared with them would no longer be inlined there.
     #[inline]
     fn save_copy(&self, request: Request<Body>) -> (Request<Body>, Option<SavedRequest<Body>>) {
         let (head, body) = request.into_parts();

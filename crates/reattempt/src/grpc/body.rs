@@ -18,8 +18,8 @@ use crate::call::timed_out::RefusedResponse;
 pin_project! {
     /// The body of a response under a gRPC policy.
     ///
-    /// It returns the frames of the inner service's own body, which is not boxed. The status in the trailers determines
-    /// if the call succeeded:
+    /// The body returns the frames of the inner service's own body, which is not boxed. The status in the trailers
+    /// determines if the call succeeded:
     ///
     /// | end of the body | the budget |
     /// |---|---|
@@ -33,7 +33,8 @@ pin_project! {
     ///
     /// # Errors
     /// The errors are those of the inner body, boxed. For a lost connection, the error is a `tonic::Status` with
-    /// UNAVAILABLE and the inner error as its source. For a reset stream, it is a status with the code for the reason.
+    /// UNAVAILABLE and the inner error as its source. For a reset stream, it is a status with the code for the reset
+    /// reason.
     ///
     /// # Cancel safety
     /// Dropping the body before its end cancels the stream.

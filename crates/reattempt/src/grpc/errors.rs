@@ -233,7 +233,7 @@ fn is_local_timeout(_: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// Returns `true` if a layer on this side created the response instead of sending the request.
+/// Returns `true` if a layer of this client created the response instead of sending the request.
 pub(super) fn is_refused<B>(response: &Response<B>) -> bool {
     refusal(response).is_some()
 }

@@ -29,7 +29,8 @@ impl<B> ReadRequest<Request<B>> for Grpc {
 impl RequestProtocol for Grpc {
     type Errors = Answered;
 
-    /// Generated clients put the method into the extensions, which has no effect here.
+    /// Returns `true` if the request sets no terms. Generated clients put only the method into the extensions, which is
+    /// no such term.
     #[inline]
     fn has_no_terms(&self, request: RequestView<'_>) -> bool {
         let has_terms = request.extensions().is_some_and(|extensions| {
@@ -47,7 +48,7 @@ impl RequestProtocol for Grpc {
         self.http.options_by_rule(request)
     }
 
-    /// Reads the header alone, because servers receive the deadline only there.
+    /// Returns the deadline in the header, because servers receive the deadline only there.
     fn existing_deadline(&self, request: RequestView<'_>, _: Option<Deadline>) -> Option<Deadline> {
         request.headers().and_then(Deadline::from_headers)
     }
@@ -63,12 +64,12 @@ impl RequestProtocol for Grpc {
         }
     }
 
-    /// Methods are not repeatable by default, because only the caller can decide that.
+    /// Returns that no method is repeatable by default, because only the caller can decide that.
     fn retry_safety(&self, _: RequestView<'_>) -> RetrySafety {
         RetrySafety { may_retry: true, repeatable: false, keyed: false }
     }
 
-    /// Every request may be hedged, because the caller adds the layer only for safe methods (HG-14).
+    /// Returns `true` for every request, because the caller adds the layer only for safe methods (HG-14).
     fn may_hedge(&self, _: RequestView<'_>, _: bool) -> bool {
         true
     }

@@ -128,12 +128,12 @@ impl Protocol for Grpc {
         self.http.body_limits()
     }
 
-    /// ±20 % around 100 ms, doubling up to 5 s.
+    /// Returns delays of 100 ms, doubling up to 5 s, with ± 20 % jitter.
     fn default_backoff() -> Exponential {
         Exponential::symmetric(Duration::from_millis(100), 0.2)
     }
 
-    /// Unlimited, because gRPC's throttle is part of the service config.
+    /// Returns an unlimited budget, because gRPC's throttle is part of the service config.
     fn default_budget() -> RetryBudget {
         RetryBudget::unlimited()
     }
@@ -144,7 +144,7 @@ impl Protocol for Grpc {
         Some(Box::new(tonic::Status::deadline_exceeded("a time limit of the call has passed")))
     }
 
-    /// Rule THR-4
+    /// Returns `true`, because every call that ends with OK adds tokens (THR-4).
     fn credits_every_call(&self) -> bool {
         true
     }
@@ -183,7 +183,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
     ) -> Classification {
         let request = || known(saved);
         let method = options.and_then(CallOptions::method);
-        // `true` if the proof comes from this side, not from a server's code or a classifier.
+        // `true` if the proof comes from this client, not from a server's code or a classifier.
         let (classification, own) = match outcome {
             Ok(response) if options.is_none() && self.commits(response) => {
                 return Verdict::Success.into();
@@ -191,7 +191,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
             Ok(response) if errors::refusal(response).is_some() => (not_sent(), true),
             Err(error) if refusal_in(error).is_some() => (not_sent(), true),
             Ok(response) => match response.extensions().get::<Unanswered>() {
-                // A layer on this side created the response. Classifiers are for server responses.
+                // A layer below created the response. Classifiers are for server responses.
                 Some(unanswered) => (unanswered.classification(method), true),
                 None => {
                     let (status, headers) = (response.status(), response.headers());
@@ -283,8 +283,8 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         Some(with_report(answer, report()))
     }
 
-    /// A server that enforces the deadline responds with CANCELLED (tonic's server), or resets the stream with that
-    /// code.
+    /// Returns `true` for CANCELLED. A server that enforces the deadline responds with that code (tonic's server), or
+    /// resets the stream with it.
     fn is_timer(&self, outcome: Result<&Response<B>, &(dyn Error + 'static)>) -> bool {
         match outcome {
             Ok(response) => code_of_head(response.status(), response.headers()) == Some(Code::Cancelled),
@@ -292,7 +292,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         }
     }
 
-    /// Uses UNAVAILABLE for a lost connection, or the code for any other error.
+    /// Creates a response with UNAVAILABLE for a lost connection, or with the code for any other error.
     fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
         let (code, text, mark) = errors::in_terms_of_grpc(error)?;
         Some(with_report(GrpcBody::answering(code, &text, mark), report))

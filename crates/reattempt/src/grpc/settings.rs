@@ -61,7 +61,7 @@ impl Grpc {
     ///
     /// Its delay is a minimum for a failure that is retried anyway, or for the next hedge. A longer schedule delay is
     /// used unchanged. Pushback has precedence over `RetryInfo`, and
-    /// [`max_server_delay`](crate::RetryPolicy::max_server_delay) limits it.
+    /// [`max_server_delay`](crate::RetryPolicy::max_server_delay) limits the delay.
     #[must_use]
     pub fn retry_info(mut self, read: bool) -> Self {
         self.retry_info = read;

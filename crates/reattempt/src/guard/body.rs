@@ -13,8 +13,8 @@ use crate::protocol::watched::{Watch, Watched};
 
 /// The body of a response behind a [`GuardLayer`](super::GuardLayer).
 ///
-/// It returns the frames of the inner service's body unchanged. If the guard holds a place for the response, the place
-/// is released when the body ends, fails or is dropped. Calls that end with trailers are judged here.
+/// The body returns the frames of the inner service's body unchanged. If the guard holds a place for the response, the
+/// place is released when the body ends, fails or is dropped. Calls that end with trailers are judged here.
 pub type GuardedBody<B, G, P = Http> = Watched<B, Option<Pass<G, P>>>;
 
 /// Returns the body of a guarded response.

@@ -28,8 +28,8 @@ pin_project! {
     /// The future of a guarded call.
     ///
     /// # Cancel safety
-    /// Dropping it while it waits removes the call from the queue, and nothing was sent. Dropping it later cancels the
-    /// attempt. The guard then records the attempt as abandoned. It records a timeout instead if the deadline has
+    /// Dropping the future while the call waits removes the call from the queue, and nothing is sent. Dropping it later
+    /// cancels the attempt. The guard then records the attempt as abandoned, or as a timeout if the deadline has
     /// passed, or if a layer's time limit dropped the attempt.
     ///
     /// `F` is the future of the inner service `S`. No bound joins them, because the compiler could not prove it for a

@@ -76,7 +76,7 @@ impl CircuitBreakerExt for CircuitBreaker {
 
 /// Methods of a bulkhead or an adaptive limit that use the current time.
 pub trait UsageExt: Sealed {
-    /// Returns the limit of `destination` and its use.
+    /// Returns the limit of `destination`, and the number of calls that use it.
     ///
     /// ```
     /// use reattempt::guard::Bulkhead;

@@ -93,8 +93,7 @@ impl GuardMetrics {
         }
     }
 
-    /// Adds the destination to the counters' labels. It is off by default, because each destination creates its own
-    /// time series.
+    /// Adds the destination to the counters' labels. Default: off, because each destination adds its own time series.
     pub fn with_destinations(self) -> Self {
         Self { destinations: true, ..self }
     }
@@ -115,7 +114,7 @@ impl GuardMetrics {
     /// Creates the gauges of a limit on calls in flight, named `name`. `usage` returns the use of places, from
     /// [`Bulkhead::usage`](super::handle::UsageExt::usage) or [`AdaptiveLimit::usage`](super::handle::UsageExt::usage).
     ///
-    /// The provider keeps `usage`, and the guard in it, as long as it lives. Give each limit its own name.
+    /// The provider keeps `usage`, and the guard in it, for its own lifetime. Give each limit its own name.
     pub fn places(&self, name: impl Into<Arc<str>>, usage: impl Fn() -> Usage + Send + Sync + 'static) {
         let (name, usage) = (name.into(), Arc::new(usage));
         let gauges: [(&'static str, &'static str, Number); 4] = [
@@ -139,7 +138,7 @@ impl GuardMetrics {
     }
 
     /// Creates the gauge of a rate limit's tokens, named `name`. `tokens` returns them, from
-    /// [`RateLimit::tokens`](super::handle::RateLimitExt::tokens). A value below 0 counts waiting calls.
+    /// [`RateLimit::tokens`](super::handle::RateLimitExt::tokens). A negative value means that calls wait for tokens.
     pub fn tokens(&self, name: impl Into<Arc<str>>, tokens: impl Fn() -> f64 + Send + Sync + 'static) {
         let (gauge, unit) = ("reattempt.guard.tokens", "{call}");
         let read = move || Some(tokens());

@@ -14,7 +14,7 @@ use crate::call::options::CallOptions;
 
 /// The ticket of one attempt, with the data that its end needs.
 ///
-/// Dropping it, even during a panic, ends the ticket according to the attempt's phase.
+/// Dropping the pass, even during a panic, ends the ticket according to the attempt's phase.
 pub struct Pass<G: Guard, P> {
     pub(super) shared: Arc<Shared<G, P>>,
     /// `None` once the ticket has ended or was returned to the guard.

@@ -161,7 +161,7 @@ where
         Err(boxed(reason))
     }
 
-    /// A response of an arbitrary type has no known body, so the pass ends here.
+    /// Returns the response, and ends the pass: a response of an arbitrary type has no known body.
     fn guarded<G: Guard>(response: R, _: bool, pass: Option<Pass<G, Self>>) -> R {
         if let Some(pass) = pass {
             pass.over(BodyEnd::Complete);

@@ -40,8 +40,8 @@ impl<E: Into<BoxError>> GuardOutcome<Response, E, BoxedError> for Http {
         Err(boxed(reason))
     }
 
-    /// Wraps the body of a response whose place a guard holds. The response is rebuilt then, with its URL; any other is
-    /// returned unchanged.
+    /// Wraps the body of a response for which a guard holds a place; this rebuilds the response, with its URL. Any
+    /// other response is returned unchanged.
     fn guarded<G: Guard>(response: Response, _: bool, pass: Option<Pass<G, Self>>) -> Self::Guarded<G> {
         let Some(pass) = pass else { return response };
         let (head, body) = with_url(response).into_parts();

@@ -9,9 +9,9 @@ use super::shared::now;
 
 /// Waits until `n` tokens of `destination` may be used, but at most `longest`.
 ///
-/// It is the equivalent of `WaitN` in x/time/rate, for work that does not pass through a
-/// [`GuardLayer`](super::GuardLayer): a batch of `n` messages, or bytes. The tokens are reserved at once, so the wait
-/// does not change if the rate or the burst does.
+/// This function is the equivalent of `WaitN` in x/time/rate, for work that does not pass through a
+/// [`GuardLayer`](super::GuardLayer): a batch of `n` messages, or bytes. The tokens are reserved at once, so a later
+/// change of the rate or the burst does not change the wait.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -22,7 +22,8 @@ pin_project! {
     /// allocates the rest of the state.
     ///
     /// # Cancel safety
-    /// Dropping it cancels all attempts and the wait. If a granted hedge was not sent, its token returns to the budget.
+    /// Dropping the future cancels all attempts and the wait. If a granted hedge was not sent, its token returns to the
+    /// budget.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, P, B, Mode>
     where

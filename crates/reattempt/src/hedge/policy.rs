@@ -35,7 +35,7 @@ const DEFAULT_CAP: u32 = 5;
 /// If all attempts fail, the caller gets the last outcome.
 ///
 /// A refused response is dropped before the next attempt is created, which may need its connection. The budget decides
-/// earlier, so if it refuses the hedge, the caller gets the response.
+/// before that, so if it refuses the hedge, the caller gets the response.
 ///
 /// Waiting requires a tokio runtime with its time driver. Without any runtime, calls are sent but not hedged.
 ///
@@ -119,7 +119,7 @@ impl<P: Protocol, B, Mode> HedgePolicy<P, B, Mode> {
     }
 
     /// Returns a warning for each limit or budget setting outside its recommended range. Such a setting still applies.
-    /// Settings of the protocol that hedging does not use have a warning too.
+    /// There is also a warning for each protocol setting that hedging does not use.
     ///
     /// ```
     /// use reattempt::Http;
@@ -206,7 +206,7 @@ where
     /// The timer counts in whole milliseconds. All weights are halved after every 2000 samples (0.95; 10,000 for 0.99).
     /// All calls of the policy share the samples, so use separate policies for different kinds of calls.
     ///
-    /// A first attempt that is slower than the delay always counts. An attempt that fails sooner does not. Only the
+    /// A first attempt that is slower than the delay is always a sample. An attempt that fails sooner is not. Only the
     /// budget limits hedges that follow a failure.
     ///
     /// `quantile` is clamped to 0.5 to 0.9999, and NaN counts as 0.5.
@@ -219,15 +219,15 @@ where
     /// s.
     ///
     /// The limit does not interrupt attempts. It ends the wait for a service that does not become ready for a hedge. In
-    /// one case that wait continues, because the call has no other outcome. Its error type is then the inner service's
-    /// own, and its only response was refused and dropped.
+    /// one case the wait continues, because the call would have no outcome: its only response was refused and dropped,
+    /// and its error type is the inner service's own.
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
         self.set(|settings| settings.limits.max_elapsed = elapsed)
     }
 
-    /// Sets the maximum delay that a server may ask for with `Retry-After`. If it asks for a longer one, no further
-    /// attempt is sent. Default: 60 s. A delay that must be used exactly has no such limit (PB-4).
+    /// Sets the maximum delay that a server may ask for with `Retry-After`. If the server asks for a longer delay, no
+    /// further attempt is sent. Default: 60 s. A delay that the server sets exactly has no such limit (PB-4).
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.limits.max_server_delay = delay)
     }

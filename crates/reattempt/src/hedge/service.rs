@@ -23,9 +23,9 @@ use crate::shared::Shared;
 
 /// A client whose calls are hedged, created by [`HedgeLayer`](crate::hedge::HedgeLayer).
 ///
-/// It has the inner service's response and error types, unless the policy has boxed errors. Cloning it clones the inner
-/// service and shares everything else. Each hedge is sent through a new clone of the inner service, which is readied
-/// first.
+/// The client has the inner service's response and error types, unless the policy has boxed errors. Cloning it clones
+/// the inner service and shares everything else. Each hedge is sent through a new clone of the inner service, which is
+/// readied first.
 #[derive(Clone)]
 pub struct Hedge<S, Policy = HedgePolicy> {
     inner: S,

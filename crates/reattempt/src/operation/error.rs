@@ -11,7 +11,7 @@ use crate::call::report::Report;
 
 /// The error of a retried operation: its last error, the stop reason, and the report of all attempts.
 ///
-/// It displays the reason, the number of attempts and the time. If the last error is an [`Error`], it is the
+/// The error displays the reason, the number of attempts and the time. If the last error is an [`Error`], it is the
 /// [`source`](std::error::Error::source). The debug output also contains the last error, without user information and
 /// query of any URL.
 #[derive(Clone, PartialEq, Eq)]

@@ -17,10 +17,10 @@ use crate::call::progress::Granted;
 pin_project! {
     /// The future of a retried operation, created when [`retry`](crate::retry()) is awaited.
     ///
-    /// If it is polled again after its end, it stays pending and does nothing, like every future of this crate.
+    /// A future that is polled again after its end stays pending and does nothing, like every future of this crate.
     ///
     /// # Cancel safety
-    /// Dropping it drops the attempt in flight or the wait, and returns an unspent token to the budget.
+    /// Dropping the future drops the attempt in flight or the wait, and returns an unspent token to the budget.
     #[must_use = "futures do nothing unless polled"]
     pub struct RetryingFuture<F, Fut, E, Backoff: Schedule, B, J, N> {
         // `None` once it has ended.

@@ -106,7 +106,7 @@ impl<F, E, Backoff: Schedule, B, J, N> Retrying<F, E, Backoff, B, J, N> {
     /// Sets the condition for a retry: an error for which it returns `false` ends the call. Default: every error is
     /// retried.
     ///
-    /// It replaces an earlier [`classify`](Self::classify).
+    /// This replaces an earlier [`classify`](Self::classify).
     #[doc(alias("retry_if", "filter", "retryable"))]
     pub fn when<W>(
         self,
@@ -122,7 +122,7 @@ impl<F, E, Backoff: Schedule, B, J, N> Retrying<F, E, Backoff, B, J, N> {
     }
 
     /// Classifies errors. Use it if the kind of failure matters: for a schedule per kind, or a budget that charges more
-    /// for some. It replaces an earlier [`when`](Self::when).
+    /// for some. This replaces an earlier [`when`](Self::when).
     ///
     /// The closure returns a verdict, optionally with the delay that the error asks for. A verdict of success or
     /// permanent failure ends the call with the error.

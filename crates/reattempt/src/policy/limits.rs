@@ -62,8 +62,8 @@ where
         })
     }
 
-    /// Sets the maximum delay that a server may ask for. If it asks for a longer one, the call is not retried. Default:
-    /// 60 s, but the default `max_elapsed` of 30 s is a stricter limit.
+    /// Sets the maximum delay that a server may ask for. If the server asks for a longer delay, the call is not
+    /// retried. Default: 60 s, but the default `max_elapsed` of 30 s is a stricter limit.
     #[doc(alias("retry_after", "max_retry_after"))]
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.limits.max_server_delay = delay)

@@ -122,8 +122,7 @@ impl<P: Protocol, Backoff: Schedule, B, Mode> RetryPolicy<P, Backoff, B, Mode> {
     }
 
     /// Returns a warning for each limit, delay or budget setting outside its recommended range. Such a setting still
-    /// applies. If a later [`profile`](Self::profile) has replaced a [`backoff`](Self::backoff), that has a warning
-    /// too.
+    /// applies. There is also a warning if a later [`profile`](Self::profile) replaced a [`backoff`](Self::backoff).
     ///
     /// `lab check` prints the same warnings for a file of policies.
     ///

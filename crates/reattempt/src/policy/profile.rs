@@ -80,8 +80,8 @@ where
     /// Sets a profile's schedule and limits, and its budget if it has one.
     ///
     /// Limits and a budget that were set on the policy have precedence, whether they were set before or after. The
-    /// schedule is always replaced. If [`backoff`](Self::backoff) had set that, [`validate`](Self::validate) returns a
-    /// warning.
+    /// schedule is always replaced. If the old one was set with [`backoff`](Self::backoff),
+    /// [`validate`](Self::validate) returns a warning.
     pub fn profile<S: Schedule>(self, profile: Profile<S>) -> RetryPolicy<P, S, RetryBudget, Mode> {
         let mut settings = self.into_settings().map(|_, budget| (profile.schedule, budget));
         settings.chosen.backoff_replaced = settings.chosen.backoff;

@@ -78,7 +78,7 @@ where
     /// Sets the time limit of each attempt, up to its response head. Default: no limit.
     ///
     /// An attempt that takes longer is dropped. It counts as a timeout, and is retried if the request is repeatable.
-    /// The call's error becomes tower's `BoxError`; if the last attempt timed out, that is a
+    /// The call's error becomes tower's `BoxError`; if the last attempt timed out, the error is a
     /// [`TimedOut`](crate::TimedOut). A [`Deadline`](crate::Deadline) then interrupts attempts too. It ends the call
     /// with an error, even if the protocol has a response for that.
     ///

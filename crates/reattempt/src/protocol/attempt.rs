@@ -23,7 +23,7 @@ pub struct NextAttempt {
     pub kind: AttemptKind,
     /// `true` if no further attempt is allowed, so that nothing has to be saved for one.
     pub last: bool,
-    /// `true` if the head stays saved nevertheless, for a classifier.
+    /// `true` if the head stays saved even then, for a classifier.
     pub needs_head: bool,
     /// The call's deadline.
     pub deadline: Option<Deadline>,

@@ -8,8 +8,8 @@ use reattempt_core::{Classification, Failure, FailureKind, Verdict};
 use crate::call::errors::causes;
 use crate::call::timed_out::{TimeLimit, TimedOut};
 
-/// Returns the verdict for an error: HTTP's, or a timeout for an error of tower, tokio or this crate. If a layer on
-/// this side refused the attempt, it was not sent. Unknown errors are not retried.
+/// Returns the verdict for an error: HTTP's, or a timeout for an error of tower, tokio or this crate. If a layer of
+/// this client refused the attempt, it was not sent. Unknown errors are not retried.
 pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
     if is_refused_here(error) {
         return Verdict::NotProcessed(Failure::new(FailureKind::Other));
@@ -33,7 +33,7 @@ pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
     }
 }
 
-/// Returns `true` if a layer on this side refused the attempt or its last hop.
+/// Returns `true` if a layer of this client refused the attempt or its last hop.
 pub(crate) fn is_refused_here(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|error| error.is::<Refused>() || error.is::<tower::load_shed::error::Overloaded>())
 }

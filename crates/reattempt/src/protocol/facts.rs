@@ -189,7 +189,7 @@ impl<Request, C: Send + Sync + 'static> ReadRequest<Request> for CloneRequest<C>
 impl<C: Send + Sync + 'static> RequestProtocol for CloneRequest<C> {
     type Errors = BoxedError;
 
-    /// The classifier alone decides.
+    /// Returns that every request may be retried and repeated, because the classifier alone decides.
     fn retry_safety(&self, _: RequestView<'_>) -> RetrySafety {
         RetrySafety { may_retry: true, repeatable: true, keyed: false }
     }
@@ -236,7 +236,8 @@ impl RequestProtocol for Http {
         request.has_method(allowed) && !request.contains(&UPGRADE)
     }
 
-    /// The failed connection may be to a redirect's target, after the first server has processed the request.
+    /// Returns `true` only if the service below follows no redirects. Otherwise the failed connection may be to a
+    /// redirect's target, after the first server has processed the request.
     fn errors_prove(&self) -> bool {
         self.redirects == Some(false)
     }

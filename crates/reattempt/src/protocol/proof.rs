@@ -20,7 +20,7 @@ use crate::call::errors::causes;
 pub struct OutcomeFacts {
     /// The guard's refusal, if a guard refused the attempt.
     pub refused: Option<Refused>,
-    /// `true` if a layer on this side refused the attempt or its last hop.
+    /// `true` if a layer of this client refused the attempt or its last hop.
     pub refused_here: bool,
     /// The point at which an unprocessed attempt ended; `None` if it is not replaced.
     pub undone: Option<Undone>,

@@ -23,9 +23,8 @@ use crate::call::timed_out::RefusedResponse;
 /// The saved form of a `reqwest::Request`.
 ///
 /// A body of bytes stays in the request, so that reqwest itself can repeat it on a redirect (307, 308). A stream
-/// becomes a replayable body. So do bytes that do not fit the bound for all bodies; they can be sent again until a byte
-/// of them was read.
-/// long as none of them was read.
+/// becomes a replayable body. So do bytes that do not fit the bound for all bodies; they can be sent again as long as
+/// none of them was read.
 pub struct SavedReqwest {
     request: Request,
     body: SavedBody,

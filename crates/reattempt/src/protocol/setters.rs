@@ -29,7 +29,7 @@ macro_rules! message_setters {
         ///
         /// The classifier returns a verdict, optionally with a server hint: a delay in the server's own format, or
         /// [`Stop`](crate::classify::ServerHint::Stop). Such a delay replaces the one in the headers that
-        /// [`Hints`](crate::classify::Hints) reads. A `Stop` from either side ends the call.
+        /// [`Hints`](crate::classify::Hints) reads. A `Stop` from the classifier or from the headers ends the call.
         ///
         /// The classifier can read the response head or the error, and
         /// [the request](crate::classify::Outcome::request), without a copy.
@@ -122,9 +122,9 @@ macro_rules! message_setters {
 
         /// Sets the function that returns a request's destination, the key for budgets and guards.
         ///
-        /// Default: the URI's host in lower case, with the port unless it is the scheme's default. Unless the scheme is
-        /// http, the destination begins with it (`https://one.example`). The final dot of an absolute name is removed.
-        /// All requests without a host in the URI share the destination `""`, unless
+        /// Default: the URI's host in lower case, with the port unless it is the scheme's default. The destination
+        /// begins with the scheme unless that is http (`https://one.example`). The final dot of an absolute name is
+        /// removed. All requests without a host in the URI share the destination `""`, unless
         /// [`destination_by_host`](Self::destination_by_host) is set.
         ///
         /// Events and traces contain the destination, so it should contain neither user information nor a query. A
@@ -193,8 +193,8 @@ impl Http {
 
     message_setters!(itself);
 
-    /// Sets which server hints are read. By default these are all but rate-limit quotas. A
-    /// [`RateLimit`](crate::guard::RateLimit) can follow such quotas.
+    /// Sets which server hints are read. Default: all but rate-limit quotas, which a
+    /// [`RateLimit`](crate::guard::RateLimit) can follow.
     #[must_use]
     pub fn hints(mut self, hints: Hints) -> Self {
         self.hints = hints;
@@ -279,7 +279,7 @@ impl Http {
     /// - The client is a `reqwest::Client`, or the error contains a `reqwest::Error` (feature `reqwest`).
     /// - The response comes from tower-http's `FollowRedirect` (feature `tower-http`), or from a service around a
     ///   `reqwest::Client` (feature `reqwest`).
-    /// - No connection could be made, or a layer on this side refused the attempt, although the request's body was
+    /// - No connection could be made, or a layer of this client refused the attempt, although the request's body was
     ///   polled. An empty body counts as polled once a client reads its length.
     ///
     /// These signs do not show a `REFUSED_STREAM` or GOAWAY at a later hop, because the first hop polls the body too.

@@ -22,11 +22,11 @@ use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 pin_project! {
     /// The future of a call that is retried.
     ///
-    /// If it is polled again after its end, it stays pending and does nothing.
+    /// A future that is polled again after its end stays pending and does nothing.
     ///
     /// # Cancel safety
-    /// Dropping it cancels the attempt in flight, the wait and the hook. If a granted retry was not sent, its tokens
-    /// return to the budget.
+    /// Dropping the future cancels the attempt in flight, the wait and the hook. If a granted retry was not sent, its
+    /// tokens return to the budget.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, P, Backoff, B, Mode>
     where

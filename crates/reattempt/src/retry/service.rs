@@ -23,8 +23,8 @@ use crate::shared::Shared;
 
 /// A client whose calls are retried, created by [`RetryLayer`](crate::RetryLayer).
 ///
-/// It has the inner service's response and error types. With [`attempt_timeout`](RetryPolicy::attempt_timeout) or
-/// [`boxed_errors`](RetryPolicy::boxed_errors), its error is tower's `BoxError`. Cloning it clones the inner service
+/// The client has the inner service's response and error types. With [`attempt_timeout`](RetryPolicy::attempt_timeout)
+/// or [`boxed_errors`](RetryPolicy::boxed_errors), its error is tower's `BoxError`. Cloning it clones the inner service
 /// and shares everything else.
 #[derive(Clone)]
 pub struct Retry<S, Policy = RetryPolicy> {

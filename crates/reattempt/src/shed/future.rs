@@ -18,7 +18,7 @@ pin_project! {
     /// The future of a call to a server that sheds load.
     ///
     /// # Cancel safety
-    /// Dropping it cancels the call and frees its place.
+    /// Dropping the future cancels the call and frees its place.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, A, F, G, P, Mode>
     where

@@ -270,7 +270,8 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
         StandardLayer { policy, guards, times, outer: outer(self.outer), inner, inner_warnings }
     }
 
-    /// Replaces all guards with another guard, or a pair of guards. Their settings are not checked against the others.
+    /// Replaces all guards with another guard, or a pair of guards. Their settings are not checked against those of the
+    /// stack.
     ///
     /// After [`endpoints`](Self::endpoints), it replaces the breaker. Each endpoint keeps its own limit on calls in
     /// flight.
@@ -304,8 +305,8 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
 
     /// Returns the layer, if no two of its settings contradict each other.
     ///
-    /// Call it at the end of the chain. Without it the shorter of two time limits holds, and a breaker that forgets too
-    /// soon may never open.
+    /// Call it at the end of the chain. Without it, the shorter of two time limits applies, and a breaker that forgets
+    /// too soon may never open.
     ///
     /// # Errors
     /// Returns an error unless all of these hold:

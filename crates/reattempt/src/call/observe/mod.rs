@@ -25,7 +25,8 @@ pub enum Event<'a> {
         attempt: u32,
         /// The outcome of the attempt.
         outcome: &'a AttemptOutcome,
-        /// The name of the [endpoint](crate::endpoints) that it was sent to, if there is a set of them.
+        /// The name of the [endpoint](crate::endpoints) that the attempt was sent to, if the client has a set of
+        /// endpoints.
         endpoint: Option<&'a str>,
     },
     /// Another attempt follows.
@@ -35,7 +36,7 @@ pub enum Event<'a> {
         /// The delay before the next attempt.
         after: Duration,
     },
-    /// The failed attempt was not processed at all. Another one with the same number replaces it immediately.
+    /// The failed attempt was not processed at all. A new attempt with the same number replaces it immediately.
     WillReplace {
         /// The number of both attempts.
         attempt: u32,
@@ -51,7 +52,7 @@ pub enum Event<'a> {
     Succeeded {
         /// The number of attempts.
         attempts: u32,
-        /// The name of the [endpoint](crate::endpoints) that has responded, if there is a set of them.
+        /// The name of the [endpoint](crate::endpoints) that responded, if the client has a set of endpoints.
         endpoint: Option<&'a str>,
     },
     /// An attempt waits for a guard.
@@ -74,7 +75,7 @@ pub enum Event<'a> {
 
 /// An observer of all events in all calls.
 ///
-/// It runs on the task that polls the call, without a lock, and must not block. Every `Fn(&str, &Event)` is an
+/// An observer runs on the task that polls the call, without a lock, and must not block. Every `Fn(&str, &Event)` is an
 /// observer.
 ///
 /// ```
@@ -88,8 +89,8 @@ pub enum Event<'a> {
 /// });
 /// ```
 pub trait Observer: Send + Sync {
-    /// Records an event of a call to `destination`, the key of budgets and guards. By default it is host and port, with
-    /// the scheme unless that is http. It is empty if the request has no host.
+    /// Records an event of a call to `destination`, the key of budgets and guards. By default, the destination is host
+    /// and port, with the scheme unless that is http. The destination is empty if the request has no host.
     fn on_event(&self, destination: &str, event: &Event<'_>);
 }
 

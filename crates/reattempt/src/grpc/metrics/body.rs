@@ -13,7 +13,7 @@ use crate::protocol::watched::{Watch, Watched};
 
 /// The body of a measured response. It returns the frames of the inner body, and reads the status.
 ///
-/// Its errors are the inner body's, boxed. If it is dropped before its end, the call is recorded as cancelled.
+/// Its errors are the inner body's, boxed. If the body is dropped before its end, the call is recorded as cancelled.
 pub type MeasuredBody<B> = Watched<B, MeasuredEnd>;
 
 /// The measurement of one call, which ends with the response body.

@@ -38,7 +38,7 @@ pub use service::{GrpcMetricsLayer, Measured, ResponseFuture};
 /// | `grpc.client.call.duration` | `s` | method, target, status | when the call ends |
 /// | those of [`RetryMetric`] | | method, target | when the call ends, if [enabled](Self::enable) |
 ///
-/// All but the first are histograms with gRPC's own bounds (OBS-3). The labels are:
+/// All but the first are histograms with the bucket boundaries that gRPC defines (OBS-3). The labels are:
 ///
 /// - **`grpc.method`**: "package.Service/Method" if a generated client has put it into the request's extensions. For
 ///   every other request it is "other", unless [`generic_methods`](Self::generic_methods) lists its name.
@@ -50,7 +50,7 @@ pub use service::{GrpcMetricsLayer, Measured, ResponseFuture};
 /// | a status in the trailers, or in the head of a response without a body | that status |
 /// | a non-gRPC response | the code for its HTTP status (OUT-1) |
 /// | a response without a status | UNKNOWN (ST-3) |
-/// | the stream was reset | the code for the reason |
+/// | the stream was reset | the code for the reset reason |
 /// | a time limit below passed | DEADLINE_EXCEEDED |
 /// | any other lost or failed connection | UNAVAILABLE |
 /// | dropped before its end; a losing hedge (OBS-6) | CANCELLED, or DEADLINE_EXCEEDED if the call's deadline has passed |

@@ -87,7 +87,7 @@ pin_project! {
     /// The future of [`Measured`].
     ///
     /// # Cancel safety
-    /// Dropping it drops the call or the attempt, which is then recorded as cancelled.
+    /// Dropping the future drops the call or the attempt, which is then recorded as cancelled.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<F, Mode = OwnError> {
         // Declared first, so that it is dropped first: inner measurements end before outer ones.

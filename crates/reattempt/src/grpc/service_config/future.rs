@@ -25,8 +25,8 @@ pin_project! {
     /// The future of a call that is retried or hedged according to a service config.
     ///
     /// # Cancel safety
-    /// Dropping it cancels all attempts and the wait. The token for an attempt that was not sent yet returns to the
-    /// throttle.
+    /// Dropping the future cancels all attempts and the wait. The token for an attempt that was not sent yet returns to
+    /// the throttle.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req>
     where

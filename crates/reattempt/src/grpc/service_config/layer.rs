@@ -26,7 +26,7 @@ const DEFAULT_CAP: u32 = 5;
 /// | `retryPolicy` | the config sets the attempts, the backoff (± 20 %) and the codes. Every call of the method is retried after these codes, because the service's owner lists them |
 /// | `hedgingPolicy` | the config sets the attempts, the delay and the codes. There are no retries in addition (CALL-1, HG-9) |
 /// | neither policy, or no entry | the call is retried only in two cases: transparent retries (CALL-2), and a failed connection. So an empty config retries less than [`RetryPolicy::grpc`], whose docs compare the two |
-/// | `timeout` | the earlier of it and the caller's deadline applies (DL-1) |
+/// | `timeout` | the earlier of this limit and the caller's deadline applies (DL-1) |
 /// | `retryThrottling` | the handle's throttle must grant all retries and hedges. Every call that ends with OK adds tokens (THR-1, THR-4) |
 /// | `waitForReady`, `maxRequestMessageBytes`, `maxResponseMessageBytes` | none: the channel and the generated client have these settings. [`ServiceConfig::unapplied`](crate::grpc::service_config::ServiceConfig::unapplied) lists those in a config |
 /// | load balancing | none: it belongs below this layer |

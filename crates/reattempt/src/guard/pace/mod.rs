@@ -198,7 +198,7 @@ impl Pace {
         Self { responsive: interval, records: true, seed: None, queue }
     }
 
-    /// If `on`, the guard only delays calls and does not record outcomes. Default: it records them.
+    /// Makes the guard only delay calls, without recording outcomes, if `on`. Default: outcomes are recorded.
     ///
     /// Use it outside a retry layer whose schedule is the same interval, because that layer records the attempts and
     /// their outcomes.
@@ -328,7 +328,7 @@ impl Guard for Pace {
         }
     }
 
-    /// The turn is kept. The call is sent later than it was admitted, so it gets a new note.
+    /// Keeps the turn. The call is sent later than it was admitted, so its sending is recorded again.
     fn renew(&self, ticket: PaceTicket, _: &Arrival<'_>) -> Result<PaceTicket, Refused> {
         Ok(match ticket.0 {
             State::Admitted(admitted) if self.records => {

@@ -96,7 +96,7 @@ where
             Some(stop) => Some(stop),
             None => self.decide(sorted.event),
         };
-        // If this side cut off or refused an attempt, that is the outcome only if there is no other.
+        // If this client cut off or refused an attempt, that is the outcome only if there is no other.
         let real = sorted.event != HedgeEvent::BodyLost && !refused;
         if let Some(stop) = stop {
             let former = if real { None } else { self.last(stop) };
