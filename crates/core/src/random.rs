@@ -21,7 +21,7 @@ pub trait Random {
     fn between(&mut self, low: Duration, high: Duration) -> Duration {
         match (narrow(low), narrow(high)) {
             (Some(shortest), Some(longest)) if shortest < longest => {
-                // The high half of a 64 × 64 bit product maps the draw onto 0..=span, no division.
+                // The high half of a 64 × 64 bit product maps the draw onto 0..=span without a division.
                 let steps = longest - shortest + 1;
                 let product = u128::from(self.next_u64()) * u128::from(steps);
                 from_nanos(shortest + u64::try_from(product >> 64).unwrap_or(0))
@@ -62,7 +62,7 @@ fn between_wide(bits: u64, low: Duration, high: Duration) -> Duration {
     let span = high.saturating_sub(low).as_nanos();
     let drawn = match u64::try_from(span) {
         Ok(_) => (u128::from(bits) * (span + 1)) >> 64,
-        // Spans beyond 584 years: 34 random bits of the at most 94 that a duration has.
+        // A span beyond 584 years has up to 94 bits. Only 34 random bits are used, so that the product fits in 128.
         Err(_) => ((u128::from(bits) >> 30) * (span + 1)) >> 34,
     };
     let seconds = u64::try_from(drawn / u128::from(NANOS_PER_SECOND)).unwrap_or(u64::MAX);

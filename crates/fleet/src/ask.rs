@@ -1,7 +1,7 @@
 //! A question to the store on behalf of one retry.
 //!
 //! Input: the store's answer, and the end of the retry, in any order. Output: the confirmation that the driver waits
-//! for, and the tokens that the store is owed once both are known (`course`).
+//! for, and the tokens to return to the store once both are known (`course`).
 
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -70,7 +70,7 @@ pub(crate) fn ask(member: &Arc<Member>, destination: &str, cost: u64) -> Option<
     });
     let asking = Arc::clone(&ask) as Arc<dyn Asking>;
     member.courier.carry(Message::Question(Question(asking)));
-    // The cost of the retry is the local permit's, which is joined to this one.
+    // This permit costs nothing: the local permit, which is joined to it, has the cost of the retry.
     Some(Permit::new(ask, 0))
 }
 

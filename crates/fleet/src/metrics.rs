@@ -70,7 +70,7 @@ impl FleetMetrics {
                 .f64_histogram("reattempt.fleet.round_trip")
                 .with_unit("s")
                 .with_description("Time from a question to its answer in time")
-                // A store belongs within milliseconds, and the patience is 50 of them.
+                // A store should answer within a few milliseconds, and the default patience is 50 ms.
                 .with_boundaries(vec![0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
                 .build(),
             destinations: false,

@@ -1,6 +1,6 @@
 //! The rule of the bucket that a store has for each rate limit: a function over integers.
 //!
-//! The script of a Redis store is the same function in Lua. A change here is a change there.
+//! The script of a Redis store is the same function in Lua. Change both together.
 
 use std::num::NonZeroU32;
 

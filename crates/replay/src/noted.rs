@@ -52,7 +52,7 @@ impl Noted {
         self.whole.as_ref()?.data.as_ref().map(|(data, _)| data)
     }
 
-    // Not inlined, like the drop: the code of other bodies would be slower.
+    // Not inlined, like the drop, because inlining would slow down the code for other bodies.
     /// Returns another reader, unless this one has returned the data.
     #[inline(never)]
     pub(crate) fn try_clone(&self) -> Option<Self> {

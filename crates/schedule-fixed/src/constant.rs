@@ -61,7 +61,7 @@ pub(crate) fn first_delay(field: &'static str, delay: Duration, limits: &Limits)
     let warning = if is_late {
         Some(Warning::new(field, format_args!("{delay:?}"), "below `max_elapsed`"))
     } else {
-        // Delays below 1 s are usual here, so they count as 1 s.
+        // Constant delays below 1 s are usual, so they are checked as if they were 1 s.
         Recommended::CAP.time(field, delay.max(Duration::from_secs(1)))
     };
     warning.into_iter().collect()

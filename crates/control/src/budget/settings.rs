@@ -139,7 +139,7 @@ impl Settings {
             Kind::Unlimited => self.unused_capacity = true,
             Kind::Cautious(caution) => caution.capacity = capacity.clamp(CAUTIOUS_LEAST, CAUTIOUS_MOST),
             Kind::Tokens(rule) => rule.capacity = capacity,
-            // With less, a retry after a timeout, or any at all, would never be allowed.
+            // With a smaller capacity, retries after timeouts, or even all retries, would never be allowed.
             Kind::Quota(rule, costs) => rule.capacity = capacity.max(u64::from(costs.dearest()) * TOKEN),
         }
         self
@@ -149,7 +149,7 @@ impl Settings {
         let refill = millionths(per_second, 0.0, 1_000_000.0);
         match &mut self.kind {
             Kind::Unlimited | Kind::Cautious(_) => self.unused_trickle = true,
-            // It would replace the rate, and at 0 leave nothing that refills the bucket.
+            // Here the trickle would replace the rate, and a trickle of 0 would never refill the bucket.
             Kind::Tokens(rule) if rule.ratio == 0 => self.unused_trickle = true,
             Kind::Tokens(rule) | Kind::Quota(rule, _) => rule.refill = refill,
         }

@@ -1,7 +1,7 @@
 //! A set's endpoints with their ejections, behind the set's lock.
 //!
 //! An ejection is temporary. Ejected endpoints are out of service only if at most half of a set, or of its last tier,
-//! are ejected. If more than half are, all stay in service, and the price decides.
+//! are ejected. If more than half are, all stay in service, and calls prefer those that fail less.
 
 use std::sync::Arc;
 use std::time::Duration;

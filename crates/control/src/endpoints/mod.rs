@@ -1,7 +1,8 @@
 //! A set of equivalent endpoints, and the pick of one for each attempt.
 //!
 //! A retry to the same dead server fails again, while a retry to another server may succeed. So a pick prefers
-//! endpoints that the call has not tried, and of two random ones the cheaper. Ejected endpoints are not picked.
+//! endpoints that the call has not tried. Of two random ones, it takes the one with the lower *price*, which grows with
+//! latency, load and failures. Ejected endpoints are not picked.
 //!
 //! | rule | reason |
 //! |---|---|

@@ -58,7 +58,8 @@
 //!    polled, and *unsent* before.
 //! 8. An attempt dropped at or after its deadline is judged as unavailable, because it is a timeout.
 //! 9. [`Health`] comes from the classification. A success is served. A retryable failure is failed, unavailable or
-//!    overloaded. A permanent failure has its own table. An error in the caller's own body is ignored. Overrides apply.
+//!    overloaded. A permanent failure has its own table. An error in the caller's own body is ignored. Custom
+//!    classifiers change the classification, and so the health.
 //! 10. If the guard holds its place to the end of the body, [`end_ticket`](Guard::end_ticket) returns the ticket. The
 //!     response's body then ends the ticket as *over*.
 //! 11. [`Refused`] is recognised before any classifier. No outer breaker, limit, throttle or budget counts it.

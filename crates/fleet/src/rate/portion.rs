@@ -116,13 +116,13 @@ impl Supply {
         if self.is_asking || now < self.ask_after || !is_low {
             return None;
         }
-        // One process never takes more at once than an eighth of a second brings.
+        // A process never asks for more tokens at once than the rate adds in an eighth of a second.
         let most = (rate.per_second() / 8).saturating_add(1);
         let stretch = now.saturating_sub(self.asked_at).clamp(STRETCH, Duration::from_secs(60));
         let used = u128::from(self.taken) * AHEAD.as_millis();
         self.size = u32::try_from(used.div_ceil(stretch.as_millis())).unwrap_or(most).clamp(1, most);
         (self.is_asking, self.asked_at, self.taken) = (true, now, 0);
-        // A quiet process asks for no tokens ahead, only for those of its waiting calls.
+        // A quiet process fetches no tokens ahead, but only those for its waiting calls.
         let ahead = if self.size > 1 { self.size } else { 0 };
         Some(waiting.saturating_sub(held).saturating_add(ahead).clamp(1, most))
     }

@@ -187,7 +187,7 @@ fn sign(error: &(dyn Error + 'static), phase: Phase) -> Sign {
         return io::sign(error, phase);
     }
     if let Some(ReplayError::Superseded | ReplayError::NotKept) = error.downcast_ref() {
-        // This side stopped the body's sender. The error's cause does not matter.
+        // The client stopped the upload. The error's cause does not matter.
         return Sign::Proof(Verdict::Permanent);
     }
     #[cfg(feature = "hyper")]

@@ -35,12 +35,11 @@ pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
 
 /// Returns `true` if a timer for `deadline`, in a layer below or at the server, may have expired by `now`.
 ///
-/// The timer was set at `since` or later. It may expire early, because it comes from a rounded header and because
-/// timers themselves round.
-/// timers round too.
+/// The timer was set at `since` or later. It may expire early, because the time in a header is rounded, and timers
+/// themselves round.
 pub(crate) fn is_due(deadline: Instant, since: Instant, now: Instant) -> bool {
     const TIMER: Duration = Duration::from_millis(2);
-    // The header has at least five digits, unless it counts in nanoseconds.
+    // A time in a header is written with at least five digits, unless it counts in nanoseconds, so its error is small.
     let slack = TIMER + now.saturating_duration_since(since) / 65_536;
     deadline.saturating_duration_since(now) <= slack
 }

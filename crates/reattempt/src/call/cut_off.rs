@@ -1,4 +1,4 @@
-//! The marker of attempts that one of our time limits drops. Inner guards then record a timeout.
+//! The marker of attempts that a time limit of this crate drops. Inner guards then record a timeout.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

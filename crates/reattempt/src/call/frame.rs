@@ -47,7 +47,7 @@ thread_local! {
 }
 
 /// The frame of an attempt that is being sent. Its drop restores the outer frame, even after a panic.
-// Not a closure: a request is large, and one that moves into a closure is copied once more.
+// A struct and not a closure, because a request is large, and moving it into a closure copies it once more.
 pub(crate) struct Sending {
     outer: Frame,
 }

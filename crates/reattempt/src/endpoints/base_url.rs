@@ -51,7 +51,7 @@ impl BaseUrl {
             None => host,
         };
         let authority: Authority = normal.parse().map_err(|_| error("has no valid host"))?;
-        // The first clone of its bytes allocates, which no attempt should do.
+        // Cloned once here, because the first clone allocates, which no attempt should do.
         drop(authority.clone());
         let path = parts.path_and_query.as_ref().map_or("", |path| path.path());
         if path.split('/').any(is_dots) {

@@ -57,7 +57,7 @@ impl Discovery {
             }
         };
         self.change(STOPPED, SETTLED);
-        // Without the lock: a runtime that is about to end drops the task at once, which puts it back.
+        // The lock is not held here: a runtime that is about to end drops the task at once, and this puts the job back.
         let spawned = runtime.spawn(new).abort_handle();
         let mut task = self.lock();
         if let Task::None = *task {

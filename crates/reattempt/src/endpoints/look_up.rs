@@ -210,7 +210,7 @@ fn update<C: Send + Sync + 'static, K: Display>(
     let mut by_name: HashMap<Arc<str>, K> = by_name?;
     let mut names: Vec<_> = by_name.keys().cloned().collect();
     names.sort_unstable();
-    // Even if they are the same, because a handle may have replaced them.
+    // Updates the set even if the keys are the same as before, because a handle may have replaced the endpoints.
     caught(|| {
         let endpoints = names.iter().map(|name| (0, Arc::clone(name)));
         guard.replace(endpoints, |_| false, |name| by_name.remove(name).map(&mut *connect));

@@ -33,24 +33,25 @@
 //!
 //! # The pick
 //!
-//! The layer draws two random endpoints that are in service and that the call has not tried, and picks the cheaper
-//! one. The price is latency × (calls in flight + 1) × (1 + 32 × failure rate). An endpoint is ejected after five
+//! The layer draws two random endpoints that are in service and that the call has not tried, and picks the one with the
+//! lower *price*: latency × (calls in flight + 1) × (1 + 32 × failure rate). An endpoint is ejected after five
 //! consecutive failures, or if at least half of 20 or more calls within 10 s fail. The ejection lasts 5 s at first,
-//! doubles up to 30 s, and is lengthened by up to a fifth at random. At most half of the endpoints are out of
-//! service; if more are ejected, all stay in service, and the price decides. Outcomes count as they do for
-//! [guards](crate::guard).
+//! doubles up to 30 s, and is lengthened by up to a fifth at random. At most half of the endpoints are out of service;
+//! if more are ejected, all stay in service, and only the price keeps calls away from them. Outcomes count as they do
+//! for [guards](crate::guard).
 //!
 //! # Tiers
 //!
-//! A later tier is used while no endpoint of an earlier tier is in service and untried: for example another region, if
-//! ours is down. In the last tier at most half of the endpoints are ejected, in earlier tiers all may be. While less
-//! than half of a tier is in service, the next tier takes the rest of the calls. So a tier returns server by server.
+//! A call is sent to a later tier if the earlier tiers have no endpoint in service that it has not tried: for example
+//! to another region, if the local one is down. In the last tier at most half of the endpoints are ejected, in earlier
+//! tiers all may be. While less than half of a tier is in service, the next tier takes the rest of the calls. So a tier
+//! returns server by server.
 //!
 //! # Order
 //!
 //! Put layers for the whole service outside: retries or hedges, a breaker, a deadline. Put guards with a state for each
-//! server inside. Put a `Buffer` below this layer. It moves calls to another task, but only the sending thread has the
-//! record of tried endpoints. If two layers retry, the inner one avoids the endpoints that it has tried.
+//! server inside. Put a `Buffer` below this layer, because it moves calls to another task, and only the sending thread
+//! has the record of tried endpoints. If two layers retry, the inner one avoids the endpoints that it has tried.
 //!
 //! A [`Balanced`] sends every request to its servers, whatever its authority. Use another client for redirects to other
 //! hosts. Servers with different prefixes must not redirect with absolute paths.

@@ -91,7 +91,7 @@ fn first(headers: &mut HeaderMap, added: Added<'_>) {
         deadline.write_to(headers);
     }
     if added.strip {
-        // The caller may have set it, but there was no attempt before this one (RPH-4).
+        // The caller may have set this header, but there was no attempt before this one (RPH-4).
         headers.remove(PREVIOUS_ATTEMPTS);
     }
 }

@@ -120,7 +120,7 @@ where
     fn poll_over(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<OverOf<S, Req, P, Mode>> {
         let mut this = self.project();
         loop {
-            // First of all, so that errors of clients whose body was cut off are ignored.
+            // This is checked first, so that the errors of clients whose body was cut off are ignored.
             if let Some(call) = this.call
                 && let Some(over) = call.drop_cut_off(this.first.as_mut(), cx)
             {
@@ -151,7 +151,7 @@ where
             {
                 return Poll::Ready(over);
             }
-            // One at a time, so that each failure advances one hedge.
+            // Hedges are polled one at a time, so that each failure advances one hedge.
             let until = match call.poll_hedge(cx) {
                 ControlFlow::Continue(Hedging::Sent) => continue,
                 ControlFlow::Continue(Hedging::Until(until)) => until,

@@ -56,7 +56,7 @@ fn with_scheme<'a>(
 fn is_plain(bytes: &[u8]) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * EACH;
-    // The high bit of a byte is set if the byte is one of those.
+    // In the result, the high bit of a byte is set if the byte is a colon, an `@`, a capital letter or not ASCII.
     let marks = |bytes: &[u8; 8]| {
         let word = u64::from_le_bytes(*bytes);
         let low = word & !HIGH;

@@ -196,8 +196,8 @@ impl Http {
         }
         let hinted = self.hints.read(headers, SystemTime::now);
         let classification = match overridden {
-            // The client's `on_status` verdict overrides `x-should-retry: true`. Either side can prevent a retry, and
-            // neither can force one.
+            // The client's `on_status` verdict overrides `x-should-retry: true`. Both the client and the server can
+            // prevent a retry, and neither can force one.
             true => with_status(own.verdict, status).with_hint(own.hint.or(hinted.hint)),
             false => hinted.classification(own.verdict, status),
         };

@@ -33,8 +33,8 @@ impl<Policy: AttemptPolicy, O> StandardLayer<StandardGuards, Policy, O> {
     /// another one at once.
     ///
     /// The default breaker then ignores consecutive failures. Otherwise it would refuse all calls if the connection to
-    /// one endpoint broke with 20 of them in flight. It opens if half of the attempts at all endpoints fail. On a breaker
-    /// of your own, set [`consecutive_failures(0)`](CircuitBreaker::consecutive_failures).
+    /// one endpoint broke with 20 of them in flight. It opens if half of the attempts at all endpoints fail. On a
+    /// breaker of your own, set [`consecutive_failures(0)`](CircuitBreaker::consecutive_failures).
     ///
     /// The endpoints classify outcomes with the policy's protocol. Call this after [`retry`](StandardLayer::retry),
     /// [`hedge`](StandardLayer::hedge) and [`limits`](Self::limits). The requests' base URL is the first of the list,
@@ -81,7 +81,7 @@ impl<Policy: AttemptPolicy, O> StandardLayer<StandardGuards, Policy, O> {
         times.endpoint = endpoints.settings.attempt_timeout;
         let (mut breaker, bulkhead) = guards.guard().clone();
         if times.breaker_is_default {
-            // One endpoint's calls in flight may all fail at once.
+            // If one endpoint fails, all its calls in flight may fail in a row, although the service works.
             breaker = breaker.consecutive_failures(0);
         }
         let warnings = bulkhead.validate();

@@ -227,7 +227,7 @@ where
     ///
     /// This affects only bodies whose readers otherwise share no state. The memory for the record is reused by the
     /// thread's next call.
-    // Not inlined, like the drop of its record: the code of other bodies would be slower.
+    // Not inlined, like the drop of its record, because inlining would slow down the code for other bodies.
     #[inline(never)]
     pub fn noting_polls(self) -> Self {
         match self.inner {

@@ -149,7 +149,7 @@ impl Circuit {
     pub(crate) fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         self.with(|rules, machine| {
             machine.advance(rules, now);
-            // Called once: a call that arrives in between would lose its state.
+            // Called only once, because a call that arrives between two checks would lose its state.
             if is_idle() {
                 if forgets && machine.state != BreakerState::ForcedOpen {
                     machine.force(rules, BreakerState::Closed, now);

@@ -353,7 +353,7 @@ impl State {
     /// freed.
     fn leave(&mut self, waiter: WaiterId, is_due: bool) -> Wakers {
         if is_due {
-            // It is the first one, unless calls in front of it are not polled.
+            // The call is the first one, unless calls in front of it are not polled.
             self.line.position_of(waiter).and_then(|place| self.slots.remove(place));
         } else if let Some(last) = self.slots.pop_back() {
             self.tokens.withdraw(last);

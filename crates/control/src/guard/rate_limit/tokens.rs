@@ -10,7 +10,7 @@
 //! |---|---|
 //! | a reservation | its tokens, less those taken after them while a later reservation is pending |
 //! | a waiting call | its token, unless a reservation behind it is pending |
-//! | an admitted call | what the bucket has had room for since, unless a reservation is pending |
+//! | an admitted call | its token, as far as the bucket has had room for it since, unless a reservation is pending |
 
 use std::collections::VecDeque;
 use std::time::Duration;

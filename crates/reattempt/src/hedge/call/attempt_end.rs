@@ -137,7 +137,7 @@ where
         {
             return Sorted { event, failure: None, stop: false };
         }
-        // Before any classifier, because it is not a failure of the server.
+        // A refusal is handled before any classifier, because it is not a failure of the server.
         if facts.refused_here {
             return Sorted { event: HedgeEvent::Refused, failure: None, stop: false };
         }
@@ -207,7 +207,7 @@ where
             let event = Event::AttemptFailed { attempt: number, outcome: &outcome, endpoint: endpoint.as_deref() };
             self.with_destination(|destination| observer.on_event(destination, &event));
         }
-        // A call that its first attempt ends needs no log, unless someone reads its report.
+        // A call that ends with its first attempt needs no log, unless the caller reads its report.
         let alone = self.running.is_none() && sorted.event.ends().is_some();
         if !alone || self.context.slot().is_some() {
             let ended = self.elapsed();

@@ -155,7 +155,7 @@ where
         let terms = &self.terms;
         let attempts = self.attempts.get_or_insert_with(|| HedgeCall::new(terms));
         if !clock::has_timer() {
-            // Without a timer nothing is hedged. A call may even leave its runtime.
+            // Without a timer nothing is hedged. A call may also have left the runtime in which it began.
             let stopped = HedgeEvent::Stopped(StopReason::NoTimer);
             let _ = attempts.next(terms, stopped, elapsed, random);
         }

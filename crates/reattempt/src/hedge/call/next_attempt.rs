@@ -78,11 +78,11 @@ where
             match self.bind(cx) {
                 Poll::Ready(None) => {}
                 Poll::Ready(Some(stop)) => return self.last(stop),
-                // The budget may still refuse it: then this is the outcome.
+                // The budget may still refuse the next attempt. The last outcome is kept, because it is then returned.
                 Poll::Pending => return None,
             }
         } else if !waits && running.may_be_cut_off() {
-            // BUF-8: if the attempts in flight are cut off, this is the outcome.
+            // If the attempts in flight are cut off, the last outcome is returned, so it is kept (BUF-8).
             return None;
         }
         let running = self.running.as_mut()?;
