@@ -3,11 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use reattempt_fleet::rate::Rate;
 use reattempt_fleet::{BudgetStore, RateStore, Settling, Taking};
 use redis::{Value, cmd};
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::connection::Connection;
 use crate::error::{RedisStoreError, StoreFailed};
@@ -17,6 +19,9 @@ use crate::source::Source;
 /// The number of consecutive unanswered questions after which a new connection is made. The old one may be waiting for
 /// a reply that never comes.
 const MOST_UNANSWERED: u32 = 3;
+
+/// The time limit for a new connection. It is longer than a question's, because several sentinels may be asked in turn.
+const CONNECTING: Duration = Duration::from_secs(10);
 
 /// A store on Redis or Valkey.
 ///
@@ -39,7 +44,7 @@ pub struct RedisStore {
 
 struct Shared {
     source: Source,
-    connection: Mutex<Option<Connection>>,
+    connection: Arc<Mutex<Option<Connection>>>,
     /// The number of consecutive unanswered questions.
     unanswered: AtomicU32,
     /// The mark of the last message. A reply with a different mark belongs to another message.
@@ -101,8 +106,7 @@ impl RedisStore {
     ///
     /// Returns an error if the server cannot be reached, or if the user may not send `INFO`.
     pub async fn warnings(&self) -> Result<Vec<StoreWarning>, StoreFailed> {
-        let mut connection = self.shared.connection().await?;
-        let memory = connection.send(cmd("INFO").arg("memory")).await?;
+        let memory = self.shared.memory().await.inspect_err(|_| self.shared.disconnect())?;
         let mut policies = Vec::new();
         for_each_text(&memory, &mut |text| {
             let setting = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
@@ -117,7 +121,7 @@ impl RedisStore {
 
     fn of(source: Source) -> Self {
         let (unanswered, last_mark) = (AtomicU32::new(0), AtomicU64::new(0));
-        Self { shared: Arc::new(Shared { source, connection: Mutex::default(), unanswered, last_mark }) }
+        Self { shared: Arc::new(Shared { source, connection: Arc::default(), unanswered, last_mark }) }
     }
 }
 
@@ -138,7 +142,13 @@ impl RateStore for RedisStore {
 
 impl Shared {
     /// Runs a script, whose answer is at most `most`. After an error the next question opens a new connection.
-    async fn run(&self, script: &Script, key: &str, arguments: &[u64], most: u32) -> Result<u32, StoreFailed> {
+    async fn run(
+        self: &Arc<Self>,
+        script: &Script,
+        key: &str,
+        arguments: &[u64],
+        most: u32,
+    ) -> Result<u32, StoreFailed> {
         let answer = self.ask(script, key, arguments, most).await;
         if answer.is_err() {
             self.disconnect();
@@ -146,7 +156,13 @@ impl Shared {
         answer
     }
 
-    async fn ask(&self, script: &Script, key: &str, arguments: &[u64], most: u32) -> Result<u32, StoreFailed> {
+    async fn ask(
+        self: &Arc<Self>,
+        script: &Script,
+        key: &str,
+        arguments: &[u64],
+        most: u32,
+    ) -> Result<u32, StoreFailed> {
         let mut watch = Watch { shared: self, is_answered: false };
         let mut connection = self.connection().await?;
         let mark = self.last_mark.fetch_add(1, Ordering::Relaxed);
@@ -160,14 +176,26 @@ impl Shared {
         Ok(answer)
     }
 
+    async fn memory(self: &Arc<Self>) -> Result<Value, StoreFailed> {
+        let mut connection = self.connection().await?;
+        Ok(connection.send(cmd("INFO").arg("memory")).await?)
+    }
+
     /// Returns the connection, and creates one if necessary. Only one is created at a time.
-    async fn connection(&self) -> Result<Connection, StoreFailed> {
-        let mut connection = self.connection.lock().await;
-        if let Some(connection) = &*connection {
+    ///
+    /// A task creates it, so that it is not begun anew for each question that does not wait long enough.
+    async fn connection(self: &Arc<Self>) -> Result<Connection, StoreFailed> {
+        let mut place = Arc::clone(&self.connection).lock_owned().await;
+        if let Some(connection) = &*place {
             return Ok(connection.clone());
         }
-        let new = self.source.connect().await?;
-        Ok(connection.insert(new).clone())
+        let shared = Arc::clone(self);
+        let connecting = tokio::spawn(async move {
+            let new = timeout(CONNECTING, shared.source.connect()).await;
+            let new = new.map_err(|_| StoreFailed::new("no connection in time"))??;
+            Ok(place.insert(new).clone())
+        });
+        connecting.await.unwrap_or(Err(StoreFailed::new("the runtime has ended")))
     }
 
     /// Drops the connection, unless another task is creating one.

@@ -1,7 +1,10 @@
 //! Tests of refused URLs, users and commands, and of secrets that no error may contain.
 
-use reattempt_redis::{RedisStore, RedisStoreError};
+use reattempt_core::Random;
+use reattempt_redis::{FleetBudget, RedisStore, RedisStoreError};
+use reattempt_testing::Seeded;
 
+use crate::script::choose;
 use crate::server::Server;
 use crate::support::{budget, logged, retries_alone, retry, returns};
 
@@ -92,6 +95,60 @@ fn invalid_url_is_refused_without_its_text() {
         "the URL of the store is invalid: it must be redis://, rediss://, valkey://, valkeys:// or unix://, with a host \
          or a path"
     );
+}
+
+/// Any text is a store or an error, never a panic, and neither has the password in its texts.
+#[test]
+fn any_text_is_a_store_or_an_error() {
+    let parts = [
+        "redis",
+        "://",
+        ":",
+        "/",
+        "@",
+        "?",
+        "#",
+        "[",
+        "]",
+        "%",
+        "%zz",
+        "%00",
+        "localhost",
+        "::1",
+        "0",
+        "65536",
+        "-1",
+        "db=1",
+        "protocol=9",
+        "insecure",
+        "unix",
+        "rediss",
+        "ä",
+        "\0",
+        " ",
+        "\n",
+        SECRET,
+        "user",
+        "..",
+        "&",
+        "=",
+    ];
+    let random = &mut Seeded::new(1);
+    let mut stores = 0;
+    for number in 0..20_000 {
+        let mut text: String = if number % 2 == 0 { format!("redis://user:{SECRET}@") } else { String::new() };
+        (0..random.next_u64() % 8).for_each(|_| text.push_str(choose(random, &parts)));
+        let shown = match RedisStore::new(&text) {
+            Ok(store) => {
+                stores += 1;
+                format!("{store:?} {:?}", FleetBudget::new(store.clone()))
+            }
+            Err(error) => format!("{error} {error:?}"),
+        };
+        assert!(!shown.contains(SECRET), "{text:?}: {shown}");
+    }
+    assert!((100..19_000).contains(&stores), "{stores}");
+    assert!(RedisStore::new(&format!("redis://{}", "x".repeat(1_000_000))).is_ok(), "the resolver refuses it");
 }
 
 #[test]

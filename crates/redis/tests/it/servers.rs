@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use reattempt_redis::{BudgetStore, RedisStore, RedisStoreError};
+use reattempt_redis::{BudgetStore, FleetBudget, RedisStore, RedisStoreError};
 use tokio::time::{sleep, timeout};
 
 use crate::server::{Server, sentinel};
@@ -82,6 +82,40 @@ async fn sentinel_names_the_server() {
     assert!(retry(&budget).await);
     let other = patient(RedisStore::sentinel(&[sentinel.url()], "other").unwrap());
     retries_alone(&other).await;
+}
+
+/// Silent sentinels before the one that answers take more time than a question has. The connection is made anyway.
+#[tokio::test]
+async fn silent_sentinels_are_passed_over() {
+    let Some(server) = Server::on_port(&[]).await else { return };
+    let sentinel = sentinel(&server.address(), "").await.unwrap();
+    let silent = [(); 4].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let urls = silent.each_ref().map(|it| format!("redis://{}", it.local_addr().unwrap()));
+    let urls: Vec<_> = urls.iter().map(String::as_str).chain([sentinel.url()]).collect();
+    let budget = FleetBudget::new(RedisStore::sentinel(&urls, "main").unwrap());
+    returns(&budget).await;
+}
+
+/// The permissions that the docs of this crate list are enough.
+#[tokio::test]
+async fn few_permissions_suffice() {
+    let few = ["~reattempt:*", "-@all", "+eval", "+evalsha", "+get", "+set", "+time"];
+    let allow = |server: &Server, more: &[&str]| {
+        let words = ["ACL", "SETUSER", "app", "on", ">secret"];
+        server.command(&words.iter().chain(&few).chain(more).copied().collect::<Vec<_>>());
+    };
+    let Some(node) = Server::on_port(&CLUSTER).await else { return };
+    node.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    is_up(&node).await;
+    allow(&node, &["+cluster|slots"]);
+    let url = format!("redis://app:secret@{}", node.address());
+    returns(&patient(RedisStore::cluster(&[&url]).unwrap())).await;
+
+    let server = Server::on_port(&[]).await.unwrap();
+    let sentinel = sentinel(&server.address(), "").await.unwrap();
+    allow(&server, &["+role"]);
+    let url = sentinel.url().replace("redis://", "redis://app:secret@");
+    returns(&patient(RedisStore::sentinel(&[&url], "main").unwrap())).await;
 }
 
 /// A replica that became the primary without data has full buckets, once.

@@ -156,6 +156,18 @@ async fn evicting_server_is_warned_of() {
     assert_eq!(store.warnings().await.unwrap(), [], "without a bound nothing is evicted");
 }
 
+/// The settings are asked for on a new connection, if the last one is broken.
+#[tokio::test]
+async fn warnings_survive_a_restart() {
+    let Some(mut server) = Server::start(&[]).await else { return };
+    let store = RedisStore::new(server.url()).unwrap();
+    store.warnings().await.unwrap();
+    server.kill();
+    store.warnings().await.unwrap_err();
+    server.restart().await;
+    assert_eq!(store.warnings().await.unwrap(), []);
+}
+
 #[tokio::test]
 async fn dropped_retry_returns_its_token() {
     let Some(server) = Server::start(&[]).await else { return };
