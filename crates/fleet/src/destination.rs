@@ -98,10 +98,11 @@ impl Destination {
         if soon { &self.soon } else { &self.later }
     }
 
-    /// Returns `true` if nothing would be lost with this value at `now`.
+    /// Returns `true` if no refusal is remembered at `now`. Unless it is in use, its tokens are then those of a report that
+    /// a failing store did not get, and may be lost.
     pub(crate) fn is_idle(&self, now: Duration) -> bool {
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        !self.has_credit() && (refusals.count == 0 || refusals.until + LONGEST < now)
+        refusals.count == 0 || refusals.until + LONGEST < now
     }
 }
 

@@ -45,6 +45,10 @@ mod tests {
         assert!(long("a").len() <= LONGEST);
         assert_ne!(long("a"), long("b"));
         assert_eq!(long("a"), long("a"));
+        // A key of 200 bytes has no hash, and a longer one has 200 with it.
+        let name = "x".repeat(LONGEST - "p:1:".len());
+        assert_eq!(&*key_of("p", &name), format!("p:1:{name}"));
+        assert_eq!(key_of("p", &format!("{name}x")).len(), LONGEST);
         // The hash's published test vector.
         assert_eq!(hash_of(b"foobar"), 0x343e_1662_793c_64bf_6f0d_3597_ba44_6f18);
     }

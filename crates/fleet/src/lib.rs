@@ -37,6 +37,7 @@ pub mod rule;
 mod stats;
 mod store;
 mod sync;
+mod table;
 mod task;
 
 pub use budget::FleetBudget;

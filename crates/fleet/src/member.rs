@@ -1,6 +1,5 @@
 //! A process as a member of the fleet: its destinations, and its memory of a store that failed.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -11,9 +10,7 @@ use crate::key::key_of;
 use crate::stats::{FleetEvent, Observer, Tally};
 use crate::store::BoxError;
 use crate::sync::{AtomicU64, Mutex, Ordering};
-
-/// The most destinations that ask the store. For the others the process decides alone.
-const MOST_DESTINATIONS: usize = 1024;
+use crate::table::Table;
 
 /// The time for which a store that failed is not asked.
 const FAILURE_MEMORY: Duration = Duration::from_secs(1);
@@ -23,18 +20,11 @@ pub(crate) struct Member {
     pub(crate) patience: Duration,
     pub(crate) observer: Option<Observer>,
     pub(crate) tally: Tally,
-    destinations: Mutex<Table>,
+    destinations: Table<Destination>,
     /// The time until which a failing store is not asked.
     failing_until: Mutex<Option<Duration>>,
     random: AtomicU64,
     pub(crate) courier: Arc<dyn Courier>,
-}
-
-#[derive(Default)]
-struct Table {
-    entries: HashMap<Box<str>, Arc<Destination>>,
-    /// The time before which idle destinations are not looked for again.
-    next_search: Duration,
 }
 
 impl Member {
@@ -49,7 +39,7 @@ impl Member {
             patience,
             observer,
             tally: Tally::default(),
-            destinations: Mutex::default(),
+            destinations: Table::new(),
             failing_until: Mutex::new(None),
             random: AtomicU64::new(courier.seed()),
             courier,
@@ -95,23 +85,8 @@ impl Member {
 
     /// Returns the state of a destination; `None` if there is no room for it.
     pub(crate) fn destination(&self, name: &str, now: Duration) -> Option<Arc<Destination>> {
-        let mut table = self.destinations.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = table.entries.get(name) {
-            return Some(Arc::clone(found));
-        }
-        if table.entries.len() >= MOST_DESTINATIONS {
-            if now < table.next_search {
-                return None;
-            }
-            table.next_search = now + FAILURE_MEMORY;
-            table.entries.retain(|_, it| Arc::strong_count(it) > 1 || !it.is_idle(now));
-            if table.entries.len() >= MOST_DESTINATIONS {
-                return None;
-            }
-        }
-        let new = Arc::new(Destination::new(name, key_of(&self.prefix, name)));
-        table.entries.insert(name.into(), Arc::clone(&new));
-        Some(new)
+        let new = || Destination::new(name, key_of(&self.prefix, name));
+        self.destinations.get(name, now, |destination| destination.is_idle(now), new)
     }
 
     /// Returns a random number (SplitMix64), for jitter.

@@ -1,10 +1,9 @@
 //! The guard that users name, and its questions to the store.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -18,15 +17,13 @@ use super::portion::Portion;
 use crate::key::key_of;
 use crate::rate_rule::Rate;
 use crate::store::RateStore;
+use crate::table::Table;
 
 /// The longest time for which calls wait for an answer of the store.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The time for which a store that failed is not asked.
 const FAILURE_MEMORY: Duration = Duration::from_secs(1);
-
-/// The most destinations that share a rate through the store. For the others the process decides alone.
-const MOST_DESTINATIONS: usize = 1024;
 
 const KIND: GuardKind = GuardKind::named(&"fleet rate limit");
 
@@ -84,7 +81,7 @@ struct Shared {
     local: RateLimit,
     prefix: Box<str>,
     patience: Patience,
-    portions: Mutex<HashMap<Box<str>, Arc<Portion>>>,
+    portions: Table<Portion>,
     /// The time until which the store is not asked, in nanoseconds of the guard's clock.
     alone_until: AtomicU64,
     asked: AtomicU64,
@@ -152,7 +149,7 @@ impl FleetRateLimit {
             local,
             prefix,
             patience,
-            portions: Mutex::default(),
+            portions: Table::new(),
             alone_until: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             granted: AtomicU64::new(0),
@@ -186,20 +183,8 @@ impl Shared {
 
     /// Returns the portion of a destination; `None` if there is no room for it.
     fn portion(&self, destination: &str, now: Duration) -> Option<Arc<Portion>> {
-        let mut portions = self.portions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = portions.get(destination) {
-            return Some(Arc::clone(found));
-        }
-        if portions.len() >= MOST_DESTINATIONS {
-            portions.retain(|_, portion| Arc::strong_count(portion) > 1 || !portion.is_idle(now));
-            if portions.len() >= MOST_DESTINATIONS {
-                return None;
-            }
-        }
-        let key = key_of(&format!("{}:rate", self.prefix), destination);
-        let new = Arc::new(Portion::new(key, self.patience));
-        portions.insert(destination.into(), Arc::clone(&new));
-        Some(new)
+        let new = || Portion::new(key_of(&format!("{}:rate", self.prefix), destination), self.patience);
+        self.portions.get(destination, now, |portion| portion.is_idle(now), new)
     }
 }
 

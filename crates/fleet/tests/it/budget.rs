@@ -231,6 +231,33 @@ async fn events_have_their_destination() {
     assert_eq!(budget.stats().round_trip, Duration::from_millis(10));
 }
 
+/// Each answer moves the average round trip by an eighth of the difference.
+#[test]
+fn round_trip_is_an_average() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    for (takes, average) in [(16, 16_000), (80, 24_000), (8, 22_000), (0, 19_250)] {
+        (0..5).for_each(|_| budget.local().on_success("a", 0));
+        let permit = ask(&budget, "a").unwrap();
+        hand.advance(Duration::from_millis(takes));
+        let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
+        question.answer(Ok(true));
+        drop(permit.spend());
+        assert_eq!(budget.stats().round_trip.as_micros(), average);
+    }
+}
+
+#[test]
+fn debug_output_is_complete() {
+    let budget = ByHand::default().budget().prefix("shop").patience(Duration::from_millis(20));
+    assert_eq!(
+        format!("{budget:?}"),
+        "FleetBudget { prefix: \"shop\", patience: 20ms, stats: FleetStats { asked: 0, granted: 0, refused: 0, \
+         remembered: 0, alone: 0, late: 0, failed: 0, round_trip: 0ns }, local: RetryBudget { kind: cautious, \
+         capacity: 10.0, refusals: 0, destinations: 0, not_full: {} }, .. }"
+    );
+}
+
 #[derive(Debug, Clone)]
 enum Event {
     Failed(FailureKind),

@@ -228,6 +228,17 @@ fn success_is_reported_while_not_full() {
     assert_eq!(hand.len(), 0);
 }
 
+/// A permanent failure is an answer of the server, so it counts as a success does.
+#[test]
+fn permanent_failure_is_reported_as_success() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+    budget.on_permanent_failure("a", reattempt_core::ServerHint::None, 0);
+    let Some(Message::Report(report)) = hand.take(0) else { panic!("no report") };
+    assert_eq!(report.take(), Some(TOKEN / 5));
+}
+
 /// One report has the tokens of all that happened before it left.
 #[test]
 fn credits_of_a_moment_share_a_report() {
@@ -338,32 +349,30 @@ fn destination_without_place_is_alone() {
     assert_eq!(hand.len(), 1, "idle destinations make room");
 }
 
-/// Destinations that owe or remember something keep their places.
+/// Destinations whose refusals are remembered keep their places. Those with tokens for a store that failed do not, or
+/// an outage of the store would leave no place for others.
 #[test]
-fn busy_destination_keeps_its_place() {
+fn refused_destination_keeps_its_place() {
     let hand = ByHand::default();
     let budget = hand.budget();
     let name = |number: u32| format!("host-{number}");
     for number in 0..1024 {
         let permit = ask(&budget, &name(number)).unwrap();
         let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
-        // The first is refused, the second earns, and the others remember nothing.
+        // The first is refused. The others earn tokens, and their reports are lost.
         question.answer(Ok(number != 0));
-        if number == 1 {
-            permit.spend().succeed();
-            // The report is lost, but its tokens are not.
-            assert!(matches!(hand.take(0), Some(Message::Report(_))));
-        } else {
-            drop(permit.spend());
+        match number {
+            0 => drop(permit),
+            _ => permit.spend().succeed(),
         }
+        assert_eq!(hand.take(0).is_some(), number != 0);
     }
     let _asks = ask(&budget, "another").unwrap();
-    assert_eq!(hand.len(), 1, "the others made room");
+    assert!(hand.take(0).is_some(), "the others made room");
     assert!(ask(&budget, &name(0)).is_none(), "its refusal is remembered");
-    assert!(hand.take(0).is_some());
-    let _owes = ask(&budget, &name(1)).unwrap();
+    let _owes_nothing = ask(&budget, &name(1)).unwrap();
     let Some(Message::Question(question)) = hand.take(0) else { panic!("no question") };
-    assert_eq!(question.amounts(), (3 * TOKEN, TOKEN));
+    assert_eq!(question.amounts(), (0, TOKEN), "what was owed is lost");
 }
 
 // F-12

@@ -1,0 +1,57 @@
+//! The destinations that a process asks the store for, in a bounded table.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use crate::sync::Mutex;
+
+/// The most destinations of a table. For the others the process decides alone.
+const MOST_DESTINATIONS: usize = 1024;
+
+/// The interval at which a full table looks for entries that may go. A look visits all of them.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The states of a process by destination.
+#[derive(Debug)]
+pub(crate) struct Table<T>(Mutex<Entries<T>>);
+
+#[derive(Debug)]
+struct Entries<T> {
+    states: HashMap<Box<str>, Arc<T>>,
+    next_search: Duration,
+}
+
+impl<T> Table<T> {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Entries { states: HashMap::new(), next_search: Duration::ZERO }))
+    }
+
+    /// Returns the state of a destination, or a new one. Returns `None` if there is no place for it: a full table keeps
+    /// the states that are in use and those that are not idle.
+    pub(crate) fn get(
+        &self,
+        name: &str,
+        now: Duration,
+        is_idle: impl Fn(&T) -> bool,
+        new: impl FnOnce() -> T,
+    ) -> Option<Arc<T>> {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = entries.states.get(name) {
+            return Some(Arc::clone(found));
+        }
+        if entries.states.len() >= MOST_DESTINATIONS {
+            if now < entries.next_search {
+                return None;
+            }
+            entries.next_search = now + SEARCH_INTERVAL;
+            entries.states.retain(|_, state| Arc::strong_count(state) > 1 || !is_idle(state));
+            if entries.states.len() >= MOST_DESTINATIONS {
+                return None;
+            }
+        }
+        let new = Arc::new(new());
+        entries.states.insert(name.into(), Arc::clone(&new));
+        Some(new)
+    }
+}
