@@ -19,8 +19,11 @@
 //!
 //! Redis from version 5, or Valkey: one server, a cluster (feature `cluster`) or sentinels (feature `sentinel`), with
 //! TLS behind the feature `tls`. The user needs permission for the commands `EVAL`, `EVALSHA`, `GET`, `SET` and `TIME`,
-//! and for the keys with the budget's prefix. Each destination has one key of about 80 bytes, which expires 40 s after
-//! its last retry.
+//! and for the keys with the budget's prefix. A cluster also needs `CLUSTER SLOTS`, and sentinels need `ROLE`. Each
+//! destination has one key of about 120 bytes, which expires 40 s after its last retry.
+//!
+//! *TLS* trusts the certificates of the system, or those in the file that the environment variable `SSL_CERT_FILE` names.
+//! Clients have no certificates of their own.
 //!
 //! *Eviction refills buckets*: a server that evicts a key forgets that its bucket is empty. Use a dedicated server, or
 //! the policy `noeviction` or `volatile-ttl`. [`warnings`](RedisStore::warnings) checks the server's policy.
@@ -28,7 +31,7 @@
 //! # Faults
 //!
 //! A process starts, runs and stops without its store. During each fault below, a process uses its own budget, as if
-//! there were no fleet. The store is asked again once per second.
+//! there were no fleet. The store is asked again once per second. The [`guide`] lists more of them.
 //!
 //! | fault | effect |
 //! |---|---|
