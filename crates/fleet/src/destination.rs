@@ -98,8 +98,8 @@ impl Destination {
         if soon { &self.soon } else { &self.later }
     }
 
-    /// Returns `true` if no refusal is remembered at `now`. Unless it is in use, its tokens are then those of a report that
-    /// a failing store did not get, and may be lost.
+    /// Returns `true` if no refusal is remembered at `now`. If nothing else uses the destination, its tokens are those of
+    /// a report that a failing store did not get, and may be lost.
     pub(crate) fn is_idle(&self, now: Duration) -> bool {
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         refusals.count == 0 || refusals.until + LONGEST < now

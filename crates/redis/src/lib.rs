@@ -22,8 +22,9 @@
 //! and for the keys with the budget's prefix. A cluster also needs `CLUSTER SLOTS`, and sentinels need `ROLE`. Each
 //! destination has one key of about 120 bytes, which expires 40 s after its last retry.
 //!
-//! *TLS* trusts the certificates of the system, or those in the file that the environment variable `SSL_CERT_FILE` names.
-//! Clients have no certificates of their own.
+//! *TLS* trusts the certificates of the system, or those in the file that the variable `SSL_CERT_FILE` names. Clients
+//! have no certificates of their own. A program that chooses a cryptography provider for rustls does so before it
+//! creates a store, because a store behind TLS installs `ring` if there is none.
 //!
 //! *Eviction refills buckets*: a server that evicts a key forgets that its bucket is empty. Use a dedicated server, or
 //! the policy `noeviction` or `volatile-ttl`. [`warnings`](RedisStore::warnings) checks the server's policy.
