@@ -98,7 +98,7 @@ impl Destination {
         if soon { &self.soon } else { &self.later }
     }
 
-    /// Returns `true` if no refusal is remembered at `now`. If nothing else uses the destination, its tokens are those of
+    /// Returns `true` if no refusal is remembered at `now`. If nothing else uses the destination, its tokens are of
     /// a report that a failing store did not get, and may be lost.
     pub(crate) fn is_idle(&self, now: Duration) -> bool {
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
