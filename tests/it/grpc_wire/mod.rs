@@ -9,6 +9,7 @@ mod ends;
 mod hostile;
 mod numbering;
 mod pushing_back;
+mod re_picks;
 mod server;
 mod tap;
 mod transparent;

@@ -72,24 +72,31 @@ where
             });
             let found = found.await;
             let Some(guard) = guard.upgrade() else { return };
-            let (mut is_over, mut has_failed) = (false, false);
-            for change in found {
-                match change {
-                    None => is_over = true,
-                    Some(Err(error)) => {
-                        has_failed = true;
-                        let (error, retry) = (text(&error), Some(AFTER_ERROR));
-                        let _panicked = caught(|| guard.notify(&EndpointEvent::ResolveFailed { error, retry }));
+            let (mut is_over, mut errors) = (matches!(found.last(), Some(None)), Vec::new());
+            // The text of a key and the clone of a service are the user's code.
+            let applied = caught(|| {
+                for change in found.into_iter().flatten() {
+                    match change {
+                        Ok(change) => self.take(change),
+                        Err(error) => errors.push(error),
                     }
-                    Some(Ok(change)) => self.take(change),
                 }
+                self.update(&guard);
+            });
+            if let Err(panicked) = applied {
+                is_over = true;
+                errors.push(panicked);
             }
-            self.update(&guard);
+            let retry = (!is_over).then_some(AFTER_ERROR);
+            for error in &errors {
+                let error = text(error);
+                let _panicked = caught(|| guard.notify(&EndpointEvent::ResolveFailed { error, retry }));
+            }
             drop(guard);
             if is_over {
                 return;
             }
-            if has_failed {
+            if !errors.is_empty() {
                 sleep(AFTER_ERROR).await;
             }
         }

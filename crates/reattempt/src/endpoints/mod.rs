@@ -93,6 +93,7 @@ pub use handle::EndpointsHandle;
 pub use layer::{EndpointsLayer, Urls};
 pub use look_up::{ByClosure, Dns, Every, LookUp};
 pub use on_demand::OnDemand;
+pub use random::seed_picks;
 pub use reattempt_control::{EjectReason, EndpointEvent, EndpointId, EndpointTicket, EndpointView};
 pub use rewrite::Rewrite;
 pub use settings::Endpoints;

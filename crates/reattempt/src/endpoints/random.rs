@@ -21,6 +21,17 @@ impl Random for OfThread {
     }
 }
 
+/// Seeds the picks that this thread makes from now on, so that tests on one thread are reproducible.
+///
+/// By default each thread has a random seed.
+///
+/// ```
+/// reattempt::endpoints::seed_picks(7);
+/// ```
+pub fn seed_picks(seed: u64) {
+    STATE.set(seed);
+}
+
 /// Returns a seed for a client's subset.
 pub(super) fn seed() -> u64 {
     OfThread.next_u64()

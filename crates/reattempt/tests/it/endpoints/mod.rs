@@ -1,5 +1,6 @@
 //! Tests of several servers behind one client: which of them get attempts, and what discovery does.
 
+mod abuse;
 mod any;
 mod attempts;
 mod bad_input;
@@ -12,4 +13,5 @@ mod loopback;
 mod seen;
 mod standard;
 pub(crate) mod support;
+mod untried;
 mod urls;

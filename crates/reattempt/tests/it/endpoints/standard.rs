@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use http::{Request, StatusCode};
-use reattempt::endpoints::{Endpoints, Urls};
+use reattempt::endpoints::{Endpoints, Urls, seed_picks};
 use reattempt::guard::handle::{BreakerState, CircuitBreakerExt};
 use reattempt::guard::{Bulkhead, CircuitBreaker, GuardLayer, Refused};
 use reattempt::hedge::HedgePolicy;
@@ -16,8 +16,9 @@ use tower::Layer;
 
 use super::support::{Body, Cluster, Does, Node, WELL};
 
-/// Lists the servers of a cluster as base URLs.
+/// Lists the servers of a cluster as base URLs. Picks are seeded.
 fn urls(cluster: &Cluster) -> Endpoints<Urls> {
+    seed_picks(1);
     Endpoints::urls(cluster.names().iter().map(|name| format!("http://{name}/"))).unwrap()
 }
 

@@ -1,12 +1,16 @@
 //! The builder of a plan's layers around the servers of a cluster.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::Response;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 use reattempt::budget::{Budget, Permit, PermitIssuer};
+use reattempt::endpoints::{BaseUrl, Endpoints, EndpointsHandle, EndpointsLayer};
 use reattempt::fallback::{Backup, Failed, FallbackLayer};
 use reattempt::guard::contract::{SharedGuard, erase};
 use reattempt::guard::handle::CircuitBreakerExt;
@@ -30,10 +34,10 @@ use tower_http::follow_redirect::{FollowRedirectLayer, policy};
 
 use super::cluster::{Cluster, Place};
 use super::erased::{Client, RequestBody, boxed, of_attempts};
-use super::plan::{Kind, Layer, Plan};
+use super::plan::{Kind, Layer, Plan, Source};
 
-/// The hosts of all requests and redirects.
-const HOSTS: [&str; 2] = ["one.example", "two.example"];
+/// The hosts of all requests, redirects and endpoints.
+const HOSTS: [&str; 4] = ["one.example", "two.example", "three.example", "four.example"];
 
 /// The built client, and everything that could keep a place or a permit.
 pub(crate) struct Stack {
@@ -93,7 +97,7 @@ impl Stack {
             }
             Layer::Guards { kinds, attempt_timeout } => {
                 let mut parts = kinds.iter().map(|kind| Part::of(*kind, seed)).collect::<Vec<_>>();
-                let guards = parts.iter().map(Part::guard).collect::<Vec<_>>();
+                let guards = parts.iter().filter_map(Part::guard).collect::<Vec<_>>();
                 self.guards.append(&mut parts);
                 match &guards[..] {
                     [a] => guarded(a.clone(), *attempt_timeout, client),
@@ -105,6 +109,7 @@ impl Stack {
                     _ => client,
                 }
             }
+            Layer::Endpoints { .. } => self.endpoints(layer, seed, client),
             Layer::LoadShed => boxed(LoadShed::new(client)),
             Layer::Limit(size) => {
                 let semaphore = Arc::new(Semaphore::new(*size));
@@ -132,6 +137,50 @@ impl Stack {
             None => policy.boxed_errors(),
         };
         boxed(RetryLayer::new(policy).layer(of_attempts(client)))
+    }
+
+    /// Puts several servers above `client`, each of which is a clone of it.
+    fn endpoints(&mut self, layer: &Layer, seed: u64, client: Client) -> Client {
+        let Layer::Endpoints { servers, source, tiers, ejects, attempt_timeout } = *layer else { return client };
+        let first = if tiers { servers.div_ceil(2) } else { servers };
+        let url = |number: usize| format!("http://{}/", HOSTS[number]);
+        match source {
+            Source::Urls => {
+                let urls = Endpoints::urls((0..first).map(url)).unwrap();
+                let urls = if first < servers { urls.or_else_urls((first..servers).map(url)).unwrap() } else { urls };
+                let layer = EndpointsLayer::with(Http::new(), set(urls, ejects, attempt_timeout));
+                self.guards.push(Part::Urls(layer.endpoints()));
+                boxed(layer.layer(client))
+            }
+            Source::List => {
+                let list = Endpoints::list(0..first).unwrap();
+                let list = if first < servers { list.or_else(first..servers).unwrap() } else { list };
+                let balanced = set(list.connect(move |_| client.clone()), ejects, attempt_timeout).http();
+                self.guards.push(Part::Clients(balanced.endpoints()));
+                boxed(balanced)
+            }
+            Source::LookUp => {
+                let mut random = SmallRng::seed_from_u64(seed);
+                let mut first = true;
+                let look_up = move || {
+                    let kind = if std::mem::take(&mut first) { 9 } else { random.random_range(0..10) };
+                    let from = random.random_range(0..servers);
+                    async move {
+                        match kind {
+                            0 => Err("no registry"),
+                            1 => std::future::pending().await,
+                            2 => resume_unwind(Box::new("the registry panics")),
+                            3 => Ok(Vec::new()),
+                            _ => Ok((from..servers).collect()),
+                        }
+                    }
+                };
+                let found = Endpoints::look_up(ms(10_000), look_up).connect(move |_| client.clone());
+                let balanced = set(found, ejects, attempt_timeout).http();
+                self.guards.push(Part::Clients(balanced.endpoints()));
+                boxed(balanced)
+            }
+        }
     }
 
     fn budget(&self) -> PermitCount {
@@ -162,6 +211,14 @@ fn http(redirects_below: Option<bool>) -> Http {
 
 fn spare(_: &Failed) -> Option<Response<Bytes>> {
     Some(Response::new(Bytes::from_static(b"spare")))
+}
+
+fn set<S>(endpoints: Endpoints<S>, ejects: bool, attempt_timeout: Option<u64>) -> Endpoints<S> {
+    let endpoints = if ejects { endpoints } else { endpoints.without_ejections() };
+    match attempt_timeout {
+        Some(time) => endpoints.attempt_timeout(ms(time)),
+        None => endpoints,
+    }
 }
 
 fn guarded<G: guard::contract::Guard>(guard: G, attempt_timeout: Option<u64>, client: Client) -> Client {
@@ -198,7 +255,7 @@ impl Budget for PermitCount {
     }
 }
 
-/// A guard whose state the test reads.
+/// A guard, or a set of servers, whose state the test reads.
 enum Part {
     Breaker(CircuitBreaker),
     Rate(RateLimit),
@@ -207,6 +264,8 @@ enum Part {
     Throttle(Throttle),
     Send(SendRate),
     Pace(Pace),
+    Urls(EndpointsHandle<BaseUrl>),
+    Clients(EndpointsHandle<Client>),
 }
 
 impl Part {
@@ -233,8 +292,9 @@ impl Part {
         }
     }
 
-    fn guard(&self) -> SharedGuard {
-        match self {
+    /// Returns the guard; `None` for a set of servers.
+    fn guard(&self) -> Option<SharedGuard> {
+        Some(match self {
             Self::Breaker(guard) => erase(guard.clone()),
             Self::Rate(guard) => erase(guard.clone()),
             Self::Places(guard) => erase(guard.clone()),
@@ -242,11 +302,20 @@ impl Part {
             Self::Throttle(guard) => erase(guard.clone()),
             Self::Send(guard) => erase(guard.clone()),
             Self::Pace(guard) => erase(guard.clone()),
-        }
+            Self::Urls(_) | Self::Clients(_) => return None,
+        })
     }
 
     /// Returns what the guard still counts of calls that have ended.
     fn leak(&self) -> Option<String> {
+        let view = match self {
+            Self::Urls(handle) => handle.view(),
+            Self::Clients(handle) => handle.view(),
+            _ => Vec::new(),
+        };
+        if view.iter().any(|view| view.in_flight > 0) {
+            return Some(format!("endpoints: {view:?}"));
+        }
         let used = |usage: guard::handle::Usage| (usage.in_flight, usage.waiting) != (0, 0);
         let now = guard::handle::now();
         HOSTS.iter().find_map(|host| match self {
@@ -261,6 +330,7 @@ impl Part {
             Self::Throttle(_) => None,
             Self::Send(rate) => (rate.waiting(host) > 0).then(|| format!("send rate, {host}")),
             Self::Pace(pace) => (pace.waiting() > 0).then(|| "pace".into()),
+            Self::Urls(_) | Self::Clients(_) => None,
         })
     }
 }

@@ -58,7 +58,9 @@ fn earlier_attempt_is_unknown(plan: &Plan, record: &Record, number: usize) -> bo
     let last = plan.layers.iter().rposition(|layer| matches!(layer, Layer::Backup { .. }));
     let above = &plan.layers[..last.unwrap_or(0)];
     let limits = |layer: &Layer| match layer {
-        Layer::Retry { attempt_timeout, .. } | Layer::Guards { attempt_timeout, .. } => attempt_timeout.is_some(),
+        Layer::Retry { attempt_timeout, .. }
+        | Layer::Guards { attempt_timeout, .. }
+        | Layer::Endpoints { attempt_timeout, .. } => attempt_timeout.is_some(),
         layer => matches!(layer, Layer::Timeout(_)),
     };
     let follows = |layer: &Layer| matches!(layer, Layer::Follow { .. });
@@ -102,7 +104,9 @@ fn may_hang(plan: &Plan, record: &Record) -> bool {
     let limits = |layer: &Layer| {
         let limit = match layer {
             Layer::Timeout(time) => Some(*time),
-            Layer::Retry { attempt_timeout, .. } | Layer::Guards { attempt_timeout, .. } => *attempt_timeout,
+            Layer::Retry { attempt_timeout, .. }
+            | Layer::Guards { attempt_timeout, .. }
+            | Layer::Endpoints { attempt_timeout, .. } => *attempt_timeout,
             _ => None,
         };
         limit.is_some()

@@ -32,10 +32,29 @@ pub(crate) enum Layer {
         kinds: Vec<Kind>,
         attempt_timeout: Option<u64>,
     },
+    /// Several servers, each of which is the rest of the stack.
+    Endpoints {
+        servers: usize,
+        source: Source,
+        /// `true` if the second half of the servers is another tier.
+        tiers: bool,
+        ejects: bool,
+        attempt_timeout: Option<u64>,
+    },
     LoadShed,
     Limit(usize),
     Buffer(usize),
     Timeout(u64),
+}
+
+/// A source of several servers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Source {
+    /// Base URLs.
+    Urls,
+    List,
+    /// A look-up whose answers differ, fail, hang or panic.
+    LookUp,
 }
 
 /// A kind of guard.
@@ -226,7 +245,7 @@ fn pick<T: Copy>(random: &mut SmallRng, from: &[T]) -> T {
 
 fn layer(random: &mut SmallRng) -> Layer {
     let redirects = [None, Some(false), Some(true)];
-    match random.random_range(0..24) {
+    match random.random_range(0..27) {
         0..=4 => Layer::Retry {
             attempts: random.random_range(2..=4),
             delay: pick(random, &[0, 10, 100]),
@@ -245,6 +264,16 @@ fn layer(random: &mut SmallRng) -> Layer {
         18..=19 => Layer::LoadShed,
         20..=21 => Layer::Limit(pick(random, &[1, 1, 2, 3])),
         22 => Layer::Buffer(pick(random, &[1, 4])),
+        23..=25 => {
+            let source = pick(random, &[Source::Urls, Source::List, Source::LookUp]);
+            Layer::Endpoints {
+                servers: random.random_range(1..=4),
+                source,
+                tiers: source != Source::LookUp && random.random_ratio(1, 3),
+                ejects: random.random_ratio(3, 4),
+                attempt_timeout: pick(random, &[None, None, Some(120)]),
+            }
+        }
         _ => Layer::Timeout(pick(random, &[50, 200, 2_000])),
     }
 }

@@ -63,6 +63,7 @@ pub(crate) fn run(plan: &Plan) -> Result<(), (&'static str, String)> {
 
 /// Runs the plan and returns what happened.
 pub(crate) fn record(plan: &Plan) -> Record {
+    reattempt::endpoints::seed_picks(plan.seed);
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         // The send rate counts in half seconds on the guards' clock, so each run begins at a whole one. Whole

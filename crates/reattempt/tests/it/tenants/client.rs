@@ -1,5 +1,7 @@
 //! The client that both owners share.
 
+use http::{Request, Response};
+use reattempt::endpoints::Endpoints;
 use reattempt::guard::contract::{Guard, SharedGuard, erase};
 use reattempt::guard::{AdaptiveLimit, Bulkhead, CircuitBreaker, GuardLayer, Limit, RateLimit, SendRate, Throttle};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
@@ -8,16 +10,19 @@ use reattempt_http::Hints;
 use reattempt_replay::{ReplayLimits, ReplayMemory};
 use reattempt_schedule_fixed::Constant;
 use reattempt_testing::{ms, secs};
-use tower::Layer;
+use tower::{BoxError, Layer, service_fn};
 
 use super::scene::{Guarding, Scene};
-use crate::stacks::erased::{Client, boxed, of_attempts};
+use crate::stacks::erased::{AnyBody, Client, RequestBody, boxed, of_attempts};
 
 /// The memory for kept bodies of all calls. It is small, so that a few calls can fill it.
 const MEMORY: usize = 1 << 20;
 
 /// Puts the shared layers around the servers. A gateway has only a breaker, because retries would draw from one bucket.
 pub(crate) fn shared(scene: &Scene, budget: &RetryBudget, servers: Client) -> Client {
+    if scene.guarding == Guarding::Tiers {
+        return tiers(servers);
+    }
     let http = Http::new().hints(Hints::default().rate_limit(true));
     let layer = GuardLayer::with(http.clone(), guard(scene.guarding, scene.table));
     let client = boxed(layer.layer(servers));
@@ -38,6 +43,15 @@ pub(crate) fn shared(scene: &Scene, budget: &RetryBudget, servers: Client) -> Cl
         .budget(budget.clone())
         .boxed_errors();
     boxed(RetryLayer::new(policy).layer(of_attempts(client)))
+}
+
+/// Puts a second tier beside the servers, which answers with 418. A call gets there only if the first tier is out.
+fn tiers(servers: Client) -> Client {
+    let other = service_fn(|_: Request<RequestBody>| async {
+        Ok::<_, BoxError>(Response::builder().status(418).body(AnyBody::default()).unwrap())
+    });
+    let tiers = Endpoints::list([1]).unwrap().or_else([2]).unwrap();
+    boxed(tiers.connect(move |tier| if tier == 1 { servers.clone() } else { boxed(other) }).http())
 }
 
 fn guard(guarding: Guarding, table: Option<usize>) -> SharedGuard {
@@ -63,6 +77,7 @@ fn guard(guarding: Guarding, table: Option<usize>) -> SharedGuard {
         Guarding::Throttle => erase(sized!(Throttle::new().seed(1))),
         Guarding::SendRate => erase(sized!(SendRate::new())),
         Guarding::Several => several(breaker(), quota(), bulkhead()),
+        Guarding::Tiers => unreachable!("it is no guard"),
     }
 }
 

@@ -44,6 +44,7 @@ pub(crate) struct Trace {
 
 /// Plays the scene with or without its hostile owner.
 pub(crate) fn play(scene: &Scene, attacked: bool) -> Trace {
+    reattempt::endpoints::seed_picks(1);
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(played(Arc::new(scene.clone()), attacked))
 }

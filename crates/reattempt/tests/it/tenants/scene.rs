@@ -17,6 +17,8 @@ pub(crate) enum Guarding {
     SendRate,
     /// Breaker, quotas and bulkhead in one layer.
     Several,
+    /// No guard, but a set of servers with a second tier.
+    Tiers,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -155,14 +157,15 @@ impl Scene {
     }
 }
 
-/// Returns every attack with every guard. A gateway has a breaker.
+/// Returns every attack with every guard. A gateway has a breaker, or a second tier.
 fn cases() -> Vec<(Attack, Guarding)> {
     use Attack::*;
     use Guarding::*;
     let guards = [Breaker, Rate, Quota, Bulkhead, BulkheadQueue, Adaptive, Throttle, SendRate, Several];
     let attacks = [Names, Holds, Bodies, Hosts, LongNames, Quotas];
     let pairs = attacks.iter().flat_map(|attack| guards.map(|guard| (*attack, guard)));
-    pairs.chain([Unsupported, SlowUploads, HangUps].map(|attack| (attack, Breaker))).collect()
+    let gateways = [Unsupported, SlowUploads, HangUps].iter();
+    pairs.chain(gateways.flat_map(|attack| [(*attack, Breaker), (*attack, Tiers)])).collect()
 }
 
 fn pick<T: Copy>(random: &mut SmallRng, from: &[T]) -> T {

@@ -1,0 +1,140 @@
+//! Tests of the pick through the retry layer, against a plain model: an attempt goes to an untried endpoint while one
+//! is in service, and only then is it sent at once.
+
+use std::collections::HashSet;
+use std::future::ready;
+use std::io::{Error, ErrorKind};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{Request, Response};
+use proptest::prelude::*;
+use reattempt::endpoints::{Endpoints, EndpointsHandle, seed_picks};
+use reattempt::{RetryBudget, RetryLayer};
+use reattempt_testing::{ms, secs};
+use tokio::time::{Instant, sleep};
+use tower::{Layer, Service};
+
+use super::support::{Body, get, policy};
+
+/// The servers of a run, of which some refuse connections.
+struct World {
+    refuses: Vec<bool>,
+    handle: Mutex<Option<EndpointsHandle<Member>>>,
+    seen: Mutex<Vec<Attempt>>,
+}
+
+/// An attempt, and the endpoints that were in service when it was sent.
+struct Attempt {
+    at: Instant,
+    to: usize,
+    in_service: Vec<usize>,
+}
+
+#[derive(Clone)]
+struct Member {
+    number: usize,
+    world: Arc<World>,
+}
+
+impl<B> Service<Request<B>> for Member {
+    type Response = Response<Body>;
+    type Error = Error;
+    type Future = std::future::Ready<Result<Response<Body>, Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<B>) -> Self::Future {
+        let view = self.world.handle.lock().unwrap().as_ref().unwrap().view();
+        let in_service = view.iter().filter(|view| view.out.is_none()).map(|view| view.name.parse().unwrap());
+        let attempt = Attempt { at: Instant::now(), to: self.number, in_service: in_service.collect() };
+        self.world.seen.lock().unwrap().push(attempt);
+        ready(match self.world.refuses[self.number] {
+            true => Err(ErrorKind::ConnectionRefused.into()),
+            false => Ok(Response::default()),
+        })
+    }
+}
+
+/// Makes calls of up to `attempts` attempts, with these pauses between them.
+async fn run(refuses: Vec<bool>, attempts: u32, pauses: &[Duration]) {
+    let servers = refuses.len();
+    let world = Arc::new(World { refuses, handle: Mutex::default(), seen: Mutex::default() });
+    let made = Arc::clone(&world);
+    let connect = move |number| Member { number, world: Arc::clone(&made) };
+    let balanced = Endpoints::list(0..servers).unwrap().connect(connect).http();
+    *world.handle.lock().unwrap() = Some(balanced.endpoints());
+    let client = RetryLayer::new(policy(attempts).budget(RetryBudget::unlimited())).layer(balanced);
+    for pause in pauses {
+        sleep(*pause).await;
+        let _outcome = client.send(get()).await;
+        judge(&std::mem::take(&mut *world.seen.lock().unwrap()));
+    }
+    // The handle keeps the set, whose clients keep the handle.
+    world.handle.lock().unwrap().take();
+}
+
+/// Checks the attempts of a call.
+fn judge(attempts: &[Attempt]) {
+    let mut tried = HashSet::new();
+    let mut before: Option<(&Attempt, bool)> = None;
+    for attempt in attempts {
+        let is_tried = !tried.insert(attempt.to);
+        let elsewhere = attempt.in_service.iter().any(|number| !tried.contains(number));
+        assert!(!is_tried || !elsewhere, "{} was tried, and others were in service", attempt.to);
+        if let Some((before, elsewhere)) = before {
+            let expected = if elsewhere { Duration::ZERO } else { secs(1) };
+            assert_eq!(attempt.at - before.at, expected, "after {}", before.to);
+        }
+        before = Some((attempt, elsewhere));
+    }
+}
+
+fn in_virtual_time(run: impl Future<Output = ()>) {
+    seed_picks(1);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(run);
+}
+
+/// Returns which servers refuse: all, or a share of them.
+fn refusing(most: usize) -> impl Strategy<Value = Vec<bool>> {
+    (2..=most, 0..=4_u32).prop_flat_map(|(servers, quarters)| {
+        proptest::collection::vec(proptest::bool::weighted(f64::from(quarters) / 4.0), servers)
+    })
+}
+
+/// Returns pauses from none up to the longest ejections.
+fn pauses() -> impl Strategy<Value = Vec<Duration>> {
+    let pause = prop_oneof![Just(Duration::ZERO), (0..40_000_u64).prop_map(ms)];
+    proptest::collection::vec(pause, 1..30)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    // E-1, E-18
+    #[test]
+    fn small_sets_are_tried_in_full(refuses in refusing(12), attempts in 2..=8_u32, pauses in pauses()) {
+        in_virtual_time(run(refuses, attempts, &pauses));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() })]
+
+    // E-1, E-18
+    #[test]
+    fn large_sets_are_tried_elsewhere(refuses in refusing(1_000), attempts in 2..=8_u32, pauses in pauses()) {
+        in_virtual_time(run(refuses, attempts, &pauses));
+    }
+}
+
+/// Of a thousand dead servers each attempt of a call goes to another one.
+// E-1
+#[test]
+fn thousand_dead_servers_are_tried_once() {
+    in_virtual_time(run(vec![true; 1_000], 8, &[Duration::ZERO; 20]));
+}
