@@ -17,6 +17,7 @@ mod not_processed;
 mod proxy;
 mod reqwest;
 mod reqwest_middleware;
+mod resume;
 mod storms;
 mod support;
 mod tonic;

@@ -119,6 +119,7 @@ pub(crate) const LAYERS: &[&[&str]] = &[
         "report",
         "schedule",
         "fallback",
+        "resume",
         "shed",
         "standard",
         "telemetry",

@@ -85,6 +85,7 @@
 //! | several equivalent servers behind one client | [`endpoints`] |
 //! | a second attempt for slow calls | [`hedge`] |
 //! | a response in place of a failed call | [`fallback`] |
+//! | downloads that go on after a broken connection | [`resume`] |
 //! | pacing: calls slowed to the rate that a server accepts | [`guard::Pace`] |
 //! | gRPC: service configs, metrics, trailers | `grpc`, behind its feature |
 //! | retries of any other operation | [`retry()`], [`operation`] |
@@ -143,6 +144,8 @@ pub mod profile;
 #[cfg(feature = "http")]
 pub mod protocol;
 pub mod report;
+#[cfg(feature = "http")]
+pub mod resume;
 pub mod retry;
 pub mod schedule;
 #[cfg(feature = "http")]

@@ -11,16 +11,17 @@
 //! | 3 | an overall timeout, tower's `Timeout` | limits all attempts together, and drops them cleanly |
 //! | 4 | a limit on calls (`ConcurrencyLimit`, `LoadShed`) | a waiting retry keeps its place |
 //! | 5 | following redirects (tower-http's `FollowRedirect`) | each hop is a separate call, so a POST is not repeated because a later hop failed |
-//! | 6 | a limit on the time between two frames of a response body | once the retry layer has returned the response, the caller reads the body ([below](#servers-that-stall)) |
-//! | 7 | **the retry layer** | |
-//! | 8 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), inside the retry layer or in its place | a retry follows only after all hedged attempts have failed, and a backoff does not count as a slow call |
-//! | 9 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they decide about every attempt; outside the retry layer they would decide about calls. A refusal ends the call, unless the guard asks for a wait of at most 5 s (a breaker 1 s) and the call has time for it. A hedge does not wait: if it is refused, the attempts in flight continue |
-//! | 10 | several servers ([`EndpointsLayer`](crate::endpoints::EndpointsLayer), [`Balanced`](crate::endpoints::Balanced)) | a server is picked for each attempt, and a retry or hedge goes to a server that its call has not tried. A guard outside this layer has one state for the service, a guard inside it one for each endpoint. A breaker outside should not count consecutive failures, because one broken connection can fail many calls at once. A `Buffer` outside would hide the endpoints that a call has tried |
-//! | 11 | `Buffer` | its clones share one worker; its error is a `BoxError` ([below](#clients-with-a-boxed-error)) |
-//! | 12 | a limit on the attempts that reach the server (`RateLimit`, `ConcurrencyLimit`) | it includes retries |
-//! | 13 | authentication, signatures, a trace of each attempt | renewed for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
-//! | 14 | a timeout for each attempt | inside guards, so that a breaker counts the timeout. Outside them, tower's `Timeout` looks like a caller that hangs up, so the breaker never opens. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
-//! | 15 | other load balancing, reconnecting | an endpoint is picked for every attempt |
+//! | 6 | resuming downloads ([`ResumeLayer`](crate::resume::ResumeLayer)) | it reads the body after the retry layer has returned the response, and the limit in the next row turns a stall into a break |
+//! | 7 | a limit on the time between two frames of a response body | once the retry layer has returned the response, the caller reads the body ([below](#servers-that-stall)) |
+//! | 8 | **the retry layer** | |
+//! | 9 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), inside the retry layer or in its place | a retry follows only after all hedged attempts have failed, and a backoff does not count as a slow call |
+//! | 10 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they decide about every attempt; outside the retry layer they would decide about calls. A refusal ends the call, unless the guard asks for a wait of at most 5 s (a breaker 1 s) and the call has time for it. A hedge does not wait: if it is refused, the attempts in flight continue |
+//! | 11 | several servers ([`EndpointsLayer`](crate::endpoints::EndpointsLayer), [`Balanced`](crate::endpoints::Balanced)) | a server is picked for each attempt, and a retry or hedge goes to a server that its call has not tried. A guard outside this layer has one state for the service, a guard inside it one for each endpoint. A breaker outside should not count consecutive failures, because one broken connection can fail many calls at once. A `Buffer` outside would hide the endpoints that a call has tried |
+//! | 12 | `Buffer` | its clones share one worker; its error is a `BoxError` ([below](#clients-with-a-boxed-error)) |
+//! | 13 | a limit on the attempts that reach the server (`RateLimit`, `ConcurrencyLimit`) | it includes retries |
+//! | 14 | authentication, signatures, a trace of each attempt | renewed for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
+//! | 15 | a timeout for each attempt | inside guards, so that a breaker counts the timeout. Outside them, tower's `Timeout` looks like a caller that hangs up, so the breaker never opens. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
+//! | 16 | other load balancing, reconnecting | an endpoint is picked for every attempt |
 //! | innermost | the client | |
 //!
 //! A concurrency limit outside the retry layer keeps its permit while a call waits for its retry. Inside, the permit is

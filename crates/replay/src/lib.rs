@@ -9,6 +9,7 @@
 //! | [`ReplayLimits`], [`ReplayMemory`] | limit the memory for kept frames, per call and for all calls |
 //! | [`ReplayWatch`] | reports an attempt that cannot continue while another one runs |
 //! | [`Drain`] | reads the rest of a refused response, so that its HTTP/1 connection can be reused |
+//! | [`resume`] | the rules for continuing a response body that broke |
 //!
 //! ```
 //! use http::Request;
@@ -45,6 +46,7 @@ mod memory;
 mod noted;
 mod prefetched;
 mod progress;
+pub mod resume;
 mod saved_head;
 mod shared;
 mod sync;

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use reattempt_control::EndpointId;
 use reattempt_core::{
@@ -27,6 +28,8 @@ use crate::call::report::{AttemptOutcome, Report};
 pub(crate) struct Progress<D> {
     call: Call<CallDelays<D>>,
     started: Instant,
+    /// The time and the attempts before `started`, if the call [continues](Self::continue_at) after a success.
+    earlier: (Duration, u32),
     random: CallRandom,
     log: CallLog,
     /// `true` if the log contains the end of the last attempt.
@@ -62,6 +65,7 @@ impl<D: Delays> Progress<D> {
         Self {
             call: Call::new(&ChosenSchedule::of(&settings.strategy, context)),
             started,
+            earlier: (Duration::ZERO, 0),
             random: context.random(settings),
             log: CallLog::new(destination.into()),
             noted: false,
@@ -115,7 +119,7 @@ impl<D: Delays> Progress<D> {
             now: clock::since_epoch(now),
             ..attempt
         };
-        let (number, replaced) = (self.call.attempt(), self.call.resends());
+        let (number, replaced) = (self.call.attempt().saturating_add(self.earlier.1), self.call.resends());
         let decision = self.call.failed(
             &context.terms(&settings.limits),
             &failed,
@@ -129,7 +133,8 @@ impl<D: Delays> Progress<D> {
         // A replaced attempt may have any code (CALL-2).
         let failure = verdict.failure().copied().unwrap_or(Failure::new(FailureKind::Network));
         let outcome = AttemptOutcome::Failed { failure, error };
-        self.log.record(elapsed, (number, replaced), endpoint.and_then(EndpointId::name), outcome);
+        let ended = self.earlier.0.saturating_add(elapsed);
+        self.log.record(ended, (number, replaced), endpoint.and_then(EndpointId::name), outcome);
         self.noted = true;
         self.log.notify_failure(&settings.observer);
         match decision {
@@ -148,6 +153,24 @@ impl<D: Delays> Progress<D> {
                 Ok(Granted { now, due: None, replaces: true })
             }
         }
+    }
+
+    /// Makes the decisions from now on as for a new call, because attempt `number` has made progress. The log
+    /// continues.
+    pub(crate) fn continue_at<P, Strategy, B>(
+        &mut self,
+        settings: &Settings<P, Strategy, B>,
+        context: &CallContext,
+        now: Instant,
+        number: u32,
+    ) where
+        P: Protocol,
+        Strategy: Schedule<Delays = D>,
+    {
+        self.call = Call::new(&ChosenSchedule::of(&settings.strategy, context));
+        let time = self.earlier.0.saturating_add(now.saturating_duration_since(self.started));
+        self.earlier = (time, number.saturating_sub(1));
+        self.started = now;
     }
 
     /// Records that an attempt is being sent, which spends its permit.
@@ -235,7 +258,7 @@ impl<D: Delays> Progress<D> {
                 (_, Ok(code)) => AttemptOutcome::PermanentFailure { code, error: None },
                 (_, Err(error)) => AttemptOutcome::PermanentFailure { code: None, error: Some(chain(error)) },
             };
-            let ended = Instant::now().saturating_duration_since(self.started);
+            let ended = self.earlier.0.saturating_add(Instant::now().saturating_duration_since(self.started));
             let endpoint = endpoint.and_then(EndpointId::name);
             self.log.record(ended, (number, self.call.resends()), endpoint, outcome);
             if stop != StopReason::Succeeded {

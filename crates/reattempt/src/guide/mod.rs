@@ -10,6 +10,7 @@
 //! | `tonic`, behind its feature | a tonic `Channel` below a generated client, boxed or not | tonic 0.14 |
 //! | [`axum`] | the outbound calls of an axum service | axum 0.8 |
 //! | [`boxed`] | clients that are boxed, take one body type, or fail with a `BoxError` | tower 0.5 |
+//! | [`downloads`] | large downloads that go on after a broken connection | hyper 1, reqwest 0.13 |
 //! | [`generic`] | functions that are generic over the client | tower 0.5 |
 //! | [`own_client`] | a client of your own type: a service, or a struct with methods | tower 0.5 |
 //! | [`servers`] | several servers behind one client | tower 0.5, tonic 0.14 |
@@ -25,6 +26,9 @@ pub mod boxed {}
 
 #[doc = include_str!("coming_from.md")]
 pub mod coming_from {}
+
+#[doc = include_str!("downloads.md")]
+pub mod downloads {}
 
 #[doc = include_str!("generic.md")]
 pub mod generic {}

@@ -27,6 +27,8 @@ mod profiles;
 mod regressions;
 #[cfg(feature = "reqwest")]
 mod reqwest_calls;
+#[cfg(feature = "reqwest")]
+mod resume;
 #[cfg(feature = "tonic")]
 mod service_config;
 mod shed;

@@ -16,6 +16,7 @@ mod kept;
 mod known;
 mod last_reader;
 mod property;
+mod resume;
 mod support;
 mod threads;
 mod thresholds;

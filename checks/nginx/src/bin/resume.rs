@@ -1,0 +1,171 @@
+//! Downloads from a real nginx through connections that break at random bytes, and a file that is replaced half-way.
+//!
+//! `run` starts nginx, which serves a folder over HTTP/1.1 and HTTP/2, and passes both ports and the folder.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Empty};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use reattempt::report::ReportSlot;
+use reattempt::resume::ResumeLayer;
+use reattempt::schedule::Constant;
+use reattempt::{CallOptions, RetryBudget};
+use reattempt_faults::{Break, Faults, Relay, Script, Step, WireFault};
+use tokio::time::timeout;
+use tower::{BoxError, Layer, ServiceExt};
+
+const LENGTH: usize = 100_000_000;
+
+/// The breaks of a whole download, at random bytes.
+const BREAKS: usize = 100;
+
+/// The most memory in use at once that a download may add. Sockets and frames have buffers of 64 KiB to 1 MiB.
+const MEMORY: usize = 4 * 1024 * 1024;
+
+/// Reached only by a hanging download.
+const HANGS: Duration = Duration::from_secs(60);
+
+/// The bytes in use now, and the most since the last reset.
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+struct Counting;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+#[expect(unsafe_code, reason = "an allocator is unsafe by its trait; it only counts and forwards")]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = IN_USE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        MOST.fetch_max(now, Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// Returns a byte of a version at a position. No version has the byte of another at any position.
+fn byte(version: u8, at: usize) -> u8 {
+    // A multiple of no power of two, so that a shifted part differs.
+    (at % 83).to_le_bytes()[0] * 3 + version
+}
+
+/// Replaces the file by a version, as a deployment does: a new file under the same name.
+fn write(folder: &Path, version: u8) -> std::io::Result<()> {
+    let next = folder.join("next");
+    let mut file = std::io::BufWriter::new(std::fs::File::create(&next)?);
+    let block: Vec<u8> = (0..83 * 1024).map(|at| byte(version, at)).collect();
+    let mut left = LENGTH;
+    while left > 0 {
+        let part = left.min(block.len());
+        file.write_all(&block[..part])?;
+        left -= part;
+    }
+    let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    // nginx's tag consists of the time in seconds and the length.
+    file.set_modified(std::time::SystemTime::now() - Duration::from_secs(1000 - u64::from(version)))?;
+    std::fs::rename(next, folder.join("film"))
+}
+
+/// The outcome of a download whose bytes were all of one version.
+struct Outcome {
+    bytes: usize,
+    error: Option<String>,
+    resumes: u32,
+    memory: usize,
+}
+
+/// Downloads the file and compares each byte with `version`. `half_way` is called in the middle.
+async fn download(
+    relay: &Relay,
+    http2: bool,
+    version: u8,
+    half_way: impl FnOnce() -> std::io::Result<()>,
+) -> Result<Outcome, BoxError> {
+    let client = Client::builder(TokioExecutor::new()).http2_only(http2).build_http();
+    let layer = ResumeLayer::http().backoff(Constant::immediate()).budget(RetryBudget::unlimited());
+    let slot = ReportSlot::default();
+    let request = Request::get(format!("http://{}/film", relay.address()));
+    let request = request.extension(CallOptions::new().report_to(&slot)).body(Empty::<Bytes>::new())?;
+    let before = IN_USE.load(Ordering::Relaxed);
+    MOST.store(before, Ordering::Relaxed);
+    let mut body = layer.layer(client).oneshot(request).await?.into_body();
+    let (mut bytes, mut error, mut half_way) = (0, None, Some(half_way));
+    while let Some(frame) = body.frame().await {
+        let data = match frame {
+            Ok(frame) => frame.into_data().unwrap_or_default(),
+            Err(broke) => {
+                error = Some(broke.to_string());
+                break;
+            }
+        };
+        if let Some(wrong) = data.iter().enumerate().find(|(at, found)| **found != byte(version, bytes + at)) {
+            return Err(format!("byte {} is not of version {version}", bytes + wrong.0).into());
+        }
+        bytes += data.len();
+        if bytes >= LENGTH / 2
+            && let Some(half_way) = half_way.take()
+        {
+            half_way()?;
+        }
+    }
+    let memory = MOST.load(Ordering::Relaxed).saturating_sub(before);
+    let resumes = slot.take().map_or(0, |report| report.retries());
+    Ok(Outcome { bytes, error, resumes, memory })
+}
+
+/// Returns a relay to nginx whose first connections are reset after random bytes; the mean is a hundredth of the file.
+async fn relay(nginx: SocketAddr, seed: u64) -> Result<(Faults<WireFault>, Relay), BoxError> {
+    let mut random = SmallRng::seed_from_u64(seed);
+    let steps = (0..BREAKS).map(|_| {
+        let after = random.random_range(1..2 * LENGTH / BREAKS - 50_000);
+        Step::new(WireFault::read(u64::try_from(after).unwrap_or(1), Break::Reset))
+    });
+    let faults = Faults::new(Script::new(steps).may_remain());
+    let relay = faults.relay(nginx).await?;
+    Ok((faults, relay))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<ExitCode, BoxError> {
+    let usage = "usage: reattempt-resume-check PORT_OF_HTTP1 PORT_OF_HTTP2 FOLDER SEED";
+    let [http1, http2, folder, seed] = &std::env::args().skip(1).collect::<Vec<_>>()[..] else {
+        return Err(usage.into());
+    };
+    let (folder, seed) = (Path::new(folder), seed.parse()?);
+    let mut holds = true;
+    for (port, is_http2) in [(http1, false), (http2, true)] {
+        let nginx = SocketAddr::from(([127, 0, 0, 1], port.parse()?));
+        let name = if is_http2 { "HTTP/2" } else { "HTTP/1.1" };
+
+        write(folder, 1)?;
+        let (_faults, broken) = relay(nginx, seed).await?;
+        let whole = timeout(HANGS, download(&broken, is_http2, 1, || Ok(()))).await??;
+        let Outcome { bytes, error, resumes, memory } = whole;
+        println!("{name:<8} {bytes:>9} bytes after {resumes:>3} resumes, {memory:>7} bytes of memory");
+        holds &= bytes == LENGTH && error.is_none() && memory <= MEMORY && resumes > 50;
+
+        let (_faults, broken) = relay(nginx, seed).await?;
+        let changed = timeout(HANGS, download(&broken, is_http2, 1, || write(folder, 2))).await??;
+        let Outcome { bytes, error, resumes, .. } = changed;
+        println!("{name:<8} {bytes:>9} bytes after {resumes:>3} resumes, replaced half-way: {error:?}");
+        holds &= (LENGTH / 2..LENGTH).contains(&bytes) && error.is_some();
+    }
+    println!("{} (seed {seed})", if holds { "all of it holds" } else { "not all of it holds" });
+    Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,173 @@
+//! The body that is continued after it broke.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Buf;
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use reattempt_core::{Budget, Schedule};
+use sync_wrapper::SyncWrapper;
+use tower::BoxError;
+
+use super::resumption::{Break, Resumption};
+use super::{BrokenOff, ResumePoint, Source};
+
+pin_project! {
+    /// The body of a response behind a [`ResumeLayer`](super::ResumeLayer).
+    ///
+    /// A body that can be resumed ends only after `Content-Length` bytes; otherwise its last frame is an error. Memory
+    /// does not depend on its length: no frame is kept. It stays ended after an error.
+    ///
+    /// # Cancel safety
+    /// Dropping it drops the part that is read, or the resume in flight.
+    pub struct ResumeBody<R: Source, Backoff: Schedule, B> {
+        // `None` between two parts, and after the end.
+        #[pin]
+        part: Option<R::Body>,
+        // `None` if the body cannot be resumed. Its frames are then returned unchanged.
+        resumable: Option<Resumable<R, Backoff, B>>,
+    }
+}
+
+/// The state of a body that can be resumed.
+struct Resumable<R: Source, Backoff: Schedule, B> {
+    point: ResumePoint,
+    /// `true` for the body of the first response.
+    is_first: bool,
+    /// Threads may share a body, so it must be `Sync`; services, futures and delays need not be.
+    resumption: SyncWrapper<Box<Resumption<R, Backoff, B>>>,
+}
+
+/// The consequence of a poll of a part.
+enum Next<F> {
+    /// The caller gets this frame.
+    Frame(F),
+    /// The caller gets this frame, and the body is not resumed from now on.
+    Whole(F),
+    /// The body is over, with an error if there is one.
+    End(Option<BoxError>),
+    /// Bytes are missing.
+    Break(Break),
+}
+
+impl<R: Source, Backoff: Schedule, B> ResumeBody<R, Backoff, B> {
+    /// Creates a body that is returned unchanged.
+    pub(super) fn whole(body: R::Body) -> Self {
+        Self { part: Some(body), resumable: None }
+    }
+
+    /// Creates a body that can be resumed, unless its length shows that a decoder or another adapter changed it.
+    pub(super) fn new(body: R::Body, point: ResumePoint, resumption: Resumption<R, Backoff, B>) -> Self {
+        let fits = body.size_hint().exact().is_none_or(|length| length == point.total());
+        if !fits || point.missing() == 0 || resumption.is_forbidden() {
+            return Self::whole(body);
+        }
+        let resumption = SyncWrapper::new(Box::new(resumption));
+        Self { part: Some(body), resumable: Some(Resumable { point, is_first: true, resumption }) }
+    }
+}
+
+impl<R: Source, Backoff: Schedule, B: Budget> Resumable<R, Backoff, B> {
+    fn read<F: Buf>(&mut self, frame: Option<Result<Frame<F>, BoxError>>) -> Next<Frame<F>> {
+        let is_complete = self.point.missing() == 0;
+        match frame {
+            Some(Ok(frame)) => match frame.data_ref().map(Buf::remaining) {
+                Some(length) => self.read_data(frame, u64::try_from(length).unwrap_or(u64::MAX)),
+                None if !is_complete => Next::Break(self.end_early()),
+                None if self.is_first => Next::Frame(frame),
+                // The trailers of a part are its last frame.
+                None => Next::End(None),
+            },
+            // Nothing is missing that could be requested.
+            Some(Err(error)) if is_complete => Next::End(Some(error)),
+            Some(Err(error)) => Next::Break(Break::Error(error)),
+            None if is_complete => Next::End(None),
+            None => Next::Break(self.end_early()),
+        }
+    }
+
+    fn read_data<F>(&mut self, frame: F, length: u64) -> Next<F> {
+        match self.point.receive(length) {
+            Ok(()) => {
+                self.resumption.get_mut().receive(length, self.point.missing() == 0);
+                Next::Frame(frame)
+            }
+            // Nothing was joined yet, so the caller gets what the server sends.
+            Err(_) if self.is_first => Next::Whole(frame),
+            Err(too_long) => Next::End(Some(self.resumption.get_mut().give_up(&too_long))),
+        }
+    }
+
+    fn end_early(&self) -> Break {
+        Break::Early(BrokenOff { received: self.point.received(), total: self.point.total() })
+    }
+}
+
+impl<R: Source, Backoff: Schedule, B: Budget> Body for ResumeBody<R, Backoff, B> {
+    type Data = <R::Body as Body>::Data;
+    type Error = BoxError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Self::Data>, BoxError>>> {
+        let mut this = self.project();
+        loop {
+            let resumed = if let Some(part) = this.part.as_mut().as_pin_mut() {
+                let frame = ready!(part.poll_frame(cx)).map(|frame| frame.map_err(Into::into));
+                let Some(resumable) = this.resumable else { return Poll::Ready(frame) };
+                match resumable.read(frame) {
+                    Next::Frame(frame) => return Poll::Ready(Some(Ok(frame))),
+                    Next::Whole(frame) => {
+                        *this.resumable = None;
+                        return Poll::Ready(Some(Ok(frame)));
+                    }
+                    Next::End(error) => {
+                        this.part.set(None);
+                        *this.resumable = None;
+                        return Poll::Ready(error.map(Err));
+                    }
+                    Next::Break(broke) => {
+                        // Dropped before anything else happens: it may hold a place that the resume needs.
+                        this.part.set(None);
+                        resumable.resumption.get_mut().break_off(broke).map(|()| None)
+                    }
+                }
+            } else if let Some(resumable) = this.resumable {
+                ready!(resumable.resumption.get_mut().poll_part(&resumable.point, cx)).map(Some)
+            } else {
+                return Poll::Ready(None);
+            };
+            match (resumed, &mut *this.resumable) {
+                (Ok(part), Some(resumable)) => {
+                    resumable.is_first = false;
+                    this.part.set(part);
+                }
+                (Ok(_), None) => return Poll::Ready(None),
+                (Err(error), _) => {
+                    *this.resumable = None;
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let is_complete = self.resumable.as_ref().is_none_or(|resumable| resumable.point.missing() == 0);
+        is_complete && self.part.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match (&self.resumable, &self.part) {
+            (Some(resumable), _) => SizeHint::with_exact(resumable.point.missing()),
+            (None, Some(part)) => part.size_hint(),
+            (None, None) => SizeHint::with_exact(0),
+        }
+    }
+}
+
+impl<R: Source<Body: fmt::Debug>, Backoff: Schedule, B> fmt::Debug for ResumeBody<R, Backoff, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let point = self.resumable.as_ref().map(|resumable| &resumable.point);
+        f.debug_struct("ResumeBody").field("part", &self.part).field("point", &point).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,211 @@
+//! The layer that resumes broken downloads, and its settings.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use http_body::Body;
+use reattempt_control::RetryBudget;
+use reattempt_core::{Budget, Schedule, Warning};
+use reattempt_schedule_exponential::Exponential;
+use tower::BoxError;
+use tower_layer::Layer;
+
+use super::message::{self, ResumableResponse};
+use super::resumption::Resumption;
+use super::settings::Settings;
+use super::{Resume, ResumeBody, ResumePoint, Source};
+use crate::call::observe::{self, Event, Observer};
+use crate::call::request_view::RequestView;
+use crate::protocol::{Http, Protocol, protocol_setters};
+
+/// The broken attempt, and five resumes without a new byte.
+const MAX_ATTEMPTS: u32 = 6;
+
+/// A layer that continues a GET whose response body broke. [The module](super) has the rules.
+///
+/// Put it outside the retry layer, guards and endpoints. The error type of the calls stays the inner service's own.
+/// That of the body is tower's `BoxError`. The layer needs a tokio runtime with its time driver. Without a runtime,
+/// nothing is resumed after a delay.
+///
+/// | setting | default | reason |
+/// |---|---|---|
+/// | schedule | full jitter from 100 ms, doubling up to 5 s; anew after each new byte | as for retries |
+/// | `max_attempts` | 6 | five resumes without a new byte: the server is down, or breaks at the same byte |
+/// | `max_elapsed` | 30 s | as for retries, but from the last break |
+/// | budget | [`RetryBudget::cautious`] for each destination | as for retries |
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt::resume::ResumeLayer;
+///
+/// let layer = ResumeLayer::http().max_elapsed(Duration::from_secs(300));
+/// ```
+pub struct ResumeLayer<Backoff = Exponential, B = RetryBudget> {
+    settings: Settings<Backoff, B>,
+}
+
+impl ResumeLayer {
+    /// Creates a layer with every default in the table of [`ResumeLayer`].
+    pub fn http() -> Self {
+        let mut settings = Settings::new(Http::new(), Http::default_backoff(), Http::default_budget());
+        settings.limits.max_attempts = MAX_ATTEMPTS;
+        Self { settings }
+    }
+}
+
+/// HTTP settings that resumes use.
+impl<Backoff, B> ResumeLayer<Backoff, B> {
+    protocol_setters!(Http: reading, http);
+}
+
+impl<Backoff, B> ResumeLayer<Backoff, B> {
+    /// Changes the protocol's settings, such as its classification of broken bodies.
+    pub fn protocol(mut self, change: impl FnOnce(Http) -> Http) -> Self {
+        self.settings.protocol = change(self.settings.protocol);
+        self
+    }
+
+    /// Sets the delays before resumes. Default: full jitter from 100 ms, doubling up to 5 s.
+    pub fn backoff<T: Schedule>(self, schedule: T) -> ResumeLayer<T, B> {
+        ResumeLayer { settings: self.settings.map(|_, budget| (schedule, budget)) }
+    }
+
+    /// Sets the budget, which must grant every resume. Default: [`RetryBudget::cautious`] for each destination.
+    ///
+    /// Give the layer a clone of the retry policy's budget, so that both layers spend the same tokens.
+    pub fn budget<T: Budget>(self, budget: T) -> ResumeLayer<Backoff, T> {
+        ResumeLayer { settings: self.settings.map(|schedule, _| (schedule, budget)) }
+    }
+
+    /// Sets the maximum number of attempts without a new byte, including the one that broke; 0 and 1 both mean that
+    /// nothing is resumed. Default: 6.
+    pub fn max_attempts(mut self, attempts: u32) -> Self {
+        self.settings.limits.max_attempts = attempts;
+        self
+    }
+
+    /// Sets the maximum time from a break to the head of the response that continues; `None` for no limit. Default: 30
+    /// s.
+    pub fn max_elapsed(mut self, elapsed: impl Into<Option<Duration>>) -> Self {
+        self.settings.limits.max_elapsed = elapsed.into();
+        self
+    }
+
+    /// Sets the maximum delay that a server may ask for. If it asks for a longer one, the body is not resumed. Default:
+    /// 60 s, but the default `max_elapsed` of 30 s is a stricter limit.
+    pub fn max_server_delay(mut self, delay: Duration) -> Self {
+        self.settings.limits.max_server_delay = delay;
+        self
+    }
+
+    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type that implements the trait.
+    pub fn observe<F>(self, observer: F) -> Self
+    where
+        F: Fn(&str, &Event<'_>) + Send + Sync + 'static,
+    {
+        self.observe_with(observer)
+    }
+
+    /// Notifies an [`Observer`](crate::observe::Observer) of breaks and resumes, after earlier observers.
+    pub fn observe_with(mut self, observer: impl Observer + 'static) -> Self {
+        observe::add(&mut self.settings.observer, observer);
+        self
+    }
+
+    /// Returns a warning for each limit, delay or budget setting outside its recommended range.
+    ///
+    /// ```
+    /// use reattempt::resume::ResumeLayer;
+    ///
+    /// assert!(ResumeLayer::http().validate().is_empty());
+    /// ```
+    pub fn validate(&self) -> Vec<Warning>
+    where
+        Backoff: Schedule,
+        B: Budget,
+    {
+        let Settings { limits, strategy: schedule, budget, .. } = &self.settings;
+        [limits.validate(), schedule.validate(limits), budget.validate()].concat()
+    }
+}
+
+impl<Backoff: Schedule + Clone, B: Budget + Clone> ResumeLayer<Backoff, B> {
+    /// Makes the body of a response resumable without a layer. `source` requests the rest; it is usually a closure.
+    ///
+    /// `request` is the request that was responded to. The source must send its request to the same resource, with the
+    /// headers of [`ResumePoint::write_to`].
+    ///
+    /// ```
+    /// use std::convert::Infallible;
+    /// use http::{Request, Response};
+    /// use http_body_util::{BodyExt, Full};
+    /// use reattempt::resume::{ResumeLayer, ResumePoint};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// let request = Request::get("http://one.example/greeting").body(())?;
+    /// // A response whose body ends after two of five bytes.
+    /// let response = Response::builder().header("etag", "\"1\"").header("content-length", 5);
+    /// let response = response.body(Full::from("he").map_err(Box::from).boxed())?;
+    ///
+    /// let source = |point: ResumePoint| async move {
+    ///     assert_eq!(point.received(), 2);
+    ///     let rest = Response::builder().status(206).header("etag", "\"1\"").header("content-range", "bytes 2-4/5");
+    ///     rest.body(Full::from("llo").map_err(Box::<dyn std::error::Error + Send + Sync>::from).boxed())
+    /// };
+    /// let response = ResumeLayer::http().resumed(&request, response, source);
+    /// assert_eq!(response.into_body().collect().await?.to_bytes(), "hello");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn resumed<T, R>(
+        &self,
+        request: &Request<T>,
+        response: Response<R::Body>,
+        source: R,
+    ) -> Response<ResumeBody<R, Backoff, B>>
+    where
+        R: Source,
+        R::Body: Body<Error: Into<BoxError>>,
+    {
+        let (head, body) = response.into_message().into_parts();
+        let point = ResumePoint::new(request.method(), request.headers(), head.status, &head.headers);
+        let body = match point {
+            Some(point) => {
+                let settings = Arc::new(self.settings.clone());
+                let context = Resumption::<R, Backoff, B>::context(&settings, RequestView::from(request), None);
+                let destination = message::destination(&settings.protocol, request);
+                ResumeBody::new(body, point, Resumption::new(settings, context, destination, source, &head))
+            }
+            None => ResumeBody::whole(body),
+        };
+        Response::from_parts(head, body)
+    }
+}
+
+impl<S: Clone, Backoff: Schedule + Clone, B: Budget + Clone> Layer<S> for ResumeLayer<Backoff, B> {
+    type Service = Resume<S, Backoff, B>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Resume::new(Arc::new(self.settings.clone()), inner)
+    }
+}
+
+impl<Backoff: Clone, B: Clone> Clone for ResumeLayer<Backoff, B> {
+    fn clone(&self) -> Self {
+        Self { settings: self.settings.clone() }
+    }
+}
+
+impl<Backoff: fmt::Debug, B: fmt::Debug> fmt::Debug for ResumeLayer<Backoff, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResumeLayer")
+            .field("protocol", &self.settings.protocol)
+            .field("schedule", &self.settings.strategy)
+            .field("budget", &self.settings.budget)
+            .field("limits", &self.settings.limits)
+            .finish_non_exhaustive()
+    }
+}

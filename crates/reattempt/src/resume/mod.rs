@@ -1,0 +1,112 @@
+//! Downloads that go on after their connection broke.
+//!
+//! A retry layer's work ends with the head of the response. If the connection breaks in the middle of a large body, the
+//! caller has half of a file and an error. [`ResumeLayer`] requests the missing rest and continues the body, so that
+//! the caller reads one body without a gap. It is a layer of its own, and off unless it is added.
+//!
+//! Put it **outside** the retry layer, guards and endpoints; [`order`](crate::order) has its place among others. Each
+//! resume is then a call below: guards admit it, and a set of endpoints picks a server for it.
+//!
+//! ```
+//! use bytes::Bytes;
+//! use http_body_util::Empty;
+//! use hyper_util::client::legacy::Client;
+//! use hyper_util::rt::TokioExecutor;
+//! use reattempt::resume::ResumeLayer;
+//! use reattempt::{RetryBudget, RetryLayer, RetryPolicy};
+//! use tower::ServiceBuilder;
+//!
+//! let budget = RetryBudget::default();
+//! let client = ServiceBuilder::new()
+//!     .layer(ResumeLayer::http().budget(budget.clone()))
+//!     .layer(RetryLayer::new(RetryPolicy::http().budget(budget)))
+//!     .service(Client::builder(TokioExecutor::new()).build_http());
+//! # reattempt::check::<http::Request<Empty<Bytes>>, _>(&client);
+//! ```
+//!
+//! [The guide](crate::guide::downloads) has a page for users.
+//!
+//! # What is resumed
+//!
+//! Two versions of a file must never be joined. So only a body that can be continued safely is resumed; any other
+//! passes through unchanged. [`ResumePoint`] has the rules.
+//!
+//! | part | rule |
+//! |---|---|
+//! | request | a GET without a body, and without its own `Range`, `If-Range` or precondition (`If-None-Match`, …) |
+//! | response | 200 with `Content-Length` and without `Content-Encoding` |
+//! | validator | a strong `ETag`; without any `ETag`, a `Last-Modified` at least 60 s before `Date` |
+//! | the break | an error that [`Http`](crate::Http) classifies as a lost connection, or an end before `Content-Length` |
+//!
+//! The request for the rest repeats the caller's request, with `Range: bytes=k-`, the validator in `If-Range`, and
+//! `Accept-Encoding: identity`.
+//!
+//! | its response | effect |
+//! |---|---|
+//! | 206 with the same validator, and with exactly the missing range of the same total | the body continues |
+//! | a failure that is worth a retry, such as 503 or a lost connection | the next resume, after a delay |
+//! | anything else: 200, 416, another validator, another range, several parts, an encoding | the caller gets the break |
+//!
+//! The caller gets the break as it was: the inner body's error, boxed. An end before `Content-Length` is a
+//! [`BrokenOff`]. hyper's HTTP/2 client reports such an end if the server resets the stream with NO_ERROR.
+//!
+//! A decoder below this layer is refused, because it removes `Content-Length`. So turn off reqwest's features `gzip`,
+//! `brotli`, `zstd` and `deflate`, or request `Accept-Encoding: identity`. A decoder above never meets a resumed body,
+//! because an encoded response is not resumed.
+//!
+//! A validator identifies a version of one resource. Replicas behind [endpoints](crate::endpoints) are one resource, so
+//! a resume may go to another replica with the same strong validator. If the inner client follows redirects, the final
+//! path and query must be the same again. That is visible for reqwest, and for tower-http's `FollowRedirect` with the
+//! feature `tower-http`.
+//!
+//! # Limits
+//!
+//! | limit | default | |
+//! |---|---|---|
+//! | resumes in a row without a new byte | 5 | [`max_attempts`](ResumeLayer::max_attempts) counts the broken attempt too |
+//! | time from a break to the head of the response that continues | 30 s | [`max_elapsed`](ResumeLayer::max_elapsed) |
+//! | budget | [`RetryBudget::cautious`](crate::RetryBudget::cautious) for each destination | every resume takes a permit |
+//!
+//! A new byte starts the count, the time and the delays anew. For the budget, a resume succeeds if it brought 64 KiB or
+//! the rest. So a server that breaks after each byte ends the download, and long downloads over a poor network go on.
+//!
+//! The caller's [`Deadline`](crate::Deadline) ends every wait for a resume. It does not interrupt a body that stalls:
+//! a timeout of the inner client, or a body with a timeout below this layer, turns a stall into a break.
+//!
+//! A resume is not retried again by a [`RetryLayer`](crate::RetryLayer) below, whose attempts would multiply:
+//! its request has [`never_retry`](crate::CallOptions::never_retry). reqwest's requests cannot carry that option, so
+//! share one budget there.
+//!
+//! # Report
+//!
+//! Once a body broke, the [`ReportSlot`](crate::report::ReportSlot) of the call receives a new report when the body
+//! ends: the attempt that broke, and each resume as an attempt. Observers get the same events as from a retry layer.
+//!
+//! # Trailers
+//!
+//! The trailers of the first response come through. Those of a part are dropped, because they describe that part alone.
+//!
+//! # Without a layer
+//!
+//! [`ResumeLayer::resumed`] does the same for the response of any client: a function sends the request for the rest.
+
+mod body;
+mod broken_off;
+mod layer;
+mod message;
+#[cfg(feature = "reqwest")]
+mod reqwest;
+mod resumption;
+mod service;
+mod settings;
+mod source;
+
+pub use body::ResumeBody;
+pub use broken_off::BrokenOff;
+pub use layer::ResumeLayer;
+pub use message::ResumableRequest;
+#[doc(hidden)]
+pub use message::{ResumableResponse, ResumedAs};
+pub use reattempt_replay::resume::{Mismatch, ResumePoint};
+pub use service::{ResponseFuture, Resume};
+pub use source::{RestFuture, ServiceSource, Source};

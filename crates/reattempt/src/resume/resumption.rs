@@ -1,0 +1,358 @@
+//! The decisions after a break: whether, when and how the rest is requested.
+
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use http::response::Parts;
+use http::{Response, StatusCode};
+use http_body::Body;
+use reattempt_core::guard::Refused;
+use reattempt_core::{
+    Account, Budget, CallEnd, Classification, FailedAttempt, Failure, FailureKind, Schedule, SentAt, StopReason,
+    Verdict,
+};
+use tokio::time::{Instant, Sleep, sleep_until};
+use tower::BoxError;
+
+use super::message::Target;
+use super::settings::Settings;
+use super::{BrokenOff, Mismatch, ResumePoint, Source};
+use crate::call::clock;
+use crate::call::context::CallContext;
+use crate::call::errors::chain;
+use crate::call::options::CallOptions;
+use crate::call::progress::{Granted, LastOutcome, Progress};
+use crate::call::report::Report;
+use crate::call::request_view::RequestView;
+use crate::protocol::{RequestProtocol, SavedClone, refusal_in};
+
+/// The number of bytes after which a resume counts as a success for the budget. A server that breaks after fewer bytes
+/// each time uses up the budget.
+const WORTHWHILE: u64 = 64 * 1024;
+
+/// The end of a part before the end of the content.
+pub(super) enum Break {
+    /// The part failed.
+    Error(BoxError),
+    /// The part ended without an error.
+    Early(BrokenOff),
+}
+
+/// The state of the resumes of one body.
+pub(super) struct Resumption<R: Source, Backoff: Schedule, B> {
+    source: R,
+    settings: Arc<Settings<Backoff, B>>,
+    context: CallContext,
+    destination: Box<str>,
+    /// The final target of the first response, if it is known.
+    target: Option<Target>,
+    /// The time at which the head of the first response came.
+    began: Instant,
+    /// The number of the attempt whose body is read, or that is in flight.
+    number: u32,
+    sent_at: SentAt,
+    /// The number of bytes in the part that is read.
+    gained: u64,
+    /// `true` if the budget has recorded the success of the last resume.
+    is_settled: bool,
+    /// `None` until the body first breaks.
+    progress: Option<Progress<Backoff::Delays>>,
+    /// The break that the caller gets if the body is not resumed.
+    broke: Option<BoxError>,
+    stage: Stage<R::Future>,
+    /// The timer that ends the wait for the rest.
+    limit: Option<Pin<Box<Sleep>>>,
+}
+
+/// The stage of a resume.
+enum Stage<F> {
+    /// A part is read.
+    Reading,
+    /// A resume is granted. The budget may have to confirm it.
+    Granted(Granted),
+    Waiting(Pin<Box<Sleep>>),
+    Sent(Pin<Box<F>>),
+}
+
+impl<R: Source, Backoff: Schedule, B> Resumption<R, Backoff, B> {
+    /// Returns the context of a call.
+    pub(super) fn context(
+        settings: &Settings<Backoff, B>,
+        request: RequestView<'_>,
+        of_handle: Option<&CallOptions>,
+    ) -> CallContext {
+        let protocol = &settings.protocol;
+        let mut context = CallContext::new(settings, protocol.terms(request), of_handle);
+        context.set_safety(protocol.retry_safety(request));
+        context
+    }
+
+    /// Creates the state of a body that has not broken.
+    pub(super) fn new(
+        settings: Arc<Settings<Backoff, B>>,
+        context: CallContext,
+        destination: Box<str>,
+        source: R,
+        response: &Parts,
+    ) -> Self {
+        let report = response.extensions.get::<Report>();
+        Self {
+            source,
+            settings,
+            context,
+            destination,
+            target: response.extensions.get().cloned(),
+            began: Instant::now(),
+            number: report.map_or(1, |report| report.sent.max(1)),
+            sent_at: SentAt::default(),
+            gained: 0,
+            is_settled: true,
+            progress: None,
+            broke: None,
+            stage: Stage::Reading,
+            limit: None,
+        }
+    }
+
+    /// Returns `true` if the caller or the settings forbid resumes.
+    pub(super) fn is_forbidden(&self) -> bool {
+        !self.context.saves(&self.settings.limits)
+    }
+}
+
+impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
+    /// Records bytes of the part that is read.
+    pub(super) fn receive(&mut self, bytes: u64, is_last: bool) {
+        self.gained = self.gained.saturating_add(bytes);
+        let Some(progress) = &mut self.progress else { return };
+        if !self.is_settled && (is_last || self.gained >= WORTHWHILE) {
+            self.is_settled = true;
+            self.context.succeeded(&self.settings, self.sent_at);
+            progress.account().settle(CallEnd::Succeeded, &self.destination, &self.settings.budget);
+        }
+        if is_last {
+            self.conclude(StopReason::Succeeded, Ok(None));
+        }
+    }
+
+    /// Decides what follows the break of a part.
+    ///
+    /// # Errors
+    /// Returns the break if the body is not resumed.
+    pub(super) fn break_off(&mut self, broke: Break) -> Result<(), BoxError> {
+        let now = Instant::now();
+        let (error, classification): (BoxError, _) = match broke {
+            Break::Error(error) => {
+                let classification = self.classify_error(&*error);
+                (error, classification)
+            }
+            Break::Early(error) => (Box::new(error), Verdict::Transient(Failure::new(FailureKind::Network)).into()),
+        };
+        let Self { settings, context, destination, .. } = self;
+        let progress =
+            self.progress.get_or_insert_with(|| Progress::new(settings, context, self.began, (&**destination).into()));
+        let text = chain(&*error);
+        if self.gained > 0 || self.broke.is_none() {
+            progress.continue_at(settings, context, now, self.number);
+            self.limit = None;
+            self.broke = Some(error);
+        }
+        self.failed(now, classification, None, Err(text))
+    }
+
+    /// Ends the body, because the rest does not continue it. Returns the break.
+    pub(super) fn give_up(&mut self, reason: &(dyn Error + 'static)) -> BoxError {
+        self.stop(StopReason::Permanent, Err(reason))
+    }
+
+    /// Polls for the part that continues the body.
+    ///
+    /// # Errors
+    /// Returns the break if the body is not resumed.
+    pub(super) fn poll_part(&mut self, point: &ResumePoint, cx: &mut Context<'_>) -> Poll<Result<R::Body, BoxError>> {
+        if let Poll::Ready(part) = self.poll_stages(point, cx) {
+            return Poll::Ready(part);
+        }
+        if self.limit.is_none() && clock::has_timer() {
+            let progress = self.progress.as_ref();
+            let limit = progress.and_then(|progress| progress.time_limit(&self.settings, &self.context));
+            self.limit = limit.map(|limit| Box::pin(sleep_until(limit)));
+        }
+        let Some(limit) = &mut self.limit else { return Poll::Pending };
+        ready!(clock::poll_interrupt(limit.as_mut(), cx));
+        let late = self.context.deadline.is_some_and(|deadline| deadline <= Instant::now());
+        let stop = if late { StopReason::DeadlineExceeded } else { StopReason::ElapsedExhausted };
+        Poll::Ready(Err(self.stop(stop, Ok(None))))
+    }
+
+    fn poll_stages(&mut self, point: &ResumePoint, cx: &mut Context<'_>) -> Poll<Result<R::Body, BoxError>> {
+        loop {
+            let next = match &mut self.stage {
+                Stage::Granted(granted) => {
+                    let due = granted.due;
+                    match ready!(self.poll_confirmed(cx)) {
+                        Ok(()) => match due {
+                            Some(due) => Ok(Stage::Waiting(Box::pin(sleep_until(due)))),
+                            None => Ok(self.send(point)),
+                        },
+                        Err(stop) => Err(self.stop(stop, Ok(None))),
+                    }
+                }
+                Stage::Waiting(sleep) => {
+                    ready!(sleep.as_mut().poll(cx));
+                    Ok(self.send(point))
+                }
+                Stage::Sent(call) => {
+                    let outcome = ready!(call.as_mut().poll(cx));
+                    self.stage = Stage::Reading;
+                    match self.read_head(outcome.map_err(Into::into), point) {
+                        Ok(Some(part)) => return Poll::Ready(Ok(part)),
+                        Ok(None) => continue,
+                        Err(error) => Err(error),
+                    }
+                }
+                // Impossible: no part is missing.
+                Stage::Reading => Err(self.stop(StopReason::Permanent, Ok(None))),
+            };
+            match next {
+                Ok(stage) => self.stage = stage,
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
+        let Some(progress) = &mut self.progress else { return Poll::Ready(Ok(())) };
+        ready!(progress.poll_confirmed(cx))?;
+        Poll::Ready(progress.check_in_time(&self.settings, &self.context, Instant::now(), false))
+    }
+
+    fn send(&mut self, point: &ResumePoint) -> Stage<R::Future> {
+        if let Some(progress) = &mut self.progress {
+            if !progress.replaces() {
+                self.number = self.number.saturating_add(1);
+                progress.notify_retry(&self.settings, self.number);
+            }
+            progress.on_send();
+        }
+        self.sent_at = self.context.on_send(&self.settings.strategy);
+        (self.gained, self.is_settled) = (0, false);
+        Stage::Sent(Box::pin(self.source.request_rest(point.clone())))
+    }
+
+    /// Returns the part that continues the body; `None` if another resume follows.
+    fn read_head(
+        &mut self,
+        outcome: Result<Response<R::Body>, BoxError>,
+        point: &ResumePoint,
+    ) -> Result<Option<R::Body>, BoxError> {
+        let now = Instant::now();
+        let (head, body) = match outcome {
+            Ok(response) => response.into_parts(),
+            Err(error) => {
+                let classification = self.classify_error(&*error);
+                return self.failed(now, classification, refusal_in(&*error), Err(chain(&*error))).map(|()| None);
+            }
+        };
+        let mismatch = match point.check(head.status, &head.headers) {
+            Ok(()) if !self.is_same_target(&head) => return Err(self.give_up(&OtherResource)),
+            Ok(()) if body.size_hint().exact().is_some_and(|length| length != point.missing()) => Mismatch::Length,
+            Ok(()) => return Ok(Some(body)),
+            Err(mismatch) => mismatch,
+        };
+        drop(body);
+        let classification = self.classify_head(&head);
+        match classification.verdict {
+            Verdict::Transient(_) | Verdict::NotProcessed(_) if may_change(head.status) => {
+                self.failed(now, classification, None, Ok(head.status)).map(|()| None)
+            }
+            _ => Err(self.give_up(&mismatch)),
+        }
+    }
+
+    /// Decides what follows a failed attempt, which ended with a status or the text of an error.
+    fn failed(
+        &mut self,
+        now: Instant,
+        classification: Classification,
+        refused: Option<Refused>,
+        outcome: Result<StatusCode, Box<str>>,
+    ) -> Result<(), BoxError> {
+        let code = outcome.as_ref().ok().map(StatusCode::as_u16);
+        let Some(progress) = self.progress.as_mut().filter(|_| classification.verdict.failure().is_some()) else {
+            return Err(self.stop(StopReason::Permanent, Ok(code)));
+        };
+        let attempt = FailedAttempt { refused, ..FailedAttempt::new(classification, "", Duration::ZERO) };
+        let attempt = attempt.sent_at(self.sent_at);
+        match progress.failed(&self.settings, &self.context, now, attempt, (None, outcome.err())) {
+            Ok(granted) => {
+                self.stage = Stage::Granted(granted);
+                Ok(())
+            }
+            Err(stop) => Err(self.stop(stop, Ok(code))),
+        }
+    }
+
+    /// Ends the body without the rest. Returns the break.
+    fn stop(&mut self, stop: StopReason, last: LastOutcome<'_>) -> BoxError {
+        self.stage = Stage::Reading;
+        self.conclude(stop, last);
+        // Only a body that broke is resumed.
+        self.broke.take().unwrap_or_else(|| Box::new(BrokenOff { received: 0, total: 0 }))
+    }
+
+    /// Reports the end of the body to the observers and the caller's slot.
+    fn conclude(&mut self, stop: StopReason, last: LastOutcome<'_>) {
+        let Some(mut progress) = self.progress.take() else { return };
+        drop::<Account>(progress.account());
+        progress.report_end(&self.settings, (self.number, None), stop, last);
+        let report = progress.report(&self.settings.protocol, stop);
+        if let Some(slot) = self.context.slot() {
+            slot.put(report);
+        }
+    }
+
+    /// Returns `false` if redirects led to another resource than that of the first response.
+    fn is_same_target(&self, head: &Parts) -> bool {
+        match (&self.target, head.extensions.get::<Target>()) {
+            (Some(first), Some(target)) => first == target,
+            _ => true,
+        }
+    }
+
+    fn classify_error(&self, error: &(dyn Error + 'static)) -> Classification {
+        let options = self.context.options.as_ref();
+        let judged = self.settings.protocol.classify_error(error, options, NO_REQUEST);
+        judged.unless_doubted(Err(error), |_| false)
+    }
+
+    fn classify_head(&self, head: &Parts) -> Classification {
+        let options: Option<&CallOptions> = self.context.options.as_ref();
+        let judged = self.settings.protocol.classify_response(head.status, &head.headers, options, NO_REQUEST);
+        judged.unless_doubted(Ok(&head.extensions), |_| false)
+    }
+}
+
+/// The request is not shown to classifiers: the caller's differs from that for the rest.
+const NO_REQUEST: Option<&SavedClone<()>> = None;
+
+/// Returns `false` for a status that shows that the content differs, whatever a classifier returns.
+fn may_change(status: StatusCode) -> bool {
+    status.is_client_error() && status != StatusCode::RANGE_NOT_SATISFIABLE || status.is_server_error()
+}
+
+/// The error for a redirect that led elsewhere than before. The same validator proves nothing there.
+#[derive(Debug)]
+struct OtherResource;
+
+impl fmt::Display for OtherResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the response does not continue the body: redirects led to another resource")
+    }
+}
+
+impl Error for OtherResource {}

@@ -1,0 +1,177 @@
+//! The client whose broken downloads are resumed, and the future of its calls.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+use reattempt_core::{Budget, Schedule};
+use tower::BoxError;
+use tower_service::Service;
+
+use super::message::{self, ResumableRequest, ResumableResponse, ResumedAs};
+use super::resumption::Resumption;
+use super::settings::Settings;
+use super::{ResumeBody, ServiceSource};
+use crate::accessors::inner_accessors;
+use crate::call::context::CallContext;
+use crate::call::options::CallOptions;
+use crate::protocol::{Http, ReadRequest};
+use crate::send::{Sending, send};
+use crate::shared::Shared;
+
+/// A client whose broken downloads are resumed, made by [`ResumeLayer`](super::ResumeLayer).
+///
+/// Each resume is sent by a clone of the inner service.
+pub struct Resume<S, Backoff, B> {
+    inner: S,
+    /// The instance of the service that resumes clone.
+    shared: Arc<Shared<S, ()>>,
+    settings: Arc<Settings<Backoff, B>>,
+    options: Option<CallOptions>,
+}
+
+impl<S: Clone, Backoff, B> Resume<S, Backoff, B> {
+    pub(super) fn new(settings: Arc<Settings<Backoff, B>>, inner: S) -> Self {
+        Self { shared: Arc::new(Shared::new((), inner.clone())), inner, settings, options: None }
+    }
+
+    /// Returns a handle to this client with options for the resumes of all its calls. A request's own options have
+    /// precedence.
+    pub fn with_options(&self, options: CallOptions) -> Self {
+        Self { options: Some(options), ..self.clone() }
+    }
+}
+
+impl<S, Backoff, B> Resume<S, Backoff, B> {
+    inner_accessors!(S, inner);
+
+    /// Sends one request through a clone of this handle; see [`Retry::send`](crate::Retry::send).
+    ///
+    /// # Errors
+    /// Returns the inner service's error.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the call.
+    pub fn send<Req>(&self, request: Req) -> Sending<Self, Req, <Self as Service<Req>>::Future>
+    where
+        Self: Service<Req> + Clone,
+    {
+        send(self.clone(), request)
+    }
+}
+
+impl<S, Req, Backoff, B> Service<Req> for Resume<S, Backoff, B>
+where
+    S: Service<Req, Error: Into<BoxError>> + Clone,
+    S::Response: ResumedAs<ResumeBody<ServiceSource<S, Req>, Backoff, B>>,
+    Req: ResumableRequest,
+    Http: ReadRequest<Req>,
+    Backoff: Schedule,
+    B: Budget,
+{
+    type Response = <S::Response as ResumedAs<ResumeBody<ServiceSource<S, Req>, Backoff, B>>>::Resumed;
+    type Error = S::Error;
+    type Future = ResponseFuture<S, Req, Backoff, B>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Req) -> Self::Future {
+        let settings = &self.settings;
+        let kept = request.head().map(|head| {
+            let view = <Http as ReadRequest<Req>>::view(&request);
+            Kept {
+                head,
+                context: Resumption::<ServiceSource<S, Req>, Backoff, B>::context(
+                    settings,
+                    view,
+                    self.options.as_ref(),
+                ),
+                destination: message::destination(&settings.protocol, &request),
+                shared: Arc::clone(&self.shared),
+                settings: Arc::clone(settings),
+            }
+        });
+        ResponseFuture { call: self.inner.call(request), kept }
+    }
+}
+
+/// The data that resumes need.
+struct Kept<S, Req: ResumableRequest, Backoff, B> {
+    head: Req::Head,
+    context: CallContext,
+    destination: Box<str>,
+    shared: Arc<Shared<S, ()>>,
+    settings: Arc<Settings<Backoff, B>>,
+}
+
+pin_project! {
+    /// The future of a call whose response body may be resumed.
+    ///
+    /// # Cancel safety
+    /// Dropping it cancels the call.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ResponseFuture<S, Req, Backoff, B>
+    where
+        S: Service<Req>,
+        Req: ResumableRequest,
+    {
+        #[pin]
+        call: S::Future,
+        // `None` if the response cannot be resumed.
+        kept: Option<Kept<S, Req, Backoff, B>>,
+    }
+}
+
+impl<S, Req, Backoff, B> Future for ResponseFuture<S, Req, Backoff, B>
+where
+    S: Service<Req, Error: Into<BoxError>> + Clone,
+    S::Response: ResumedAs<ResumeBody<ServiceSource<S, Req>, Backoff, B>>,
+    Req: ResumableRequest,
+    Backoff: Schedule,
+    B: Budget,
+{
+    type Output = Result<<S::Response as ResumedAs<ResumeBody<ServiceSource<S, Req>, Backoff, B>>>::Resumed, S::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let response = ready!(this.call.poll(cx))?;
+        let (head, body) = response.into_message().into_parts();
+        let kept = this.kept.take();
+        let point = kept.as_ref().and_then(|kept| Req::point(&kept.head, head.status, &head.headers));
+        let body = match (kept, point) {
+            (Some(Kept { head: request, context, destination, shared, settings }), Some(point)) => {
+                let source = ServiceSource { shared, head: request };
+                ResumeBody::new(body, point, Resumption::new(settings, context, destination, source, &head))
+            }
+            _ => ResumeBody::whole(body),
+        };
+        Poll::Ready(Ok(S::Response::from_message(http::Response::from_parts(head, body))))
+    }
+}
+
+impl<S: Clone, Backoff, B> Clone for Resume<S, Backoff, B> {
+    fn clone(&self) -> Self {
+        let (shared, settings) = (Arc::clone(&self.shared), Arc::clone(&self.settings));
+        Self { inner: self.inner.clone(), shared, settings, options: self.options.clone() }
+    }
+}
+
+impl<S: fmt::Debug, Backoff: fmt::Debug, B: fmt::Debug> fmt::Debug for Resume<S, Backoff, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resume")
+            .field("inner", &self.inner)
+            .field("schedule", &self.settings.strategy)
+            .field("budget", &self.settings.budget)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: Service<Req>, Req: ResumableRequest, Backoff, B> fmt::Debug for ResponseFuture<S, Req, Backoff, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").field("resumable", &self.kept.is_some()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,84 @@
+//! Every wrong answer to a request for the rest.
+
+use std::io::ErrorKind;
+
+use super::support::{Answer, LENGTH, Piece, Server, assert_broken, content, download};
+
+/// The caller reads the first 400 bytes, then gets the break. No byte of the answer is joined.
+#[tokio::test(start_paused = true)]
+async fn wrong_answer_is_never_joined() {
+    let rest = || Answer::rest(1, 400, LENGTH);
+    let range = |range: &str| rest().with("content-range", range);
+    let rows = [
+        ("the whole content, unchanged", Answer::whole(1, LENGTH)),
+        ("the whole content, changed", Answer::whole(2, LENGTH)),
+        ("206 of another version", Answer::rest(2, 400, LENGTH)),
+        ("206 of another version, with the old range", Answer::rest(2, 400, LENGTH).with("etag", "\"2\"")),
+        ("a weak tag", rest().with("etag", "W/\"1\"")),
+        ("no validator", rest().with("etag", "")),
+        ("a date only", rest().with("etag", "").with("last-modified", "Thu, 26 Nov 2026 12:00:00 GMT")),
+        ("an overlapping range", Answer::rest(1, 399, LENGTH)),
+        ("the range from 0", Answer::rest(1, 0, LENGTH)),
+        ("a later range", Answer::rest(1, 401, LENGTH)),
+        ("a shorter range", range("bytes 400-998/1000")),
+        ("a longer range", range("bytes 400-1000/1001")),
+        ("a changed total", range("bytes 400-999/1001")),
+        ("an unknown total", range("bytes 400-999/*")),
+        ("no range", range("")),
+        ("garbage", range("bytes")),
+        ("a number past u64", range("bytes 400-999/18446744073709551616")),
+        ("a number that wraps to 400", range("bytes 18446744073709552016-999/1000")),
+        ("another unit", range("seconds 400-999/1000")),
+        ("several parts", rest().with("content-type", "multipart/byteranges; boundary=b")),
+        ("an encoding", rest().with("content-encoding", "gzip")),
+        ("a shorter content-length", rest().with("content-length", 599)),
+        ("a longer content-length", rest().with("content-length", 601)),
+        ("a body of another length", rest().exact(599)),
+        ("206 without a head", Answer::status(206)),
+        ("204", Answer::status(204)),
+        ("304", Answer::status(304).with("etag", "\"1\"")),
+        ("302", Answer::status(302).with("location", "/other")),
+        ("404", Answer::status(404)),
+        ("412", Answer::status(412)),
+        ("416", Answer::status(416).with("content-range", "bytes */399")),
+        ("501", Answer::status(501)),
+        ("a request that cannot be sent", Answer::failing(ErrorKind::InvalidInput)),
+    ];
+    for (name, answer) in rows {
+        let server = Server::new([Answer::whole(1, 400), answer, rest()]);
+        let read = download(&server).await;
+        assert_broken(&read, 1, 400);
+        assert_eq!(server.seen().len(), 2, "{name}: no further request");
+        assert_eq!(server.open_bodies(), 0, "{name}");
+    }
+}
+
+/// Failures that are worth a retry are followed by another resume.
+#[tokio::test(start_paused = true)]
+async fn failed_resume_is_followed_by_another() {
+    let cut = |pieces| Answer { pieces, ..Answer::rest(1, 400, LENGTH) };
+    let rows = [
+        ("503", Answer::status(503)),
+        ("500", Answer::status(500)),
+        ("429", Answer::status(429)),
+        ("408", Answer::status(408)),
+        ("a lost connection", Answer::failing(ErrorKind::ConnectionReset)),
+        ("no connection", Answer::failing(ErrorKind::ConnectionRefused)),
+        ("a part without a byte", cut(vec![Piece::Error(ErrorKind::UnexpectedEof)])),
+        ("a part that ends at once", cut(vec![])),
+        ("a part with an empty frame", cut(vec![Piece::Data("".into())])),
+    ];
+    for (name, answer) in rows {
+        let server = Server::new([Answer::whole(1, 400), answer, Answer::rest(1, 400, LENGTH)]);
+        let read = download(&server).await;
+        assert!(read.error.is_none(), "{name}");
+        assert_eq!((read.data, server.seen().len()), (content(1).to_vec(), 3), "{name}");
+    }
+}
+
+/// Only the first break's validator counts: a second resume with another version is not joined either.
+#[tokio::test(start_paused = true)]
+async fn change_after_a_resume_is_not_joined() {
+    let server = Server::new([Answer::whole(1, 400), Answer::rest(1, 400, 700), Answer::rest(2, 700, LENGTH)]);
+    assert_broken(&download(&server).await, 1, 700);
+}

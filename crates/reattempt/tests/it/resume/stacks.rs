@@ -1,0 +1,71 @@
+//! Tests of the layer above others: retries, guards, hedges, a set of endpoints.
+
+use std::io::ErrorKind;
+
+use reattempt::guard::{Bulkhead, GuardLayer};
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::resume::ResumeLayer;
+use reattempt::schedule::Constant;
+use reattempt::{RetryBudget, RetryLayer, RetryPolicy};
+use tower::{ServiceBuilder, ServiceExt};
+
+use super::support::{Answer, LENGTH, Server, content, get, layer, read};
+
+fn lost() -> Answer {
+    Answer::failing(ErrorKind::ConnectionReset)
+}
+
+/// The retry layer below repeats the first call, but no resume: attempts do not multiply.
+// trap 28
+#[tokio::test(start_paused = true)]
+async fn retry_layer_below_does_not_multiply() {
+    let retries = || RetryPolicy::http().boxed_errors().backoff(Constant::immediate()).budget(RetryBudget::unlimited());
+    let script = [lost(), lost(), Answer::whole(1, 400), lost(), lost(), lost(), lost(), lost(), lost(), lost()];
+    let server = Server::new(script);
+    let client = ServiceBuilder::new().layer(layer()).layer(RetryLayer::new(retries())).service(server.clone());
+    let body = client.oneshot(get()).await.unwrap().into_body();
+    assert!(read(body).await.error.is_some());
+    assert_eq!(server.seen().len(), 3 + 5);
+
+    let script = [lost(), Answer::whole(1, 400), lost(), Answer::rest(1, 400, LENGTH)];
+    let server = Server::new(script);
+    let client = ServiceBuilder::new().layer(layer()).layer(RetryLayer::new(retries())).service(server.clone());
+    let body = client.oneshot(get()).await.unwrap().into_body();
+    assert_eq!(read(body).await.data, content(1));
+}
+
+/// A guard's place belongs to one part: the only place is free when the rest is requested.
+#[tokio::test(start_paused = true)]
+async fn guard_below_ends_with_each_part() {
+    let server = Server::new([Answer::whole(1, 400), Answer::rest(1, 400, 700), Answer::rest(1, 700, LENGTH)]);
+    let client = ServiceBuilder::new().layer(layer()).layer(GuardLayer::http(Bulkhead::new(1))).service(server.clone());
+    let response = client.clone().oneshot(get()).await.unwrap();
+    assert!(client.clone().oneshot(get()).await.is_err(), "the place is taken");
+    assert_eq!(read(response.into_body()).await.data, content(1));
+    assert!(client.oneshot(get()).await.is_ok(), "the place is free");
+}
+
+#[tokio::test(start_paused = true)]
+async fn hedge_layer_below_is_transparent() {
+    let hedges = HedgePolicy::http().boxed_errors().budget(RetryBudget::unlimited());
+    let server = Server::new([Answer::whole(1, 400), Answer::rest(1, 400, LENGTH)]);
+    let client = ServiceBuilder::new().layer(layer()).layer(HedgeLayer::new(hedges)).service(server.clone());
+    let body = client.oneshot(get()).await.unwrap().into_body();
+    assert_eq!(read(body).await.data, content(1));
+}
+
+/// With one budget, both layers spend the same tokens.
+#[tokio::test(start_paused = true)]
+async fn budget_is_shared_with_retries() {
+    let budget = RetryBudget::default();
+    let retries = RetryPolicy::http().boxed_errors().backoff(Constant::immediate()).budget(budget.clone());
+    let resumes = ResumeLayer::http().backoff(Constant::immediate()).budget(budget).max_attempts(100);
+    let script = [Answer::whole(1, 400)].into_iter().chain((0..100).map(|_| lost()));
+    let server = Server::new(script);
+    let client = ServiceBuilder::new().layer(resumes).layer(RetryLayer::new(retries)).service(server.clone());
+    assert!(read(client.clone().oneshot(get()).await.unwrap().into_body()).await.error.is_some());
+    let spent = server.seen().len();
+    assert!(spent <= 11, "{spent}");
+    assert!(client.oneshot(get()).await.is_err());
+    assert_eq!(server.seen().len(), spent + 1, "no token is left for a retry");
+}

@@ -1,0 +1,192 @@
+//! The mechanics of a response body that is continued after it broke.
+//!
+//! A GET whose connection breaks in the middle of the body can go on with a range request. The danger is a file that
+//! changed meanwhile: half of one version joined to half of another is worse than an error. So the rules are strict.
+//! [`ResumePoint`] applies them, over plain values: it has no clock, no client and no buffer.
+//!
+//! | the first response | rule |
+//! |---|---|
+//! | request | a GET without its own `Range` and without a precondition such as `If-None-Match` |
+//! | status | 200, because only then is the body the whole content |
+//! | `Content-Length` | present: it detects an early end, and a decoder removes it |
+//! | `Content-Encoding` | absent, because a compressor need not produce the same bytes twice |
+//! | validator | one strong `ETag`; only if there is no `ETag`, a `Last-Modified` at least 60 s before `Date` |
+//!
+//! The next request has `Range: bytes=k-` for the first missing byte *k*, the validator in `If-Range`, and
+//! `Accept-Encoding: identity`. [`check`](ResumePoint::check) accepts its response only if it is a 206 with the same
+//! validator, whose `Content-Range` is exactly the missing part of the same total. Anything else is a [`Mismatch`].
+//!
+//! A validator identifies a version of one resource. So the caller must send the next request to the same resource, or
+//! to a replica of it.
+
+mod content_range;
+mod mismatch;
+mod validator;
+
+use http::header::{
+    ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, IF_MATCH,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+
+use content_range::ContentRange;
+pub use mismatch::{Mismatch, TooLong};
+use validator::Validator;
+
+/// The headers of a request whose response is not the whole content, or depends on what the caller has.
+const OWN_TERMS: [HeaderName; 6] = [RANGE, IF_RANGE, IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE];
+
+/// The position in a response body that may be continued after it breaks: its validator, its length, and the number of
+/// bytes received.
+///
+/// ```
+/// use http::{HeaderMap, Request, Response, StatusCode};
+/// use reattempt_replay::resume::{Mismatch, ResumePoint};
+///
+/// let request = Request::get("http://one.example/film").body(())?;
+/// let response = Response::builder().header("etag", "\"7\"").header("content-length", 1000).body(())?;
+/// let mut point = ResumePoint::new(request.method(), request.headers(), response.status(), response.headers())
+///     .expect("a strong ETag and a length");
+///
+/// point.receive(400)?; // then the connection breaks
+/// let mut again = Request::get("http://one.example/film").body(())?;
+/// point.write_to(again.headers_mut());
+/// assert_eq!(again.headers()["range"], "bytes=400-");
+/// assert_eq!(again.headers()["if-range"], "\"7\"");
+///
+/// let rest = Response::builder().status(206).header("etag", "\"7\"").header("content-range", "bytes 400-999/1000");
+/// let rest = rest.body(())?;
+/// assert_eq!(point.check(rest.status(), rest.headers()), Ok(()));
+/// // The server sends the whole content if it has changed.
+/// let refused = point.check(StatusCode::OK, &HeaderMap::new());
+/// assert_eq!(refused, Err(Mismatch::Status(StatusCode::OK)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResumePoint {
+    validator: Validator,
+    total: u64,
+    received: u64,
+}
+
+impl ResumePoint {
+    /// Returns the start of the body, from the heads of a request and its response; `None` if the body cannot be
+    /// continued.
+    pub fn new(method: &Method, request: &HeaderMap, status: StatusCode, response: &HeaderMap) -> Option<Self> {
+        let is_whole = Self::permits(method, request) && status == StatusCode::OK;
+        if !is_whole || is_encoded(response) || refuses_ranges(response) {
+            return None;
+        }
+        let total = number(only(response, &CONTENT_LENGTH)?)?;
+        Some(Self { validator: Validator::of(response)?, total, received: 0 })
+    }
+
+    /// Returns `true` if the response to a request with this head may be continued, whatever the response.
+    pub fn permits(method: &Method, request: &HeaderMap) -> bool {
+        method == Method::GET && !OWN_TERMS.iter().any(|name| request.contains_key(name))
+    }
+
+    /// Records bytes that were received.
+    ///
+    /// # Errors
+    /// Returns [`TooLong`] if the body is longer than its `Content-Length`. These bytes are then not counted.
+    pub fn receive(&mut self, bytes: u64) -> Result<(), TooLong> {
+        match self.received.checked_add(bytes) {
+            Some(received) if received <= self.total => {
+                self.received = received;
+                Ok(())
+            }
+            _ => Err(TooLong { total: self.total }),
+        }
+    }
+
+    /// Returns the number of bytes received, which is the position of the first missing byte.
+    pub const fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Returns the number of missing bytes.
+    pub const fn missing(&self) -> u64 {
+        self.total - self.received
+    }
+
+    /// Returns the length of the whole content in bytes.
+    pub const fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Sets the headers of a request for the missing part. Call it only if a byte is [missing](Self::missing).
+    pub fn write_to(&self, request: &mut HeaderMap) {
+        let range = HeaderValue::try_from(format!("bytes={}-", self.received));
+        // A number makes a valid header value.
+        if let Ok(range) = range {
+            request.insert(RANGE, range);
+        }
+        request.insert(IF_RANGE, self.validator.value().clone());
+        request.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    }
+
+    /// Checks that the body of this response continues the content at the first missing byte.
+    ///
+    /// # Errors
+    /// Returns the first difference. The bytes must not be joined then.
+    pub fn check(&self, status: StatusCode, response: &HeaderMap) -> Result<(), Mismatch> {
+        if status != StatusCode::PARTIAL_CONTENT {
+            return Err(Mismatch::Status(status));
+        }
+        if is_multipart(response) {
+            return Err(Mismatch::Multipart);
+        }
+        if is_encoded(response) {
+            return Err(Mismatch::Encoding);
+        }
+        if !self.validator.is_in(response) {
+            return Err(Mismatch::Validator);
+        }
+        let range = only(response, &CONTENT_RANGE).and_then(ContentRange::parse).ok_or(Mismatch::NoRange)?;
+        if range.total != self.total {
+            return Err(Mismatch::Total { expected: self.total, found: range.total });
+        }
+        if range.first != self.received || range.last.checked_add(1) != Some(self.total) {
+            return Err(Mismatch::Range { expected: self.received, first: range.first, last: range.last });
+        }
+        let length = response.contains_key(CONTENT_LENGTH).then(|| only(response, &CONTENT_LENGTH).and_then(number));
+        match length {
+            Some(length) if length != Some(self.missing()) => Err(Mismatch::Length),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the value of a header that occurs once; `None` if it is missing or repeated.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    values.next().filter(|_| values.next().is_none())
+}
+
+/// Returns a header's number; `None` if it is not a number below 2⁶⁴ in digits alone.
+fn number(value: &HeaderValue) -> Option<u64> {
+    digits(value.to_str().ok()?)
+}
+
+fn digits(text: &str) -> Option<u64> {
+    // `parse` accepts a sign.
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+/// Returns `true` if a content coding was applied, or may have been.
+fn is_encoded(headers: &HeaderMap) -> bool {
+    headers.get_all(CONTENT_ENCODING).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+/// Returns `true` if the server states that it supports no ranges.
+fn refuses_ranges(headers: &HeaderMap) -> bool {
+    headers.get_all(ACCEPT_RANGES).iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"none"))
+}
+
+/// Returns `true` if the body consists of several parts with heads of their own.
+fn is_multipart(headers: &HeaderMap) -> bool {
+    let starts =
+        |value: &HeaderValue| value.as_bytes().get(..10).is_some_and(|start| start.eq_ignore_ascii_case(b"multipart/"));
+    headers.get_all(CONTENT_TYPE).iter().any(starts)
+}

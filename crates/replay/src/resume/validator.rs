@@ -1,0 +1,59 @@
+//! The validator that identifies a version of the content (RFC 9110 §8.8).
+
+use std::time::Duration;
+
+use http::header::{DATE, ETAG, LAST_MODIFIED};
+use http::{HeaderMap, HeaderValue};
+
+use super::only;
+
+/// The least age of content whose date is a strong validator. Dates count in seconds, so younger content may have
+/// changed twice within one of them. The value of RFC 7232 §2.2.2 allows for clocks that differ.
+const SETTLED: Duration = Duration::from_secs(60);
+
+/// A strong validator: the same value means the same bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Validator {
+    ETag(HeaderValue),
+    Date(HeaderValue),
+}
+
+impl Validator {
+    /// Returns the strong validator in the head of a response, if there is one. A response with an `ETag` has no other
+    /// (RFC 9110 §13.1.5).
+    pub(super) fn of(response: &HeaderMap) -> Option<Self> {
+        if response.contains_key(ETAG) {
+            let etag = only(response, &ETAG)?;
+            return is_strong(etag.as_bytes()).then(|| Self::ETag(etag.clone()));
+        }
+        let modified = only(response, &LAST_MODIFIED)?;
+        let age = date(only(response, &DATE)?)?.duration_since(date(modified)?).ok()?;
+        (age >= SETTLED).then(|| Self::Date(modified.clone()))
+    }
+
+    /// Returns the value for `If-Range`.
+    pub(super) fn value(&self) -> &HeaderValue {
+        match self {
+            Self::ETag(value) | Self::Date(value) => value,
+        }
+    }
+
+    /// Returns `true` if a response is about the same version. It must repeat the validator, although RFC 9110
+    /// §15.3.7 lets it omit a date.
+    pub(super) fn is_in(&self, response: &HeaderMap) -> bool {
+        match self {
+            Self::ETag(etag) => only(response, &ETAG) == Some(etag),
+            Self::Date(modified) => !response.contains_key(ETAG) && only(response, &LAST_MODIFIED) == Some(modified),
+        }
+    }
+}
+
+/// Returns `true` for a quoted tag without `W/`. An empty tag is valid, but servers send it for every version.
+fn is_strong(etag: &[u8]) -> bool {
+    let tag = etag.strip_prefix(b"\"").and_then(|tag| tag.strip_suffix(b"\""));
+    tag.is_some_and(|tag| !tag.is_empty() && tag.iter().all(|&byte| byte > b' ' && byte != b'"' && byte != 0x7f))
+}
+
+fn date(value: &HeaderValue) -> Option<std::time::SystemTime> {
+    httpdate::parse_http_date(value.to_str().ok()?).ok()
+}

@@ -1,0 +1,106 @@
+//! reqwest's client, and a function in place of a client.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ETAG, LOCATION};
+use http::{HeaderValue, Request, StatusCode};
+use http_body_util::{BodyExt, Empty};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use reattempt::report::ReportSlot;
+use reattempt::resume::ResumePoint;
+use reattempt::{CallOptions, ReqwestExt, StopReason};
+use reattempt_faults::{End, Reply, Server};
+use tokio::time::timeout;
+use tower::{Layer, ServiceExt};
+
+use super::{HANGS, LENGTH, content, head, layer, rest, tag, whole};
+
+fn bare() -> reqwest::Client {
+    reqwest::Client::builder().retry(reqwest::retry::never()).no_proxy().build().unwrap()
+}
+
+/// The response is reqwest's own, with its URL and status, and its body is read without a gap.
+#[tokio::test]
+async fn reqwest_body_is_continued() {
+    let cuts = [0, 1, 1000, 4095];
+    let script = cuts.iter().flat_map(|&cut| [whole(1).cut(head() + cut).end_with(End::Close), rest(1, cut)]);
+    let server = Server::http1(script.collect::<Vec<_>>()).await.unwrap();
+    let http = bare();
+    let client = layer().layer(http.clone());
+    for _ in cuts {
+        let slot = ReportSlot::default();
+        let client = client.with_options(CallOptions::new().report_to(&slot));
+        let response: reqwest::Response = http.get(server.url("/film?a=b")).send_with(&client).await.unwrap();
+        assert_eq!(response.url().as_str(), server.url("/film?a=b"));
+        assert_eq!((response.status(), response.content_length()), (StatusCode::OK, Some(4096)));
+        let data = timeout(HANGS, response.bytes()).await.unwrap().unwrap();
+        assert!(data == content(1));
+        assert_eq!(slot.take().unwrap().stop_reason(), StopReason::Succeeded);
+    }
+    server.finish().unwrap();
+}
+
+/// The error in reqwest's error is reqwest's own.
+#[tokio::test]
+async fn reqwest_gets_break_of_changed_content() {
+    let script = vec![whole(1).cut(head() + 1000).end_with(End::Close), rest(2, 1000)];
+    let server = Server::http1(script).await.unwrap();
+    let client = layer().layer(bare());
+    let request = bare().get(server.url("/film")).build().unwrap();
+    let error = timeout(HANGS, client.oneshot(request).await.unwrap().bytes()).await.unwrap().unwrap_err();
+    let source = std::error::Error::source(&error).unwrap();
+    assert!(source.is::<reqwest::Error>(), "{source:?}");
+    server.finish().unwrap();
+}
+
+/// A redirect that leads to another resource proves nothing, even with the same tag.
+#[tokio::test]
+async fn redirect_to_other_resource_is_not_joined() {
+    let found =
+        |place: &'static str| Reply::status(StatusCode::FOUND).header(LOCATION, HeaderValue::from_static(place));
+    for (place, joined) in [("/one", true), ("/two", false), ("/one?again", false)] {
+        let broken = whole(1).cut(head() + 1000).end_with(End::Close);
+        let server = Server::http1(vec![found("/one"), broken, found(place), rest(1, 1000)]).await.unwrap();
+        let client = layer().layer(bare());
+        let request = bare().get(server.url("/latest")).build().unwrap();
+        let read = timeout(HANGS, client.oneshot(request).await.unwrap().bytes()).await.unwrap();
+        assert_eq!(read.is_ok_and(|data| data == content(1)), joined, "{place}");
+        server.finish().unwrap();
+    }
+}
+
+/// A function of the missing part, for any other client.
+#[tokio::test]
+async fn function_is_source_of_the_rest() {
+    let script = vec![whole(1).cut(head() + 1000).end_with(End::Close), rest(1, 1000)];
+    let server = Server::http1(script).await.unwrap();
+    let client = Client::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
+    let request = Arc::new(Request::get(server.url("/film")).body(()).unwrap());
+    let response = client.request((*request).clone().map(|()| Empty::new())).await.unwrap();
+    let again = Arc::clone(&request);
+    let source = move |point: ResumePoint| {
+        assert_eq!((point.received(), point.missing()), (1000, 3096));
+        let mut request = (*again).clone().map(|()| Empty::new());
+        point.write_to(request.headers_mut());
+        client.request(request)
+    };
+    let response = layer().resumed(&request, response, source);
+    let data = timeout(HANGS, response.into_body().collect()).await.unwrap().unwrap().to_bytes();
+    assert!(data == content(1) && data.len() == LENGTH);
+    server.finish().unwrap();
+}
+
+/// A body without a length, as a decoder leaves it, is not resumed.
+#[tokio::test]
+async fn chunked_body_is_not_resumed() {
+    let trailers = http::HeaderMap::new();
+    let chunked = Reply::status(StatusCode::OK).header(ETAG, tag(1)).body(content(1)).trailers(trailers);
+    let server = Server::http1(vec![chunked.cut(2000).end_with(End::Close)]).await.unwrap();
+    let client = layer().layer(bare());
+    let request = bare().get(server.url("/film")).build().unwrap();
+    assert!(timeout(HANGS, client.oneshot(request).await.unwrap().bytes()).await.unwrap().is_err());
+    assert_eq!(server.ledger().connections(), 1);
+    server.finish().unwrap();
+}
