@@ -215,6 +215,21 @@ impl Bucket {
         (state != RETIRED).then_some(state >> EPOCH_BITS)
     }
 
+    /// Returns the time up to which refills have been credited.
+    pub(crate) fn refilled_until(&self) -> u64 {
+        self.refilled_until.load(Ordering::Acquire)
+    }
+
+    /// Sets the balance in millionths, at most to the capacity, as of a time. No other thread may use the bucket yet.
+    pub(crate) fn restore(&self, balance: u64, refilled_until: u64) {
+        let state = balance << EPOCH_BITS;
+        if state < self.full {
+            self.count();
+            self.state.store(state, Ordering::Release);
+            self.refilled_until.store(refilled_until, Ordering::Release);
+        }
+    }
+
     /// Adds `amount`, up to the capacity. Returns `false` if the bucket was removed from the table.
     ///
     /// `amount` is at most [`MOST_TOKENS`], shifted to the position of the balance.

@@ -183,6 +183,23 @@ impl CautiousBucket {
         MOST_DOUBT.saturating_sub(self.state.load(Ordering::Acquire) >> DOUBT_SHIFT)
     }
 
+    /// Returns the tick of the last failure.
+    pub(crate) fn last_failure(&self) -> u64 {
+        self.state.load(Ordering::Acquire) & TICK
+    }
+
+    /// Sets the balance in millionths, at most to the capacity, with its doubt and the tick of the last failure. No
+    /// other thread may use the bucket yet.
+    pub(crate) fn restore(&self, balance: u64, doubt: u64, last_failure: u64) {
+        let tokens = ((balance / MILLIONTHS) << TICK_BITS).min(self.full & TOKENS);
+        let trust = MOST_DOUBT.saturating_sub(doubt) << DOUBT_SHIFT;
+        let state = trust | tokens | (last_failure & TICK);
+        if state < self.full {
+            self.count();
+            self.state.store(state, Ordering::Release);
+        }
+    }
+
     /// Resets the bucket if it has been quiet for [`QUIET`].
     pub(crate) fn catch_up(&self, now: Duration) {
         let state = self.state.load(Ordering::Acquire);

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::RetryBudget;
+use super::destination_bucket::Balance;
 use super::settings::{Kind, tokens};
-use super::store::Balance;
 
 /// The maximum number of destinations listed.
 const LISTED: usize = 16;

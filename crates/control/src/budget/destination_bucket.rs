@@ -34,8 +34,32 @@ pub(super) trait DestinationBucket: Entry + PermitIssuer + Sized + 'static {
     fn doubt(&self) -> u64 {
         0
     }
+    /// Returns the time as of which the balance holds, in the units of this kind.
+    fn at(&self) -> u64;
+    /// Takes over a former bucket's balance, up to the capacity. Called before the bucket is used.
+    fn restore(&self, former: Balance);
     /// Fills the bucket if time has filled it by `now`.
     fn catch_up(&self, now: Duration);
+}
+
+/// A bucket's tokens in millionths, and its doubt, which blocks retries even if there are tokens.
+#[derive(Clone, Copy)]
+pub(super) struct Balance {
+    pub(super) tokens: u64,
+    pub(super) doubt: u64,
+    /// The time as of which the balance holds, in the units of the kind of bucket.
+    pub(super) at: u64,
+}
+
+impl Balance {
+    pub(super) fn of<B: DestinationBucket>(bucket: &B, rule: B::Rule) -> Self {
+        let tokens = bucket.balance().unwrap_or(B::capacity(rule));
+        Self { tokens, doubt: bucket.doubt(), at: bucket.at() }
+    }
+
+    pub(super) fn is_full(self, capacity: u64) -> bool {
+        self.tokens >= capacity && self.doubt == 0
+    }
 }
 
 impl Entry for Bucket {
@@ -73,6 +97,14 @@ impl DestinationBucket for Bucket {
 
     fn balance(&self) -> Option<u64> {
         self.balance()
+    }
+
+    fn at(&self) -> u64 {
+        self.refilled_until()
+    }
+
+    fn restore(&self, former: Balance) {
+        self.restore(former.tokens, former.at);
     }
 
     fn catch_up(&self, now: Duration) {
@@ -119,6 +151,14 @@ impl DestinationBucket for CautiousBucket {
 
     fn doubt(&self) -> u64 {
         self.doubt()
+    }
+
+    fn at(&self) -> u64 {
+        self.last_failure()
+    }
+
+    fn restore(&self, former: Balance) {
+        self.restore(former.tokens, former.doubt, former.at);
     }
 
     fn catch_up(&self, now: Duration) {

@@ -15,9 +15,9 @@ use reattempt_core::Permit;
 
 use super::bucket::Take;
 use super::cautious::Event;
-use super::destination_bucket::DestinationBucket;
+use super::destination_bucket::{Balance, DestinationBucket};
 use super::not_full::{NotFull, Slot};
-use super::store::{Balance, Store};
+use super::store::Store;
 use crate::bounded_name::bounded_name;
 use crate::keyed::{Found, Keyed, PastBound};
 use crate::sync::{AtomicU64, Ordering};
@@ -75,12 +75,31 @@ impl<B: DestinationBucket> Store for Destinations<B> {
         bucket.is_none_or(|bucket| Balance::of(&*bucket, self.rule).is_full(capacity))
     }
 
+    fn restore(&self, destination: &str, former: Balance) {
+        let create = |name: &Arc<str>| {
+            let slot = Slot::of(self.buckets.hash(name));
+            B::create(self.rule, (Arc::clone(&self.not_full), slot))
+        };
+        let restore = |bucket: &Found<'_, B>| {
+            bucket.restore(former);
+            Some(())
+        };
+        // A name without room in a smaller table uses the shared bucket, whose balance is restored apart.
+        self.buckets.with(destination, Duration::ZERO, PastBound::Nothing, create, restore);
+    }
+
+    fn restore_shared(&self, former: Balance) {
+        if let Some(bucket) = self.buckets.shared() {
+            bucket.restore(former);
+        }
+    }
+
     fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {
         let mut all = Vec::new();
         self.buckets.for_each(|place| {
             all.push((Arc::clone(&place.name), Balance::of(&*place.entry, self.rule)));
         });
-        let full = Balance { tokens: B::capacity(self.rule), doubt: 0 };
+        let full = Balance { tokens: B::capacity(self.rule), doubt: 0, at: 0 };
         let mut all = all.into_iter();
         // The shared bucket comes first.
         let others = all.next().map_or(full, |(_, others)| others);

@@ -287,6 +287,41 @@ impl RetryBudget {
         Self::build(self.state.settings.max_destinations(most))
     }
 
+    /// Returns this budget with the state of a former one, for settings that are replaced while calls are in flight.
+    ///
+    /// If the settings are the same, the result is a clone of the former budget. If only numbers changed, each
+    /// destination keeps its tokens, at most up to the new capacity, and its doubt. So an operator who changes a number
+    /// in an outage grants no retries by that. Retries in flight return their tokens to the former budget. A budget of
+    /// another kind starts with full buckets.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use reattempt_control::RetryBudget;
+    /// # use reattempt_core::{Budget, Failure, FailureKind};
+    ///
+    /// let former = RetryBudget::ratio(0.1).capacity(3.0);
+    /// let failure = Failure::new(FailureKind::Server);
+    /// former.acquire("api:443", &failure, Duration::ZERO).expect("a token").spend();
+    ///
+    /// let budget = RetryBudget::ratio(0.2).capacity(50.0).continuing(&former);
+    /// assert_eq!(budget.balance("api:443"), 2.0);
+    /// assert_eq!(RetryBudget::cautious().continuing(&former).balance("api:443"), 10.0);
+    /// ```
+    #[must_use = "the state is in the budget that is returned"]
+    pub fn continuing(self, former: &Self) -> Self {
+        let (new, old) = (&self.state.settings, &former.state.settings);
+        if new == old {
+            return former.clone();
+        }
+        let same_kind = std::mem::discriminant(&new.kind) == std::mem::discriminant(&old.kind);
+        if same_kind && new.max_destinations.is_some() == old.max_destinations.is_some() {
+            let (own, shared) = former.state.store.balances();
+            own.iter().for_each(|(name, balance)| self.state.store.restore(name, *balance));
+            self.state.store.restore_shared(shared);
+        }
+        self
+    }
+
     /// Returns the tokens of `destination` as of its last retry or success; infinite for an unlimited budget.
     ///
     /// This method reads no clock, so tokens that time has added since then are missing. At most once every ten

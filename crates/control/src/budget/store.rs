@@ -7,7 +7,7 @@ use reattempt_core::{FailureKind, Permit};
 
 use super::bucket::Take;
 use super::cautious::Event;
-use super::destination_bucket::DestinationBucket;
+use super::destination_bucket::{Balance, DestinationBucket};
 
 /// A budget's buckets. The type behind the trait object determines their kind, and whether destinations have their own.
 pub(super) trait Store: Send + Sync {
@@ -33,26 +33,14 @@ pub(super) trait Store: Send + Sync {
     /// Returns `true` if a success would not change the bucket that `destination` would use.
     fn is_full(&self, destination: &str) -> bool;
 
+    /// Gives the bucket of `destination` a former one's balance, up to its capacity. Called before the store is used.
+    fn restore(&self, destination: &str, former: Balance);
+
+    /// Gives the shared bucket a former one's balance.
+    fn restore_shared(&self, former: Balance);
+
     /// Returns the destinations' buckets, unsorted, and the shared bucket.
     fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance);
-}
-
-/// A bucket's tokens in millionths, and its doubt, which blocks retries even if there are tokens.
-#[derive(Clone, Copy)]
-pub(super) struct Balance {
-    pub(super) tokens: u64,
-    pub(super) doubt: u64,
-}
-
-impl Balance {
-    pub(super) fn of<B: DestinationBucket>(bucket: &B, rule: B::Rule) -> Self {
-        let tokens = bucket.balance().unwrap_or(B::capacity(rule));
-        Self { tokens, doubt: bucket.doubt() }
-    }
-
-    pub(super) fn is_full(self, capacity: u64) -> bool {
-        self.tokens >= capacity && self.doubt == 0
-    }
 }
 
 /// No buckets: every retry is granted.
@@ -73,8 +61,12 @@ impl Store for Unlimited {
         true
     }
 
+    fn restore(&self, _: &str, _: Balance) {}
+
+    fn restore_shared(&self, _: Balance) {}
+
     fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {
-        (Vec::new(), Balance { tokens: u64::MAX, doubt: 0 })
+        (Vec::new(), Balance { tokens: u64::MAX, doubt: 0, at: 0 })
     }
 }
 
@@ -100,6 +92,14 @@ impl<B: DestinationBucket> Store for Shared<B> {
 
     fn is_full(&self, _: &str) -> bool {
         Balance::of(&*self.bucket, self.rule).is_full(B::capacity(self.rule))
+    }
+
+    fn restore(&self, _: &str, former: Balance) {
+        self.bucket.restore(former);
+    }
+
+    fn restore_shared(&self, former: Balance) {
+        self.bucket.restore(former);
     }
 
     fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {

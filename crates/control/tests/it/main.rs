@@ -9,6 +9,7 @@ mod breaker;
 mod bulkhead;
 mod cautious;
 mod contention;
+mod continuing;
 mod destinations;
 mod endpoints;
 mod guards;
