@@ -115,6 +115,7 @@ pub(crate) const LAYERS: &[&[&str]] = &[
         "guide",
         "observe",
         "order",
+        "policies",
         "profile",
         "report",
         "schedule",

@@ -83,6 +83,8 @@
 //! | circuit breakers, rate limits and other limits for every attempt | [`guard`] |
 //! | load shedding in front of a server | [`shed`] |
 //! | several equivalent servers behind one client | [`endpoints`] |
+//! | policies by request, replaced while calls are in flight | [`policies`] |
+//! | policies from a file, read again when it changes | the crate `reattempt-policy-file` |
 //! | a second attempt for slow calls | [`hedge`] |
 //! | a response in place of a failed call | [`fallback`] |
 //! | downloads that go on after a broken connection | [`resume`] |
@@ -140,6 +142,8 @@ pub mod observe;
 pub mod operation;
 #[cfg(feature = "http")]
 pub mod order;
+#[cfg(feature = "http")]
+pub mod policies;
 pub mod profile;
 #[cfg(feature = "http")]
 pub mod protocol;

@@ -121,7 +121,7 @@ impl Breaker {
         let seconds = self.duration.as_secs().saturating_mul(breakers.len() as u64);
         let mut progress = Progress::new(seconds);
         let mut shown = Vec::new();
-        for GuardWord { name, kind } in breakers {
+        for GuardWord { name, kind, .. } in breakers {
             let GuardKind::Breaker(breaker) = kind else { continue };
             let Course { stretches, per_second } = self.client(breaker, seed).run(&mut progress);
             shown.push(Shown { breaker: name, stretches, per_second });

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::styling::AnsiColor;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::common::Common;
 use crate::error::{Found, LabError};
@@ -37,10 +37,25 @@ pub(crate) struct Check {
 /// The errors and warnings of a file, and a description of its policies.
 #[derive(Debug, Default, Serialize)]
 struct Findings {
+    #[serde(serialize_with = "as_places")]
     errors: Vec<Problem>,
+    #[serde(serialize_with = "as_places")]
     warnings: Vec<Problem>,
     /// The retries and their times: a paragraph for each policy or method.
     descriptions: Vec<Description>,
+}
+
+/// A problem in the JSON output.
+#[derive(Serialize)]
+struct Place<'a> {
+    line: Option<usize>,
+    path: &'a str,
+    reason: &'a str,
+}
+
+fn as_places<S: Serializer>(problems: &[Problem], serializer: S) -> Result<S::Ok, S::Error> {
+    let places = problems.iter().map(|Problem { line, path, reason, .. }| Place { line: *line, path, reason });
+    serializer.collect_seq(places)
 }
 
 /// The description of a policy.

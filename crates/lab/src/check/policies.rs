@@ -61,7 +61,7 @@ fn of_guard(policy: &Policy, guard: &GuardWord) -> impl Iterator<Item = Problem>
     let of = guard.name.clone();
     guard.validate().into_iter().map(move |warning| {
         let reason = format!("has {of:?}: {warning}");
-        Problem { line: None, path: path.clone(), reason }
+        Problem::new(None, path.clone(), reason)
     })
 }
 
@@ -71,7 +71,7 @@ fn never(policy: &Policy, course: &Course) -> Option<Problem> {
         return None;
     }
     let reason = format!("never retries: {}", course.reasons());
-    Some(Problem { line: None, path: policy.name.clone(), reason })
+    Some(Problem::new(None, policy.name.clone(), reason))
 }
 
 fn describe(policy: &Policy, course: &Course) -> Description {

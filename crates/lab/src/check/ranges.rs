@@ -15,5 +15,5 @@ pub(super) fn time(range: Recommended, seconds: f64) -> Option<Warning> {
 pub(super) fn at(line: Option<usize>, path: impl Into<String>, warning: Option<Warning>) -> Option<Problem> {
     let warning = warning?;
     let reason = format!("is {} (recommended: {})", warning.value(), warning.recommended());
-    Some(Problem { line, path: path.into(), reason })
+    Some(Problem::new(line, path, reason))
 }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use reattempt::error::Recommended;
 use reattempt::profile::Profile;
-use reattempt::retry::Limits;
 use reattempt::schedule::{Exponential, Failure, FailureKind, SharedSchedule};
 use reattempt_grpc::{
     Code, CodeSet, MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy, RetryThrottling, ServiceConfig,
@@ -41,7 +40,7 @@ pub(super) fn check(text: &str, lenient: bool, seed: u64) -> Findings {
         let names = entry["name"].as_array().map_or(&[][..], Vec::as_slice);
         let Some(method) = names.first().and_then(|name| config.for_method(&method_path(name))) else {
             let reason = "names no method, so it is never used".to_owned();
-            findings.warnings.push(Problem { line: None, path, reason });
+            findings.warnings.push(Problem::new(None, path, reason));
             continue;
         };
         findings.warnings.extend(unapplied(&path, &names[0], &config));
@@ -66,7 +65,7 @@ pub(super) fn check(text: &str, lenient: bool, seed: u64) -> Findings {
 
 fn problem(error: &ServiceConfigError) -> Problem {
     let path = if error.path().is_empty() { "the document" } else { error.path() };
-    Problem { line: error.position().map(|(line, _)| line), path: path.to_owned(), reason: error.reason().to_owned() }
+    Problem::new(error.position().map(|(line, _)| line), path, error.reason())
 }
 
 /// Returns the path of a method (`/service/method`), of a service (`/service/`) or of all (`/`).
@@ -95,10 +94,9 @@ fn unapplied(path: &str, name: &Value, config: &ServiceConfig) -> Vec<Problem> {
         "" => name == "/",
         methods => name == methods,
     });
-    let problem = |setting: UnappliedSetting<'_>| Problem {
-        line: None,
-        path: format!("{path}.{}", setting.field()),
-        reason: "is not applied: the channel and the generated client have such settings".to_owned(),
+    let problem = |setting: UnappliedSetting<'_>| {
+        let reason = "is not applied: the channel and the generated client have such settings";
+        Problem::new(None, format!("{path}.{}", setting.field()), reason)
     };
     of_entry.map(problem).collect()
 }
@@ -110,11 +108,11 @@ fn warn(path: &str, method: &MethodConfig, course: Option<&Course>, warnings: &m
     }
     let too_many = |at: &str, attempts: u32| {
         let reason = format!("is {attempts}; a client makes no more than {CLIENTS_CAP} unless told so");
-        (attempts > CLIENTS_CAP).then(|| Problem { line: None, path: format!("{path}.{at}"), reason })
+        (attempts > CLIENTS_CAP).then(|| Problem::new(None, format!("{path}.{at}"), reason))
     };
     if course.is_some_and(|course| course.bands().is_empty()) {
         let reason = "leaves no time for a retry".to_owned();
-        warnings.push(Problem { line: None, path: format!("{path}.timeout"), reason });
+        warnings.push(Problem::new(None, format!("{path}.timeout"), reason));
     }
     match &method.policy {
         MethodPolicy::Retry(policy) => {
@@ -132,7 +130,7 @@ fn warn(path: &str, method: &MethodConfig, course: Option<&Course>, warnings: &m
             }
             if base > cap {
                 let reason = "is above maxBackoff, which cuts it".to_owned();
-                warnings.push(Problem { line: None, path: at("initialBackoff"), reason });
+                warnings.push(Problem::new(None, at("initialBackoff"), reason));
             }
         }
         MethodPolicy::Hedging(policy) => {
@@ -140,7 +138,7 @@ fn warn(path: &str, method: &MethodConfig, course: Option<&Course>, warnings: &m
             if policy.hedging_delay().is_zero() {
                 let reason = "is 0: every call is sent several times at once".to_owned();
                 let path = format!("{path}.hedgingPolicy.hedgingDelay");
-                warnings.push(Problem { line: None, path, reason });
+                warnings.push(Problem::new(None, path, reason));
             }
         }
         _ => {}
@@ -181,16 +179,7 @@ fn course(method: &MethodConfig, seed: u64) -> Option<Course> {
     let mut profile = Profile::new(SharedSchedule::new(schedule));
     profile.max_attempts = policy.max_attempts().min(CLIENTS_CAP);
     profile.max_elapsed = method.timeout;
-    let policy = Policy {
-        name: String::new(),
-        profile,
-        max_server_delay: Limits::default().max_server_delay,
-        attempt_timeout: None,
-        budget: None,
-        is_fleet: false,
-        guards: Vec::new(),
-        seen: Vec::new(),
-    };
+    let policy = Policy::new("", profile);
     let failure = Failure::new(FailureKind::Server).with_code(Code::Unavailable.number());
     Some(Course::of(&policy, failure, seed))
 }

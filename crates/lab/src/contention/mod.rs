@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::common::Common;
 use crate::error::{Found, LabError};
 use crate::picture::{Axis, Figure, Panel, Series, Shape};
-use crate::policy::schedule::bounded;
+use crate::policy::cap_of;
 use crate::progress::Progress;
 use crate::text;
 use row::{Network, Row};
@@ -116,7 +116,7 @@ impl Contention {
 
 /// Returns the schedules that are compared, with their names.
 fn schedules(base: Duration, cap: Duration) -> Result<[(&'static str, SharedSchedule); 5], ConfigError> {
-    let cap = bounded(base, cap)?;
+    let cap = cap_of(base, cap)?;
     let shared = |exponential: Exponential| SharedSchedule::new(exponential.max_delay(cap));
     Ok([
         ("none", SharedSchedule::new(Constant::immediate())),

@@ -11,7 +11,7 @@ use super::base_url::BaseUrl;
 use super::guard::EndpointGuard;
 use super::handle::EndpointsHandle;
 use super::rewrite::Rewrite;
-use super::send::send_to_endpoint;
+use super::send::direct;
 use crate::error_mode::{BoxedError, ErrorMode};
 use crate::guard::Shared;
 use crate::guard::contract::{GuardOutcome, ResponseFuture};
@@ -76,20 +76,7 @@ where
 
     #[inline]
     fn call(&mut self, request: Req) -> Self::Future {
-        if !request.is_for(&self.base) {
-            return ResponseFuture::passing(self.inner.call(request));
-        }
-        let (inner, base, mut is_sent) = (&mut self.inner, &*self.base, false);
-        let future = send_to_endpoint(&self.shared, request, |ticket, mut request| {
-            request.rewrite(base, ticket.service())?;
-            is_sent = true;
-            Ok(inner.call(request))
-        });
-        if !is_sent {
-            // Releases the readied instance.
-            self.inner = self.inner.clone();
-        }
-        future
+        direct(&self.shared, &self.base, &mut self.inner, request)
     }
 }
 

@@ -145,6 +145,11 @@ impl<P, Mode> EndpointsLayer<P, Mode> {
         EndpointsHandle::new(&self.shared.guard)
     }
 
+    /// Returns what services share: the endpoints with their settings, and the requests' base.
+    pub(crate) fn parts(&self) -> (&Shared<EndpointGuard<BaseUrl>, P>, &Arc<BaseUrl>) {
+        (&self.shared, &self.base)
+    }
+
     /// Returns a warning for each unusual setting, and for more than 100 endpoints without a subset.
     pub fn validate(&self) -> Vec<Warning> {
         self.shared.guard.validate()

@@ -96,5 +96,6 @@ pub use on_demand::OnDemand;
 pub use random::seed_picks;
 pub use reattempt_control::{EjectReason, EndpointEvent, EndpointId, EndpointTicket, EndpointView};
 pub use rewrite::Rewrite;
+pub(crate) use send::direct;
 pub use settings::Endpoints;
 pub use source::{Connected, List, Source};

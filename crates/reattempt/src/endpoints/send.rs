@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use reattempt_control::EndpointTicket;
 use reattempt_core::guard::{Admit, Arrival, Guard};
+use tower_service::Service;
 
 use super::EndpointsError;
+use super::base_url::BaseUrl;
 use super::guard::{EMPTY, EndpointGuard};
+use super::rewrite::Rewrite;
 use crate::call::clock;
 use crate::guard::contract::ResponseFuture;
 use crate::guard::{OwnEnd, Pass, Shared, handle::now};
@@ -48,4 +51,33 @@ where
             ResponseFuture::not_sent(OwnEnd::Refused(EMPTY))
         }
     }
+}
+
+/// Sends a request to one of the endpoints if it is for their base, or else as it is.
+#[inline]
+pub(crate) fn direct<S, Req, P, Mode>(
+    shared: &Arc<Shared<EndpointGuard<BaseUrl>, P>>,
+    base: &BaseUrl,
+    inner: &mut S,
+    request: Req,
+) -> ResponseFuture<S, Req, S::Future, EndpointGuard<BaseUrl>, P, Mode>
+where
+    S: Service<Req> + Clone,
+    Req: Rewrite,
+    P: ReadRequest<Req>,
+{
+    if !request.is_for(base) {
+        return ResponseFuture::passing(inner.call(request));
+    }
+    let mut is_sent = false;
+    let future = send_to_endpoint(shared, request, |ticket, mut request| {
+        request.rewrite(base, ticket.service())?;
+        is_sent = true;
+        Ok(inner.call(request))
+    });
+    if !is_sent {
+        // Releases the readied instance.
+        *inner = inner.clone();
+    }
+    future
 }

@@ -175,6 +175,11 @@ impl<G: Guard, P: RequestProtocol, Mode> GuardLayer<G, P, Mode> {
         self.guard().validate().into_iter().chain(none).collect()
     }
 
+    /// Returns the settings that services share.
+    pub(crate) fn parts(&self) -> &Shared<G, P> {
+        &self.shared
+    }
+
     /// Returns the guard.
     pub(crate) fn guard(&self) -> &G {
         &self.shared.guard

@@ -30,12 +30,12 @@ use crate::send::{Sending, send};
 /// Waiting needs a tokio runtime with its time driver enabled. Without a runtime, no call waits.
 pub struct Guarded<S, G, P = Http, Mode = BoxedError> {
     pub(crate) inner: S,
-    shared: Arc<Shared<G, P>>,
+    pub(crate) shared: Arc<Shared<G, P>>,
     mode: PhantomData<fn() -> Mode>,
 }
 
 impl<S, G, P, Mode> Guarded<S, G, P, Mode> {
-    pub(super) fn new(shared: Arc<Shared<G, P>>, inner: S) -> Self {
+    pub(crate) fn new(shared: Arc<Shared<G, P>>, inner: S) -> Self {
         Self { inner, shared, mode: PhantomData }
     }
 

@@ -48,6 +48,14 @@ impl<G, P> Shared<G, P> {
     }
 }
 
+impl<G: Guard, P> Shared<Option<G>, P> {
+    /// Returns `true` if every attempt is sent without a decision and without a time limit.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.guard.is_none() && self.attempt_timeout.is_none()
+    }
+}
+
 impl<G: Guard, P> Shared<G, P> {
     /// Requests the guard's decision for an attempt. An impatient attempt is not queued, and neither is one without a
     /// timer.

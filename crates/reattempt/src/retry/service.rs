@@ -29,7 +29,7 @@ use crate::shared::Shared;
 #[derive(Clone)]
 pub struct Retry<S, Policy = RetryPolicy> {
     pub(crate) inner: S,
-    pub(super) shared: Arc<Shared<S, Policy>>,
+    pub(crate) shared: Arc<Shared<S, Policy>>,
     options: Option<CallOptions>,
 }
 

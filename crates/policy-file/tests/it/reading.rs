@@ -4,7 +4,13 @@ use reattempt::RetryPolicy;
 use reattempt::budget::Budget;
 use reattempt::schedule::{Delays, Failure, FailureKind, NextRetry, Random, Schedule};
 
-use super::*;
+use reattempt::retry::Limits;
+use reattempt_policy_file::reader::{Document, Format, Policy, Problems, parse_word, profile_names};
+use std::time::Duration;
+
+fn read(text: &str) -> Result<Vec<Policy>, Problems> {
+    Document::read(text, Format::Toml).map(|document| document.policies).map_err(|mistakes| mistakes.problems)
+}
 
 struct Highest;
 

@@ -2,25 +2,29 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 /// All problems of a text, in the order of its lines.
-pub(crate) type Problems = Vec<Problem>;
+pub type Problems = Vec<Problem>;
 
-/// One problem.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Problem {
+/// One problem in a policy file: its place, and the value with the allowed ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem {
     /// The line, from 1; `None` if it is unknown.
-    pub(crate) line: Option<usize>,
+    pub line: Option<usize>,
     /// The path in the document, such as `orders.cap`; empty for the whole document.
-    pub(crate) path: String,
+    pub path: String,
     /// The rest of the sentence that begins with the path.
-    pub(crate) reason: String,
+    pub reason: String,
 }
 
 impl Problem {
-    /// Formats the problem after the name of the file.
-    pub(crate) fn in_file(&self, file: &dyn fmt::Display) -> String {
+    /// Creates a problem.
+    pub fn new(line: Option<usize>, path: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { line, path: path.into(), reason: reason.into() }
+    }
+
+    /// Formats the problem after the name of the file: `policies.toml:3: orders.cap must be …`.
+    pub fn in_file(&self, file: &dyn fmt::Display) -> String {
         match self.line {
             Some(line) => format!("{file}:{line}: {self}"),
             None => format!("{file}: {self}"),
@@ -28,7 +32,7 @@ impl Problem {
     }
 
     /// Formats the problem as compilers do: with the file and the severity.
-    pub(crate) fn in_file_as(&self, file: &dyn fmt::Display, grave: &str) -> String {
+    pub fn in_file_as(&self, file: &dyn fmt::Display, grave: &str) -> String {
         match self.line {
             Some(line) => format!("{file}:{line}: {grave}: {self}"),
             None => format!("{file}: {grave}: {self}"),

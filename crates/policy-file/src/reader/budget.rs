@@ -2,20 +2,42 @@
 
 use reattempt::RetryBudget;
 
+use super::field::{Field, Kind, Range, field};
 use super::fields::Fields;
 
 /// The most tokens of a bucket.
 const MOST_TOKENS: f64 = 10_000_000.0;
 
+static WORDS: [&str; 6] = ["default", "cautious", "ratio", "aws_quota", "fleet", "none"];
+
+field! {
+    BUDGET = "budget": Kind::WordOrTable(&WORDS, &[RATIO_FIELDS, RATE_FIELDS]),
+        "The retry budget: a kind, or a table with its numbers. Default: the protocol's, or the profile's.";
+    RATIO = "ratio": Kind::Number(Range::new(0.000_001, 1.0)), "The retries that each success allows. Default 0.1.";
+    CAPACITY = "capacity": Kind::Number(Range::new(1.0, MOST_TOKENS)),
+        "The most retries that are saved up, for each destination. Default 10.";
+    TRICKLE = "min_per_second": Kind::Number(Range::new(0.0, 1_000_000.0)),
+        "The retries that each second allows. Default 0.01.";
+    RATE = "rate": Kind::Number(Range::new(0.000_001, 1_000_000.0)), "The retries for each second.";
+    BURST = "burst": Kind::Number(Range::new(1.0, MOST_TOKENS)),
+        "The most retries that are saved up. Default: those of two seconds, at least 1.";
+    // The capacity alone, of the two kinds that have other ranges.
+    CAUTIOUS_CAPACITY = "capacity": Kind::Number(Range::new(2.0, 1000.0)), "";
+    QUOTA_CAPACITY = "capacity": Kind::Number(Range::new(10.0, MOST_TOKENS)), "";
+}
+
+static RATIO_FIELDS: &[&Field] = &[&RATIO, &CAPACITY, &TRICKLE];
+static RATE_FIELDS: &[&Field] = &[&RATE, &BURST];
+
 /// Returns the budget, its description, and `true` if many processes share it; `None` if the policy has none of its
 /// own, or a problem was reported. `profile` is the name of the policy's profile.
-pub(super) fn of_fields(fields: &mut Fields<'_, '_>, profile: Option<&str>) -> Option<(RetryBudget, String, bool)> {
-    if let Some(mut inner) = fields.table("budget") {
+pub(super) fn of_fields(fields: &mut Fields<'_>, profile: Option<&str>) -> Option<(RetryBudget, String, bool)> {
+    if let Some(mut inner) = fields.table(&BUDGET) {
         let budget = of_table(&mut inner, profile);
-        inner.finish();
+        inner.finish(&[RATIO_FIELDS, RATE_FIELDS]);
         return budget.map(|(budget, words)| (budget, words, false));
     }
-    let word = fields.word("budget", &["default", "cautious", "ratio", "aws_quota", "fleet", "none"])?;
+    let word = fields.word(&BUDGET)?;
     let (budget, words) = named(word);
     Some((budget, words, word == "fleet"))
 }
@@ -67,25 +89,27 @@ fn cautious(capacity: f64) -> String {
 
 /// Reads a rate budget if there is a rate, and a ratio budget if there is a ratio or a `min_per_second`.
 /// A capacity alone is that of the profile's budget, or of the default one.
-fn of_table(fields: &mut Fields<'_, '_>, profile: Option<&str>) -> Option<(RetryBudget, String)> {
-    let other = ["rate", "ratio", "min_per_second"];
-    if fields.has("capacity") && !other.iter().any(|key| fields.has(key)) {
-        let (budget, (least, most), words): (_, _, fn(f64) -> String) = match profile {
-            Some("aws") => (RetryBudget::aws_quota(), (10.0, MOST_TOKENS), aws_quota),
-            _ => (RetryBudget::cautious(), (2.0, 1000.0), cautious),
+fn of_table(fields: &mut Fields<'_>, profile: Option<&str>) -> Option<(RetryBudget, String)> {
+    let other = [&RATE, &RATIO, &TRICKLE];
+    if fields.has(&CAPACITY) && !other.iter().any(|field| fields.has(field)) {
+        let (budget, field, words): (_, _, fn(f64) -> String) = match profile {
+            Some("aws") => (RetryBudget::aws_quota(), &QUOTA_CAPACITY, aws_quota),
+            _ => (RetryBudget::cautious(), &CAUTIOUS_CAPACITY, cautious),
         };
-        let capacity = fields.number_from("capacity", (least, most))?;
+        let capacity = fields.number(field)?;
         return Some((budget.capacity(capacity), words(capacity)));
     }
-    if fields.has("rate") {
-        let rate = fields.number_from("rate", (0.000_001, 1_000_000.0))?;
-        let burst = fields.number_from("burst", (1.0, MOST_TOKENS)).unwrap_or((2.0 * rate).max(1.0));
+    if fields.has(&RATE) {
+        let rate = fields.number(&RATE);
+        let burst = fields.number(&BURST);
+        let rate = rate?;
+        let burst = burst.unwrap_or((2.0 * rate).max(1.0));
         let words = format!("{rate} retries a second, of which {burst} are saved up");
         return Some((RetryBudget::rate(rate, burst), words));
     }
-    let share = fields.number_from("ratio", (0.000_001, 1.0)).unwrap_or(0.1);
-    let capacity = fields.number_from("capacity", (1.0, MOST_TOKENS)).unwrap_or(10.0);
-    let trickle = fields.number_from("min_per_second", (0.0, 1_000_000.0)).unwrap_or(0.01);
+    let share = fields.number(&RATIO).unwrap_or(0.1);
+    let capacity = fields.number(&CAPACITY).unwrap_or(10.0);
+    let trickle = fields.number(&TRICKLE).unwrap_or(0.01);
     let budget = RetryBudget::ratio(share).capacity(capacity).min_per_second(trickle);
     Some((budget, ratio(share, capacity, trickle)))
 }

@@ -1,0 +1,40 @@
+//! The content of the file, as text.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Kind, MOST_BYTES};
+
+/// Reads the file, at most one byte more than it may have.
+///
+/// A folder, a pipe or a device is not opened, because opening a pipe could wait without end.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Kind> {
+    let io = |error| Kind::Io(Arc::new(error));
+    let metadata = fs::metadata(path).map_err(io)?;
+    if !metadata.is_file() {
+        return Err(Kind::NotAFile);
+    }
+    if metadata.len() > MOST_BYTES {
+        return Err(Kind::TooLong);
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default() + 1);
+    File::open(path).map_err(io)?.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(io)?;
+    Ok(bytes)
+}
+
+/// Returns the text of the file's content.
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, Kind> {
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(Kind::TooLong);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        Kind::NotText(1 + before.iter().filter(|byte| **byte == b'\n').count())
+    })?;
+    match text.strip_prefix('\u{feff}').unwrap_or(text).trim().is_empty() {
+        true => Err(Kind::Empty),
+        false => Ok(text),
+    }
+}

@@ -1,0 +1,94 @@
+//! The error of a file that cannot be used.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::reader::Problem;
+
+/// The largest file that is read: 1 MiB.
+pub(crate) const MOST_BYTES: u64 = 1024 * 1024;
+
+/// The most problems that the text of an error lists.
+const MOST_LISTED: usize = 50;
+
+/// The error of a policy file that cannot be used, with every problem in it.
+#[derive(Debug, Clone)]
+pub struct PolicyFileError {
+    path: PathBuf,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    /// The file cannot be read.
+    Io(Arc<io::Error>),
+    /// It is a folder, a pipe or a device.
+    NotAFile,
+    /// It is longer than [`MOST_BYTES`].
+    TooLong,
+    Empty,
+    /// It is not UTF-8 from this line on.
+    NotText(usize),
+    /// The feature of its format is off.
+    NoFormat,
+    /// Its content has problems.
+    Problems(Vec<Problem>),
+    /// The watch cannot be started.
+    NoWatch(Arc<io::Error>),
+}
+
+impl PolicyFileError {
+    pub(crate) fn new(path: &Path, kind: Kind) -> Self {
+        Self { path: path.to_owned(), kind }
+    }
+
+    /// Returns the problems in the content of the file; empty if it could not be read.
+    pub fn problems(&self) -> &[Problem] {
+        match &self.kind {
+            Kind::Problems(problems) => problems,
+            _ => &[],
+        }
+    }
+
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Lists the problems, each on a line with the name of the file: at most 50.
+impl fmt::Display for PolicyFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.kind {
+            Kind::Io(error) => write!(f, "{path}: cannot be read: {error}"),
+            Kind::NotAFile => write!(f, "{path}: is not a file"),
+            Kind::TooLong => write!(f, "{path}: is longer than 1 MiB (1048576 bytes)"),
+            Kind::Empty => write!(f, "{path}: is empty"),
+            Kind::NotText(line) => write!(f, "{path}:{line}: is not UTF-8"),
+            Kind::NoFormat => write!(f, "{path}: needs the feature `json` or `toml` of reattempt-policy-file"),
+            Kind::NoWatch(error) => write!(f, "{path}: cannot be watched: {error}"),
+            Kind::Problems(problems) => {
+                for (number, problem) in problems.iter().take(MOST_LISTED).enumerate() {
+                    write!(f, "{}{}", if number == 0 { "" } else { "\n" }, problem.in_file(&path))?;
+                }
+                match problems.len().saturating_sub(MOST_LISTED) {
+                    0 => Ok(()),
+                    more => write!(f, "\n{path}: and {more} more problems"),
+                }
+            }
+        }
+    }
+}
+
+impl Error for PolicyFileError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.kind {
+            Kind::Io(error) | Kind::NoWatch(error) => Some(&**error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The handle of a policy file: the policies in force, and the layers that follow them.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use reattempt::Http;
+use reattempt::policies::{PolicyStack, PolicyTableLayer};
+use reattempt::protocol::RequestProtocol;
+
+use crate::budget::KillSwitch;
+use crate::error::{Kind, PolicyFileError};
+use crate::event::PolicyFileEvent;
+use crate::follow::{Follow, Follower};
+use crate::options::PolicyFileOptions;
+use crate::pause::Pause;
+use crate::reader::{Document, Format, Mistakes, Problem};
+use crate::state::States;
+use crate::watch::Settling;
+use crate::{disk, watch};
+
+/// A policy file, and the policies in force.
+///
+/// Clones are handles to the same file. Clients keep their policies, and the watch of the file, with or without a
+/// handle. When the last of handles, layers and clients is dropped, the watch ends.
+///
+/// ```no_run
+/// use http_body_util::Full;
+/// use hyper_util::client::legacy::Client;
+/// use hyper_util::rt::TokioExecutor;
+/// use reattempt_policy_file::PolicyFile;
+/// use tower::ServiceBuilder;
+///
+/// # fn main() -> Result<(), reattempt_policy_file::PolicyFileError> {
+/// let policies = PolicyFile::load("policies.toml")?;
+/// let client = ServiceBuilder::new()
+///     .layer(policies.layer())
+///     .service(Client::builder(TokioExecutor::new()).build_http());
+/// # reattempt::check::<http::Request<Full<bytes::Bytes>>, _>(&client);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct PolicyFile {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    path: PathBuf,
+    options: PolicyFileOptions,
+    switch: KillSwitch,
+    /// The lock of a change, which followers see in order. The state's own lock is held only for short steps, so that
+    /// the program's functions may read the handle.
+    changing: Mutex<()>,
+    state: Mutex<Inner>,
+    pause: Arc<Pause>,
+}
+
+/// The part that a reload changes.
+struct Inner {
+    document: Arc<Document>,
+    states: Arc<States>,
+    followers: Vec<Arc<dyn Follow>>,
+    /// The content that was tried last, so that each content is reported once.
+    tried: Result<Vec<u8>, String>,
+    error: Option<PolicyFileError>,
+}
+
+impl PolicyFileOptions {
+    /// Reads a file with these options, and watches it unless that is turned off.
+    ///
+    /// # Errors
+    /// Returns every problem of the file with its line, or the reason why it cannot be read or watched.
+    pub fn load(self, path: impl AsRef<Path>) -> Result<PolicyFile, PolicyFileError> {
+        PolicyFile::open(path.as_ref(), self)
+    }
+}
+
+impl PolicyFile {
+    /// Reads a file and watches it, with the default [`PolicyFileOptions`]. The format follows from the name: JSON for
+    /// `.json`, with the feature `json`, and TOML for any other.
+    ///
+    /// # Errors
+    /// Returns every problem of the file with its line, or the reason why it cannot be read.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, PolicyFileError> {
+        PolicyFileOptions::new().load(path)
+    }
+
+    pub(crate) fn open(path: &Path, options: PolicyFileOptions) -> Result<Self, PolicyFileError> {
+        let fail = |kind| PolicyFileError::new(path, kind);
+        let bytes = disk::read(path).map_err(fail)?;
+        let document = document(path, &bytes, &options).map_err(|(kind, _)| fail(kind))?;
+        let switch = KillSwitch::default();
+        switch.set(document.never_retry);
+        let states = States::of(&document, &States::default(), options.fleet.as_ref(), &switch);
+        let (document, states) = (Arc::new(document), Arc::new(states));
+        let inner = Inner { document, states, followers: Vec::new(), tried: Ok(bytes), error: None };
+        let (path, pause) = (path.to_owned(), Arc::new(Pause::default()));
+        let interval = options.interval;
+        let shared =
+            Arc::new(Shared { path, options, switch, changing: Mutex::default(), state: Mutex::new(inner), pause });
+        if let Some(interval) = interval {
+            let (weak, pause) = (Arc::downgrade(&shared), Arc::clone(&shared.pause));
+            let mut settling = Settling::default();
+            let look = move || {
+                let Some(shared) = weak.upgrade() else { return false };
+                let content = disk::read(&shared.path);
+                let is_known = shared.has_tried(&content);
+                if let Some(content) = settling.found(content, is_known) {
+                    shared.apply(content);
+                }
+                true
+            };
+            watch::start(interval, pause, look)
+                .map_err(|error| PolicyFileError::new(&shared.path, Kind::NoWatch(Arc::new(error))))?;
+        }
+        Ok(Self { shared })
+    }
+
+    /// Creates a layer for HTTP requests, including those of reqwest, that applies the policies in force.
+    ///
+    /// Each layer has its own sets of endpoints. All layers of a file share budgets and guards. The clients' error type
+    /// is tower's `BoxError`.
+    pub fn layer(&self) -> PolicyTableLayer<Http> {
+        self.layer_with(Http::new(), |_, policy| policy)
+    }
+
+    /// Creates a layer for any protocol, with settings that are not in a file: classifiers, hooks, observers. `change`
+    /// is applied to each policy, with its name, whenever the file is read. The name is empty for the library's
+    /// defaults. It may read this handle, but must not reload the file or create a layer.
+    ///
+    /// ```no_run
+    /// use reattempt::grpc::Grpc;
+    /// use reattempt_policy_file::PolicyFile;
+    ///
+    /// # fn main() -> Result<(), reattempt_policy_file::PolicyFileError> {
+    /// let policies = PolicyFile::load("policies.toml")?;
+    /// let layer = policies.layer_with(Grpc::new(), |name, policy| {
+    ///     let name = name.to_owned();
+    ///     policy.retries(|retries| retries.observe(move |server, event| eprintln!("{name} {server}: {event}")))
+    /// });
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn layer_with<P>(
+        &self,
+        protocol: P,
+        change: impl Fn(&str, PolicyStack<P>) -> PolicyStack<P> + Send + Sync + 'static,
+    ) -> PolicyTableLayer<P>
+    where
+        P: RequestProtocol<Errors: 'static> + Clone + Send + Sync + 'static,
+    {
+        let _changing = self.shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (document, states) = self.shared.in_force();
+        let owner = Arc::clone(&self.shared) as _;
+        let states = (&*states, self.shared.switch.is_on());
+        let (handle, follower) = Follower::begin(protocol, Box::new(change), &document, states, owner);
+        self.shared.lock().followers.push(Arc::new(follower));
+        handle.layer()
+    }
+
+    /// Reads the file at once, as the watch does. Does nothing if its content was tried before.
+    ///
+    /// # Errors
+    /// Returns the reason why the file cannot be used. The policies in force then stay.
+    pub fn reload(&self) -> Result<(), PolicyFileError> {
+        self.shared.apply(disk::read(&self.shared.path));
+        match self.error() {
+            None => Ok(()),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// Returns the reason why the latest content of the file is not in force; `None` if it is.
+    pub fn error(&self) -> Option<PolicyFileError> {
+        self.shared.lock().error.clone()
+    }
+
+    /// Returns `true` if the file has turned all retries off.
+    pub fn never_retry(&self) -> bool {
+        self.shared.switch.is_on()
+    }
+
+    /// Returns the names of the policies in force.
+    pub fn names(&self) -> Vec<String> {
+        self.shared.lock().document.policies.iter().map(|policy| policy.name.clone()).collect()
+    }
+}
+
+/// Reads a document and checks it against the program. The flag is `true` if the content turns retries off.
+fn document(path: &Path, bytes: &[u8], options: &PolicyFileOptions) -> Result<Document, (Kind, bool)> {
+    let without = |kind| (kind, false);
+    let text = disk::text(bytes).map_err(without)?;
+    let format = Format::of(path).ok_or(without(Kind::NoFormat))?;
+    let document = Document::read(text, format)
+        .map_err(|Mistakes { problems, never_retry, .. }| (Kind::Problems(problems), never_retry))?;
+    let lacking = document.policies.iter().filter(|policy| policy.is_fleet && options.fleet.is_none());
+    let lacking = lacking.map(|policy| {
+        let reason = "must not be \"fleet\", because this program supplies no store for it";
+        Problem::new(policy.budget_line, format!("{}.budget", policy.name), reason)
+    });
+    match lacking.collect::<Vec<_>>() {
+        problems if !problems.is_empty() => Err((Kind::Problems(problems), document.never_retry)),
+        _ => Ok(document),
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns `true` if this content was tried already.
+    fn has_tried(&self, content: &Result<Vec<u8>, Kind>) -> bool {
+        is_tried(&self.lock().tried, &self.path, content)
+    }
+
+    fn in_force(&self) -> (Arc<Document>, Arc<States>) {
+        let inner = self.lock();
+        (Arc::clone(&inner.document), Arc::clone(&inner.states))
+    }
+
+    /// Puts a content in force, or reports why it is not. Does nothing if it was tried before.
+    fn apply(self: &Arc<Self>, content: Result<Vec<u8>, Kind>) {
+        let changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.has_tried(&content) {
+            return;
+        }
+        let read = content.as_ref().map_err(|kind| (kind.clone(), false));
+        let read = read.and_then(|bytes| document(&self.path, bytes, &self.options));
+        let tried = content.map_err(|kind| PolicyFileError::new(&self.path, kind).to_string());
+        let was_on = self.switch.is_on();
+        let (event, is_changed) = match read {
+            Ok(document) => {
+                let (_, former) = self.in_force();
+                let states = States::of(&document, &former, self.options.fleet.as_ref(), &self.switch);
+                self.switch.set(document.never_retry);
+                let mut inner = self.lock();
+                (inner.document, inner.states) = (Arc::new(document), Arc::new(states));
+                (inner.tried, inner.error) = (tried, None);
+                (PolicyFileEvent::Reloaded { never_retry: self.switch.is_on() }, true)
+            }
+            Err((kind, never_retry)) => {
+                let error = PolicyFileError::new(&self.path, kind);
+                let never_retry = never_retry || was_on;
+                self.switch.set(never_retry);
+                let mut inner = self.lock();
+                (inner.tried, inner.error) = (tried, Some(error.clone()));
+                (PolicyFileEvent::Refused { error, never_retry }, never_retry != was_on)
+            }
+        };
+        if is_changed {
+            self.notify_followers();
+        }
+        // Outside of the lock, because an observer may change the file and read it again.
+        drop(changing);
+        if let Some(observer) = &self.options.observer {
+            observer(&event);
+        }
+    }
+
+    /// Gives what is in force to the layers, and forgets those that were dropped.
+    fn notify_followers(self: &Arc<Self>) {
+        let ((document, states), never) = (self.in_force(), self.switch.is_on());
+        let mut followers = self.lock().followers.clone();
+        followers.retain(|follower| follower.follow(&document, &states, never, Arc::clone(self) as _));
+        self.lock().followers = followers;
+    }
+}
+
+/// Returns `true` if a content is the one that was tried last.
+fn is_tried(tried: &Result<Vec<u8>, String>, path: &Path, content: &Result<Vec<u8>, Kind>) -> bool {
+    match (tried, content) {
+        (Ok(tried), Ok(content)) => tried == content,
+        (Err(tried), Err(kind)) => *tried == PolicyFileError::new(path, kind.clone()).to_string(),
+        _ => false,
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.pause.end();
+    }
+}
+
+impl fmt::Debug for PolicyFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PolicyFile")
+            .field("path", &self.shared.path)
+            .field("policies", &self.names())
+            .field("never_retry", &self.never_retry())
+            .field("error", &self.error())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,185 @@
+//! The layers of a file: each rebuilds its table of policies when the file changes.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use reattempt::endpoints::{BaseUrl, Endpoints, EndpointsHandle, EndpointsLayer};
+use reattempt::policies::{PolicyHandle, PolicyStack, PolicyTable, WeakPolicyHandle};
+use reattempt::protocol::RequestProtocol;
+
+use crate::look_up::LookUp;
+use crate::reader::{Document, EndpointsSection, Policy};
+use crate::state::States;
+
+/// A layer that follows a file.
+pub(crate) trait Follow: Send + Sync {
+    /// Applies a document. Returns `false` once the layer and its clients were dropped.
+    fn follow(&self, document: &Document, states: &States, never: bool, owner: Arc<dyn Any + Send + Sync>) -> bool;
+}
+
+/// A change to each policy of a layer, by the policy's name.
+type Change<P> = Box<dyn Fn(&str, PolicyStack<P>) -> PolicyStack<P> + Send + Sync>;
+
+/// A layer's part of the state: its table, and its sets of endpoints.
+pub(crate) struct Follower<P: RequestProtocol> {
+    protocol: P,
+    change: Change<P>,
+    handle: WeakPolicyHandle<P>,
+    endpoints: Mutex<HashMap<String, Servers<P>>>,
+}
+
+/// A set of endpoints, with the section that it was made of.
+struct Servers<P: RequestProtocol> {
+    section: EndpointsSection,
+    layer: EndpointsLayer<P, P::Errors>,
+    /// The look-up of their host name, which ends when it is dropped.
+    _look_up: Option<LookUp>,
+}
+
+impl<P> Follower<P>
+where
+    P: RequestProtocol + Clone + Send + Sync + 'static,
+    P::Errors: 'static,
+{
+    /// Creates a layer's table, and the follower that replaces it.
+    pub(crate) fn begin(
+        protocol: P,
+        change: Change<P>,
+        document: &Document,
+        (states, never): (&States, bool),
+        owner: Arc<dyn Any + Send + Sync>,
+    ) -> (PolicyHandle<P>, Self) {
+        let mut endpoints = HashMap::new();
+        let table = table(&protocol, &change, document, (states, never), &mut endpoints).owned_by(owner);
+        let handle = PolicyHandle::new(table);
+        let follower = Self { protocol, change, handle: handle.downgrade(), endpoints: Mutex::new(endpoints) };
+        (handle, follower)
+    }
+}
+
+impl<P> Follow for Follower<P>
+where
+    P: RequestProtocol + Clone + Send + Sync + 'static,
+    P::Errors: 'static,
+{
+    fn follow(&self, document: &Document, states: &States, never: bool, owner: Arc<dyn Any + Send + Sync>) -> bool {
+        let Some(handle) = self.handle.upgrade() else { return false };
+        let mut endpoints = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = table(&self.protocol, &self.change, document, (states, never), &mut endpoints);
+        handle.replace(table.owned_by(owner));
+        true
+    }
+}
+
+/// Returns the table of a document: its default, then each route with its policy.
+fn table<P: RequestProtocol + Clone>(
+    protocol: &P,
+    change: &Change<P>,
+    document: &Document,
+    (states, never): (&States, bool),
+    endpoints: &mut HashMap<String, Servers<P>>,
+) -> PolicyTable<P> {
+    keep_servers(protocol, document, endpoints);
+    let stack = |name: Option<&str>| {
+        let policy = document.policies.iter().find(|policy| name == Some(&policy.name));
+        let stack = stack(protocol, policy, (states, never), endpoints);
+        change(name.unwrap_or_default(), stack)
+    };
+    let mut table = PolicyTable::new(stack(document.default.as_deref()));
+    for (number, route) in document.routes.iter().enumerate() {
+        let earlier = number.checked_sub(1).and_then(|before| document.routes.get(before));
+        let matches = {
+            let route = route.clone();
+            move |request: reattempt::classify::RequestView<'_>| route.matches(request)
+        };
+        // Neighbours share one policy.
+        table = match earlier.is_some_and(|earlier| earlier.policy == route.policy) {
+            true => table.or_if(matches),
+            false => table.or(stack(Some(&route.policy)), matches),
+        };
+    }
+    table
+}
+
+/// Keeps the sets of sections that are still there, and makes those of new ones.
+fn keep_servers<P: RequestProtocol + Clone>(
+    protocol: &P,
+    document: &Document,
+    endpoints: &mut HashMap<String, Servers<P>>,
+) {
+    let mut former = std::mem::take(endpoints);
+    for section in &document.endpoints {
+        let kept = former.remove(&section.name).filter(|kept| kept.continues(section));
+        let servers = kept.map(|kept| kept.changed(section)).or_else(|| Servers::new(protocol, section));
+        if let Some(servers) = servers {
+            endpoints.insert(section.name.clone(), servers);
+        }
+    }
+}
+
+impl<P: RequestProtocol + Clone> Servers<P> {
+    /// Creates a set. `None` for a section that the reader has not checked.
+    fn new(protocol: &P, section: &EndpointsSection) -> Option<Self> {
+        let endpoints = Endpoints::urls(&section.urls).and_then(|urls| urls.base(&section.base)).ok()?;
+        let layer = EndpointsLayer::with(protocol.clone(), endpoints);
+        let look_up = look_up(section, layer.endpoints());
+        Some(Self { section: section.clone(), layer, _look_up: look_up })
+    }
+
+    /// Returns `true` if the set continues under this section: the kind and the base are the same.
+    fn continues(&self, section: &EndpointsSection) -> bool {
+        self.section.base == section.base && self.section.dns.is_some() == section.dns.is_some()
+    }
+
+    /// Returns the set with the servers of this section. Those that stay keep their state.
+    fn changed(self, section: &EndpointsSection) -> Self {
+        if self.section == *section {
+            return self;
+        }
+        let look_up = look_up(section, self.layer.endpoints());
+        if section.dns.is_none() {
+            // The reader has checked the URLs.
+            let _ = self.layer.endpoints().update_urls(&section.urls);
+        }
+        Self { section: section.clone(), layer: self.layer, _look_up: look_up }
+    }
+}
+
+/// Starts the look-ups of a section with a host name.
+fn look_up(section: &EndpointsSection, servers: EndpointsHandle<BaseUrl>) -> Option<LookUp> {
+    let (name, every) = section.dns.clone()?;
+    Some(LookUp::start(name, every, servers))
+}
+
+/// Returns one policy with the state of its section.
+fn stack<P: RequestProtocol + Clone>(
+    protocol: &P,
+    policy: Option<&Policy>,
+    (states, never): (&States, bool),
+    endpoints: &HashMap<String, Servers<P>>,
+) -> PolicyStack<P> {
+    let mut stack = PolicyStack::new(protocol.clone());
+    let Some(state) = states.get(policy.map(|policy| &*policy.name).unwrap_or_default()) else { return stack };
+    stack = stack.retries(|retries| {
+        let retries = retries.budget(Arc::clone(&state.budget));
+        if never { retries.never_retry() } else { retries }
+    });
+    let Some(policy) = policy else { return stack };
+    let limits = policy.limits();
+    stack = stack.retries(|retries| {
+        retries
+            .backoff(policy.profile.schedule.clone())
+            .max_attempts(limits.max_attempts)
+            .max_elapsed(limits.max_elapsed)
+            .max_server_delay(limits.max_server_delay)
+    });
+    stack = stack.guarded_by(state.guards());
+    if let Some(timeout) = policy.attempt_timeout {
+        stack = stack.guards(|guards| guards.attempt_timeout(timeout));
+    }
+    match policy.endpoints.as_ref().and_then(|name| endpoints.get(name)) {
+        Some(servers) => stack.endpoints(servers.layer.clone()),
+        None => stack,
+    }
+}

@@ -1,0 +1,191 @@
+//! A whole document: the policies, and the routes and endpoints beside them.
+
+use std::error::Error;
+use std::fmt;
+use std::path::Path;
+
+use super::field::{Field, Kind, field, resembling};
+use super::node::{Node, Table, Value, quoted};
+use super::{EndpointsSection, Policy, Problem, Problems, Route, endpoints, policy, route};
+
+field! {
+    NEVER_RETRY = "never_retry": Kind::Flag, "Turns all retries off, also those of calls that wait for one. Default false.";
+    DEFAULT = "default": Kind::Text,
+        "The name of the policy of requests without a route. Default: the policy named \"default\", or the library's.";
+}
+
+/// The fields of the document that are neither policies nor sections.
+pub(super) static FIELDS: &[&Field] = &[&NEVER_RETRY, &DEFAULT];
+
+/// The names of the sections that are no policies.
+pub(super) const ROUTES: &str = "routes";
+pub(super) const ENDPOINTS: &str = "endpoints";
+
+/// The format of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Format {
+    /// TOML.
+    #[cfg(feature = "toml")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "toml")))]
+    Toml,
+    /// JSON.
+    #[cfg(feature = "json")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "json")))]
+    Json,
+}
+
+impl Format {
+    /// Returns the format of a file by the ending of its name: `.json` for JSON, anything else for TOML. `None` if the
+    /// feature of that format is off.
+    pub fn of(path: &Path) -> Option<Self> {
+        let is_json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+        match is_json {
+            #[cfg(feature = "json")]
+            true => Some(Self::Json),
+            #[cfg(feature = "toml")]
+            false => Some(Self::Toml),
+            #[allow(unreachable_patterns, reason = "with both formats")]
+            _ => None,
+        }
+    }
+
+    fn parse(self, text: &str) -> (Table, Problems) {
+        match self {
+            #[cfg(feature = "toml")]
+            Self::Toml => super::toml::parse(text),
+            #[cfg(feature = "json")]
+            Self::Json => super::json::parse(text),
+        }
+    }
+}
+
+/// The content of a policy file without problems.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Document {
+    /// `true` if nothing is retried.
+    pub never_retry: bool,
+    /// The name of the policy of requests without a route. `None` stands for the library's defaults.
+    pub default: Option<String>,
+    /// The policies, in the order of the file.
+    pub policies: Vec<Policy>,
+    /// The routes, of which the first that matches applies.
+    pub routes: Vec<Route>,
+    /// The sections of endpoints.
+    pub endpoints: Vec<EndpointsSection>,
+}
+
+/// All problems of a document.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Mistakes {
+    /// The problems, in the order of their lines.
+    pub problems: Problems,
+    /// `true` if the document nevertheless turns retries off.
+    pub never_retry: bool,
+}
+
+impl Document {
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// Returns all problems of the document.
+    pub fn read(text: &str, format: Format) -> Result<Self, Mistakes> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let (table, mut problems) = format.parse(text);
+        let is_parsed = problems.is_empty();
+        let mut document = Self::default();
+        if is_parsed {
+            document.fill(&table, &mut problems);
+        }
+        if problems.is_empty() {
+            return Ok(document);
+        }
+        problems.sort_by_key(|problem| problem.line);
+        let never = table.iter().find(|(name, _)| name == NEVER_RETRY.name);
+        let never_retry = never.is_some_and(|(_, node)| matches!(node.value, Value::Flag(true)));
+        Err(Mistakes { problems, never_retry })
+    }
+
+    fn fill(&mut self, table: &Table, problems: &mut Problems) {
+        let (mut default, mut has_policies) = (None, false);
+        for (name, node) in table {
+            match (&**name, &node.value) {
+                ("never_retry", Value::Flag(never)) => self.never_retry = *never,
+                ("never_retry", other) => {
+                    let reason = format!("must be true or false, but it is {other}");
+                    problems.push(Problem::new(Some(node.line), "never_retry", reason));
+                }
+                ("default", Value::Text(policy)) => default = Some((policy, node.line)),
+                ("default", other) if !is_table(node) => {
+                    let reason = format!("must be the name of a policy in quotes, or a table, but it is {other}");
+                    problems.push(Problem::new(Some(node.line), "default", reason));
+                }
+                (ROUTES, _) => self.routes = route::read_all(node, problems),
+                (ENDPOINTS, _) => self.endpoints = endpoints::read_all(node, problems),
+                (_, Value::Table(_)) => {
+                    has_policies = true;
+                    self.policies.extend(policy::read(name, node, problems));
+                }
+                _ => {
+                    let names = FIELDS.iter().map(|field| field.name).chain([ROUTES, ENDPOINTS]);
+                    problems.push(policy::not_a_table(name, node, resembling(name, names)));
+                }
+            }
+        }
+        if !has_policies && !self.never_retry && problems.is_empty() {
+            let reason = "the document has no policy: each is a table, such as [orders]";
+            problems.push(Problem::new(None, "", reason));
+        }
+        let names: Vec<_> = table.iter().filter(|(_, node)| is_table(node)).map(|(name, _)| &**name).collect();
+        let names: Vec<_> = names.into_iter().filter(|name| ![ROUTES, ENDPOINTS].contains(name)).collect();
+        for route in &self.routes {
+            if !names.contains(&&*route.policy) {
+                problems.push(unknown(route.line, &route.place, "policy", &route.policy, &names));
+            }
+        }
+        self.default = names.contains(&"default").then(|| "default".to_owned());
+        if let Some((policy, line)) = default {
+            match names.contains(&&**policy) {
+                true => self.default = Some(policy.clone()),
+                false => problems.push(unknown(Some(line), "default", "policy", policy, &names)),
+            }
+        }
+        let sections = table.iter().find(|(name, _)| name == ENDPOINTS).map(|(_, node)| node);
+        let sections: Vec<_> = match sections.map(|node| &node.value) {
+            Some(Value::Table(table)) => table.iter().map(|(name, _)| &**name).collect(),
+            _ => Vec::new(),
+        };
+        for policy in &self.policies {
+            let Some(name) = &policy.endpoints else { continue };
+            if !sections.contains(&&**name) {
+                let path = format!("{}.endpoints", super::node::plain(&policy.name));
+                problems.push(unknown(policy.endpoints_line, &path, "section of endpoints", name, &sections));
+            }
+        }
+    }
+}
+
+fn is_table(node: &Node) -> bool {
+    matches!(node.value, Value::Table(_))
+}
+
+/// Returns the problem of a name that stands for nothing in the document.
+fn unknown(line: Option<usize>, path: &str, of: &str, name: &str, names: &[&str]) -> Problem {
+    let hint = resembling(name, names.iter().copied()).map(|name| format!("; did you mean {name:?}?"));
+    let hint = hint.unwrap_or_default();
+    Problem::new(line, path, format!("must be the name of a {of}, but it is {}{hint}", quoted(name)))
+}
+
+impl fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, problem) in self.problems.iter().enumerate() {
+            let line = problem.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            write!(f, "{}{line}{problem}", if number == 0 { "" } else { "\n" })?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for Mistakes {}

@@ -1,0 +1,245 @@
+//! A guard in a word, such as `breaker`, `breaker:open_time=5s,consecutive_failures=0` or `bulkhead:limit=8`.
+//!
+//! The words are rewritten as a table, as policies are. The fields have the names of the library's setters.
+
+use reattempt::error::Warning;
+use reattempt::guard::contract::LimitRule;
+use reattempt::guard::{self, AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, Gradient2, RateLimit, Throttle, Vegas};
+
+use super::field::{Field, Kind, Range, field};
+use super::fields::{Fields, Limit};
+use super::{in_a_word, word};
+
+/// The kinds of guard.
+pub(super) static KINDS: [&str; 8] =
+    ["breaker", "counting", "rate-limit", "bulkhead", "aimd", "vegas", "gradient2", "throttle"];
+
+field! {
+    GUARD = "guard": Kind::Word(&KINDS), "";
+    FAILURE_RATIO = "failure_ratio": Kind::Number(Range {
+        above: true,
+        ..Range::new(0.0, 1.0).words("a number above 0 and at most 1")
+    }), "";
+    PROBE_FAILURE_RATIO = "probe_failure_ratio": Kind::Number(Range::new(0.0, 1.0)), "";
+    MIN_CALLS = "min_calls": Kind::CountFromOne, "";
+    CONSECUTIVE = "consecutive_failures": Kind::Count, "";
+    LAST_CALLS = "last_calls": Kind::Count, "";
+    MAX_OPEN_TIME = "max_open_time": Kind::Duration, "";
+    SPREAD = "spread": Kind::Count, "";
+    SLOW_AFTER = "slow_after": Kind::Duration, "";
+    INTERVAL = "interval": Kind::Duration, "";
+    BUCKET_PERIOD = "bucket_period": Kind::Duration, "";
+    OPEN_TIME = "open_time": Kind::Duration, "";
+    PROBES = "probes": Kind::Count, "";
+    RATE = "rate": Kind::Number(Range {
+        or_extremes: true,
+        ..Range::new(1e-6, 1e9).words("0, from 10⁻⁶ to 10⁹, or infinite")
+    }), "";
+    BURST = "burst": Kind::Count, "";
+    LIMIT = "limit": Kind::Count, "";
+    BACKOFF = "backoff": Kind::Number(Range { below: true, ..Range::new(0.5, 1.0).words("from 0.5 to below 1") }), "";
+    INITIAL = "initial": Kind::Count, "";
+    LEAST = "least": Kind::Count, "";
+    MOST = "most": Kind::Count, "";
+    MULTIPLIER = "multiplier": Kind::Number(Range::new(1.0, 100.0).words("from 1 to 100")), "";
+    MAX_PROBABILITY = "max_probability": Kind::Number(Range::new(0.0, 1.0).words("from 0 to 1")), "";
+    WINDOW = "window": Kind::Duration, "";
+}
+
+/// The fields of each kind, in the order of [`KINDS`].
+static FIELDS: [&[&Field]; 8] = [
+    &[
+        &FAILURE_RATIO,
+        &MIN_CALLS,
+        &PROBE_FAILURE_RATIO,
+        &CONSECUTIVE,
+        &LAST_CALLS,
+        &MAX_OPEN_TIME,
+        &SPREAD,
+        &SLOW_AFTER,
+        &INTERVAL,
+        &BUCKET_PERIOD,
+        &OPEN_TIME,
+        &PROBES,
+    ],
+    &[&CONSECUTIVE, &INTERVAL, &BUCKET_PERIOD, &OPEN_TIME, &PROBES],
+    &[&RATE, &BURST],
+    &[&LIMIT],
+    &[&BACKOFF, &LEAST, &MOST, &INITIAL],
+    &[&LEAST, &MOST, &INITIAL],
+    &[&LEAST, &MOST, &INITIAL],
+    &[&MULTIPLIER, &MAX_PROBABILITY, &WINDOW],
+];
+
+/// A guard with its settings. A setter makes state of its own, so clients of one word share nothing.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct GuardWord {
+    /// The word.
+    pub name: String,
+    /// The guard with its settings.
+    pub kind: GuardKind,
+}
+
+/// The kind of a guard, with one that has its settings.
+///
+/// The list is exhaustive, because a tool that ignored a guard would show wrong results.
+#[derive(Debug, Clone)]
+pub enum GuardKind {
+    /// `breaker` or `counting`.
+    Breaker(CircuitBreaker),
+    /// `rate-limit`.
+    RateLimit(RateLimit),
+    /// `bulkhead`.
+    Bulkhead(Bulkhead),
+    /// `aimd`.
+    Aimd(AdaptiveLimit<Aimd>),
+    /// `vegas`.
+    Vegas(AdaptiveLimit<Vegas>),
+    /// `gradient2`.
+    Gradient2(AdaptiveLimit<Gradient2>),
+    /// `throttle`.
+    Throttle(Throttle),
+}
+
+/// Returns each kind of guard with its fields.
+pub(super) fn all() -> impl Iterator<Item = (&'static str, &'static [&'static Field])> {
+    KINDS.iter().copied().zip(FIELDS.iter().copied())
+}
+
+impl GuardWord {
+    /// Parses a word: the name of a kind, with changes.
+    ///
+    /// # Errors
+    /// Returns all problems of the word, on one line.
+    pub fn parse(word: &str) -> Result<Self, String> {
+        let (kind, _) = word::split(word);
+        if !KINDS.contains(&kind) {
+            return Err(format!("{kind:?} is no kind of guard ({})", KINDS.join(", ")));
+        }
+        let (mut problems, mut seen) = (Vec::new(), Vec::new());
+        let table = word::table_of("guard", word).map_err(in_a_word)?;
+        let mut fields = Fields::new(word::TABLE.to_owned(), &table, &mut problems, &mut seen);
+        let made = fields.word(&GUARD).and_then(|kind| of_kind(kind, &mut fields));
+        let known = all().find(|(own, _)| *own == kind).map(|(_, fields)| fields).unwrap_or_default();
+        fields.finish(&[known]);
+        match made.filter(|_| problems.is_empty()) {
+            Some(kind) => Ok(Self { name: word.to_owned(), kind }),
+            None => Err(in_a_word(problems)),
+        }
+    }
+}
+
+impl GuardWord {
+    /// Returns `true` for words of one kind.
+    pub(crate) fn is_of_kind(&self, other: &Self) -> bool {
+        word::split(&self.name).0 == word::split(&other.name).0
+    }
+
+    /// Gives this guard the settings of another word of its kind, and keeps its state.
+    pub(crate) fn adopt(&self, other: &Self) {
+        match (&self.kind, &other.kind) {
+            (GuardKind::Breaker(own), GuardKind::Breaker(new)) => own.replace_settings(new),
+            (GuardKind::RateLimit(own), GuardKind::RateLimit(new)) => own.replace_settings(new),
+            (GuardKind::Bulkhead(own), GuardKind::Bulkhead(new)) => own.replace_settings(new),
+            (GuardKind::Aimd(own), GuardKind::Aimd(new)) => own.replace_settings(new),
+            (GuardKind::Vegas(own), GuardKind::Vegas(new)) => own.replace_settings(new),
+            (GuardKind::Gradient2(own), GuardKind::Gradient2(new)) => own.replace_settings(new),
+            (GuardKind::Throttle(own), GuardKind::Throttle(new)) => own.replace_settings(new),
+            _ => {}
+        }
+    }
+
+    /// Returns a warning for each setting outside of its recommended range.
+    pub fn validate(&self) -> Vec<Warning> {
+        match &self.kind {
+            GuardKind::Breaker(breaker) => breaker.validate(),
+            GuardKind::Bulkhead(bulkhead) => bulkhead.validate(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Returns the guard of this kind; `None` if a problem was reported.
+fn of_kind(kind: &str, fields: &mut Fields<'_>) -> Option<GuardKind> {
+    Some(match kind {
+        "breaker" => GuardKind::Breaker(breaker(fields)),
+        "counting" => GuardKind::Breaker(counting(fields)),
+        "rate-limit" => GuardKind::RateLimit(rate_limit(fields)),
+        "bulkhead" => GuardKind::Bulkhead(Bulkhead::new(count(fields, &LIMIT).unwrap_or(64))),
+        "aimd" => {
+            let rule = with(Aimd::new(), fields.number(&BACKOFF), Aimd::backoff);
+            GuardKind::Aimd(limit(AdaptiveLimit::new(rule), fields))
+        }
+        "vegas" => GuardKind::Vegas(limit(AdaptiveLimit::vegas(), fields)),
+        "gradient2" => GuardKind::Gradient2(limit(AdaptiveLimit::gradient2(), fields)),
+        _ => GuardKind::Throttle(throttle(fields)),
+    })
+}
+
+fn breaker(fields: &mut Fields<'_>) -> CircuitBreaker {
+    let breaker = CircuitBreaker::rate();
+    let breaker = with(breaker, fields.number(&FAILURE_RATIO), CircuitBreaker::failure_ratio);
+    let breaker = with(breaker, count(fields, &MIN_CALLS), CircuitBreaker::min_calls);
+    let breaker = with(breaker, fields.number(&PROBE_FAILURE_RATIO), CircuitBreaker::probe_failure_ratio);
+    let breaker = with(breaker, count(fields, &CONSECUTIVE), CircuitBreaker::consecutive_failures);
+    let breaker = with(breaker, count(fields, &LAST_CALLS), CircuitBreaker::last_calls);
+    let breaker = with(breaker, fields.duration(&MAX_OPEN_TIME), CircuitBreaker::max_open_time);
+    let breaker = with(breaker, count(fields, &SPREAD), CircuitBreaker::spread);
+    let breaker = with(breaker, fields.duration(&SLOW_AFTER), CircuitBreaker::slow_after);
+    timed(breaker, fields)
+}
+
+fn counting(fields: &mut Fields<'_>) -> CircuitBreaker {
+    let breaker = CircuitBreaker::counting();
+    let breaker = with(breaker, count(fields, &CONSECUTIVE), |breaker, most| {
+        breaker.ready_to_trip(move |counts| counts.consecutive_failures > most)
+    });
+    timed(breaker, fields)
+}
+
+/// Sets the times of both forms of breaker.
+fn timed(breaker: CircuitBreaker, fields: &mut Fields<'_>) -> CircuitBreaker {
+    let breaker = with(breaker, fields.duration(&INTERVAL), CircuitBreaker::interval);
+    let breaker = with(breaker, fields.duration(&BUCKET_PERIOD), CircuitBreaker::bucket_period);
+    let breaker = with(breaker, fields.duration(&OPEN_TIME), CircuitBreaker::open_time);
+    with(breaker, count(fields, &PROBES), CircuitBreaker::probes)
+}
+
+/// Two calls for each second unless the word states another rate, and a second's calls as the burst.
+fn rate_limit(fields: &mut Fields<'_>) -> RateLimit {
+    let rate = fields.number(&RATE).unwrap_or(2.0);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+    let burst = count(fields, &BURST).unwrap_or(rate.ceil().max(1.0) as u32);
+    RateLimit::new(guard::Limit::of(rate), burst)
+}
+
+fn limit<R: LimitRule>(limit: AdaptiveLimit<R>, fields: &mut Fields<'_>) -> AdaptiveLimit<R> {
+    let (least, most) = (count(fields, &LEAST).unwrap_or(1), count(fields, &MOST).unwrap_or(200));
+    if least == 0 || least > most {
+        let wanted = "at least 1 and at most the highest limit";
+        fields.problem("least", format!("must be {wanted}, but it is {least}"));
+    }
+    with(limit.bounds(least, most), count(fields, &INITIAL), AdaptiveLimit::initial)
+}
+
+fn throttle(fields: &mut Fields<'_>) -> Throttle {
+    let throttle = with(Throttle::new(), fields.number(&MULTIPLIER), Throttle::multiplier);
+    let throttle = with(throttle, fields.number(&MAX_PROBABILITY), Throttle::max_probability);
+    with(throttle, fields.duration(&WINDOW), Throttle::window)
+}
+
+fn with<G, V>(guard: G, value: Option<V>, set: impl FnOnce(G, V) -> G) -> G {
+    match value {
+        Some(value) => set(guard, value),
+        None => guard,
+    }
+}
+
+/// Takes a count; "none" is the highest.
+fn count(fields: &mut Fields<'_>, field: &'static Field) -> Option<u32> {
+    match fields.count(field)? {
+        Limit::To(count) => Some(count),
+        Limit::Unlimited => Some(u32::MAX),
+    }
+}

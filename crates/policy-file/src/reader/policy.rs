@@ -1,0 +1,183 @@
+//! One policy, from its table.
+
+use std::time::Duration;
+
+use reattempt::profile::Profile;
+use reattempt::retry::Limits;
+use reattempt::schedule::SharedSchedule;
+
+use super::field::{Field, Kind, field};
+use super::fields::{Fields, Limit, Seen};
+use super::node::{Node, Value};
+use super::{GuardWord, Problem, Problems, budget, profile_named, profile_names, schedule};
+
+field! {
+    PROFILE = "profile": Kind::Profile, "A well-known policy, whose schedule, limits and budget apply unless they are set here.";
+    SCHEDULE = "schedule": Kind::Word(&schedule::KINDS), "The kind of delays. Default \"exponential\", or the profile's.";
+    MAX_ATTEMPTS = "max_attempts": Kind::Count, "The most attempts, with the first, or \"none\". Default 3. With 1, nothing is retried.";
+    MAX_ELAPSED = "max_elapsed": Kind::DurationOrNone,
+        "The most time from a call's start to the start of its last attempt, or \"none\". Default \"30s\".";
+    MAX_SERVER_DELAY = "max_server_delay": Kind::Duration,
+        "The longest delay that a server may ask for. Default \"60s\".";
+    ATTEMPT_TIMEOUT = "attempt_timeout": Kind::Duration,
+        "The time limit of each attempt, up to the response head. Default: none.";
+    GUARDS = "guards": Kind::Guards, "The guards of each attempt, in the order in which they decide. Default: none.";
+    ENDPOINTS = "endpoints": Kind::Text, "The name of a section of endpoints, to which the attempts go. Default: none.";
+}
+
+/// The fields of a policy that are not its schedule's.
+pub(super) static FIELDS: &[&Field] = &[
+    &PROFILE,
+    &SCHEDULE,
+    &MAX_ATTEMPTS,
+    &MAX_ELAPSED,
+    &MAX_SERVER_DELAY,
+    &ATTEMPT_TIMEOUT,
+    &budget::BUDGET,
+    &GUARDS,
+    &ENDPOINTS,
+];
+
+/// A policy, as its parts.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Policy {
+    /// The name of its section; a word itself.
+    pub name: String,
+    /// The schedule, the limits on attempts and time, and the budget, if the policy has one.
+    pub profile: Profile<SharedSchedule>,
+    /// The longest delay that a server may ask for.
+    pub max_server_delay: Duration,
+    /// The time limit of each attempt.
+    pub attempt_timeout: Option<Duration>,
+    /// The description of the budget; `None` if the protocol's default applies.
+    pub budget: Option<String>,
+    /// `true` if many processes share the budget.
+    pub is_fleet: bool,
+    /// The guards of each attempt, in the order in which they decide.
+    pub guards: Vec<GuardWord>,
+    /// The name of its endpoints.
+    pub endpoints: Option<String>,
+    /// The numbers and times that the text sets, which `lab check` compares with the usual ones.
+    pub seen: Vec<Seen>,
+    /// The lines of the fields that are checked against the rest of the file and the program.
+    pub(crate) budget_line: Option<usize>,
+    pub(crate) endpoints_line: Option<usize>,
+}
+
+impl Policy {
+    /// Creates a policy with the default limits and without guards.
+    pub fn new(name: impl Into<String>, profile: Profile<SharedSchedule>) -> Self {
+        Self {
+            name: name.into(),
+            profile,
+            max_server_delay: Limits::default().max_server_delay,
+            attempt_timeout: None,
+            budget: None,
+            is_fleet: false,
+            guards: Vec::new(),
+            endpoints: None,
+            seen: Vec::new(),
+            budget_line: None,
+            endpoints_line: None,
+        }
+    }
+
+    /// Returns the limits of a call.
+    pub fn limits(&self) -> Limits {
+        let mut limits = Limits::default();
+        limits.max_attempts = self.profile.max_attempts;
+        limits.max_elapsed = self.profile.max_elapsed;
+        limits.max_server_delay = self.max_server_delay;
+        limits
+    }
+}
+
+/// Returns the policy of a section; `None` if a problem was reported.
+pub(super) fn read(name: &str, node: &Node, problems: &mut Problems) -> Option<Policy> {
+    let Value::Table(table) = &node.value else { return None };
+    let (mut seen, before) = (Vec::new(), problems.len());
+    let mut fields = Fields::new(super::node::plain(name), table, problems, &mut seen);
+    let base = profile(&mut fields);
+    let kind = fields.word(&SCHEDULE);
+    let (mut own, mut known) = (None, schedule::all_fields());
+    let mut profile = match (base, kind) {
+        (Some((base, name)), kind) => {
+            own = Some(name);
+            match kind {
+                Some(kind) => {
+                    known = schedule::fields_of(kind).to_vec();
+                    schedule::of_kind(kind, &mut fields).map(|schedule| {
+                        let mut profile = base;
+                        profile.schedule = schedule;
+                        profile
+                    })
+                }
+                None => {
+                    let reason = "belongs to a `schedule`, and here the profile's is used";
+                    known.iter().for_each(|field| fields.forbid(field, reason));
+                    known.clear();
+                    Some(base)
+                }
+            }
+        }
+        (None, kind) => {
+            let kind = kind.unwrap_or("exponential");
+            known = schedule::fields_of(kind).to_vec();
+            schedule::of_kind(kind, &mut fields).map(Profile::new)
+        }
+    };
+    let max_server_delay = fields.duration(&MAX_SERVER_DELAY);
+    let attempt_timeout = fields.duration(&ATTEMPT_TIMEOUT);
+    let (max_attempts, max_elapsed) = (fields.count(&MAX_ATTEMPTS), fields.duration_or_none(&MAX_ELAPSED));
+    let budget = budget::of_fields(&mut fields, own.as_deref());
+    let guards = fields.parsed(&GUARDS, GuardWord::parse);
+    let endpoints = fields.text(&ENDPOINTS).map(str::to_owned);
+    let lines = (fields.line(&budget::BUDGET), fields.line(&ENDPOINTS));
+    fields.finish(&[FIELDS, &known]);
+
+    let profile = profile.as_mut()?;
+    match max_attempts {
+        Some(Limit::To(attempts)) => profile.max_attempts = attempts,
+        Some(Limit::Unlimited) => profile.max_attempts = u32::MAX,
+        None => {}
+    }
+    match max_elapsed {
+        Some(Limit::To(elapsed)) => profile.max_elapsed = Some(elapsed),
+        Some(Limit::Unlimited) => profile.max_elapsed = None,
+        None => {}
+    }
+    let mut words = own.as_deref().and_then(budget::of_profile);
+    let is_fleet = budget.as_ref().is_some_and(|(.., is_fleet)| *is_fleet);
+    if let Some((budget, of_budget, _)) = budget {
+        profile.budget = Some(budget);
+        words = Some(of_budget);
+    }
+    if problems.len() > before {
+        return None;
+    }
+    let mut policy = Policy::new(name, profile.clone());
+    policy.max_server_delay = max_server_delay.unwrap_or(policy.max_server_delay);
+    (policy.attempt_timeout, policy.budget, policy.is_fleet) = (attempt_timeout, words, is_fleet);
+    (policy.guards, policy.endpoints, policy.seen) = (guards, endpoints, seen);
+    (policy.budget_line, policy.endpoints_line) = lines;
+    Some(policy)
+}
+
+/// Returns the named profile with its name.
+fn profile(fields: &mut Fields<'_>) -> Option<(Profile<SharedSchedule>, String)> {
+    let name = fields.text(&PROFILE)?;
+    let profile = profile_named(name);
+    if profile.is_none() {
+        let reason = format!("must be one of {}, but it is {}", profile_names(), super::node::quoted(name));
+        fields.problem("profile", reason);
+    }
+    profile.map(|profile| (profile, name.to_owned()))
+}
+
+/// Returns the problem of a value that should be the table of a policy.
+pub(super) fn not_a_table(name: &str, node: &Node, hint: Option<&str>) -> Problem {
+    let hint = hint.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+    let reason = format!("must be a table, for each policy is one, such as [orders]{hint}");
+    Problem::new(Some(node.line), super::node::plain(name), reason)
+}

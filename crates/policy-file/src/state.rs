@@ -1,0 +1,101 @@
+//! The state that survives a change of the file: budgets and guards, by the names of their sections.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use reattempt::RetryBudget;
+use reattempt::guard::contract::{SharedGuard, erase};
+use reattempt::policies::TableBudget;
+
+use crate::budget::{KillSwitch, Switched};
+use crate::reader::{Document, GuardKind, GuardWord, Policy};
+
+/// A function that supplies the budget which a policy shares with other processes, by the policy's name.
+pub(crate) type FleetBudget = Box<dyn Fn(&str) -> TableBudget + Send + Sync>;
+
+/// The budgets and guards of the policies in force.
+#[derive(Default)]
+pub(crate) struct States {
+    policies: HashMap<String, State>,
+}
+
+/// The state of one policy.
+#[derive(Clone)]
+pub(crate) struct State {
+    pub(crate) budget: TableBudget,
+    kind: BudgetKind,
+    guards: Vec<GuardWord>,
+}
+
+#[derive(Clone)]
+enum BudgetKind {
+    Own(RetryBudget),
+    Fleet,
+}
+
+impl States {
+    /// Returns the states of a document's policies, each with what it has in common with its former state.
+    ///
+    /// A budget or guard continues if its policy keeps its name and the budget or guard its kind. Guards of one kind in
+    /// one policy are told apart by their order.
+    pub(crate) fn of(document: &Document, former: &Self, fleet: Option<&FleetBudget>, switch: &KillSwitch) -> Self {
+        let default = Policy::new("", reattempt::profile::standard().shared());
+        let policies = document.policies.iter().chain([&default]);
+        let state = |policy: &Policy| {
+            let former = former.policies.get(&policy.name);
+            (policy.name.clone(), State::of(policy, former, fleet, switch))
+        };
+        Self { policies: policies.map(state).collect() }
+    }
+
+    /// Returns the state of a policy; that of the library's defaults for an empty name.
+    pub(crate) fn get(&self, policy: &str) -> Option<&State> {
+        self.policies.get(policy)
+    }
+}
+
+impl State {
+    fn of(policy: &Policy, former: Option<&Self>, fleet: Option<&FleetBudget>, switch: &KillSwitch) -> Self {
+        let guards = guards(&policy.guards, former.map(|former| &*former.guards).unwrap_or_default());
+        let switched = |budget| Arc::new(Switched { budget, switch: switch.clone() }) as TableBudget;
+        if let Some(fleet) = fleet.filter(|_| policy.is_fleet) {
+            let kept = former.filter(|former| matches!(former.kind, BudgetKind::Fleet));
+            let budget = kept.map_or_else(|| switched(fleet(&policy.name)), |former| Arc::clone(&former.budget));
+            return Self { budget, kind: BudgetKind::Fleet, guards };
+        }
+        let own = policy.profile.budget.clone().unwrap_or_default();
+        let own = match former.map(|former| &former.kind) {
+            Some(BudgetKind::Own(former)) => own.continuing(former),
+            _ => own,
+        };
+        Self { budget: switched(Arc::new(own.clone())), kind: BudgetKind::Own(own), guards }
+    }
+
+    /// Returns the guards for a layer.
+    pub(crate) fn guards(&self) -> Vec<SharedGuard> {
+        let erased = |word: &GuardWord| match word.kind.clone() {
+            GuardKind::Breaker(guard) => erase(guard),
+            GuardKind::RateLimit(guard) => erase(guard),
+            GuardKind::Bulkhead(guard) => erase(guard),
+            GuardKind::Aimd(guard) => erase(guard),
+            GuardKind::Vegas(guard) => erase(guard),
+            GuardKind::Gradient2(guard) => erase(guard),
+            GuardKind::Throttle(guard) => erase(guard),
+        };
+        self.guards.iter().map(erased).collect()
+    }
+}
+
+/// Returns the guards of a policy. One that was there before keeps its state and adopts the new settings.
+fn guards(words: &[GuardWord], former: &[GuardWord]) -> Vec<GuardWord> {
+    let mut left: Vec<_> = former.iter().collect();
+    let mut kept = |word: &GuardWord| {
+        let place = left.iter().position(|former| former.is_of_kind(word))?;
+        let former = left.remove(place);
+        former.adopt(word);
+        let mut kept = former.clone();
+        kept.name.clone_from(&word.name);
+        Some(kept)
+    };
+    words.iter().map(|word| kept(word).unwrap_or_else(|| word.clone())).collect()
+}

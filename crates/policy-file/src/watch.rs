@@ -1,0 +1,48 @@
+//! The watch of the file: a thread that compares its content.
+//!
+//! Reading a small file takes a few microseconds. In contrast to notifications of the system, a comparison also finds
+//! changes on network file systems, in mounted volumes and behind links, and it needs no code for each system. The
+//! thread is not a task, so that a runtime that is overloaded or has ended does not delay the kill switch.
+
+use std::io;
+use std::mem::discriminant;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::Kind;
+use crate::pause::Pause;
+
+/// Starts the thread, which calls `look` after each interval until that returns `false` or the pause is ended.
+pub(crate) fn start(
+    interval: Duration,
+    pause: Arc<Pause>,
+    mut look: impl FnMut() -> bool + Send + 'static,
+) -> io::Result<()> {
+    let job = move || while !pause.wait(interval) && look() {};
+    std::thread::Builder::new().name("reattempt-policy-file".to_owned()).spawn(job).map(drop)
+}
+
+/// A content that was found once. It counts when two looks in a row find it, because a file that is being written is
+/// found half.
+#[derive(Default)]
+pub(crate) struct Settling(Option<Result<Vec<u8>, Kind>>);
+
+impl Settling {
+    /// Returns the content if the look before found it, too. `is_known` contents are forgotten.
+    pub(crate) fn found(&mut self, content: Result<Vec<u8>, Kind>, is_known: bool) -> Option<Result<Vec<u8>, Kind>> {
+        let before = self.0.take();
+        if is_known {
+            return None;
+        }
+        let is_settled = match (&before, &content) {
+            (Some(Ok(before)), Ok(content)) => before == content,
+            (Some(Err(before)), Err(kind)) => discriminant(before) == discriminant(kind),
+            _ => false,
+        };
+        if is_settled {
+            return Some(content);
+        }
+        self.0 = Some(content);
+        None
+    }
+}

@@ -1,0 +1,18 @@
+//! Tests of policy files: the reader, the schema, the layers, and files that change.
+
+#![allow(missing_docs, reason = "tests")]
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, its helpers too"
+)]
+
+mod bad_files;
+mod documents;
+mod layers;
+mod reading;
+mod reloads;
+mod schemas;
+mod support;
+mod watching;

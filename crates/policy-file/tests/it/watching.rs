@@ -1,0 +1,104 @@
+//! The watch: a thread that finds changes by itself, and ends when it is no longer needed.
+
+use std::fs;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use reattempt_policy_file::{PolicyFile, PolicyFileEvent, PolicyFileOptions};
+
+use crate::support::{Folder, Ledger, client, get};
+
+/// The longest wait for an event, after which a test fails.
+const BOUND: Duration = Duration::from_secs(20);
+
+/// Loads the file with a watch, and returns its events.
+fn watched(folder: &Folder) -> (PolicyFile, Receiver<PolicyFileEvent>) {
+    let (sender, events) = channel();
+    let options = PolicyFileOptions::new().observe(move |event| drop(sender.send(event.clone())));
+    (options.load(folder.file()).unwrap(), events)
+}
+
+/// With the default interval, the switch is on within a second. The runtime is not needed for that.
+#[test]
+fn kill_switch_is_on_within_a_second() {
+    let folder = Folder::new();
+    folder.write("[default]\n");
+    let (file, events) = watched(&folder);
+    let written = Instant::now();
+    folder.write("never_retry = true\n[default]\n");
+    let event = events.recv_timeout(BOUND).unwrap();
+    assert!(matches!(event, PolicyFileEvent::Reloaded { never_retry: true, .. }), "{event}");
+    assert!(file.never_retry() && written.elapsed() < Duration::from_secs(1), "{:?}", written.elapsed());
+}
+
+/// The watch continues after the runtime of the calls has ended, and without a handle.
+#[test]
+fn watch_outlives_runtime_and_handle() {
+    let (folder, ledger) = (Folder::new(), Ledger::default());
+    folder.write("[default]\nmax_attempts = 1\n");
+    let (file, events) = watched(&folder);
+    let client = client(&file.layer(), ledger.server(503));
+    drop(file);
+    let call = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(client.send(get("http://a/"))).unwrap();
+        ledger.count()
+    };
+    assert_eq!(call(), 1);
+    folder.write("[default]\nmax_attempts = 3\n");
+    events.recv_timeout(BOUND).unwrap();
+    assert_eq!(call(), 3);
+}
+
+/// The thread drops the observer when it ends, right after the last of handles, layers and clients.
+#[test]
+fn watch_ends_with_the_last_client() {
+    let (folder, ledger) = (Folder::new(), Ledger::default());
+    folder.write("[default]\n");
+    let (file, events) = watched(&folder);
+    let layer = file.layer();
+    let client = client(&layer, ledger.server(200));
+    let clone = client.clone();
+    drop((file, layer, client));
+    assert_eq!(events.try_recv().unwrap_err(), std::sync::mpsc::TryRecvError::Empty);
+    drop(clone);
+    assert_eq!(events.recv_timeout(BOUND).unwrap_err(), RecvTimeoutError::Disconnected);
+}
+
+/// A file that is written in pieces is never found half: the first piece alone would be a policy, too.
+#[test]
+fn file_in_pieces_is_read_whole() {
+    let folder = Folder::new();
+    folder.write("[a]\n");
+    let (sender, events) = channel();
+    let options = PolicyFileOptions::new().interval(Duration::from_millis(400));
+    let options = options.observe(move |event| drop(sender.send(event.clone())));
+    let file = options.load(folder.file()).unwrap();
+    let mut text = String::new();
+    // Each piece comes well before the interval ends, and all together take longer than two.
+    let (_never, wait) = channel::<()>();
+    for number in 0..12 {
+        text.push_str(&format!("[p{number}]\nmax_attempts = 2\n"));
+        folder.write(&text);
+        let _ = wait.recv_timeout(Duration::from_millis(100));
+    }
+    events.recv_timeout(BOUND).unwrap();
+    assert_eq!(file.names().len(), 12);
+    assert!(events.try_recv().is_err(), "one event for all pieces");
+}
+
+/// A file that disappears for a moment, as it does when an editor saves it, is not reported.
+#[test]
+fn replaced_file_is_read_once() {
+    let folder = Folder::new();
+    folder.write("[a]\n");
+    let (_file, events) = watched(&folder);
+    fs::remove_file(folder.file()).unwrap();
+    folder.write("[b]\n[c]\n");
+    let event = events.recv_timeout(BOUND).unwrap();
+    assert!(matches!(event, PolicyFileEvent::Reloaded { .. }), "{event}");
+    fs::remove_file(folder.file()).unwrap();
+    let event = events.recv_timeout(BOUND).unwrap();
+    assert!(event.to_string().ends_with("cannot be read: No such file or directory (os error 2)"), "{event}");
+    assert_eq!(events.recv_timeout(Duration::from_millis(1)).unwrap_err(), RecvTimeoutError::Timeout, "reported once");
+}

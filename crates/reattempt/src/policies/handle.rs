@@ -1,0 +1,85 @@
+//! The table in force.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use arc_swap::ArcSwap;
+
+use super::PolicyTable;
+use crate::protocol::RequestProtocol;
+
+/// The [`PolicyTable`] in force, replaceable at any time.
+///
+/// Clones share the table: keep one to [`replace`](Self::replace) it. Clients keep the table as long as they live, with
+/// or without a handle.
+pub struct PolicyHandle<P: RequestProtocol> {
+    pub(super) current: Arc<Current<P>>,
+}
+
+/// The table in force. Its number is in a word of its own too, so that a call can compare it without loading the table.
+pub(super) struct Current<P: RequestProtocol> {
+    pub(super) number: AtomicU64,
+    table: ArcSwap<(u64, PolicyTable<P>)>,
+    replacing: Mutex<()>,
+}
+
+impl<P: RequestProtocol> PolicyHandle<P> {
+    /// Creates a handle with this table in force.
+    pub fn new(table: PolicyTable<P>) -> Self {
+        let table = ArcSwap::from_pointee((0, table));
+        Self { current: Arc::new(Current { number: AtomicU64::new(0), table, replacing: Mutex::new(()) }) }
+    }
+
+    /// Puts another table in force. Calls that have started finish under their policy.
+    ///
+    /// The next call of each client prepares its services for the new table: it clones the client once for each policy.
+    pub fn replace(&self, table: PolicyTable<P>) {
+        let Current { number, table: in_force, replacing } = &*self.current;
+        let _replacing = replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = number.load(Ordering::Relaxed) + 1;
+        in_force.store(Arc::new((next, table)));
+        // After the table, so that a client that sees the number finds the table.
+        number.store(next, Ordering::Release);
+    }
+
+    /// Returns a handle that does not keep the table.
+    pub fn downgrade(&self) -> WeakPolicyHandle<P> {
+        WeakPolicyHandle(Arc::downgrade(&self.current))
+    }
+}
+
+/// A [`PolicyHandle`] that does not keep its table.
+pub struct WeakPolicyHandle<P: RequestProtocol>(Weak<Current<P>>);
+
+impl<P: RequestProtocol> WeakPolicyHandle<P> {
+    /// Returns the handle, unless all handles, layers and clients of the table were dropped.
+    pub fn upgrade(&self) -> Option<PolicyHandle<P>> {
+        self.0.upgrade().map(|current| PolicyHandle { current })
+    }
+}
+
+impl<P: RequestProtocol> fmt::Debug for WeakPolicyHandle<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakPolicyHandle").finish_non_exhaustive()
+    }
+}
+
+impl<P: RequestProtocol> Current<P> {
+    /// Returns the table in force, with its number.
+    pub(super) fn table(&self) -> Arc<(u64, PolicyTable<P>)> {
+        self.table.load_full()
+    }
+}
+
+impl<P: RequestProtocol> Clone for PolicyHandle<P> {
+    fn clone(&self) -> Self {
+        Self { current: Arc::clone(&self.current) }
+    }
+}
+
+impl<P: RequestProtocol + fmt::Debug> fmt::Debug for PolicyHandle<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PolicyHandle").field(&self.current.table().1).finish()
+    }
+}

@@ -1,0 +1,84 @@
+//! One entry of a table: a retry policy with its guards and endpoints.
+
+use std::fmt;
+use std::sync::Arc;
+
+use reattempt_core::guard::SharedGuard;
+use reattempt_core::{Budget, SharedSchedule};
+
+use crate::endpoints::EndpointsLayer;
+use crate::guard::GuardLayer;
+use crate::policy::RetryPolicy;
+use crate::protocol::RequestProtocol;
+
+/// A budget of any kind, as the policies of a table have it.
+pub type TableBudget = Arc<dyn Budget>;
+
+/// A retry policy whose schedule and budget were chosen at run time.
+pub type TablePolicy<P> = RetryPolicy<P, SharedSchedule, TableBudget, <P as RequestProtocol>::Errors>;
+
+/// A policy of a [`PolicyTable`](super::PolicyTable): retries, then the guards of each attempt, then its endpoints.
+///
+/// Guards and endpoints are optional. All three classify outcomes with the same protocol value. Clones share the state
+/// of the budget, the guards and the endpoints.
+pub struct PolicyStack<P: RequestProtocol> {
+    pub(super) policy: TablePolicy<P>,
+    pub(super) guards: GuardLayer<Option<SharedGuard>, P, P::Errors>,
+    pub(super) endpoints: Option<EndpointsLayer<P, P::Errors>>,
+}
+
+impl<P: RequestProtocol + Clone> PolicyStack<P> {
+    /// Creates a policy for this protocol, with the [defaults](RetryPolicy) of retries, without guards or endpoints.
+    pub fn new(protocol: P) -> Self {
+        let (schedule, budget) = (SharedSchedule::new(P::default_backoff()), Arc::new(P::default_budget()));
+        let policy = RetryPolicy::with_protocol(protocol.clone(), schedule, budget as TableBudget);
+        Self { policy, guards: GuardLayer::of(protocol, None), endpoints: None }
+    }
+
+    /// Changes the retries.
+    ///
+    /// Set the time limit of attempts with [`guards`](Self::guards), so that the guards record it as a failure.
+    pub fn retries(self, change: impl FnOnce(TablePolicy<P>) -> TablePolicy<P>) -> Self {
+        Self { policy: change(self.policy), ..self }
+    }
+
+    /// Changes the layer of guards: its time limit for attempts, its observers.
+    pub fn guards(
+        self,
+        change: impl FnOnce(GuardLayer<Option<SharedGuard>, P, P::Errors>) -> GuardLayer<Option<SharedGuard>, P, P::Errors>,
+    ) -> Self {
+        Self { guards: change(self.guards), ..self }
+    }
+
+    /// Sets the guards of each attempt. The first one decides first. Default: none.
+    ///
+    /// Each admitted attempt allocates for each guard, and for each pair of them
+    /// ([`erase`](crate::guard::contract::erase)).
+    pub fn guarded_by(self, guards: impl IntoIterator<Item = SharedGuard, IntoIter: DoubleEndedIterator>) -> Self {
+        let chained = |rest, first| reattempt_core::guard::erase((first, rest));
+        let all = guards.into_iter().rev().reduce(chained);
+        Self { guards: self.guards.with_guard(all), ..self }
+    }
+
+    /// Sets the endpoints of requests for their base URL. Other requests are sent as they are. Default: none.
+    pub fn endpoints(self, endpoints: EndpointsLayer<P, P::Errors>) -> Self {
+        Self { endpoints: Some(endpoints), ..self }
+    }
+}
+
+impl<P: RequestProtocol + Clone> Clone for PolicyStack<P> {
+    fn clone(&self) -> Self {
+        let (guards, endpoints) = (self.guards.clone(), self.endpoints.clone());
+        Self { policy: self.policy.clone(), guards, endpoints }
+    }
+}
+
+impl<P: RequestProtocol + fmt::Debug> fmt::Debug for PolicyStack<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PolicyStack")
+            .field("retries", &self.policy.limits())
+            .field("has_guards", &self.guards.guard().is_some())
+            .field("endpoints", &self.endpoints)
+            .finish_non_exhaustive()
+    }
+}

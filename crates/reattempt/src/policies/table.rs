@@ -1,0 +1,67 @@
+//! The table of policies, and the choice of one by the request.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use super::PolicyStack;
+use crate::call::request_view::RequestView;
+use crate::protocol::RequestProtocol;
+
+/// A condition on a request.
+type Matches = Box<dyn Fn(RequestView<'_>) -> bool + Send + Sync>;
+
+/// Policies, and the conditions under which they apply.
+///
+/// The first policy whose condition is true applies, or else the default. The conditions run at the start of each call.
+/// They must not block.
+pub struct PolicyTable<P: RequestProtocol> {
+    /// The default comes first.
+    pub(super) stacks: Vec<PolicyStack<P>>,
+    /// The conditions, each with the place of its policy.
+    routes: Vec<(Matches, usize)>,
+    /// The owner of the policies, which lives as long as clients use them.
+    _owner: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl<P: RequestProtocol> PolicyTable<P> {
+    /// Creates a table whose only policy applies to every request.
+    pub fn new(default: PolicyStack<P>) -> Self {
+        Self { stacks: vec![default], routes: Vec::new(), _owner: None }
+    }
+
+    /// Adds a policy, and the condition under which it applies, after the earlier ones.
+    pub fn or(
+        mut self,
+        stack: PolicyStack<P>,
+        matches: impl Fn(RequestView<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.routes.push((Box::new(matches), self.stacks.len()));
+        self.stacks.push(stack);
+        self
+    }
+
+    /// Adds a condition for the policy that was added last, or for the default.
+    pub fn or_if(mut self, matches: impl Fn(RequestView<'_>) -> bool + Send + Sync + 'static) -> Self {
+        self.routes.push((Box::new(matches), self.stacks.len() - 1));
+        self
+    }
+
+    /// Keeps `owner` while the table is in force or a client uses it, such as the task that replaces the table.
+    pub fn owned_by(self, owner: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { _owner: Some(owner), ..self }
+    }
+
+    /// Returns the place of the policy for a request.
+    #[inline]
+    pub(super) fn choose(&self, request: RequestView<'_>) -> usize {
+        let route = self.routes.iter().find(|(matches, _)| matches(request));
+        route.map_or(0, |(_, place)| *place)
+    }
+}
+
+impl<P: RequestProtocol + fmt::Debug> fmt::Debug for PolicyTable<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PolicyTable").field("stacks", &self.stacks).finish_non_exhaustive()
+    }
+}
