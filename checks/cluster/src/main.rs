@@ -7,6 +7,7 @@
 
 mod calls;
 mod client;
+mod dns;
 mod process;
 mod scenes;
 mod server;

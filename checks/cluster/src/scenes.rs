@@ -1,8 +1,7 @@
 //! The scenes: what happens to the servers while calls are made.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Request;
@@ -14,6 +13,8 @@ use tower::{BoxError, Layer};
 
 use crate::calls::{Kind, Load, Send, request};
 use crate::client::{Attempts, Body, Maker, Node};
+use crate::dns::Answer::{Code, Servers, Silence};
+use crate::dns::{Zone, resolve};
 use crate::process::{BlackHole, Cluster, Setup};
 use crate::tls;
 use crate::verdict::Verdict;
@@ -77,7 +78,9 @@ impl Scene {
                 "200 streams on each connection: one server is killed, one is stopped, one ends in good order"
             }
             Self::Tls => "TLS and HTTP/2: each server in turn ends in good order and is restarted on its port",
-            Self::Replaced => "each server in turn is replaced by one at another address, as look-ups find",
+            Self::Replaced => {
+                "each server in turn is replaced by one at another address, as a DNS server answers, which also fails"
+            }
         }
     }
 
@@ -174,12 +177,9 @@ async fn over_tls() -> Result<Verdict, BoxError> {
 
 async fn replaced() -> Result<Verdict, BoxError> {
     let cluster = five("replaced", Setup { https: false, work: WORK }).await?;
-    let answer = Arc::new(Mutex::new(cluster.addresses()));
-    let resolver = Arc::clone(&answer);
-    let look_up = move || {
-        let found = resolver.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        async move { Ok::<_, Infallible>(found) }
-    };
+    let zone = Zone::of(cluster.addresses()).await?;
+    let server = zone.address();
+    let look_up = move || resolve(server);
     let maker = maker(&cluster, false)?;
     let attempts = maker.attempts.clone();
     let endpoints =
@@ -188,11 +188,17 @@ async fn replaced() -> Result<Verdict, BoxError> {
     let mut stage = Stage::over(cluster, attempts, balanced, RetryBudget::default());
     let load = stage.open();
     seconds(1.0).await;
-    for old in stage.cluster.addresses() {
+    // Look-ups that fail or find nothing change nothing.
+    let nothing = [None, Some(Silence), Some(Code(2)), Some(Code(3)), Some(Servers(Vec::new()))];
+    for (old, nothing) in stage.cluster.addresses().into_iter().zip(nothing) {
+        if let Some(nothing) = nothing {
+            zone.set(nothing);
+            seconds(1.2).await;
+        }
         let new = stage.cluster.start().await?;
         let mut addresses = stage.cluster.addresses();
         addresses.retain(|address| *address != old);
-        *answer.lock().unwrap_or_else(PoisonError::into_inner) = addresses;
+        zone.set(Servers(addresses));
         let handle = &stage.handle;
         let is_listed = |address: SocketAddr| handle.view().iter().any(|view| *view.name == *address.to_string());
         until("the answer is used", || is_listed(new) && !is_listed(old)).await?;
