@@ -70,6 +70,9 @@
 //! A new byte starts the count, the time and the delays anew. For the budget, a resume succeeds if it brought 64 KiB or
 //! the rest. So a server that breaks after each byte ends the download, and long downloads over a poor network go on.
 //!
+//! The request's [`CallOptions`](crate::CallOptions) apply as in a retry layer, except `attempt_timeout`. Those of a
+//! handle are set with [`Resume::with_options`].
+//!
 //! The caller's [`Deadline`](crate::Deadline) ends every wait for a resume. It does not interrupt a body that stalls:
 //! a timeout of the inner client, or a body with a timeout below this layer, turns a stall into a break.
 //!

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
+use reattempt_control::RetryBudget;
 use reattempt_core::{Budget, Schedule};
+use reattempt_schedule_exponential::Exponential;
 use tower::BoxError;
 use tower_service::Service;
 
@@ -24,7 +26,7 @@ use crate::shared::Shared;
 /// A client whose broken downloads are resumed, made by [`ResumeLayer`](super::ResumeLayer).
 ///
 /// Each resume is sent by a clone of the inner service.
-pub struct Resume<S, Backoff, B> {
+pub struct Resume<S, Backoff = Exponential, B = RetryBudget> {
     inner: S,
     /// The instance of the service that resumes clone.
     shared: Arc<Shared<S, ()>>,

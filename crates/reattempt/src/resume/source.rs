@@ -1,7 +1,6 @@
 //! The source of the rest of a broken body: the service below the layer, or a function.
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -14,7 +13,6 @@ use tower_service::Service;
 
 use super::ResumePoint;
 use super::message::{ResumableRequest, ResumableResponse};
-use crate::send::{Sending, send};
 use crate::shared::Shared;
 
 /// A source of the rest of a broken body. Every `FnMut(ResumePoint)` is one whose future returns an `http::Response`.
@@ -62,7 +60,8 @@ where
     type Future = RestFuture<S, Req>;
 
     fn request_rest(&mut self, point: ResumePoint) -> Self::Future {
-        RestFuture { sending: send(self.shared.spare(), Req::for_rest(&self.head, &point)), request: PhantomData }
+        let request = Req::for_rest(&self.head, &point);
+        RestFuture { unsent: Some((self.shared.spare(), request)), call: None, shared: Arc::clone(&self.shared) }
     }
 }
 
@@ -75,26 +74,40 @@ impl<S, Req: ResumableRequest> fmt::Debug for ServiceSource<S, Req> {
 pin_project! {
     /// The future of a request for the rest of a body, through a clone of the service.
     pub struct RestFuture<S: Service<Req>, Req> {
+        unsent: Option<(S, Req)>,
         #[pin]
-        sending: Sending<S, Req, S::Future>,
-        request: PhantomData<fn(Req)>,
+        call: Option<S::Future>,
+        shared: Arc<Shared<S, ()>>,
     }
 }
 
 impl<S, Req> Future for RestFuture<S, Req>
 where
-    S: Service<Req, Response: ResumableResponse>,
+    S: Service<Req, Response: ResumableResponse> + Clone,
 {
     type Output = Result<Response<<S::Response as ResumableResponse>::Body>, S::Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let response = ready!(self.project().sending.poll(cx));
-        Poll::Ready(response.map(ResumableResponse::into_message))
+        let mut this = self.project();
+        if let Some((service, _)) = this.unsent {
+            let ready = ready!(service.poll_ready(cx));
+            let unsent = this.unsent.take();
+            ready?;
+            this.call.set(unsent.map(|(mut service, request)| {
+                let call = service.call(request);
+                // The next resume is sent by a clone of this one's instance (trap 42). The instance itself is dropped
+                // right after its call, because it may be left in a queue (trap 50).
+                this.shared.give_back(service.clone());
+                call
+            }));
+        }
+        let Some(call) = this.call.as_pin_mut() else { return Poll::Pending };
+        call.poll(cx).map_ok(ResumableResponse::into_message)
     }
 }
 
 impl<S: Service<Req>, Req> fmt::Debug for RestFuture<S, Req> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RestFuture").finish_non_exhaustive()
+        f.debug_struct("RestFuture").field("sent", &self.call.is_some()).finish_non_exhaustive()
     }
 }

@@ -1,13 +1,16 @@
 //! Tests of the layer above others: retries, guards, hedges, a set of endpoints.
 
 use std::io::ErrorKind;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 
+use http::Request;
 use reattempt::guard::{Bulkhead, GuardLayer};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
 use reattempt::resume::ResumeLayer;
 use reattempt::schedule::Constant;
 use reattempt::{RetryBudget, RetryLayer, RetryPolicy};
-use tower::{ServiceBuilder, ServiceExt};
+use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
 use super::support::{Answer, LENGTH, Server, content, get, layer, read};
 
@@ -52,6 +55,42 @@ async fn hedge_layer_below_is_transparent() {
     let client = ServiceBuilder::new().layer(layer()).layer(HedgeLayer::new(hedges)).service(server.clone());
     let body = client.oneshot(get()).await.unwrap().into_body();
     assert_eq!(read(body).await.data, content(1));
+}
+
+/// A service with a counter in each clone, which picks a server with it.
+#[derive(Clone)]
+struct RoundRobin {
+    server: Server,
+    next: usize,
+    picks: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Service<Request<String>> for RoundRobin {
+    type Response = <Server as Service<Request<String>>>::Response;
+    type Error = <Server as Service<Request<String>>>::Error;
+    type Future = <Server as Service<Request<String>>>::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Service::<Request<String>>::poll_ready(&mut self.server, cx)
+    }
+
+    fn call(&mut self, request: Request<String>) -> Self::Future {
+        self.picks.lock().unwrap().push(self.next);
+        self.next += 1;
+        self.server.call(request)
+    }
+}
+
+/// Each resume is sent by a clone of the previous one's instance.
+// trap 42
+#[tokio::test(start_paused = true)]
+async fn resumes_do_not_repeat_a_pick() {
+    let server = Server::new([Answer::whole(1, 400), lost(), lost(), Answer::rest(1, 400, LENGTH)]);
+    let picks = Arc::<Mutex<Vec<usize>>>::default();
+    let client = layer().layer(RoundRobin { server, next: 0, picks: Arc::clone(&picks) });
+    let body = client.oneshot(get()).await.unwrap().into_body();
+    assert_eq!(read(body).await.data, content(1));
+    assert_eq!(*picks.lock().unwrap(), [0, 0, 1, 2]);
 }
 
 /// With one budget, both layers spend the same tokens.
