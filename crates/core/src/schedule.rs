@@ -94,8 +94,8 @@ pub trait Schedule: Send + Sync + 'static {
 pub trait Delays {
     /// Returns the delay before this retry; `None` ends the call's retries.
     ///
-    /// It is called before every retry. If the server asks for a delay, the server's delay is used, and the schedule
-    /// still counts the retry.
+    /// This method is called before every retry. If the server asks for a delay, the server's delay is used, and the
+    /// schedule still counts the retry.
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration>;
 
     /// Returns `true` if the last delay is an interval shared by all calls.

@@ -188,15 +188,15 @@ pub fn retryablehttp() -> Profile<Exponential> {
 /// | 3 | 3 | 90 |
 /// | 4 | 4 | 120 |
 ///
-/// It is a [`Linear`] schedule with the middle of the range as its step, and a [`Jitter::symmetric`] that reaches both
-/// ends. Other ranges can be built in the same way.
+/// The profile has a [`Linear`] schedule with the middle of the range as its step, and a [`Jitter::symmetric`] that
+/// reaches both ends. Other ranges can be built in the same way.
 pub fn retryablehttp_linear() -> Profile<Jittered<Linear>> {
     // 15.5 s, give or take 14.5 s.
     let jitter = Jitter::symmetric(14.5 / 15.5);
     limited(Linear::new(Duration::from_millis(15_500)).jittered(jitter), 5)
 }
 
-/// Returns the standard mode of AWS clients.
+/// Returns the settings of AWS clients in their standard mode.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time | budget |
 /// |---|---|---|---|---|---|---|

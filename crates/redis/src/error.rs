@@ -5,7 +5,7 @@ use std::fmt;
 
 use redis::{ErrorKind, RedisError};
 
-/// The error of a store's constructor. It contains no part of the URL, which may have a password.
+/// The error of a store's constructor. Its text contains no part of the URL, which may have a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisStoreError {

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 use crate::sync::Lock;
 use crate::wakers::{ReaderId, Waiting};
 
-/// A watch on one reader of a [`ReplayBody`](crate::ReplayBody), from
-/// [`ReplayBody::watch`](crate::ReplayBody::watch). It does not read, keep or delay anything.
+/// A watch on one reader of a [`ReplayBody`](crate::ReplayBody), from [`ReplayBody::watch`](crate::ReplayBody::watch).
+/// A watch does not read, keep or delay anything.
 ///
 /// It is for a layer that sends several attempts of one request at the same time. If the body outgrows its limits, only
 /// the attempt that has sent the most can continue. The watches of the other readers become ready at once, so that the

@@ -11,9 +11,9 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The error of a call that went through a [`ReattemptMiddleware`](crate::ReattemptMiddleware).
 ///
-/// It is inside [`reqwest_middleware::Error::Middleware`]. Its source is the last attempt's error: a `reqwest::Error`,
-/// or the error of a later middleware. If a limit ended the call, the source is the limit's error, such as
-/// [`TimedOut`](reattempt::TimedOut) or [`Refused`](reattempt::guard::Refused).
+/// The error is inside [`reqwest_middleware::Error::Middleware`]. Its source is the last attempt's error: a
+/// `reqwest::Error`, or the error of a later middleware. If a limit ended the call, the source is the limit's error,
+/// such as [`TimedOut`](reattempt::TimedOut) or [`Refused`](reattempt::guard::Refused).
 ///
 /// ```
 /// use reattempt_reqwest_middleware::CallError;

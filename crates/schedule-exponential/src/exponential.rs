@@ -112,7 +112,7 @@ impl Exponential {
 
     /// Sets the growth factor of the interval. Default 2. Recommended: 1.5 to 3. Below 1, intervals shrink.
     ///
-    /// It is clamped to the finite numbers above 0. NaN counts as 1, which keeps the interval as it is.
+    /// The value is clamped to the finite numbers above 0. NaN counts as 1, which keeps the interval as it is.
     pub fn factor(self, factor: f64) -> Self {
         let mut settings = self.settings();
         settings.growth.factor = if factor.is_nan() { 1.0 } else { factor.clamp(f64::MIN_POSITIVE, f64::MAX) };

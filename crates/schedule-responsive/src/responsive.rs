@@ -153,7 +153,7 @@ impl Responsive {
     /// Sets the interval after the first refusal, which is also the shortest one above 0. Default 500 ms; 10 µs for
     /// turns.
     ///
-    /// It is at least a nanosecond, and raises a [`max`](Self::max) below it.
+    /// An `initial` below a nanosecond counts as a nanosecond. If it is above [`max`](Self::max), it raises `max`.
     #[must_use = "the setting is in the one that is returned"]
     pub fn initial(self, initial: Duration) -> Self {
         let initial = nanos(initial).max(1);
@@ -162,7 +162,7 @@ impl Responsive {
 
     /// Sets the longest interval. Default 15 min.
     ///
-    /// It is at least a nanosecond and at most 584 years, and lowers an [`initial`](Self::initial) above it.
+    /// The value is clamped to 1 ns to 584 years. If it is below [`initial`](Self::initial), it lowers `initial`.
     #[must_use = "the setting is in the one that is returned"]
     pub fn max(self, max: Duration) -> Self {
         let max = nanos(max).max(1);
@@ -171,7 +171,7 @@ impl Responsive {
 
     /// Sets the factor by which each refusal lengthens the interval. Default 1.5.
     ///
-    /// It is clamped to 1 to 1000, and NaN counts as 1.
+    /// The value is clamped to 1 to 1000, and NaN counts as 1.
     #[must_use = "the setting is in the one that is returned"]
     pub fn up(self, up: f64) -> Self {
         let up = if up > 1.0 { up.min(1000.0) } else { 1.0 };
@@ -180,7 +180,7 @@ impl Responsive {
 
     /// Sets the factor by which each run of successes shortens the interval. Default 0.9.
     ///
-    /// It is clamped to 0.001 to 0.999, and NaN counts as 0.999.
+    /// The value is clamped to 0.001 to 0.999, and NaN counts as 0.999.
     #[must_use = "the setting is in the one that is returned"]
     pub fn down(self, down: f64) -> Self {
         let down = if down < 0.999 { down.max(0.001) } else { 0.999 };
@@ -190,7 +190,7 @@ impl Responsive {
     /// Sets the jitter of a move, as a fraction of the new interval. Default 0.3; 0.1 for turns. With 0, no random
     /// number is drawn.
     ///
-    /// It is clamped to 0 to 1, and NaN counts as 0.
+    /// The value is clamped to 0 to 1, and NaN counts as 0.
     #[must_use = "the setting is in the one that is returned"]
     pub fn randomisation(self, randomisation: f64) -> Self {
         let randomisation = if randomisation > 0.0 { randomisation.min(1.0) } else { 0.0 };
@@ -205,7 +205,7 @@ impl Responsive {
 
     /// Sets the number of successes in a row, without a throttled call, that shorten the interval. Default 10.
     ///
-    /// It is clamped to 1 to 8,388,607, the maximum of a 23-bit counter.
+    /// The value is clamped to 1 to 8,388,607, the maximum of a 23-bit counter.
     #[must_use = "the setting is in the one that is returned"]
     pub fn threshold(self, threshold: u32) -> Self {
         let threshold = threshold.clamp(1, LONGEST_RUN);

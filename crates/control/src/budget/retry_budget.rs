@@ -251,8 +251,8 @@ impl RetryBudget {
 
     /// Sets the capacity in tokens (the burst of a rate budget). Returns a new budget with full buckets.
     ///
-    /// It is clamped to 1 to 10,000,000: 2 to 1000 for a cautious budget, and at least the cost of the most expensive
-    /// retry for a quota. NaN counts as the lowest. An unlimited budget has no capacity, and `validate` then
+    /// The value is clamped to 1 to 10,000,000: 2 to 1000 for a cautious budget, and at least the cost of the most
+    /// expensive retry for a quota. NaN counts as the lowest. An unlimited budget has no capacity, and `validate` then
     /// returns a warning.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn capacity(self, tokens: f64) -> Self {
@@ -263,8 +263,8 @@ impl RetryBudget {
     ///
     /// With 0, a client without tokens can retry again only after successes.
     ///
-    /// It is clamped to 0 to 1,000,000, and NaN counts as 0. Only a ratio budget and a quota have a trickle. For other
-    /// kinds this setting has no effect, and `validate` returns a warning.
+    /// The value is clamped to 0 to 1,000,000, and NaN counts as 0. Only a ratio budget and a quota have a trickle. For
+    /// other kinds this setting has no effect, and `validate` returns a warning.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn min_per_second(self, per_second: f64) -> Self {
         Self::build(self.state.settings.min_per_second(per_second))

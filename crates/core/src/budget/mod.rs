@@ -41,7 +41,7 @@ pub trait Budget: Send + Sync + 'static {
     /// a [`Timeout`](crate::FailureKind::Timeout).
     fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit>;
 
-    /// Records a failed attempt and takes the cost of its retry. It is the last step of a decision.
+    /// Records a failed attempt and takes the cost of its retry. This is the last step of a retry decision.
     ///
     /// A budget that counts failures overrides this method to do both in one atomic step. Default:
     /// [`on_failure`](Budget::on_failure), then [`acquire`](Budget::acquire).
@@ -52,7 +52,7 @@ pub trait Budget: Send + Sync + 'static {
 
     /// Records a failed attempt after which another rule prevents the retry.
     ///
-    /// It is not called for a call that must never be retried.
+    /// This method is not called for a call that must never be retried.
     fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
         let _ = (destination, failure, now);
     }

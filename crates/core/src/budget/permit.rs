@@ -29,7 +29,7 @@ pub trait PermitIssuer: Send + Sync {
 
 /// Tokens taken for one retry that has not been sent.
 ///
-/// Dropping it returns the tokens to the budget; [`spend`](Permit::spend) does not.
+/// Dropping a permit returns the tokens to the budget. After [`spend`](Permit::spend), they are not returned.
 #[must_use = "an unspent permit returns its tokens when it is dropped"]
 #[derive(Default)]
 pub struct Permit(Tokens);

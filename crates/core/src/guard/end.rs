@@ -70,8 +70,8 @@ pub enum BodyEnd {
 
 /// The meaning of an outcome for the server's health.
 ///
-/// It is independent of the [`Verdict`](crate::Verdict): after a 404 the verdict is permanent, but the server is
-/// healthy.
+/// The health is independent of the [`Verdict`](crate::Verdict): after a 404 the verdict is permanent, but the server
+/// is healthy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Health {

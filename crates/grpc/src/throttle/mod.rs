@@ -17,9 +17,9 @@ pub use throttling::RetryThrottling;
 
 /// gRPC's retry throttle, which stops all retries and hedges to a server while most calls to it fail.
 ///
-/// It is a token bucket that starts full. A [counted failure](Self::failed) takes one token, and a successful call adds
-/// `tokenRatio`. Retries and hedges are sent only while more than half of the tokens are left. Without settings nothing
-/// is throttled (THR-11).
+/// The throttle is a token bucket that starts full. A [counted failure](Self::failed) takes one token, and a successful
+/// call adds `tokenRatio`. Retries and hedges are sent only while more than half of the tokens are left. Without
+/// settings nothing is throttled (THR-11).
 ///
 /// Clones share the bucket. Use one throttle per channel, for all its methods (THR-1). A throttle takes no lock, and
 /// its counts are exact under contention.

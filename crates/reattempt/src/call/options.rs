@@ -129,7 +129,7 @@ impl CallOptions {
 
     /// Sets the time limit of each attempt, up to its response head. Default: the policy's.
     ///
-    /// It only applies under retry policies that can interrupt an attempt: those with
+    /// The option only applies under retry policies that can interrupt an attempt: those with
     /// [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or [`boxed_errors`](crate::RetryPolicy::boxed_errors).
     /// Other policies and hedging ignore it.
     #[doc(alias = "timeout")]
@@ -154,7 +154,8 @@ impl CallOptions {
         self.classify(move |outcome| (outcome.status() == Some(status)).then_some(verdict))
     }
 
-    /// Adds a classifier. It is called before the policy's classifiers, and after those added to these options earlier.
+    /// Adds a classifier, which is called before the policy's classifiers, and after those added to these options
+    /// earlier.
     ///
     /// If the classifier returns `None`, the next one decides. A classifier may also return a hint, as in
     /// [`Http::classify`](crate::Http::classify).

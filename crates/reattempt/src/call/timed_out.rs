@@ -13,9 +13,10 @@ use crate::call::redact::Names;
 
 /// The error of a call that a time limit ended.
 ///
-/// It is the `BoxError` of policies with an [attempt timeout](crate::RetryPolicy::attempt_timeout) or
-/// [boxed errors](crate::RetryPolicy::boxed_errors), and of [guard layers](crate::guard::GuardLayer). It names the
-/// limit, and contains the head of the last refused response, if there was one, without its body.
+/// Policies with an [attempt timeout](crate::RetryPolicy::attempt_timeout) or [boxed
+/// errors](crate::RetryPolicy::boxed_errors) return it as their `BoxError`, and so do [guard
+/// layers](crate::guard::GuardLayer). The error names the limit. It contains the head of the last refused response, if
+/// there was one, without its body.
 ///
 /// ```
 /// use reattempt::TimedOut;

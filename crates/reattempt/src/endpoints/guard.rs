@@ -17,7 +17,7 @@ use crate::guard::handle::now;
 /// A set of endpoints with its observers and its discovery, shared by the set's clients and
 /// [handles](super::EndpointsHandle).
 ///
-/// It is the [`Guard`] of each attempt. It uses the tickets, health, body watching and timeouts of
+/// The type is the [`Guard`] of each attempt, and uses the tickets, health, body watching and timeouts of
 /// [guards](crate::guard). The services of this module call the guard themselves, because its ticket determines which
 /// endpoint sends, and a guard layer has only one inner service.
 pub struct EndpointGuard<T> {

@@ -10,7 +10,7 @@ use crate::fallback::{Backup, FallbackLayer, SaveRequest};
 use crate::protocol::{Saved, SavedRequest};
 
 impl<S> FallbackLayer<Backup<S>, Grpc> {
-    /// Creates a layer that sends the requests of failed gRPC calls to another channel, the backup. It needs the
+    /// Creates a layer that sends the requests of failed gRPC calls to another channel, the backup. This needs the
     /// feature `tonic`, because the requests must be those of tonic's generated clients.
     ///
     /// The backup must have the client's response type, so put the same layers around it. Once the backup is called,

@@ -84,8 +84,8 @@ impl RequestProtocol for Grpc {
     }
 }
 
-/// Returns whether the map has the timeout header, and whether it has that of previous attempts. One pass over all
-/// names costs less than two look-ups.
+/// Returns whether the map has the timeout header, and whether it has the header for previous attempts. One pass over
+/// all names costs less than two look-ups.
 #[inline]
 fn own_fields(headers: &HeaderMap) -> (bool, bool) {
     let (mut timeout, mut previous) = (false, false);

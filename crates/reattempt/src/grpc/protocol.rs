@@ -65,8 +65,8 @@ impl Default for Grpc {
 }
 
 impl Grpc {
-    /// Sets the verdict for responses with this code. It does not apply to statuses with undefined numbers, whatever
-    /// code the caller gets for them (RET-5).
+    /// Sets the verdict for responses with this code. The verdict does not apply to statuses with undefined numbers,
+    /// whatever code the caller gets for them (RET-5).
     pub(crate) fn set_code(&mut self, code: Code, verdict: Verdict) {
         self.http.add_classifier(Arc::new(move |outcome: Outcome<'_>| {
             let listed = listed_code_of_head(outcome.status()?, outcome.headers()?);

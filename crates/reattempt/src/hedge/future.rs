@@ -18,8 +18,8 @@ use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 pin_project! {
     /// The future of a call that is hedged.
     ///
-    /// It contains the first attempt. If that is pending at its first poll, the future creates a timer. The first hedge
-    /// allocates the rest of the state.
+    /// The future contains the first attempt. If the attempt is pending at its first poll, the future creates a timer.
+    /// The first hedge allocates the rest of the state.
     ///
     /// # Cancel safety
     /// Dropping the future cancels all attempts and the wait. If a granted hedge was not sent, its token returns to the

@@ -29,7 +29,7 @@ pub trait LimitRule: Clone + Send + Sync + 'static {
 
 /// Additive increase, multiplicative decrease: plus one after a window without dropped calls, otherwise minus a tenth.
 ///
-/// It uses no latencies, so it suits servers that refuse early, or whose latency varies for other reasons.
+/// The rule uses no latencies, so it suits servers that refuse early, or whose latency varies for other reasons.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Aimd {
     backoff: f64,
@@ -43,7 +43,7 @@ impl Aimd {
 
     /// Sets the factor that is applied after a window with dropped calls. Default: 0.9.
     ///
-    /// It is clamped to 0.5 to 0.999, and NaN counts as 0.5.
+    /// The value is clamped to 0.5 to 0.999, and NaN counts as 0.5.
     pub const fn backoff(self, factor: f64) -> Self {
         Self { backoff: factor.max(0.5).min(0.999) }
     }

@@ -9,8 +9,8 @@ use super::tokens::Booking;
 
 /// A reservation of tokens taken ahead of time, as in x/time/rate.
 ///
-/// Its time stays the same if the rate or the burst changes. Dropping it does not return tokens;
-/// [`cancel`](Self::cancel_at) does.
+/// The time of a reservation stays the same if the rate or the burst changes. Dropping a reservation does not return
+/// its tokens; [`cancel`](Self::cancel_at) does.
 #[must_use = "a reservation has taken tokens, whether or not they are used"]
 pub struct Reservation {
     /// `Some` if the tokens were granted.
