@@ -65,7 +65,7 @@ mod tests {
             assert_ne!(key, new_idempotency_key());
         }
         assert!(variants[8..12].iter().all(|&count| count > 10), "{variants:?}");
-        assert_eq!(variants.iter().sum::<i32>(), variants[8..12].iter().sum());
+        assert_eq!(variants.iter().sum::<i32>(), variants[8..12].iter().sum::<i32>());
         assert!(seen.iter().all(|&count| (80..220).contains(&count)), "150 of each digit: {seen:?}");
     }
 }

@@ -49,13 +49,13 @@ const TOKEN: u64 = 1000;
 const RETURNED: u32 = 1;
 /// The tokens that a hedge, or a retry after the server throttled, takes. They are not returned: its success does not
 /// prove that the server has spare capacity.
-const KEPT: u32 = 2;
+const NOT_RETURNED: u32 = 2;
 
 /// The number of millionths (the unit of the settings) in a thousandth.
 const MILLIONTHS: u64 = 1000;
 
 /// The bounds of a bucket's capacity: it can pay for any retry, and it fits into its bits.
-pub(crate) const LEAST_TOKENS: u32 = KEPT;
+pub(crate) const LEAST_TOKENS: u32 = NOT_RETURNED;
 pub(crate) const MOST_TOKENS: u32 = 1000;
 
 /// The state of a bucket that was removed from the table. It is above every full state, and adding a credit to it does
@@ -105,7 +105,7 @@ impl Event {
     pub(crate) fn cost(self) -> u32 {
         match self {
             Self::Failure(_) => 0,
-            Self::Hedge(_) | Self::FailureAndRetry(FailureKind::Throttled) => KEPT,
+            Self::Hedge(_) | Self::FailureAndRetry(FailureKind::Throttled) => NOT_RETURNED,
             Self::FailureAndRetry(_) => RETURNED,
         }
     }

@@ -23,7 +23,7 @@ use crate::keyed::{Found, Keyed, PastBound};
 use crate::sync::{AtomicU64, Ordering};
 
 /// The minimum time in seconds between two searches for buckets that time has filled up.
-const SECONDS_BETWEEN_SETTLEMENTS: u64 = 10;
+const SECONDS_BETWEEN_SEARCHES: u64 = 10;
 
 pub(super) struct Destinations<B: DestinationBucket> {
     buckets: Keyed<B>,
@@ -130,7 +130,7 @@ impl<B: DestinationBucket> Destinations<B> {
     #[cold]
     fn catch_up(&self, now: Duration) {
         let seconds = now.as_secs();
-        let next = seconds.saturating_add(SECONDS_BETWEEN_SETTLEMENTS);
+        let next = seconds.saturating_add(SECONDS_BETWEEN_SEARCHES);
         let due = self.catch_up_at.load(Ordering::Relaxed);
         let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
         if seconds >= due && self.catch_up_at.compare_exchange(due, next, set, failed).is_ok() {

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use super::trail::EndpointId;
 
 /// The number of endpoints that are gone whose names are kept.
-const KEPT: usize = 1024;
+const REMEMBERED: usize = 1024;
 
 /// The names of all endpoints of the process.
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl Drop for Named {
     fn drop(&mut self) {
         let mut names = names();
         names.gone.push_back(self.id);
-        if names.gone.len() > KEPT
+        if names.gone.len() > REMEMBERED
             && let Some(oldest) = names.gone.pop_front()
         {
             names.by_id.remove(&oldest);
@@ -69,10 +69,10 @@ mod tests {
         let (first_id, last_id) = (first.id, last.id);
         drop(first);
         assert_eq!(first_id.name().as_deref(), Some("first"));
-        (0..KEPT).for_each(|_| drop(Named::new("another".into())));
+        (0..REMEMBERED).for_each(|_| drop(Named::new("another".into())));
         drop(last);
         assert_eq!(first_id.name(), None);
         assert_eq!(last_id.name().as_deref(), Some("last"));
-        assert_eq!(names().gone.len(), KEPT);
+        assert_eq!(names().gone.len(), REMEMBERED);
     }
 }

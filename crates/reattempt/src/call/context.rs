@@ -141,7 +141,7 @@ impl CallContext {
             destination,
             options: self.options.clone(),
             retryable,
-            settled: account.is_none(),
+            has_status: account.is_none(),
             account: account.unwrap_or_default(),
             attempts,
             deadline: self.deadline,

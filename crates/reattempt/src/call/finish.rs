@@ -30,7 +30,7 @@ pub struct Finish {
     pub(crate) attempts: u32,
     pub(crate) deadline: Option<Instant>,
     /// `true` if the response head had the status, so nothing is due at the end. The deadline still ends the body.
-    pub(crate) settled: bool,
+    pub(crate) has_status: bool,
     /// The deadline's timer, created when the body is first pending.
     pub(crate) sleep: Option<Pin<Box<Sleep>>>,
 }

@@ -103,7 +103,7 @@ where
 
     #[inline]
     fn call(&mut self, request: Req) -> Self::Future {
-        if self.shared.guard.discovery.is_unsettled() {
+        if self.shared.guard.discovery.holds_up_calls() {
             self.shared.guard.discovery.start();
             if self.shared.guard.discovery.is_awaited() {
                 return ResponseFuture::waiting(Arc::clone(&self.shared), request);

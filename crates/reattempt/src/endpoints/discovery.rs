@@ -16,7 +16,7 @@ use crate::call::errors::{BoxError, chain};
 /// No result has come yet, so calls wait.
 const AWAITED: u8 = 0;
 /// Calls do not wait.
-const SETTLED: u8 = 1;
+const ANSWERED: u8 = 1;
 /// Calls do not wait, and the next one in a runtime starts the task again.
 const STOPPED: u8 = 2;
 
@@ -56,7 +56,7 @@ impl Discovery {
                 other => return *task = other,
             }
         };
-        self.change(STOPPED, SETTLED);
+        self.change(STOPPED, ANSWERED);
         // The lock is not held here: a runtime that is about to end drops the task at once, and this puts the job back.
         let spawned = runtime.spawn(new).abort_handle();
         let mut task = self.lock();
@@ -68,7 +68,7 @@ impl Discovery {
     /// Takes back a task whose runtime has ended.
     pub(super) fn put_back(&self, task: impl Future<Output = ()> + Send + 'static) {
         *self.lock() = Task::New(Box::pin(task));
-        self.change(SETTLED, STOPPED);
+        self.change(ANSWERED, STOPPED);
         // Calls that wait in other runtimes start it again.
         self.answer.notify_waiters();
     }
@@ -84,8 +84,8 @@ impl Discovery {
 
     /// Returns `true` if a call has to wait, or to start the task.
     #[inline]
-    pub(super) fn is_unsettled(&self) -> bool {
-        self.state.load(Ordering::Acquire) != SETTLED
+    pub(super) fn holds_up_calls(&self) -> bool {
+        self.state.load(Ordering::Acquire) != ANSWERED
     }
 
     /// Returns `true` until the first result.
@@ -95,7 +95,7 @@ impl Discovery {
 
     /// Records that the set has endpoints.
     pub(super) fn answered(&self) {
-        self.change(AWAITED, SETTLED);
+        self.change(AWAITED, ANSWERED);
         self.answer.notify_waiters();
     }
 

@@ -134,7 +134,7 @@ where
             }
             // A status that has already arrived takes effect.
             (Poll::Ready(Some(Ok(frame))), Some(_)) if frame.is_trailers() => false,
-            (Poll::Ready(None), Some(finish)) if finish.settled => false,
+            (Poll::Ready(None), Some(finish)) if finish.has_status => false,
             (Poll::Ready(_), Some(finish)) => finish.is_late(),
         };
         if late {

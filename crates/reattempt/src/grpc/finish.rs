@@ -11,7 +11,7 @@ use crate::call::finish::Finish;
 impl Finish {
     /// Records that the deadline ended the response. No server has sent a status, so the budget records nothing.
     pub(super) fn end_late(self) {
-        if self.settled {
+        if self.has_status {
             return;
         }
         self.notify_broke_off(Code::DeadlineExceeded.number());
@@ -20,7 +20,7 @@ impl Finish {
     /// Records that the response has ended with these trailers.
     #[inline]
     pub(super) fn end_with_trailers(self, trailers: &HeaderMap) {
-        if self.settled {
+        if self.has_status {
             return;
         }
         match trailers.get(GRPC_STATUS) {
@@ -35,7 +35,7 @@ impl Finish {
 
     /// Records that the response broke off with this error.
     pub(super) fn end_with_error(self, error: &(dyn Error + 'static)) {
-        if self.settled {
+        if self.has_status {
             return;
         }
         self.broken_by(code_of_error(error), false);

@@ -252,7 +252,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
     }
 
     fn watched(mut response: Response<B>, finish: Finish) -> Response<GrpcBody<B>> {
-        if finish.settled {
+        if finish.has_status {
             presentable(response.status(), response.headers_mut());
         }
         response.map(|body| GrpcBody::new(body, Some(finish)))

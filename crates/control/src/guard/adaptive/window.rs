@@ -9,7 +9,7 @@ use super::super::time::nanos;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The number of latencies that a window stores; later ones overwrite the earliest.
-const KEPT: usize = 256;
+const SAMPLES: usize = 256;
 
 /// The bit above which the word of counts holds dropped calls.
 const DROPPED: u32 = 32;
@@ -53,7 +53,7 @@ impl Window {
             counts: AtomicU64::new(0),
             in_flight: AtomicU32::new(0),
             start: AtomicU64::new(0),
-            latencies: (0..KEPT).map(|_| AtomicU32::new(0)).collect(),
+            latencies: (0..SAMPLES).map(|_| AtomicU32::new(0)).collect(),
         }
     }
 
@@ -78,7 +78,7 @@ impl Window {
         let counts = if served {
             let counts = self.counts.fetch_add(1, Ordering::Relaxed);
             let micros = u32::try_from(latency / 1000).unwrap_or(u32::MAX).max(1);
-            self.latencies[low(counts) as usize % KEPT].store(micros, Ordering::Relaxed);
+            self.latencies[low(counts) as usize % SAMPLES].store(micros, Ordering::Relaxed);
             counts
         } else {
             self.counts.fetch_add(1 << DROPPED, Ordering::Relaxed)
