@@ -1,6 +1,5 @@
 //! Error modes: the error type of calls, and which time limits may interrupt them.
 
-use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
@@ -37,9 +36,6 @@ pub trait ErrorMode<E>: sealed::Sealed {
     /// The timer that interrupts an attempt; `()` if this mode has none.
     #[doc(hidden)]
     type Timer: Default;
-    /// Proof that an attempt was interrupted.
-    #[doc(hidden)]
-    type Interrupt;
     /// `true` if an attempt's time limit interrupts the attempt, and a deadline the call.
     #[doc(hidden)]
     const INTERRUPTS: bool;
@@ -65,40 +61,22 @@ pub trait ErrorMode<E>: sealed::Sealed {
     #[doc(hidden)]
     fn view(error: &Self::Error) -> &(dyn Error + 'static);
 
-    /// Polls the timer, which the first poll creates with the time `due(now)`. Returns the current time once it has
-    /// expired.
+    /// Returns the timer, if this mode has one.
     #[doc(hidden)]
-    fn poll_interrupt(
-        timer: Pin<&mut Self::Timer>,
-        cx: &mut Context<'_>,
-        due: impl FnOnce(Instant) -> Option<Instant>,
-    ) -> Poll<(Self::Interrupt, Instant)>;
+    fn timer(timer: Pin<&mut Self::Timer>) -> Option<Pin<&mut AttemptTimer>>;
 
-    /// Returns a proof that a limit may end the call while no attempt is in flight; `None` if no limit can.
+    /// Returns the caller's error for an interrupted attempt; `None` if only the protocol can have a response for it.
     #[doc(hidden)]
-    fn interrupt() -> Option<Self::Interrupt>;
-
-    /// Returns the time at which the attempt was first pending, if errors of this mode contain it.
-    #[doc(hidden)]
-    fn since(timer: &Self::Timer) -> Option<Instant> {
-        let _ = timer;
+    fn timed_out(error: TimedOut) -> Option<Self::Error> {
+        let _ = error;
         None
     }
-
-    /// Discards the timer before the next attempt.
-    #[doc(hidden)]
-    fn reset(timer: Pin<&mut Self::Timer>);
-
-    /// Returns the caller's error for an interrupted attempt; `None` if the protocol has a response for it.
-    #[doc(hidden)]
-    fn timed_out(interrupt: Self::Interrupt, error: TimedOut) -> Option<Self::Error>;
 }
 
 #[diagnostic::do_not_recommend]
 impl<E: Error + 'static> ErrorMode<E> for OwnError {
     type Error = E;
     type Timer = ();
-    type Interrupt = Infallible;
     const INTERRUPTS: bool = false;
 
     #[inline]
@@ -112,23 +90,8 @@ impl<E: Error + 'static> ErrorMode<E> for OwnError {
     }
 
     #[inline]
-    fn poll_interrupt(
-        _: Pin<&mut ()>,
-        _: &mut Context<'_>,
-        _: impl FnOnce(Instant) -> Option<Instant>,
-    ) -> Poll<(Infallible, Instant)> {
-        Poll::Pending
-    }
-
-    fn interrupt() -> Option<Infallible> {
+    fn timer(_: Pin<&mut ()>) -> Option<Pin<&mut AttemptTimer>> {
         None
-    }
-
-    #[inline]
-    fn reset(_: Pin<&mut ()>) {}
-
-    fn timed_out(interrupt: Infallible, _: TimedOut) -> Option<E> {
-        match interrupt {}
     }
 }
 
@@ -136,7 +99,6 @@ impl<E: Error + 'static> ErrorMode<E> for OwnError {
 impl<E: Error + 'static> ErrorMode<E> for Answered {
     type Error = E;
     type Timer = AttemptTimer;
-    type Interrupt = ();
     const INTERRUPTS: bool = false;
     const ANSWERS: bool = true;
 
@@ -150,27 +112,9 @@ impl<E: Error + 'static> ErrorMode<E> for Answered {
         error
     }
 
-    fn poll_interrupt(
-        timer: Pin<&mut AttemptTimer>,
-        cx: &mut Context<'_>,
-        due: impl FnOnce(Instant) -> Option<Instant>,
-    ) -> Poll<((), Instant)> {
-        timer.poll(cx, due).map(|started| ((), started))
-    }
-
-    fn interrupt() -> Option<()> {
-        Some(())
-    }
-
     #[inline]
-    fn reset(mut timer: Pin<&mut AttemptTimer>) {
-        if timer.started.is_some() {
-            timer.set(AttemptTimer::default());
-        }
-    }
-
-    fn timed_out((): (), _: TimedOut) -> Option<E> {
-        None
+    fn timer(timer: Pin<&mut AttemptTimer>) -> Option<Pin<&mut AttemptTimer>> {
+        Some(timer)
     }
 }
 
@@ -178,15 +122,10 @@ impl<E: Error + 'static> ErrorMode<E> for Answered {
 impl<E: Into<BoxError>> ErrorMode<E> for BoxedError {
     type Error = BoxError;
     type Timer = AttemptTimer;
-    type Interrupt = ();
     const INTERRUPTS: bool = true;
 
     fn own(error: E) -> BoxError {
         error.into()
-    }
-
-    fn since(timer: &AttemptTimer) -> Option<Instant> {
-        timer.started
     }
 
     fn explained(error: BoxError, explain: impl FnOnce(BoxError) -> BoxError) -> BoxError {
@@ -197,23 +136,12 @@ impl<E: Into<BoxError>> ErrorMode<E> for BoxedError {
         &**error
     }
 
-    fn poll_interrupt(
-        timer: Pin<&mut AttemptTimer>,
-        cx: &mut Context<'_>,
-        due: impl FnOnce(Instant) -> Option<Instant>,
-    ) -> Poll<((), Instant)> {
-        timer.poll(cx, due).map(|started| ((), started))
+    #[inline]
+    fn timer(timer: Pin<&mut AttemptTimer>) -> Option<Pin<&mut AttemptTimer>> {
+        Some(timer)
     }
 
-    fn interrupt() -> Option<()> {
-        Some(())
-    }
-
-    fn reset(mut timer: Pin<&mut AttemptTimer>) {
-        timer.set(AttemptTimer::default());
-    }
-
-    fn timed_out((): (), error: TimedOut) -> Option<BoxError> {
+    fn timed_out(error: TimedOut) -> Option<BoxError> {
         Some(Box::new(error))
     }
 }
@@ -238,7 +166,13 @@ pin_project! {
 }
 
 impl AttemptTimer {
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>, due: impl FnOnce(Instant) -> Option<Instant>) -> Poll<Instant> {
+    /// Polls the timer, which the first poll creates with the time `due(now)`. Returns the time of the first poll once
+    /// the timer has expired.
+    pub(crate) fn poll(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        due: impl FnOnce(Instant) -> Option<Instant>,
+    ) -> Poll<Instant> {
         let mut this = self.project();
         let started = *this.started.get_or_insert_with(|| {
             let now = Instant::now();
@@ -250,6 +184,16 @@ impl AttemptTimer {
             Some(sleep) => clock::poll_interrupt(sleep, cx).map(|()| started),
             None => Poll::Pending,
         }
+    }
+
+    /// Discards the timer before the next attempt. Returns the time at which the attempt was first pending.
+    #[inline]
+    pub(crate) fn reset(mut self: Pin<&mut Self>) -> Option<Instant> {
+        let started = self.started;
+        if started.is_some() {
+            self.set(Self::default());
+        }
+        started
     }
 }
 

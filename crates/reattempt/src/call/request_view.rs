@@ -136,11 +136,12 @@ impl<'a> RequestView<'a> {
 
     /// Returns the view for classifiers; `None` if there is no head.
     pub(crate) fn known(self) -> Option<Self> {
-        match self.0 {
-            Head::Message { .. } => Some(self),
-            Head::Saved(head) => head.is_restorable().then_some(self),
-            Head::None => None,
-        }
+        (self.is_restorable() && !matches!(self.0, Head::None)).then_some(self)
+    }
+
+    /// Returns `false` if the head was saved but cannot be restored.
+    pub(crate) fn is_restorable(self) -> bool {
+        !matches!(self.0, Head::Saved(head) if !head.is_restorable())
     }
 
     /// Returns `true` if there is a head whose method satisfies `is`.

@@ -71,7 +71,7 @@ impl SaveRequest<Request<Body>> for Grpc {
         if !saved.at_hand() {
             return None;
         }
-        saved.supersede();
+        saved.body.cancel_others();
         let mut request = Request::new(Body::new(saved.body));
         saved.head.move_to(&mut request);
         if let Some(deadline) = deadline {

@@ -12,7 +12,7 @@ use tower_service::Service;
 
 use super::call::{AnswerOf, Call, Hedging, Outcome, Over, OverOf};
 use crate::call::clock;
-use crate::error_mode::ErrorMode;
+use crate::error_mode::{AttemptTimer, ErrorMode};
 use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 
 pin_project! {
@@ -94,7 +94,7 @@ where
         // The losers are dropped before the winner is returned.
         this.first.set(None);
         this.sleep.set(None);
-        Mode::reset(this.limit.as_mut());
+        Mode::timer(this.limit.as_mut()).map(AttemptTimer::reset);
         let result = match this.call {
             Some(call) => call.end_call(over, first, cx),
             None => match over.outcome {
@@ -180,10 +180,11 @@ where
                 return Poll::Ready(over);
             }
             let due = call.interrupt_due();
-            let (interrupt, since) = ready!(Mode::poll_interrupt(this.limit.as_mut(), cx, |_| due));
+            let Some(limit) = Mode::timer(this.limit.as_mut()) else { return Poll::Pending };
+            let since = ready!(limit.poll(cx, |_| due));
             // If there is neither an error nor a response to return at the deadline, the attempts continue. They have
             // been polled above.
-            let over = call.interrupted(interrupt, since);
+            let over = call.interrupted(since);
             return over.map_or(Poll::Pending, Poll::Ready);
         }
     }

@@ -157,10 +157,10 @@ where
     P: Replay<Req> + ClassifyOutcome<S::Response>,
     Mode: ErrorMode<S::Error>,
 {
-    if !start.is_too_late() {
+    if !Mode::ENDS_LATE || !start.is_too_late() {
         return None;
     }
-    timed_out::<S, Req, P, Mode>(protocol, Mode::interrupt()?, TimeLimit::Deadline, Instant::now(), None)
+    timed_out::<S, Req, P, Mode>(protocol, TimeLimit::Deadline, Instant::now(), None)
 }
 
 impl<S: fmt::Debug, Policy: fmt::Debug> fmt::Debug for Hedge<S, Policy> {

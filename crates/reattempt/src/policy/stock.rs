@@ -235,7 +235,7 @@ impl<Backoff: Schedule, B: Budget> RetryPolicy<Http, Backoff, B, OwnError> {
                 let attempt = FailedAttempt {
                     refused: facts.refused,
                     source_failed: outcome.is_err() && request.body().source_failed(),
-                    replayable: at_hand(request.body()),
+                    replayable: request.at_hand(),
                     sent_at: call.sent_at,
                     ..FailedAttempt::new(classification, &destination, Duration::ZERO)
                 };
@@ -247,7 +247,7 @@ impl<Backoff: Schedule, B: Budget> RetryPolicy<Http, Backoff, B, OwnError> {
                 match progress.failed(&self.settings, context, now, attempt, reported) {
                     Ok(granted) => {
                         request.body().cancel_others();
-                        if !at_hand(request.body()) {
+                        if !request.at_hand() {
                             progress.revoke();
                             let end = (StopReason::BodyNotKept, classification.hint);
                             self.end_stock(call, result, &destination, end);
@@ -314,18 +314,15 @@ impl<ReqBody> sealed::Sealed for Request<ReplayBody<ReqBody>> {}
 
 /// In the stock middleware, a request is its own saved form.
 impl<ReqBody> Saved for Request<ReplayBody<ReqBody>> {
-    fn was_polled(&self) -> bool {
-        self.body().was_polled()
-    }
+    type Body = ReqBody;
 
     fn view(&self) -> RequestView<'_> {
         self.into()
     }
-}
 
-/// Returns `true` if the whole saved body can be sent again.
-fn at_hand<ReqBody>(body: &ReplayBody<ReqBody>) -> bool {
-    body.is_replayable() && !body.source_failed()
+    fn body(&self) -> Option<&ReplayBody<ReqBody>> {
+        Some(Request::body(self))
+    }
 }
 
 pin_project! {

@@ -1,6 +1,9 @@
 //! Attempts made from a saved request, and a layer's additions to a new request.
 
+use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
+use crate::call::options::CallOptions;
+use crate::call::protocol::Protocol;
 use crate::call::request_terms::NestedMarker;
 
 /// The reason for a further attempt.
@@ -29,6 +32,28 @@ pub struct NextAttempt {
     pub deadline: Option<Deadline>,
     /// `true` if an earlier attempt may have been processed.
     pub unproven: bool,
+}
+
+impl NextAttempt {
+    /// Creates attempt `number` of a call, whose earlier attempts may have been processed. `last` is `true` if the
+    /// limits allow no further one.
+    pub(crate) fn new<P: Protocol>(
+        protocol: &P,
+        context: &CallContext,
+        number: u32,
+        kind: AttemptKind,
+        last: bool,
+    ) -> Self {
+        let options = context.options.as_ref();
+        Self {
+            number,
+            kind,
+            last: last && !protocol.replaces(),
+            needs_head: protocol.classifies() || options.is_some_and(CallOptions::classifies),
+            deadline: context.deadline.map(Deadline::at),
+            unproven: true,
+        }
+    }
 }
 
 /// A layer's additions to a request. Most calls have none.

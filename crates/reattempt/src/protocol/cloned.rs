@@ -1,5 +1,6 @@
 //! The protocol for `Clone` requests, whose outcomes a function classifies.
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 use std::future::{Ready, ready};
@@ -37,7 +38,9 @@ impl<C: Send + Sync + 'static> Protocol for CloneRequest<C> {
 #[derive(Clone)]
 pub struct SavedClone<Request>(Request);
 
-impl<Request> Saved for SavedClone<Request> {}
+impl<Request> Saved for SavedClone<Request> {
+    type Body = Infallible;
+}
 
 /// Omits the request, which may contain credentials.
 impl<Request> fmt::Debug for SavedClone<Request> {

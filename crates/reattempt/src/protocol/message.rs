@@ -10,7 +10,7 @@ use http::{Extensions, HeaderMap, Method, Request, Response};
 use http_body::Body;
 use reattempt_core::{Classification, StopReason, Verdict};
 use reattempt_http::{IDEMPOTENCY_KEY, is_repeatable, new_idempotency_key};
-use reattempt_replay::{ReplayBody, ReplayLimits, ReplayWatch, SavedHead};
+use reattempt_replay::{ReplayBody, ReplayLimits, SavedHead};
 use tower::BoxError;
 
 use super::{
@@ -74,33 +74,14 @@ where
 }
 
 impl<B> Saved for SavedRequest<B> {
-    fn at_hand(&self) -> bool {
-        self.head.is_restorable() && self.body.is_replayable() && !self.body.source_failed()
-    }
-
-    fn source_failed(&self) -> bool {
-        self.body.source_failed()
-    }
-
-    fn was_polled(&self) -> bool {
-        self.body.was_polled()
-    }
+    type Body = B;
 
     fn view(&self) -> RequestView<'_> {
         RequestView::of_saved(&self.head)
     }
 
-    /// Stops all other readers of the body.
-    fn supersede(&self) {
-        self.body.cancel_others();
-    }
-
-    fn watch_next(&self) -> Option<ReplayWatch> {
-        Some(self.body.watch())
-    }
-
-    fn watch_first(&self) -> Option<ReplayWatch> {
-        Some(self.body.watch_first())
+    fn body(&self) -> Option<&ReplayBody<B>> {
+        Some(&self.body)
     }
 }
 

@@ -13,7 +13,7 @@
 use std::error::Error;
 
 use reattempt_core::{Classification, StopReason};
-use reattempt_replay::ReplayWatch;
+use reattempt_replay::ReplayBody;
 use tokio::time::Instant;
 
 use crate::call::clock;
@@ -134,23 +134,8 @@ pub trait Replay<Request>: ReadRequest<Request> {
 
 /// The saved form of a request.
 pub trait Saved: sealed::Sealed {
-    /// Returns `true` if the complete request can still be sent again.
-    #[doc(hidden)]
-    fn at_hand(&self) -> bool {
-        true
-    }
-
-    /// Returns `true` if the caller's own body failed.
-    #[doc(hidden)]
-    fn source_failed(&self) -> bool {
-        false
-    }
-
-    /// Returns `true` if the body of the latest attempt is known to have been polled.
-    #[doc(hidden)]
-    fn was_polled(&self) -> bool {
-        false
-    }
+    /// The caller's body.
+    type Body;
 
     /// Returns a view of the head.
     #[doc(hidden)]
@@ -158,21 +143,17 @@ pub trait Saved: sealed::Sealed {
         RequestView::HEADLESS
     }
 
-    /// Stops the readers of earlier attempts, which have ended.
+    /// Returns the saved body, which is the reader for the next attempt; `None` if it is part of the request.
     #[doc(hidden)]
-    fn supersede(&self) {}
-
-    /// Returns a watch that shows whether the next attempt can read its whole body; `None` if nothing can cut it off.
-    /// Must be called before that attempt is created, which takes the body.
-    #[doc(hidden)]
-    fn watch_next(&self) -> Option<ReplayWatch> {
+    fn body(&self) -> Option<&ReplayBody<Self::Body>> {
         None
     }
 
-    /// Returns such a watch for the first attempt while the saved form is [available](Saved::at_hand).
+    /// Returns `true` if the complete request can still be sent again.
     #[doc(hidden)]
-    fn watch_first(&self) -> Option<ReplayWatch> {
-        None
+    fn at_hand(&self) -> bool {
+        let replayable = |body: &ReplayBody<_>| body.is_replayable() && !body.source_failed();
+        self.view().is_restorable() && self.body().is_none_or(replayable)
     }
 }
 
@@ -268,21 +249,6 @@ pub trait ClassifyOutcome<Response>: Protocol {
         false
     }
 
-    /// Returns `true` if the outcome is the call's own deadline: a timer caused it, and the deadline has passed or is
-    /// about to pass. The call then ends as if this layer's timer had expired first (TN-4).
-    #[doc(hidden)]
-    fn is_own_deadline(
-        &self,
-        outcome: Result<&Response, &(dyn Error + 'static)>,
-        deadline: Option<Instant>,
-        started: Option<Instant>,
-    ) -> bool {
-        deadline.is_some_and(|deadline| {
-            let now = Instant::now();
-            clock::is_due(deadline, started.unwrap_or(now), now) && self.is_timer(outcome)
-        })
-    }
-
     /// Creates a response for an error, if the protocol has one.
     #[doc(hidden)]
     fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
@@ -296,6 +262,20 @@ pub trait ClassifyOutcome<Response>: Protocol {
         let _ = (text, report);
         None
     }
+}
+
+/// Returns `true` if the outcome is the call's own deadline: a timer caused it, and the deadline has passed or is about
+/// to pass. The call then ends as if this layer's timer had expired first (TN-4).
+pub(crate) fn is_own_deadline<P: ClassifyOutcome<Response>, Response>(
+    protocol: &P,
+    outcome: Result<&Response, &(dyn Error + 'static)>,
+    deadline: Option<Instant>,
+    started: Option<Instant>,
+) -> bool {
+    deadline.is_some_and(|deadline| {
+        let now = Instant::now();
+        clock::is_due(deadline, started.unwrap_or(now), now) && protocol.is_timer(outcome)
+    })
 }
 
 /// Converts an error to the end of a call: the protocol's response, if this mode uses one, or else the error. If the

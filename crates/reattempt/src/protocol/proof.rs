@@ -9,6 +9,7 @@ use std::error::Error;
 use http::Extensions;
 use reattempt_core::guard::Refused;
 use reattempt_core::{Classification, Failure, FailureKind, Undone, Verdict};
+use reattempt_replay::ReplayBody;
 
 use super::Saved;
 use super::errors::{is_refused_here, refusal_in};
@@ -80,7 +81,8 @@ pub(crate) fn is_from_fallback(outcome: Result<&Extensions, &(dyn Error + 'stati
 /// Returns `true` if an attempt failed before it was sent, although its body was polled. The polled body was sent, so
 /// the refusal or failed connection concerns a later hop or another copy.
 pub(crate) fn is_of_later_hop(failure: &Failure, saved: Option<&impl Saved>) -> bool {
-    matches!(failure.kind(), FailureKind::Connect | FailureKind::Other) && saved.is_some_and(Saved::was_polled)
+    matches!(failure.kind(), FailureKind::Connect | FailureKind::Other)
+        && saved.and_then(Saved::body).is_some_and(ReplayBody::was_polled)
 }
 
 /// Returns `true` if the response comes from tower-http's `FollowRedirect`, which reqwest uses.

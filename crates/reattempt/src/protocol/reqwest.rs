@@ -8,7 +8,7 @@ use http::request::Parts;
 use http_body::Body as _;
 use reattempt_core::{Classification, StopReason};
 use reattempt_http::{IDEMPOTENCY_KEY, new_idempotency_key};
-use reattempt_replay::{ReplayBody, ReplayCharge, ReplayWatch};
+use reattempt_replay::{ReplayBody, ReplayCharge};
 use reqwest::{Body, Request, Response, Url};
 
 use super::{
@@ -42,13 +42,6 @@ impl SavedBody {
         SavedBody::Stream(ReplayBody::not_kept())
     }
 
-    fn stream(&self) -> Option<&ReplayBody<Body>> {
-        match self {
-            SavedBody::Stream(body) => Some(body),
-            SavedBody::InRequest(_) => None,
-        }
-    }
-
     /// Returns the saved body for the attempt after the next one. `self` keeps the part that the next one sends.
     fn kept_on(&mut self) -> Self {
         match self {
@@ -70,30 +63,17 @@ impl fmt::Debug for SavedReqwest {
 }
 
 impl Saved for SavedReqwest {
-    fn at_hand(&self) -> bool {
-        self.body.stream().is_none_or(|body| body.is_replayable() && !body.source_failed())
-    }
-
-    fn source_failed(&self) -> bool {
-        self.body.stream().is_some_and(ReplayBody::source_failed)
-    }
+    type Body = Body;
 
     fn view(&self) -> RequestView<'_> {
         RequestView::from(&self.request)
     }
 
-    fn supersede(&self) {
-        if let Some(body) = self.body.stream() {
-            body.cancel_others();
+    fn body(&self) -> Option<&ReplayBody<Body>> {
+        match &self.body {
+            SavedBody::Stream(body) => Some(body),
+            SavedBody::InRequest(_) => None,
         }
-    }
-
-    fn watch_next(&self) -> Option<ReplayWatch> {
-        self.body.stream().map(ReplayBody::watch)
-    }
-
-    fn watch_first(&self) -> Option<ReplayWatch> {
-        self.body.stream().map(ReplayBody::watch_first)
     }
 }
 

@@ -16,7 +16,7 @@ use tower_service::Service;
 use super::call::Call;
 use crate::call::cut_off::cut_off;
 use crate::call::deadline::PASSED;
-use crate::error_mode::ErrorMode;
+use crate::error_mode::{AttemptTimer, ErrorMode};
 use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 
 pin_project! {
@@ -109,14 +109,15 @@ where
                     Poll::Pending => {
                         call.takes_time(Instant::now);
                         let due = |now| call.interrupt_due(now);
-                        let (interrupt, since) = ready!(Mode::poll_interrupt(timer.as_mut(), cx, due));
-                        let (error, limit) = call.interrupted(interrupt, since);
+                        let Some(running) = Mode::timer(timer.as_mut()) else { return Poll::Pending };
+                        let since = ready!(running.poll(cx, due));
+                        let (error, limit) = call.interrupted(since);
                         let Some(error) = error else {
                             // If the protocol has no response for a deadline, the attempt continues.
                             let late = call.end_late(PASSED, StopReason::DeadlineExceeded);
                             let Some(late) = late else { return Poll::Pending };
                             attempt.set(None);
-                            Mode::reset(timer.as_mut());
+                            Mode::timer(timer).map(AttemptTimer::reset);
                             return Poll::Ready(late);
                         };
                         interrupted = Some(limit);
@@ -125,8 +126,7 @@ where
                 };
                 // Dropped before anything else: this cancels an interrupted attempt.
                 cut_off(interrupted.is_some(), || attempt.set(None));
-                let since = Mode::since(&timer);
-                Mode::reset(timer.as_mut());
+                let since = Mode::timer(timer.as_mut()).and_then(AttemptTimer::reset);
                 if let Some(ended) = call.overdue(&result, since) {
                     return Poll::Ready(ended);
                 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::Context;
 
 use reattempt_core::{Account, Budget, CallEnd, Failure, HedgeEvent, HedgePermits, ServerHint};
-use reattempt_replay::ReplayError;
+use reattempt_replay::{ReplayBody, ReplayError};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -18,7 +18,7 @@ use crate::call::clock;
 use crate::call::errors::chain;
 use crate::call::report::AttemptOutcome;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{ClassifyOutcome, OutcomeFacts, Replay, Saved};
+use crate::protocol::{ClassifyOutcome, OutcomeFacts, Replay, Saved, is_own_deadline};
 
 /// The classification of an attempt's outcome.
 struct Sorted {
@@ -44,11 +44,9 @@ where
     ) -> ControlFlow<OverOf<S, Req, P, Mode>> {
         let protocol = &self.shared.policy.settings.protocol;
         let outcome = result.as_ref().map_err(Mode::view);
-        if protocol.is_own_deadline(outcome, self.context.deadline, self.context.started)
-            && let Some(interrupt) = Mode::interrupt()
-        {
+        if Mode::ENDS_LATE && is_own_deadline(protocol, outcome, self.context.deadline, self.context.started) {
             let since = self.context.started.unwrap_or_else(Instant::now);
-            if let Some(over) = self.interrupted(interrupt, since) {
+            if let Some(over) = self.interrupted(since) {
                 self.running().overdue = Some(number);
                 return ControlFlow::Break(over);
             }
@@ -154,7 +152,7 @@ where
         if cut_off {
             return Some(HedgeEvent::BodyLost);
         }
-        if self.saved.as_ref().is_some_and(Saved::source_failed) {
+        if self.saved.as_ref().and_then(Saved::body).is_some_and(ReplayBody::source_failed) {
             return Some(HedgeEvent::Fatal);
         }
         let mut causes = std::iter::successors(Some(error), |&error| cause(error))

@@ -60,11 +60,7 @@ where
     }
 
     /// Returns the end of a call whose deadline has passed, if there is an error or a response for that.
-    pub(in crate::hedge) fn interrupted(
-        &mut self,
-        interrupt: Mode::Interrupt,
-        since: Instant,
-    ) -> Option<OverOf<S, Req, P, Mode>> {
+    pub(in crate::hedge) fn interrupted(&mut self, since: Instant) -> Option<OverOf<S, Req, P, Mode>> {
         let stop = StopReason::DeadlineExceeded;
         let protocol = &self.shared.policy.settings.protocol;
         let running = self.running.as_mut();
@@ -72,13 +68,15 @@ where
             Some((_, Ok(response))) => protocol.drain(response).1,
             _ => running.refused.take(),
         });
-        let made = timed_out::<S, Req, P, Mode>(protocol, interrupt, TimeLimit::Deadline, since, refused)?;
+        let made = timed_out::<S, Req, P, Mode>(protocol, TimeLimit::Deadline, since, refused)?;
         Some(Over { outcome: Outcome::Made(made), stop })
     }
 
     /// Returns the end of a call that is out of time and has no other outcome, if there is an error for that.
     pub(super) fn too_long(&mut self, stop: StopReason) -> Option<OverOf<S, Req, P, Mode>> {
-        let interrupt = Mode::interrupt().filter(|_| Mode::INTERRUPTS)?;
+        if !Mode::INTERRUPTS {
+            return None;
+        }
         let limit = match stop {
             StopReason::DeadlineExceeded => TimeLimit::Deadline,
             _ => TimeLimit::Elapsed,
@@ -86,7 +84,7 @@ where
         let refused = self.running.as_mut().and_then(|running| running.refused.take());
         let since = self.context.started.unwrap_or_else(Instant::now);
         let protocol = &self.shared.policy.settings.protocol;
-        let made = timed_out::<S, Req, P, Mode>(protocol, interrupt, limit, since, refused)?;
+        let made = timed_out::<S, Req, P, Mode>(protocol, limit, since, refused)?;
         Some(Over { outcome: Outcome::Made(made), stop })
     }
 
@@ -199,7 +197,6 @@ where
 /// Returns the end of a call that is out of time: an error of the mode, or a response of the protocol.
 pub(in crate::hedge) fn timed_out<S, Req, P, Mode>(
     protocol: &P,
-    interrupt: Mode::Interrupt,
     limit: TimeLimit,
     since: Instant,
     refused: Option<RefusedResponse>,
@@ -210,7 +207,7 @@ where
     Mode: ErrorMode<S::Error>,
 {
     let (after, source) = (since.elapsed(), P::source_of_time_limit());
-    match Mode::timed_out(interrupt, TimedOut { limit, after, endpoint: None, refused, source }) {
+    match Mode::timed_out(TimedOut { limit, after, endpoint: None, refused, source }) {
         Some(error) => Some(Err(error)),
         None => protocol.too_late(PASSED, || None).map(Ok),
     }

@@ -15,6 +15,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use reattempt_core::{Budget, HedgeCall, HedgeDecision, HedgeEvent, HedgeTerms, StopReason};
+use reattempt_replay::ReplayBody;
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -25,7 +26,6 @@ use crate::call::clock;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
 use crate::call::frame::{Frame, Tried};
-use crate::call::options::CallOptions;
 use crate::call::random::CallRandom;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
@@ -305,13 +305,13 @@ where
     fn prepare(&mut self) -> Option<P::Attempt> {
         let number = self.next_number();
         let alone = self.in_flight() == 0;
-        let saved = self.saved.as_ref()?;
-        if alone {
+        let body = self.saved.as_ref()?.body();
+        if let (true, Some(body)) = (alone, body) {
             // A reader of a finished attempt could use up the saved body.
-            saved.supersede();
+            body.cancel_others();
         }
-        let first = saved.watch_first().filter(|_| number == 2 && !alone);
-        let next = saved.watch_next();
+        let first = body.filter(|_| number == 2 && !alone).map(ReplayBody::watch_first);
+        let next = body.map(ReplayBody::watch);
         let running = self.running();
         // A first attempt that was replaced has a watch, or will have one.
         if !running.replaced.contains(&1) {
@@ -319,12 +319,9 @@ where
         }
         running.watches.extend(next.map(|watch| (number, watch)));
         let protocol = &self.shared.policy.settings.protocol;
-        let last = number >= self.terms.limits.max_attempts && !protocol.replaces();
-        let options = self.context.options.as_ref();
-        let needs_head = protocol.classifies() || options.is_some_and(CallOptions::classifies);
-        let (kind, deadline) = (AttemptKind::Hedge, self.context.deadline.map(Deadline::at));
-        let order = NextAttempt { number, kind, last, needs_head, deadline, unproven: true };
-        Some(protocol.again(self.saved.take()?, order, &mut self.saved))
+        let last = number >= self.terms.limits.max_attempts;
+        let next = NextAttempt::new(protocol, &self.context, number, AttemptKind::Hedge, last);
+        Some(protocol.again(self.saved.take()?, next, &mut self.saved))
     }
 
     /// Polls the hedges. Returns the first one that ends.

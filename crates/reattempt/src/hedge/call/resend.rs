@@ -3,11 +3,11 @@
 use std::task::{Context, Poll};
 
 use reattempt_core::{Budget, Undone};
+use reattempt_replay::ReplayBody;
 use tokio::time::Instant;
 use tower_service::Service;
 
 use super::{Call, ResultOf};
-use crate::call::deadline::Deadline;
 use crate::error_mode::ErrorMode;
 use crate::hedge::running::Replacing;
 use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
@@ -76,11 +76,10 @@ where
             let Replacing { number, mut service, result } = running.replacing.remove(place);
             let saved = self.saved.take_if(|_| ready);
             let Some(saved) = saved else { return Some((number, result)) };
-            let watch = saved.watch_next();
-            let kind = AttemptKind::Replacement;
-            let deadline = self.context.deadline.map(Deadline::at);
-            let order = NextAttempt { number, kind, last: false, needs_head: true, deadline, unproven: true };
-            let attempt = self.shared.policy.settings.protocol.again(saved, order, &mut self.saved);
+            let watch = saved.body().map(ReplayBody::watch);
+            let protocol = &self.shared.policy.settings.protocol;
+            let next = NextAttempt::new(protocol, &self.context, number, AttemptKind::Replacement, false);
+            let attempt = protocol.again(saved, next, &mut self.saved);
             running.watches.extend(watch.map(|watch| (number, watch)));
             let trail = running.trail(&self.first);
             running.push(number, send_next(&mut service, attempt, trail));

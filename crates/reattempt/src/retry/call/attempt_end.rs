@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use reattempt_control::EndpointId;
 use reattempt_core::{Budget, Classification, FailedAttempt, Schedule, StopReason, Verdict};
+use reattempt_replay::ReplayBody;
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -19,7 +20,7 @@ use crate::call::options::CallOptions;
 use crate::call::progress::{Granted, Progress};
 use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
-use crate::protocol::{ClassifyOutcome, NestedMarker, OutcomeFacts, Replay, Saved};
+use crate::protocol::{ClassifyOutcome, NestedMarker, OutcomeFacts, Replay, Saved, is_own_deadline};
 
 impl<S, Req, P, Backoff, B, Mode> Call<S, Req, P, Backoff, B, Mode>
 where
@@ -50,23 +51,18 @@ where
     }
 
     /// Returns the error of an interrupted attempt; `None` if the protocol has a response in its place.
-    pub(in crate::retry) fn interrupted(
-        &mut self,
-        interrupt: Mode::Interrupt,
-        since: Instant,
-    ) -> (Option<Mode::Error>, TimeLimit) {
+    pub(in crate::retry) fn interrupted(&mut self, since: Instant) -> (Option<Mode::Error>, TimeLimit) {
         let now = Instant::now();
         let limit = match self.context.deadline {
             Some(deadline) if deadline <= now => TimeLimit::Deadline,
             _ => TimeLimit::Attempt,
         };
         let endpoint = self.endpoint();
-        (self.timed_out(interrupt, (limit, endpoint), Some(since), now), limit)
+        (self.timed_out((limit, endpoint), Some(since), now), limit)
     }
 
     pub(super) fn timed_out(
         &mut self,
-        interrupt: Mode::Interrupt,
         (limit, endpoint): (TimeLimit, Option<EndpointId>),
         since: Option<Instant>,
         now: Instant,
@@ -75,7 +71,7 @@ where
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
         let refused = retrying.and_then(|retrying| retrying.refused.clone());
         let endpoint = endpoint.and_then(EndpointId::name);
-        Mode::timed_out(interrupt, TimedOut { limit, after, endpoint, refused, source: P::source_of_time_limit() })
+        Mode::timed_out(TimedOut { limit, after, endpoint, refused, source: P::source_of_time_limit() })
     }
 
     /// Returns the end of a call if a client or server below enforced the call's own deadline. This precedes the
@@ -99,11 +95,11 @@ where
     ) -> Option<Result<P::Answer, Mode::Error>> {
         let protocol = &self.shared.policy.settings.protocol;
         let outcome = result.as_ref().map_err(Mode::view);
-        if !protocol.is_own_deadline(outcome, Some(deadline), self.context.started) {
+        if !Mode::ENDS_LATE || !is_own_deadline(protocol, outcome, Some(deadline), self.context.started) {
             return None;
         }
-        let (interrupt, stop) = (Mode::interrupt()?, StopReason::DeadlineExceeded);
-        match self.timed_out(interrupt, (TimeLimit::Deadline, self.endpoint()), since, Instant::now()) {
+        let stop = StopReason::DeadlineExceeded;
+        match self.timed_out((TimeLimit::Deadline, self.endpoint()), since, Instant::now()) {
             Some(error) => Some(self.end_call(Err(error), stop)),
             None => self.end_late(PASSED, stop),
         }
@@ -212,7 +208,8 @@ where
             // If a guard refused the backup, the refused attempt was another server's.
             refused: facts.refused.filter(|_| !facts.from_fallback),
             undone: facts.undone,
-            source_failed: error.is_some() && self.saved.as_ref().is_some_and(Saved::source_failed),
+            source_failed: error.is_some()
+                && self.saved.as_ref().and_then(Saved::body).is_some_and(ReplayBody::source_failed),
             replayable: self.saved.as_ref().is_some_and(Saved::at_hand),
             elsewhere: tried.follow(retrying.trail) && !facts.responded,
             sent_at: self.sent_at,

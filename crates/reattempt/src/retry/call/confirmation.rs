@@ -76,7 +76,9 @@ where
     fn claim_request(&mut self) -> Result<P::Saved, StopReason> {
         let saved = self.saved.take_if(|saved| {
             // A reader of the previous attempt could use up the saved body.
-            saved.supersede();
+            if let Some(body) = saved.body() {
+                body.cancel_others();
+            }
             saved.at_hand()
         });
         saved.ok_or_else(|| {

@@ -15,10 +15,9 @@ use super::{Call, Onwards, Retrying};
 use crate::call::clock;
 use crate::call::deadline::Deadline;
 use crate::call::hook::AttemptContext;
-use crate::call::options::CallOptions;
 use crate::call::progress::{Granted, Progress};
 use crate::call::timed_out::TimeLimit;
-use crate::error_mode::ErrorMode;
+use crate::error_mode::{AttemptTimer, ErrorMode};
 use crate::protocol::{AttemptKind, ClassifyOutcome, NextAttempt, Replay};
 use crate::shared::send_next;
 
@@ -255,7 +254,7 @@ where
             }
         };
         self.on_send();
-        Mode::reset(timer);
+        Mode::timer(timer).map(AttemptTimer::reset);
         let mut retrying = self.retrying.as_mut()?.as_mut().project();
         *retrying.last_error = None;
         if let Some(progress) = retrying.progress {
@@ -271,17 +270,14 @@ where
     /// Creates the next attempt from the saved request, and saves what further attempts need.
     fn next_attempt(&mut self, saved: P::Saved) -> P::Attempt {
         let settings = &self.shared.policy.settings;
-        let last = self.number >= self.context.max_attempts(&settings.limits) && !settings.protocol.replaces();
-        let deadline = self.context.deadline.map(Deadline::at);
-        let options = self.context.options.as_ref();
-        let needs_head = settings.protocol.classifies() || options.is_some_and(CallOptions::classifies);
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
         let kind = match progress {
             Some(progress) if progress.replaces() => AttemptKind::Replacement,
             _ => AttemptKind::Retry,
         };
-        let (number, unproven) = (self.number, progress.is_none_or(Progress::is_unproven));
-        let next = NextAttempt { number, kind, last, needs_head, deadline, unproven };
+        let last = self.number >= self.context.max_attempts(&settings.limits);
+        let mut next = NextAttempt::new(&settings.protocol, &self.context, self.number, kind, last);
+        next.unproven = progress.is_none_or(Progress::is_unproven);
         settings.protocol.again(saved, next, &mut self.saved)
     }
 
@@ -346,7 +342,7 @@ where
     /// Returns the error of a call that is out of time while no attempt is in flight. It is the last attempt's error,
     /// or a `TimedOut` if the error type can contain it.
     fn late_error(&mut self, limit: TimeLimit, now: Instant) -> Option<Mode::Error> {
-        self.last_error().or_else(|| self.timed_out(Mode::interrupt()?, (limit, None), self.context.started, now))
+        self.last_error().or_else(|| self.timed_out((limit, None), self.context.started, now))
     }
 
     /// Takes the last attempt's error.
