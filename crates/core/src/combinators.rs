@@ -6,6 +6,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::schedule::forward_events;
 use crate::{Delays, Failure, ForFailures, Jitter, Limits, NextRetry, Random, Schedule, SentAt, Warning};
 
 /// An extension trait with adapters for every [`Schedule`].
@@ -100,31 +101,29 @@ pub trait ScheduleExt: Schedule + Sized {
 
 impl<S: Schedule> ScheduleExt for S {}
 
-/// Forwards events to the inner schedule, whose state many calls may share.
-macro_rules! forward_events {
-    () => {
-        #[inline]
-        fn on_send(&self) -> SentAt {
-            self.inner.on_send()
+/// Implements `Schedule` for an adapter. The state of a call is the adapter around the inner schedule's state.
+macro_rules! adapter {
+    ($Adapter:ident { $($setting:ident),* }, |$state:ident, $retry:ident, $random:ident| $next:expr) => {
+        impl<S: Schedule> Schedule for $Adapter<S> {
+            type Delays = $Adapter<S::Delays>;
+
+            fn delays(&self) -> Self::Delays {
+                $Adapter { inner: self.inner.delays(), $($setting: self.$setting),* }
+            }
+
+            forward_events!(self => self.inner);
         }
 
-        #[inline]
-        fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {
-            self.inner.on_success(sent_at, random);
-        }
+        impl<D: Delays> Delays for $Adapter<D> {
+            #[inline]
+            fn next_delay(&mut self, $retry: &NextRetry, $random: &mut dyn Random) -> Option<Duration> {
+                let $state = self;
+                $next
+            }
 
-        #[inline]
-        fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
-            self.inner.on_failure(sent_at, failure, random);
-        }
-
-        #[inline]
-        fn is_stateless(&self) -> bool {
-            self.inner.is_stateless()
-        }
-
-        fn validate(&self, limits: &Limits) -> Vec<Warning> {
-            self.inner.validate(limits)
+            fn is_shared(&self) -> bool {
+                self.inner.is_shared()
+            }
         }
     };
 }
@@ -138,26 +137,11 @@ pub struct Take<T> {
     retries: u32,
 }
 
-impl<S: Schedule> Schedule for Take<S> {
-    type Delays = Take<S::Delays>;
-
-    fn delays(&self) -> Self::Delays {
-        Take { inner: self.inner.delays(), retries: self.retries }
-    }
-
-    forward_events!();
-}
-
-impl<D: Delays> Delays for Take<D> {
-    #[inline]
-    fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
-        if retry.number < self.retries { self.inner.next_delay(retry, random) } else { None }
-    }
-
-    fn is_shared(&self) -> bool {
-        self.inner.is_shared()
-    }
-}
+adapter!(Take { retries }, |state, retry, random| if retry.number < state.retries {
+    state.inner.next_delay(retry, random)
+} else {
+    None
+});
 
 /// The delays of a schedule, none longer than a bound, made by [`ScheduleExt::capped`].
 ///
@@ -170,26 +154,10 @@ pub struct Capped<T> {
     longest: Duration,
 }
 
-impl<S: Schedule> Schedule for Capped<S> {
-    type Delays = Capped<S::Delays>;
-
-    fn delays(&self) -> Self::Delays {
-        Capped { inner: self.inner.delays(), longest: self.longest }
-    }
-
-    forward_events!();
-}
-
-impl<D: Delays> Delays for Capped<D> {
-    #[inline]
-    fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
-        self.inner.next_delay(retry, random).map(|delay| delay.min(self.longest))
-    }
-
-    fn is_shared(&self) -> bool {
-        self.inner.is_shared()
-    }
-}
+adapter!(Capped { longest }, |state, retry, random| state
+    .inner
+    .next_delay(retry, random)
+    .map(|delay| delay.min(state.longest)));
 
 /// The delays of a schedule, none shorter than a bound, made by [`ScheduleExt::floor`].
 ///
@@ -200,26 +168,10 @@ pub struct Floor<T> {
     shortest: Duration,
 }
 
-impl<S: Schedule> Schedule for Floor<S> {
-    type Delays = Floor<S::Delays>;
-
-    fn delays(&self) -> Self::Delays {
-        Floor { inner: self.inner.delays(), shortest: self.shortest }
-    }
-
-    forward_events!();
-}
-
-impl<D: Delays> Delays for Floor<D> {
-    #[inline]
-    fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
-        self.inner.next_delay(retry, random).map(|delay| delay.max(self.shortest))
-    }
-
-    fn is_shared(&self) -> bool {
-        self.inner.is_shared()
-    }
-}
+adapter!(Floor { shortest }, |state, retry, random| state
+    .inner
+    .next_delay(retry, random)
+    .map(|delay| delay.max(state.shortest)));
 
 /// The delays of a schedule with jitter, made by [`ScheduleExt::jittered`].
 ///
@@ -231,27 +183,10 @@ pub struct Jittered<T> {
     jitter: Jitter,
 }
 
-impl<S: Schedule> Schedule for Jittered<S> {
-    type Delays = Jittered<S::Delays>;
-
-    fn delays(&self) -> Self::Delays {
-        Jittered { inner: self.inner.delays(), jitter: self.jitter }
-    }
-
-    forward_events!();
-}
-
-impl<D: Delays> Delays for Jittered<D> {
-    #[inline]
-    fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
-        let interval = self.inner.next_delay(retry, random)?;
-        Some(self.jitter.draw(interval, random))
-    }
-
-    fn is_shared(&self) -> bool {
-        self.inner.is_shared()
-    }
-}
+adapter!(Jittered { jitter }, |state, retry, random| {
+    let interval = state.inner.next_delay(retry, random)?;
+    Some(state.jitter.draw(interval, random))
+});
 
 /// A retry without a delay, followed by a schedule; made by [`ScheduleExt::immediate_first`].
 ///
@@ -262,29 +197,12 @@ pub struct ImmediateFirst<T> {
     inner: T,
 }
 
-impl<S: Schedule> Schedule for ImmediateFirst<S> {
-    type Delays = ImmediateFirst<S::Delays>;
-
-    fn delays(&self) -> Self::Delays {
-        ImmediateFirst { inner: self.inner.delays() }
+adapter!(ImmediateFirst {}, |state, retry, random| {
+    match retry.number {
+        0 => Some(Duration::ZERO),
+        _ => state.inner.next_delay(&counted_from(retry, 1), random),
     }
-
-    forward_events!();
-}
-
-impl<D: Delays> Delays for ImmediateFirst<D> {
-    #[inline]
-    fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
-        if retry.number == 0 {
-            return Some(Duration::ZERO);
-        }
-        self.inner.next_delay(&counted_from(retry, 1), random)
-    }
-
-    fn is_shared(&self) -> bool {
-        self.inner.is_shared()
-    }
-}
+});
 
 /// Two schedules, one after the other; made by [`ScheduleExt::then`].
 ///

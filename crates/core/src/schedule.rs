@@ -108,6 +108,36 @@ pub trait Delays {
     }
 }
 
+/// Forwards every method of a `Schedule` but `delays` to another schedule.
+macro_rules! forward_events {
+    ($self:ident => $inner:expr) => {
+        #[inline]
+        fn on_send(&$self) -> SentAt {
+            $inner.on_send()
+        }
+
+        #[inline]
+        fn on_success(&$self, sent_at: SentAt, random: &mut dyn Random) {
+            $inner.on_success(sent_at, random);
+        }
+
+        #[inline]
+        fn on_failure(&$self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
+            $inner.on_failure(sent_at, failure, random);
+        }
+
+        #[inline]
+        fn is_stateless(&$self) -> bool {
+            $inner.is_stateless()
+        }
+
+        fn validate(&$self, limits: &Limits) -> Vec<Warning> {
+            $inner.validate(limits)
+        }
+    };
+}
+pub(crate) use forward_events;
+
 impl<D: Delays + ?Sized> Delays for Box<D> {
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
         (**self).next_delay(retry, random)
@@ -125,32 +155,16 @@ impl<S: Schedule + ?Sized> Schedule for Arc<S> {
         (**self).delays()
     }
 
-    fn on_send(&self) -> SentAt {
-        (**self).on_send()
-    }
-
-    fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {
-        (**self).on_success(sent_at, random);
-    }
-
-    fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
-        (**self).on_failure(sent_at, failure, random);
-    }
-
-    fn is_stateless(&self) -> bool {
-        (**self).is_stateless()
-    }
-
-    fn validate(&self, limits: &Limits) -> Vec<Warning> {
-        (**self).validate(limits)
-    }
+    forward_events!(self => **self);
 }
 
 /// A type-erased schedule, for schedules that are chosen at run time or per request.
 ///
 /// Clones share the schedule. The state of a call is boxed, and created at its first failure.
 #[derive(Clone)]
-pub struct SharedSchedule(Arc<dyn ErasedSchedule>);
+pub struct SharedSchedule(Arc<dyn Schedule<Delays = BoxedDelays>>);
+
+type BoxedDelays = Box<dyn Delays + Send>;
 
 impl SharedSchedule {
     /// Erases the type of `schedule`.
@@ -173,68 +187,25 @@ impl Schedule for SharedSchedule {
     type Delays = Box<dyn Delays + Send>;
 
     fn delays(&self) -> Self::Delays {
-        self.0.boxed_delays()
+        self.0.delays()
     }
 
-    fn on_send(&self) -> SentAt {
-        self.0.on_send()
-    }
-
-    fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {
-        self.0.on_success(sent_at, random);
-    }
-
-    fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
-        self.0.on_failure(sent_at, failure, random);
-    }
-
-    fn is_stateless(&self) -> bool {
-        self.0.is_stateless()
-    }
-
-    fn validate(&self, limits: &Limits) -> Vec<Warning> {
-        self.0.validate(limits)
-    }
+    forward_events!(self => self.0);
 }
 
-/// The object-safe form of [`Schedule`].
-trait ErasedSchedule: Send + Sync {
-    fn boxed_delays(&self) -> Box<dyn Delays + Send>;
-    fn on_send(&self) -> SentAt;
-    fn on_success(&self, sent_at: SentAt, random: &mut dyn Random);
-    fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random);
-    fn is_stateless(&self) -> bool;
-    fn validate(&self, limits: &Limits) -> Vec<Warning>;
-}
-
+/// A schedule whose calls have boxed state.
 struct Erased<S>(S);
 
-impl<S> ErasedSchedule for Erased<S>
+impl<S> Schedule for Erased<S>
 where
     S: Schedule,
     S::Delays: Send + 'static,
 {
-    fn boxed_delays(&self) -> Box<dyn Delays + Send> {
+    type Delays = BoxedDelays;
+
+    fn delays(&self) -> BoxedDelays {
         Box::new(self.0.delays())
     }
 
-    fn on_send(&self) -> SentAt {
-        self.0.on_send()
-    }
-
-    fn on_success(&self, sent_at: SentAt, random: &mut dyn Random) {
-        self.0.on_success(sent_at, random);
-    }
-
-    fn on_failure(&self, sent_at: SentAt, failure: &Failure, random: &mut dyn Random) {
-        self.0.on_failure(sent_at, failure, random);
-    }
-
-    fn is_stateless(&self) -> bool {
-        self.0.is_stateless()
-    }
-
-    fn validate(&self, limits: &Limits) -> Vec<Warning> {
-        self.0.validate(limits)
-    }
+    forward_events!(self => self.0);
 }
