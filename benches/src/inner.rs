@@ -3,14 +3,14 @@
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::hint::black_box;
-#[cfg(feature = "bodies")]
+#[cfg(any(feature = "bodies", feature = "layers"))]
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 #[cfg(feature = "bodies")]
 use std::task::Waker;
 use std::task::{Context, Poll};
-#[cfg(feature = "peers")]
+#[cfg(feature = "layers")]
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,7 +22,7 @@ use http_body::Body;
 use http_body_util::Empty;
 #[cfg(feature = "peers")]
 use reqwest_middleware::{Middleware, Next};
-#[cfg(feature = "peers")]
+#[cfg(feature = "layers")]
 use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
@@ -144,13 +144,13 @@ impl<B> Service<Request<B>> for Fails {
 
 /// A service that answers 200 at the second poll, as a client with a network below it does. Its
 /// first calls take [`SLOW`](Self::SLOW), for contenders that observe latencies.
-#[cfg(feature = "peers")]
+#[cfg(feature = "layers")]
 #[derive(Debug, Clone)]
 pub(crate) struct AnswersLater {
     slow_calls: Arc<AtomicU64>,
 }
 
-#[cfg(feature = "peers")]
+#[cfg(feature = "layers")]
 impl AnswersLater {
     pub(crate) const SLOW: Duration = Duration::from_millis(50);
 
@@ -159,7 +159,7 @@ impl AnswersLater {
     }
 }
 
-#[cfg(feature = "peers")]
+#[cfg(feature = "layers")]
 impl<B> Service<Request<B>> for AnswersLater {
     type Response = Answer;
     type Error = Infallible;
@@ -182,7 +182,7 @@ impl<B> Service<Request<B>> for AnswersLater {
 }
 
 /// The future of [`AnswersLater`].
-#[cfg(feature = "peers")]
+#[cfg(feature = "layers")]
 #[derive(Debug)]
 pub(crate) enum Later {
     Asleep(Pin<Box<Sleep>>),
@@ -190,7 +190,7 @@ pub(crate) enum Later {
     Polled,
 }
 
-#[cfg(feature = "peers")]
+#[cfg(feature = "layers")]
 impl Future for Later {
     type Output = Result<Answer, Infallible>;
 

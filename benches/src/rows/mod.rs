@@ -10,7 +10,7 @@ mod grpc;
 #[cfg(feature = "guards")]
 mod guards;
 mod head;
-#[cfg(feature = "peers")]
+#[cfg(feature = "layers")]
 mod layers;
 mod once;
 mod operation;
@@ -79,9 +79,11 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
         grpc::ROWS,
         #[cfg(feature = "bodies")]
         body::ROWS,
+        #[cfg(feature = "layers")]
+        layers::ROWS,
     ];
     #[cfg(feature = "peers")]
-    let more = [layers::ROWS, schedule::ROWS, wire::ROWS, in_flight::ROWS, waiting::ROWS];
+    let more = [schedule::ROWS, wire::ROWS, in_flight::ROWS, waiting::ROWS];
     #[cfg(not(feature = "peers"))]
     let more: [&[Row]; 0] = [];
     few.into_iter().chain(more).flatten()
@@ -102,9 +104,10 @@ pub fn check() {
     fleet::check();
     #[cfg(feature = "bodies")]
     body::check();
+    #[cfg(feature = "layers")]
+    layers::check();
     #[cfg(feature = "peers")]
     {
-        layers::check();
         guards::check();
         schedule::check();
         budget::check();
