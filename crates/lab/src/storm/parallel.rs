@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use super::curves::{Curves, SECOND};
+use super::fleet::StoreCounts;
 use super::policy::Policy;
 use super::simulation::{Ended, Scene, Simulation, Watch};
 use crate::progress::Progress;
@@ -62,5 +63,9 @@ impl Watch for Measured<'_> {
 
     fn ended(&mut self, end: &Ended) {
         self.curves.ended(end);
+    }
+
+    fn stored(&mut self, counts: StoreCounts) {
+        self.curves.stored(counts);
     }
 }

@@ -201,6 +201,17 @@ fn when_the_retries_end() {
     }
 }
 
+/// The budget of all processes is a word in a policy file, and its description has both of its parts.
+#[test]
+fn shared_budget_is_described() {
+    let (code, text, errors) = run_with(&["check", "-"], "[a]\nbudget = \"fleet\"\n");
+    assert_eq!((code, &*errors), (0, ""));
+    let expected = "  Budget: three retries without a success, and two more for each success; a retry takes one of 10 \
+                    tokens, which its success gives back, and a success gives 0.2; all processes together have ten more \
+                    tokens for each destination, one in two seconds, and three for each retry that succeeds.\n";
+    assert!(text.contains(expected), "{text}");
+}
+
 #[test]
 fn a_policy_file_in_words_and_with_warnings() {
     let file = scratch("policies.toml");

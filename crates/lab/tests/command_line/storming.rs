@@ -35,6 +35,27 @@ fn a_storm_in_a_table() {
     assert_eq!(row(&one, "gRPC throttle"), row(&text, "gRPC throttle"));
 }
 
+/// A store that loses its data grants more, and each retry has few messages.
+#[test]
+fn messages_of_the_shared_store_are_shown() {
+    let counts = |more: &[&str]| {
+        let options = ["fleet", "--fault", "refuse", "--store-down-at", "6s", "--store-outage", "100ms", "--json"];
+        let (code, text, errors) = small(&[&options, more].concat());
+        assert_eq!((code, &*errors), (0, ""));
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let storm = &document["storms"][0];
+        let [questions, granted, reports] =
+            ["questions", "granted", "reports"].map(|name| storm["store"][name].as_u64().unwrap());
+        assert!(granted < questions && reports < questions, "{text}");
+        granted
+    };
+    let more = counts(&["--store-loses-data"]) - counts(&[]);
+    assert!((5..=13).contains(&more), "{more}");
+    let (_, text, _) = small(&["fleet", "none"]);
+    let line = text.lines().last().unwrap();
+    assert!(line.starts_with("fleet: the store granted ") && line.ends_with(" messages for each retry"), "{text}");
+}
+
 /// A policy in words gives the same figures as the named policy with the same values.
 #[test]
 fn policies_of_ones_own() {

@@ -58,7 +58,7 @@ pub(super) trait Watch {
     /// An attempt has ended for its client, or a guard has refused it.
     fn ended(&mut self, end: &Ended);
     /// The simulation has ended, with these counts of the store that clients share.
-    fn stored(&mut self, _: StoreCounts) {}
+    fn stored(&mut self, counts: StoreCounts);
 }
 
 /// The end of an attempt. It has no failure if the attempt succeeded or a guard refused it.

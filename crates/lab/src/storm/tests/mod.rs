@@ -7,6 +7,7 @@ mod layer;
 
 use std::collections::HashMap;
 
+use super::fleet::StoreCounts;
 use super::server::{Fault, ServerSettings};
 use super::simulation::{Ended, Scene, Simulation, Watch};
 use super::tick::ticks;
@@ -89,6 +90,8 @@ impl Watch for Trace {
     fn ended(&mut self, end: &Ended) {
         self.ended.push(*end);
     }
+
+    fn stored(&mut self, _: StoreCounts) {}
 }
 
 /// A call's attempts follow each other, each after the chosen delay, and the call ends once.
