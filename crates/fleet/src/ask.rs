@@ -49,7 +49,7 @@ pub(crate) fn ask(member: &Arc<Member>, destination: &str, cost: u64) -> Option<
     if !member.courier.is_ready() {
         return alone();
     }
-    let Some(found) = member.destination(destination, now) else { return alone() };
+    let Some(found) = member.destination(destination) else { return alone() };
     let memory = found.remember(now, member.random());
     if memory == Memory::Refused {
         member.note(destination, &FleetEvent::Remembered);

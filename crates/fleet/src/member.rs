@@ -83,10 +83,10 @@ impl Member {
         }
     }
 
-    /// Returns the state of a destination; `None` if there is no room for it.
-    pub(crate) fn destination(&self, name: &str, now: Duration) -> Option<Arc<Destination>> {
+    /// Returns the state of a destination; `None` if there is no place for it.
+    pub(crate) fn destination(&self, name: &str) -> Option<Arc<Destination>> {
         let new = || Destination::new(name, key_of(&self.prefix, name));
-        self.destinations.get(name, now, |destination| destination.is_idle(now), new)
+        self.destinations.get(name, || self.courier.now(), Destination::is_idle, new)
     }
 
     /// Returns a random number (SplitMix64), for jitter.

@@ -39,7 +39,7 @@ pub(crate) fn credit(member: &Arc<Member>, destination: &Arc<Destination>, earne
 
 /// Adds the tokens of a success of `destination`.
 pub(crate) fn on_success(member: &Arc<Member>, destination: &str, earned: u64) {
-    if let Some(destination) = member.destination(destination, member.courier.now()) {
+    if let Some(destination) = member.destination(destination) {
         credit(member, &destination, earned, false);
     }
 }

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use foldhash::quality::RandomState;
+
 use crate::sync::Mutex;
 
 /// The most destinations of a table. For the others the process decides alone.
@@ -18,22 +20,22 @@ pub(crate) struct Table<T>(Mutex<Entries<T>>);
 
 #[derive(Debug)]
 struct Entries<T> {
-    states: HashMap<Box<str>, Arc<T>>,
+    states: HashMap<Box<str>, Arc<T>, RandomState>,
     next_search: Duration,
 }
 
 impl<T> Table<T> {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(Entries { states: HashMap::new(), next_search: Duration::ZERO }))
+        Self(Mutex::new(Entries { states: HashMap::default(), next_search: Duration::ZERO }))
     }
 
     /// Returns the state of a destination, or a new one. Returns `None` if there is no place for it: a full table keeps
-    /// the states that are in use and those that are not idle.
+    /// the states that are in use and those that are not idle. A destination that is known costs no look at the clock.
     pub(crate) fn get(
         &self,
         name: &str,
-        now: Duration,
-        is_idle: impl Fn(&T) -> bool,
+        now: impl FnOnce() -> Duration,
+        is_idle: impl Fn(&T, Duration) -> bool,
         new: impl FnOnce() -> T,
     ) -> Option<Arc<T>> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,11 +43,12 @@ impl<T> Table<T> {
             return Some(Arc::clone(found));
         }
         if entries.states.len() >= MOST_DESTINATIONS {
+            let now = now();
             if now < entries.next_search {
                 return None;
             }
             entries.next_search = now + SEARCH_INTERVAL;
-            entries.states.retain(|_, state| Arc::strong_count(state) > 1 || !is_idle(state));
+            entries.states.retain(|_, state| Arc::strong_count(state) > 1 || !is_idle(state, now));
             if entries.states.len() >= MOST_DESTINATIONS {
                 return None;
             }

@@ -184,7 +184,7 @@ impl Shared {
     /// Returns the portion of a destination; `None` if there is no room for it.
     fn portion(&self, destination: &str, now: Duration) -> Option<Arc<Portion>> {
         let new = || Portion::new(key_of(&format!("{}:rate", self.prefix), destination), self.patience);
-        self.portions.get(destination, now, |portion| portion.is_idle(now), new)
+        self.portions.get(destination, || now, Portion::is_idle, new)
     }
 }
 

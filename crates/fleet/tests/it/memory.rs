@@ -300,6 +300,40 @@ fn lost_report_is_made_up_for() {
     assert_eq!(report.take(), Some(3 * (TOKEN / 5)));
 }
 
+/// A report whose tokens went with a question is no message, so it is not the one that a failing store gets.
+// F-8
+#[test]
+fn empty_report_is_no_probe() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+    budget.on_success("a", 0);
+    let Some(Message::Report(report)) = hand.take(0) else { panic!("no report") };
+    assert!(is_asked(&hand, &budget, Err("no")));
+    hand.advance(Duration::from_secs(1));
+    assert_eq!(report.take(), None);
+    assert!(is_asked(&hand, &budget, Ok(true)));
+}
+
+/// A report that has left is over: its end does not make room for a second report beside the next one.
+#[test]
+fn report_that_left_has_one_successor() {
+    let hand = ByHand::default();
+    let budget = hand.budget();
+    let earn = || {
+        budget.on_failure("a", &Failure::new(FailureKind::Server), Duration::ZERO);
+        budget.on_success("a", 0);
+    };
+    earn();
+    let Some(Message::Report(first)) = hand.take(0) else { panic!("no report") };
+    assert_eq!(first.take(), Some(TOKEN / 5));
+    earn();
+    assert_eq!(hand.len(), 1);
+    first.answer(Ok(true));
+    earn();
+    assert_eq!(hand.len(), 1, "it goes with the second report");
+}
+
 #[test]
 fn credit_goes_with_the_next_question() {
     let hand = ByHand::default();
