@@ -123,29 +123,6 @@ impl<D: Delays> Call<D> {
         S: CallSchedule<Delays = D>,
         B: Budget + ?Sized,
     {
-        match self.decide(terms, failed, schedule, budget, random) {
-            Decision::Retry { after } if !after.is_zero() && !(failed.can_wait)() => {
-                self.revoke();
-                Decision::Return(StopReason::NoTimer)
-            }
-            decision => decision,
-        }
-    }
-
-    /// Decides what follows, without checking the driver's timer.
-    #[inline]
-    fn decide<S, B>(
-        &mut self,
-        terms: &Terms,
-        failed: &FailedAttempt<'_>,
-        schedule: &S,
-        budget: &B,
-        random: &mut dyn Random,
-    ) -> Decision
-    where
-        S: CallSchedule<Delays = D>,
-        B: Budget + ?Sized,
-    {
         self.resends = false;
         if let Some(refused) = failed.refused {
             return self.refused(terms, failed, refused, random);
@@ -183,10 +160,19 @@ impl<D: Delays> Call<D> {
                     // A pushback restarts the backoff (PB-5).
                     self.delays = schedule.fresh_delays();
                 }
-                Decision::Retry { after }
+                self.granted(after, failed)
             }
             Err(reason) => Decision::Return(reason),
         }
+    }
+
+    /// Returns the decision for a granted retry, or withdraws it if the driver cannot wait.
+    fn granted(&mut self, after: Duration, failed: &FailedAttempt<'_>) -> Decision {
+        if after.is_zero() || (failed.can_wait)() {
+            return Decision::Retry { after };
+        }
+        self.revoke();
+        Decision::Return(StopReason::NoTimer)
     }
 
     /// Returns `true` if an unprocessed attempt is resent at once: at most once per call for each kind (TR-1, TR-2,

@@ -59,7 +59,7 @@ impl<D: Delays> Call<D> {
         match wait.filter(|wait| again && *wait <= longest.min(most)) {
             Some(wait) => {
                 (self.permit, self.resends) = (permit, true);
-                Decision::Retry { after: spread(wait, most, random) }
+                self.granted(spread(wait, most, random), failed)
             }
             None => Decision::Return(StopReason::Refused),
         }
