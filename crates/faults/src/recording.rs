@@ -60,7 +60,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// Returns a [`ScriptError`] with its place if the text is not a script, or if it was not recorded.
+    /// Returns a [`ScriptError`] with the place of the error if the text is not a script, or if it was not recorded.
     pub fn from_toml(text: &str) -> Result<Self, ScriptError> {
         let parsed = parse::<ServiceFault>(text)?;
         let missing = "`recording` is missing: only a recorded script can be simulated";
@@ -126,7 +126,7 @@ impl Recording {
         &self.destination
     }
 
-    /// Returns the times of the calls' first outcomes, from the first of all.
+    /// Returns the time of each call's first outcome, counted from the first outcome of all.
     pub fn calls(&self) -> impl ExactSizeIterator<Item = Duration> {
         self.calls.iter().copied().map(Duration::from_millis)
     }

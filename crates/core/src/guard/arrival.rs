@@ -17,7 +17,7 @@ pub struct Arrival<'a> {
     pub latest: Option<Duration>,
     /// `true` if the attempt may wait. Hedges may not.
     pub patient: bool,
-    /// The time limit for the attempt once it is sent, if its layer has one.
+    /// The time limit for the attempt once it is sent, if the guard's layer has one.
     pub timeout: Option<Duration>,
 }
 

@@ -262,7 +262,7 @@ where
         self.set(|settings| observe::add(&mut settings.observer, observer))
     }
 
-    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds an observer type.
+    /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type that implements the trait.
     pub fn observe<F>(self, observer: F) -> Self
     where
         F: Fn(&str, &Event<'_>) + Send + Sync + 'static,

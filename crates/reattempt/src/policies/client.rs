@@ -19,8 +19,7 @@ use crate::shared::Shared as Retries;
 /// A client that is retried by one of the policies.
 type Stack<S, P> = Retry<Attempts<S, P>, TablePolicy<P>>;
 
-/// A client whose calls are each made under one policy of a table, created by
-/// [`PolicyTableLayer`](super::PolicyTableLayer).
+/// A client that makes each call under a policy from a table, created by [`PolicyTableLayer`](super::PolicyTableLayer).
 ///
 /// A clone clones the inner service and shares everything else. The error type is that of a
 /// [guarded](crate::guard::Guarded) client: tower's `BoxError` for HTTP, and the inner service's own for a protocol

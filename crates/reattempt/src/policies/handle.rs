@@ -11,8 +11,8 @@ use crate::protocol::RequestProtocol;
 
 /// The [`PolicyTable`] in force, replaceable at any time.
 ///
-/// Clones share the table: keep one to [`replace`](Self::replace) it. Clients keep the table as long as they live, with
-/// or without a handle.
+/// Clones share the table: keep one to [`replace`](Self::replace) it. The table lives as long as any of its clients,
+/// with or without a handle.
 pub struct PolicyHandle<P: RequestProtocol> {
     pub(super) current: Arc<Current<P>>,
 }
@@ -43,13 +43,13 @@ impl<P: RequestProtocol> PolicyHandle<P> {
         number.store(next, Ordering::Release);
     }
 
-    /// Returns a handle that does not keep the table.
+    /// Returns a handle that does not keep the table alive.
     pub fn downgrade(&self) -> WeakPolicyHandle<P> {
         WeakPolicyHandle(Arc::downgrade(&self.current))
     }
 }
 
-/// A [`PolicyHandle`] that does not keep its table.
+/// A [`PolicyHandle`] that does not keep its table alive.
 pub struct WeakPolicyHandle<P: RequestProtocol>(Weak<Current<P>>);
 
 impl<P: RequestProtocol> WeakPolicyHandle<P> {

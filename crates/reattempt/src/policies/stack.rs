@@ -11,7 +11,7 @@ use crate::guard::GuardLayer;
 use crate::policy::RetryPolicy;
 use crate::protocol::RequestProtocol;
 
-/// A budget of any kind, as the policies of a table have it.
+/// A budget of any kind, which is the budget type of the policies in a table.
 pub type TableBudget = Arc<dyn Budget>;
 
 /// A retry policy whose schedule and budget were chosen at run time.
@@ -42,7 +42,7 @@ impl<P: RequestProtocol + Clone> PolicyStack<P> {
         Self { policy: change(self.policy), ..self }
     }
 
-    /// Changes the layer of guards: its time limit for attempts, its observers.
+    /// Changes the guard layer, such as its time limit for attempts or its observers.
     pub fn guards(
         self,
         change: impl FnOnce(GuardLayer<Option<SharedGuard>, P, P::Errors>) -> GuardLayer<Option<SharedGuard>, P, P::Errors>,
@@ -60,7 +60,7 @@ impl<P: RequestProtocol + Clone> PolicyStack<P> {
         Self { guards: self.guards.with_guard(all), ..self }
     }
 
-    /// Sets the endpoints of requests for their base URL. Other requests are sent as they are. Default: none.
+    /// Sets the endpoints for requests to their base URL. Other requests are sent unchanged. Default: none.
     pub fn endpoints(self, endpoints: EndpointsLayer<P, P::Errors>) -> Self {
         Self { endpoints: Some(endpoints), ..self }
     }

@@ -47,7 +47,7 @@ impl<P: RequestProtocol> PolicyTable<P> {
         self
     }
 
-    /// Keeps `owner` while the table is in force or a client uses it, such as the task that replaces the table.
+    /// Keeps `owner`, such as the task that replaces the table, while the table is in force or a client uses it.
     pub fn owned_by(self, owner: Arc<dyn Any + Send + Sync>) -> Self {
         Self { _owner: Some(owner), ..self }
     }

@@ -8,7 +8,7 @@ use http::Extensions;
 use super::AttemptNumber;
 use crate::call::request_view::RequestView;
 
-/// The fallback's handle on the witness in its request.
+/// The fallback's handle to the witness that it has put into the extensions of its request.
 #[derive(Debug, Clone, Default)]
 pub struct Testimony(Arc<State>);
 

@@ -17,11 +17,11 @@ use super::{BrokenOff, ResumePoint, Source};
 pin_project! {
     /// The body of a response behind a [`ResumeLayer`](super::ResumeLayer).
     ///
-    /// A body that can be resumed ends only after `Content-Length` bytes; otherwise its last frame is an error. Memory
-    /// does not depend on its length: no frame is kept. It stays ended after an error.
+    /// A body that can be resumed ends only after `Content-Length` bytes; otherwise its last frame is an error. The
+    /// memory needed does not depend on the length: no frame is kept. After an error, the body stays ended.
     ///
     /// # Cancel safety
-    /// Dropping it drops the part that is read, or the resume in flight.
+    /// Dropping the body drops the part that is being read, or the resume in flight.
     pub struct ResumeBody<R: Source, Backoff: Schedule, B> {
         // `None` between two parts, and after the end.
         #[pin]

@@ -25,13 +25,13 @@ const MAX_ATTEMPTS: u32 = 6;
 
 /// A layer that continues a GET whose response body broke. [The module](super) has the rules.
 ///
-/// Put it outside the retry layer, guards and endpoints. The error type of the calls stays the inner service's own.
-/// That of the body is tower's `BoxError`. The layer needs a tokio runtime with its time driver. Without a runtime,
-/// nothing is resumed after a delay.
+/// Put it outside the retry layer, guards and endpoints. The error type of the calls stays the inner service's own. The
+/// error type of the body is tower's `BoxError`. The layer needs a tokio runtime with its time driver. Without a
+/// runtime, nothing is resumed after a delay.
 ///
 /// | setting | default | reason |
 /// |---|---|---|
-/// | schedule | full jitter from 100 ms, doubling up to 5 s; anew after each new byte | as for retries |
+/// | schedule | full jitter from 100 ms, doubling up to 5 s; it starts again after each new byte | as for retries |
 /// | `max_attempts` | 6 | five resumes without a new byte: the server is down, or breaks at the same byte |
 /// | `max_elapsed` | 30 s | as for retries, but from the last break |
 /// | budget | [`RetryBudget::cautious`] for each destination | as for retries |
@@ -93,8 +93,8 @@ impl<Backoff, B> ResumeLayer<Backoff, B> {
         self
     }
 
-    /// Sets the maximum delay that a server may ask for. If it asks for a longer one, the body is not resumed. Default:
-    /// 60 s, but the default `max_elapsed` of 30 s is a stricter limit.
+    /// Sets the maximum delay that a server may ask for. If the server asks for a longer delay, the body is not
+    /// resumed. Default: 60 s, but the default `max_elapsed` of 30 s is a stricter limit.
     pub fn max_server_delay(mut self, delay: Duration) -> Self {
         self.settings.limits.max_server_delay = delay;
         self
@@ -134,8 +134,8 @@ impl<Backoff, B> ResumeLayer<Backoff, B> {
 impl<Backoff: Schedule + Clone, B: Budget + Clone> ResumeLayer<Backoff, B> {
     /// Makes the body of a response resumable without a layer. `source` requests the rest; it is usually a closure.
     ///
-    /// `request` is the request that was responded to. The source must send its request to the same resource, with the
-    /// headers of [`ResumePoint::write_to`].
+    /// `request` is the original request. The source must send its request to the same resource, with the headers of
+    /// [`ResumePoint::write_to`].
     ///
     /// ```
     /// use std::convert::Infallible;

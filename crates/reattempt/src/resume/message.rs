@@ -27,7 +27,7 @@ pub trait ResumableRequest: sealed::Sealed + Sized {
     #[doc(hidden)]
     fn head(&self) -> Option<Self::Head>;
 
-    /// Returns the start of the response body; `None` if it cannot be resumed.
+    /// Returns the point at the start of the response body; `None` if the body cannot be resumed.
     #[doc(hidden)]
     fn point(head: &Self::Head, status: StatusCode, response: &HeaderMap) -> Option<ResumePoint>;
 

@@ -243,7 +243,7 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
         self.around(|outer| Stack::new(throttle, outer))
     }
 
-    /// Adds a fallback around everything else. It classifies outcomes with its own protocol value.
+    /// Adds a fallback around everything else. The fallback classifies outcomes with its own protocol value.
     ///
     /// A backup starts after the stack has ended, and is not part of the total time. Set time limits for it, for
     /// instance with its own standard stack.
@@ -273,8 +273,8 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
     /// Replaces all guards with another guard, or a pair of guards. Their settings are not checked against those of the
     /// stack.
     ///
-    /// After [`endpoints`](Self::endpoints), it replaces the breaker. Each endpoint keeps its own limit on calls in
-    /// flight.
+    /// After [`endpoints`](Self::endpoints), this replaces only the breaker. Each endpoint keeps its own limit on calls
+    /// in flight.
     pub fn guards<H: Guard>(self, guards: H) -> StandardLayer<H, Policy, O, I> {
         let guards = self.guards.with_guard(guards);
         let times = Times { window: Duration::ZERO, breaker_is_default: false, ..self.times };

@@ -54,11 +54,11 @@ const SERVERS: usize = 100;
 /// | `reattempt.replacements` (a counter) | `{attempt}` | | by the observer |
 /// | `reattempt.given_up` (a counter) | `{call}` | reason | by the observer |
 ///
-/// By the conventions, `http.client.request.duration` measures each request that is sent. So whole calls have an
-/// instrument of their own, or each retried request would count twice.
+/// Under OpenTelemetry's conventions, `http.client.request.duration` measures each request that is sent. So whole calls
+/// have an instrument of their own; otherwise each retried request would count twice.
 ///
-/// `spans` (feature `opentelemetry`) and `tracing` (feature `tracing`) make a span for each call, and below it a client
-/// span for each attempt. Both are named after the method.
+/// `spans` (feature `opentelemetry`) and `tracing` (feature `tracing`) create a span for each call, and below it a
+/// client span for each attempt. Both are named after the method.
 ///
 /// | label of metrics, attribute of spans | value |
 /// |---|---|
@@ -66,7 +66,7 @@ const SERVERS: usize = 100;
 /// | `server.address`, `server.port` | from the request's URI; for an attempt of [base URLs](crate::endpoints), the endpoint's |
 /// | `http.response.status_code` | the status, if there was a response |
 /// | `network.protocol.version` | `1.1` or `2`, if there was a response |
-/// | `error.type` | the status from 400; `timeout`, `connect`, `network`, `refused` by a guard on this side, `cancelled`, otherwise `_OTHER` |
+/// | `error.type` | the status from 400; `timeout`, `connect`, `network`, `refused` by a guard of this client, `cancelled`, otherwise `_OTHER` |
 /// | `http.request.resend_count` (spans) | the attempts of the call before this one; on the span of a call, after its first |
 /// | `url.full` (spans) | the URL without user information and query, which may contain credentials |
 ///
@@ -76,7 +76,7 @@ const SERVERS: usize = 100;
 /// that number.
 ///
 /// # Observer
-/// It is also an [`Observer`], which counts retries and the reasons why calls end. Pass a clone of it to
+/// This type is also an [`Observer`], which counts retries and the reasons why calls end. Pass a clone of it to
 /// [`observe_with`](crate::RetryPolicy::observe_with).
 ///
 /// # Cost
@@ -147,7 +147,7 @@ impl<Mode> HttpTelemetry<Mode> {
         self.output(instruments::Instruments::new(provider))
     }
 
-    /// Makes spans with a tracer named `reattempt` of `provider`.
+    /// Creates spans with a tracer of `provider`, named `reattempt`.
     ///
     /// An attempt's context is current while its service is called and polled. A layer below that injects the current
     /// context into headers therefore propagates the attempt's span.
@@ -162,7 +162,7 @@ impl<Mode> HttpTelemetry<Mode> {
         self.output(otel_spans::OtelSpans::new(provider))
     }
 
-    /// Makes `tracing` spans with the target `reattempt` and the level INFO: `http.call` and `http.request`.
+    /// Creates `tracing` spans with the target `reattempt` and the level INFO: `http.call` and `http.request`.
     ///
     /// The fields have the conventions' names, and `otel.name`, `otel.kind` and `otel.status_code`, which
     /// tracing-opentelemetry reads. A policy's [`TracingObserver`](crate::observe::TracingObserver) writes its events

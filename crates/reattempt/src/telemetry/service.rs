@@ -95,7 +95,7 @@ pin_project! {
     /// The future of [`Measured`].
     ///
     /// # Cancel safety
-    /// Dropping it drops the call or the attempt, whose `error.type` is then `cancelled`.
+    /// Dropping the future drops the call or the attempt, whose `error.type` is then `cancelled`.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<F, Mode = OwnError> {
         // Declared first, so that it is dropped first: attempts end before their call.

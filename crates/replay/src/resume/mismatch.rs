@@ -16,7 +16,7 @@ pub enum Mismatch {
     Multipart,
     /// A content coding was applied, so the bytes are not those of the content.
     Encoding,
-    /// The validator is missing or another one, so the content may have changed.
+    /// The validator is missing or differs, so the content may have changed.
     Validator,
     /// `Content-Range` is missing, repeated, not in bytes, without a total, or not valid.
     NoRange,
@@ -29,7 +29,7 @@ pub enum Mismatch {
         /// The position of the last byte in the response.
         last: u64,
     },
-    /// The length of the whole content is another one.
+    /// The length of the whole content differs.
     Total {
         /// The length of the content whose body broke, in bytes.
         expected: u64,

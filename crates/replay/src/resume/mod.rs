@@ -70,8 +70,8 @@ pub struct ResumePoint {
 }
 
 impl ResumePoint {
-    /// Returns the start of the body, from the heads of a request and its response; `None` if the body cannot be
-    /// continued.
+    /// Creates the point at the start of a response body, from the heads of the request and the response; `None` if the
+    /// body cannot be continued.
     pub fn new(method: &Method, request: &HeaderMap, status: StatusCode, response: &HeaderMap) -> Option<Self> {
         let is_whole = Self::permits(method, request) && status == StatusCode::OK;
         if !is_whole || is_encoded(response) || refuses_ranges(response) {
@@ -129,7 +129,7 @@ impl ResumePoint {
     /// Checks that the body of this response continues the content at the first missing byte.
     ///
     /// # Errors
-    /// Returns the first difference. The bytes must not be joined then.
+    /// Returns the first difference. In that case the bytes must not be joined.
     pub fn check(&self, status: StatusCode, response: &HeaderMap) -> Result<(), Mismatch> {
         if status != StatusCode::PARTIAL_CONTENT {
             return Err(Mismatch::Status(status));

@@ -171,7 +171,7 @@ fn whole(limit: f64) -> u32 {
 }
 
 impl<R: LimitRule> AdaptiveLimit<R> {
-    /// Returns the limit of `destination` and its use at `now`.
+    /// Returns the limit of `destination`, and the number of calls that use it at `now`.
     pub fn usage_at(&self, destination: &str, now: Duration) -> Usage {
         self.0.read(destination, |state| state.places.usage(now))
     }
