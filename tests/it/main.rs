@@ -6,7 +6,6 @@
 mod axum;
 mod dying_server;
 mod endpoints;
-mod fault_matrix;
 mod grpc_kinds;
 mod grpc_metrics;
 mod grpc_wire;

@@ -85,12 +85,14 @@ impl Connection {
     async fn read_part(&mut self, part: Read) -> io::Result<()> {
         loop {
             self.record()?;
-            let whole = self.request.body()?.end.is_some();
+            let body = self.request.body()?;
+            let whole = body.end.is_some();
             let most = match part {
                 _ if whole => return Ok(()),
                 Read::Bytes(most) => most.saturating_sub(self.request.len()),
                 Read::Head if self.exchange.is_some() => 0,
-                Read::Head | Read::Whole => usize::MAX,
+                Read::Body(least) if self.exchange.is_some() => least.saturating_sub(body.data.len()),
+                Read::Head | Read::Body(_) | Read::Whole => usize::MAX,
             };
             if most == 0 {
                 return Ok(());

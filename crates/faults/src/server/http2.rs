@@ -107,8 +107,10 @@ struct Stream {
 
 impl Stream {
     async fn play(mut self, delay: Duration) {
-        if self.reply.read == Read::Whole {
-            self.read().await;
+        match self.reply.read {
+            Read::Whole => self.read(usize::MAX).await,
+            Read::Body(least) => self.read(least).await,
+            Read::Head | Read::Bytes(_) => {}
         }
         if !delay.is_zero() {
             sleep(delay).await;
@@ -122,9 +124,14 @@ impl Stream {
         self.finish(begun).await;
     }
 
-    async fn read(&mut self) {
-        while let Some(Ok(data)) = self.body.data().await {
+    /// Reads at least this many bytes of the body, or all of it if it is shorter.
+    async fn read(&mut self, least: usize) {
+        let mut length = 0;
+        while length < least
+            && let Some(Ok(data)) = self.body.data().await
+        {
             self.exchange.read(&data);
+            length += data.len();
             // An empty frame takes nothing from the window.
             if !self.pause.is_zero() && !data.is_empty() {
                 sleep(self.pause).await;
@@ -194,8 +201,8 @@ impl Stream {
             }
             _ => {}
         }
-        if self.reply.read == Read::Head {
-            self.read().await;
+        if self.reply.read != Read::Whole {
+            self.read(usize::MAX).await;
         }
         let is_over = self.reply.sends_end() && begun.is_some();
         if !is_over && !matches!(self.reply.end, End::ResetStream(_)) {

@@ -60,6 +60,8 @@ pub enum Read {
     Bytes(usize),
     /// The head.
     Head,
+    /// The head and at least this many bytes of the body, or the whole request if it is shorter.
+    Body(usize),
     /// The whole request.
     #[default]
     Whole,
@@ -252,7 +254,7 @@ impl Reply {
             exchange.carried_out(carried_out);
         } else if self.refuses() {
             exchange.carried_out(false);
-        } else if self.read == Read::Head {
+        } else if matches!(self.read, Read::Head | Read::Body(_)) {
             exchange.carried_out(true);
         }
         exchange.answer(self.words());

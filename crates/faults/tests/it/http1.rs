@@ -144,6 +144,22 @@ async fn broken_requests_end_their_connection() {
     assert!(!server.ledger().arrivals()[0].carried_out);
 }
 
+/// A reply may wait for a part of the body, whose rest is never sent.
+#[tokio::test]
+async fn server_dies_after_bytes_of_body() {
+    let chunked = "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3\r\nhel";
+    for request in [&POST[..POST.len() - 2], chunked] {
+        let dies = Reply::default().read(Read::Body(3)).cut(0).end_with(End::Reset);
+        let server = Server::http1([dies]).await.unwrap();
+        let mut stream = TcpStream::connect(server.address()).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        assert!(timeout(HANGS, stream.read_u8()).await.unwrap().is_err());
+        timeout(HANGS, server.ledger().all_closed()).await.unwrap();
+        let arrival = &server.ledger().arrivals()[0];
+        assert_eq!((&*arrival.body, arrival.whole, arrival.carried_out), (&b"hel"[..], false, true));
+    }
+}
+
 /// A client that repeats a POST after a lost response is detected, whatever the client.
 #[tokio::test]
 async fn loop_by_hand_around_reqwest_is_caught() {

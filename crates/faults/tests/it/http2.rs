@@ -180,6 +180,20 @@ async fn early_reply_stops_the_upload() {
     timeout(HANGS, server.ledger().all_closed()).await.unwrap();
 }
 
+/// A reply may wait for a part of the body, whose rest is never sent.
+#[tokio::test]
+async fn refusal_comes_after_bytes_of_body() {
+    let refuses = Reply::refused_stream().read(Read::Body(3));
+    let server = Server::http2([refuses]).await.unwrap();
+    let mut client = connect(&server).await.ready().await.unwrap();
+    let (response, mut upload) = client.send_request(Request::post("http://one/").body(()).unwrap(), false).unwrap();
+    upload.send_data(Bytes::from_static(b"te"), false).unwrap();
+    server.ledger().until(|arrivals| arrivals.first().is_some_and(|first| first.body == b"te")).await;
+    assert_eq!(server.ledger().arrivals()[0].answer, None);
+    upload.send_data(Bytes::from_static(b"a"), false).unwrap();
+    assert_eq!(timeout(HANGS, response).await.unwrap().unwrap_err().reason(), Some(Reason::REFUSED_STREAM));
+}
+
 /// A GOAWAY that excludes one stream leaves an earlier one to end normally.
 #[tokio::test]
 async fn go_away_spares_earlier_streams() {

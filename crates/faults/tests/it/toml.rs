@@ -58,6 +58,7 @@ fn connections_and_replies_can_be_written() {
 
     let script = Script::from_toml(
         "step = [{ fault = {} }, { fault = { raw = \"?\", read = { bytes = 3 }, end = \"close\" } },\n\
+        { fault = { read = { body = 7 } } },\n\
         { fault = { status = 503, informational = [103], headers = { retry-after = \"3\" },\n\
         trailers = { a = \"b\" }, content-length = 9, body = \"no\", cut = 2,\n\
         end = { reset-stream = 7 }, carried-out = true, read = \"head\" } }]",
@@ -74,7 +75,7 @@ fn connections_and_replies_can_be_written() {
         .carried_out(true)
         .read(Read::Head);
     let raw = Reply::raw("?").read(Read::Bytes(3)).end_with(End::Close);
-    equal(script.unwrap(), [Reply::default(), raw, busy].into());
+    equal(script.unwrap(), [Reply::default(), raw, Reply::default().read(Read::Body(7)), busy].into());
 }
 
 #[test]

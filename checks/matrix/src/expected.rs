@@ -1,0 +1,128 @@
+//! The expectation for a cell by the README's table "What is retried". It shares no code with the library.
+
+use crate::cell::{Cell, Fault, How, Kind, Protocol, Security, Stack};
+use crate::exchange::{End, Observed};
+
+/// The course of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Course {
+    /// The first attempt is answered normally.
+    First,
+    /// The head has come: the call is a success, and the caller sees its body break off or stall.
+    Begun,
+    /// A later attempt is answered by the recovered server.
+    Retried,
+    /// The caller gets the first failure.
+    NotRetried,
+    /// All attempts fail.
+    Exhausted,
+    /// Later attempts fail as well, for a reason that the first could not know.
+    InVain,
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Row {
+    Success,
+    /// The head of a response has come.
+    Begun,
+    /// Proof that nothing was processed.
+    NotProcessed,
+    /// The request may have been processed.
+    Uncertain,
+    Permanent,
+    /// The table has no row for it, so any safe course is right.
+    Unspecified,
+}
+
+/// Returns an objection if the table does not permit this course.
+pub(crate) fn objection(cell: &Cell, observed: &Observed) -> Option<String> {
+    let permitted = permitted(cell);
+    let Observed { attempts, end } = observed;
+    let failed = matches!(end, End::Failed(_));
+    let right = permitted.iter().any(|course| match course {
+        Course::First => *attempts == 1 && *end == End::Served,
+        // A gRPC call whose response breaks off has no status, so it fails.
+        Course::Begun if cell.protocol.is_grpc() => *attempts == 1 && failed,
+        Course::Begun if cell.fault == Fault::Body(How::Stall) => *attempts == 1 && *end == End::Stalled,
+        Course::Begun => *attempts == 1 && *end == End::Broken,
+        Course::Retried => (2..=3).contains(attempts) && *end == End::Served,
+        Course::NotRetried => *attempts == 1 && failed,
+        Course::Exhausted => *attempts == 3 && failed,
+        Course::InVain => (2..=3).contains(attempts) && failed,
+    });
+    (!right).then(|| format!("expected {permitted:?}, {observed:?}"))
+}
+
+fn permitted(cell: &Cell) -> Vec<Course> {
+    use Course::{Begun, Exhausted, First, InVain, NotRetried, Retried};
+    let repeatable = match cell.kind {
+        Kind::Get | Kind::PutStreamed | Kind::PostWithKey | Kind::Marked => true,
+        Kind::Post => false,
+        // Whoever hedges a gRPC method has declared that it may be repeated.
+        Kind::Unmarked => cell.stack == Stack::Hedge,
+    };
+    let uncertain = || match (repeatable, has_read(cell)) {
+        (true, _) if cell.is_stuck() => vec![Exhausted],
+        (true, _) => vec![Retried],
+        (false, true) => vec![NotRetried],
+        // The server cannot know whether the client had sent what it did not read.
+        (false, false) => vec![NotRetried, Retried],
+    };
+    let courses = match row(cell) {
+        Row::Success => vec![First],
+        Row::Begun => vec![Begun],
+        Row::NotProcessed => vec![Retried],
+        Row::Uncertain => uncertain(),
+        Row::Permanent => vec![NotRetried],
+        Row::Unspecified => vec![NotRetried, Retried],
+    };
+    // Over HTTP/2 one fault ends the connection of all calls, in whatever state they are.
+    let several = cell.protocol != Protocol::Http1 && cell.calls > 1;
+    let courses = match cell.fault {
+        Fault::GoAwayAbove => vec![First, Retried],
+        // Calls that wait for the connection of another one learn only that there is none.
+        Fault::Certificate if several => vec![NotRetried, InVain],
+        Fault::Body(How::Reset | How::Close) if several => [courses, uncertain()].concat(),
+        _ => courses,
+    };
+    // A layer that hedges only safe methods sends no other request twice.
+    match cell.stack == Stack::Hedge && !cell.is_hedged() && courses.contains(&Retried) {
+        true => [courses, vec![NotRetried]].concat(),
+        false => courses,
+    }
+}
+
+/// Returns `true` if the server has surely read a part of each call's first attempt.
+fn has_read(cell: &Cell) -> bool {
+    let alone = cell.protocol == Protocol::Http1 || cell.calls == 1;
+    // A status or the end of a stream is the answer to one request.
+    let answers = matches!(cell.fault, Fault::Busy | Fault::EarlyBusy | Fault::ResetStream | Fault::DeadlineExceeded);
+    // Over HTTP/2 the halves of several frames become whole ones, which end the connection.
+    let stalls = cell.stalls() && !matches!(cell.fault, Fault::Accept(_) | Fault::Head(_));
+    !matches!(cell.fault, Fault::Accept(_)) && (alone || answers || stalls)
+}
+
+fn row(cell: &Cell) -> Row {
+    let tls = cell.security == Security::Tls;
+    match cell.fault {
+        Fault::EarlyHints | Fault::GoAwayAbove => Row::Success,
+        Fault::Body(_) | Fault::WrongLength | Fault::ResetAfterHead => Row::Begun,
+        Fault::NoTrailers | Fault::LateUnavailable => Row::Begun,
+        // No connection was made.
+        Fault::Down | Fault::Alert | Fault::CutHandshake => Row::NotProcessed,
+        Fault::Accept(How::Reset | How::Close) if tls => Row::NotProcessed,
+        Fault::Accept(How::Garbage) | Fault::BrokenHandshake if tls => Row::Unspecified,
+        Fault::RefusedStream | Fault::GoAwayBelow => Row::NotProcessed,
+        Fault::Throttled | Fault::Unavailable | Fault::Exhausted => Row::NotProcessed,
+        Fault::Certificate | Fault::NotFound | Fault::Internal => Row::Permanent,
+        // gRPC translates the code of a reset into a status, of which the README does not speak.
+        Fault::ResetStream if cell.protocol.is_grpc() => match cell.kind {
+            Kind::Unmarked if cell.stack != Stack::Hedge => Row::Permanent,
+            _ => Row::Unspecified,
+        },
+        Fault::Busy | Fault::EarlyBusy | Fault::DeadlineExceeded | Fault::ResetStream => Row::Uncertain,
+        Fault::Accept(_) | Fault::Request(_) | Fault::Upload(_) | Fault::Whole(_) | Fault::Head(_) => Row::Uncertain,
+        Fault::BrokenHandshake => Row::Uncertain,
+    }
+}

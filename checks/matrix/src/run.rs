@@ -1,0 +1,207 @@
+//! One cell: its servers, its calls, and the differences from the expectation.
+
+use std::net::SocketAddr;
+
+use futures_util::future::join_all;
+use reattempt_faults::{Faults, Http2, Ledger, Relay, Reply, Rule, Script, Server, Step, Tls, WireFault};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::runtime::Builder;
+use tokio::task::{JoinSet, yield_now};
+use tower::BoxError;
+
+use crate::call::call;
+use crate::cell::{Cell, Fault, Kind, Protocol, Security, Stack};
+use crate::client::{ATTEMPT_TIMEOUT, Client, HEDGE_DELAY, Target, client};
+use crate::exchange::{Exchange, Observed};
+use crate::expected::objection;
+use crate::fault;
+use crate::leaks::Leaks;
+
+/// Runs a cell. Returns its differences from the expectation.
+pub(crate) fn run(cell: Cell, tls: &Tls, other: &Tls) -> Result<(), String> {
+    let runtime = Builder::new_current_thread().enable_all().start_paused(true).build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    // A paused clock moves by itself while there is nothing to do, unless a blocking task is running.
+    runtime.spawn_blocking(move || released.recv());
+    let ended = runtime.block_on(async {
+        let certificate = if cell.fault == Fault::Certificate { other } else { tls };
+        check(cell, tls, certificate).await.unwrap_or_else(|error| Err(error.to_string()))
+    });
+    drop(release);
+    ended
+}
+
+/// Returns the base URL of a server.
+pub(crate) fn url(security: Security, address: SocketAddr) -> String {
+    match security {
+        Security::Plain => format!("http://{address}"),
+        Security::Tls => format!("https://{address}"),
+    }
+}
+
+async fn check(cell: Cell, trusted: &Tls, certificate: &Tls) -> Result<Result<(), String>, BoxError> {
+    let ledger = Ledger::new();
+    let servers = if cell.stack == Stack::Endpoints { 2 } else { 1 };
+    let mut places = Vec::new();
+    for number in 0..servers {
+        places.push(Place::new(cell, certificate, format!("server {number}"), &ledger).await?);
+    }
+    let addresses = places.iter().map(|place| place.address).collect::<Vec<_>>();
+    let (exchange, mut leaks) = (Exchange::new(cell), Leaks::default());
+    let client = client(&exchange, &Target { addresses: &addresses, tls: trusted }, &mut leaks)?;
+    let base = url(cell.security, addresses[0]);
+    let calls = (0..cell.calls).map(|number| {
+        let (client, exchange, base) = (cloned(&client), &exchange, &base);
+        async move {
+            let end = call(client, cell, base, number).await;
+            exchange.call_over();
+            (number, end)
+        }
+    });
+    let ends = tokio::select! {
+        ends = join_all(calls) => ends,
+        () = recovery(&exchange, &ledger, &mut places) => return Ok(Err("the recovery has ended".to_owned())),
+    };
+    drop(client);
+    let mut objections = ends.into_iter().filter_map(|(number, end)| {
+        let observed = Observed { attempts: exchange.attempts(number), end };
+        objection(&cell, &observed).map(|objection| format!("call {number}: {objection}"))
+    });
+    if let Some(first) = objections.next() {
+        return Ok(Err(format!("{first}, and {} more", objections.count())));
+    }
+    let mut found = leaks.found(base.strip_prefix("http://").unwrap_or(&base));
+    // Handles to endpoints keep their channels, and a relay keeps the connections that it stalls.
+    drop(leaks);
+    places.iter_mut().for_each(|place| place.relay = None);
+    ledger.all_closed().await;
+    found.extend(violations(cell, &ledger));
+    Ok(if found.is_empty() { Ok(()) } else { Err(found.join("; ")) })
+}
+
+fn cloned(client: &Client) -> Client {
+    match client {
+        Client::Http(client) => Client::Http(client.clone()),
+        Client::Reqwest(client) => Client::Reqwest(client.clone()),
+        Client::Grpc(client) => Client::Grpc(client.clone()),
+    }
+}
+
+/// Checks the ledger of all servers.
+fn violations(cell: Cell, ledger: &Ledger) -> Vec<String> {
+    let mut rules = vec![Rule::BodiesIntact, Rule::AtMostAttempts(3), Rule::NothingLeftOpen];
+    if cell.kind == Kind::Post || cell.kind == Kind::Unmarked && cell.stack != Stack::Hedge {
+        rules.push(Rule::NoUnsafeRepeat);
+    }
+    rules.into_iter().filter_map(|rule| ledger.check(rule).err()).map(|broken| format!("UNSAFE: {broken}")).collect()
+}
+
+/// Lets the servers recover once all first attempts have failed, and lets time pass for those that stall.
+async fn recovery(exchange: &Exchange, ledger: &Ledger, places: &mut [Place]) {
+    let cell = exchange.cell;
+    if cell.is_stuck() {
+        // Every attempt ends by time alone.
+        loop {
+            exchange.all_running().await;
+            tokio::time::advance(ATTEMPT_TIMEOUT).await;
+            yield_now().await;
+        }
+    }
+    if cell.stalls() {
+        match cell.fault {
+            Fault::Accept(_) => {
+                while places.iter().map(Place::connections).sum::<usize>() < cell.calls {
+                    yield_now().await;
+                }
+            }
+            // An attempt that fails before it stalls needs no time.
+            _ => {
+                while stalled(ledger) + exchange.number_of_firsts_over() < cell.calls {
+                    yield_now().await;
+                }
+            }
+        }
+    } else {
+        exchange.firsts_over().await;
+    }
+    for place in places {
+        place.recover();
+    }
+    exchange.recover();
+    if cell.stalls() {
+        let time = if cell.stack == Stack::Hedge { HEDGE_DELAY } else { ATTEMPT_TIMEOUT };
+        tokio::time::advance(time).await;
+    }
+    std::future::pending().await
+}
+
+/// Returns the number of requests that get no answer.
+fn stalled(ledger: &Ledger) -> usize {
+    ledger.arrivals().iter().filter(|arrival| arrival.open && arrival.answer.is_some()).count()
+}
+
+/// A server at the address that its clients use.
+struct Place {
+    address: SocketAddr,
+    server: Server,
+    /// The port that nothing listens on.
+    down: Option<TcpSocket>,
+    relay: Option<(Faults<WireFault>, Relay)>,
+    forwarding: JoinSet<()>,
+}
+
+impl Place {
+    async fn new(cell: Cell, tls: &Tls, name: String, ledger: &Ledger) -> Result<Self, BoxError> {
+        let script = match fault::reply(&cell) {
+            Some(reply) => Script::new([Step::new(reply).always()]).may_remain(),
+            None => Script::default(),
+        };
+        let faults: Faults<Reply> = Faults::in_cluster(script.otherwise(fault::healthy(cell.protocol)), name, ledger);
+        let server = match (cell.security, cell.protocol) {
+            (Security::Plain, Protocol::Http1) => Server::http1(faults).await?,
+            (Security::Plain, _) => Server::http2(faults).await?,
+            (Security::Tls, Protocol::Http1) => Server::http1_tls(tls, faults).await?,
+            (Security::Tls, _) => Server::http2_tls(tls, Http2::new(), faults).await?,
+        };
+        let (mut address, mut down, mut relay) = (server.address(), None, None);
+        if cell.fault == Fault::Down {
+            let socket = TcpSocket::new_v4()?;
+            socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+            address = socket.local_addr()?;
+            down = Some(socket);
+        }
+        if let Some(fault) = fault::wire(cell.fault) {
+            let faults = Faults::new(Script::new([Step::new(fault).always()]).may_remain());
+            let opened = faults.relay(address).await?;
+            address = opened.address();
+            relay = Some((faults, opened));
+        }
+        Ok(Self { address, server, down, relay, forwarding: JoinSet::new() })
+    }
+
+    /// Returns the number of connections that clients have opened.
+    fn connections(&self) -> usize {
+        self.relay.as_ref().map_or(0, |(faults, _)| faults.ledger().connections())
+    }
+
+    fn recover(&mut self) {
+        self.server.recover();
+        if let Some((faults, _)) = &self.relay {
+            faults.recover();
+        }
+        if let Some(listener) = self.down.take().and_then(|socket| socket.listen(1024).ok()) {
+            let server = self.server.address();
+            self.forwarding.spawn(async move {
+                let mut connections = JoinSet::new();
+                while let Ok((mut client, _)) = listener.accept().await {
+                    connections.spawn(async move {
+                        if let Ok(mut upstream) = TcpStream::connect(server).await {
+                            let _ended = tokio::io::copy_bidirectional(&mut client, &mut upstream).await;
+                        }
+                    });
+                }
+            });
+        }
+    }
+}
