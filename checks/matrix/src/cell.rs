@@ -95,7 +95,7 @@ pub(crate) enum Fault {
     GoAwayAbove,
     /// RST_STREAM with INTERNAL_ERROR in place of a response.
     ResetStream,
-    /// The same after the head.
+    /// RST_STREAM with INTERNAL_ERROR after the head.
     ResetAfterHead,
     Unavailable,
     Exhausted,
@@ -232,6 +232,9 @@ impl Cell {
             }
             _ if self.is_stuck() && self.stack == Stack::Hedge => {
                 Some("a hedge over the connection that stalls never ends")
+            }
+            Fault::Head(How::Stall) if self.protocol != Protocol::Http1 && self.stack == Stack::Hedge => {
+                Some("the hedge uses the connection that half a frame has broken")
             }
             Fault::Body(How::Stall) if self.protocol.is_grpc() => {
                 Some("the caller's own deadline ends a response that stalls")

@@ -23,6 +23,7 @@ use reattempt::schedule::Constant;
 use reattempt::standard::{StandardGuards, StandardLayer};
 use reattempt::{Http, ReplayBody, RetryLayer, RetryPolicy};
 use reattempt_faults::Tls;
+use reattempt_testing::PermitCount;
 use rustls::{ClientConfig, RootCertStore};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tower::util::BoxCloneService;
@@ -30,7 +31,7 @@ use tower::{BoxError, ServiceBuilder};
 
 use crate::cell::{Library, Protocol, Security, Stack};
 use crate::exchange::{Exchange, Gate};
-use crate::leaks::{Leaks, PermitCount};
+use crate::leaks::Leaks;
 
 /// Passes only when the check moves the clock.
 pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);

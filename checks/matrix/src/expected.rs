@@ -66,6 +66,8 @@ fn permitted(cell: &Cell) -> Vec<Course> {
         (true, _) if cell.is_stuck() => vec![Exhausted],
         (true, _) => vec![Retried],
         (false, true) => vec![NotRetried],
+        // An attempt that waited for the connection was surely not sent, and the next one stalls as well.
+        (false, false) if cell.is_stuck() => vec![NotRetried, InVain],
         // The server cannot know whether the client had sent what it did not read.
         (false, false) => vec![NotRetried, Retried],
     };
@@ -80,7 +82,9 @@ fn permitted(cell: &Cell) -> Vec<Course> {
     // Over HTTP/2 one fault ends the connection of all calls, in whatever state they are.
     let several = cell.protocol != Protocol::Http1 && cell.calls > 1;
     let courses = match cell.fault {
+        Fault::GoAwayAbove if is_exception(cell) => vec![First, Retried, NotRetried],
         Fault::GoAwayAbove => vec![First, Retried],
+        Fault::GoAwayBelow if is_exception(cell) => vec![Retried, NotRetried],
         // Calls that wait for the connection of another one learn only that there is none.
         Fault::Certificate if several => vec![NotRetried, InVain],
         Fault::Body(How::Reset | How::Close) if several => [courses, uncertain()].concat(),
@@ -91,6 +95,19 @@ fn permitted(cell: &Cell) -> Vec<Course> {
         true => [courses, vec![NotRetried]].concat(),
         false => courses,
     }
+}
+
+/// Returns `true` if one request of each connection is an exception, which the design names: its error looks like that
+/// of a request that was sent.
+fn is_exception(cell: &Cell) -> bool {
+    let repeatable = cell.kind != Kind::Post && (cell.kind != Kind::Unmarked || cell.stack == Stack::Hedge);
+    !repeatable && cell.calls > 1
+}
+
+/// Returns the number of calls that ended as exceptions.
+pub(crate) fn exceptions<'a>(cell: &Cell, all: impl Iterator<Item = &'a Observed>) -> usize {
+    let goes_away = matches!(cell.fault, Fault::GoAwayAbove | Fault::GoAwayBelow);
+    all.filter(|it| goes_away && it.attempts == 1 && matches!(it.end, End::Failed(_))).count()
 }
 
 /// Returns `true` if the server has surely read a part of each call's first attempt.

@@ -1,51 +1,21 @@
 //! Everything that a stack could keep after its calls: permits of the budget, places in guards, attempts of endpoints.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-
-use reattempt::budget::{Budget, Permit, PermitIssuer};
 use reattempt::endpoints::EndpointsHandle;
 use reattempt::guard::handle::{CircuitBreakerExt, now};
 use reattempt::guard::{Bulkhead, CircuitBreaker};
-use reattempt::schedule::Failure;
+use reattempt_testing::PermitCount;
 
 /// The holders of permits and places in one stack.
 #[derive(Default)]
 pub(crate) struct Leaks {
-    permits: Arc<Permits>,
+    permits: PermitCount,
     guards: Option<(CircuitBreaker, Bulkhead)>,
     in_flight: Option<Box<dyn Fn() -> usize>>,
 }
 
-/// The number of permits in use.
-#[derive(Debug, Default)]
-struct Permits(AtomicUsize);
-
-impl PermitIssuer for Permits {
-    fn give_back(&self, _: u32) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-
-    fn on_retry_end(&self, _: u32, _: bool) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// A budget that grants everything and counts its permits.
-#[derive(Debug, Clone)]
-pub(crate) struct PermitCount(Arc<Permits>);
-
-impl Budget for PermitCount {
-    fn acquire(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
-        self.0.0.fetch_add(1, Ordering::SeqCst);
-        Some(Permit::new(Arc::clone(&self.0), 1))
-    }
-}
-
 impl Leaks {
     pub(crate) fn budget(&self) -> PermitCount {
-        PermitCount(Arc::clone(&self.permits))
+        self.permits.clone()
     }
 
     pub(crate) fn watch(&mut self, breaker: &CircuitBreaker, bulkhead: &Bulkhead) {
@@ -59,7 +29,7 @@ impl Leaks {
     /// Returns what is kept although no call is in flight. `destination` is the key of the guards.
     pub(crate) fn found(&self, destination: &str) -> Vec<String> {
         let mut found = Vec::new();
-        match self.permits.0.load(Ordering::SeqCst) {
+        match self.permits.in_use() {
             0 => {}
             out => found.push(format!("{out} permits of the budget are out")),
         }

@@ -1,8 +1,9 @@
-//! The fault matrix: every fault of `reattempt-faults`, over each protocol, client and stack, against the README's table.
+//! The fault matrix: every fault of `reattempt-faults`, over each protocol, client and stack, against the README's
+//! table.
 //!
-//! `reattempt-matrix-check` runs all cells. `--tenth SEED` runs a random tenth, as CI does. `--only TEXT` runs the cells
-//! whose name contains a text. In each cell, all first attempts meet the fault, then the servers recover. The clock is
-//! paused, and later attempts wait for the recovery, so no result depends on speed.
+//! `reattempt-matrix-check` runs all cells. `--tenth SEED` runs a random tenth, as CI does. `--only TEXT` runs the
+//! cells whose name contains a text. In each cell, all first attempts meet the fault, then the servers recover. The
+//! clock is paused, and later attempts wait for the recovery, so no result depends on speed.
 
 mod call;
 mod cell;
@@ -20,12 +21,13 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cell::Cell;
 use indicatif::{ProgressBar, ProgressStyle};
 use reattempt_faults::Tls;
 use table::Table;
+use tokio::time::Instant;
 use tower::BoxError;
 
 /// Reached only by a cell that hangs.
@@ -75,7 +77,7 @@ impl Choice {
         let mut left_out = BTreeMap::new();
         let mut cells = Vec::new();
         for (number, cell) in (0_u64..).zip(Cell::all()) {
-            let drawn = self.tenth.is_none_or(|seed| mixed(seed ^ mixed(number)) % 10 == 0);
+            let drawn = self.tenth.is_none_or(|seed| mixed(seed ^ mixed(number)).is_multiple_of(10));
             let named = self.only.as_ref().is_none_or(|text| cell.to_string().contains(text.as_str()));
             match cell.left_out() {
                 _ if !drawn || !named => {}

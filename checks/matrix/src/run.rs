@@ -13,7 +13,7 @@ use crate::call::call;
 use crate::cell::{Cell, Fault, Kind, Protocol, Security, Stack};
 use crate::client::{ATTEMPT_TIMEOUT, Client, HEDGE_DELAY, Target, client};
 use crate::exchange::{Exchange, Observed};
-use crate::expected::objection;
+use crate::expected::{exceptions, objection};
 use crate::fault;
 use crate::leaks::Leaks;
 
@@ -64,12 +64,17 @@ async fn check(cell: Cell, trusted: &Tls, certificate: &Tls) -> Result<Result<()
         () = recovery(&exchange, &ledger, &mut places) => return Ok(Err("the recovery has ended".to_owned())),
     };
     drop(client);
-    let mut objections = ends.into_iter().filter_map(|(number, end)| {
-        let observed = Observed { attempts: exchange.attempts(number), end };
-        objection(&cell, &observed).map(|objection| format!("call {number}: {objection}"))
+    let observe = |(number, end)| Observed { attempts: exchange.attempts(number), end };
+    let all = ends.into_iter().map(observe).collect::<Vec<_>>();
+    let mut objections = all.iter().enumerate().filter_map(|(number, observed)| {
+        objection(&cell, observed).map(|objection| format!("call {number}: {objection}"))
     });
     if let Some(first) = objections.next() {
         return Ok(Err(format!("{first}, and {} more", objections.count())));
+    }
+    let (exceptions, connections) = (exceptions(&cell, all.iter()), ledger.connections());
+    if exceptions > connections {
+        return Ok(Err(format!("{exceptions} exceptions over {connections} connections")));
     }
     let mut found = leaks.found(base.strip_prefix("http://").unwrap_or(&base));
     // Handles to endpoints keep their channels, and a relay keeps the connections that it stalls.

@@ -69,14 +69,14 @@ impl Sample {
     }
 }
 
-/// Returns the mean of the second quarter, after the warm-up, and of the last quarter.
+/// Returns the mean of the first quarter and of the last quarter.
 pub(crate) fn growth(samples: &[Sample], kind: Kind) -> (f64, f64) {
     let quarter = samples.len() / 4;
     let mean = |samples: &[Sample]| {
         let sum = samples.iter().map(|sample| sample.value(kind)).sum::<f64>();
         sum / samples.len().max(1) as f64
     };
-    (mean(&samples[quarter..2 * quarter]), mean(&samples[samples.len() - quarter..]))
+    (mean(&samples[..quarter]), mean(&samples[samples.len() - quarter..]))
 }
 
 /// Draws the curves.

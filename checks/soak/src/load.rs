@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use reattempt::budget::{Budget, Permit, PermitIssuer};
 use reattempt::endpoints::{BaseUrl, Endpoints, EndpointsHandle, EndpointsLayer};
 use reattempt::guard::handle::now;
 use reattempt::guard::{AdaptiveLimit, Bulkhead, CircuitBreaker, GuardLayer, Limit, RateLimit};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
-use reattempt::schedule::{Constant, Failure};
+use reattempt::schedule::Constant;
 use reattempt::standard::StandardLayer;
 use reattempt::{Http, ReplayBody, RetryBudget, RetryLayer, RetryPolicy};
+use reattempt_testing::PermitCount;
 use tokio::sync::RwLock;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
@@ -51,40 +51,15 @@ pub(crate) struct Load {
     servers: Vec<SocketAddr>,
     sets: Vec<EndpointsHandle<BaseUrl>>,
     bulkheads: Vec<Bulkhead>,
-    permits: Arc<Permits>,
+    permits: PermitCount,
     calls: AtomicU64,
     /// Read by each call, and written while everything is counted.
     pub(crate) running: RwLock<()>,
 }
 
-/// The number of permits in use.
-#[derive(Debug, Default)]
-struct Permits(AtomicUsize);
-
-impl PermitIssuer for Permits {
-    fn give_back(&self, _: u32) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-
-    fn on_retry_end(&self, _: u32, _: bool) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// A budget that grants everything and counts its permits.
-#[derive(Debug, Clone)]
-struct PermitCount(Arc<Permits>);
-
-impl Budget for PermitCount {
-    fn acquire(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
-        self.0.0.fetch_add(1, Ordering::SeqCst);
-        Some(Permit::new(Arc::clone(&self.0), 1))
-    }
-}
-
 impl Load {
     pub(crate) fn new(servers: Vec<SocketAddr>) -> Result<Self, BoxError> {
-        let (permits, calls, running) = (Arc::default(), AtomicU64::new(0), RwLock::new(()));
+        let (permits, calls, running) = (PermitCount::default(), AtomicU64::new(0), RwLock::new(()));
         let (sets, bulkheads) = (Vec::new(), Vec::new());
         let mut load = Self { clients: Vec::new(), servers, sets, bulkheads, permits, calls, running };
         for http2 in [false, true] {
@@ -102,7 +77,7 @@ impl Load {
             builder.http2_only(http2).pool_max_idle_per_host(4);
             builder.build::<_, ReplayBody<RequestBody>>(connector)
         };
-        let budget = PermitCount(Arc::clone(&self.permits));
+        let budget = self.permits.clone();
         let delay = Constant::new(Duration::from_millis(1));
         let retries = RetryPolicy::http().boxed_errors().backoff(delay).budget(budget.clone());
         let bulkhead = Bulkhead::new(1_000);
@@ -217,7 +192,7 @@ impl Load {
             self.servers.iter().map(of_server).sum::<usize>()
         };
         let in_sets = self.sets.iter().flat_map(EndpointsHandle::view).map(|view| view.in_flight).sum::<usize>();
-        self.permits.0.load(Ordering::SeqCst) + self.bulkheads.iter().map(in_bulkhead).sum::<usize>() + in_sets
+        self.permits.in_use() + self.bulkheads.iter().map(in_bulkhead).sum::<usize>() + in_sets
     }
 }
 

@@ -1,5 +1,5 @@
-//! Clients with retries of their own. Each test is an example of `reattempt-faults`: a script, the client, and the ledger's
-//! verdict on what the client has sent.
+//! Clients with retries of their own. Each test is an example of `reattempt-faults`: a script, the client, and the
+//! ledger's verdict on what the client has sent.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
