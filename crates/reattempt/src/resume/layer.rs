@@ -139,21 +139,28 @@ impl<Backoff: Schedule + Clone, B: Budget + Clone> ResumeLayer<Backoff, B> {
     ///
     /// ```
     /// use std::convert::Infallible;
+    /// use bytes::Bytes;
+    /// use futures_util::stream;
     /// use http::{Request, Response};
-    /// use http_body_util::{BodyExt, Full};
+    /// use http_body::{Body, Frame};
+    /// use http_body_util::{BodyExt, StreamBody};
     /// use reattempt::resume::{ResumeLayer, ResumePoint};
+    ///
+    /// fn body(text: &'static str) -> impl Body<Data = Bytes, Error = Infallible> {
+    ///     StreamBody::new(stream::iter([Ok(Frame::data(Bytes::from(text)))]))
+    /// }
     ///
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     /// let request = Request::get("http://one.example/greeting").body(())?;
     /// // A response whose body ends after two of five bytes.
     /// let response = Response::builder().header("etag", "\"1\"").header("content-length", 5);
-    /// let response = response.body(Full::from("he").map_err(Box::from).boxed())?;
+    /// let response = response.body(body("he"))?;
     ///
     /// let source = |point: ResumePoint| async move {
     ///     assert_eq!(point.received(), 2);
     ///     let rest = Response::builder().status(206).header("etag", "\"1\"").header("content-range", "bytes 2-4/5");
-    ///     rest.body(Full::from("llo").map_err(Box::<dyn std::error::Error + Send + Sync>::from).boxed())
+    ///     rest.body(body("llo"))
     /// };
     /// let response = ResumeLayer::http().resumed(&request, response, source);
     /// assert_eq!(response.into_body().collect().await?.to_bytes(), "hello");
