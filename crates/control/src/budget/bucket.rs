@@ -133,7 +133,7 @@ impl Bucket {
     #[inline(always)]
     pub(crate) fn try_take(&self, tokens: u32, now: Duration) -> Option<Take> {
         let (cost, now) = (u64::from(tokens) * ONE, moment(now));
-        // A time before the last refill credits nothing.
+        // Nothing is credited for a time before the last refill.
         if now > self.refilled_until.load(Ordering::Acquire) {
             return None;
         }

@@ -122,7 +122,8 @@ impl<T> Ejections<T> {
     /// before an ejection does not decide after it.
     pub(crate) fn eject(&mut self, id: EndpointId, failure: &Decisive, now: u64, drawn: Option<Drawn>) {
         match (self.record_of(id), drawn) {
-            // The mark was cleared by a success while more than half were ejected, or by another thread.
+            // The mark is set again, because another thread, or a success while more than half were ejected, may have
+            // cleared it.
             (Some(record), _) if record.until.is_some() => record.member.endpoint().put_out(),
             (Some(record), Some(drawn)) if record.since <= failure.sent(now) => {
                 record.eject(failure.reason, now, drawn)

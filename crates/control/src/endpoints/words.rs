@@ -41,7 +41,7 @@ fn decayed(value: u32, age: u32) -> u32 {
     let halved = value.checked_shr(age >> HALF_LIFE).unwrap_or(0);
     let rest = age & ((1 << HALF_LIFE) - 1);
     let fallen = (u64::from(halved) * u64::from(rest)) >> (HALF_LIFE + 1);
-    // The decrease is less than half of a 32-bit value.
+    // The decrease is less than half of a 32-bit value, so it fits.
     halved - u32::try_from(fallen).unwrap_or(halved)
 }
 

@@ -74,7 +74,7 @@ pub struct Usage {
     pub waiting: usize,
     /// Calls whose response head has arrived and whose body has not ended, perhaps because it is unread.
     pub past_head: usize,
-    /// The time since the oldest of those heads arrived; `None` if there is no such call.
+    /// The time since the oldest response head of a call in `past_head` arrived; `None` without such a call.
     pub oldest_past_head: Option<Duration>,
 }
 

@@ -66,7 +66,7 @@ impl CallLog {
         let ended = AttemptReport { number, replacement, endpoint, ended, outcome, delay: None };
         if let Some(before) = self.last.replace(ended) {
             if self.earlier.len() + 1 == MOST_REPORTED {
-                // The first and the last attempts are the most informative.
+                // An attempt in the middle is omitted, because the first and the last ones are the most informative.
                 self.earlier.remove(MOST_REPORTED / 2);
                 self.omitted = self.omitted.saturating_add(1);
             }
@@ -101,7 +101,7 @@ impl CallLog {
         (sent, winner): (u32, Option<u32>),
         stop: StopReason,
     ) -> Report {
-        // A chosen delay that did not elapse belongs to no attempt.
+        // The retry after this delay was never sent, so the delay does not belong in the report.
         if stop == StopReason::BodyNotKept {
             self.set_delay(None);
         }

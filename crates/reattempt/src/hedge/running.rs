@@ -150,7 +150,7 @@ impl<S, Attempt, F, R> Running<S, Attempt, F, R> {
         }
         let mut in_flight = usize::from(first.is_some()) + self.hedges.len();
         let before = in_flight;
-        // Without any outcome, one attempt must end by itself.
+        // Unless there is already an outcome, one attempt must remain, so that the call ends.
         let least = usize::from(self.last.is_none());
         let watches = &self.watches;
         let mut is_to_go = |number| {

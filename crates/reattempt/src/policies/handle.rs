@@ -31,7 +31,7 @@ impl<P: RequestProtocol> PolicyHandle<P> {
         Self { current: Arc::new(Current { number: AtomicU64::new(0), table, replacing: Mutex::new(()) }) }
     }
 
-    /// Puts another table in force. Calls that have started finish under their policy.
+    /// Puts another table in force. A call that has started keeps its policy until its end.
     ///
     /// The next call of each client prepares its services for the new table: it clones the client once for each policy.
     pub fn replace(&self, table: PolicyTable<P>) {

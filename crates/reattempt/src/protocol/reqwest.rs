@@ -216,7 +216,7 @@ impl ClassifyOutcome<Response> for Http {
     }
 }
 
-/// Copies a request without a body, or with a body of bytes; no others come here.
+/// Copies a request without a body, or with a body of bytes. No other request reaches this function.
 fn copy_of_bodiless(request: &Request) -> Request {
     request.try_clone().unwrap_or_else(|| Request::new(request.method().clone(), request.url().clone()))
 }

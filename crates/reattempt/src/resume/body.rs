@@ -80,7 +80,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumable<R, Backoff, B> {
                 // The trailers of a part are its last frame.
                 None => Next::End(None),
             },
-            // Nothing is missing that could be requested.
+            // There is no missing part that could be requested.
             Some(Err(error)) if is_complete => Next::End(Some(error)),
             Some(Err(error)) => Next::Break(Break::Error(error)),
             None if is_complete => Next::End(None),

@@ -28,9 +28,9 @@ impl<Policy: AttemptPolicy, O> StandardLayer<StandardGuards, Policy, O> {
     /// Sends each attempt to one of several base URLs, through one client.
     ///
     /// Retries and hedges go to an endpoint that the call has not tried ([`endpoints`](crate::endpoints)). The breaker
-    /// and the time limits stay around all endpoints, and the limit on calls in flight is that of each endpoint: 64
-    /// places by default, or those of [`limits`](Self::limits). If an endpoint has no place left, the attempt goes to
-    /// another one at once.
+    /// and the time limits stay around all endpoints. The limit on calls in flight applies to each endpoint: 64 by
+    /// default, or that of [`limits`](Self::limits). If an endpoint has no place left, the attempt goes to another one
+    /// at once.
     ///
     /// The default breaker then ignores consecutive failures. Otherwise it would refuse all calls if the connection to
     /// one endpoint broke with 20 of them in flight. It opens if half of the attempts at all endpoints fail. On a

@@ -117,7 +117,7 @@ struct Shared {
 }
 
 impl HttpTelemetry {
-    /// Creates a telemetry without an output.
+    /// Creates telemetry without an output.
     pub fn new() -> Self {
         Self::with(Shared { outputs: Vec::new(), servers: Arc::new(Servers::new(SERVERS)) })
     }

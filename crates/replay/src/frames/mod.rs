@@ -319,7 +319,7 @@ impl Frames {
         let gap = self.gap();
         self.rest.drain(..gap);
         self.base = self.base.max(self.start);
-        // Entries are charged as long as they hold frames.
+        // Freed entries are no longer charged, so their memory is returned too.
         if self.rest.len() < self.rest.capacity() / 4 {
             self.rest.shrink_to(2 * self.rest.len());
         }

@@ -143,10 +143,10 @@ where
         }
         if let Some(refusal) = state.refusal(self.id, self.position) {
             self.progress.end.stage = progress::Stage::Done;
-            // A reader that has returned everything misses nothing.
+            // A reader that has returned everything gets no error, because it misses nothing.
             return Poll::Ready((!self.progress.end.ended).then(|| Err(refusal.into())));
         }
-        // A reader that was cut off belongs to an earlier attempt.
+        // A poll is recorded only here, because a reader that was cut off belongs to an earlier attempt.
         state.polled = true;
         if let Some(kept) = state.frames.advance(self.position, &mut state.allowance) {
             self.position += 1;
@@ -253,7 +253,7 @@ where
                 }
             }
         }
-        // The memory that the source still holds is not charged.
+        // A source that has ended is dropped, because the memory that it still holds is not charged.
         let over = matches!(state.stage, Stage::Done | Stage::Failed);
         let spent = if over { state.source.take() } else { None };
         if state.stage == Stage::Open && state.fresh_pollers == 1 && state.readers > 1 && state.frames.one_at_end() {

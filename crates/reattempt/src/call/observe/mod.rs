@@ -38,7 +38,7 @@ pub enum Event<'a> {
     },
     /// The failed attempt was not processed at all. A new attempt with the same number replaces it immediately.
     WillReplace {
-        /// The number of both attempts.
+        /// The number that both attempts have.
         attempt: u32,
     },
     /// The call ended in a failure.
