@@ -11,5 +11,6 @@ mod metrics;
 mod model;
 mod network;
 mod rate;
+mod reports;
 mod rule;
 mod support;

@@ -278,6 +278,54 @@ async fn dropped_calls_leave_nothing_behind() {
     assert!(next.is_finished());
 }
 
+/// A call that was not sent is no use of the rate, so nothing is fetched ahead for calls like it.
+#[tokio::test(start_paused = true)]
+async fn unsent_calls_fetch_nothing_ahead() {
+    let process = Process::new(Faulty::new(), rate(1000, 1000));
+    for _ in 0..200 {
+        let ticket = process.send().await.unwrap();
+        process.limit.end_ticket(ticket, &End::Unsent, process.start.elapsed());
+        sleep(Duration::from_millis(10)).await;
+    }
+    let granted = process.limit.stats().granted;
+    assert!((2..=4).contains(&granted), "a token lives for a second: {granted}");
+}
+
+/// Calls that wait fetch their tokens at once, but never more in a question than an eighth of a second brings.
+#[tokio::test(start_paused = true)]
+async fn crowd_fetches_an_eighth_of_a_second() {
+    let process = Process::new(Faulty::new(), rate(80, 1000));
+    let waiting: Vec<_> = (0..1000).map(|_| process.limit.admit(&process.arrival())).collect();
+    let mut granted = Vec::new();
+    for _ in 0..4 {
+        sleep(Duration::from_millis(2)).await;
+        // A look of the first call asks for the next tokens.
+        let _later = process.limit.admit(&process.arrival());
+        granted.push(process.limit.stats().granted);
+    }
+    assert_eq!(granted, [1, 12, 23, 34]);
+    drop(waiting);
+}
+
+/// Destinations that hold tokens, or wait for an answer, keep their places. Their tokens expire after a second.
+#[tokio::test(start_paused = true)]
+async fn idle_destinations_make_room() {
+    let process = Process::new(Faulty::new(), rate(1000, 1000));
+    let visit = |name: &str| {
+        let now = process.start.elapsed();
+        if let Admit::Waiting(ticket) | Admit::Admitted(ticket) = process.limit.admit(&Arrival::new(name, now)) {
+            process.limit.end_ticket(ticket, &End::Unsent, now);
+        }
+    };
+    (0..1024).for_each(|number| visit(&format!("host-{number}")));
+    sleep(Duration::from_millis(10)).await;
+    visit("too soon");
+    assert_eq!(process.limit.stats().alone, 1);
+    sleep(Duration::from_secs(2)).await;
+    visit("later");
+    assert_eq!(process.limit.stats().alone, 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn call_past_its_deadline_is_refused() {
     let process = Process::new(Faulty::new(), rate(1, 1));

@@ -122,6 +122,8 @@ fn clock_far_ahead_is_replaced() {
     assert_eq!((next, answer), (State { tokens: 0, at: 1_000 }, false));
     let (next, answer) = settle(Some(State { tokens: 0, at: 2_000 }), 1_000, 0, TOKEN);
     assert_eq!((next, answer), (State { tokens: 0, at: 2_000 }, false), "a little ahead");
+    let most = State { tokens: 0, at: 1_000 + TIME_TO_LIVE };
+    assert_eq!(settle(Some(most), 1_000, 0, TOKEN), (most, false), "as far as a key lives");
 }
 
 #[test]
