@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use reattempt_redis::{FleetBudget, RedisStore};
+use reattempt_redis::rate::Rate;
+use reattempt_redis::{FleetBudget, RateStore, RedisStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::server::Server;
 use crate::support::{budget, retries_alone, retry, returns};
@@ -133,6 +134,24 @@ async fn lost_reply_is_not_replaced_by_the_next() {
     let (granted, stats) = (budget.stats().granted, budget.stats());
     assert!(retry(&budget).await);
     assert_eq!(budget.stats().granted, granted + 1, "{stats:?}");
+}
+
+/// A connection that swallows everything is replaced after three questions, although each waits only for a moment.
+#[tokio::test]
+async fn silent_connection_is_replaced() {
+    let Some(server) = Server::on_port(&[]).await else { return };
+    let proxy = Proxy::start(&server).await;
+    let store = RedisStore::new(&proxy.url).unwrap();
+    let rate = Rate::new(100.try_into().unwrap(), 100.try_into().unwrap());
+    assert_eq!(store.take("k", rate, 1).await.unwrap(), 1);
+    proxy.swallows.store(1_000_000, Ordering::Relaxed);
+    for _ in 0..3 {
+        timeout(Duration::from_millis(20), store.take("k", rate, 1)).await.unwrap_err();
+    }
+    proxy.swallows.store(0, Ordering::Relaxed);
+    let connections = proxy.connections.load(Ordering::Relaxed);
+    assert_eq!(store.take("k", rate, 1).await.unwrap(), 1);
+    assert_eq!(proxy.connections.load(Ordering::Relaxed), connections + 1);
 }
 
 #[tokio::test]
