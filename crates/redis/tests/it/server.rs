@@ -111,6 +111,17 @@ impl Server {
         redis::from_redis_value(self.command(words)).unwrap()
     }
 
+    /// Returns `true` if the server answers a command with a text that contains `part`. A server that takes another role
+    /// closes its connections first.
+    pub(crate) fn shows(&self, words: &[&str], part: &str) -> bool {
+        let mut command = redis::Cmd::new();
+        words.iter().for_each(|word| {
+            command.arg(*word);
+        });
+        let text: RedisResult<String> = self.connect().and_then(|mut connection| command.query(&mut connection));
+        text.is_ok_and(|text| text.contains(part))
+    }
+
     pub(crate) fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();

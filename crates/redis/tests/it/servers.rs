@@ -15,7 +15,7 @@ const BOUND: Duration = Duration::from_secs(30);
 const CLUSTER: [&str; 4] = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
 
 pub(crate) async fn is_up(server: &Server) {
-    until(|| server.text(&["CLUSTER", "INFO"]).unwrap().contains("cluster_state:ok")).await;
+    until(|| server.shows(&["CLUSTER", "INFO"], "cluster_state:ok")).await;
 }
 
 /// Starts two servers with half of the slots each.
@@ -126,10 +126,10 @@ async fn empty_replica_promoted_grants_ten_more() {
     let address = primary.address();
     let (host, port) = address.split_once(':').unwrap();
     let replica = Server::on_port(&["--replicaof", host, port, "--replica-read-only", "no"]).await.unwrap();
-    until(|| replica.text(&["INFO", "replication"]).unwrap().contains("master_link_status:up")).await;
+    until(|| replica.shows(&["INFO", "replication"], "master_link_status:up")).await;
     let settings = "sentinel down-after-milliseconds main 300\nsentinel failover-timeout main 3000\n";
     let sentinel = sentinel(&address, settings).await.unwrap();
-    until(|| sentinel.text(&["INFO", "sentinel"]).unwrap().contains("slaves=1")).await;
+    until(|| sentinel.shows(&["INFO", "sentinel"], "slaves=1")).await;
     let store = RedisStore::sentinel(&[sentinel.url()], "main").unwrap();
     let (budget, taken) = (patient(store.clone()), empty(&store).await);
     assert!((10..=12).contains(&taken), "{taken}");
@@ -137,7 +137,7 @@ async fn empty_replica_promoted_grants_ten_more() {
     replica.command(&["FLUSHALL"]);
     primary.kill();
     retries_alone(&budget).await;
-    until(|| replica.text(&["INFO", "replication"]).unwrap().contains("role:master")).await;
+    until(|| replica.shows(&["INFO", "replication"], "role:master")).await;
     returns(&budget).await;
     let taken = empty(&store).await;
     assert!((7..=11).contains(&taken), "{taken}: one or two went to the budget");
