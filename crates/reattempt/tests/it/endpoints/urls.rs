@@ -100,7 +100,7 @@ async fn later_tier_takes_over() {
 
 /// A later tier does not know the key of a request that the first may have processed. With proof, the request may go
 /// there.
-// D-17, E-2
+// E-2
 #[tokio::test(start_paused = true)]
 async fn keyed_post_stays_in_its_tier() {
     for (does, tiered, expected) in
