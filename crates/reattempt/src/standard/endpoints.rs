@@ -30,7 +30,8 @@ impl<Policy: AttemptPolicy, O> StandardLayer<StandardGuards, Policy, O> {
     /// Retries and hedges go to an endpoint that the call has not tried ([`endpoints`](crate::endpoints)). The breaker
     /// and the time limits stay around all endpoints. The limit on calls in flight applies to each endpoint: 64 by
     /// default, or that of [`limits`](Self::limits). If an endpoint has no place left, the attempt goes to another one
-    /// at once.
+    /// at once. Its key is the destination after the request was rewritten, so your own
+    /// [`destination`](crate::Http::destination) function must tell the endpoints apart.
     ///
     /// The default breaker then ignores consecutive failures. Otherwise it would refuse all calls if the connection to
     /// one endpoint broke with 20 of them in flight. It opens if half of the attempts at all endpoints fail. On a
