@@ -62,7 +62,7 @@
 //! | at the top | content |
 //! |---|---|
 //! | `never_retry` | `true` turns all retries off |
-//! | `default` | the policy of requests without a route. Without it, that is the policy named `default`, or else the library's defaults |
+//! | `default` | the policy of requests without a route. Without it, that is the only policy of a file without routes, or the policy named `default`, or else the library's defaults |
 //! | `[[routes]]` | the requests of a policy: `destination`, `method` and `path`, or `grpc`. The first that matches counts |
 //! | `[endpoints.NAME]` | servers that do the same work: `urls`, or a `dns` name with an `interval`; and the `base` for which requests are written |
 //! | any other table | a policy |

@@ -3,7 +3,7 @@
 //! A thread of its own makes them, because the system's resolver blocks, and because no runtime need be there when a
 //! file changes.
 
-use std::net::ToSocketAddrs;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,10 +26,13 @@ impl LookUp {
         let own = Arc::clone(&pause);
         let job = move || {
             loop {
-                let after = match look_up(&name, &servers) {
-                    true => every,
-                    false => every.min(AFTER_FAILURE),
-                };
+                let addresses = name.to_socket_addrs();
+                if own.is_over() {
+                    // Another name may have taken the place of this one meanwhile.
+                    return;
+                }
+                let found = addresses.is_ok_and(|addresses| replace(addresses, &servers));
+                let after = if found { every } else { every.min(AFTER_FAILURE) };
                 if own.wait(after) {
                     return;
                 }
@@ -40,9 +43,8 @@ impl LookUp {
     }
 }
 
-/// Replaces the servers with the addresses of a name. After an error or an empty result they stay.
-fn look_up(name: &str, servers: &EndpointsHandle<BaseUrl>) -> bool {
-    let Ok(addresses) = name.to_socket_addrs() else { return false };
+/// Replaces the servers with these addresses. Returns `false` for an empty result, after which they stay.
+fn replace(addresses: impl Iterator<Item = SocketAddr>, servers: &EndpointsHandle<BaseUrl>) -> bool {
     let mut urls: Vec<_> = addresses.map(|address| format!("http://{address}")).collect();
     urls.sort_unstable();
     urls.dedup();

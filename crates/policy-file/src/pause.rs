@@ -18,6 +18,11 @@ impl Pause {
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
+    /// Returns `true` if the thread must end.
+    pub(crate) fn is_over(&self) -> bool {
+        *self.is_over.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Ends the pause, and the thread.
     pub(crate) fn end(&self) {
         *self.is_over.lock().unwrap_or_else(PoisonError::into_inner) = true;

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::mem::discriminant;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,10 @@ pub(crate) fn start(
     pause: Arc<Pause>,
     mut look: impl FnMut() -> bool + Send + 'static,
 ) -> io::Result<()> {
-    let job = move || while !pause.wait(interval) && look() {};
+    let job = move || {
+        // A panic of the program's own functions, which the panic hook has reported, must not end the watch.
+        while !pause.wait(interval) && catch_unwind(AssertUnwindSafe(&mut look)).unwrap_or(true) {}
+    };
     std::thread::Builder::new().name("reattempt-policy-file".to_owned()).spawn(job).map(drop)
 }
 

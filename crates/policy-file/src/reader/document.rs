@@ -11,7 +11,8 @@ use super::{EndpointsSection, Policy, Problem, Problems, Route, endpoints, polic
 field! {
     NEVER_RETRY = "never_retry": Kind::Flag, "Turns all retries off, also those of calls that wait for one. Default false.";
     DEFAULT = "default": Kind::Text,
-        "The name of the policy of requests without a route. Default: the policy named \"default\", or the library's.";
+        "The name of the policy of requests without a route. Default: the only policy of a file without routes, or the \
+         policy named \"default\", or the library's.";
 }
 
 /// The fields of the document that are neither policies nor sections.
@@ -145,7 +146,11 @@ impl Document {
                 problems.push(unknown(route.line, &route.place, "policy", &route.policy, &names));
             }
         }
-        self.default = names.contains(&"default").then(|| "default".to_owned());
+        self.default = match &names[..] {
+            // A file with one policy needs no other line.
+            [only] if self.routes.is_empty() => Some((*only).to_owned()),
+            _ => names.contains(&"default").then(|| "default".to_owned()),
+        };
         if let Some((policy, line)) = default {
             match names.contains(&&**policy) {
                 true => self.default = Some(policy.clone()),

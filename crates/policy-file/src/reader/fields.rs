@@ -43,6 +43,9 @@ pub(super) enum Limit<T> {
     Unlimited,
 }
 
+/// The fields of the document itself. In TOML, a line at the end of the file belongs to the last section.
+const FIELDS_AT_THE_TOP: [&str; 2] = ["never_retry", "default"];
+
 const DURATION: &str = "a duration like \"1500ms\" or \"5s\"";
 
 impl<'a> Fields<'a> {
@@ -57,7 +60,10 @@ impl<'a> Fields<'a> {
         while let Some((key, node)) = self.left.pop_first() {
             self.lines.insert(key, node.line);
             let names = known.iter().flat_map(|fields| fields.iter()).map(|field| field.name);
-            let hint = resembling(key, names).map(|name| format!("; did you mean `{name}`?"));
+            let hint = match FIELDS_AT_THE_TOP.contains(&key) {
+                true => Some("; it must be above the first section of the file".to_owned()),
+                false => resembling(key, names).map(|name| format!("; did you mean `{name}`?")),
+            };
             self.problem(key, format!("is not known here{}", hint.unwrap_or_default()));
         }
     }

@@ -129,6 +129,12 @@ pub(super) fn read(name: &str, node: &Node, problems: &mut Problems) -> Option<P
     };
     let max_server_delay = fields.duration(&MAX_SERVER_DELAY);
     let attempt_timeout = fields.duration(&ATTEMPT_TIMEOUT);
+    if attempt_timeout.is_some_and(|timeout| timeout.is_zero()) {
+        fields.problem(
+            ATTEMPT_TIMEOUT.name,
+            "must be above 0s, because every attempt would fail; without it there is no limit",
+        );
+    }
     let (max_attempts, max_elapsed) = (fields.count(&MAX_ATTEMPTS), fields.duration_or_none(&MAX_ELAPSED));
     let budget = budget::of_fields(&mut fields, own.as_deref());
     let guards = fields.parsed(&GUARDS, GuardWord::parse);

@@ -101,6 +101,14 @@ fn names_of_nothing_are_reported() {
         ("routes = [1]", "p.toml:1: routes[0] must be a table, but it is 1"),
         ("endpoints = 1", "p.toml:1: endpoints must be a table of sections, such as [endpoints.orders], but it is 1"),
         ("endpoints.a = 1", "p.toml:1: endpoints.a must be a table, but it is 1"),
+        (
+            "[a]\nnever_retry = true",
+            "p.toml:2: a.never_retry is not known here; it must be above the first section of the file",
+        ),
+        (
+            "[a]\nattempt_timeout = \"0s\"",
+            "p.toml:2: a.attempt_timeout must be above 0s, because every attempt would fail; without it there is no limit",
+        ),
         ("[endpoints.a]\nurls = []", "p.toml:2: endpoints.a.urls must be a list of at least one base URL"),
         ("default = 1", "p.toml:1: default must be the name of a policy in quotes, or a table, but it is 1"),
         ("[\"a b\"]\nbase = 1", "p.toml:2: \"a b\".base must be a duration like \"1500ms\" or \"5s\", but it is 1"),

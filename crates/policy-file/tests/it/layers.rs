@@ -75,10 +75,22 @@ async fn no_default_the_library_decides() {
     client.send(get("http://a/other")).await.unwrap();
     assert_eq!(ledger.count(), 3);
 
-    folder.write("[default]\nmax_attempts = 2\n");
+    folder.write("[default]\nmax_attempts = 2\n[other]\n");
     file.reload().unwrap();
     client.send(get("http://b/other")).await.unwrap();
     assert_eq!(ledger.count(), 2, "the policy of the name default");
+
+    folder.write("[only]\nmax_attempts = 1\n");
+    file.reload().unwrap();
+    client.send(get("http://b/other")).await.unwrap();
+    assert_eq!(ledger.count(), 1, "the only policy");
+
+    folder.write("[one]\n[other]\n");
+    let error = file.reload().unwrap_err().to_string();
+    assert!(
+        error.ends_with("p.toml: has several policies, and uses none: set `default`, or add [[routes]]"),
+        "{error}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

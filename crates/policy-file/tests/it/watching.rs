@@ -74,7 +74,7 @@ fn file_in_pieces_is_read_whole() {
     let options = PolicyFileOptions::new().interval(Duration::from_millis(400));
     let options = options.observe(move |event| drop(sender.send(event.clone())));
     let file = options.load(folder.file()).unwrap();
-    let mut text = String::new();
+    let mut text = "default = \"p0\"\n".to_owned();
     // Each piece comes well before the interval ends, and all together take longer than two.
     let (_never, wait) = channel::<()>();
     for number in 0..12 {
@@ -94,11 +94,55 @@ fn replaced_file_is_read_once() {
     folder.write("[a]\n");
     let (_file, events) = watched(&folder);
     fs::remove_file(folder.file()).unwrap();
-    folder.write("[b]\n[c]\n");
+    folder.write("[b]\n");
     let event = events.recv_timeout(BOUND).unwrap();
     assert!(matches!(event, PolicyFileEvent::Reloaded { .. }), "{event}");
     fs::remove_file(folder.file()).unwrap();
     let event = events.recv_timeout(BOUND).unwrap();
     assert!(event.to_string().ends_with("cannot be read: No such file or directory (os error 2)"), "{event}");
     assert_eq!(events.recv_timeout(Duration::from_millis(1)).unwrap_err(), RecvTimeoutError::Timeout, "reported once");
+}
+
+/// A panic of the program's own function does not end the watch.
+#[test]
+fn panic_does_not_end_the_watch() {
+    let folder = Folder::new();
+    folder.write("[a]\n");
+    let (sender, events) = channel();
+    let options = PolicyFileOptions::new().observe(move |event| {
+        drop(sender.send(event.clone()));
+        assert!(matches!(event, PolicyFileEvent::Reloaded { never_retry: false, .. }), "as the test expects");
+    });
+    let file = options.load(folder.file()).unwrap();
+    folder.write("never_retry = true\n");
+    events.recv_timeout(BOUND).unwrap();
+    folder.write("[b]\n");
+    events.recv_timeout(BOUND).unwrap();
+    assert_eq!((file.names(), file.never_retry()), (vec!["b".to_owned()], false));
+}
+
+/// The addresses of a name become the servers, and the look-ups end with the layer.
+#[test]
+fn addresses_of_a_name_are_the_servers() {
+    let (folder, ledger) = (Folder::new(), Ledger::default());
+    let section =
+        |dns: &str| format!("[a]\nmax_attempts = 1\nendpoints = \"o\"\n[endpoints.o]\nbase = \"http://o\"\n{dns}");
+    folder.write(section("dns = \"127.0.0.1:81\"\ninterval = \"1s\"\n"));
+    let file = PolicyFileOptions::new().unwatched().load(folder.file()).unwrap();
+    let client = client(&file.layer(), ledger.server(200));
+    let call = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(client.send(get("http://o/x"))).unwrap();
+        ledger.take()[0].clone()
+    };
+    assert_eq!(call(), "GET http://127.0.0.1:81/x");
+    // Another name under the same base: the set continues, and the look-up of the new name replaces its servers.
+    folder.write(section("dns = \"localhost:82\"\n"));
+    file.reload().unwrap();
+    let begun = Instant::now();
+    let is_local = |uri: &str| ["GET http://127.0.0.1:82/x", "GET http://[::1]:82/x"].contains(&uri);
+    while !is_local(&call()) {
+        assert!(begun.elapsed() < BOUND, "the new name was not looked up");
+        std::thread::yield_now();
+    }
 }

@@ -42,18 +42,24 @@ struct Shared<S, P: RequestProtocol> {
 /// The services for the table in force, which a client's calls use.
 struct Ready<S, P: RequestProtocol> {
     table: Arc<(u64, PolicyTable<P>)>,
-    seats: Vec<(Arc<Retries<Attempts<S, P>, TablePolicy<P>>>, Seat<P>)>,
+    policies: Vec<Prepared<S, P>>,
+}
+
+/// One policy, as a client takes it over.
+struct Prepared<S, P: RequestProtocol> {
+    retries: Arc<Retries<Attempts<S, P>, TablePolicy<P>>>,
+    seat: Seat<P>,
 }
 
 impl<S: Clone, P: RequestProtocol + Clone> Ready<S, P> {
     fn of(table: Arc<(u64, PolicyTable<P>)>, spare: &S) -> Self {
-        let seat = |stack| {
+        let prepared = |stack| {
             let seat = Seat::of(stack);
             let attempts = seat.seat(spare.clone());
-            (Arc::new(Retries::new(stack.policy.clone(), attempts)), seat)
+            Prepared { retries: Arc::new(Retries::new(stack.policy.clone(), attempts)), seat }
         };
-        let seats = table.1.stacks.iter().map(seat).collect();
-        Self { table, seats }
+        let policies = table.1.stacks.iter().map(prepared).collect();
+        Self { table, policies }
     }
 }
 
@@ -144,7 +150,7 @@ where
     fn call(&mut self, request: Req) -> Self::Future {
         let ready = self.shared.ready();
         let place = ready.table.1.choose(P::view(&request));
-        if let Some((retries, seat)) = ready.seats.get(place) {
+        if let Some(Prepared { retries, seat }) = ready.policies.get(place) {
             // A client that calls under one policy keeps it.
             if !Arc::ptr_eq(retries, &self.stack.shared) {
                 self.stack.shared = Arc::clone(retries);

@@ -23,6 +23,7 @@ mod hedge_wire;
 mod metrics;
 mod operation;
 mod pace;
+mod policies;
 mod profiles;
 mod regressions;
 #[cfg(feature = "reqwest")]
