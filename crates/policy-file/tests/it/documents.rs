@@ -144,6 +144,7 @@ fn mark_and_crlf_are_accepted() {
     let document = Document::read("\u{feff}[a]\r\nmax_attempts = 4\r\n", Format::Toml).unwrap();
     assert_eq!(document.policies[0].limits().max_attempts, 4);
     assert_eq!(problems("\u{feff}[a]\r\nx = 1\r\n"), ["p.toml:2: a.x is not known here"]);
+    Document::read("\u{feff}{\r\n\"a\": {}}", Format::Json).unwrap();
 }
 
 /// Deep nesting and long values end in short errors.
