@@ -85,6 +85,8 @@ fn permitted(cell: &Cell) -> Vec<Course> {
         Fault::GoAwayAbove if is_exception(cell) => vec![First, Retried, NotRetried],
         Fault::GoAwayAbove => vec![First, Retried],
         Fault::GoAwayBelow if is_exception(cell) => vec![Retried, NotRetried],
+        // An attempt that the broken connection has failed is followed by one that time ends together with the others.
+        Fault::Head(How::Stall) if several && !repeatable => [courses, vec![InVain]].concat(),
         // Calls that wait for the connection of another one learn only that there is none.
         Fault::Certificate if several => vec![NotRetried, InVain],
         Fault::Body(How::Reset | How::Close) if several => [courses, uncertain()].concat(),
@@ -107,7 +109,8 @@ fn is_exception(cell: &Cell) -> bool {
 /// Returns the number of calls that ended as exceptions.
 pub(crate) fn exceptions<'a>(cell: &Cell, all: impl Iterator<Item = &'a Observed>) -> usize {
     let goes_away = matches!(cell.fault, Fault::GoAwayAbove | Fault::GoAwayBelow);
-    all.filter(|it| goes_away && it.attempts == 1 && matches!(it.end, End::Failed(_))).count()
+    let counts = goes_away && is_exception(cell) && cell.stack != Stack::Hedge;
+    all.filter(|it| counts && it.attempts == 1 && matches!(it.end, End::Failed(_))).count()
 }
 
 /// Returns `true` if the server has surely read a part of each call's first attempt.

@@ -152,7 +152,10 @@ async fn server_dies_after_bytes_of_body() {
         let dies = Reply::default().read(Read::Body(3)).cut(0).end_with(End::Reset);
         let server = Server::http1([dies]).await.unwrap();
         let mut stream = TcpStream::connect(server.address()).await.unwrap();
-        stream.write_all(request.as_bytes()).await.unwrap();
+        let (head, body) = request.split_at(request.find("\r\n\r\n").unwrap() + 4);
+        stream.write_all(head.as_bytes()).await.unwrap();
+        timeout(HANGS, server.ledger().until(|arrivals| arrivals.len() == 1)).await.unwrap();
+        stream.write_all(body.as_bytes()).await.unwrap();
         assert!(timeout(HANGS, stream.read_u8()).await.unwrap().is_err());
         timeout(HANGS, server.ledger().all_closed()).await.unwrap();
         let arrival = &server.ledger().arrivals()[0];
