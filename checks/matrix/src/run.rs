@@ -69,14 +69,14 @@ async fn check(cell: Cell, trusted: &Tls, certificate: &Tls) -> Result<Result<()
     let mut objections = all.iter().enumerate().filter_map(|(number, observed)| {
         objection(&cell, observed).map(|objection| format!("call {number}: {objection}"))
     });
+    let mut found = leaks.found(base.strip_prefix("http://").unwrap_or(&base));
     if let Some(first) = objections.next() {
-        return Ok(Err(format!("{first}, and {} more", objections.count())));
+        found.push(format!("{first}, and {} more", objections.count()));
     }
     let (exceptions, connections) = (exceptions(&cell, all.iter()), ledger.connections());
     if exceptions > connections {
-        return Ok(Err(format!("{exceptions} exceptions over {connections} connections")));
+        found.push(format!("{exceptions} exceptions over {connections} connections"));
     }
-    let mut found = leaks.found(base.strip_prefix("http://").unwrap_or(&base));
     // Handles to endpoints keep their channels, and a relay keeps the connections that it stalls.
     drop(leaks);
     places.iter_mut().for_each(|place| place.relay = None);
