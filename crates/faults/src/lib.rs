@@ -81,6 +81,17 @@
 //! All waits use tokio's clock. Without a socket, pause it (`#[tokio::test(start_paused = true)]`), and tests take no
 //! real time.
 //!
+//! # Any client
+//!
+//! The kit sees only requests, so the client may be in any language. In the repository, `checks/clients` has tests of
+//! reqwest's own retries, reqwest-retry, tower-resilience-retry, and curl as a process. Each of them repeats a payment
+//! in one test, and is caught. `checks/matrix` runs every fault of the kit through reattempt.
+//!
+//! # Outages of production
+//!
+//! A `Recorder` observes the layers of reattempt and writes the outages of real calls as a script. The kit plays it,
+//! and `lab replay FILE`, in the repository, shows what other policies would have done. `Recording` lists the limits.
+//!
 //! # Calls
 //!
 //! The server cannot tell which requests are attempts of the same call. Give each call in a test its own path, an
