@@ -111,14 +111,14 @@ impl Server {
         redis::from_redis_value(self.command(words)).unwrap()
     }
 
-    /// Returns `true` if the server answers a command with a text that contains `part`. A server that takes another role
+    /// Returns `true` if the server answers a command with a text that contains `part`. A server that changes its role
     /// closes its connections first.
     pub(crate) fn shows(&self, words: &[&str], part: &str) -> bool {
         let mut command = redis::Cmd::new();
         words.iter().for_each(|word| {
             command.arg(*word);
         });
-        let text: RedisResult<String> = self.connect().and_then(|mut connection| command.query(&mut connection));
+        let text = self.connect().and_then(|mut connection| command.query::<String>(&mut connection));
         text.is_ok_and(|text| text.contains(part))
     }
 
