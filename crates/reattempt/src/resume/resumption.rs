@@ -135,7 +135,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
             progress.account().settle(CallEnd::Succeeded, &self.destination, &self.settings.budget);
         }
         if is_last {
-            self.conclude(StopReason::Succeeded, Ok(None));
+            self.report_end(StopReason::Succeeded, Ok(None));
         }
     }
 
@@ -300,13 +300,13 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
     /// Ends the body without the rest. Returns the break.
     fn stop(&mut self, stop: StopReason, last: LastOutcome<'_>) -> BoxError {
         self.stage = Stage::Reading;
-        self.conclude(stop, last);
+        self.report_end(stop, last);
         // Only a body that broke is resumed.
         self.broke.take().unwrap_or_else(|| Box::new(BrokenOff { received: 0, total: 0 }))
     }
 
     /// Reports the end of the body to the observers and the caller's slot.
-    fn conclude(&mut self, stop: StopReason, last: LastOutcome<'_>) {
+    fn report_end(&mut self, stop: StopReason, last: LastOutcome<'_>) {
         let Some(mut progress) = self.progress.take() else { return };
         drop::<Account>(progress.account());
         progress.report_end(&self.settings, (self.number, None), stop, last);
