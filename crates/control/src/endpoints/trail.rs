@@ -49,7 +49,8 @@ impl Trail {
     /// Returns `true` if the call has tried this endpoint.
     #[inline]
     pub fn contains(&self, id: EndpointId) -> bool {
-        self.ids().contains(&id)
+        // Most trails are empty.
+        self.length > 0 && self.ids().contains(&id)
     }
 }
 

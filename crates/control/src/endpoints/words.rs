@@ -40,9 +40,8 @@ const fn age(since: Stamp, now: Stamp) -> u32 {
 fn decayed(value: u32, age: u32) -> u32 {
     let halved = value.checked_shr(age >> HALF_LIFE).unwrap_or(0);
     let rest = age & ((1 << HALF_LIFE) - 1);
-    let fallen = (u64::from(halved) * u64::from(rest)) >> (HALF_LIFE + 1);
-    // The decrease is less than half of a 32-bit value, so it fits.
-    halved - u32::try_from(fallen).unwrap_or(halved)
+    let (_, fallen) = halves((u64::from(halved) * u64::from(rest)) >> (HALF_LIFE + 1));
+    halved - fallen
 }
 
 /// Returns the upper and the lower half.
@@ -113,10 +112,18 @@ impl LatencyWord {
     }
 }
 
+/// The longest latency: the units of 256 ns that fit in 32 bits.
+const LONGEST: Duration = Duration::from_nanos(u32::MAX as u64 * 256);
+
 /// Converts a time to units of 256 ns, from 1 unit to 18 minutes.
 #[inline]
 fn units(time: Duration) -> u32 {
-    u32::try_from(time.as_nanos() >> 8).unwrap_or(u32::MAX).max(1)
+    if time >= LONGEST {
+        return u32::MAX;
+    }
+    let nanoseconds = time.as_secs() * 1_000_000_000 + u64::from(time.subsec_nanos());
+    let (_, units) = halves(nanoseconds >> 8);
+    units.max(1)
 }
 
 /// Converts units of 256 ns to a time.

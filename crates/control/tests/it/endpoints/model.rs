@@ -110,14 +110,16 @@ impl Model {
         let first = tiers.first()?;
         let draws = |(number, tier): &(usize, Vec<&String>), random: &mut Mixed| {
             let mut drawn = || {
-                let bits = random.next_u64();
-                let from = |bits: u64| {
-                    let start = (u128::from(bits) * tier.len() as u128) >> 32;
+                let (bits, length) = (random.next_u64(), tier.len() as u64);
+                let below = |bits: u64, bound: u64| (u128::from(bits) * u128::from(bound)) >> 32;
+                let from = |start: u128| {
                     let start = usize::try_from(start).unwrap();
-                    (start..start + tier.len()).map(|place| tier[place % tier.len()].clone())
+                    (start..start + tier.len()).map(|place| (place as u128, tier[place % tier.len()].clone()))
                 };
-                let one = from(bits >> 32).find(|name| !tried.contains(name))?;
-                let other = from(bits & 0xffff_ffff).find(|name| !tried.contains(name) && *name != one);
+                let (place, one) = from(below(bits >> 32, length)).find(|(_, name)| !tried.contains(name))?;
+                let others = from(place + 1 + below(bits & 0xffff_ffff, length - 1));
+                let mut others = others.map(|(_, name)| name);
+                let other = others.find(|name| !tried.contains(name) && *name != one);
                 Some(other.filter(|other| self.is_cheaper(other, &one, now)).unwrap_or(one))
             };
             let one = drawn()?;
@@ -379,6 +381,9 @@ fn run(seed: u64, steps: u64) -> BTreeMap<&'static str, u64> {
             let picked = set.pick(trail, now, &mut random).unwrap();
             let name = picked.ticket.name().to_string();
             assert_eq!((&name, picked.elsewhere), (&expected.0, expected.1), "step {step}");
+            for event in &events {
+                *seen.entry(kind(event)).or_default() += 1;
+            }
             assert_eq!((random, listed(picked.events)), (drawn, events));
             trail.push(picked.ticket.id());
             tried.push((picked.ticket.id(), name.clone()));
