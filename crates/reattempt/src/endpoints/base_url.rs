@@ -95,7 +95,12 @@ impl BaseUrl {
         (rest.is_empty() || rest.starts_with('/') || self.prefix.is_empty()).then_some(rest)
     }
 
+    #[inline]
     fn is_authority(&self, authority: &str) -> bool {
+        authority == self.authority.as_str() || self.is_same_authority(authority)
+    }
+
+    fn is_same_authority(&self, authority: &str) -> bool {
         if authority.eq_ignore_ascii_case(self.authority.as_str()) {
             return true;
         }
