@@ -84,7 +84,8 @@ fn times_double_and_are_forgiven() {
     assert_eq!(ejected(&events)[0].2, secs(6));
 }
 
-/// After a return, the first success resets the count: only five more failures eject the endpoint again.
+/// After a return, the first success resets the count: five more failures eject the endpoint again, and no fewer. A
+/// count that is not reset never ejects again (Envoy #1491).
 #[test]
 fn success_after_return_begins_anew() {
     let set = set_of(2);
@@ -131,7 +132,8 @@ fn set_without_ejections_keeps_all() {
     assert!(view(&set, "0", ms(2)).failing > 0.4);
 }
 
-/// At most half of the endpoints are ejected, no matter how many are dead.
+/// At most half of the endpoints are ejected, no matter how many are dead, and one of two or three. A tenth of three was
+/// rounded up to one (Envoy #3263).
 // E-4
 #[test]
 fn at_most_half_are_out() {

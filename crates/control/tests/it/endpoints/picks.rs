@@ -8,7 +8,7 @@ use reattempt_testing::secs;
 use super::*;
 
 /// Each attempt of a call goes to an untried endpoint as long as one is in service. `elsewhere` is `true` if the next
-/// attempt can as well.
+/// attempt can as well. Envoy's retry may return to the server that failed (Envoy #2259).
 // E-1
 #[test]
 fn untried_endpoint_comes_first() {
@@ -135,7 +135,8 @@ fn calls_in_flight_survive_new_lists() {
     assert_eq!(count(secs(8)), 0);
 }
 
-/// Of two endpoints with equal latencies, the set picks the one with fewer calls in flight.
+/// Of two endpoints with equal latencies, the set picks the one with fewer calls in flight. The load of tonic's
+/// `Connection` is always 0.
 #[test]
 fn fewer_calls_in_flight_are_cheaper() {
     let set = set_of(2);

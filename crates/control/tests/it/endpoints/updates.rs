@@ -63,6 +63,34 @@ fn update_applies_the_cap_anew() {
     assert_eq!(out(&set, ms(3)), ["0", "1"]);
 }
 
+/// After a removal between two attempts, each pick sends to the endpoint that it names, and an endpoint that has failed
+/// gets calls again. tower's balancer panics or sends elsewhere after `Remove`, and forgets a failed endpoint
+/// (tower#856).
+// E-10
+#[test]
+fn removal_misroutes_no_pick() {
+    let set = EndpointSet::new();
+    let update = |names: &[&str], now| drop(set.update(names.iter().map(|name| (0, *name)), str::to_owned, now));
+    update(&["a", "b", "c", "d"], ms(0));
+    let (mut random, mut open) = (Mixed(1), Vec::new());
+    for round in 1..=100 {
+        let now = secs(round);
+        update(if round % 2 == 0 { &["d", "b", "a"] } else { &["b", "c", "d"] }, now);
+        for ticket in open.drain(..) {
+            let health = if random.below(2) == 0 { Health::Unavailable } else { Health::Served };
+            set.end_ticket(ticket, &End::judged(health, secs(1)), now, &mut Always(0));
+        }
+        open.extend((0..20).map(|_| set.pick(&Trail::new(), now, &mut random).unwrap().ticket));
+        assert!(open.iter().all(|ticket| &**ticket.name() == ticket.service()), "{open:?}");
+        assert!(!open.iter().any(|ticket| ticket.service() == if round % 2 == 0 { "c" } else { "a" }), "{open:?}");
+    }
+    drop(open);
+    let end = secs(200);
+    // Each attempt in flight raises the price of its endpoint.
+    let held: Vec<_> = (0..1000).map(|_| set.pick(&Trail::new(), end, &mut random).unwrap().ticket).collect();
+    assert_eq!(held.iter().map(EndpointTicket::name).collect::<BTreeSet<_>>().len(), 3);
+}
+
 /// Services of removed endpoints are dropped once, after their last call.
 #[test]
 fn removed_service_lives_while_it_is_used() {
