@@ -132,8 +132,8 @@ fn set_without_ejections_keeps_all() {
     assert!(view(&set, "0", ms(2)).failing > 0.4);
 }
 
-/// At most half of the endpoints are ejected, no matter how many are dead, and one of two or three. A tenth of three was
-/// rounded up to one (Envoy #3263).
+/// At most half of the endpoints are ejected, no matter how many are dead, and one of two or three. A tenth of three
+/// was rounded up to one (Envoy #3263).
 // E-4
 #[test]
 fn at_most_half_are_out() {

@@ -163,8 +163,8 @@ async fn attempt_sent_late_is_followed() {
     }
 }
 
-/// A readiness error is an outcome like any other, so the call does not wait for other endpoints. tower's balancer drops
-/// the endpoint for good (tower#856).
+/// A readiness error is an outcome like any other, so the call does not wait for other endpoints. tower's balancer
+/// drops the endpoint for good (tower#856).
 // E-17
 #[tokio::test(start_paused = true)]
 async fn unready_endpoint_is_a_failed_attempt() {
