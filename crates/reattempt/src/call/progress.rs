@@ -130,7 +130,7 @@ impl<D: Delays> Progress<D> {
         if decision == Decision::Return(StopReason::Permanent) {
             return Err(StopReason::Permanent);
         }
-        // A replaced attempt may have any code (CALL-2).
+        // An attempt that is replaced may have any code, also one that is not a failure (CALL-2).
         let failure = verdict.failure().copied().unwrap_or(Failure::new(FailureKind::Network));
         let outcome = AttemptOutcome::Failed { failure, error };
         let ended = self.earlier.0.saturating_add(elapsed);
