@@ -24,6 +24,19 @@ fn next(reader: &mut Reader) -> Seen {
     }
 }
 
+/// A reader in place of one that could not be created is never taken for an empty body.
+#[test]
+fn unkept_reader_fails_when_it_is_read() {
+    let mut body = Box::pin(ReplayBody::<Empty<Bytes>>::not_kept());
+    assert!(!body.is_replayable() && body.try_clone().is_none());
+    assert!(!body.is_end_stream());
+    assert_eq!(body.size_hint().exact(), None);
+    let Poll::Ready(Some(Err(error))) = body.as_mut().poll_frame(&mut Context::from_waker(Waker::noop())) else {
+        panic!("the body is read")
+    };
+    assert!(matches!(error.downcast_ref(), Some(ReplayError::NotKept)));
+}
+
 #[test]
 fn each_poll_after_forgetting_is_noted() {
     let mut first = streamed(&THREE, &unlimited());
