@@ -237,7 +237,7 @@ impl ScriptError {
         self.place.map(|(_, column)| column)
     }
 
-    /// Returns the field with the wrong value; `None` if the problem is not one value.
+    /// Returns the field with the wrong value; `None` if the error does not concern a single value.
     pub fn field(&self) -> Option<&str> {
         self.field.as_deref()
     }

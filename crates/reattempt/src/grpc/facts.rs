@@ -64,7 +64,7 @@ impl RequestProtocol for Grpc {
         }
     }
 
-    /// Returns that no method is repeatable by default, because only the caller can decide that.
+    /// Permits retries of every method, but no repetition, because only the caller can decide that.
     fn retry_safety(&self, _: RequestView<'_>) -> RetrySafety {
         RetrySafety { may_retry: true, repeatable: false, keyed: false }
     }

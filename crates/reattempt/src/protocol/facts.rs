@@ -189,7 +189,7 @@ impl<Request, C: Send + Sync + 'static> ReadRequest<Request> for CloneRequest<C>
 impl<C: Send + Sync + 'static> RequestProtocol for CloneRequest<C> {
     type Errors = BoxedError;
 
-    /// Returns that every request may be retried and repeated, because the classifier alone decides.
+    /// Permits every request to be retried and repeated, because the classifier alone decides.
     fn retry_safety(&self, _: RequestView<'_>) -> RetrySafety {
         RetrySafety { may_retry: true, repeatable: true, keyed: false }
     }
