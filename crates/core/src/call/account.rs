@@ -12,7 +12,7 @@ pub enum CallEnd {
     Succeeded,
     /// The call ended with a response that is a permanent failure and carries this hint.
     Permanent(ServerHint),
-    /// The call ended with an error or a retryable failure, or it was dropped. It earns nothing.
+    /// The call ended with an error or a retryable failure, or it was dropped. Such a call earns no tokens.
     Failed,
     /// A response that had begun ended with a retryable failure, too late for a retry.
     FailedLate {

@@ -29,8 +29,8 @@ impl<B> ReadRequest<Request<B>> for Grpc {
 impl RequestProtocol for Grpc {
     type Errors = Answered;
 
-    /// Returns `true` if the request sets no terms. Generated clients put only the method into the extensions, which is
-    /// no such term.
+    /// Returns `true` if the request sets no terms. The method that generated clients put into the extensions does not
+    /// count.
     #[inline]
     fn has_no_terms(&self, request: RequestView<'_>) -> bool {
         let has_terms = request.extensions().is_some_and(|extensions| {
