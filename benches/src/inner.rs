@@ -3,6 +3,8 @@
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::hint::black_box;
+#[cfg(feature = "guards")]
+use std::io;
 #[cfg(any(feature = "bodies", feature = "layers"))]
 use std::pin::Pin;
 use std::sync::Arc;
@@ -81,6 +83,31 @@ impl<B: Body + Unpin> Service<Request<B>> for Reads {
         }
         drop(black_box(request));
         ready(Ok(answer(StatusCode::OK)))
+    }
+}
+
+/// A server that answers with 200, or refuses connections.
+#[cfg(feature = "guards")]
+#[derive(Debug, Clone)]
+pub(crate) struct MayRefuse(pub(crate) bool);
+
+#[cfg(feature = "guards")]
+impl<B> Service<Request<B>> for MayRefuse {
+    type Response = Answer;
+    type Error = io::Error;
+    type Future = Ready<Result<Answer, io::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline(never)]
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        drop(black_box(request));
+        ready(match self.0 {
+            true => Err(io::ErrorKind::ConnectionRefused.into()),
+            false => Ok(answer(StatusCode::OK)),
+        })
     }
 }
 

@@ -4,6 +4,8 @@
 mod body;
 mod budget;
 mod call;
+#[cfg(feature = "guards")]
+mod endpoints;
 mod fleet;
 #[cfg(feature = "bodies")]
 mod grpc;
@@ -75,6 +77,8 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
         fleet::ROWS,
         #[cfg(feature = "guards")]
         guards::ROWS,
+        #[cfg(feature = "guards")]
+        endpoints::ROWS,
         #[cfg(feature = "bodies")]
         grpc::ROWS,
         #[cfg(feature = "bodies")]
@@ -109,6 +113,7 @@ pub fn check() {
     #[cfg(feature = "peers")]
     {
         guards::check();
+        endpoints::check();
         schedule::check();
         budget::check();
         wire::check();

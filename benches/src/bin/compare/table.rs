@@ -13,6 +13,8 @@ const PEERS: &[(&str, &str)] = &[
     ("tower-bucket", "tower by hand, own bucket"),
     ("tower-bucket-half-full", "the same, half full"),
     ("tower-hedge", "tower's hedge"),
+    ("tower-balance", "tower's balancer"),
+    ("tower-buffered", "tower's balancer in its `Buffer`"),
     ("tower-resilience", "tower-resilience-retry"),
     ("reqwest-own", "reqwest's own"),
     ("reqwest-retry", "reqwest-retry"),

@@ -320,7 +320,7 @@ fn served(guard: impl Guard) -> Work {
 }
 
 /// Awaits calls on a runtime whose clock runs: a paused one is a lock, which each reading takes.
-fn awaited<S, B>(service: S, make: impl FnMut() -> Request<Body> + 'static) -> Work
+pub(super) fn awaited<S, B>(service: S, make: impl FnMut() -> Request<Body> + 'static) -> Work
 where
     S: Service<Request<Body>, Response = Response<B>> + 'static,
     S::Error: std::fmt::Debug,
@@ -335,7 +335,7 @@ fn with_deadline() -> Request<Body> {
     request
 }
 
-fn running() -> Runtime {
+pub(super) fn running() -> Runtime {
     Builder::new_current_thread().enable_time().build().unwrap()
 }
 

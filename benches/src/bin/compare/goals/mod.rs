@@ -1,6 +1,7 @@
 //! The lines of the table, and the goal of each figure.
 
 mod calls;
+mod endpoints;
 mod guards;
 mod parts;
 
@@ -88,5 +89,5 @@ const TOWER: &[&str] = &["tower", "tower-bucket"];
 
 /// Returns every line, in the order of the table.
 pub(crate) fn lines() -> impl Iterator<Item = &'static Line> {
-    calls::LINES.iter().chain(parts::LINES).chain(guards::LINES)
+    calls::LINES.iter().chain(parts::LINES).chain(guards::LINES).chain(endpoints::LINES)
 }
