@@ -76,7 +76,7 @@ async fn choice_keeps_the_readied_instance() {
     assert_eq!((calls.load(Ordering::Relaxed), clones.load(Ordering::Relaxed)), (5, 0));
 }
 
-/// A replaced table applies to the next call of each clone. A client prepares for it once, with a clone for each policy.
+/// A replaced table applies to the next call of each clone. A client prepares once, with a clone for each policy.
 #[tokio::test(start_paused = true)]
 async fn replaced_table_applies_to_clones() {
     let server = Strict { status: StatusCode::SERVICE_UNAVAILABLE, ..Strict::default() };
