@@ -155,11 +155,14 @@ impl Answer {
     }
 }
 
+/// The requests that arrived, with their times.
+type Seen = Arc<Mutex<Vec<(Request<()>, Duration)>>>;
+
 /// A service that answers by a script. An answer without a script is 410.
 #[derive(Debug, Clone)]
 pub(super) struct Server {
     script: Arc<Mutex<VecDeque<Answer>>>,
-    seen: Arc<Mutex<Vec<(Request<()>, Duration)>>>,
+    seen: Seen,
     began: Instant,
     open: Arc<()>,
 }
