@@ -38,3 +38,5 @@ mod stats;
 mod store;
 #[path = "../../src/sync.rs"]
 mod sync;
+#[path = "../../src/table.rs"]
+mod table;

@@ -76,7 +76,7 @@ impl Scene {
         while let Some(report) = self.report() {
             sum += report.take().unwrap_or(0);
         }
-        let destination = self.member.destination("a", Duration::ZERO).unwrap();
+        let destination = self.member.destination("a").unwrap();
         assert!(!destination.has_credit(), "tokens without a report");
         sum
     }
@@ -176,7 +176,7 @@ fn credit_is_never_without_a_report() {
     for is_taken in [false, true] {
         loom::model(move || {
             let scene = Scene::new();
-            let destination = scene.member.destination("a", Duration::ZERO).unwrap();
+            let destination = scene.member.destination("a").unwrap();
             credit(&scene.member, &destination, TOKEN, true);
             let report = scene.report().unwrap();
             let taken = if is_taken { destination.take_credit() } else { 0 };
@@ -193,7 +193,7 @@ fn credit_is_never_without_a_report() {
 fn credit_is_sent_once() {
     loom::model(|| {
         let scene = Scene::new();
-        let destination = scene.member.destination("a", Duration::ZERO).unwrap();
+        let destination = scene.member.destination("a").unwrap();
         credit(&scene.member, &destination, 3 * TOKEN, true);
         let report = scene.report().unwrap();
         let leaves = thread::spawn(move || report.take().unwrap_or(0));
