@@ -114,8 +114,9 @@ fn print(recording: &Recording, rows: &[Row], out: &mut dyn Write) -> Result<(),
     writeln!(
         out,
         "\nAn attempt has the outcome that was last recorded before it. The server's load is not simulated, and every\n\
-         call may be repeated. Waits are those of calls that succeeded after a failure. Undecided calls would have sent\n\
-         their next attempt after the end of the recording."
+         call may be repeated. Time limits of attempts have no effect, because durations are not recorded. Waits are\n\
+         those of calls that succeeded after a failure. Undecided calls would have sent their next attempt after the\n\
+         end of the recording."
     )?;
     Ok(())
 }
