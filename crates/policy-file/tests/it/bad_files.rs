@@ -143,7 +143,7 @@ fn unreadable_file_is_refused() {
     let folder = Folder::new();
     folder.write("[default]\n");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::set_permissions(folder.file(), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(folder.file(), fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read(folder.file()).is_err() {
         assert_eq!(error(&folder, &folder.file()), EXPECTED);
         return;
