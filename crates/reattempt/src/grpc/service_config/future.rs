@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use http::Response;
 use http_body::Body;
 use pin_project_lite::pin_project;
+use reattempt_core::Budget;
 use reattempt_grpc::{Code, NoServiceConfig, RetryThrottle};
 use reattempt_schedule_exponential::Exponential;
 use tower_service::Service;
@@ -18,8 +19,8 @@ use crate::hedge::ResponseFuture as HedgeFuture;
 use crate::protocol::{ClassifyOutcome, Replay};
 use crate::retry::ResponseFuture as RetryFuture;
 
-type Retried<S, Req> = RetryFuture<S, Req, Grpc, Exponential, RetryThrottle, Answered>;
-type Hedged<S, Req> = HedgeFuture<S, Req, Grpc, RetryThrottle, Answered>;
+type Retried<S, Req, Budgets> = RetryFuture<S, Req, Grpc, Exponential, Budgets, Answered>;
+type Hedged<S, Req, Budgets> = HedgeFuture<S, Req, Grpc, Budgets, Answered>;
 
 pin_project! {
     /// The future of a call that is retried or hedged according to a service config.
@@ -28,7 +29,7 @@ pin_project! {
     /// Dropping the future cancels all attempts and the wait. The token for an attempt that was not sent yet returns to
     /// the throttle.
     #[must_use = "futures do nothing unless polled"]
-    pub struct ResponseFuture<S, Req>
+    pub struct ResponseFuture<S, Req, Budgets = RetryThrottle>
     where
         Grpc: Replay<Req>,
         Grpc: ClassifyOutcome<S::Response>,
@@ -36,37 +37,37 @@ pin_project! {
         Answered: ErrorMode<S::Error>,
     {
         #[pin]
-        way: Way<S, Req>,
+        way: Way<S, Req, Budgets>,
     }
 }
 
 pin_project! {
     #[project = WayProjected]
-    enum Way<S, Req>
+    enum Way<S, Req, Budgets>
     where
         Grpc: Replay<Req>,
         Grpc: ClassifyOutcome<S::Response>,
         S: Service<<Grpc as Replay<Req>>::Attempt>,
         Answered: ErrorMode<S::Error>,
     {
-        Retried { #[pin] future: Retried<S, Req> },
-        Hedged { #[pin] future: Hedged<S, Req> },
+        Retried { #[pin] future: Retried<S, Req, Budgets> },
+        Hedged { #[pin] future: Hedged<S, Req, Budgets> },
         // `None` once the response has been returned.
         Refused { none: Option<NoServiceConfig> },
     }
 }
 
-impl<S, Req> ResponseFuture<S, Req>
+impl<S, Req, Budgets> ResponseFuture<S, Req, Budgets>
 where
     Grpc: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<<Grpc as Replay<Req>>::Attempt>,
     Answered: ErrorMode<S::Error>,
 {
-    pub(super) fn retried(future: Retried<S, Req>) -> Self {
+    pub(super) fn retried(future: Retried<S, Req, Budgets>) -> Self {
         Self { way: Way::Retried { future } }
     }
 
-    pub(super) fn hedged(future: Hedged<S, Req>) -> Self {
+    pub(super) fn hedged(future: Hedged<S, Req, Budgets>) -> Self {
         Self { way: Way::Hedged { future } }
     }
 
@@ -76,8 +77,9 @@ where
     }
 }
 
-impl<S, Req, B> Future for ResponseFuture<S, Req>
+impl<S, Req, B, Budgets> Future for ResponseFuture<S, Req, Budgets>
 where
+    Budgets: Budget,
     Grpc: Replay<Req> + ClassifyOutcome<Response<B>, Answer = Response<GrpcBody<B>>>,
     S: Service<<Grpc as Replay<Req>>::Attempt, Response = Response<B>> + Clone,
     B: Body,
@@ -101,7 +103,7 @@ where
     }
 }
 
-impl<S, Req> fmt::Debug for ResponseFuture<S, Req>
+impl<S, Req, Budgets> fmt::Debug for ResponseFuture<S, Req, Budgets>
 where
     Grpc: Replay<Req> + ClassifyOutcome<S::Response>,
     S: Service<<Grpc as Replay<Req>>::Attempt>,

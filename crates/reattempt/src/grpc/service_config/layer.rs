@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use reattempt_grpc::ServiceConfigHandle;
+use reattempt_core::Budget;
+use reattempt_grpc::{RetryThrottle, ServiceConfigHandle};
 use tower_layer::Layer;
 
 use super::Client;
@@ -63,13 +64,13 @@ const DEFAULT_CAP: u32 = 5;
 /// # Ok::<(), reattempt::grpc::service_config::ServiceConfigErrors>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct ServiceConfigLayer {
+pub struct ServiceConfigLayer<Budgets = RetryThrottle> {
     pub(super) handle: ServiceConfigHandle,
     pub(super) most_attempts: u32,
     pub(super) never: bool,
     grpc: Grpc,
-    pub(super) retries: Retries,
-    pub(super) hedges: Hedges,
+    pub(super) retries: Retries<Budgets>,
+    pub(super) hedges: Hedges<Budgets>,
 }
 
 impl ServiceConfigLayer {
@@ -96,6 +97,29 @@ impl ServiceConfigLayer {
         }
     }
 
+    /// Adds a budget, for example one that many processes share. A retry or hedge then needs a permit from it and from
+    /// the config's throttle. Default: the throttle alone, as gRPC specifies.
+    ///
+    /// ```
+    /// use reattempt::RetryBudget;
+    /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};
+    ///
+    /// let layer = ServiceConfigLayer::new(ServiceConfig::default()).budget(RetryBudget::cautious());
+    /// ```
+    pub fn budget<T: Budget + Clone>(self, budget: T) -> ServiceConfigLayer<(RetryThrottle, T)> {
+        let throttle = self.handle.throttle().clone();
+        ServiceConfigLayer {
+            retries: self.retries.budget((throttle.clone(), budget.clone())),
+            hedges: self.hedges.budget((throttle, budget)),
+            handle: self.handle,
+            grpc: self.grpc,
+            most_attempts: self.most_attempts,
+            never: self.never,
+        }
+    }
+}
+
+impl<Budgets: Budget + Clone> ServiceConfigLayer<Budgets> {
     /// Sets the maximum number of attempts per call. Higher numbers in the config are lowered to it. Default 5, for
     /// retried and hedged calls (CALL-8).
     ///
@@ -177,12 +201,12 @@ impl ServiceConfigLayer {
     /// let layer = ServiceConfigLayer::new(ServiceConfig::default())
     ///     .retries(|policy| policy.drain_time(Duration::from_millis(10)));
     /// ```
-    pub fn retries(self, change: impl FnOnce(Retries) -> Retries) -> Self {
+    pub fn retries(self, change: impl FnOnce(Retries<Budgets>) -> Retries<Budgets>) -> Self {
         Self { retries: change(self.retries), ..self }
     }
 
     /// Changes hedging settings that are not in a config.
-    pub fn hedges(self, change: impl FnOnce(Hedges) -> Hedges) -> Self {
+    pub fn hedges(self, change: impl FnOnce(Hedges<Budgets>) -> Hedges<Budgets>) -> Self {
         Self { hedges: change(self.hedges), ..self }
     }
 
@@ -192,10 +216,10 @@ impl ServiceConfigLayer {
     }
 }
 
-impl<S: Clone> Layer<S> for ServiceConfigLayer {
-    type Service = Client<S>;
+impl<S: Clone, Budgets: Budget + Clone> Layer<S> for ServiceConfigLayer<Budgets> {
+    type Service = Client<S, Budgets>;
 
-    fn layer(&self, inner: S) -> Client<S> {
+    fn layer(&self, inner: S) -> Client<S, Budgets> {
         let policies = (self.retries.clone(), self.hedges.clone());
         let client = Client::new(self.handle.clone(), self.most_attempts, policies, inner);
         match self.never {

@@ -35,6 +35,6 @@ pub use reattempt_grpc::{
 pub use service::Client;
 
 /// The policy for calls that a config does not hedge.
-type Retries = crate::policy::RetryPolicy<Grpc, Exponential, RetryThrottle>;
+type Retries<Budgets> = crate::policy::RetryPolicy<Grpc, Exponential, Budgets>;
 /// The policy for calls that a config hedges.
-type Hedges = HedgePolicy<Grpc, RetryThrottle>;
+type Hedges<Budgets> = HedgePolicy<Grpc, Budgets>;

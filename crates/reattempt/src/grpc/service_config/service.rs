@@ -6,7 +6,8 @@ use std::task::{Context, Poll};
 
 use http::Response;
 use http_body::Body;
-use reattempt_grpc::{MethodConfig, ServiceConfigHandle};
+use reattempt_core::Budget;
+use reattempt_grpc::{MethodConfig, RetryThrottle, ServiceConfigHandle};
 use tower_service::Service;
 
 use super::future::ResponseFuture;
@@ -26,28 +27,27 @@ use crate::shared::Shared as HedgeShared;
 ///
 /// The error type is the inner service's own. A clone costs a clone of the inner service and shares
 /// everything else.
-#[derive(Clone)]
-pub struct Client<S> {
+pub struct Client<S, Budgets = RetryThrottle> {
     /// The client for retried calls, which contains the inner service.
-    retry: Retry<S, Retries>,
-    shared: Arc<Shared<S>>,
+    retry: Retry<S, Retries<Budgets>>,
+    shared: Arc<Shared<S, Budgets>>,
     options: Option<CallOptions>,
 }
 
 /// The entry for methods without one in the config.
 static NO_ENTRY: LazyLock<Arc<MethodConfig>> = LazyLock::new(Arc::default);
 
-struct Shared<S> {
+struct Shared<S, Budgets> {
     handle: ServiceConfigHandle,
     most_attempts: u32,
-    hedge: Arc<HedgeShared<S, Hedges>>,
+    hedge: Arc<HedgeShared<S, Hedges<Budgets>>>,
 }
 
-impl<S: Clone> Client<S> {
+impl<S: Clone, Budgets: Budget> Client<S, Budgets> {
     pub(super) fn new(
         handle: ServiceConfigHandle,
         most_attempts: u32,
-        (retries, hedges): (Retries, Hedges),
+        (retries, hedges): (Retries<Budgets>, Hedges<Budgets>),
         inner: S,
     ) -> Self {
         let shared = Shared { handle, most_attempts, hedge: Arc::new(HedgeShared::new(hedges, inner.clone())) };
@@ -65,7 +65,7 @@ impl<S: Clone> Client<S> {
     }
 }
 
-impl<S> Client<S> {
+impl<S, Budgets> Client<S, Budgets> {
     /// Returns the config's handle.
     pub fn handle(&self) -> &ServiceConfigHandle {
         &self.shared.handle
@@ -74,8 +74,9 @@ impl<S> Client<S> {
     inner_accessors!(S, retry.inner);
 }
 
-impl<S, Req, A, B> Service<Req> for Client<S>
+impl<S, Req, A, B, Budgets> Service<Req> for Client<S, Budgets>
 where
+    Budgets: Budget + 'static,
     S: Service<A, Response = Response<B>> + Clone,
     B: Body,
     Grpc: Replay<Req, Attempt = A> + Origin<A, Request = Req>,
@@ -83,7 +84,7 @@ where
 {
     type Response = Response<GrpcBody<B>>;
     type Error = S::Error;
-    type Future = ResponseFuture<S, Req>;
+    type Future = ResponseFuture<S, Req, Budgets>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.retry.inner.poll_ready(cx)
@@ -113,7 +114,13 @@ where
     }
 }
 
-impl<S: fmt::Debug> fmt::Debug for Client<S> {
+impl<S: Clone, Budgets> Clone for Client<S, Budgets> {
+    fn clone(&self) -> Self {
+        Self { retry: self.retry.clone(), shared: Arc::clone(&self.shared), options: self.options.clone() }
+    }
+}
+
+impl<S: fmt::Debug, Budgets> fmt::Debug for Client<S, Budgets> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("inner", self.get_ref())

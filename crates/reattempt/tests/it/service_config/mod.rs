@@ -1,5 +1,6 @@
 //! Tests of calls under a service config, by method, against a scripted service under a paused clock.
 
+mod confirming;
 mod hedging;
 mod layer;
 mod retrying;
@@ -14,7 +15,7 @@ use reattempt::grpc::GrpcBody;
 use reattempt::grpc::service_config::{Client, ServiceConfigLayer};
 use reattempt::report::ReportSlot;
 use reattempt::{CallOptions, Report};
-use reattempt_core::StopReason;
+use reattempt_core::{Budget, StopReason};
 use reattempt_grpc::{Code, ServiceConfig};
 use tonic::body::Body;
 use tower::{Layer, ServiceExt};
@@ -73,7 +74,10 @@ fn client(text: &str, server: &Server) -> Client<Server> {
 }
 
 /// Reads the response to its end. Returns the code with which a call ends, and why.
-async fn end_of(client: &Client<Server>, request: Request<Body>) -> (Result<Code, std::io::Error>, StopReason) {
+async fn end_of<B: Budget + 'static>(
+    client: &Client<Server, B>,
+    request: Request<Body>,
+) -> (Result<Code, std::io::Error>, StopReason) {
     let slot = ReportSlot::default();
     let client = client.with_options(CallOptions::new().report_to(&slot));
     // Long past every limit that is tested here.
