@@ -126,7 +126,9 @@ impl Recording {
         &self.destination
     }
 
-    /// Returns the time of each call's first outcome, counted from the first outcome of all.
+    /// Returns the time of each call's first outcome, measured from the recorder's first outcome.
+    ///
+    /// That one may belong to another destination.
     pub fn calls(&self) -> impl ExactSizeIterator<Item = Duration> {
         self.calls.iter().copied().map(Duration::from_millis)
     }

@@ -133,7 +133,7 @@ impl Asking for Ask {
 }
 
 impl Ask {
-    /// Sets the confirmation and wakes the driver. Returns `false` if it was set before.
+    /// Decides whether the retry may be sent, and wakes the driver. Returns `false` if that was decided before.
     fn confirm(&self, confirmed: bool) -> bool {
         let mut waiting = self.waiting();
         if !waiting.course.confirm(confirmed) {

@@ -13,7 +13,7 @@ const EARNED_BY_RETRY: u64 = 3 * TOKEN;
 pub struct Course {
     /// The tokens that the retry costs, in millionths.
     cost: u64,
-    /// The confirmation, which does not change.
+    /// `true` if the retry may be sent; `None` until that is decided. The decision does not change.
     confirmed: Option<bool>,
     /// `true` if the store has granted the retry, in time or not.
     granted: bool,
@@ -38,12 +38,12 @@ impl Course {
         Self { cost, confirmed: None, granted: false, end: None }
     }
 
-    /// Returns the confirmation, once there is one.
+    /// Returns whether the retry may be sent; `None` until that is decided. The decision does not change.
     pub fn confirmed(&self) -> Option<bool> {
         self.confirmed
     }
 
-    /// Sets the confirmation. Returns `false` if it was set before.
+    /// Decides whether the retry may be sent. Returns `false` if that was decided before.
     pub fn confirm(&mut self, confirmed: bool) -> bool {
         let is_first = self.confirmed.is_none();
         self.confirmed = self.confirmed.or(Some(confirmed));

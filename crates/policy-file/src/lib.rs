@@ -91,8 +91,8 @@
 //!
 //! # When the file changes
 //!
-//! A thread compares the content of the file four times a second, and a change is in force after two looks that find
-//! it: a file that is being written is found half. [`PolicyFileOptions::interval`] sets the time, and
+//! A thread compares the content of the file four times a second, and a change is in force once two looks in a row have
+//! found it: a file that is being written is found half. [`PolicyFileOptions::interval`] sets the time, and
 //! [`PolicyFileOptions::unwatched`] leaves reading to the program. Notifications of the system are not used, because
 //! they miss changes on network file systems and in mounted volumes. The thread is no task, so neither a busy runtime
 //! nor the end of one delays it. It ends with the last handle, layer and client of the file.

@@ -38,7 +38,8 @@ impl PolicyFileOptions {
 
     /// Sets the time between two looks at the file. Default: 250 ms.
     ///
-    /// A change is in force after the second look that finds it, so after at most two intervals. It is at least 10 ms.
+    /// A change is in force once two looks in a row have found it, so after at most two intervals. An interval below
+    /// 10 ms counts as 10 ms.
     pub fn interval(self, interval: Duration) -> Self {
         Self { interval: Some(interval.max(Duration::from_millis(10))), ..self }
     }

@@ -109,9 +109,9 @@ pub fn cenkalti_quick() -> Profile<Exponential> {
 /// |---|---|---|---|---|---|
 /// | 100 ms | 1.5 | 500 ms | ± 50 % | no limit | 1 s |
 ///
-/// A 100 ms call that always fails is usually retried three times: one call in twenty is retried four times, and seldom
-/// one twice. It ends after 0.6 to 1.1 s. The published estimates are at most 5 retries and 1–1.5 s. The time does not
-/// apply here, for the reason given at [`cenkalti_quick`].
+/// A 100 ms call that always fails is usually retried three times; about one such call in twenty is retried four times,
+/// and very few only twice. It ends after 0.6 to 1.1 s. The published estimates are at most 5 retries and 1–1.5 s. The
+/// published time does not apply here, for the reason given at [`cenkalti_quick`].
 pub fn cenkalti_medium() -> Profile<Exponential> {
     unlimited(symmetric(100, 1.5, 500), Some(Duration::from_secs(1)))
 }
@@ -122,9 +122,9 @@ pub fn cenkalti_medium() -> Profile<Exponential> {
 /// |---|---|---|---|---|---|
 /// | 100 ms | 2 | 3 s | ± 50 % | no limit | 10 s |
 ///
-/// A 300 ms call that always fails is usually retried six times: one call in five is retried seven times, and seldom
-/// one five or eight times. It ends after 5.5 to 10.3 s. The published estimates, 8–9 retries and 10–14 s, do not apply
-/// here, for the reason given at [`cenkalti_quick`].
+/// A 300 ms call that always fails is usually retried six times; about one such call in five is retried seven times,
+/// and very few five or eight times. It ends after 5.5 to 10.3 s. The published estimates, 8–9 retries and 10–14 s, do
+/// not apply here, for the reason given at [`cenkalti_quick`].
 pub fn cenkalti_slow() -> Profile<Exponential> {
     unlimited(symmetric(100, 2.0, 3000), Some(Duration::from_secs(10)))
 }

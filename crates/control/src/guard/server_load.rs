@@ -78,7 +78,7 @@ pub(crate) struct Counts {
 const UPPER: u64 = 1 << 32;
 
 impl ServerLoad {
-    /// Creates the load of a server without calls.
+    /// Creates the counts of a server that has not had any calls yet. The first bucket begins at `now`.
     pub fn new(now: Duration) -> Self {
         Self {
             began: AtomicU64::new(nanos(now)),

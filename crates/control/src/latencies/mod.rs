@@ -32,8 +32,10 @@ const UNKNOWN: u64 = u64::MAX;
 
 /// A running quantile of latencies, shared by all calls of a client.
 ///
-/// The estimate is at most 6.25 % and 1 µs above the quantile of the samples, and never below it. All
-/// weights are halved after each window of 1000 samples, or more for a high quantile (2000 for the 95th percentile).
+/// The estimate is never below the quantile of the samples, and at most 6.25 % or 1 µs above it, whichever is more.
+///
+/// Older samples count less: the weights of all samples are halved after every 1000 samples. A high quantile needs more
+/// samples for that (2000 for the 95th percentile).
 ///
 /// ```
 /// use std::time::Duration;

@@ -220,7 +220,9 @@ impl<D> Call<D> {
         })
     }
 
-    /// Cancels a granted retry and returns its permit, because the driver no longer has the request.
+    /// Cancels a granted retry that will not be sent, and gives its permit back to the budget.
+    ///
+    /// Call it, for instance, if the request is no longer available, or if the call's time is over.
     pub fn revoke(&mut self) {
         self.permit = None;
         self.resends = false;

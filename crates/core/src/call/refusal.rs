@@ -53,7 +53,8 @@ impl<D: Delays> Call<D> {
             GuardKind::CIRCUIT_BREAKER => LONGEST_WAIT_OPEN,
             _ => LONGEST_WAIT,
         };
-        // An earlier hop of a redirect may have been processed at that endpoint, unless the refusal proves otherwise.
+        // Only a refusal that proves that nothing was processed lets the call go to another endpoint at once. Otherwise
+        // an earlier hop of a redirect may have been processed at this attempt's endpoint.
         let proven = matches!(failed.classification.verdict, Verdict::NotProcessed(_));
         let wait = if failed.elsewhere && proven { Some(Duration::ZERO) } else { refused.wait() };
         match wait.filter(|wait| again && *wait <= longest.min(most)) {

@@ -90,14 +90,15 @@ pub enum Break {
 }
 
 impl Break {
-    /// Returns garbage that is a fatal TLS alert with this description, such as 80 for internal_error.
+    /// Returns the [`Garbage`](Self::Garbage) break whose bytes are a fatal TLS alert with this description, such as 80
+    /// for `internal_error`.
     ///
     /// During the handshake, a TLS client accepts it as the server's alert.
     pub fn tls_alert(description: u8) -> Self {
         Self::Garbage(Bytes::copy_from_slice(&[21, 3, 3, 0, 2, 2, description]))
     }
 
-    /// Returns garbage that is an undecryptable TLS record.
+    /// Returns the [`Garbage`](Self::Garbage) break whose bytes are a TLS record that cannot be decrypted.
     pub fn broken_record() -> Self {
         let mut record = [0; 37];
         [record[0], record[1], record[2], record[4]] = [23, 3, 3, 32];

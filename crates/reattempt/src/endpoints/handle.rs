@@ -59,10 +59,12 @@ impl<T> EndpointsHandle<T> {
 }
 
 impl EndpointsHandle<BaseUrl> {
-    /// Replaces the endpoints with these base URLs, in one tier. The base of the requests does not change.
+    /// Replaces the endpoints with these base URLs, in one tier.
+    ///
+    /// The base URL for which requests are written ([`Endpoints::base`](super::Endpoints::base)) does not change.
     ///
     /// # Errors
-    /// Returns the first problem of the list, like [`Endpoints::urls`](super::Endpoints::urls), and then changes
+    /// Returns the first problem in the list, like [`Endpoints::urls`](super::Endpoints::urls), and then changes
     /// nothing.
     pub fn update_urls(&self, urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<(), EndpointsError> {
         let urls = BaseUrl::read_all(urls)?;

@@ -39,7 +39,7 @@ where
         Admit::Admitted(ticket) => {
             let attempt = match send(&ticket, request) {
                 Ok(attempt) => attempt,
-                // The ticket ends unsent by its drop.
+                // Dropping the ticket ends it as unsent.
                 Err(error) => return ResponseFuture::not_sent(OwnEnd::Unwritable(error.into())),
             };
             let pass = Pass::new(Arc::clone(shared), ticket, &arrival, options);

@@ -64,7 +64,7 @@ impl<S> Endpoints<S> {
         self
     }
 
-    /// Uses at most `most` of the endpoints, for sets of more than 100. Default: all.
+    /// Uses at most `most` endpoints of each tier. Default: all. Recommended for more than 100 endpoints.
     ///
     /// Each client chooses its own subset, and an update replaces as few endpoints as possible.
     pub fn subset(mut self, most: NonZeroUsize) -> Self {

@@ -28,7 +28,7 @@ pub trait Source {
     fn begin(self, guard: &Arc<EndpointGuard<Self::Client>>);
 }
 
-/// Keys in tiers.
+/// A list of endpoint keys in tiers, the source of [`Endpoints::list`].
 #[derive(Debug)]
 pub struct List<K>(Vec<(usize, K)>);
 

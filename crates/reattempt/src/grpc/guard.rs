@@ -48,7 +48,7 @@ impl<G: Guard> GuardLayer<G, Grpc> {
 }
 
 impl StandardLayer<StandardGuards, RetryPolicy<Grpc>> {
-    /// Creates the stack for gRPC calls. The type to store is
+    /// Creates the stack for gRPC calls. The type of a client `C` behind it is
     /// [`StandardClient<C, Grpc>`](crate::standard::StandardClient).
     ///
     /// ```

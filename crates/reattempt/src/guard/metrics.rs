@@ -25,10 +25,13 @@ use crate::call::observe::{Event, Observer};
 /// | `reattempt.guard.in_flight` (a gauge) | `{call}` | name | the same |
 /// | `reattempt.guard.waiting` (a gauge) | `{call}` | name | the same |
 /// | `reattempt.guard.past_head` (a gauge) | `{call}` | name | the same |
-/// | `reattempt.guard.oldest_past_head` (a gauge) | `s` | name | the same, while there is such a call |
+/// | `reattempt.guard.oldest_past_head` (a gauge) | `s` | name | the same, while `past_head` is not 0 |
 /// | `reattempt.guard.tokens` (a gauge) | `{call}` | name | [`tokens`](Self::tokens), for a rate limit |
 /// | `reattempt.guard.rate` (a gauge) | `{call}/s` | name | [`rate`](Self::rate), for a send rate, a rate limit or a pace, while it is finite |
 /// | `reattempt.guard.refusal_probability` (a gauge) | `1` | name | [`throttling`](Self::throttling), for a throttle |
+///
+/// `past_head` counts the calls whose response head has arrived and whose body has not ended. `oldest_past_head` is the
+/// time since the oldest of these heads arrived.
 ///
 /// The labels are:
 ///

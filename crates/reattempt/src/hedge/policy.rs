@@ -203,8 +203,9 @@ where
     ///
     /// No call is hedged until there are enough samples: at least 100, and ten beyond the quantile (200 samples for
     /// 0.95, 1000 for 0.99). The estimate is at most 6.25 % above the true quantile of the samples, and never below it.
-    /// The timer counts in whole milliseconds. All weights are halved after every 2000 samples (0.95; 10,000 for 0.99).
-    /// All calls of the policy share the samples, so use separate policies for different kinds of calls.
+    /// The timer counts in whole milliseconds. Older samples count less: the weights of all samples are halved after
+    /// every 2000 samples (0.95; 10,000 for 0.99). All calls of the policy share the samples, so use separate policies
+    /// for different kinds of calls.
     ///
     /// A first attempt that is slower than the delay is always a sample. An attempt that fails sooner is not. Only the
     /// budget limits hedges that follow a failure.
@@ -218,9 +219,11 @@ where
     /// Sets the time from the start of a call after which no further attempt is sent; `None` for no limit. Default: 30
     /// s.
     ///
-    /// The limit does not interrupt attempts. It ends the wait for a service that does not become ready for a hedge. In
-    /// one case the wait continues, because the call would have no outcome: its only response was refused and dropped,
-    /// and its error type is the inner service's own.
+    /// The limit does not interrupt attempts. It ends the wait for a service that does not become ready for a hedge.
+    ///
+    /// The wait continues in one case, which is possible only with the inner service's own error type. Then no attempt
+    /// is in flight, the last failed response was already discarded, and the call has no error or response of its own
+    /// to return instead.
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
         self.set(|settings| settings.limits.max_elapsed = elapsed)

@@ -75,7 +75,9 @@ where
     Retrying::new(policy, operation)
 }
 
-/// An operation with its settings. Await it, or [call](Retrying::call) it if it blocks.
+/// An operation with its retry settings.
+///
+/// Await it if it comes from [`retry()`]; use [`call`](Retrying::call) if it comes from [`retry_blocking`].
 #[must_use = "nothing happens before it is awaited or called"]
 pub struct Retrying<F, E, Backoff: Schedule, B, J = fn(&E) -> Classification, N = fn(&E, Duration)> {
     operation: F,

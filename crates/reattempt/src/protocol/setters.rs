@@ -193,8 +193,10 @@ impl Http {
 
     message_setters!(itself);
 
-    /// Sets which server hints are read. Default: all but rate-limit quotas, which a
-    /// [`RateLimit`](crate::guard::RateLimit) can follow.
+    /// Sets which server hints are read. Default: all except rate-limit headers.
+    ///
+    /// Turn those on ([`Hints::rate_limit`]) if a [`RateLimit`](crate::guard::RateLimit) is to follow the server's
+    /// quota.
     #[must_use]
     pub fn hints(mut self, hints: Hints) -> Self {
         self.hints = hints;

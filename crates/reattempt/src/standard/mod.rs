@@ -146,7 +146,7 @@ pub use layer::{StandardGuards, StandardLayer};
 pub use policy::AttemptPolicy;
 pub use service::Standard;
 
-/// The type to store for the client `C` behind the standard stack, with default parts.
+/// The type of a client `C` behind the standard stack with default parts, for instance for a struct field.
 ///
 /// The protocol is the second parameter.
 pub type StandardClient<C, P = Http> = Standard<
@@ -156,8 +156,8 @@ pub type StandardClient<C, P = Http> = Standard<
     >,
 >;
 
-/// The type to store for the client `C` behind the standard stack with hedges instead of retries
-/// ([`StandardLayer::hedge`]). All other parts are the defaults.
+/// The type of a client `C` behind the standard stack with hedges instead of retries ([`StandardLayer::hedge`]), for
+/// instance for a struct field. All other parts are the defaults.
 pub type StandardHedgedClient<C, P = Http> = Standard<
     Hedge<
         Guarded<C, StandardGuards, P, <P as RequestProtocol>::Errors>,
@@ -165,8 +165,8 @@ pub type StandardHedgedClient<C, P = Http> = Standard<
     >,
 >;
 
-/// The type to store for the client `C` behind the standard stack over several base URLs
-/// ([`StandardLayer::endpoints`]). All other parts are the defaults.
+/// The type of a client `C` behind the standard stack over several base URLs ([`StandardLayer::endpoints`]), for
+/// instance for a struct field. All other parts are the defaults.
 pub type StandardDirectedClient<C, P = Http> = Standard<
     Retry<
         Guarded<

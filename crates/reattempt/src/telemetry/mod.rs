@@ -164,9 +164,9 @@ impl<Mode> HttpTelemetry<Mode> {
 
     /// Creates `tracing` spans with the target `reattempt` and the level INFO: `http.call` and `http.request`.
     ///
-    /// The fields have the conventions' names, and `otel.name`, `otel.kind` and `otel.status_code`, which
-    /// tracing-opentelemetry reads. A policy's [`TracingObserver`](crate::observe::TracingObserver) writes its events
-    /// inside them.
+    /// The fields are named as in OpenTelemetry's semantic conventions. In addition there are `otel.name`, `otel.kind`
+    /// and `otel.status_code`, which tracing-opentelemetry reads. The events of a policy's
+    /// [`TracingObserver`](crate::observe::TracingObserver) are recorded inside these spans.
     #[cfg(feature = "tracing")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tracing")))]
     pub fn tracing(self) -> Self {
@@ -179,7 +179,7 @@ impl<Mode> HttpTelemetry<Mode> {
         Self::with(shared)
     }
 
-    /// Returns `layer` with a layer that measures calls outside it, and one that measures attempts inside it.
+    /// Puts `layer` between two measuring layers: the outer one measures calls, the inner one attempts.
     ///
     /// `layer` is a retry policy or layer, a hedge layer, the standard stack, or a `ServiceBuilder` with several of
     /// them. Below a tower `Buffer`, which moves attempts to another task, resends are not counted.

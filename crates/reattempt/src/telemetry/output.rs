@@ -28,7 +28,7 @@ pub(super) trait Open: Send + Sync {
     fn end(&mut self, end: &End);
 }
 
-/// A guard of an output, which ends with its drop.
+/// A guard of an output, which ends when it is dropped.
 #[expect(dead_code, reason = "the guards are only dropped")]
 pub(super) enum Entered<'a> {
     Nothing,

@@ -113,7 +113,7 @@ pub struct CircuitBreaker(PerDestination<Circuit>);
 
 guard! {
     CircuitBreaker, BreakerTicket, Circuit,
-    memory: "1.6 MB, and in the counting form 1.3 MB. Four counts with cache lines of their own are a third of that",
+    memory: "1.6 MB, or 1.3 MB for a counting breaker. Four counts with cache lines of their own are a third of that",
     replaced: "Open times that have begun keep their end. Counts are cleared if the window has other buckets.",
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct Rules {
 /// The rule that opens a closed breaker, checked after each failure.
 #[derive(Clone)]
 pub(crate) enum Trip {
-    /// A predicate on the counts: the user's, or the counting form's default of more than 5 consecutive failures.
+    /// A predicate on the counts: the user's, or a counting breaker's default of more than 5 consecutive failures.
     Counts(ReadyToTrip),
     Rate(Rate),
 }

@@ -66,7 +66,8 @@ impl CircuitBreaker {
 
     /// Sets the period over which the closed state counts. With zero, the counts are never cleared.
     ///
-    /// Default: 60 s, long enough for a quiet client to make 20 calls. The default of the counting form is zero.
+    /// Default: 60 s, long enough for a quiet client to make 20 calls. The default of a [`counting`](Self::counting)
+    /// breaker is zero.
     pub fn interval(self, interval: Duration) -> Self {
         self.set(|rules| (rules.interval, rules.last_calls) = (interval, 0))
     }
@@ -86,15 +87,16 @@ impl CircuitBreaker {
     /// Sets the length of one bucket of a sliding window. With zero, or with at least the interval, the window is
     /// fixed: all its counts are cleared at once.
     ///
-    /// The interval is rounded up to whole buckets, at most 1000. Default: 6 s; zero for the counting form.
+    /// The interval is rounded up to whole buckets, at most 1000. Default: 6 s, or zero for a
+    /// [`counting`](Self::counting) breaker.
     pub fn bucket_period(self, period: Duration) -> Self {
         self.set(|rules| rules.bucket_period = period)
     }
 
     /// Sets the open time. Zero means 60 s, as in gobreaker, and [`validate`](Self::validate) warns of it.
     ///
-    /// Default: 10 s, the shortest recommended time; 60 s for the counting form. On average, a server that has
-    /// recovered waits half of the open time for its next call.
+    /// Default: 10 s, the shortest recommended time, or 60 s for a [`counting`](Self::counting) breaker. On average, a
+    /// server that has recovered waits half of the open time for its next call.
     #[doc(alias("timeout", "waitDurationInOpenState"))]
     pub fn open_time(self, time: Duration) -> Self {
         self.set(|rules| rules.open_time = time)
@@ -108,8 +110,9 @@ impl CircuitBreaker {
         self.set(|rules| rules.max_open_time = most)
     }
 
-    /// Sets by how many percent the open time varies in either direction, at most 50. Default: 10; 0 for the counting
-    /// form.
+    /// Sets the percentage by which the open time varies at random in either direction. Values above 50 count as 50.
+    ///
+    /// Default: 10, or 0 for a [`counting`](Self::counting) breaker.
     pub fn spread(self, percent: u32) -> Self {
         self.set(|rules| rules.spread = percent.min(50))
     }
@@ -155,7 +158,8 @@ impl CircuitBreaker {
 
     /// Sets the trip rule to a predicate on the counts, called after each failure in the closed state.
     ///
-    /// No lock is held during the call. Default of the counting form: more than 5 consecutive failures.
+    /// No lock is held during the call. By default, a [`counting`](Self::counting) breaker opens after more than 5
+    /// consecutive failures.
     pub fn ready_to_trip(self, rule: impl Fn(&Counts) -> bool + Send + Sync + 'static) -> Self {
         self.set(|rules| rules.trip = Trip::Counts(Arc::new(rule)))
     }
@@ -206,7 +210,7 @@ pub(super) fn ratio_of(millionths: u64) -> f64 {
     f64::from(u32::try_from(millionths).unwrap_or(u32::MAX)) / 1e6
 }
 
-/// The defaults of the counting form.
+/// The defaults of a counting breaker.
 fn rules() -> Rules {
     Rules {
         name: "".into(),

@@ -1,4 +1,4 @@
-//! Tests of the counting form against the semantics of sony/gobreaker v2.4.0 (commit fed8e9e, v2/gobreaker.go and
+//! Tests of a counting breaker against the semantics of sony/gobreaker v2.4.0 (commit fed8e9e, v2/gobreaker.go and
 //! v2/counter.go), one per rule. If we differ on purpose, the test explains why.
 
 use std::sync::{Arc, OnceLock};

@@ -122,11 +122,14 @@ impl<Mode> GrpcMetrics<Mode> {
         self
     }
 
-    /// Returns `layer` with a layer that measures calls outside it, and one that measures attempts inside it.
+    /// Puts `layer` between two measuring layers: the outer one measures calls, the inner one attempts.
     ///
     /// `layer` is a [`RetryLayer`](crate::RetryLayer), a [`HedgeLayer`](crate::hedge::HedgeLayer), a
     /// [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer), or a `ServiceBuilder` with several of
-    /// them. Metrics may be nested: then each of two providers gets its own measurements.
+    /// them.
+    ///
+    /// To record with two providers, pass the result to `around` of another `GrpcMetrics`. Each provider then gets its
+    /// own measurements.
     pub fn around<L>(&self, layer: L) -> Stack<Stack<GrpcMetricsLayer<Mode>, L>, GrpcMetricsLayer<Mode>> {
         let attempts = GrpcMetricsLayer::of_attempts(self.clone());
         Stack::new(Stack::new(attempts, layer), GrpcMetricsLayer::of_calls(self.clone()))

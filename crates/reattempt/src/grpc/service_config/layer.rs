@@ -191,8 +191,8 @@ impl<Budgets: Budget + Clone> ServiceConfigLayer<Budgets> {
 
     /// Changes retry settings that are not in a config: hooks, drain time, observers.
     ///
-    /// This policy's schedule and attempts apply only to failed connections, for methods without a policy in the
-    /// config.
+    /// `change` gets the layer's retry policy. That policy's schedule and maximum attempts apply only to retries of
+    /// failed connections, for methods without a retry or hedging policy in the config.
     ///
     /// ```
     /// use std::time::Duration;

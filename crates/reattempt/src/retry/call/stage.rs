@@ -45,7 +45,8 @@ pin_project! {
         Confirming { held: Box<Held>, sent: Option<S> },
         // The refused response is being read to its end, until `by` at the latest.
         Draining { #[pin] drain: Drain, by: Instant, due: Option<Instant>, sent: Option<S>, saved: Saved },
-        // The attempt is due at this time; `None` for immediately. A first attempt was already created.
+        // The attempt is due at this time; `None` for immediately. A first attempt is in `next` as `Made`, a retry as
+        // `Saved`.
         Waiting { due: Option<Instant>, sent: Option<S>, next: Next<Saved, Head, Rest> },
         // A hook is running for the attempt's head.
         Hooking { service: S, hook: HookFuture<Head>, rest: Rest },
