@@ -7,10 +7,8 @@ use tower::balance::p2c::Balance;
 use tower::buffer::Buffer;
 use tower::discover::ServiceList;
 use tower::load::{CompleteOnResponse, PeakEwma};
-use tower::retry::Retry;
 
-use super::{awaited, fresh, running, until_served};
-use crate::contenders::{Bucket, ByHand};
+use super::{awaited, fresh, running};
 use crate::inner::MayRefuse;
 use crate::requests::Body;
 use crate::rows::Work;
@@ -33,11 +31,4 @@ pub(super) fn buffered() -> Work {
     let runtime = running();
     let buffer = runtime.block_on(async { Buffer::new(balance(0), 64) });
     each_on(runtime, buffer, fresh)
-}
-
-pub(super) fn retried() -> Work {
-    let runtime = running();
-    let buffer = runtime.block_on(async { Buffer::new(balance(1), 64) });
-    let budget = Bucket::new(10, 1000);
-    until_served(runtime, Retry::new(ByHand::new(Duration::ZERO, Duration::ZERO, budget), buffer))
 }

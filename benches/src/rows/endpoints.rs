@@ -80,8 +80,6 @@ pub(super) const ROWS: &[Row] = &[
             alone("bare", || awaited(Answers, fresh)),
             above("ours", "bare", || until_served(running(), retried(balanced(1)))),
             above("ours-all-well", "bare", || until_served(running(), retried(balanced(0)))),
-            #[cfg(feature = "peers")]
-            above("tower-buffered", "bare", balance::retried),
         ],
     },
 ];
