@@ -36,6 +36,8 @@ pub(crate) enum Kind {
     NoFormat,
     /// Its content has problems.
     Problems(Vec<Problem>),
+    /// A function of the program panicked, so not every layer has the policies.
+    Panicked,
     /// The watch cannot be started.
     NoWatch(Arc<io::Error>),
 }
@@ -70,6 +72,7 @@ impl fmt::Display for PolicyFileError {
             Kind::Empty => write!(f, "{path}: is empty"),
             Kind::NotText(line) => write!(f, "{path}:{line}: is not UTF-8"),
             Kind::NoFormat => write!(f, "{path}: needs the feature `json` or `toml` of reattempt-policy-file"),
+            Kind::Panicked => write!(f, "{path}: is not in force in every layer, as the program's function panicked"),
             Kind::NoWatch(error) => write!(f, "{path}: cannot be watched: {error}"),
             Kind::Problems(problems) => {
                 for (number, problem) in problems.iter().take(MOST_LISTED).enumerate() {

@@ -1,6 +1,8 @@
 //! The handle of a policy file: the policies in force, and the layers that follow them.
 
+use std::any::Any;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +18,7 @@ use crate::options::PolicyFileOptions;
 use crate::pause::Pause;
 use crate::reader::{Document, Format, Mistakes, Problem};
 use crate::state::States;
-use crate::watch::Settling;
+use crate::watch::{Settling, is_same};
 use crate::{disk, watch};
 
 /// A policy file, and the policies in force.
@@ -92,7 +94,7 @@ impl PolicyFile {
         let document = document(path, &bytes, &options).map_err(|(kind, _)| fail(kind))?;
         let switch = KillSwitch::default();
         switch.set(document.never_retry);
-        let states = States::of(&document, &States::default(), options.fleet.as_ref(), &switch);
+        let states = States::of(&document, &States::default(), options.fleet.as_ref());
         let (document, states) = (Arc::new(document), Arc::new(states));
         let inner = Inner { document, states, followers: Vec::new(), tried: Ok(bytes), error: None };
         let (path, pause) = (path.to_owned(), Arc::new(Pause::default()));
@@ -104,10 +106,12 @@ impl PolicyFile {
             let mut settling = Settling::default();
             let look = move || {
                 let Some(shared) = weak.upgrade() else { return false };
+                shared.forget_dropped_layers();
                 let content = disk::read(&shared.path);
                 let is_known = shared.has_tried(&content);
-                if let Some(content) = settling.found(content, is_known) {
-                    shared.apply(content);
+                if let Some(settled) = settling.found(content, is_known) {
+                    // It may have changed meanwhile, and a reload may have put the later content in force.
+                    shared.apply(|| Some(disk::read(&shared.path)).filter(|now| is_same(now, &settled)));
                 }
                 true
             };
@@ -150,10 +154,11 @@ impl PolicyFile {
     where
         P: RequestProtocol<Errors: 'static> + Clone + Send + Sync + 'static,
     {
+        self.shared.forget_dropped_layers();
         let _changing = self.shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let (document, states) = self.shared.in_force();
         let owner = Arc::clone(&self.shared) as _;
-        let states = (&*states, self.shared.switch.is_on());
+        let states = (&*states, &self.shared.switch);
         let (handle, follower) = Follower::begin(protocol, Box::new(change), &document, states, owner);
         self.shared.lock().followers.push(Arc::new(follower));
         handle.layer()
@@ -164,7 +169,7 @@ impl PolicyFile {
     /// # Errors
     /// Returns the reason why the file cannot be used. The policies in force then stay.
     pub fn reload(&self) -> Result<(), PolicyFileError> {
-        self.shared.apply(disk::read(&self.shared.path));
+        self.shared.apply(|| Some(disk::read(&self.shared.path)));
         match self.error() {
             None => Ok(()),
             Some(error) => Err(error),
@@ -226,19 +231,28 @@ impl Shared {
     }
 
     /// Puts a content in force, or reports why it is not. Does nothing if it was tried before.
-    fn apply(self: &Arc<Self>, content: Result<Vec<u8>, Kind>) {
+    ///
+    /// `read` runs under the lock of a change, so that a content that was read earlier never replaces a later one.
+    fn apply(self: &Arc<Self>, read: impl FnOnce() -> Option<Result<Vec<u8>, Kind>>) {
         let changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.has_tried(&content) {
-            return;
-        }
+        let Some(content) = read().filter(|content| !self.has_tried(content)) else { return };
         let read = content.as_ref().map_err(|kind| (kind.clone(), false));
         let read = read.and_then(|bytes| document(&self.path, bytes, &self.options));
         let tried = content.map_err(|kind| PolicyFileError::new(&self.path, kind).to_string());
+        // Dropped after the locks, as it may contain the program's own budgets.
+        let (_, former) = self.in_force();
         let was_on = self.switch.is_on();
+        let is_on = match &read {
+            Ok(document) => document.never_retry,
+            Err((_, never_retry)) => *never_retry,
+        };
+        if is_on {
+            // Before the program's functions, which may block or panic.
+            self.switch.set(true);
+        }
         let (event, is_changed) = match read {
             Ok(document) => {
-                let (_, former) = self.in_force();
-                let states = States::of(&document, &former, self.options.fleet.as_ref(), &self.switch);
+                let states = States::of(&document, &former, self.options.fleet.as_ref());
                 self.switch.set(document.never_retry);
                 let mut inner = self.lock();
                 (inner.document, inner.states) = (Arc::new(document), Arc::new(states));
@@ -254,22 +268,42 @@ impl Shared {
                 (PolicyFileEvent::Refused { error, never_retry }, never_retry != was_on)
             }
         };
-        if is_changed {
-            self.notify_followers();
-        }
+        let panicked = if is_changed { self.notify_followers() } else { None };
         // Outside of the lock, because an observer may change the file and read it again.
         drop(changing);
+        self.forget_dropped_layers();
+        if let Some(panic) = panicked {
+            resume_unwind(panic);
+        }
         if let Some(observer) = &self.options.observer {
             observer(&event);
         }
     }
 
-    /// Gives what is in force to the layers, and forgets those that were dropped.
-    fn notify_followers(self: &Arc<Self>) {
-        let ((document, states), never) = (self.in_force(), self.switch.is_on());
-        let mut followers = self.lock().followers.clone();
-        followers.retain(|follower| follower.follow(&document, &states, never, Arc::clone(self) as _));
-        self.lock().followers = followers;
+    /// Gives what is in force to all layers. Returns the panic of a program's function, after which the content counts
+    /// as not tried.
+    fn notify_followers(self: &Arc<Self>) -> Option<Box<dyn Any + Send>> {
+        let (document, states) = self.in_force();
+        let followers = self.lock().followers.clone();
+        let mut panicked = None;
+        for follower in followers {
+            let follow = || follower.follow(&document, &states, &self.switch, Arc::clone(self) as _);
+            panicked = catch_unwind(AssertUnwindSafe(follow)).err().or(panicked);
+        }
+        if panicked.is_some() {
+            let mut inner = self.lock();
+            (inner.tried, inner.error) = (Err(String::new()), Some(PolicyFileError::new(&self.path, Kind::Panicked)));
+        }
+        panicked
+    }
+
+    /// Forgets the layers that were dropped. They are dropped outside of the locks, with the program's functions.
+    fn forget_dropped_layers(&self) {
+        let followers = self.lock().followers.clone();
+        let gone: Vec<_> = followers.into_iter().filter(|follower| !follower.is_used()).collect();
+        if !gone.is_empty() {
+            self.lock().followers.retain(|follower| !gone.iter().any(|gone| Arc::ptr_eq(gone, follower)));
+        }
     }
 }
 

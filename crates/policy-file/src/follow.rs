@@ -5,17 +5,21 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use reattempt::endpoints::{BaseUrl, Endpoints, EndpointsHandle, EndpointsLayer};
-use reattempt::policies::{PolicyHandle, PolicyStack, PolicyTable, WeakPolicyHandle};
+use reattempt::policies::{PolicyHandle, PolicyStack, PolicyTable, TableBudget, WeakPolicyHandle};
 use reattempt::protocol::RequestProtocol;
 
+use crate::budget::{KillSwitch, Switched};
 use crate::look_up::LookUp;
 use crate::reader::{Document, EndpointsSection, Policy};
 use crate::state::States;
 
 /// A layer that follows a file.
 pub(crate) trait Follow: Send + Sync {
-    /// Applies a document. Returns `false` once the layer and its clients were dropped.
-    fn follow(&self, document: &Document, states: &States, never: bool, owner: Arc<dyn Any + Send + Sync>) -> bool;
+    /// Applies a document.
+    fn follow(&self, document: &Document, states: &States, switch: &KillSwitch, owner: Arc<dyn Any + Send + Sync>);
+
+    /// Returns `false` once the layer and its clients were dropped.
+    fn is_used(&self) -> bool;
 }
 
 /// A change to each policy of a layer, by the policy's name.
@@ -47,11 +51,11 @@ where
         protocol: P,
         change: Change<P>,
         document: &Document,
-        (states, never): (&States, bool),
+        (states, switch): (&States, &KillSwitch),
         owner: Arc<dyn Any + Send + Sync>,
     ) -> (PolicyHandle<P>, Self) {
         let mut endpoints = HashMap::new();
-        let table = table(&protocol, &change, document, (states, never), &mut endpoints).owned_by(owner);
+        let table = table(&protocol, &change, document, (states, switch), &mut endpoints).owned_by(owner);
         let handle = PolicyHandle::new(table);
         let follower = Self { protocol, change, handle: handle.downgrade(), endpoints: Mutex::new(endpoints) };
         (handle, follower)
@@ -63,12 +67,15 @@ where
     P: RequestProtocol + Clone + Send + Sync + 'static,
     P::Errors: 'static,
 {
-    fn follow(&self, document: &Document, states: &States, never: bool, owner: Arc<dyn Any + Send + Sync>) -> bool {
-        let Some(handle) = self.handle.upgrade() else { return false };
+    fn follow(&self, document: &Document, states: &States, switch: &KillSwitch, owner: Arc<dyn Any + Send + Sync>) {
+        let Some(handle) = self.handle.upgrade() else { return };
         let mut endpoints = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
-        let table = table(&self.protocol, &self.change, document, (states, never), &mut endpoints);
+        let table = table(&self.protocol, &self.change, document, (states, switch), &mut endpoints);
         handle.replace(table.owned_by(owner));
-        true
+    }
+
+    fn is_used(&self) -> bool {
+        self.handle.upgrade().is_some()
     }
 }
 
@@ -77,14 +84,19 @@ fn table<P: RequestProtocol + Clone>(
     protocol: &P,
     change: &Change<P>,
     document: &Document,
-    (states, never): (&States, bool),
+    (states, switch): (&States, &KillSwitch),
     endpoints: &mut HashMap<String, Servers<P>>,
 ) -> PolicyTable<P> {
     keep_servers(protocol, document, endpoints);
     let stack = |name: Option<&str>| {
         let policy = document.policies.iter().find(|policy| name == Some(&policy.name));
-        let stack = stack(protocol, policy, (states, never), endpoints);
-        change(name.unwrap_or_default(), stack)
+        let stack = change(name.unwrap_or_default(), stack(protocol, policy, states, endpoints));
+        // Afterwards, so that the switch also closes a budget of the program.
+        stack.retries(|retries| {
+            let budget = Arc::clone(retries.budget_ref());
+            let retries = retries.budget(Arc::new(Switched { budget, switch: switch.clone() }) as TableBudget);
+            if switch.is_on() { retries.never_retry() } else { retries }
+        })
     };
     let mut table = PolicyTable::new(stack(document.default.as_deref()));
     for (number, route) in document.routes.iter().enumerate() {
@@ -127,9 +139,15 @@ impl<P: RequestProtocol + Clone> Servers<P> {
         Some(Self { section: section.clone(), layer, _look_up: look_up })
     }
 
-    /// Returns `true` if the set continues under this section: the kind and the base are the same.
+    /// Returns `true` if the set continues under this section: with the same base, and the same host name or a server
+    /// in common. Otherwise calls in flight keep the former set, so that none is retried on unrelated servers.
     fn continues(&self, section: &EndpointsSection) -> bool {
-        self.section.base == section.base && self.section.dns.is_some() == section.dns.is_some()
+        let is_same = match (&self.section.dns, &section.dns) {
+            (Some((former, _)), Some((name, _))) => former == name,
+            (None, None) => section.urls.iter().any(|url| self.section.urls.contains(url)),
+            _ => false,
+        };
+        is_same && self.section.base == section.base
     }
 
     /// Returns the set with the servers of this section. Those that stay keep their state.
@@ -156,15 +174,12 @@ fn look_up(section: &EndpointsSection, servers: EndpointsHandle<BaseUrl>) -> Opt
 fn stack<P: RequestProtocol + Clone>(
     protocol: &P,
     policy: Option<&Policy>,
-    (states, never): (&States, bool),
+    states: &States,
     endpoints: &HashMap<String, Servers<P>>,
 ) -> PolicyStack<P> {
     let mut stack = PolicyStack::new(protocol.clone());
     let Some(state) = states.get(policy.map(|policy| &*policy.name).unwrap_or_default()) else { return stack };
-    stack = stack.retries(|retries| {
-        let retries = retries.budget(Arc::clone(&state.budget));
-        if never { retries.never_retry() } else { retries }
-    });
+    stack = stack.retries(|retries| retries.budget(Arc::clone(&state.budget)));
     let Some(policy) = policy else { return stack };
     let limits = policy.limits();
     stack = stack.retries(|retries| {

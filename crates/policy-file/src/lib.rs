@@ -64,7 +64,7 @@
 //! | `never_retry` | `true` turns all retries off |
 //! | `default` | the policy of requests without a route. Without it, that is the only policy of a file without routes, or the policy named `default`, or else the library's defaults |
 //! | `[[routes]]` | the requests of a policy: `destination`, `method` and `path`, or `grpc`. The first that matches counts |
-//! | `[endpoints.NAME]` | servers that do the same work: `urls`, or a `dns` name with an `interval`; and the `base` for which requests are written |
+//! | `[endpoints.NAME]` | servers that do the same work and share their state: `urls`, or a `dns` name with an `interval`; and the `base` for which requests are written, not `https` over servers of `http`, such as those of `dns` |
 //! | any other table | a policy |
 //!
 //! | in a policy | content | default |
@@ -102,8 +102,8 @@
 //! | calls in flight | finish under the policy that they started under |
 //! | budgets | keep their tokens if the policy keeps its name and its kind of budget; a lower capacity cuts them |
 //! | guards | keep their state, with the new numbers, if the policy keeps its name and the guard its kind |
-//! | endpoints | those that stay keep their state, if the section keeps its name and its base |
-//! | `never_retry` | applies to calls in flight, too: retries that wait already are sent, and none follows |
+//! | endpoints | those that stay keep their state, if the section keeps its name, its base, and its `dns` name or one of its `urls`. Otherwise calls in flight keep the former servers |
+//! | `never_retry` | applies to calls in flight, too: retries that wait already are sent, and none follows. A gRPC attempt that no application has seen may still be replaced |
 //! | a file with mistakes, an empty one, none | changes nothing, and is reported once. If it sets `never_retry` to `true`, that applies |
 //!
 //! Write a file under another name and rename it, so that no reader ever finds half of it. Files are at most 1 MiB

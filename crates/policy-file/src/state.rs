@@ -7,7 +7,6 @@ use reattempt::RetryBudget;
 use reattempt::guard::contract::{SharedGuard, erase};
 use reattempt::policies::TableBudget;
 
-use crate::budget::{KillSwitch, Switched};
 use crate::reader::{Document, GuardKind, GuardWord, Policy};
 
 /// A function that supplies the budget which a policy shares with other processes, by the policy's name.
@@ -38,12 +37,12 @@ impl States {
     ///
     /// A budget or guard continues if its policy keeps its name and the budget or guard its kind. Guards of one kind in
     /// one policy are told apart by their order.
-    pub(crate) fn of(document: &Document, former: &Self, fleet: Option<&FleetBudget>, switch: &KillSwitch) -> Self {
+    pub(crate) fn of(document: &Document, former: &Self, fleet: Option<&FleetBudget>) -> Self {
         let default = Policy::new("", reattempt::profile::standard().shared());
         let policies = document.policies.iter().chain([&default]);
         let state = |policy: &Policy| {
             let former = former.policies.get(&policy.name);
-            (policy.name.clone(), State::of(policy, former, fleet, switch))
+            (policy.name.clone(), State::of(policy, former, fleet))
         };
         Self { policies: policies.map(state).collect() }
     }
@@ -55,12 +54,11 @@ impl States {
 }
 
 impl State {
-    fn of(policy: &Policy, former: Option<&Self>, fleet: Option<&FleetBudget>, switch: &KillSwitch) -> Self {
+    fn of(policy: &Policy, former: Option<&Self>, fleet: Option<&FleetBudget>) -> Self {
         let guards = guards(&policy.guards, former.map(|former| &*former.guards).unwrap_or_default());
-        let switched = |budget| Arc::new(Switched { budget, switch: switch.clone() }) as TableBudget;
         if let Some(fleet) = fleet.filter(|_| policy.is_fleet) {
             let kept = former.filter(|former| matches!(former.kind, BudgetKind::Fleet));
-            let budget = kept.map_or_else(|| switched(fleet(&policy.name)), |former| Arc::clone(&former.budget));
+            let budget = kept.map_or_else(|| fleet(&policy.name), |former| Arc::clone(&former.budget));
             return Self { budget, kind: BudgetKind::Fleet, guards };
         }
         let own = policy.profile.budget.clone().unwrap_or_default();
@@ -68,7 +66,7 @@ impl State {
             Some(BudgetKind::Own(former)) => own.continuing(former),
             _ => own,
         };
-        Self { budget: switched(Arc::new(own.clone())), kind: BudgetKind::Own(own), guards }
+        Self { budget: Arc::new(own.clone()), kind: BudgetKind::Own(own), guards }
     }
 
     /// Returns the guards for a layer.

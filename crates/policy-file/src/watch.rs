@@ -38,15 +38,19 @@ impl Settling {
         if is_known {
             return None;
         }
-        let is_settled = match (&before, &content) {
-            (Some(Ok(before)), Ok(content)) => before == content,
-            (Some(Err(before)), Err(kind)) => discriminant(before) == discriminant(kind),
-            _ => false,
-        };
-        if is_settled {
+        if before.is_some_and(|before| is_same(&before, &content)) {
             return Some(content);
         }
         self.0 = Some(content);
         None
+    }
+}
+
+/// Returns `true` if two looks found the same.
+pub(crate) fn is_same(one: &Result<Vec<u8>, Kind>, other: &Result<Vec<u8>, Kind>) -> bool {
+    match (one, other) {
+        (Ok(one), Ok(other)) => one == other,
+        (Err(one), Err(other)) => discriminant(one) == discriminant(other),
+        _ => false,
     }
 }

@@ -148,8 +148,9 @@ impl<T> EndpointSet<T> {
     /// Picks the endpoint for an attempt of a call that has already tried those in `trail`. Returns `None` if the set
     /// is empty.
     ///
-    /// Two random untried endpoints in service are compared, in the first tier that has any. The pick is the one with
-    /// the lower price: its latency, raised by its attempts in flight and its failure rate. If the call has tried every
+    /// Two random untried endpoints in service are compared, in the first tier that has any. After an outage of more
+    /// than half of a tier, the next tier also gets the share of it that is still out. The pick is the one with the
+    /// lower price: its latency, raised by its attempts in flight and its failure rate. If the call has tried every
     /// endpoint in service, the pick is the one with the lowest price.
     #[inline]
     pub fn pick<R: Random + ?Sized>(&self, trail: &Trail, now: Duration, random: &mut R) -> Option<Pick<T>> {

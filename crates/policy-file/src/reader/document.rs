@@ -104,8 +104,9 @@ impl Document {
             return Ok(document);
         }
         problems.sort_by_key(|problem| problem.line);
-        let never = table.iter().find(|(name, _)| name == NEVER_RETRY.name);
-        let never_retry = never.is_some_and(|(_, node)| matches!(node.value, Value::Flag(true)));
+        let is_never =
+            |(name, node): &(String, Node)| name == NEVER_RETRY.name && matches!(node.value, Value::Flag(true));
+        let never_retry = table.iter().any(is_never);
         Err(Mistakes { problems, never_retry })
     }
 
@@ -125,6 +126,7 @@ impl Document {
                 }
                 (ROUTES, _) => self.routes = route::read_all(node, problems),
                 (ENDPOINTS, _) => self.endpoints = endpoints::read_all(node, problems),
+                ("", Value::Table(_)) => problems.push(Problem::new(Some(node.line), "", "a policy must have a name")),
                 (_, Value::Table(_)) => {
                     has_policies = true;
                     self.policies.extend(policy::read(name, node, problems));

@@ -83,8 +83,11 @@ fn read(name: &str, node: &Node, problems: &mut Problems) -> Option<EndpointsSec
         fields.problem(INTERVAL.name, "must be at least 1s");
     }
     let base = fields.text(&BASE).map(str::to_owned);
-    if let Some(Err(error)) = base.as_ref().map(|base| Endpoints::urls([base])) {
-        fields.problem(BASE.name, format!("is no base URL: {error}"));
+    if let Some(base) = &base {
+        let of_these = || Endpoints::urls(&urls).ok()?.base(base).err();
+        if let Some(error) = Endpoints::urls([base]).err().or_else(of_these) {
+            fields.problem(BASE.name, format!("is no base URL: {error}"));
+        }
     }
     fields.finish(&[FIELDS]);
     if problems.len() == before && urls.is_empty() {

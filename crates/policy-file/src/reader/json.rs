@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use serde_core::de::{Deserializer, MapAccess, Visitor};
+use serde_core::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::Problem;
@@ -21,7 +21,8 @@ pub(super) fn parse(text: &str) -> (Table, Vec<Problem>) {
         Ok(raw) => raw,
         Err(error) => {
             let problem = Problem::new(Some(error.line()).filter(|line| *line > 0), "", shortened(&error));
-            return (Table::new(), vec![problem]);
+            // What stands before the error may turn retries off.
+            return (reader.table(text, "", 0, 1), vec![problem]);
         }
     };
     let node = reader.node(raw, "", 0);
@@ -64,13 +65,13 @@ impl Reader<'_> {
             return Node { line, value: Value::Null };
         }
         let value = match text.as_bytes().first() {
-            Some(b'"') => Value::Text(serde_json::from_str(text).unwrap_or_default()),
+            Some(b'"') => Value::Text(self.read(text, path, line)),
             Some(b't' | b'f') => Value::Flag(text == "true"),
             Some(b'[') => {
-                let items: Vec<&RawValue> = serde_json::from_str(text).unwrap_or_default();
+                let items: Vec<&RawValue> = self.read(text, path, line);
                 Value::List(items.into_iter().map(|item| self.node(item, path, level + 1)).collect())
             }
-            Some(b'{') => Value::Table(self.table(text, path, level + 1)),
+            Some(b'{') => Value::Table(self.table(text, path, level + 1, line)),
             Some(b'-' | b'0'..=b'9') if text.contains(['.', 'e', 'E']) => Value::Number(text.to_owned()),
             Some(b'-' | b'0'..=b'9') => Value::Whole(text.to_owned()),
             _ => Value::Null,
@@ -78,14 +79,25 @@ impl Reader<'_> {
         Node { line, value }
     }
 
-    fn table(&mut self, text: &str, path: &str, level: usize) -> Table {
-        let mut table = Table::new();
-        for (key, raw) in members(text) {
+    /// Returns a text or a list, and reports one that cannot be read, such as half of a character.
+    fn read<'d, T: Deserialize<'d> + Default>(&mut self, text: &'d str, path: &str, line: usize) -> T {
+        serde_json::from_str(text).unwrap_or_else(|error| {
+            self.problems.push(Problem::new(Some(line), path, format!("cannot be read: {}", shortened(&error))));
+            T::default()
+        })
+    }
+
+    fn table(&mut self, text: &str, path: &str, level: usize, line: usize) -> Table {
+        let (mut table, mut members) = (Table::new(), Vec::new());
+        if let Err(error) = serde_json::Deserializer::from_str(text).deserialize_map(Members(&mut members)) {
+            let reason = format!("has a name that cannot be read: {}", shortened(&error));
+            self.problems.push(Problem::new(Some(line), path, reason));
+        }
+        for (key, raw) in members {
             let line = self.line(raw);
             let own = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
             if table.iter().any(|(name, _)| *name == key) {
-                self.problems.push(Problem::new(Some(line), own, "is listed twice"));
-                continue;
+                self.problems.push(Problem::new(Some(line), &*own, "is listed twice"));
             }
             let node = self.node(raw, &own, level);
             table.push((key, node));
@@ -94,22 +106,20 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the members of an object in order, including repeated ones.
-fn members(text: &str) -> Vec<(String, &RawValue)> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    reader.deserialize_map(Members).unwrap_or_default()
-}
+/// The members of an object in order, including repeated ones, up to the first that cannot be read.
+struct Members<'m, 'd>(&'m mut Vec<(String, &'d RawValue)>);
 
-struct Members;
-
-impl<'d> Visitor<'d> for Members {
-    type Value = Vec<(String, &'d RawValue)>;
+impl<'d> Visitor<'d> for Members<'_, 'd> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'d>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        std::iter::from_fn(|| map.next_entry().transpose()).collect()
+    fn visit_map<A: MapAccess<'d>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(member) = map.next_entry()? {
+            self.0.push(member);
+        }
+        Ok(())
     }
 }

@@ -24,7 +24,7 @@ pub(super) enum Value {
     Table(Table),
 }
 
-/// The fields of a table, in the document's order, each once.
+/// The fields of a table, in the document's order, each once unless that was reported.
 pub(super) type Table = Vec<(String, Node)>;
 
 /// The most characters of a text that a problem shows.
@@ -46,8 +46,16 @@ impl fmt::Display for Value {
     }
 }
 
-/// Returns a text in quotes, cut if it is long.
+/// Returns a text in quotes, cut if it is long. What stands before an `@` may be credentials, so it is not shown.
 pub(super) fn quoted(text: &str) -> String {
+    if let Some((user, rest)) = text.rsplit_once('@') {
+        let scheme = user.split_once("://").map(|(scheme, _)| format!("{scheme}://")).unwrap_or_default();
+        return quoted_whole(&format!("{scheme}…@{rest}"));
+    }
+    quoted_whole(text)
+}
+
+fn quoted_whole(text: &str) -> String {
     match text.char_indices().nth(MOST_SHOWN) {
         Some((end, _)) => format!("{:?}…", &text[..end]),
         None => format!("{text:?}"),

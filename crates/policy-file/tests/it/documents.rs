@@ -110,6 +110,15 @@ fn names_of_nothing_are_reported() {
             "p.toml:2: a.attempt_timeout must be above 0s, because every attempt would fail; without it there is no limit",
         ),
         ("[endpoints.a]\nurls = []", "p.toml:2: endpoints.a.urls must be a list of at least one base URL"),
+        (
+            "[endpoints.a]\nurls = [\"http://a\"]\nbase = \"https://o\"",
+            "p.toml:3: endpoints.a.base is no base URL: endpoint `https://o` is for https, but the servers are not (https for all, or http)",
+        ),
+        (
+            "[endpoints.a]\ndns = \"a:1\"\nbase = \"https://o\"",
+            "p.toml:3: endpoints.a.base is no base URL: endpoint `https://o` is for https, but the servers are not (https for all, or http)",
+        ),
+        ("[\"\"]\nmax_attempts = 2", "p.toml:1: a policy must have a name"),
         ("default = 1", "p.toml:1: default must be the name of a policy in quotes, or a table, but it is 1"),
         ("[\"a b\"]\nbase = 1", "p.toml:2: \"a b\".base must be a duration like \"1500ms\" or \"5s\", but it is 1"),
     ] {
@@ -201,4 +210,44 @@ fn json_mistakes_have_their_lines() {
     }
     let deep = format!("{{\"a\": {}{}}}", "[".repeat(50_000), "]".repeat(50_000));
     assert_eq!(problems_in(&deep, Format::Json, "p.json"), ["p.json:1: a is nested more than 16 levels deep"]);
+}
+
+/// User information of a URL is not shown, wherever the URL stands.
+#[test]
+fn credentials_are_not_shown() {
+    for (text, shown) in [
+        ("[endpoints.a]\nurls = [\"https://user:secret@a\"]", "has \"https://…@a\": "),
+        ("[endpoints.a]\nurls = [\"http://a\"]\nbase = \"user:secret@a\"", "endpoint `a` has no scheme"),
+        ("default = \"https://user:secret@a/b\"\n[a]", "but it is \"https://…@a/b\""),
+        ("[a]\n[[routes]]\npolicy = \"a\"\ndestination = \"ftp://user:secret@a\"", "but it is \"ftp://…@a\""),
+        ("[a]\n\"https://user:secret@a\" = 1", "a.\"https://…@a\" is not known"),
+    ] {
+        let problems = format!("{:?}", problems(text)).replace('\\', "");
+        assert!(problems.contains(shown) && !problems.contains("secret"), "{problems}");
+    }
+}
+
+/// In JSON too, the switch counts before an error, and in any of its lines.
+#[test]
+fn json_kill_switch_counts_in_a_bad_file() {
+    for (text, never) in [
+        ("{ \"never_retry\": true, \"a\": {", true),
+        ("{ \"never_retry\": true, \"a\": { \"base\": }, \"b\": {} }", true),
+        ("{ \"never_retry\": false, \"never_retry\": true }", true),
+        ("{ \"never_retry\": true, \"never_retry\": false }", true),
+        ("{ \"never_retry\": false, \"a\": {", false),
+        ("{ \"a\": { \"never_retry\": true }", false),
+    ] {
+        let mistakes = Document::read(text, Format::Json).unwrap_err();
+        assert_eq!((mistakes.never_retry, mistakes.problems.len()), (never, 1), "{text}: {mistakes}");
+    }
+}
+
+/// Half of a character empties neither a text nor a table.
+#[test]
+fn json_half_character_is_reported() {
+    let of_text = "p.json:2: a.base cannot be read: unexpected end of hex escape";
+    assert_eq!(problems_in("{ \"a\": {\n\"base\": \"\\ud800\" } }", Format::Json, "p.json"), [of_text]);
+    let of_name = "p.json:1: a has a name that cannot be read: unexpected end of hex escape";
+    assert_eq!(problems_in("{ \"a\": { \"\\ud800\": 1 } }", Format::Json, "p.json"), [of_name]);
 }

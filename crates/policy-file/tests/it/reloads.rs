@@ -1,10 +1,17 @@
 //! A file that changes: what takes effect when, and which state survives.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use http::Request;
 use http_body_util::Full;
 use reattempt::guard::Refused;
+use reattempt::policies::TableBudget;
+use reattempt::{Http, RetryBudget};
+use reattempt_policy_file::PolicyFileOptions;
 
 use crate::support::{Events, Folder, Ledger, client, get, load};
 
@@ -276,4 +283,140 @@ async fn client_outlives_the_handle() {
     let put = Request::put("http://a/").body(Full::default()).unwrap();
     client.send(put).await.unwrap();
     assert_eq!(ledger.count(), 2);
+}
+
+/// A call in flight is not moved to servers that have nothing in common with its own.
+#[tokio::test(start_paused = true)]
+async fn unrelated_servers_get_later_calls_only() {
+    let (folder, ledger) = (Folder::new(), Ledger::default());
+    let section = |servers: &str| {
+        format!(
+            "[default]\nmax_attempts = 2\nschedule = \"constant\"\nbase = \"10s\"\nbudget = \"none\"\n\
+             endpoints = \"o\"\n[endpoints.o]\nbase = \"http://o\"\n{servers}\n"
+        )
+    };
+    for (former, later) in
+        [("urls = [\"http://one\"]", "urls = [\"http://two\"]"), ("urls = [\"http://one\"]", "dns = \"127.0.0.1:2\"")]
+    {
+        folder.write(section(former));
+        let (file, _) = load(&folder);
+        let client = client(&file.layer(), ledger.server(503));
+        let post = Request::post("http://o/").header("idempotency-key", "1").body(Full::default()).unwrap();
+        let mut call = Box::pin(client.send(post));
+        assert!(tokio::time::timeout(Duration::from_secs(1), &mut call).await.is_err());
+        folder.write(section(later));
+        file.reload().unwrap();
+        call.await.unwrap();
+        assert_eq!(ledger.take(), ["POST http://one/", "POST http://one/"], "{later}");
+        client.send(get("http://o/")).await.unwrap();
+        let sent = ledger.take();
+        assert!(sent.len() == 2 && !sent.contains(&"GET http://one/".to_owned()), "{sent:?}");
+    }
+}
+
+/// A reload that waits for another change reads the file after it, so it cannot undo a later content.
+#[test]
+fn waiting_reload_reads_the_latest_content() {
+    let folder = Arc::new(Folder::new());
+    folder.write("[a]\n");
+    let (file, _) = load(&folder);
+    folder.write("[b]\n");
+    let (reload, waits) = channel();
+    let (other, shared, is_first) = (file.clone(), Arc::clone(&folder), AtomicBool::new(true));
+    let layer = file.layer_with(Http::new(), move |_, policy| {
+        if is_first.swap(false, Ordering::Relaxed) {
+            let (other, reload) = (other.clone(), reload.clone());
+            let (begun, begins) = channel();
+            std::thread::spawn(move || {
+                begun.send(()).unwrap();
+                reload.send(other.reload()).unwrap();
+            });
+            begins.recv().unwrap();
+            // Time in which the other thread reaches the lock. The test passes without it, too.
+            assert_eq!(waits_for(100), RecvTimeoutError::Timeout);
+            shared.write("never_retry = true\n[c]\n");
+        }
+        policy
+    });
+    waits.recv_timeout(Duration::from_secs(20)).unwrap().unwrap();
+    assert_eq!((file.names(), file.never_retry()), (vec!["c".to_owned()], true));
+    drop(layer);
+}
+
+fn waits_for(millis: u64) -> RecvTimeoutError {
+    let (_sender, never) = channel::<()>();
+    never.recv_timeout(Duration::from_millis(millis)).unwrap_err()
+}
+
+/// The switch is on before the program's functions run.
+#[test]
+fn kill_switch_precedes_a_panic() {
+    let folder = Folder::new();
+    folder.write("[a]\n");
+    let options = PolicyFileOptions::new().unwatched().fleet_budget(|name| panic!("no budget for {name}"));
+    let file = options.load(folder.file()).unwrap();
+    folder.write("never_retry = true\n[a]\nbudget = \"fleet\"\n");
+    assert!(catch_unwind(AssertUnwindSafe(|| file.reload())).is_err());
+    assert!(file.never_retry());
+}
+
+/// The switch also closes a budget that the program sets.
+#[tokio::test(start_paused = true)]
+async fn kill_switch_closes_the_programs_budget() {
+    let (folder, ledger) = (Folder::new(), Ledger::default());
+    let policy = "[default]\nmax_attempts = 9\nschedule = \"constant\"\nbase = \"1s\"\n";
+    folder.write(policy);
+    let (file, _) = load(&folder);
+    let budget = Arc::new(RetryBudget::unlimited()) as TableBudget;
+    let change = move |_: &str, policy: reattempt::policies::PolicyStack<Http>| {
+        policy.retries(|retries| retries.budget(Arc::clone(&budget)))
+    };
+    let client = client(&file.layer_with(Http::new(), change), ledger.server(503));
+    let mut call = Box::pin(client.send(get("http://a/")));
+    assert!(tokio::time::timeout(Duration::from_millis(500), &mut call).await.is_err());
+    folder.write(format!("never_retry = true\n{policy}"));
+    file.reload().unwrap();
+    call.await.unwrap();
+    assert_eq!(ledger.count(), 2, "the retry that was granted before; none follows");
+}
+
+/// A panic for one layer leaves the others in step, and the content is tried again.
+#[tokio::test(start_paused = true)]
+async fn panic_for_one_layer_spares_the_others() {
+    let (folder, ledger) = (Folder::new(), Ledger::default());
+    folder.write("[default]\nmax_attempts = 1\n");
+    let (file, _) = load(&folder);
+    let panics = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&panics);
+    let first = file.layer_with(Http::new(), move |_, policy| {
+        assert!(!flag.load(Ordering::Relaxed), "as the test expects");
+        policy
+    });
+    let (first, second) = (client(&first, ledger.server(503)), client(&file.layer(), ledger.server(503)));
+    folder.write("[default]\nmax_attempts = 2\nbudget = \"none\"\n");
+    panics.store(true, Ordering::Relaxed);
+    assert!(catch_unwind(AssertUnwindSafe(|| file.reload())).is_err());
+    let error = file.error().unwrap().to_string();
+    assert!(error.ends_with("p.toml: is not in force in every layer, as the program's function panicked"), "{error}");
+    second.send(get("http://a/")).await.unwrap();
+    assert_eq!(ledger.count(), 2);
+    panics.store(false, Ordering::Relaxed);
+    file.reload().unwrap();
+    first.send(get("http://a/")).await.unwrap();
+    assert_eq!(ledger.count(), 2);
+}
+
+/// A dropped layer is forgotten when the next one is created.
+#[test]
+fn dropped_layer_is_forgotten() {
+    let folder = Folder::new();
+    folder.write("[default]\n");
+    let (file, _) = load(&folder);
+    let (kept, dropped) = channel::<()>();
+    drop(file.layer_with(Http::new(), move |_, policy| {
+        let _ = &kept;
+        policy
+    }));
+    let _layer = file.layer();
+    assert_eq!(dropped.try_recv().unwrap_err(), std::sync::mpsc::TryRecvError::Disconnected);
 }

@@ -137,7 +137,7 @@ fn addresses_of_a_name_are_the_servers() {
         ledger.take()[0].clone()
     };
     assert_eq!(call(), "GET http://127.0.0.1:81/x");
-    // Another name under the same base: the set continues, and the look-up of the new name replaces its servers.
+    // Another name: another set, with look-ups of its own.
     folder.write(section("dns = \"localhost:82\"\n"));
     file.reload().unwrap();
     let begun = tokio::time::Instant::now();
@@ -146,4 +146,18 @@ fn addresses_of_a_name_are_the_servers() {
         assert!(begun.elapsed() < BOUND, "the new name was not looked up");
         std::thread::yield_now();
     }
+}
+
+/// The watch forgets a dropped layer, without a change of the file.
+#[test]
+fn watch_forgets_a_dropped_layer() {
+    let folder = Folder::new();
+    folder.write("[default]\n");
+    let file = PolicyFileOptions::new().interval(Duration::from_millis(10)).load(folder.file()).unwrap();
+    let (kept, dropped) = channel::<()>();
+    drop(file.layer_with(reattempt::Http::new(), move |_, policy| {
+        let _ = &kept;
+        policy
+    }));
+    assert_eq!(dropped.recv_timeout(BOUND).unwrap_err(), RecvTimeoutError::Disconnected);
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use http::uri::Scheme;
 use reattempt_core::Warning;
 use reattempt_core::guard::Guard;
 use tower_layer::Layer;
@@ -38,8 +39,9 @@ impl Endpoints<Urls> {
         Ok(Self::of(Urls { tiers, base }))
     }
 
-    /// Adds a tier of servers. An attempt is sent to it only if the earlier tiers have no server in service that the
-    /// call has not tried.
+    /// Adds a tier of servers. An attempt is sent to it if the earlier tiers have no server in service that the call
+    /// has not tried. After an outage of more than half of a tier, it also gets the share of that tier that is still
+    /// out.
     ///
     /// # Errors
     /// Returns the same errors as [`urls`](Self::urls), including the URLs of earlier tiers.
@@ -60,9 +62,15 @@ impl Endpoints<Urls> {
     /// Sets the requests' base, which is replaced with that of an endpoint. Default: the first URL.
     ///
     /// # Errors
-    /// Returns an error for an invalid base URL, like [`urls`](Self::urls).
+    /// Returns an error for an invalid base URL, like [`urls`](Self::urls), or for `https` over servers of `http`,
+    /// which would get its requests in clear text.
     pub fn base(mut self, url: &str) -> Result<Self, EndpointsError> {
-        self.source.base = BaseUrl::read(url)?;
+        let base = BaseUrl::read(url)?;
+        let is_clear = |(_, server): &(usize, BaseUrl)| server.scheme == Scheme::HTTP;
+        if base.scheme == Scheme::HTTPS && self.source.tiers.iter().any(is_clear) {
+            return Err(EndpointsError::new(url, "is for https, but the servers are not (https for all, or http)"));
+        }
+        self.source.base = base;
         Ok(self)
     }
 }

@@ -44,8 +44,8 @@
 //!
 //! A call is sent to a later tier if the earlier tiers have no endpoint in service that it has not tried: for example
 //! to another region, if the local one is down. In the last tier at most half of the endpoints are ejected, in earlier
-//! tiers all may be. While less than half of a tier is in service, the next tier takes the rest of the calls. So a tier
-//! returns server by server.
+//! tiers all may be. After an outage of more than half of a tier, the next tier also gets the share of it that is still
+//! out. So a tier returns server by server.
 //!
 //! # Order
 //!

@@ -43,8 +43,9 @@ impl<K: Display> Endpoints<List<K>> {
         Ok(list)
     }
 
-    /// Adds a tier of servers. An attempt is sent to it only if the earlier tiers have no server in service that the
-    /// call has not tried.
+    /// Adds a tier of servers. An attempt is sent to it if the earlier tiers have no server in service that the call
+    /// has not tried. After an outage of more than half of a tier, it also gets the share of that tier that is still
+    /// out.
     ///
     /// # Errors
     /// Returns an error for an empty list or a duplicate key.

@@ -122,12 +122,14 @@ impl<S: Clone, P: RequestProtocol + Clone> Shared<S, P> {
         // The lock makes one of several calls prepare them.
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let table = self.handle.current.table();
-        let ready = self.ready.load_full();
-        if ready.table.0 >= table.0 {
-            return ready;
+        let former = self.ready.load_full();
+        if former.table.0 >= table.0 {
+            return former;
         }
         let ready = Arc::new(Ready::of(table, &*spare));
         self.ready.store(Arc::clone(&ready));
+        // Before the former services are dropped, which may run the program's code.
+        drop(spare);
         ready
     }
 }

@@ -36,11 +36,14 @@ impl<P: RequestProtocol> PolicyHandle<P> {
     /// The next call of each client prepares its services for the new table: it clones the client once for each policy.
     pub fn replace(&self, table: PolicyTable<P>) {
         let Current { number, table: in_force, replacing } = &*self.current;
-        let _replacing = replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let replacing = replacing.lock().unwrap_or_else(PoisonError::into_inner);
         let next = number.load(Ordering::Relaxed) + 1;
-        in_force.store(Arc::new((next, table)));
+        let former = in_force.swap(Arc::new((next, table)));
         // After the table, so that a client that sees the number finds the table.
         number.store(next, Ordering::Release);
+        // Before the former table is dropped, which may run the program's code.
+        drop(replacing);
+        drop(former);
     }
 
     /// Returns a handle that does not keep the table alive.

@@ -50,6 +50,14 @@ async fn base_of_requests_is_replaced() {
     }
 }
 
+/// A base of https over servers of http would send its requests in clear text.
+#[test]
+fn https_base_over_http_is_refused() {
+    let error = Endpoints::urls(["http://eu"]).unwrap().base("https://orders").map(drop).unwrap_err();
+    let expected = "endpoint `https://orders` is for https, but the servers are not (https for all, or http)";
+    assert_eq!(error.to_string(), expected);
+}
+
 #[tokio::test]
 async fn explicit_host_stays() {
     let layer = EndpointsLayer::http(["http://eu"]).unwrap();
