@@ -189,6 +189,12 @@ impl CallOptions {
 
 /// Methods for the engine.
 impl CallOptions {
+    /// Removes the slot for the report.
+    #[cfg(feature = "http")]
+    pub(crate) fn without_report(self) -> Self {
+        self.set(|settings| settings.slot = None)
+    }
+
     /// Fills the options that are not set from those of the handle.
     pub(crate) fn or(self, handle: &Self) -> Self {
         let own = match (self.own, &handle.own) {

@@ -76,9 +76,8 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumable<R, Backoff, B> {
             Some(Ok(frame)) => match frame.data_ref().map(Buf::remaining) {
                 Some(length) => self.read_data(frame, u64::try_from(length).unwrap_or(u64::MAX)),
                 None if !is_complete => Next::Break(self.end_early()),
-                None if self.is_first => Next::Frame(frame),
-                // The trailers of a part are its last frame.
-                None => Next::End(None),
+                // Those of the first response, because a complete part is dropped before its trailers.
+                None => Next::Frame(frame),
             },
             // There is no missing part that could be requested.
             Some(Err(error)) if is_complete => Next::End(Some(error)),
@@ -116,7 +115,14 @@ impl<R: Source, Backoff: Schedule, B: Budget> Body for ResumeBody<R, Backoff, B>
                 let frame = ready!(part.poll_frame(cx)).map(|frame| frame.map_err(Into::into));
                 let Some(resumable) = this.resumable else { return Poll::Ready(frame) };
                 match resumable.read(frame) {
-                    Next::Frame(frame) => return Poll::Ready(Some(Ok(frame))),
+                    Next::Frame(frame) => {
+                        // Nothing that follows concerns the caller, and a server may never end a complete part.
+                        if !resumable.is_first && resumable.point.missing() == 0 {
+                            this.part.set(None);
+                            *this.resumable = None;
+                        }
+                        return Poll::Ready(Some(Ok(frame)));
+                    }
                     Next::Whole(frame) => {
                         *this.resumable = None;
                         return Poll::Ready(Some(Ok(frame)));

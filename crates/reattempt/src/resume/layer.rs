@@ -177,14 +177,15 @@ impl<Backoff: Schedule + Clone, B: Budget + Clone> ResumeLayer<Backoff, B> {
         R: Source,
         R::Body: Body<Error: Into<BoxError>>,
     {
-        let (head, body) = response.into_message().into_parts();
+        let (mut head, body) = response.into_message().into_parts();
         let point = ResumePoint::new(request.method(), request.headers(), head.status, &head.headers);
         let body = match point {
             Some(point) => {
                 let settings = Arc::new(self.settings.clone());
                 let context = Resumption::<R, Backoff, B>::context(&settings, RequestView::from(request), None);
                 let destination = message::destination(&settings.protocol, request);
-                ResumeBody::new(body, point, Resumption::new(settings, context, destination, source, &head))
+                let path = message::path_of(request.uri());
+                ResumeBody::new(body, point, Resumption::new(settings, context, destination, source, &path, &mut head))
             }
             None => ResumeBody::whole(body),
         };

@@ -1,7 +1,9 @@
 //! The requests and responses that a resume layer can handle.
 
+use std::time::Duration;
+
 use http::request::Parts;
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{Extensions, HeaderMap, Request, Response, StatusCode, Uri};
 use http_body::Body;
 use tower::BoxError;
 
@@ -26,6 +28,16 @@ pub trait ResumableRequest: sealed::Sealed + Sized {
     /// Returns the head of a request; `None` if its response cannot be resumed.
     #[doc(hidden)]
     fn head(&self) -> Option<Self::Head>;
+
+    /// Returns the time that the client below allows for the request and its whole body, if there is a limit.
+    #[doc(hidden)]
+    fn time_limit(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Returns the path and query that the caller requested.
+    #[doc(hidden)]
+    fn path(head: &Self::Head) -> Box<str>;
 
     /// Returns the point at the start of the response body; `None` if the body cannot be resumed.
     #[doc(hidden)]
@@ -56,9 +68,26 @@ pub trait ResumedAs<T>: ResumableResponse {
     fn from_message(message: Response<T>) -> Self::Resumed;
 }
 
-/// The path and query of the request that was responded to, after any redirects.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Target(pub(super) Box<str>);
+/// The address of the request that was responded to, after any redirects.
+#[derive(Clone)]
+pub(super) struct Target {
+    /// The scheme and the authority.
+    pub(super) origin: Box<str>,
+    /// The path and query.
+    pub(super) path: Box<str>,
+}
+
+impl Target {
+    fn of(uri: &Uri) -> Self {
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        Self { origin: format!("{}://{authority}", uri.scheme_str().unwrap_or_default()).into(), path: path_of(uri) }
+    }
+}
+
+/// Returns the path and query.
+pub(super) fn path_of(uri: &Uri) -> Box<str> {
+    uri.path_and_query().map_or("", |path| path.as_str()).into()
+}
 
 impl<B> sealed::Sealed for Request<B> {}
 impl<B> sealed::Sealed for Response<B> {}
@@ -79,6 +108,10 @@ impl<B: Body + Default> ResumableRequest for Request<B> {
         })
     }
 
+    fn path(head: &Parts) -> Box<str> {
+        path_of(&head.uri)
+    }
+
     fn point(head: &Parts, status: StatusCode, response: &HeaderMap) -> Option<ResumePoint> {
         ResumePoint::new(&head.method, &head.headers, status, response)
     }
@@ -88,7 +121,8 @@ impl<B: Body + Default> ResumableRequest for Request<B> {
         point.write_to(&mut head.headers);
         // Each resume is a decision of this layer, so a retry layer below must not multiply it (trap 28).
         let options = head.extensions.remove::<CallOptions>().unwrap_or_default();
-        head.extensions.insert(options.never_retry());
+        // The caller's slot receives the report of this layer alone.
+        head.extensions.insert(options.never_retry().without_report());
         Self::from_parts(head, B::default())
     }
 }
@@ -97,13 +131,12 @@ impl<B: Body<Error: Into<BoxError>>> ResumableResponse for Response<B> {
     type Body = B;
 
     fn into_message(mut self) -> Self {
-        #[cfg(feature = "tower-http")]
-        if let Some(uri) = self.extensions().get::<tower_http::follow_redirect::RequestUri>() {
-            let target = Target(uri.0.path_and_query().map_or("", |target| target.as_str()).into());
+        // A reqwest response has its own already.
+        if self.extensions().get::<Target>().is_none()
+            && let Some(target) = requested_uri(self.extensions()).map(Target::of)
+        {
             self.extensions_mut().insert(target);
         }
-        #[cfg(not(feature = "tower-http"))]
-        let _ = &mut self;
         self
     }
 }
@@ -114,6 +147,20 @@ impl<B: Body<Error: Into<BoxError>>, T> ResumedAs<T> for Response<B> {
     fn from_message(message: Response<T>) -> Response<T> {
         message
     }
+}
+
+/// Returns the URI that tower-http's `FollowRedirect` adds to a response, as does reqwest, which uses it.
+fn requested_uri(extensions: &Extensions) -> Option<&Uri> {
+    #[cfg(feature = "tower-http")]
+    if let Some(uri) = extensions.get::<tower_http::follow_redirect::RequestUri>() {
+        return Some(&uri.0);
+    }
+    #[cfg(feature = "reqwest")]
+    if let Some(uri) = extensions.get::<tower_http_of_reqwest::follow_redirect::RequestUri>() {
+        return Some(&uri.0);
+    }
+    let _ = extensions;
+    None
 }
 
 /// Returns the destination of a request, which is the key of the budget.

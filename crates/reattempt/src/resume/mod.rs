@@ -34,7 +34,7 @@
 //! | part | rule |
 //! |---|---|
 //! | request | a GET without a body, and without its own `Range`, `If-Range` or precondition (`If-None-Match`, …) |
-//! | response | 200 with `Content-Length` and without `Content-Encoding` |
+//! | response | 200 with `Content-Length`, and without `Content-Encoding` and `Transfer-Encoding` |
 //! | validator | a strong `ETag`; without any `ETag`, a `Last-Modified` at least 60 s before `Date` |
 //! | the break | an error that [`Http`](crate::Http) classifies as a lost connection, or an end before `Content-Length` |
 //!
@@ -55,9 +55,16 @@
 //! because an encoded response is not resumed.
 //!
 //! A validator identifies a version of one resource. Replicas behind [endpoints](crate::endpoints) are one resource, so
-//! a resume may go to another replica with the same strong validator. If the inner client follows redirects, the final
-//! path and query must be the same again. That is visible for reqwest, and for tower-http's `FollowRedirect` with the
-//! feature `tower-http`.
+//! a resume may go to another replica with the same strong validator. The content of a
+//! [fallback](crate::fallback) and that of the server are never joined.
+//!
+//! If the inner client follows redirects, the final path and query must be the same again. The scheme, host and port
+//! are compared too, unless the path and query are those that the caller requested. That is visible for reqwest, and
+//! for tower-http's `FollowRedirect` with the feature `tower-http`. Three consequences:
+//!
+//! - A redirect to the same path on another host looks like the choice of another replica, so its part is joined.
+//! - Over reqwest, replicas behind endpoints continue each other only if endpoints leave the path as requested.
+//! - A redirect to a signed URL, with another query each time, ends the download. Request the final URL instead.
 //!
 //! # Limits
 //!
@@ -74,7 +81,8 @@
 //! handle are set with [`Resume::with_options`].
 //!
 //! The caller's [`Deadline`](crate::Deadline) ends every wait for a resume. It does not interrupt a body that stalls:
-//! a timeout of the inner client, or a body with a timeout below this layer, turns a stall into a break.
+//! a timeout of the inner client, or a body with a timeout below this layer, turns a stall into a break. The timeout of
+//! a `reqwest::Request` limits the whole download, parts included. That of `ClientBuilder::timeout` limits each part.
 //!
 //! A resume is not retried again by a [`RetryLayer`](crate::RetryLayer) below, whose attempts would multiply:
 //! its request has [`never_retry`](crate::CallOptions::never_retry). reqwest's requests cannot carry that option, so
@@ -83,7 +91,8 @@
 //! # Report
 //!
 //! Once a body broke, the [`ReportSlot`](crate::report::ReportSlot) of the call receives a new report when the body
-//! ends: the attempt that broke, and each resume as an attempt. Observers get the same events as from a retry layer.
+//! ends: the attempt that broke, and each resume as an attempt. Observers get the same events as from a retry layer. A
+//! body that is dropped reports nothing.
 //!
 //! # Trailers
 //!

@@ -1,9 +1,12 @@
 //! Downloads through `reqwest::Client`.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::Body as HttpBody;
-use reqwest::{Body, Request, Response};
+use reqwest::{Body, Request, Response, Url};
+use tokio::time::Instant;
 use tower::BoxError;
 
 use super::ResumePoint;
@@ -14,22 +17,38 @@ impl sealed::Sealed for Request {}
 impl sealed::Sealed for Response {}
 
 impl ResumableRequest for Request {
-    type Head = Request;
+    // With the time at which the first request was sent.
+    type Head = (Request, Instant);
 
-    fn head(&self) -> Option<Request> {
+    fn head(&self) -> Option<Self::Head> {
         let has_body = self.body().is_some_and(|body| body.as_bytes() != Some(&[]));
         let is_plain = ResumePoint::permits(self.method(), self.headers()) && !has_body;
-        if is_plain { self.try_clone() } else { None }
+        if !is_plain {
+            return None;
+        }
+        Some((self.try_clone()?, Instant::now()))
     }
 
-    fn point(head: &Request, status: StatusCode, response: &HeaderMap) -> Option<ResumePoint> {
+    fn time_limit(&self) -> Option<Duration> {
+        self.timeout().copied()
+    }
+
+    fn path((request, _): &Self::Head) -> Box<str> {
+        path_of(request.url())
+    }
+
+    fn point((head, _): &Self::Head, status: StatusCode, response: &HeaderMap) -> Option<ResumePoint> {
         ResumePoint::new(head.method(), head.headers(), status, response)
     }
 
-    fn for_rest(head: &Request, point: &ResumePoint) -> Self {
+    fn for_rest((head, began): &Self::Head, point: &ResumePoint) -> Self {
         // A request without a body can always be cloned.
         let mut request = head.try_clone().unwrap_or_else(|| Self::new(head.method().clone(), head.url().clone()));
         point.write_to(request.headers_mut());
+        // The caller's time for the whole download is not renewed.
+        if let Some(limit) = head.timeout() {
+            *request.timeout_mut() = Some(limit.saturating_sub(began.elapsed()));
+        }
         request
     }
 }
@@ -39,12 +58,9 @@ impl ResumableResponse for Response {
 
     fn into_message(self) -> http::Response<Body> {
         let url = self.url();
-        let target = match url.query() {
-            Some(query) => format!("{}?{query}", url.path()),
-            None => url.path().to_owned(),
-        };
+        let target = Target { origin: url.origin().ascii_serialization().into(), path: path_of(url) };
         let mut message = with_url(self);
-        message.extensions_mut().insert(Target(target.into()));
+        message.extensions_mut().insert(target);
         message
     }
 }
@@ -57,5 +73,13 @@ where
 
     fn from_message(message: http::Response<T>) -> Response {
         message.map(Body::wrap).into()
+    }
+}
+
+/// Returns the path and query.
+fn path_of(url: &Url) -> Box<str> {
+    match url.query() {
+        Some(query) => format!("{}?{query}", url.path()).into(),
+        None => url.path().into(),
     }
 }

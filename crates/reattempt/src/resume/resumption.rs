@@ -18,7 +18,7 @@ use reattempt_core::{
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower::BoxError;
 
-use super::message::Target;
+use super::message::{ResumableResponse, Target};
 use super::settings::Settings;
 use super::{BrokenOff, Mismatch, ResumePoint, Source};
 use crate::call::clock;
@@ -28,7 +28,7 @@ use crate::call::options::CallOptions;
 use crate::call::progress::{Granted, LastOutcome, Progress};
 use crate::call::report::Report;
 use crate::call::request_view::RequestView;
-use crate::protocol::{RequestProtocol, SavedClone, refusal_in};
+use crate::protocol::{RequestProtocol, SavedClone, proof, refusal_in};
 
 /// The number of bytes after which a resume counts as a success for the budget. A server that breaks after fewer bytes
 /// each time uses up the budget.
@@ -50,6 +50,10 @@ pub(super) struct Resumption<R: Source, Backoff: Schedule, B> {
     destination: Box<str>,
     /// The final target of the first response, if it is known.
     target: Option<Target>,
+    /// `true` if that target has the path that the caller requested: nothing was redirected, except to another host.
+    is_as_requested: bool,
+    /// `true` if a fallback below replaced the first response.
+    from_fallback: bool,
     /// The time at which the head of the first response came.
     began: Instant,
     /// The number of the attempt whose body is read, or that is in flight.
@@ -97,17 +101,21 @@ impl<R: Source, Backoff: Schedule, B> Resumption<R, Backoff, B> {
         context: CallContext,
         destination: Box<str>,
         source: R,
-        response: &Parts,
+        path: &str,
+        response: &mut Parts,
     ) -> Self {
-        let report = response.extensions.get::<Report>();
+        // It is no concern of layers above.
+        let target = response.extensions.remove::<Target>();
         Self {
             source,
             settings,
             context,
             destination,
-            target: response.extensions.get().cloned(),
+            is_as_requested: target.as_ref().is_some_and(|target| &*target.path == path),
+            target,
+            from_fallback: proof::is_from_fallback(Ok(&response.extensions)),
             began: Instant::now(),
-            number: report.map_or(1, |report| report.sent.max(1)),
+            number: response.extensions.get::<Report>().map_or(1, |report| report.sent.max(1)),
             sent_at: SentAt::default(),
             gained: 0,
             is_settled: true,
@@ -196,6 +204,8 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
                     let due = granted.due;
                     match ready!(self.poll_confirmed(cx)) {
                         Ok(()) => match due {
+                            // The confirmation may come outside of the runtime.
+                            Some(_) if !clock::has_timer() => Err(self.withdraw(StopReason::NoTimer)),
                             Some(due) => Ok(Stage::Waiting(Box::pin(sleep_until(due)))),
                             None => Ok(self.send(point)),
                         },
@@ -204,7 +214,11 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
                 }
                 Stage::Waiting(sleep) => {
                     ready!(sleep.as_mut().poll(cx));
-                    Ok(self.send(point))
+                    // The caller may poll much later than the delay ends.
+                    match self.check_in_time() {
+                        Ok(()) => Ok(self.send(point)),
+                        Err(stop) => Err(self.stop(stop, Ok(None))),
+                    }
                 }
                 Stage::Sent(call) => {
                     let outcome = ready!(call.as_mut().poll(cx));
@@ -228,7 +242,21 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
     fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
         let Some(progress) = &mut self.progress else { return Poll::Ready(Ok(())) };
         ready!(progress.poll_confirmed(cx))?;
-        Poll::Ready(progress.check_in_time(&self.settings, &self.context, Instant::now(), false))
+        Poll::Ready(self.check_in_time())
+    }
+
+    /// Withdraws a granted resume if its time is over.
+    fn check_in_time(&mut self) -> Result<(), StopReason> {
+        let Some(progress) = &mut self.progress else { return Ok(()) };
+        progress.check_in_time(&self.settings, &self.context, Instant::now(), false)
+    }
+
+    /// Withdraws a granted resume, and ends the body. Returns the break.
+    fn withdraw(&mut self, stop: StopReason) -> BoxError {
+        if let Some(progress) = &mut self.progress {
+            progress.revoke();
+        }
+        self.stop(stop, Ok(None))
     }
 
     fn send(&mut self, point: &ResumePoint) -> Stage<R::Future> {
@@ -252,14 +280,14 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
     ) -> Result<Option<R::Body>, BoxError> {
         let now = Instant::now();
         let (head, body) = match outcome {
-            Ok(response) => response.into_parts(),
+            Ok(response) => response.into_message().into_parts(),
             Err(error) => {
                 let classification = self.classify_error(&*error);
                 return self.failed(now, classification, refusal_in(&*error), Err(chain(&*error))).map(|()| None);
             }
         };
         let mismatch = match point.check(head.status, &head.headers) {
-            Ok(()) if !self.is_same_target(&head) => return Err(self.give_up(&OtherResource)),
+            Ok(()) if !self.is_same_resource(&head) => return Err(self.give_up(&OtherResource)),
             Ok(()) if body.size_hint().exact().is_some_and(|length| length != point.missing()) => Mismatch::Length,
             Ok(()) => return Ok(Some(body)),
             Err(mismatch) => mismatch,
@@ -284,7 +312,9 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
     ) -> Result<(), BoxError> {
         let code = outcome.as_ref().ok().map(StatusCode::as_u16);
         let Some(progress) = self.progress.as_mut().filter(|_| classification.verdict.failure().is_some()) else {
-            return Err(self.stop(StopReason::Permanent, Ok(code)));
+            let text = outcome.err().map(|text| BoxError::from(String::from(text)));
+            let last = text.as_deref().map_or(Ok(code), |error| Err(error as &(dyn Error + 'static)));
+            return Err(self.stop(StopReason::Permanent, last));
         };
         let attempt = FailedAttempt { refused, ..FailedAttempt::new(classification, "", Duration::ZERO) };
         let attempt = attempt.sent_at(self.sent_at);
@@ -316,12 +346,17 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         }
     }
 
-    /// Returns `false` if redirects led to another resource than that of the first response.
-    fn is_same_target(&self, head: &Parts) -> bool {
-        match (&self.target, head.extensions.get::<Target>()) {
-            (Some(first), Some(target)) => first == target,
-            _ => true,
-        }
+    /// Returns `false` if redirects, or a fallback, led to another resource than that of the first response. The host
+    /// may be another if endpoints chose it, which is likely if the path is the requested one.
+    fn is_same_resource(&self, head: &Parts) -> bool {
+        let is_same_target = match (&self.target, head.extensions.get::<Target>()) {
+            (Some(first), Some(target)) => {
+                first.path == target.path && (self.is_as_requested || first.origin == target.origin)
+            }
+            (None, None) => true,
+            _ => false,
+        };
+        is_same_target && self.from_fallback == proof::is_from_fallback(Ok(&head.extensions))
     }
 
     fn classify_error(&self, error: &(dyn Error + 'static)) -> Classification {
@@ -345,13 +380,13 @@ fn may_change(status: StatusCode) -> bool {
     status.is_client_error() && status != StatusCode::RANGE_NOT_SATISFIABLE || status.is_server_error()
 }
 
-/// The error for a redirect that led elsewhere than before. The same validator proves nothing there.
+/// The error for a redirect or fallback that led elsewhere than before. The same validator proves nothing there.
 #[derive(Debug)]
 struct OtherResource;
 
 impl fmt::Display for OtherResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the response does not continue the body: redirects led to another resource")
+        f.write_str("the response does not continue the body: a redirect or a fallback led to another resource")
     }
 }
 

@@ -9,6 +9,7 @@ use pin_project_lite::pin_project;
 use reattempt_control::RetryBudget;
 use reattempt_core::{Budget, Schedule};
 use reattempt_schedule_exponential::Exponential;
+use tokio::time::Instant;
 use tower::BoxError;
 use tower_service::Service;
 
@@ -17,6 +18,7 @@ use super::resumption::Resumption;
 use super::settings::Settings;
 use super::{ResumeBody, ServiceSource};
 use crate::accessors::inner_accessors;
+use crate::call::clock;
 use crate::call::context::CallContext;
 use crate::call::options::CallOptions;
 use crate::protocol::{Http, ReadRequest};
@@ -85,13 +87,13 @@ where
         let settings = &self.settings;
         let kept = request.head().map(|head| {
             let view = <Http as ReadRequest<Req>>::view(&request);
+            let own = self.options.as_ref();
+            let mut context = Resumption::<ServiceSource<S, Req>, Backoff, B>::context(settings, view, own);
+            let limit = request.time_limit().map(|limit| clock::later(Instant::now(), limit));
+            context.deadline = context.deadline.into_iter().chain(limit).min();
             Kept {
                 head,
-                context: Resumption::<ServiceSource<S, Req>, Backoff, B>::context(
-                    settings,
-                    view,
-                    self.options.as_ref(),
-                ),
+                context,
                 destination: message::destination(&settings.protocol, &request),
                 shared: Arc::clone(&self.shared),
                 settings: Arc::clone(settings),
@@ -141,13 +143,14 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let response = ready!(this.call.poll(cx))?;
-        let (head, body) = response.into_message().into_parts();
+        let (mut head, body) = response.into_message().into_parts();
         let kept = this.kept.take();
         let point = kept.as_ref().and_then(|kept| Req::point(&kept.head, head.status, &head.headers));
         let body = match (kept, point) {
             (Some(Kept { head: request, context, destination, shared, settings }), Some(point)) => {
+                let path = Req::path(&request);
                 let source = ServiceSource { shared, head: request };
-                ResumeBody::new(body, point, Resumption::new(settings, context, destination, source, &head))
+                ResumeBody::new(body, point, Resumption::new(settings, context, destination, source, &path, &mut head))
             }
             _ => ResumeBody::whole(body),
         };

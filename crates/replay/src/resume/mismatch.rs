@@ -14,7 +14,7 @@ pub enum Mismatch {
     Status(StatusCode),
     /// The body has several parts (`multipart/byteranges`), although one range was requested.
     Multipart,
-    /// A content coding was applied, so the bytes are not those of the content.
+    /// A content coding, or a transfer coding other than `chunked`, was applied, so the bytes are not the content's.
     Encoding,
     /// The validator is missing or differs, so the content may have changed.
     Validator,

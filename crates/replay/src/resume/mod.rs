@@ -9,12 +9,14 @@
 //! | request | a GET without its own `Range` and without a precondition such as `If-None-Match` |
 //! | status | 200, because only then is the body the whole content |
 //! | `Content-Length` | present: it detects an early end, and a decoder removes it |
+//! | `Transfer-Encoding` | absent, because it voids `Content-Length` (RFC 9112 §6.3) |
 //! | `Content-Encoding` | absent, because a compressor need not produce the same bytes twice |
-//! | validator | one strong `ETag`; only if there is no `ETag`, a `Last-Modified` at least 60 s before `Date` |
+//! | validator | one strong `ETag`; only if there is no `ETag`, a `Last-Modified` from 1980-01-02 on, at least 60 s before `Date` |
 //!
 //! The next request has `Range: bytes=k-` for the first missing byte *k*, the validator in `If-Range`, and
 //! `Accept-Encoding: identity`. [`check`](ResumePoint::check) accepts its response only if it is a 206 with the same
-//! validator, whose `Content-Range` is exactly the missing part of the same total. Anything else is a [`Mismatch`].
+//! validator and no coding except `chunked`, whose `Content-Range` is exactly the missing part of the same total.
+//! Anything else is a [`Mismatch`].
 //!
 //! A validator identifies a version of one resource. So the caller must send the next request to the same resource, or
 //! to a replica of it.
@@ -25,7 +27,7 @@ mod validator;
 
 use http::header::{
     ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, IF_MATCH,
-    IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE, TRANSFER_ENCODING,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
@@ -35,6 +37,9 @@ use validator::Validator;
 
 /// The headers of a request whose response is not the whole content, or depends on what the caller has.
 const OWN_TERMS: [HeaderName; 6] = [RANGE, IF_RANGE, IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE];
+
+/// The maximum number of header names: a `HeaderMap` takes 24,576, and a request for the rest adds three.
+const MAX_NAMES: usize = 24_573;
 
 /// The position in a response body that may be continued after it breaks: its validator, its length, and the number of
 /// bytes received.
@@ -74,7 +79,8 @@ impl ResumePoint {
     /// body cannot be continued.
     pub fn new(method: &Method, request: &HeaderMap, status: StatusCode, response: &HeaderMap) -> Option<Self> {
         let is_whole = Self::permits(method, request) && status == StatusCode::OK;
-        if !is_whole || is_encoded(response) || refuses_ranges(response) {
+        let is_plain = !is_encoded(response) && !response.contains_key(TRANSFER_ENCODING);
+        if !is_whole || !is_plain || refuses_ranges(response) {
             return None;
         }
         let total = number(only(response, &CONTENT_LENGTH)?)?;
@@ -83,7 +89,8 @@ impl ResumePoint {
 
     /// Returns `true` if the response to a request with this head may be continued, whatever the response.
     pub fn permits(method: &Method, request: &HeaderMap) -> bool {
-        method == Method::GET && !OWN_TERMS.iter().any(|name| request.contains_key(name))
+        let has_room = request.keys_len() <= MAX_NAMES;
+        method == Method::GET && has_room && !OWN_TERMS.iter().any(|name| request.contains_key(name))
     }
 
     /// Records bytes that were received.
@@ -137,7 +144,7 @@ impl ResumePoint {
         if is_multipart(response) {
             return Err(Mismatch::Multipart);
         }
-        if is_encoded(response) {
+        if is_encoded(response) || is_transfer_encoded(response) {
             return Err(Mismatch::Encoding);
         }
         if !self.validator.is_in(response) {
@@ -177,6 +184,12 @@ fn digits(text: &str) -> Option<u64> {
 /// Returns `true` if a content coding was applied, or may have been.
 fn is_encoded(headers: &HeaderMap) -> bool {
     headers.get_all(CONTENT_ENCODING).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+/// Returns `true` if a transfer coding other than `chunked` alone was applied. Clients decode only that one.
+fn is_transfer_encoded(headers: &HeaderMap) -> bool {
+    let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
+    headers.contains_key(TRANSFER_ENCODING) && !only(headers, &TRANSFER_ENCODING).is_some_and(is_chunked)
 }
 
 /// Returns `true` if the server states that it supports no ranges.

@@ -1,6 +1,6 @@
 //! The validator that identifies a version of the content (RFC 9110 §8.8).
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::header::{DATE, ETAG, LAST_MODIFIED};
 use http::{HeaderMap, HeaderValue};
@@ -10,6 +10,9 @@ use super::only;
 /// The least age of content whose date is a strong validator. Dates count in seconds, so younger content may have
 /// changed twice within one of them. The value of RFC 7232 §2.2.2 allows for clocks that differ.
 const SETTLED: Duration = Duration::from_secs(60);
+
+/// 1980-01-02 as a Unix time. Reproducible builds give every version a constant earlier date.
+const GENUINE: Duration = Duration::from_secs(315_619_200);
 
 /// A strong validator: the same value means the same bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +30,9 @@ impl Validator {
             return is_strong(etag.as_bytes()).then(|| Self::ETag(etag.clone()));
         }
         let modified = only(response, &LAST_MODIFIED)?;
-        let age = date(only(response, &DATE)?)?.duration_since(date(modified)?).ok()?;
-        (age >= SETTLED).then(|| Self::Date(modified.clone()))
+        let time = date(modified)?;
+        let age = date(only(response, &DATE)?)?.duration_since(time).ok()?;
+        (age >= SETTLED && time >= SystemTime::UNIX_EPOCH + GENUINE).then(|| Self::Date(modified.clone()))
     }
 
     /// Returns the value for `If-Range`.
@@ -54,6 +58,6 @@ fn is_strong(etag: &[u8]) -> bool {
     tag.is_some_and(|tag| !tag.is_empty() && tag.iter().all(|&byte| byte > b' ' && byte != b'"' && byte != 0x7f))
 }
 
-fn date(value: &HeaderValue) -> Option<std::time::SystemTime> {
+fn date(value: &HeaderValue) -> Option<SystemTime> {
     httpdate::parse_http_date(value.to_str().ok()?).ok()
 }

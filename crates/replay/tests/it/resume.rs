@@ -29,7 +29,7 @@ fn point() -> ResumePoint {
 
 #[test]
 fn response_without_strong_tag_refused() {
-    let rows: [(&[(&str, &str)], bool); 19] = [
+    let rows: [(&[(&str, &str)], bool); 22] = [
         (&[("etag", "\"one\"")], true),
         (&[("etag", "\"a/b=,;'\u{e9}\"")], true),
         (&[("etag", "W/\"one\"")], false),
@@ -48,6 +48,10 @@ fn response_without_strong_tag_refused() {
         (&[("last-modified", "Thu, 26 Nov 2026 12:00:00 GMT")], false),
         (&[("last-modified", "yesterday"), ("date", DATE)], false),
         (&[("last-modified", "Thu, 26 Nov 2026 12:00:00 GMT"), ("date", "now")], false),
+        // A date that reproducible builds give every version.
+        (&[("last-modified", "Thu, 01 Jan 1970 00:00:01 GMT"), ("date", DATE)], false),
+        (&[("last-modified", "Tue, 01 Jan 1980 23:59:59 GMT"), ("date", DATE)], false),
+        (&[("last-modified", "Wed, 02 Jan 1980 00:00:00 GMT"), ("date", DATE)], true),
         // A date is no substitute for an entity tag (RFC 9110 §13.1.5).
         (&[("etag", "W/\"one\""), ("last-modified", "Thu, 26 Nov 2026 12:00:00 GMT"), ("date", DATE)], false),
         (&[("etag", "\"one\""), ("last-modified", "yesterday")], true),
@@ -60,7 +64,7 @@ fn response_without_strong_tag_refused() {
 
 #[test]
 fn response_of_unknown_bytes_refused() {
-    let rows: [(&[(&str, &str)], bool); 15] = [
+    let rows: [(&[(&str, &str)], bool); 18] = [
         (&[("content-length", "1000")], true),
         (&[("content-length", "18446744073709551615")], true),
         (&[("content-length", "18446744073709551616")], false),
@@ -76,6 +80,10 @@ fn response_of_unknown_bytes_refused() {
         (&[("content-length", "1000"), ("accept-ranges", "none")], false),
         (&[("content-length", "1000"), ("accept-ranges", "NONE")], false),
         (&[("content-length", "1000"), ("accept-ranges", "bytes")], true),
+        // A transfer coding voids the length (RFC 9112 §6.3).
+        (&[("content-length", "1000"), ("transfer-encoding", "chunked")], false),
+        (&[("content-length", "1000"), ("transfer-encoding", "gzip, chunked")], false),
+        (&[("content-length", "1000"), ("transfer-encoding", "identity")], false),
     ];
     for (fields, accepted) in rows {
         let all = [("etag", "\"one\"")].iter().chain(fields).copied();
@@ -137,6 +145,16 @@ fn wrong_continuation_refused() {
         (206, "\"one\"", "bytes 400-999/1000", &[("content-length", "599")], Err(Mismatch::Length)),
         (206, "\"one\"", "bytes 400-999/1000", &[("content-length", "many")], Err(Mismatch::Length)),
         (206, "\"one\"", "bytes 400-999/1000", &[("content-encoding", "gzip")], Err(Mismatch::Encoding)),
+        (206, "\"one\"", "bytes 400-999/1000", &[("transfer-encoding", "Chunked")], Ok(())),
+        (206, "\"one\"", "bytes 400-999/1000", &[("transfer-encoding", "gzip")], Err(Mismatch::Encoding)),
+        (206, "\"one\"", "bytes 400-999/1000", &[("transfer-encoding", "gzip, chunked")], Err(Mismatch::Encoding)),
+        (
+            206,
+            "\"one\"",
+            "bytes 400-999/1000",
+            &[("transfer-encoding", "gzip"), ("transfer-encoding", "chunked")],
+            Err(Mismatch::Encoding),
+        ),
         (
             206,
             "\"one\"",
@@ -183,6 +201,18 @@ fn body_beyond_its_length_refused() {
     let error = point.receive(1).unwrap_err();
     assert_eq!(error.to_string(), "the body is longer than its content-length of 1000 bytes");
     assert_eq!(point.missing(), 0);
+}
+
+/// A `HeaderMap` that takes no more names would panic, so a request for the rest always has room for its own.
+#[test]
+fn request_without_room_is_refused() {
+    let request =
+        |names: u32| (0..names).map(|at| (HeaderName::try_from(format!("x-{at}")).unwrap(), "".parse().unwrap()));
+    let mut most = request(24_573).collect();
+    assert!(ResumePoint::permits(&Method::GET, &most));
+    point().write_to(&mut most);
+    assert_eq!(most.keys_len(), 24_576);
+    assert!(!ResumePoint::permits(&Method::GET, &request(24_574).collect()));
 }
 
 #[test]

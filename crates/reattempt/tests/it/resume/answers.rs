@@ -2,7 +2,10 @@
 
 use std::io::ErrorKind;
 
-use super::support::{Answer, LENGTH, Piece, Server, assert_broken, content, download};
+use http::{Extensions, Uri};
+use tower::ServiceExt;
+
+use super::support::{Answer, BoxError, LENGTH, Piece, Server, assert_broken, content, download, get, layer, read};
 
 /// The caller reads the first 400 bytes, then gets the break. No byte of the answer is joined.
 #[tokio::test(start_paused = true)]
@@ -81,4 +84,49 @@ async fn failed_resume_is_followed_by_another() {
 async fn change_after_a_resume_is_not_joined() {
     let server = Server::new([Answer::whole(1, 400), Answer::rest(1, 400, 700), Answer::rest(2, 700, LENGTH)]);
     assert_broken(&download(&server).await, 1, 700);
+}
+
+/// Adds the address that the client below responds from.
+type Add = fn(&mut Extensions, Uri);
+
+/// A part from another address than the first response is not joined. Another host may be a replica, if the path is the
+/// one that the caller requested.
+#[tokio::test(start_paused = true)]
+async fn part_of_other_address_is_not_joined() {
+    const ASKED: &str = "http://one.example/file?a=b";
+    let rows = [
+        (None, None, true),
+        (Some(ASKED), Some(ASKED), true),
+        (Some(ASKED), None, false),
+        (None, Some(ASKED), false),
+        (Some(ASKED), Some("http://two.example/file?a=b"), true),
+        (Some(ASKED), Some("http://one.example/file?a=c"), false),
+        (Some("http://one.example/x"), Some("http://one.example/x"), true),
+        (Some("http://one.example/x"), Some("http://two.example/x"), false),
+        (Some("http://one.example/x"), Some("https://one.example/x"), false),
+        (Some("http://one.example/x"), Some("http://one.example:81/x"), false),
+    ];
+    let adds: [Add; 2] = [
+        |extensions, uri| drop(extensions.insert(tower_http::follow_redirect::RequestUri(uri))),
+        |extensions, uri| drop(extensions.insert(tower_http_of_reqwest::follow_redirect::RequestUri(uri))),
+    ];
+    for ((first, part, joined), add) in rows.into_iter().flat_map(|row| adds.map(|add| (row, add))) {
+        let server = Server::new([Answer::whole(1, 400), Answer::rest(1, 400, LENGTH)]);
+        let send = move |address: Option<&'static str>| {
+            let call = server.clone().oneshot(get());
+            async move {
+                let mut response = call.await?;
+                if let Some(address) = address {
+                    add(response.extensions_mut(), Uri::from_static(address));
+                }
+                Ok::<_, BoxError>(response)
+            }
+        };
+        let response = send(first).await.unwrap();
+        let read = read(layer().resumed(&get(), response, move |_| send(part)).into_body()).await;
+        assert_eq!(read.error.is_none(), joined, "{first:?} {part:?}");
+        if !joined {
+            assert_broken(&read, 1, 400);
+        }
+    }
 }

@@ -75,7 +75,8 @@ async fn unknown_error_is_not_resumed() {
     assert_eq!(server.seen().len(), 1);
 }
 
-/// Once all bytes came, nothing is left to request, so the error comes through.
+/// Once all bytes of the first response came, nothing is left to request, so the error comes through. A complete part
+/// is not read further.
 #[tokio::test(start_paused = true)]
 async fn error_after_last_byte_comes_through() {
     let reset = Piece::Error(ErrorKind::ConnectionReset);
@@ -84,7 +85,8 @@ async fn error_after_last_byte_comes_through() {
     assert_eq!(server.seen().len(), 1);
 
     let server = Server::new([Answer::whole(1, 10), Answer::rest(1, 10, LENGTH).ending(reset)]);
-    assert_broken(&download(&server).await, 1, LENGTH);
+    let read = download(&server).await;
+    assert_eq!((read.data, read.error.is_none()), (content(1).to_vec(), true));
 }
 
 /// The first response's trailers describe its whole body; those of a part describe the part.
@@ -110,7 +112,21 @@ async fn body_beyond_its_length_is_not_joined() {
     assert_eq!(all, [&content(1)[..], b"more"].concat());
 
     let server = Server::new([Answer::whole(1, 400), Answer::rest(1, 400, LENGTH).ending(more)]);
-    assert_broken(&download(&server).await, 1, LENGTH);
+    let read = download(&server).await;
+    assert_eq!((read.data, read.error.is_none()), (content(1).to_vec(), true));
+
+    let long = Piece::Data(content(1).slice(300..));
+    let server = Server::new([Answer::whole(1, 400), Answer { pieces: vec![long], ..Answer::rest(1, 400, LENGTH) }]);
+    assert_broken(&download(&server).await, 1, 400);
+}
+
+/// A server that never ends a complete part does not delay the end of the body.
+#[tokio::test(start_paused = true)]
+async fn complete_part_is_dropped_at_once() {
+    let server = Server::new([Answer::whole(1, 400), Answer::rest(1, 400, LENGTH).ending(Piece::Stall)]);
+    let read = tokio::time::timeout(std::time::Duration::from_secs(9), download(&server)).await.unwrap();
+    assert_eq!((read.data, read.error.is_none()), (content(1).to_vec(), true));
+    assert_eq!(server.open_bodies(), 0);
 }
 
 /// Dropping the body drops the part, and the request for the rest that is in flight.

@@ -88,6 +88,49 @@ async fn deadline_ends_wait_for_resume() {
     }
 }
 
+/// A body that is polled long after the delay sends no resume beyond its time.
+#[tokio::test(start_paused = true)]
+async fn late_poll_sends_no_resume() {
+    for (deadline, stop) in
+        [(Some(Duration::from_secs(20)), StopReason::DeadlineExceeded), (None, StopReason::ElapsedExhausted)]
+    {
+        let server = Server::new([Answer::whole(1, 400), Answer::rest(1, 400, LENGTH)]);
+        let slot = ReportSlot::default();
+        let mut request = get();
+        request.extensions_mut().insert(CallOptions::new().report_to(&slot));
+        if let Some(after) = deadline {
+            request.extensions_mut().insert(Deadline::after(after));
+        }
+        let body = client(&server).oneshot(request).await.unwrap().into_body();
+        let mut reading = tokio_test::task::spawn(read(body));
+        tokio_test::assert_pending!(reading.poll());
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert_broken(&tokio_test::assert_ready!(reading.poll()), 1, 400);
+        assert_eq!((slot.take().unwrap().stop_reason(), server.seen().len()), (stop, 1));
+    }
+}
+
+/// reqwest's total timeout counts from the first request: it ends the wait, and limits each part to what is left.
+#[tokio::test(start_paused = true)]
+async fn reqwest_timeout_is_not_renewed() {
+    let server = Server::new([Answer::whole(1, 400), Answer::never()]);
+    let limits = Arc::new(Mutex::new(Vec::new()));
+    let (seen, inner) = (Arc::clone(&limits), server.clone());
+    let service = tower::service_fn(move |request: reqwest::Request| {
+        seen.lock().unwrap().push(request.timeout().map(Duration::as_millis));
+        let call = inner.clone().oneshot(http::Request::try_from(request).unwrap());
+        async move { call.await.map(|response| reqwest::Response::from(response.map(reqwest::Body::wrap))) }
+    });
+    let slot = ReportSlot::default();
+    let client = layer().layer(service).with_options(CallOptions::new().report_to(&slot));
+    let mut request = reqwest::Request::new(http::Method::GET, "http://one.example/file".parse().unwrap());
+    *request.timeout_mut() = Some(Duration::from_millis(150));
+    let began = Instant::now();
+    assert!(timeout(HANGS, client.oneshot(request).await.unwrap().bytes()).await.unwrap().is_err());
+    assert_eq!(slot.take().unwrap().stop_reason(), StopReason::DeadlineExceeded);
+    assert_eq!((&*limits.lock().unwrap(), began.elapsed().as_millis()), (&vec![Some(150), Some(50)], 150));
+}
+
 /// The server's delay is respected.
 #[tokio::test(start_paused = true)]
 async fn retry_after_delays_the_resume() {
@@ -179,6 +222,21 @@ async fn report_names_the_difference() {
         panic!("{report}")
     };
     assert_eq!(&**error, "the response does not continue the body: its status is 200, not 206");
+}
+
+/// The report of an error that is not resumed has its text.
+#[tokio::test(start_paused = true)]
+async fn report_has_text_of_permanent_error() {
+    let script = [Answer::whole(1, 400), lost(), Answer::failing(ErrorKind::InvalidInput)];
+    let slot = ReportSlot::default();
+    let mut request = get();
+    request.extensions_mut().insert(CallOptions::new().report_to(&slot));
+    read(client(&Server::new(script)).oneshot(request).await.unwrap().into_body()).await;
+    let report = slot.take().unwrap();
+    let AttemptOutcome::PermanentFailure { error: Some(error), .. } = &report.attempts()[2].outcome else {
+        panic!("{report}")
+    };
+    assert_eq!(&**error, "invalid input parameter");
 }
 
 /// Without a runtime nothing can wait, so the caller gets the break; nothing panics.

@@ -5,14 +5,16 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use http::Request;
+use reattempt::fallback::FallbackLayer;
 use reattempt::guard::{Bulkhead, GuardLayer};
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::report::ReportSlot;
 use reattempt::resume::ResumeLayer;
 use reattempt::schedule::Constant;
-use reattempt::{RetryBudget, RetryLayer, RetryPolicy};
+use reattempt::{CallOptions, RetryBudget, RetryLayer, RetryPolicy};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
-use super::support::{Answer, LENGTH, Server, content, get, layer, read};
+use super::support::{Answer, LENGTH, Piece, Server, assert_broken, content, get, layer, read};
 
 fn lost() -> Answer {
     Answer::failing(ErrorKind::ConnectionReset)
@@ -35,6 +37,35 @@ async fn retry_layer_below_does_not_multiply() {
     let client = ServiceBuilder::new().layer(layer()).layer(RetryLayer::new(retries())).service(server.clone());
     let body = client.oneshot(get()).await.unwrap().into_body();
     assert_eq!(read(body).await.data, content(1));
+}
+
+/// A retry layer below writes no report of a resume to the caller's slot.
+#[tokio::test(start_paused = true)]
+async fn retry_layer_below_reports_no_resume() {
+    let retries = RetryPolicy::http().boxed_errors().backoff(Constant::immediate()).budget(RetryBudget::unlimited());
+    let server = Server::new([Answer::whole(1, 400), Answer::rest(1, 400, LENGTH).ending(Piece::Stall)]);
+    let client = ServiceBuilder::new().layer(layer()).layer(RetryLayer::new(retries)).service(server.clone());
+    let slot = ReportSlot::default();
+    let mut request = get();
+    request.extensions_mut().insert(CallOptions::new().report_to(&slot));
+    let mut body = client.oneshot(request).await.unwrap().into_body();
+    slot.take().expect("the report of the first call");
+    while server.seen().len() < 2 {
+        http_body_util::BodyExt::frame(&mut body).await.unwrap().unwrap();
+    }
+    assert!(slot.take().is_none(), "the body goes on");
+}
+
+/// The content of a fallback is not joined to that of the server, even with the same tag.
+#[tokio::test(start_paused = true)]
+async fn part_of_fallback_is_not_joined() {
+    let server = Server::new([Answer::whole(1, 400), Answer::status(503)]);
+    let backup = Server::new([Answer::rest(1, 400, LENGTH)]);
+    let client =
+        ServiceBuilder::new().layer(layer()).layer(FallbackLayer::backup(backup.clone())).service(server.clone());
+    let read = read(client.oneshot(get()).await.unwrap().into_body()).await;
+    assert_broken(&read, 1, 400);
+    assert_eq!(backup.seen().len(), 1);
 }
 
 /// A guard's place belongs to one part: the only place is free when the rest is requested.

@@ -240,6 +240,7 @@ pub(super) fn get() -> Request<String> {
 }
 
 /// The bytes that the caller has read, and the error if there is one.
+#[derive(Debug)]
 pub(super) struct Read {
     pub(super) data: Vec<u8>,
     pub(super) trailers: Option<HeaderMap>,
