@@ -17,14 +17,21 @@ thread_local! {
 pub(super) struct Call {
     /// The telemetry that measures it.
     owner: Arc<Shared>,
-    /// The call in which this one began: another telemetry's, or one whose attempt calls a server of its own.
+    /// The call in which this one began, the nearest of another telemetry. Calls of the same telemetry are skipped, so
+    /// that a call which begins in a task of an earlier one does not keep a chain of them.
     outer: Option<Arc<Call>>,
     sent: AtomicU32,
 }
 
 impl Call {
     pub(super) fn new(owner: &Arc<Shared>) -> Arc<Self> {
-        let outer = CURRENT.with_borrow(Clone::clone);
+        let outer = CURRENT.with_borrow(|current| {
+            let mut outer = current.as_ref();
+            while let Some(own) = outer.filter(|call| Arc::ptr_eq(&call.owner, owner)) {
+                outer = own.outer.as_ref();
+            }
+            outer.map(Arc::clone)
+        });
         Arc::new(Self { owner: Arc::clone(owner), outer, sent: AtomicU32::new(0) })
     }
 
@@ -67,6 +74,21 @@ mod tests {
 
     use super::*;
     use crate::telemetry::labels::Servers;
+
+    /// Calls within calls of one telemetry keep no chain.
+    #[test]
+    fn nested_calls_keep_no_chain() {
+        let telemetry = || Arc::new(Shared { outputs: Vec::new(), servers: Arc::new(Servers::new(1)) });
+        let (owner, other) = (telemetry(), telemetry());
+        let outermost = Call::new(&other);
+        let _outermost = outermost.enter();
+        let call = Call::new(&owner);
+        let _entered = call.enter();
+        let inner = Call::new(&owner);
+        assert!(inner.outer.as_ref().is_some_and(|outer| Arc::ptr_eq(outer, &outermost)));
+        let _inner = inner.enter();
+        assert_eq!((Call::count_attempt(&other), Call::count_attempt(&other)), (0, 1));
+    }
 
     /// A panic below leaves no call behind on the thread, so a later attempt is not counted as its resend.
     #[test]

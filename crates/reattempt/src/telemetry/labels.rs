@@ -43,20 +43,20 @@ impl Servers {
         Self { known: Mutex::default(), most }
     }
 
-    /// Returns the server of a request.
-    pub(super) fn of(&self, request: RequestView<'_>) -> Server {
-        let server = server_of(request).and_then(|server| {
+    /// Returns the label of a request's server.
+    pub(super) fn label_of(&self, server: Option<&Server>) -> Server {
+        let server = server.filter(|server| {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             let room = known.len() < self.most;
-            let is_known = known.contains(&server) || (room && known.insert(server.clone()));
-            is_known.then_some(server)
+            known.contains(*server) || (room && known.insert(Server::clone(server)))
         });
-        server.unwrap_or_else(|| Server { address: OTHER.into(), port: None })
+        server.cloned().unwrap_or_else(|| Server { address: OTHER.into(), port: None })
     }
 }
 
-/// Returns the host of a request's URI in lower case, with its port or that of its scheme.
-fn server_of(request: RequestView<'_>) -> Option<Server> {
+/// Returns the host of a request's URI in lower case, an IPv6 address without its brackets, with its port or that of
+/// its scheme.
+pub(super) fn server_of(request: RequestView<'_>) -> Option<Server> {
     let (scheme, authority) = request.scheme_and_authority();
     let authority = Authority::try_from(authority?).ok()?;
     let port = authority.port_u16().or_else(|| match scheme? {
@@ -64,7 +64,9 @@ fn server_of(request: RequestView<'_>) -> Option<Server> {
         "http" => Some(80),
         _ => None,
     });
-    Some(Server { address: authority.host().to_ascii_lowercase().into(), port })
+    let host = authority.host();
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    Some(Server { address: host.to_ascii_lowercase().into(), port })
 }
 
 /// Returns the URL of a request without user information and query.

@@ -58,7 +58,7 @@ const SERVERS: usize = 100;
 /// have an instrument of their own; otherwise each retried request would count twice.
 ///
 /// `spans` (feature `opentelemetry`) and `tracing` (feature `tracing`) create a span for each call, and below it a
-/// client span for each attempt. Both are named after the method.
+/// client span for each attempt. Both are named after the method, or `HTTP` if no RFC defines it.
 ///
 /// | label of metrics, attribute of spans | value |
 /// |---|---|
@@ -71,9 +71,9 @@ const SERVERS: usize = 100;
 /// | `url.full` (spans) | the URL without user information and query, which may contain credentials |
 ///
 /// # Cardinality
-/// No label grows with what peers or callers send: methods, errors and reasons come from lists, and the first 100
-/// servers have labels of their own. All others share the address `_OTHER`. [`max_servers`](Self::max_servers) sets
-/// that number.
+/// The labels of metrics are bounded, whatever peers or callers send: methods, errors and reasons come from lists,
+/// there are at most 900 statuses (100 to 999), and the first 100 servers have labels of their own. All others share
+/// the address `_OTHER`. [`max_servers`](Self::max_servers) sets that number. Spans have the real server.
 ///
 /// # Observer
 /// This type is also an [`Observer`], which counts retries and the reasons why calls end. Pass a clone of it to
@@ -134,7 +134,8 @@ impl<Mode> HttpTelemetry<Mode> {
         Self { shared: Arc::new(shared), mode: PhantomData }
     }
 
-    /// Sets the number of servers with labels of their own. All others share the address `_OTHER`. Default: 100.
+    /// Sets the number of servers with labels of their own in metrics. All others share the address `_OTHER`.
+    /// Default: 100.
     pub fn max_servers(self, most: usize) -> Self {
         let servers = Arc::new(Servers::new(most));
         Self::with(Shared { servers, ..Shared::clone(&self.shared) })

@@ -30,9 +30,9 @@ where
         };
         let mut attributes =
             vec![KeyValue::new("http.request.method", begun.method), KeyValue::new("url.full", (begun.url)())];
-        attributes.extend(server(begun.server));
+        attributes.extend(begun.real_server.into_iter().flat_map(server));
         attributes.extend(resends(begun.resends));
-        let builder = self.tracer.span_builder(begun.method).with_kind(kind).with_attributes(attributes);
+        let builder = self.tracer.span_builder(begun.span_name()).with_kind(kind).with_attributes(attributes);
         let parent = Context::current();
         let span = self.tracer.build_with_context(builder, &parent);
         Box::new(OtelSpan(parent.with_span(span)))

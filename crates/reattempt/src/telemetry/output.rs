@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+#[cfg(any(feature = "opentelemetry", feature = "tracing"))]
+use super::labels::OTHER;
 use super::labels::Server;
 use crate::observe::Event;
 
@@ -52,11 +54,22 @@ pub(super) struct Begun<'a> {
     pub(super) side: Side,
     /// The method as a label.
     pub(super) method: &'static str,
+    /// The server as a label, from a bounded table.
     pub(super) server: &'a Server,
+    /// The server itself, for spans; `None` for a request without one.
+    pub(super) real_server: Option<&'a Server>,
     /// The URL without user information and query.
     pub(super) url: &'a dyn Fn() -> String,
     /// The attempts of the call before this one.
     pub(super) resends: u32,
+}
+
+impl Begun<'_> {
+    /// Returns the name of a span: the method, or `HTTP` for one that no RFC defines.
+    #[cfg(any(feature = "opentelemetry", feature = "tracing"))]
+    pub(super) fn span_name(&self) -> &'static str {
+        if self.method == OTHER { "HTTP" } else { self.method }
+    }
 }
 
 /// The end of a call or an attempt.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::Shared;
 use super::call::Call;
-use super::labels::{method_of, url_of, version_of};
+use super::labels::{method_of, server_of, url_of, version_of};
 use super::output::{Begun, End, Open, Side};
 use crate::call::request_view::RequestView;
 
@@ -29,9 +29,10 @@ impl Record {
             Side::Call => (Some(Call::new(shared)), 0),
             Side::Attempt => (None, Call::count_attempt(shared)),
         };
-        let server = shared.servers.of(request);
+        let real_server = server_of(request);
+        let (real_server, server) = (real_server.as_ref(), &shared.servers.label_of(real_server.as_ref()));
         let url = || url_of(request);
-        let begun = Begun { side, method: method_of(request.method()), server: &server, url: &url, resends };
+        let begun = Begun { side, method: method_of(request.method()), server, real_server, url: &url, resends };
         let open = shared.outputs.iter().map(|output| output.begin(&begun)).collect();
         Self { started: Instant::now(), call, open, head: None, error: Some("cancelled".into()) }
     }

@@ -14,15 +14,15 @@ macro_rules! span {
         info_span!(
             target: "reattempt",
             $name,
-            otel.name = $begun.method,
+            otel.name = $begun.span_name(),
             otel.kind = $kind,
             otel.status_code = Empty,
             http.request.method = $begun.method,
             http.request.resend_count = Empty,
             http.response.status_code = Empty,
             network.protocol.version = Empty,
-            server.address = &*$begun.server.address,
-            server.port = $begun.server.port,
+            server.address = $begun.real_server.map(|server| &*server.address),
+            server.port = $begun.real_server.and_then(|server| server.port),
             url.full = Empty,
             error.type = Empty,
         )

@@ -1,5 +1,8 @@
 //! Spans of calls and attempts, in OpenTelemetry and in `tracing`.
 
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
 use opentelemetry::trace::{SpanId, SpanKind, Status};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use reattempt::observe::TracingObserver;
@@ -36,6 +39,46 @@ async fn attempts_are_spans_below_their_call() {
     assert_eq!(attribute(second, "http.request.resend_count"), "1");
     assert_eq!(attribute(call, "http.request.resend_count"), "1");
     assert!(!format!("{spans:?}").contains("secret"));
+}
+
+/// Spans have the real server, beyond the bound of metrics, an IPv6 address without brackets. The method of no RFC is
+/// not in their name.
+#[tokio::test(start_paused = true)]
+async fn spans_have_the_real_server() {
+    let exporter = InMemorySpanExporter::default();
+    let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
+    let telemetry = HttpTelemetry::new().max_servers(0).spans(&provider).boxed_errors();
+    let client = telemetry.around(policy()).layer(replies(&[Reply::Status(200)]));
+    for (uri, address, port) in [("http://[2001:DB8::1]:81/", "2001:db8::1", "81"), ("/no-server", "", "")] {
+        let made_up = Request::builder().method("MADE-UP").uri(uri).body(Full::<Bytes>::default()).unwrap();
+        client.clone().oneshot(made_up).await.unwrap();
+        let spans = exporter.get_finished_spans().unwrap();
+        exporter.reset();
+        assert_eq!(spans.len(), 2);
+        for span in &spans {
+            assert_eq!((&*span.name, &*attribute(span, "http.request.method")), ("HTTP", "_OTHER"));
+            assert_eq!((&*attribute(span, "server.address"), &*attribute(span, "server.port")), (address, port));
+        }
+    }
+}
+
+/// Spans of `tracing` have the same server and name.
+#[tokio::test(start_paused = true)]
+async fn tracing_spans_have_the_real_server() {
+    let log = Log::default();
+    let _guard = log.subscribe();
+    let telemetry = HttpTelemetry::new().max_servers(0).tracing().boxed_errors();
+    let layer = telemetry.around(policy().observe_with(TracingObserver));
+    let inner = replies(&[Reply::Status(200)]).map_response(|response| {
+        tracing::info!("below");
+        response
+    });
+    let made_up = Request::builder().method("MADE-UP").uri("http://[::1]:81/").body(Full::<Bytes>::default()).unwrap();
+    layer.layer(inner).oneshot(made_up).await.unwrap();
+    let lines = log.lines();
+    let below = &lines[0];
+    assert!(below.contains("http.request{otel.name=\"HTTP\""), "{below}");
+    assert!(below.contains("server.address=\"::1\" server.port=81"), "{below}");
 }
 
 fn attribute(span: &SpanData, name: &str) -> String {
