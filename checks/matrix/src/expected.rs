@@ -87,6 +87,8 @@ fn permitted(cell: &Cell) -> Vec<Course> {
         Fault::GoAwayBelow if is_exception(cell) => vec![Retried, NotRetried],
         // An attempt that the broken connection has failed is followed by one that time ends together with the others.
         Fault::Head(How::Stall) if several && !repeatable => [courses, vec![InVain]].concat(),
+        // Calls that wait for a connection whose opener was timed out fail with it, which may use up their attempts.
+        Fault::Head(How::Stall) if several => [courses, vec![Exhausted]].concat(),
         // Calls that wait for the connection of another one learn only that there is none.
         Fault::Certificate if several => vec![NotRetried, InVain],
         Fault::Body(How::Reset | How::Close) if several => [courses, uncertain()].concat(),
