@@ -94,6 +94,18 @@ macro_rules! field {
 
 pub(crate) use field;
 
+/// Returns a question after the name that `wrong` resembles, as the end of a message. It is empty without such a name.
+///
+/// ```
+/// use reattempt_policy_file::reader::did_you_mean;
+///
+/// assert_eq!(did_you_mean("linaer", ["constant", "linear"]), "; did you mean `linear`?");
+/// assert_eq!(did_you_mean("x", ["constant", "linear"]), "");
+/// ```
+pub fn did_you_mean<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    resembling(wrong, names).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
 /// Returns the name that `wrong` resembles, if there is one.
 pub(crate) fn resembling<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A long name is not compared, because the time grows with the product of the lengths.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reattempt::error::ConfigError;
 
-use super::field::{Field, Kind, resembling};
+use super::field::{Field, Kind, did_you_mean};
 use super::node::{Node, Table, Value, plain, quoted};
 use super::{Problem, Problems};
 
@@ -61,10 +61,10 @@ impl<'a> Fields<'a> {
             self.lines.insert(key, node.line);
             let names = known.iter().flat_map(|fields| fields.iter()).map(|field| field.name);
             let hint = match FIELDS_AT_THE_TOP.contains(&key) {
-                true => Some("; it must be above the first section of the file".to_owned()),
-                false => resembling(key, names).map(|name| format!("; did you mean `{name}`?")),
+                true => "; it must be above the first section of the file".to_owned(),
+                false => did_you_mean(key, names),
             };
-            self.problem(key, format!("is not known here{}", hint.unwrap_or_default()));
+            self.problem(key, format!("is not known here{hint}"));
         }
     }
 
@@ -126,7 +126,10 @@ impl<'a> Fields<'a> {
         let text = self.text(field)?;
         match words.iter().find(|word| **word == text) {
             Some(word) => Some(word),
-            None => self.refuse(field, &format!("one of {}", words.join(", ")), &quoted(text)),
+            None => {
+                let value = format!("{}{}", quoted(text), did_you_mean(text, words.iter().copied()));
+                self.refuse(field, &format!("one of {}", words.join(", ")), &value)
+            }
         }
     }
 

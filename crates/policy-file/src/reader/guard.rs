@@ -6,7 +6,7 @@ use reattempt::error::Warning;
 use reattempt::guard::contract::LimitRule;
 use reattempt::guard::{self, AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, Gradient2, RateLimit, Throttle, Vegas};
 
-use super::field::{Field, Kind, Range, field};
+use super::field::{Field, Kind, Range, did_you_mean, field};
 use super::fields::{Fields, Limit};
 use super::{in_a_word, word};
 
@@ -115,7 +115,8 @@ impl GuardWord {
     pub fn parse(word: &str) -> Result<Self, String> {
         let (kind, _) = word::split(word);
         if !KINDS.contains(&kind) {
-            return Err(format!("{kind:?} is no kind of guard ({})", KINDS.join(", ")));
+            let hint = did_you_mean(kind, KINDS);
+            return Err(format!("{kind:?} is no kind of guard ({}){hint}", KINDS.join(", ")));
         }
         let (mut problems, mut seen) = (Vec::new(), Vec::new());
         let table = word::table_of("guard", word).map_err(in_a_word)?;

@@ -42,6 +42,7 @@ use reattempt::schedule::SharedSchedule;
 
 pub use document::{Document, Format, Mistakes};
 pub use endpoints::EndpointsSection;
+pub use field::did_you_mean;
 pub use fields::Seen;
 pub use guard::{GuardKind, GuardWord};
 pub use policy::Policy;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use reattempt::profile::Profile;
+use reattempt::profile::{self, Profile};
 use reattempt::retry::Limits;
 use reattempt::schedule::SharedSchedule;
 
-use super::field::{Field, Kind, field};
+use super::field::{Field, Kind, did_you_mean, field};
 use super::fields::{Fields, Limit, Seen};
 use super::node::{Node, Value};
 use super::{GuardWord, Problem, Problems, budget, profile_named, profile_names, schedule};
@@ -175,7 +175,8 @@ fn profile(fields: &mut Fields<'_>) -> Option<(Profile<SharedSchedule>, String)>
     let name = fields.text(&PROFILE)?;
     let profile = profile_named(name);
     if profile.is_none() {
-        let reason = format!("must be one of {}, but it is {}", profile_names(), super::node::quoted(name));
+        let hint = did_you_mean(name, profile::all().map(|(name, _)| name));
+        let reason = format!("must be one of {}, but it is {}{hint}", profile_names(), super::node::quoted(name));
         fields.problem("profile", reason);
     }
     profile.map(|profile| (profile, name.to_owned()))

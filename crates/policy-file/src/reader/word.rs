@@ -1,6 +1,9 @@
 //! A policy in a word, such as `stripe`, `stripe:max_attempts=5`,
 //! `exponential:base=50ms,jitter=equal` or `list:100ms,1s,5s`.
 
+use reattempt::profile;
+
+use super::field::did_you_mean;
 use super::node::{Node, Table, Value};
 use super::{Problem, Problems, profile_named, profile_names, schedule};
 
@@ -16,9 +19,10 @@ pub(super) fn table(word: &str) -> Result<Table, String> {
         "profile"
     } else {
         return Err(format!(
-            "{name:?} is no kind of schedule ({}) and no profile ({})",
+            "{name:?} is no kind of schedule ({}) and no profile ({}){}",
             schedule::KINDS.join(", "),
-            profile_names()
+            profile_names(),
+            did_you_mean(name, schedule::KINDS.into_iter().chain(profile::all().map(|(name, _)| name)))
         ));
     };
     table_of(key, word).map_err(super::in_a_word)

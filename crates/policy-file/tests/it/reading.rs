@@ -162,7 +162,7 @@ delays = ["1s", 2]
     assert_eq!(
         problems(text),
         [
-            format!(r#"p.toml:3: orders.schedule must be one of {kinds}, but it is "exponental""#),
+            format!(r#"p.toml:3: orders.schedule must be one of {kinds}, but it is "exponental"; did you mean `exponential`?"#),
             format!(r#"p.toml:4: orders.base must be {duration}, but it is "5""#),
             "p.toml:5: orders.factor must be a finite number above 0, but it is -1".into(),
             "p.toml:6: orders.jitter must be a text in quotes, but it is true".into(),
@@ -171,7 +171,7 @@ delays = ["1s", 2]
                 .into(),
             format!(r#"p.toml:8: orders.max_elapsed must be {duration}, or "none", but it is 20"#),
             "p.toml:9: orders.colour is not known here".into(),
-            format!(r#"p.toml:12: stock.profile must be one of {profiles}, but it is "strype""#),
+            format!(r#"p.toml:12: stock.profile must be one of {profiles}, but it is "strype"; did you mean `stripe`?"#),
             "p.toml:13: stock.budget.ratio must be a number from 0.000001 to 1, but it is 2".into(),
             "p.toml:13: stock.budget.capacity must be a number from 1 to 10000000, but it is 0.5"
                 .into(),
@@ -205,6 +205,7 @@ fn what_is_no_policy_file_at_all() {
 fn words_that_are_none() {
     let error = parse_word("strype").unwrap_err();
     assert!(error.starts_with("\"strype\" is no kind of schedule (exponential, "), "{error}");
+    assert!(error.ends_with("; did you mean `stripe`?"), "{error}");
     for (word, expected) in [
         ("constant:factor=2", "factor is not known here"),
         ("stripe:cap=1s", "cap belongs to a `schedule`, and here the profile's is used"),
