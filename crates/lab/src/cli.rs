@@ -97,7 +97,8 @@ enum Command {
 
 impl Cli {
     /// Runs the command.
-    pub(crate) fn run(self, out: &mut dyn Write) -> Result<Found, LabError> {
+    pub(crate) fn run(mut self, out: &mut dyn Write) -> Result<Found, LabError> {
+        self.common.heading = self.heading();
         match self.command {
             Command::Plan(command) => command.run(&self.common, out),
             Command::Check(command) => command.run(&self.common, out),
@@ -113,5 +114,14 @@ impl Cli {
             Command::Replay(command) => command.run(&self.common, out),
             Command::Storm(command) => command.run(&self.common, out),
         }
+    }
+
+    /// Returns the command line as the heading of a page. The headers of `get` may be secret.
+    fn heading(&self) -> String {
+        if matches!(self.command, Command::Get(_)) {
+            return "lab get".to_owned();
+        }
+        let arguments = std::env::args_os().skip(1).map(|argument| format!(" {}", argument.to_string_lossy()));
+        ["lab".to_owned()].into_iter().chain(arguments).collect()
     }
 }

@@ -1,11 +1,15 @@
-//! The options that every command has: seed, JSON and pictures.
+//! The options that every command has, and the output of every command: text or JSON, pictures and a page.
 
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde::Serialize;
 
 use crate::error::LabError;
+use crate::page;
 use crate::picture::{self, Figure};
+use crate::text;
 
 /// The options that every command has.
 #[derive(Debug, Clone, Args)]
@@ -16,10 +20,16 @@ pub(crate) struct Common {
     pub(crate) seed: Option<u64>,
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
-    pub(crate) json: bool,
+    json: bool,
     /// Draw a picture: SVG or PNG, depending on the file's extension; may be repeated
     #[arg(long, global = true, value_name = "FILE", value_parser = picture::parse_path)]
     plot: Vec<PathBuf>,
+    /// Write a page with the tables and the picture, for a browser; it loads nothing
+    #[arg(long, global = true, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// The heading of the page.
+    #[arg(skip)]
+    pub(crate) heading: String,
 }
 
 impl Common {
@@ -36,12 +46,43 @@ impl Common {
         }
     }
 
-    /// Draws the figure into every requested file.
-    pub(crate) fn write_pictures(&self, figure: impl FnOnce() -> Figure) -> Result<(), LabError> {
-        if self.plot.is_empty() {
+    /// Returns `true` if the result is printed as text.
+    pub(crate) fn prints_text(&self) -> bool {
+        !self.json
+    }
+
+    /// Prints the result, as JSON or with `print`, and writes the requested pictures and the page.
+    pub(crate) fn show(
+        &self,
+        out: &mut dyn Write,
+        document: &impl Serialize,
+        figure: Option<&dyn Fn() -> Figure>,
+        print: impl FnOnce(&mut dyn Write) -> Result<(), LabError>,
+    ) -> Result<(), LabError> {
+        match self.json {
+            true => text::json(out, document)?,
+            false => print(out)?,
+        }
+        if self.plot.is_empty() && self.html.is_none() {
             return Ok(());
         }
-        let figure = figure();
-        self.plot.iter().try_for_each(|path| Ok(figure.save(path)?))
+        let figure = figure.map(|figure| figure());
+        for path in &self.plot {
+            if let Some(figure) = &figure {
+                figure.save(path)?;
+                wrote(path);
+            }
+        }
+        if let Some(path) = &self.html {
+            let page = page::page(&self.heading, document, figure.as_ref())?;
+            std::fs::write(path, page)
+                .map_err(|error| LabError::new(format!("cannot write {}: {error}", path.display())))?;
+            wrote(path);
+        }
+        Ok(())
     }
+}
+
+fn wrote(path: &Path) {
+    anstream::eprintln!("wrote {}", path.display());
 }

@@ -1,8 +1,8 @@
 //! The laboratory: simulations of what retries do to delays, load and recovery.
 //!
-//! Input: a command line. Output: tables, or one JSON document, and pictures. Each command is a
+//! Input: a command line. Output: tables, or one JSON document, pictures and pages. Each command is a
 //! folder (`budgets` and `frontier` are in `storm`). The other modules are shared: options, the event queue of
-//! virtual time, tables, pictures. The library's own schedules, budgets and engine make every
+//! virtual time, tables, pictures and pages. The library's own schedules, budgets and engine make every
 //! decision.
 
 #![forbid(unsafe_code)]
@@ -20,6 +20,7 @@ mod events;
 mod get;
 mod guards;
 mod limits;
+mod page;
 mod plan;
 mod policy;
 mod progress;

@@ -8,7 +8,7 @@ use crate::error::LabError;
 
 pub(crate) use reattempt_policy_file::Problem;
 pub(crate) use reattempt_policy_file::reader::{
-    GuardKind, GuardWord, Policy, Problems, Seen, cap_of, parse_word, profile_names,
+    GuardKind, GuardWord, Policy, Problems, Seen, cap_of, did_you_mean, parse_word, profile_names,
 };
 
 /// Reads the policies of a file.

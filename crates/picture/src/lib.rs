@@ -18,6 +18,15 @@ use std::path::{Path, PathBuf};
 pub use figure::{Axis, Figure, Panel, PictureError, Series, Shape};
 
 impl Figure {
+    /// Returns the picture as an SVG.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the picture cannot be drawn.
+    pub fn svg(&self) -> Result<String, PictureError> {
+        render::svg(self)
+    }
+
     /// Draws the picture into a file, as an SVG or a PNG by the file's extension.
     ///
     /// # Errors

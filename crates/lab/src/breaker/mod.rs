@@ -95,12 +95,9 @@ struct Shown {
 impl Breaker {
     pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
         let shown = self.courses(common.seed())?;
-        if common.json {
-            text::json(out, &Document { seed: common.seed(), breakers: &shown })?;
-        } else {
-            self.print(out, &shown)?;
-        }
-        common.write_pictures(|| figure::figure(&shown, &self.errors, self.duration))?;
+        let document = Document { seed: common.seed(), breakers: &shown };
+        let figure = || figure::figure(&shown, &self.errors, self.duration);
+        common.show(out, &document, Some(&figure), |out| self.print(out, &shown))?;
         Ok(Found::Fine)
     }
 

@@ -18,7 +18,6 @@ use serde::{Serialize, Serializer};
 use crate::common::Common;
 use crate::error::{Found, LabError};
 use crate::policy::Problem;
-use crate::text;
 
 /// The options of `lab check`.
 #[derive(Debug, Args)]
@@ -76,11 +75,7 @@ impl Check {
         } else {
             policies::check(&text, common.seed())
         };
-        if common.json {
-            text::json(out, &findings)?;
-        } else {
-            self.print(&findings, out)?;
-        }
+        common.show(out, &findings, None, |out| self.print(&findings, out))?;
         let counted = findings.errors.len() + if self.strict { findings.warnings.len() } else { 0 };
         Ok(if counted == 0 { Found::Fine } else { Found::Problems })
     }

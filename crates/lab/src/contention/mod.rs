@@ -73,18 +73,15 @@ struct Document<'a> {
 impl Contention {
     pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
         let courses = self.courses(common.seed())?;
-        if common.json {
-            let document = Document { seed: common.seed(), runs: self.runs, courses: &courses };
-            text::json(out, &document)?;
-        } else {
+        let document = Document { seed: common.seed(), runs: self.runs, courses: &courses };
+        common.show(out, &document, Some(&|| figure(&courses)), |out| {
             let runs = if self.runs == 1 { "run" } else { "runs" };
             writeln!(out, "Calls (a read and a write), mean of {} {runs}\n", self.runs)?;
             print(out, &courses, |point| format!("{:.1}", point.calls))?;
             writeln!(out, "\nTime until the last client has written\n")?;
             let time = |point: &Point| text::duration(text::seconds(point.seconds));
-            print(out, &courses, time)?;
-        }
-        common.write_pictures(|| figure(&courses))?;
+            print(out, &courses, time)
+        })?;
         Ok(Found::Fine)
     }
 

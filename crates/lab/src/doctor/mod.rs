@@ -18,7 +18,6 @@ use reattempt::RetryPolicy;
 
 use crate::common::Common;
 use crate::error::{Found, LabError};
-use crate::text;
 use diagnosis::{Diagnosis, Found as FoundRetrier};
 use lock::Lock;
 use table::Kind;
@@ -50,11 +49,7 @@ impl Doctor {
         let lock = Lock::parse(&text).map_err(|error| LabError::new(format!("{name}: {error}")))?;
         let attempts = self.attempts.unwrap_or(RetryPolicy::http().limits().max_attempts);
         let diagnosis = Diagnosis::of(&lock, attempts);
-        if common.json {
-            text::json(out, &diagnosis)?;
-        } else {
-            print(&diagnosis, &name, out)?;
-        }
+        common.show(out, &diagnosis, None, |out| print(&diagnosis, &name, out))?;
         Ok(if self.strict && diagnosis.multiplies() { Found::Problems } else { Found::Fine })
     }
 

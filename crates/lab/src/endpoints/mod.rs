@@ -119,12 +119,9 @@ impl Figures {
 impl Endpoints {
     pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
         let shown = self.shown(common.seed())?;
-        if common.json {
-            text::json(out, &Document { seed: common.seed(), scenes: &shown })?;
-        } else {
-            print(out, &shown)?;
-        }
-        common.write_pictures(|| figure::figure(&shown, self.fault.as_secs()))?;
+        let document = Document { seed: common.seed(), scenes: &shown };
+        let figure = || figure::figure(&shown, self.fault.as_secs());
+        common.show(out, &document, Some(&figure), |out| print(out, &shown))?;
         Ok(Found::Fine)
     }
 

@@ -45,6 +45,10 @@ pub(crate) struct Get {
 fn parse_url(text: &str) -> Result<Uri, String> {
     let url: Uri = text.parse().map_err(|error| format!("{error}"))?;
     match url.scheme_str() {
+        // The client would not send it, but pictures and pages would show it.
+        Some("http" | "https") if url.authority().is_some_and(|authority| authority.as_str().contains('@')) => {
+            Err("it must have no user and no password; a header may have them".to_owned())
+        }
         Some("http" | "https") if url.host().is_some_and(|host| !host.is_empty()) => Ok(url),
         _ => Err("it must begin with http:// or https:// and name a host".to_owned()),
     }
@@ -77,14 +81,14 @@ struct Document<'a> {
     bytes: Option<u64>,
     error: Option<&'a str>,
     seconds: f64,
-    stopped: String,
+    stopped: &'a str,
     attempts: &'a [Attempt],
 }
 
 impl Get {
     pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
         let policy = self.policy()?;
-        let watched = !common.json && std::io::stderr().is_terminal();
+        let watched = common.prints_text() && std::io::stderr().is_terminal();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -95,28 +99,22 @@ impl Get {
             .report
             .as_ref()
             .map_or_else(|| reattempt::StopReason::Succeeded.to_string(), |report| report.stop_reason().to_string());
-        if common.json {
-            let (answer, error) = match &ended.answer {
-                Ok(answer) => (Some(answer), None),
-                Err(error) => (None, Some(&**error)),
-            };
-            text::json(
-                out,
-                &Document {
-                    url: self.url.to_string(),
-                    policy: &policy.name,
-                    status: answer.map(|(status, _)| status.as_u16()),
-                    bytes: answer.map(|(_, bytes)| *bytes),
-                    error,
-                    seconds: ended.end.as_secs_f64(),
-                    stopped,
-                    attempts: &attempts,
-                },
-            )?;
-        } else {
-            self.print(&ended, &attempts, &stopped, out)?;
-        }
-        common.write_pictures(|| line::figure(&self.url.to_string(), &attempts))?;
+        let (answer, error) = match &ended.answer {
+            Ok(answer) => (Some(answer), None),
+            Err(error) => (None, Some(&**error)),
+        };
+        let document = Document {
+            url: self.url.to_string(),
+            policy: &policy.name,
+            status: answer.map(|(status, _)| status.as_u16()),
+            bytes: answer.map(|(_, bytes)| *bytes),
+            error,
+            seconds: ended.end.as_secs_f64(),
+            stopped: &stopped,
+            attempts: &attempts,
+        };
+        let figure = || line::figure(&self.url.to_string(), &attempts);
+        common.show(out, &document, Some(&figure), |out| self.print(&ended, &attempts, &stopped, out))?;
         Ok(match &ended.answer {
             Ok((status, _)) if !status.is_client_error() && !status.is_server_error() => Found::Fine,
             _ => Found::Problems,
@@ -128,13 +126,12 @@ impl Get {
             (None, word) => policy::parse_word(word.as_deref().unwrap_or("standard"))
                 .map_err(|error| LabError::new(format!("invalid value for '--policy': {error}")))?,
             (Some(file), name) => {
-                let named = |policy: &Policy| name.as_ref().is_none_or(|name| *name == policy.name);
-                policy::load(file)?.into_iter().find(named).ok_or_else(|| {
-                    LabError::new(format!(
-                        "{} has no policy of the name {}",
-                        file.display(),
-                        name.as_deref().unwrap_or_default()
-                    ))
+                let policies = policy::load(file)?;
+                let named = |policy: &&Policy| name.as_ref().is_none_or(|name| *name == policy.name);
+                policies.iter().find(named).cloned().ok_or_else(|| {
+                    let name = name.as_deref().unwrap_or_default();
+                    let hint = policy::did_you_mean(name, policies.iter().map(|policy| &*policy.name));
+                    LabError::new(format!("{} has no policy of the name {name}{hint}", file.display()))
                 })?
             }
         };

@@ -131,12 +131,8 @@ impl Figures {
 impl Limits {
     pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
         let shown = self.shown(common.seed())?;
-        if common.json {
-            text::json(out, &Document { seed: common.seed(), scenes: &shown })?;
-        } else {
-            print(out, &shown)?;
-        }
-        common.write_pictures(|| figure::figure(&shown))?;
+        let document = Document { seed: common.seed(), scenes: &shown };
+        common.show(out, &document, Some(&|| figure::figure(&shown)), |out| print(out, &shown))?;
         Ok(Found::Fine)
     }
 

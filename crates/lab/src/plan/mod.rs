@@ -139,8 +139,10 @@ fn parse_failure(text: &str) -> Result<Failure, String> {
         "timeout" => return Ok(Failure::new(FailureKind::Timeout)),
         _ => {}
     }
-    let status: StatusCode =
-        text.parse().map_err(|_| "must be an HTTP status, or connect, network, timeout".to_owned())?;
+    let status: StatusCode = text.parse().map_err(|_| {
+        let hint = policy::did_you_mean(text, ["connect", "network", "timeout"]);
+        format!("must be an HTTP status, or connect, network, timeout{hint}")
+    })?;
     match verdict_of_status(status) {
         Verdict::Transient(failure) | Verdict::NotProcessed(failure) => Ok(failure),
         // The table makes this status permanent, but the classifier of a policy may retry it.
@@ -212,18 +214,16 @@ impl Plan {
     pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
         let policies = self.policies()?;
         let courses: Vec<_> = policies.iter().map(|policy| self.course(policy, common.seed())).collect();
-        if common.json {
-            let document = Document { seed: common.seed(), calls: self.calls, policies: &courses };
-            text::json(out, &document)?;
-        } else {
+        let document = Document { seed: common.seed(), calls: self.calls, policies: &courses };
+        common.show(out, &document, Some(&|| figure::figure(&courses)), |out| {
             for (number, course) in courses.iter().enumerate() {
                 if number > 0 {
                     writeln!(out)?;
                 }
                 self.print(course, out)?;
             }
-        }
-        common.write_pictures(|| figure::figure(&courses))?;
+            Ok(())
+        })?;
         Ok(Found::Fine)
     }
 

@@ -132,18 +132,20 @@ impl Responsive {
         let (up, down) = (sum(|metrics| metrics.times_up), sum(|metrics| metrics.times_down));
         let slept: f64 = metrics.iter().map(|metrics| metrics.total_slept.as_secs_f64()).sum();
         let waits = sum(|metrics| metrics.times_slept);
-        if common.json {
-            let document = Document {
-                seed: common.seed(),
-                calls: &calls,
-                turned_away,
-                times_up: up,
-                times_down: down,
-                times_slept: waits,
-                seconds_slept: slept,
-            };
-            text::json(out, &document)?;
-        } else {
+        let document = Document {
+            seed: common.seed(),
+            calls: &calls,
+            turned_away,
+            times_up: up,
+            times_down: down,
+            times_slept: waits,
+            seconds_slept: slept,
+        };
+        let figure = || match self.service {
+            Kind::Gate => figure::of_gate(&calls, self.gap().as_secs_f64()),
+            Kind::Table | Kind::Window => figure::of_table(&calls),
+        };
+        common.show(out, &document, Some(&figure), |out| {
             print(&calls, out)?;
             if self.turns {
                 print_minutes(&calls, out)?;
@@ -163,10 +165,7 @@ impl Responsive {
             if calls.len() == MOST_CALLS as usize {
                 writeln!(out, "The run was cut off: no more than {MOST_CALLS} calls are kept.")?;
             }
-        }
-        common.write_pictures(|| match self.service {
-            Kind::Gate => figure::of_gate(&calls, self.gap().as_secs_f64()),
-            Kind::Table | Kind::Window => figure::of_table(&calls),
+            Ok(())
         })?;
         Ok(Found::Fine)
     }

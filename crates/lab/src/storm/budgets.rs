@@ -86,13 +86,8 @@ struct Document<'a> {
 impl Budgets {
     pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
         let cases = self.cases(common.seed())?;
-        if common.json {
-            let (seed, calls_per_second) = (common.seed(), self.calls);
-            text::json(out, &Document { seed, calls_per_second, cases: &cases })?;
-        } else {
-            self.print(out, &cases)?;
-        }
-        common.write_pictures(|| self.figure(&cases))?;
+        let document = Document { seed: common.seed(), calls_per_second: self.calls, cases: &cases };
+        common.show(out, &document, Some(&|| self.figure(&cases)), |out| self.print(out, &cases))?;
         Ok(Found::Fine)
     }
 

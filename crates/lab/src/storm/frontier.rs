@@ -46,12 +46,7 @@ struct Point {
 impl Frontier {
     pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
         let points = self.points(common.seed())?;
-        if common.json {
-            text::json(out, &points)?;
-        } else {
-            print(out, &points)?;
-        }
-        common.write_pictures(|| figure(&points))?;
+        common.show(out, &points, Some(&|| figure(&points)), |out| print(out, &points))?;
         Ok(Found::Fine)
     }
 

@@ -189,16 +189,17 @@ impl Storm {
         let capacity = scene.server.workers as f64 / seconds(scene.server.service);
         let Range { start, end } = scene.server.faulty;
         let outage = seconds(start)..seconds(end);
-        if common.json {
-            let (seed, outage) = (common.seed(), outage.clone());
-            let document =
-                Document { seed, normal_load, capacity, true_load: normal_load / capacity, outage, storms: &courses };
-            text::json(out, &document)?;
-        } else {
-            let looked_at = after.len();
-            self.print(out, &courses, &[normal_load, capacity], looked_at)?;
-        }
-        common.write_pictures(|| figure::figure(&courses, normal_load, &outage))?;
+        let document = Document {
+            seed: common.seed(),
+            normal_load,
+            capacity,
+            true_load: normal_load / capacity,
+            outage: outage.clone(),
+            storms: &courses,
+        };
+        common.show(out, &document, Some(&|| figure::figure(&courses, normal_load, &outage)), |out| {
+            self.print(out, &courses, &[normal_load, capacity], after.len())
+        })?;
         Ok(Found::Fine)
     }
 

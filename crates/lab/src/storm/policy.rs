@@ -121,7 +121,11 @@ fn parse_retries(word: &str) -> Result<Retries, String> {
             Err(reason) => {
                 let known = Which::value_variants().iter().filter_map(Which::to_possible_value);
                 let known: Vec<_> = known.map(|value| value.get_name().to_owned()).collect();
-                Err(format!("{reason}, nor one of {}", known.join(", ")))
+                let hint = written::did_you_mean(word, known.iter().map(String::as_str));
+                // One hint is enough, at the end.
+                let (reason, other) = reason.split_at(reason.find("; did you mean").unwrap_or(reason.len()));
+                let hint = if hint.is_empty() { other } else { &hint };
+                Err(format!("{reason}, nor one of {}{hint}", known.join(", ")))
             }
         },
     }

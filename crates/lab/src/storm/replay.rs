@@ -84,12 +84,9 @@ impl Replay {
         let policies = policy::chosen(&choices, self.file.as_deref(), rate)?;
         let rows = policies.iter().map(|policy| simulate(&recording, policy, common.seed()));
         let rows = rows.collect::<Result<Vec<_>, _>>()?;
-        if common.json {
-            let (seed, destination) = (common.seed(), recording.destination());
-            text::json(out, &Document { seed, destination, seconds, policies: &rows })?;
-        } else {
-            print(&recording, &rows, out)?;
-        }
+        let (seed, destination) = (common.seed(), recording.destination());
+        let document = Document { seed, destination, seconds, policies: &rows };
+        common.show(out, &document, None, |out| print(&recording, &rows, out))?;
         Ok(Found::Fine)
     }
 }

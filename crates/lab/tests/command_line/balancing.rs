@@ -1,13 +1,13 @@
 //! `lab endpoints`.
 
-use super::{run, scratch};
+use super::{run, scratch, wrote};
 
 #[test]
 fn rules_in_a_table_and_a_document() {
     let picture = scratch("endpoints.svg");
     let short = ["endpoints", "--scenes", "1-of-3", "--fault", "10s"];
     let (code, text, errors) = run(&[&short[..], &["--plot", picture.to_str().unwrap()]].concat());
-    assert_eq!((code, &*errors), (0, ""));
+    assert_eq!((code, errors), (0, wrote(&picture)));
     assert!(text.starts_with(" 1 of 3 refuses  success  at faulty"), "{text}");
     assert_eq!(text.lines().count(), 1 + 4, "{text}");
     let svg = std::fs::read_to_string(picture).unwrap();

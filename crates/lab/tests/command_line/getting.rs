@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use tokio::net::TcpSocket;
 
-use super::{run, scratch};
+use super::{run, scratch, wrote};
 
 /// Starts a server that answers one request per connection, in this order, and returns the
 /// requests.
@@ -30,7 +30,7 @@ fn server(answers: &'static [&'static str]) -> (SocketAddr, JoinHandle<Vec<Strin
 }
 
 /// Reserves a port without a listener for as long as the socket lives; returns its URL.
-fn nobody() -> (TcpSocket, String) {
+pub(super) fn nobody() -> (TcpSocket, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}/", socket.local_addr().unwrap());
@@ -54,7 +54,7 @@ fn attempts_as_a_time_line() {
         "--plot",
         picture.to_str().unwrap(),
     ]);
-    assert_eq!((code, &*errors), (0, ""));
+    assert_eq!((code, errors), (0, wrote(&picture)));
     let lines: Vec<_> = text.lines().collect();
     assert!(lines[0].starts_with("200 OK, 0 bytes after 3 attempts and "), "{text}");
     assert!(lines[0].ends_with(": succeeded"), "{text}");

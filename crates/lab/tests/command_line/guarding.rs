@@ -1,13 +1,13 @@
 //! `lab breaker` and `lab limits`.
 
-use super::{run, scratch};
+use super::{run, scratch, wrote};
 
 #[test]
 fn states_of_a_breaker_over_time() {
     let picture = scratch("breaker.svg");
     let script = ["breaker", "--errors", "0s=0,30s=1,2min=0", "--duration", "3min"];
     let (code, text, errors) = run(&[&script[..], &["--plot", picture.to_str().unwrap()]].concat());
-    assert_eq!((code, &*errors), (0, ""));
+    assert_eq!((code, errors), (0, wrote(&picture)));
     assert!(text.starts_with("20 calls a second. Of the calls that are sent, 0 % fail from 0 s on"));
     let line = text.lines().find(|line| line.trim_start().starts_with("closed")).unwrap();
     let words: Vec<_> = line.split_whitespace().collect();
@@ -49,7 +49,7 @@ fn limits_in_a_table_and_a_document() {
     let picture = scratch("limits.svg");
     let idle = ["limits", "vegas", "bulkhead:limit=16", "--scenes", "idle"];
     let (code, text, errors) = run(&[&idle[..], &["--plot", picture.to_str().unwrap()]].concat());
-    assert_eq!((code, &*errors), (0, ""));
+    assert_eq!((code, errors), (0, wrote(&picture)));
     assert!(text.starts_with(" idle client"), "{text}");
     assert_eq!(text.lines().count(), 1 + 2 * 2, "{text}");
     let svg = std::fs::read_to_string(picture).unwrap();

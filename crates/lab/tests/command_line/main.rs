@@ -8,13 +8,14 @@ mod diagnosing;
 mod getting;
 mod guarding;
 mod pacing;
+mod paging;
 mod picturing;
 mod planning;
 mod replaying;
 mod storming;
 
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 fn lab(arguments: &[&str]) -> Command {
@@ -50,6 +51,11 @@ fn scratch(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
+/// Returns the line that a command prints for a file that it wrote.
+fn wrote(path: &Path) -> String {
+    format!("wrote {}\n", path.display())
+}
+
 #[test]
 fn command_prints_a_table_or_json() {
     let (code, text, errors) = small(&[]);
@@ -74,7 +80,7 @@ fn the_seed_decides_over_every_figure() {
 fn pictures_of_both_kinds() {
     let (svg, png) = (scratch("contention.svg"), scratch("contention.png"));
     let (code, _, errors) = small(&["--plot", svg.to_str().unwrap(), "--plot", png.to_str().unwrap()]);
-    assert_eq!((code, &*errors), (0, ""));
+    assert_eq!((code, errors), (0, wrote(&svg) + &wrote(&png)));
     assert!(std::fs::read_to_string(svg).unwrap().contains("decorrelated"));
     assert!(std::fs::read(png).unwrap().starts_with(b"\x89PNG"));
 }

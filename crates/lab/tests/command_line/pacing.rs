@@ -1,12 +1,12 @@
 //! `lab responsive`.
 
-use super::{run, scratch};
+use super::{run, scratch, wrote};
 
 #[test]
 fn the_delays_of_each_call() {
     let picture = scratch("responsive.png");
     let (code, text, errors) = run(&["responsive", "--calls", "16", "--plot", picture.to_str().unwrap()]);
-    assert_eq!((code, &*errors), (0, ""));
+    assert_eq!((code, errors), (0, wrote(&picture)));
     assert!(text.contains("16 calls, 1 accepted; the interval went up 15 times"), "{text}");
     assert!(text.ends_with("; 15 waits, 874 ms in all, the longest 291.929 ms.\n"), "{text}");
     assert!(std::fs::read(picture).unwrap().starts_with(b"\x89PNG"));

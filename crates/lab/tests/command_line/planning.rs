@@ -1,6 +1,6 @@
 //! `lab plan`.
 
-use super::{run, scratch};
+use super::{run, scratch, wrote};
 
 #[test]
 fn the_defaults_without_any_argument() {
@@ -19,7 +19,7 @@ fn policies_of_a_file_and_words_beside_them() {
     std::fs::write(&file, "[orders]\nschedule = \"constant\"\nbase = \"2s\"\n").unwrap();
     let (file, picture) = (file.to_str().unwrap(), svg.to_str().unwrap());
     let (code, text, errors) = run(&["plan", "google", "--file", file, "--json", "--plot", picture]);
-    assert_eq!((code, &*errors), (0, ""));
+    assert_eq!((code, errors), (0, wrote(&svg)));
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["policies"][0]["policy"], "google");
     assert_eq!(document["policies"][0]["retries"][4]["waited_from"], 31.0);

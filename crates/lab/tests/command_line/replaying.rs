@@ -3,7 +3,7 @@
 use super::{run, scratch};
 
 /// An outage from 100 ms to 400 ms, in which three of six calls began.
-const RECORDING: &str = "\
+pub(super) const RECORDING: &str = "\
 may-remain = true
 
 [recording]
@@ -18,7 +18,7 @@ to-ms = 400
 always = true
 ";
 
-fn recorded(name: &str, text: &str) -> String {
+pub(super) fn recorded(name: &str, text: &str) -> String {
     let path = scratch(name);
     std::fs::write(&path, text).unwrap();
     path.display().to_string()

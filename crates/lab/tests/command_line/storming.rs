@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{run, scratch};
+use super::{run, scratch, wrote};
 
 const SMALL: [&str; 9] = ["storm", "--clients", "200", "--duration", "60s", "--at", "5s", "--outage", "5s"];
 
@@ -125,7 +125,7 @@ fn a_storm_as_a_document() {
 fn a_storm_as_a_picture() {
     let path = scratch("storm.svg");
     let (code, _, errors) = small(&["--plot", path.to_str().unwrap()]);
-    assert_eq!((code, &*errors), (0, ""));
+    assert_eq!((code, errors), (0, wrote(&path)));
     let svg = std::fs::read_to_string(path).unwrap();
     for text in ["AWS quota", "attempts sent", "calls that succeed", "outage", "× the normal load"] {
         assert!(svg.contains(text), "{text}");
@@ -148,7 +148,7 @@ fn budgets_in_tables_and_in_a_document() {
         picture.to_str().unwrap(),
     ];
     let (code, text, errors) = run(&small);
-    assert_eq!((code, &*errors), (0, ""));
+    assert_eq!((code, errors), (0, wrote(&picture)));
     assert!(text.contains("One client of 50 calls a second: attempts for each call"), "{text}");
     assert!(text.contains("\n50 clients of one call a second each: attempts"), "{text}");
     assert_eq!(row(&text, "budget"), ["budget", "50", "%", "fail", "100", "%", "fail"]);
