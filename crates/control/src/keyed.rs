@@ -75,10 +75,15 @@ const FIRST: usize = 1;
 /// The slots from here on are those of the next destinations.
 const NEXT: usize = 2;
 
-impl<E> Permanent<'_, E> {
+impl<'a, E> Permanent<'a, E> {
     #[inline]
     pub(crate) fn hold(&self) -> Hold<E> {
         Hold::Permanent(self.slot)
+    }
+
+    #[inline]
+    pub(crate) fn entry(&self) -> &'a Arc<E> {
+        self.entry
     }
 }
 

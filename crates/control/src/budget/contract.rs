@@ -1,11 +1,9 @@
 //! The implementation of core's [`Budget`] for [`RetryBudget`].
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_core::{Budget, Failure, Permit, Warning};
 
-use super::bucket::{Bucket, Take};
 use super::cautious::Event;
 use super::retry_budget::RetryBudget;
 use super::settings::Kind;
@@ -17,23 +15,19 @@ impl Budget for RetryBudget {
     /// A cautious budget treats this as a hedge: it costs 2 tokens and adds 1 to the doubt.
     #[inline]
     fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
-        self.take_shared(now)
-            .or_else(|| self.state.store.hedge(destination, failure.kind(), now))
-            .or_else(|| self.refuse())
+        self.take(destination, Event::Hedge(failure.kind()), now)
     }
 
     #[inline]
     fn acquire_after_failure(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
-        self.take_shared(now)
-            .or_else(|| self.state.store.retry(destination, failure.kind(), now))
-            .or_else(|| self.refuse())
+        self.take(destination, Event::FailureAndRetry(failure.kind()), now)
     }
 
     /// Adds doubt to a cautious budget. No other kind counts failures.
     #[inline]
     fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
-        if matches!(self.state.settings.kind, Kind::Cautious(_)) {
-            drop(self.state.store.record(destination, Event::Failure(failure.kind()), now));
+        if let (Kind::Cautious(_), Some(buckets)) = (self.state.settings.kind, &self.state.buckets) {
+            drop(buckets.record(destination, Event::Failure(failure.kind()), now));
         }
     }
 
@@ -42,7 +36,7 @@ impl Budget for RetryBudget {
     #[inline]
     fn on_success(&self, destination: &str, retries: u32) {
         if !self.is_full() && (retries == 0 || !matches!(self.state.settings.kind, Kind::Quota(..))) {
-            self.state.store.on_success(destination);
+            self.state.buckets.iter().for_each(|buckets| buckets.on_success(destination));
         }
     }
 
@@ -67,13 +61,12 @@ impl Budget for RetryBudget {
 }
 
 impl RetryBudget {
-    /// Takes a token from the shared bucket in the usual case, without a function call. Returns `None` in every other
-    /// case.
+    /// Returns the permit that `event` requests, and counts a refusal.
     #[inline]
-    fn take_shared(&self, now: Duration) -> Option<Permit> {
-        let bucket = self.state.shared.as_ref()?;
-        let taken = bucket.try_take(1, now) == Some(Take::Taken);
-        taken.then(|| Permit::new(Arc::<Bucket>::clone(bucket), 1))
+    fn take(&self, destination: &str, event: Event, now: Duration) -> Option<Permit> {
+        let Some(buckets) = &self.state.buckets else { return Some(Permit::free()) };
+        let permit = buckets.try_take(destination, event, now);
+        permit.or_else(|| buckets.record(destination, event, now)).or_else(|| self.refuse())
     }
 
     #[cold]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::RetryBudget;
-use super::destination_bucket::Balance;
+use super::any_bucket::Balance;
 use super::settings::{Kind, tokens};
 
 /// The maximum number of destinations listed.
@@ -45,7 +45,8 @@ impl fmt::Debug for RetryBudget {
         };
         debug.field("refusals", &self.refusals());
         let is_full = |balance: &Balance| balance.is_full(capacity);
-        let (mut own, others) = self.state.store.balances();
+        let Some(buckets) = &self.state.buckets else { return debug.finish() };
+        let (mut own, others) = buckets.balances();
         if self.state.settings.max_destinations.is_none() {
             return debug.field("balance", &others).finish();
         }

@@ -1,4 +1,4 @@
-//! A bounded table with one bucket per destination.
+//! The buckets of a budget: one for all destinations, or a bounded table with one for each.
 //!
 //! Input: events and successes with a destination name. Output: permits from the bucket that paid. The table is
 //! [`Keyed`].
@@ -13,11 +13,10 @@ use std::time::Duration;
 
 use reattempt_core::Permit;
 
-use super::bucket::Take;
+use super::any_bucket::{AnyBucket, Balance};
 use super::cautious::Event;
-use super::destination_bucket::{Balance, DestinationBucket};
 use super::not_full::{NotFull, Slot};
-use super::store::Store;
+use super::settings::BucketRule;
 use crate::bounded_name::bounded_name;
 use crate::keyed::{Found, Keyed, PastBound};
 use crate::sync::{AtomicU64, Ordering};
@@ -25,36 +24,46 @@ use crate::sync::{AtomicU64, Ordering};
 /// The minimum time in seconds between two searches for buckets that time has filled up.
 const SECONDS_BETWEEN_SEARCHES: u64 = 10;
 
-pub(super) struct Destinations<B: DestinationBucket> {
-    buckets: Keyed<B>,
+pub(super) struct Destinations {
+    buckets: Keyed<AnyBucket>,
     /// The number of buckets that a success would change; 0 if only time adds tokens.
     not_full: Arc<NotFull>,
     /// The second after which the next event lets the buckets catch up.
     catch_up_at: AtomicU64,
-    rule: B::Rule,
+    rule: BucketRule,
 }
 
-impl<B: DestinationBucket> Store for Destinations<B> {
+impl Destinations {
+    /// Creates full buckets for at most `most` destinations, or one for all. They are counted in `not_full`.
+    pub(super) fn new(most: Option<usize>, rule: BucketRule, not_full: Arc<NotFull>) -> Self {
+        let others = AnyBucket::new(rule, (Arc::clone(&not_full), Slot::OTHERS));
+        Self { buckets: Keyed::new(most, others), not_full, catch_up_at: AtomicU64::new(0), rule }
+    }
+
+    /// [Records](Self::record) an event that requests tokens, in the usual case without a function call. Returns `None`
+    /// in every other case.
+    #[inline(always)]
+    pub(super) fn try_take(&self, destination: &str, event: Event, now: Duration) -> Option<Permit> {
+        let bucket = self.buckets.at_hand(destination)?;
+        let is_due = now.as_secs() >= self.catch_up_at.load(Ordering::Relaxed);
+        if is_due { None } else { bucket.entry().try_take(event, now) }
+    }
+
+    /// Records `event` for `destination`. Returns a permit if the event requests tokens and the bucket grants them.
     #[inline(never)]
-    fn record(&self, destination: &str, event: Event, now: Duration) -> Option<Permit> {
-        let cost = B::cost(self.rule, event);
+    pub(super) fn record(&self, destination: &str, event: Event, now: Duration) -> Option<Permit> {
         if now.as_secs() >= self.catch_up_at.load(Ordering::Relaxed) {
             self.catch_up(now);
         }
-        let create = |name: &Arc<str>| {
-            let slot = Slot::of(self.buckets.hash(name));
-            B::create(self.rule, (Arc::clone(&self.not_full), slot))
-        };
-        let record = |bucket: &Found<'_, B>| match bucket.record(event, cost, now) {
-            Take::Taken => Some(Some(Permit::new(Arc::<B>::clone(bucket.entry()), cost))),
-            Take::Refused => Some(None),
-            Take::Retired => None,
-        };
-        self.buckets.with(destination, now, PastBound::Shared, create, record).flatten()
+        let record = |bucket: &Found<'_, AnyBucket>| bucket.entry().record(event, now);
+        self.buckets.with(destination, now, PastBound::Shared, |name| self.create(name), record).flatten()
     }
 
     /// Credits the bucket of `destination`, or the shared bucket if the destination has none.
-    fn on_success(&self, destination: &str) {
+    pub(super) fn on_success(&self, destination: &str) {
+        if let Some(bucket) = self.buckets.at_hand(destination) {
+            return bucket.credit();
+        }
         if let Cow::Owned(name) = bounded_name(destination) {
             return self.on_success(&name);
         }
@@ -64,63 +73,59 @@ impl<B: DestinationBucket> Store for Destinations<B> {
         }
     }
 
-    fn balance(&self, destination: &str) -> Option<u64> {
-        let bucket = self.buckets.get(destination);
-        bucket.and_then(|bucket| bucket.balance()).or(Some(B::capacity(self.rule)))
+    /// Returns the balance of the bucket that `destination` would use, in millionths.
+    pub(super) fn balance(&self, destination: &str) -> u64 {
+        self.balance_of(destination).tokens
     }
 
-    fn is_full(&self, destination: &str) -> bool {
-        let bucket = self.buckets.get(destination);
-        let capacity = B::capacity(self.rule);
-        bucket.is_none_or(|bucket| Balance::of(&*bucket, self.rule).is_full(capacity))
+    /// Returns `true` if a success would not change the bucket that `destination` would use.
+    pub(super) fn is_full(&self, destination: &str) -> bool {
+        self.balance_of(destination).is_full(self.rule.capacity())
     }
 
-    fn restore(&self, destination: &str, former: Balance) {
-        let create = |name: &Arc<str>| {
-            let slot = Slot::of(self.buckets.hash(name));
-            B::create(self.rule, (Arc::clone(&self.not_full), slot))
-        };
-        let restore = |bucket: &Found<'_, B>| {
-            bucket.restore(former);
-            Some(())
-        };
-        // A name without room in a smaller table uses the shared bucket, whose balance is restored apart.
-        self.buckets.with(destination, Duration::ZERO, PastBound::Nothing, create, restore);
-    }
-
-    fn restore_shared(&self, former: Balance) {
-        if let Some(bucket) = self.buckets.shared() {
-            bucket.restore(former);
+    /// Gives the buckets the balances of former ones, up to their capacity. Called before they are used.
+    pub(super) fn restore(&self, former: &Self) {
+        let (own, others) = former.balances();
+        for (name, balance) in own {
+            let restore = |bucket: &Found<'_, AnyBucket>| {
+                bucket.restore(balance);
+                Some(())
+            };
+            // A name without room in a smaller table uses the shared bucket, whose balance is restored apart.
+            self.buckets.with(&name, Duration::ZERO, PastBound::Nothing, |name| self.create(name), restore);
         }
+        self.buckets.shared().into_iter().for_each(|bucket| bucket.restore(others));
     }
 
-    fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {
+    /// Returns the destinations' buckets, unsorted, and the shared bucket.
+    pub(super) fn balances(&self) -> (Vec<(Arc<str>, Balance)>, Balance) {
         let mut all = Vec::new();
         self.buckets.for_each(|place| {
-            all.push((Arc::clone(&place.name), Balance::of(&*place.entry, self.rule)));
+            all.push((Arc::clone(&place.name), place.entry.balance().unwrap_or(self.full())));
         });
-        let full = Balance { tokens: B::capacity(self.rule), doubt: 0, at: 0 };
         let mut all = all.into_iter();
         // The shared bucket comes first.
-        let others = all.next().map_or(full, |(_, others)| others);
+        let others = all.next().map_or(self.full(), |(_, others)| others);
         (all.collect(), others)
     }
-}
 
-impl<B: DestinationBucket> Destinations<B> {
-    /// Creates full buckets for at most `most` destinations. They are counted in `not_full`.
-    pub(super) fn new(most: usize, rule: B::Rule, not_full: Arc<NotFull>) -> Self {
-        let others = B::create(rule, (Arc::clone(&not_full), Slot::OTHERS));
-        Self { buckets: Keyed::new(Some(most), others), not_full, catch_up_at: AtomicU64::new(0), rule }
+    fn full(&self) -> Balance {
+        Balance { tokens: self.rule.capacity(), doubt: 0, at: 0 }
+    }
+
+    fn balance_of(&self, destination: &str) -> Balance {
+        self.buckets.get(destination).and_then(|bucket| bucket.balance()).unwrap_or(self.full())
+    }
+
+    fn create(&self, name: &str) -> AnyBucket {
+        AnyBucket::new(self.rule, (Arc::clone(&self.not_full), Slot::of(self.buckets.hash(name))))
     }
 
     /// Credits the bucket of `destination`. Not inlined, so that a success without effect saves fewer registers.
     #[inline(never)]
     fn credit(&self, hash: u64, destination: &str) {
         let own = self.buckets.find(hash, destination);
-        own.or_else(|| self.buckets.shared()).iter().for_each(|bucket| {
-            bucket.credit();
-        });
+        own.or_else(|| self.buckets.shared()).into_iter().for_each(|bucket| bucket.credit());
     }
 
     /// Fills the buckets that time has filled up, if a search is due and this thread wins it.

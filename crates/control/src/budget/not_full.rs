@@ -23,8 +23,6 @@ pub(crate) struct Slot(usize);
 impl Slot {
     /// The slot of the bucket that all destinations share.
     pub(crate) const OTHERS: Self = Self(SLOTS);
-    /// No slot, for a bucket that is found without a hash.
-    pub(crate) const NONE: Self = Self(usize::MAX);
 
     #[inline]
     pub(crate) fn of(hash: u64) -> Self {
@@ -55,17 +53,13 @@ impl NotFull {
     #[inline]
     pub(crate) fn add(&self, slot: Slot) {
         self.all.0.fetch_add(1, Ordering::Relaxed);
-        if let Some(count) = self.by_slot.get(slot.0) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
+        self.by_slot[slot.0].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Stops counting a bucket. It is called after the bucket has become full.
     #[inline]
     pub(crate) fn remove(&self, slot: Slot) {
         self.all.0.fetch_sub(1, Ordering::Release);
-        if let Some(count) = self.by_slot.get(slot.0) {
-            count.fetch_sub(1, Ordering::Release);
-        }
+        self.by_slot[slot.0].fetch_sub(1, Ordering::Release);
     }
 }

@@ -2,13 +2,9 @@
 
 use std::sync::Arc;
 
-use super::bucket::Bucket;
-use super::cautious::CautiousBucket;
-use super::destination_bucket::DestinationBucket;
 use super::destinations::Destinations;
-use super::not_full::{NotFull, Slot};
+use super::not_full::NotFull;
 use super::settings::{Costs, Kind, Settings, tokens};
-use super::store::{Shared, Store, Unlimited};
 use crate::sync::{Apart, AtomicU64, Ordering};
 
 /// A retry budget: a token bucket per destination that every retry must draw from.
@@ -92,9 +88,8 @@ pub struct RetryBudget {
 
 pub(super) struct State {
     pub(super) settings: Settings,
-    pub(super) store: Box<dyn Store>,
-    /// The bucket of all destinations, if the cost of every retry is exactly one token.
-    pub(super) shared: Option<Arc<Bucket>>,
+    /// `None` if every retry is granted.
+    pub(super) buckets: Option<Destinations>,
     /// The number of buckets that a success would change; 0 if only time adds tokens.
     pub(super) not_full: Arc<NotFull>,
     /// On its own cache line, because it is written while a destination fails, which must not slow down successes of
@@ -315,9 +310,8 @@ impl RetryBudget {
         }
         let same_kind = std::mem::discriminant(&new.kind) == std::mem::discriminant(&old.kind);
         if same_kind && new.max_destinations.is_some() == old.max_destinations.is_some() {
-            let (own, shared) = former.state.store.balances();
-            own.iter().for_each(|(name, balance)| self.state.store.restore(name, *balance));
-            self.state.store.restore_shared(shared);
+            let both = self.state.buckets.iter().zip(&former.state.buckets);
+            both.for_each(|(buckets, former)| buckets.restore(former));
         }
         self
     }
@@ -327,21 +321,23 @@ impl RetryBudget {
     /// This method reads no clock, so tokens that time has added since then are missing. At most once every ten
     /// seconds, a retry to any destination also updates every bucket that time has filled.
     pub fn balance(&self, destination: &str) -> f64 {
-        self.state.store.balance(destination).map_or(f64::INFINITY, tokens)
+        let buckets = self.state.buckets.as_ref();
+        buckets.map_or(f64::INFINITY, |buckets| tokens(buckets.balance(destination)))
     }
 
     /// Returns `true` if a success would not change the bucket of `destination`.
     ///
     /// Like [`balance`](Self::balance), this method reads no clock.
     pub fn is_full_for(&self, destination: &str) -> bool {
-        self.state.not_full.count() == 0 || self.state.store.is_full(destination)
+        let buckets = self.state.buckets.as_ref();
+        self.state.not_full.count() == 0 || buckets.is_none_or(|buckets| buckets.is_full(destination))
     }
 
     /// Returns every destination that has its own bucket with its [`balance`](Self::balance), sorted by name.
     ///
     /// Empty for a shared or an unlimited budget.
     pub fn destinations(&self) -> Vec<(Arc<str>, f64)> {
-        let (mut own, _) = self.state.store.balances();
+        let mut own = self.state.buckets.as_ref().map_or_else(Vec::new, |buckets| buckets.balances().0);
         own.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         own.into_iter().map(|(name, balance)| (name, tokens(balance.tokens))).collect()
     }
@@ -353,19 +349,14 @@ impl RetryBudget {
 
     fn build(settings: Settings) -> Self {
         let not_full = Arc::new(NotFull::new());
-        let counted = Arc::clone(&not_full);
-        let (store, shared) = match settings.kind {
-            Kind::Unlimited => (Box::new(Unlimited) as Box<dyn Store>, None),
+        let counted = match settings.kind {
             // No success changes such a bucket, so its count goes where no success reads it.
-            Kind::Tokens(rule) if rule.ratio == 0 => {
-                store::<Bucket>(settings, (rule, Costs::ONE), Arc::new(NotFull::new()))
-            }
-            Kind::Tokens(rule) => store::<Bucket>(settings, (rule, Costs::ONE), counted),
-            Kind::Quota(rule, costs) => (store::<Bucket>(settings, (rule, costs), counted).0, None),
-            Kind::Cautious(rule) => (store::<CautiousBucket>(settings, rule, counted).0, None),
+            Kind::Tokens(rule) if rule.ratio == 0 => Arc::new(NotFull::new()),
+            _ => Arc::clone(&not_full),
         };
-        let refusals = Apart::default();
-        Self { state: Arc::new(State { settings, store, shared, not_full, refusals }) }
+        let rule = settings.kind.bucket_rule();
+        let buckets = rule.map(|rule| Destinations::new(settings.max_destinations, rule, counted));
+        Self { state: Arc::new(State { settings, buckets, not_full, refusals: Apart::default() }) }
     }
 }
 
@@ -373,20 +364,5 @@ impl RetryBudget {
 impl Default for RetryBudget {
     fn default() -> Self {
         Self::cautious()
-    }
-}
-
-/// Creates the full buckets of a budget. Also returns the shared bucket, if there is one.
-fn store<B: DestinationBucket>(
-    settings: Settings,
-    rule: B::Rule,
-    not_full: Arc<NotFull>,
-) -> (Box<dyn Store>, Option<Arc<B>>) {
-    match settings.max_destinations {
-        Some(most) => (Box::new(Destinations::<B>::new(most, rule, not_full)), None),
-        None => {
-            let bucket = Arc::new(B::create(rule, (not_full, Slot::NONE)));
-            (Box::new(Shared { bucket: Arc::clone(&bucket), rule }), Some(bucket))
-        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Input: the user's floats and counts. Output: integers within their ranges.
 
-use reattempt_core::{Recommended, Warning};
+use reattempt_core::{FailureKind, Recommended, Warning};
 
 use super::bucket::{MOST_TOKENS, Rule, TOKEN};
 use super::cautious::{self, Caution};
@@ -41,6 +41,13 @@ pub(crate) enum Kind {
     Quota(Rule, Costs),
 }
 
+/// The settings of a bucket.
+#[derive(Clone, Copy)]
+pub(super) enum BucketRule {
+    Tokens(Rule, Costs),
+    Cautious(Caution),
+}
+
 /// The cost of a retry in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Costs {
@@ -59,12 +66,38 @@ impl Costs {
         Self { retry: legal(retry), after_timeout: legal(after_timeout) }
     }
 
+    /// Returns the cost of a retry after a failure.
+    #[inline]
+    pub(super) fn after(self, failure: FailureKind) -> u32 {
+        if failure == FailureKind::Timeout { self.after_timeout } else { self.retry }
+    }
+
     fn dearest(self) -> u32 {
         self.retry.max(self.after_timeout)
     }
 }
 
+impl BucketRule {
+    /// Returns the capacity in millionths.
+    pub(super) fn capacity(self) -> u64 {
+        match self {
+            Self::Tokens(rule, _) => rule.capacity,
+            Self::Cautious(caution) => caution.capacity,
+        }
+    }
+}
+
 impl Kind {
+    /// Returns the settings of each bucket; `None` if there are no buckets.
+    pub(super) fn bucket_rule(self) -> Option<BucketRule> {
+        match self {
+            Self::Unlimited => None,
+            Self::Cautious(caution) => Some(BucketRule::Cautious(caution)),
+            Self::Tokens(rule) => Some(BucketRule::Tokens(rule, Costs::ONE)),
+            Self::Quota(rule, costs) => Some(BucketRule::Tokens(rule, costs)),
+        }
+    }
+
     /// Returns a warning if the share or the burst of retries is unusual. No range is recommended for a quota.
     fn validate(&self) -> Option<Warning> {
         match self {
