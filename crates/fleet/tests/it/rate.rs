@@ -150,6 +150,28 @@ proptest! {
     }
 }
 
+/// A store may forget a bucket once time has filled it, and 20 s later.
+#[test]
+fn full_buckets_live_20_s() {
+    assert_eq!(rate(100, 20).time_to_live(), 20_200);
+    assert_eq!(rate(3, 100_000).time_to_live(), 53_333);
+}
+
+/// A clock that goes back by the time to live has to catch up. One that goes back further was wrong before.
+#[test]
+fn clock_error_ends_at_the_time_to_live() {
+    let (rate, start) = (rate(100, 20), 100_000);
+    let (empty, granted) = take(None, start, rate, 20);
+    assert_eq!(granted, 20);
+    let granted_after_a_second = |back: u64| {
+        let (state, granted) = take(Some(empty), start - back, rate, 20);
+        assert_eq!(granted, 0);
+        take(Some(state), start - back + 1000, rate, 20).1
+    };
+    assert_eq!(granted_after_a_second(20_200), 0);
+    assert_eq!(granted_after_a_second(20_201), 20);
+}
+
 /// Ten processes want more than there is. Together they use the rate, and no more.
 #[tokio::test(start_paused = true)]
 async fn fleet_uses_the_rate_and_no_more() {
