@@ -6,9 +6,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Sleep;
 
 use crate::call::clock;
+use crate::call::clock::{Instant, sleep_until};
 use crate::call::errors::BoxError;
 pub(crate) use crate::call::protocol::OwnError;
 use crate::call::timed_out::TimedOut;

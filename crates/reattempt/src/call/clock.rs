@@ -1,4 +1,4 @@
-//! The only clock, tokio's, so that tests can pause all time.
+//! The only clock, tokio's, so that tests can pause all time. `retry()` also takes one of its caller's.
 
 use std::pin::{Pin, pin};
 use std::sync::LazyLock;
@@ -6,31 +6,73 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::task::unconstrained;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
-/// The start of the time that budgets use. No reading of this process's clock precedes it.
+/// The fixed moment from which time is counted. No reading of this process's clock precedes it.
 ///
 /// It is a month before the first use, because a paused clock may have stopped slightly earlier.
-static EPOCH: LazyLock<Instant> = LazyLock::new(epoch);
+static EPOCH: LazyLock<tokio::time::Instant> = LazyLock::new(epoch);
 
 #[expect(
     clippy::disallowed_types,
     reason = "the paused clock of one runtime may be far ahead of the clocks of the others"
 )]
-fn epoch() -> Instant {
-    let now = Instant::from_std(std::time::Instant::now());
+fn epoch() -> tokio::time::Instant {
+    let now = tokio::time::Instant::from_std(std::time::Instant::now());
     now.checked_sub(Duration::from_secs(30 * 24 * 3600)).unwrap_or(now)
 }
 
+/// `true` for the target that has no clock, so that reading one panics, and on which no timer of tokio's runs.
+const NO_CLOCK: bool = cfg!(all(target_family = "wasm", target_os = "unknown"));
+
+/// A moment on the clock of a call, as the time since a fixed one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Instant(Duration);
+
+impl Instant {
+    /// Reads tokio's clock. It stands still on a target without a clock.
+    #[inline]
+    pub(crate) fn now() -> Self {
+        match NO_CLOCK {
+            true => Self(Duration::ZERO),
+            false => Self(tokio::time::Instant::now().saturating_duration_since(*EPOCH)),
+        }
+    }
+
+    /// Returns the moment this long after the fixed one.
+    pub(crate) const fn at(since_epoch: Duration) -> Self {
+        Self(since_epoch)
+    }
+
+    pub(crate) const fn saturating_duration_since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn elapsed(self) -> Duration {
+        Self::now().saturating_duration_since(self)
+    }
+
+    /// Returns the moment as one of tokio's timers.
+    pub(crate) fn on_tokio(self) -> tokio::time::Instant {
+        EPOCH.checked_add(self.0).unwrap_or(*EPOCH)
+    }
+}
+
+/// Creates a timer for a moment on tokio's clock.
+pub(crate) fn sleep_until(until: Instant) -> Sleep {
+    tokio::time::sleep_until(until.on_tokio())
+}
+
 /// Returns a moment as the monotonic time for budgets.
-pub(crate) fn since_epoch(now: Instant) -> Duration {
-    now.saturating_duration_since(*EPOCH)
+pub(crate) const fn since_epoch(now: Instant) -> Duration {
+    now.0
 }
 
 /// Returns `now + wait`, with `wait` limited to thirty years.
 pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
     const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
-    now.checked_add(wait.min(FAR)).unwrap_or(now)
+    Instant(now.0.saturating_add(wait.min(FAR)))
 }
 
 /// Returns `true` if a timer for `deadline`, in a layer below or at the server, may have expired by `now`.
@@ -49,7 +91,7 @@ pub(crate) fn is_due(deadline: Instant, since: Instant, now: Instant) -> bool {
 /// tokio cannot report whether the runtime's time driver is enabled. If it is not, tokio panics when a timer is
 /// created.
 pub(crate) fn has_timer() -> bool {
-    tokio::runtime::Handle::try_current().is_ok()
+    !NO_CLOCK && tokio::runtime::Handle::try_current().is_ok()
 }
 
 /// Polls a timer that interrupts another future, which was polled first.
@@ -66,7 +108,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn epoch_is_before_clock_of_any_runtime() {
-        let of_another_runtime = Instant::now();
+        let of_another_runtime = tokio::time::Instant::now();
         tokio::time::advance(Duration::from_secs(365 * 24 * 3600)).await;
         assert!(epoch() < of_another_runtime);
     }

@@ -9,11 +9,11 @@ use std::time::Duration;
 #[cfg(feature = "http")]
 use reattempt_core::{Account, Budget};
 use reattempt_core::{Limits, Schedule, SentAt, ServerHint, StopReason, Terms};
-use tokio::time::Instant;
 
 #[cfg(feature = "http")]
 use super::finish::Finish;
 use super::settings::Settings;
+use crate::call::clock::Instant;
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::call::protocol::Protocol;
@@ -37,8 +37,8 @@ pub(crate) struct CallContext {
     stream: u64,
     /// The marker of an outer retry layer, found in the request.
     pub(crate) outer: Option<NestedMarker>,
-    /// `true` if waiting blocks the thread, so that no runtime is needed.
-    pub(crate) blocking: bool,
+    /// `true` if waits use the thread or the caller's timer, so that no runtime is needed.
+    pub(crate) own_timer: bool,
 }
 
 /// The time for which servers usually keep an idempotency key.
@@ -70,7 +70,7 @@ impl CallContext {
             forbidden,
             stream: settings.seed.as_ref().map_or(0, Seed::next_stream),
             outer: terms.outer,
-            blocking: false,
+            own_timer: false,
             options,
         }
     }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 #[cfg(feature = "http")]
 use http::Extensions;
-use tokio::time::Instant;
 
 use crate::call::clock;
+use crate::call::clock::Instant;
 
 /// The message of an error for a call that its deadline ended.
 pub(crate) const PASSED: &str = "the deadline of the call has passed";

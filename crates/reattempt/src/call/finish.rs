@@ -10,7 +10,9 @@ use std::task::{Context, Poll};
 
 use http::HeaderMap;
 use reattempt_core::{Account, Budget, CallEnd, ServerHint, Verdict};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Sleep;
+
+use crate::call::clock::{Instant, sleep_until};
 
 use super::clock;
 use super::observe::{Event, Observer};

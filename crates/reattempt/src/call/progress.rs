@@ -11,13 +11,13 @@ use reattempt_control::EndpointId;
 use reattempt_core::{
     Account, Budget, Call, Decision, Delays, FailedAttempt, Failure, FailureKind, Schedule, StopReason, Verdict,
 };
-use tokio::time::Instant;
 
 use super::context::CallContext;
 use super::log::{CallLog, end_event};
 use super::schedule::{CallDelays, ChosenSchedule};
 use super::settings::Settings;
 use crate::call::clock;
+use crate::call::clock::Instant;
 use crate::call::errors::chain;
 use crate::call::observe::Event;
 use crate::call::protocol::Protocol;
@@ -112,7 +112,7 @@ impl<D: Delays> Progress<D> {
         self.unproven |= !matches!(verdict, Verdict::NotProcessed(_)) && attempt.undone.is_none();
         let elapsed = now.saturating_duration_since(self.started);
         let failed = FailedAttempt {
-            can_wait: if context.blocking { || true } else { clock::has_timer },
+            can_wait: if context.own_timer { || true } else { clock::has_timer },
             elapsed,
             until_deadline: context.deadline.map(|deadline| deadline.saturating_duration_since(now)),
             destination: self.log.destination(),
@@ -251,6 +251,7 @@ impl<D: Delays> Progress<D> {
         (number, endpoint): (u32, Option<EndpointId>),
         stop: StopReason,
         last: LastOutcome<'_>,
+        now: impl FnOnce() -> Instant,
     ) {
         if !self.noted && number > 0 && stop != StopReason::NotReady {
             let outcome = match (stop, last) {
@@ -258,7 +259,7 @@ impl<D: Delays> Progress<D> {
                 (_, Ok(code)) => AttemptOutcome::PermanentFailure { code, error: None },
                 (_, Err(error)) => AttemptOutcome::PermanentFailure { code: None, error: Some(chain(error)) },
             };
-            let ended = self.earlier.0.saturating_add(Instant::now().saturating_duration_since(self.started));
+            let ended = self.earlier.0.saturating_add(now().saturating_duration_since(self.started));
             let endpoint = endpoint.and_then(EndpointId::name);
             self.log.record(ended, (number, self.call.resends()), endpoint, outcome);
             if stop != StopReason::Succeeded {
@@ -306,7 +307,7 @@ pub(crate) fn report_end<'a, P: Protocol, Strategy: Schedule, B>(
         let started = context.started.unwrap_or_else(Instant::now);
         new.insert(Progress::new(settings, context, started, destination()))
     });
-    progress.report_end(settings, (number, endpoint), stop, last);
+    progress.report_end(settings, (number, endpoint), stop, last, Instant::now);
     let report = progress.report(&settings.protocol, stop);
     match slot {
         Some(slot) if failed_before => {

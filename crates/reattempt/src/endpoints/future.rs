@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 use tokio::sync::futures::OwnedNotified;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Sleep;
 use tower_service::Service;
 
 use super::guard::{EMPTY, EndpointGuard};
 use super::on_demand::{Sent, send_to_client};
 use crate::call::clock;
+use crate::call::clock::{Instant, sleep_until};
 use crate::call::frame::{self, Deferred};
 use crate::call::request_terms::Impatient;
 use crate::error_mode::ErrorMode;

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use reattempt_control::EndpointEvent;
 use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::timeout;
 
 use super::discovery::{Caught, caught, text};
 use super::guard::EndpointGuard;
 use super::job::Job;
 use super::{Endpoints, EndpointsError};
 use crate::call::clock;
+use crate::call::clock::{Instant, sleep_until};
 use crate::call::errors::BoxError;
 
 /// The maximum time of one look-up.

@@ -9,13 +9,14 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::Extensions;
 use pin_project_lite::pin_project;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Sleep;
 use tower::BoxError;
 use tower_service::Service;
 
 use super::shared::Shared;
 use super::{BackupFailed, Failed, FellBack, Replaceable, Replacement, Source};
 use crate::call::clock;
+use crate::call::clock::{Instant, sleep_until};
 use crate::call::deadline::Deadline;
 use crate::call::observe::Event;
 use crate::call::options::CallOptions;

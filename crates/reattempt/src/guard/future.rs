@@ -10,7 +10,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 use reattempt_core::Verdict;
 use reattempt_core::guard::{BodyEnd, Guard, GuardKind, Reason, Refused, Resume};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Sleep;
 use tower_service::Service;
 
 use super::health::Judged;
@@ -18,6 +18,7 @@ use super::pass::Pass;
 use super::protocol::{GuardOutcome, OwnEnd};
 use super::shared::now;
 use crate::call::clock;
+use crate::call::clock::{Instant, sleep_until};
 use crate::call::cut_off::{cut_off, take_server};
 use crate::call::frame::{self, Deferred};
 use crate::call::observe::Event;
@@ -136,8 +137,8 @@ impl<S, Req, G: Guard, P> Waiting<S, Req, G, P> {
         const TICK: Duration = Duration::from_millis(1);
         let at = clock::later(Instant::now(), until.saturating_sub(now).max(TICK));
         match &mut self.sleep {
-            Some(sleep) if sleep.deadline() == at && !sleep.is_elapsed() => {}
-            Some(sleep) => sleep.as_mut().reset(at),
+            Some(sleep) if sleep.deadline() == at.on_tokio() && !sleep.is_elapsed() => {}
+            Some(sleep) => sleep.as_mut().reset(at.on_tokio()),
             None => self.sleep = Some(Box::pin(sleep_until(at))),
         }
         self.sleep.as_mut().map_or(Poll::Pending, |sleep| sleep.as_mut().poll(cx))

@@ -18,7 +18,7 @@ use crate::call::observe::{Event, Observer};
 /// assert_eq!(breaker.state_at("one.example", handle::now()), BreakerState::Closed);
 /// ```
 pub fn now() -> Duration {
-    clock::since_epoch(tokio::time::Instant::now())
+    clock::since_epoch(clock::Instant::now())
 }
 
 /// The part of a guarded client that its clones and its calls in flight share.

@@ -16,6 +16,7 @@
 //! | [`servers`] | several servers behind one client | tower 0.5, tonic 0.14 |
 //! | [`policy_files`] | policies from a file, which operations change while the program runs, with a separate crate | tower 0.5 |
 //! | [`logs`] | reports, observers, counters and instruments | tracing 0.1, opentelemetry 0.33 |
+//! | [`runtimes`] | `retry()` in runtimes other than tokio, and on wasm | async-io 2 |
 //! | [`coming_from`] | migration: the settings of other libraries and ours | tower, reqwest-retry, backoff, backon, tokio-retry … |
 //! | [`testing`] | tests of retries and guards under a paused clock; how to turn retries off | tokio 1 |
 
@@ -53,6 +54,9 @@ pub mod reqwest_middleware {}
 
 #[doc = include_str!("policy_files.md")]
 pub mod policy_files {}
+
+#[doc = include_str!("runtimes.md")]
+pub mod runtimes {}
 
 #[doc = include_str!("servers.md")]
 pub mod servers {}

@@ -7,11 +7,12 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 use reattempt_core::Budget;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Sleep;
 use tower_service::Service;
 
 use super::call::{AnswerOf, Call, Hedging, Outcome, Over, OverOf};
 use crate::call::clock;
+use crate::call::clock::{Instant, sleep_until};
 use crate::error_mode::{AttemptTimer, ErrorMode};
 use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 

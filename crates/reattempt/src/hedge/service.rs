@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use reattempt_core::{Budget, StopReason};
-use tokio::time::Instant;
 use tower_service::Service;
 
 use super::call::{AnswerOf, Call, HedgeStart, timed_out};
 use super::{HedgePolicy, ResponseFuture};
 use crate::accessors::inner_accessors;
+use crate::call::clock::Instant;
 use crate::call::deadline::Deadline;
 use crate::call::frame::Sending;
 use crate::call::observe::Event;

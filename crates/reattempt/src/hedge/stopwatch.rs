@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reattempt_control::Latencies;
-use tokio::time::Instant;
+
+use crate::call::clock::Instant;
 
 /// A stopwatch for a call's first attempt.
 ///

@@ -4,7 +4,8 @@ use std::thread;
 use std::time::Duration;
 
 use reattempt_core::{Budget, Classification, Schedule};
-use tokio::time::Instant;
+
+use crate::call::clock::Instant;
 
 use super::{RetryError, Retrying};
 
@@ -51,7 +52,7 @@ where
             match tries.fail(&error) {
                 // A thread does not wait for a remote budget's confirmation; the budget is charged anyway.
                 Ok(granted) => {
-                    if let Some(due) = tries.resume(&error, &granted) {
+                    if let Some(due) = tries.notify_retry(&error, &granted) {
                         sleep(due.saturating_duration_since(Instant::now()));
                     }
                 }

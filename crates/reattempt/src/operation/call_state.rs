@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use reattempt_core::{Account, Budget, CallEnd, FailedAttempt, Schedule, SentAt, StopReason};
-use tokio::time::Instant;
 
 use super::Operations;
 use super::policy::Policy;
+use crate::call::clock::{self, Instant};
 use crate::call::context::CallContext;
 use crate::call::options::CallOptions;
 use crate::call::progress::{Granted, Progress};
@@ -48,15 +48,22 @@ impl<Backoff, B> Deref for Held<Backoff, B> {
 
 impl<Backoff: Schedule, B> CallState<Backoff, B> {
     #[inline(never)]
-    pub(super) fn new(policy: Policy<Backoff, B>, options: Option<&CallOptions>, blocking: bool) -> Box<Self> {
+    pub(super) fn new(
+        policy: Policy<Backoff, B>,
+        options: Option<&CallOptions>,
+        own_timer: bool,
+        now: impl FnOnce() -> Instant,
+    ) -> Box<Self> {
         let settings = match policy {
             Policy::Shared(settings) => Held::Shared(settings),
             Policy::Alone(schedule, budget) => Held::Own(Settings::new(Operations, schedule, budget)),
         };
         let mut context = CallContext::new(&settings, RequestTerms::default(), options);
         context.repeatable = context.options.as_ref().and_then(CallOptions::get_repeatable).unwrap_or(true);
-        // The thread waits between attempts, so no runtime is needed.
-        context.blocking = blocking;
+        context.own_timer = own_timer;
+        // From tokio's clock to the call's own.
+        let left = context.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        context.deadline = left.map(|left| clock::later(now(), left));
         Box::new(Self { settings, context, progress: None, counted: Account::default() })
     }
 
@@ -95,9 +102,9 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
     }
 
     /// Withdraws a retry that was confirmed after the call's time was over.
-    pub(super) fn check_in_time(&mut self) -> Result<(), StopReason> {
+    pub(super) fn check_in_time(&mut self, now: Instant) -> Result<(), StopReason> {
         match &mut self.progress {
-            Some(progress) => progress.check_in_time(&self.settings, &self.context, Instant::now(), false),
+            Some(progress) => progress.check_in_time(&self.settings, &self.context, now, false),
             None => Ok(()),
         }
     }
@@ -110,8 +117,14 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
     }
 
     /// Records that the call ends with an error, and returns its report.
-    pub(super) fn give_up(&mut self, number: u32, stop: StopReason, started: Option<Instant>) -> Report {
-        let report = self.report(number, stop, started);
+    pub(super) fn give_up(
+        &mut self,
+        number: u32,
+        stop: StopReason,
+        started: Option<Instant>,
+        now: impl Fn() -> Instant,
+    ) -> Report {
+        let report = self.report(number, stop, started, now);
         if let Some(slot) = self.context.slot() {
             slot.put(report.clone());
         }
@@ -119,7 +132,7 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
     }
 
     /// Records that the call ends with a value.
-    pub(super) fn succeed(&mut self, number: u32, sent_at: SentAt, started: Option<Instant>)
+    pub(super) fn succeed(&mut self, number: u32, sent_at: SentAt, started: Option<Instant>, now: impl Fn() -> Instant)
     where
         B: Budget,
     {
@@ -128,19 +141,19 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
         account.settle(CallEnd::Succeeded, DESTINATION, &self.settings.budget);
         let slot = self.context.slot().cloned();
         if let Some(slot) = slot {
-            slot.put(self.report(number, StopReason::Succeeded, started));
+            slot.put(self.report(number, StopReason::Succeeded, started, now));
         } else if self.settings.observer.is_some() {
-            drop(self.report(number, StopReason::Succeeded, started));
+            drop(self.report(number, StopReason::Succeeded, started, now));
         }
     }
 
     /// Notifies the observer of the end of the call, and returns the report.
-    fn report(&mut self, number: u32, stop: StopReason, started: Option<Instant>) -> Report {
+    fn report(&mut self, number: u32, stop: StopReason, started: Option<Instant>, now: impl Fn() -> Instant) -> Report {
         let mut progress = self.progress.take().unwrap_or_else(|| {
-            let started = started.unwrap_or_else(Instant::now);
+            let started = started.unwrap_or_else(&now);
             Progress::new(&self.settings, &self.context, started, DESTINATION.into())
         });
-        progress.report_end(&self.settings, (number, None), stop, Ok(None));
+        progress.report_end(&self.settings, (number, None), stop, Ok(None), now);
         progress.report(&Operations, stop)
     }
 }

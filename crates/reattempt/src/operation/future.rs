@@ -8,8 +8,8 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 use reattempt_core::{Budget, Classification, Schedule, StopReason};
 use tokio::task::coop::poll_proceed;
-use tokio::time::{Sleep, sleep_until};
 
+use super::timer::{Timer, TokioTimer};
 use super::tries::Tries;
 use super::{RetryError, Retrying};
 use crate::call::progress::Granted;
@@ -22,24 +22,24 @@ pin_project! {
     /// # Cancel safety
     /// Dropping the future drops the attempt in flight or the wait, and returns an unspent token to the budget.
     #[must_use = "futures do nothing unless polled"]
-    pub struct RetryingFuture<F, Fut, E, Backoff: Schedule, B, J, N> {
+    pub struct RetryingFuture<F, Fut, E, Backoff: Schedule, B, J, N, Clock: Timer = TokioTimer> {
         // `None` once it has ended.
-        running: Option<Running<F, Backoff, B, J, N>>,
+        running: Option<Running<F, Backoff, B, J, N, Clock>>,
         #[pin]
         attempt: Option<Fut>,
         // `None` if an attempt is due or in flight.
-        wait: Option<Wait<E>>,
+        wait: Option<Wait<E, Clock::Sleep>>,
     }
 }
 
 /// The operation and the course of its attempts.
-struct Running<F, Backoff: Schedule, B, J, N> {
+struct Running<F, Backoff: Schedule, B, J, N, Clock> {
     operation: F,
-    tries: Tries<Backoff, B, J, N>,
+    tries: Tries<Backoff, B, J, N, Clock>,
 }
 
 /// A wait before the next attempt. Its content is boxed, because few operations ever wait.
-enum Wait<E> {
+enum Wait<E, Sleep> {
     Delay(Pin<Box<Sleep>>),
     /// The budget has yet to confirm the retry after this error.
     Confirmation(Box<(E, Granted)>),
@@ -48,19 +48,19 @@ enum Wait<E> {
 /// The error of an attempt, and the retry after it or the reason for none.
 type Decided<E> = (E, Result<Granted, StopReason>);
 
-impl<E> Wait<E> {
+impl<E, Sleep: Future> Wait<E, Sleep> {
     /// Polls a wait for its end. Returns what was decided, if that was waited for.
     // Not inlined, because it would cost operations that never wait 17 instructions.
     #[inline(never)]
-    fn poll_end<Backoff: Schedule, B, J, N>(
+    fn poll_end<Backoff: Schedule, B, J, N, Clock: Timer>(
         this: &mut Option<Self>,
-        tries: &mut Tries<Backoff, B, J, N>,
+        tries: &mut Tries<Backoff, B, J, N, Clock>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Decided<E>>> {
         let longer = match this.take() {
             None => return Poll::Ready(None),
             Some(Wait::Delay(mut sleep)) => match sleep.as_mut().poll(cx) {
-                Poll::Ready(()) => return Poll::Ready(None),
+                Poll::Ready(_) => return Poll::Ready(None),
                 Poll::Pending => Wait::Delay(sleep),
             },
             Some(Wait::Confirmation(retry)) => match tries.poll_confirmed(cx) {
@@ -77,7 +77,7 @@ impl<E> Wait<E> {
     }
 }
 
-impl<F, Fut, T, E, Backoff, B, J, N> IntoFuture for Retrying<F, E, Backoff, B, J, N>
+impl<F, Fut, T, E, Backoff, B, J, N, Clock> IntoFuture for Retrying<F, E, Backoff, B, J, N, Clock>
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<T, E>>,
@@ -85,9 +85,10 @@ where
     B: Budget,
     J: Fn(&E) -> Classification,
     N: FnMut(&E, Duration),
+    Clock: Timer,
 {
     type Output = Result<T, RetryError<E>>;
-    type IntoFuture = RetryingFuture<F, Fut, E, Backoff, B, J, N>;
+    type IntoFuture = RetryingFuture<F, Fut, E, Backoff, B, J, N, Clock>;
 
     fn into_future(self) -> Self::IntoFuture {
         let (operation, tries) = self.begin(false);
@@ -95,7 +96,7 @@ where
     }
 }
 
-impl<F, Fut, T, E, Backoff, B, J, N> Future for RetryingFuture<F, Fut, E, Backoff, B, J, N>
+impl<F, Fut, T, E, Backoff, B, J, N, Clock> Future for RetryingFuture<F, Fut, E, Backoff, B, J, N, Clock>
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<T, E>>,
@@ -103,6 +104,7 @@ where
     B: Budget,
     J: Fn(&E) -> Classification,
     N: FnMut(&E, Duration),
+    Clock: Timer,
 {
     type Output = Result<T, RetryError<E>>;
 
@@ -153,7 +155,7 @@ where
             };
             match granted {
                 Ok(granted) => {
-                    *this.wait = tries.resume(&error, &granted).map(|due| Wait::Delay(Box::pin(sleep_until(due))));
+                    *this.wait = tries.resume(&error, &granted).map(|sleep| Wait::Delay(Box::pin(sleep)));
                 }
                 Err(stop) => {
                     let error = tries.give_up(error, stop);
@@ -165,7 +167,9 @@ where
     }
 }
 
-impl<F, Fut, E, Backoff: Schedule, B, J, N> fmt::Debug for RetryingFuture<F, Fut, E, Backoff, B, J, N> {
+impl<F, Fut, E, Backoff: Schedule, B, J, N, Clock: Timer> fmt::Debug
+    for RetryingFuture<F, Fut, E, Backoff, B, J, N, Clock>
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryingFuture")
             .field("attempt", &self.running.as_ref().map(|running| running.tries.number()))

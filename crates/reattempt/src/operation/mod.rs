@@ -9,6 +9,7 @@
 //! | [`Retrying`], [`RetryingFuture`] | the operation with its settings, and its future |
 //! | [`RetryError`] | the last error, with the stop reason |
 //! | [`IntoOperationPolicy`], [`OperationPolicy`] | the values that `retry` accepts as a policy |
+//! | [`Timer`], [`TokioTimer`] | clock and timer of a runtime other than tokio, and tokio's |
 //! | [`Operations`] | the protocol of [`RetryPolicy::operations`](crate::RetryPolicy::operations) |
 //! | [`is_transient_io_error`], [`is_transient_sqlstate`] | conditions for [`Retrying::when`] |
 
@@ -18,6 +19,7 @@ mod error;
 mod future;
 mod policy;
 pub(crate) mod retrying;
+mod timer;
 mod transient;
 mod tries;
 
@@ -26,4 +28,5 @@ pub use error::RetryError;
 pub use future::RetryingFuture;
 pub use policy::{IntoOperationPolicy, OperationPolicy};
 pub use retrying::{Retrying, retry_blocking};
+pub use timer::{Timer, TokioTimer};
 pub use transient::{is_transient_io_error, is_transient_sqlstate};

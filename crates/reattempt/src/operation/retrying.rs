@@ -7,6 +7,9 @@ use std::time::Duration;
 use reattempt_core::{Classification, Failure, FailureKind, Schedule, Verdict};
 
 use super::policy::{IntoOperationPolicy, OperationPolicy};
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+use super::timer::SleepFunction;
+use super::timer::{Timer, TokioTimer};
 use super::tries::Tries;
 use crate::call::options::CallOptions;
 
@@ -20,7 +23,8 @@ use crate::call::options::CallOptions;
 ///
 /// `operation` is called once for each attempt, and must be safe to repeat. Every error is retried, unless
 /// [`when`](Retrying::when) or [`classify`](Retrying::classify) returns otherwise. No attempt is timed out. Waiting
-/// requires a tokio runtime with its time driver.
+/// requires a tokio runtime with its time driver, unless the call has a timer of its own
+/// ([`sleep_with`](Retrying::sleep_with), [`timer`](Retrying::timer)).
 ///
 /// # Errors
 /// Returns a [`RetryError`](super::RetryError) with the operation's last error and the stop reason.
@@ -79,12 +83,16 @@ where
 ///
 /// Await it if it comes from [`retry()`]; use [`call`](Retrying::call) if it comes from [`retry_blocking`].
 #[must_use = "nothing happens before it is awaited or called"]
-pub struct Retrying<F, E, Backoff: Schedule, B, J = fn(&E) -> Classification, N = fn(&E, Duration)> {
+pub struct Retrying<F, E, Backoff: Schedule, B, J = fn(&E) -> Classification, N = fn(&E, Duration), Clock = TokioTimer>
+{
     operation: F,
     policy: OperationPolicy<Backoff, B>,
     options: Option<CallOptions>,
     classify: J,
     notify: N,
+    timer: Clock,
+    /// `true` if waits need no runtime of tokio.
+    own_timer: bool,
     error: PhantomData<fn(E)>,
 }
 
@@ -99,12 +107,14 @@ impl<F, E, Backoff: Schedule, B> Retrying<F, E, Backoff, B> {
             options: None,
             classify: |_| Verdict::Transient(Failure::new(FailureKind::Other)).into(),
             notify: |_, _| {},
+            timer: TokioTimer,
+            own_timer: false,
             error: PhantomData,
         }
     }
 }
 
-impl<F, E, Backoff: Schedule, B, J, N> Retrying<F, E, Backoff, B, J, N> {
+impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, Clock> {
     /// Sets the condition for a retry: an error for which it returns `false` ends the call. Default: every error is
     /// retried.
     ///
@@ -113,7 +123,7 @@ impl<F, E, Backoff: Schedule, B, J, N> Retrying<F, E, Backoff, B, J, N> {
     pub fn when<W>(
         self,
         is_retryable: W,
-    ) -> Retrying<F, E, Backoff, B, impl Fn(&E) -> Classification + use<F, E, Backoff, B, J, N, W>, N>
+    ) -> Retrying<F, E, Backoff, B, impl Fn(&E) -> Classification + use<F, E, Backoff, B, J, N, Clock, W>, N, Clock>
     where
         W: Fn(&E) -> bool,
     {
@@ -145,7 +155,7 @@ impl<F, E, Backoff: Schedule, B, J, N> Retrying<F, E, Backoff, B, J, N> {
     pub fn classify<W, V>(
         self,
         classify: W,
-    ) -> Retrying<F, E, Backoff, B, impl Fn(&E) -> Classification + use<F, E, Backoff, B, J, N, W, V>, N>
+    ) -> Retrying<F, E, Backoff, B, impl Fn(&E) -> Classification + use<F, E, Backoff, B, J, N, Clock, W, V>, N, Clock>
     where
         W: Fn(&E) -> V,
         V: Into<Classification>,
@@ -157,13 +167,15 @@ impl<F, E, Backoff: Schedule, B, J, N> Retrying<F, E, Backoff, B, J, N> {
             options: self.options,
             classify,
             notify: self.notify,
+            timer: self.timer,
+            own_timer: self.own_timer,
             error: PhantomData,
         }
     }
 
     /// Sets a closure that is called before each retry, with the error and the delay.
     #[doc(alias = "on_retry")]
-    pub fn notify<W>(self, notify: W) -> Retrying<F, E, Backoff, B, J, W>
+    pub fn notify<W>(self, notify: W) -> Retrying<F, E, Backoff, B, J, W, Clock>
     where
         W: FnMut(&E, Duration),
     {
@@ -173,6 +185,43 @@ impl<F, E, Backoff: Schedule, B, J, N> Retrying<F, E, Backoff, B, J, N> {
             options: self.options,
             classify: self.classify,
             notify,
+            timer: self.timer,
+            own_timer: self.own_timer,
+            error: PhantomData,
+        }
+    }
+
+    /// Waits with this function instead of tokio's timer, so that no tokio runtime is necessary. The time of attempts
+    /// is measured with the system's clock.
+    ///
+    /// The function gets the length of the wait, and returns a future that ends after it:
+    /// `.sleep_with(async_io::Timer::after)`. `wasm32-unknown-unknown` has no clock, so it has [`timer`](Self::timer)
+    /// only.
+    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+    pub fn sleep_with<Sleep, Wait>(
+        self,
+        sleep: Sleep,
+    ) -> Retrying<F, E, Backoff, B, J, N, impl Timer<Sleep = Wait> + use<F, E, Backoff, B, J, N, Clock, Sleep, Wait>>
+    where
+        Sleep: FnMut(Duration) -> Wait,
+        Wait: Future,
+    {
+        self.timer(SleepFunction(sleep))
+    }
+
+    /// Uses this clock and timer instead of tokio's, for other runtimes, for `wasm32-unknown-unknown` and for tests.
+    ///
+    /// A [`Deadline`](crate::Deadline) is on tokio's clock. Here it ends after the same time, counted from the start of
+    /// the call.
+    pub fn timer<Own: Timer>(self, timer: Own) -> Retrying<F, E, Backoff, B, J, N, Own> {
+        Retrying {
+            operation: self.operation,
+            policy: self.policy,
+            options: self.options,
+            classify: self.classify,
+            notify: self.notify,
+            timer,
+            own_timer: true,
             error: PhantomData,
         }
     }
@@ -185,13 +234,16 @@ impl<F, E, Backoff: Schedule, B, J, N> Retrying<F, E, Backoff, B, J, N> {
 
     /// An operation with the state of its call.
     #[inline]
-    pub(super) fn begin(self, blocking: bool) -> (F, Tries<Backoff, B, J, N>) {
-        let Self { operation, policy, options, classify, notify, .. } = self;
-        (operation, Tries::new(policy.0, options.as_ref(), classify, notify, blocking))
+    pub(super) fn begin(self, blocking: bool) -> (F, Tries<Backoff, B, J, N, Clock>)
+    where
+        Clock: Timer,
+    {
+        let Self { operation, policy, options, classify, notify, timer, own_timer, .. } = self;
+        (operation, Tries::new(policy.0, options.as_ref(), classify, notify, (timer, own_timer || blocking)))
     }
 }
 
-impl<F, E, Backoff, B, J, N> fmt::Debug for Retrying<F, E, Backoff, B, J, N>
+impl<F, E, Backoff, B, J, N, Clock> fmt::Debug for Retrying<F, E, Backoff, B, J, N, Clock>
 where
     Backoff: Schedule + fmt::Debug,
     B: fmt::Debug,

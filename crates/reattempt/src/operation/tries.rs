@@ -7,11 +7,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use reattempt_core::{Account, Budget, Classification, FailedAttempt, Schedule, SentAt, StopReason};
-use tokio::time::Instant;
 
 use super::RetryError;
 use super::call_state::{CallState, DESTINATION};
 use super::policy::Policy;
+use super::timer::Timer;
+use crate::call::clock::{self, Instant};
 use crate::call::options::CallOptions;
 use crate::call::progress::Granted;
 use crate::call::random::CallRandom;
@@ -20,7 +21,7 @@ use crate::call::report::Report;
 /// The state of a call, whose attempts the driver makes.
 ///
 /// A call that succeeds at once has only a policy. The first failure allocates the rest, in one box.
-pub(super) struct Tries<Backoff: Schedule, B, J, N> {
+pub(super) struct Tries<Backoff: Schedule, B, J, N, Clock> {
     classify: J,
     notify: N,
     // Always present between two method calls.
@@ -30,8 +31,9 @@ pub(super) struct Tries<Backoff: Schedule, B, J, N> {
     sent_at: SentAt,
     /// The number of the attempt in flight.
     number: u32,
-    /// `true` if a wait blocks the thread.
-    blocking: bool,
+    timer: Clock,
+    /// `true` if waits need no runtime of tokio.
+    own_timer: bool,
 }
 
 enum Course<Backoff: Schedule, B> {
@@ -40,21 +42,22 @@ enum Course<Backoff: Schedule, B> {
     Full(Box<CallState<Backoff, B>>),
 }
 
-impl<Backoff: Schedule, B, J, N> Tries<Backoff, B, J, N> {
+impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
     #[inline]
     pub(super) fn new(
         policy: Policy<Backoff, B>,
         options: Option<&CallOptions>,
         classify: J,
         notify: N,
-        blocking: bool,
+        (timer, own_timer): (Clock, bool),
     ) -> Self {
         let course = if options.is_none() && policy.is_plain() {
             Course::Plain(policy)
         } else {
-            Course::Full(CallState::new(policy, options, blocking))
+            Course::Full(CallState::new(policy, options, own_timer, || now(&timer)))
         };
-        Self { classify, notify, course: Some(course), started: None, sent_at: SentAt::default(), number: 0, blocking }
+        let (course, sent_at) = (Some(course), SentAt::default());
+        Self { classify, notify, course, started: None, sent_at, number: 0, timer, own_timer }
     }
 
     pub(super) fn number(&self) -> u32 {
@@ -63,7 +66,7 @@ impl<Backoff: Schedule, B, J, N> Tries<Backoff, B, J, N> {
 
     /// Starts the call's time, unless it has already started.
     pub(super) fn takes_time(&mut self) {
-        self.started.get_or_insert_with(Instant::now);
+        self.started.get_or_insert_with(|| now(&self.timer));
     }
 
     /// Records the start of the next attempt, and with the first one the start of the call.
@@ -87,12 +90,12 @@ impl<Backoff: Schedule, B, J, N> Tries<Backoff, B, J, N> {
         B: Budget,
         J: Fn(&E) -> Classification,
     {
-        let now = Instant::now();
+        let now = now(&self.timer);
         let started = *self.started.get_or_insert(now);
         let classification = (self.classify)(error);
         classification.verdict.failure().ok_or(StopReason::Permanent)?;
         let attempt = FailedAttempt::new(classification, DESTINATION, Duration::ZERO).sent_at(self.sent_at);
-        self.call().ok_or(StopReason::Forbidden)?.failed(started, now, attempt)
+        self.call().ok_or(StopReason::Forbidden)?.0.failed(started, now, attempt)
     }
 
     /// Polls for the budget's confirmation of the granted retry.
@@ -106,13 +109,22 @@ impl<Backoff: Schedule, B, J, N> Tries<Backoff, B, J, N> {
     /// Withdraws a retry that was confirmed after the call's time was over.
     pub(super) fn check_in_time(&mut self) -> Result<(), StopReason> {
         match &mut self.course {
-            Some(Course::Full(call)) => call.check_in_time(),
+            Some(Course::Full(call)) => call.check_in_time(now(&self.timer)),
             _ => Ok(()),
         }
     }
 
+    /// Notifies the caller and the observer of the retry. Returns the wait before it; `None` for none.
+    pub(super) fn resume<E>(&mut self, error: &E, granted: &Granted) -> Option<Clock::Sleep>
+    where
+        N: FnMut(&E, Duration),
+    {
+        let due = self.notify_retry(error, granted)?;
+        Some(self.timer.sleep_until(clock::since_epoch(due)))
+    }
+
     /// Notifies the caller and the observer of the retry. Returns the time at which it is due; `None` for immediately.
-    pub(super) fn resume<E>(&mut self, error: &E, granted: &Granted) -> Option<Instant>
+    pub(super) fn notify_retry<E>(&mut self, error: &E, granted: &Granted) -> Option<Instant>
     where
         N: FnMut(&E, Duration),
     {
@@ -129,7 +141,7 @@ impl<Backoff: Schedule, B, J, N> Tries<Backoff, B, J, N> {
     pub(super) fn give_up<E>(&mut self, error: E, stop: StopReason) -> RetryError<E> {
         let (number, started) = (self.number, self.started);
         let report = match self.call() {
-            Some(call) => call.give_up(number, stop, started),
+            Some((call, timer)) => call.give_up(number, stop, started, || now(timer)),
             None => Report::of_nothing(stop),
         };
         RetryError::new(error, report)
@@ -157,20 +169,24 @@ impl<Backoff: Schedule, B, J, N> Tries<Backoff, B, J, N> {
         B: Budget,
     {
         let (number, sent_at, started) = (self.number, self.sent_at, self.started);
-        if let Some(call) = self.call() {
-            call.succeed(number, sent_at, started);
+        if let Some((call, timer)) = self.call() {
+            call.succeed(number, sent_at, started, || now(timer));
         }
     }
 
-    /// Returns the state of the call, creating it if necessary.
-    fn call(&mut self) -> Option<&mut CallState<Backoff, B>> {
+    /// Returns the state of the call, creating it if necessary, and the timer.
+    fn call(&mut self) -> Option<(&mut CallState<Backoff, B>, &Clock)> {
         let call = match self.course.take()? {
-            Course::Plain(policy) => CallState::new(policy, None, self.blocking),
+            Course::Plain(policy) => CallState::new(policy, None, self.own_timer, || now(&self.timer)),
             Course::Full(call) => call,
         };
         match self.course.insert(Course::Full(call)) {
-            Course::Full(call) => Some(call),
+            Course::Full(call) => Some((call, &self.timer)),
             Course::Plain(_) => None,
         }
     }
+}
+
+fn now(timer: &impl Timer) -> Instant {
+    Instant::at(timer.now())
 }

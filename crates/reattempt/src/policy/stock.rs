@@ -19,11 +19,12 @@ use reattempt_core::{Account, Budget, CallEnd, FailedAttempt, Schedule, SentAt, 
 use reattempt_replay::ReplayBody;
 use reattempt_schedule_exponential::Exponential;
 use sync_wrapper::SyncWrapper;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Sleep;
 use tower::BoxError;
 use tower::retry::Policy;
 
 use super::RetryPolicy;
+use crate::call::clock::{Instant, sleep_until};
 use crate::call::context::CallContext;
 use crate::call::errors::chain;
 use crate::call::progress::{Progress, report_end};

@@ -1,8 +1,7 @@
 //! The start of a call: the options of its caller, handle and policy, combined with the terms of its request.
 
-use tokio::time::Instant;
-
 use super::{Added, NestedMarker, Replay};
+use crate::call::clock::Instant;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;

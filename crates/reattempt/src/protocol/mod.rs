@@ -14,9 +14,9 @@ use std::error::Error;
 
 use reattempt_core::{Classification, StopReason};
 use reattempt_replay::ReplayBody;
-use tokio::time::Instant;
 
 use crate::call::clock;
+use crate::call::clock::Instant;
 use crate::call::deadline::Deadline;
 #[doc(hidden)]
 pub use crate::call::finish::Finish;

@@ -15,13 +15,14 @@ use reattempt_core::{
     Account, Budget, CallEnd, Classification, FailedAttempt, Failure, FailureKind, Schedule, SentAt, StopReason,
     Verdict,
 };
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Sleep;
 use tower::BoxError;
 
 use super::message::{ResumableResponse, Target};
 use super::settings::Settings;
 use super::{BrokenOff, Mismatch, ResumePoint, Source};
 use crate::call::clock;
+use crate::call::clock::{Instant, sleep_until};
 use crate::call::context::CallContext;
 use crate::call::errors::chain;
 use crate::call::options::CallOptions;
@@ -339,7 +340,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
     fn report_end(&mut self, stop: StopReason, last: LastOutcome<'_>) {
         let Some(mut progress) = self.progress.take() else { return };
         drop::<Account>(progress.account());
-        progress.report_end(&self.settings, (self.number, None), stop, last);
+        progress.report_end(&self.settings, (self.number, None), stop, last, Instant::now);
         let report = progress.report(&self.settings.protocol, stop);
         if let Some(slot) = self.context.slot() {
             slot.put(report);

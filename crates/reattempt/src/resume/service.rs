@@ -9,7 +9,6 @@ use pin_project_lite::pin_project;
 use reattempt_control::RetryBudget;
 use reattempt_core::{Budget, Schedule};
 use reattempt_schedule_exponential::Exponential;
-use tokio::time::Instant;
 use tower::BoxError;
 use tower_service::Service;
 
@@ -19,6 +18,7 @@ use super::settings::Settings;
 use super::{ResumeBody, ServiceSource};
 use crate::accessors::inner_accessors;
 use crate::call::clock;
+use crate::call::clock::Instant;
 use crate::call::context::CallContext;
 use crate::call::options::CallOptions;
 use crate::protocol::{Http, ReadRequest};

@@ -10,10 +10,10 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 use reattempt_core::{Budget, Schedule, StopReason};
-use tokio::time::Instant;
 use tower_service::Service;
 
 use super::call::Call;
+use crate::call::clock::Instant;
 use crate::call::cut_off::cut_off;
 use crate::call::deadline::PASSED;
 use crate::error_mode::{AttemptTimer, ErrorMode};

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use reattempt_core::{Budget, Schedule, SentAt, StopReason};
-use tokio::time::Instant;
 use tower_service::Service;
 
 use super::ResponseFuture;
 use super::call::{Call, Retrying, is_noop, start};
 use crate::accessors::inner_accessors;
+use crate::call::clock::Instant;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
 use crate::call::frame::{Frame, Sending};

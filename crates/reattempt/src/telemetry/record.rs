@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::{StatusCode, Version};
-use tokio::time::Instant;
 
 use super::Shared;
 use super::call::Call;
 use super::labels::{method_of, server_of, url_of, version_of};
 use super::output::{Begun, End, Open, Side};
+use crate::call::clock::Instant;
 use crate::call::request_view::RequestView;
 
 /// A call or an attempt in flight.

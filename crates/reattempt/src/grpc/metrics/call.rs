@@ -8,10 +8,10 @@ use std::time::Duration;
 use http::{Extensions, Request};
 use opentelemetry::KeyValue;
 use reattempt_grpc::Code;
-use tokio::time::Instant;
 use tonic::GrpcMethod;
 
 use super::instruments::Instruments;
+use crate::call::clock::Instant;
 use crate::call::deadline::Deadline;
 use crate::protocol::AttemptKind;
 

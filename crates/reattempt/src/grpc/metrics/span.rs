@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::Request;
 use reattempt_grpc::Code;
-use tokio::time::Instant;
 use tonic::body::Body;
 
 use super::call::Call;
@@ -16,6 +15,7 @@ use super::instruments::Instruments;
 use super::messages::Messages;
 use super::sent::Sent;
 use crate::call::clock;
+use crate::call::clock::Instant;
 use crate::call::deadline::Deadline;
 use crate::protocol::AttemptKind;
 use crate::protocol::watched::Watched;

@@ -1,5 +1,6 @@
 //! The end of an attempt: its outcome is classified, and either ends the call or is followed by others.
 
+use crate::call::clock::Instant;
 use crate::call::observe::Event;
 use std::error::Error;
 use std::io;
@@ -10,7 +11,6 @@ use std::task::Context;
 
 use reattempt_core::{Account, Budget, CallEnd, Failure, HedgeEvent, HedgePermits, ServerHint};
 use reattempt_replay::{ReplayBody, ReplayError};
-use tokio::time::Instant;
 use tower_service::Service;
 
 use super::{Call, Outcome, Over, OverOf, ResultOf};

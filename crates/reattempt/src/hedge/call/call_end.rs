@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::task::Context;
 
 use reattempt_core::{Budget, CallEnd, StopReason};
-use tokio::time::Instant;
 use tower_service::Service;
 
 use super::{Call, ResultOf};
+use crate::call::clock::Instant;
 use crate::call::deadline::PASSED;
 use crate::call::log::end_event;
 use crate::call::report::{AttemptOutcome, Report};

@@ -9,6 +9,7 @@ mod call_start;
 mod next_attempt;
 mod resend;
 
+use crate::call::clock::Instant;
 use crate::call::observe::Event;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -16,7 +17,6 @@ use std::time::Duration;
 
 use reattempt_core::{Budget, HedgeCall, HedgeDecision, HedgeEvent, HedgeTerms, StopReason};
 use reattempt_replay::ReplayBody;
-use tokio::time::Instant;
 use tower_service::Service;
 
 use super::HedgePolicy;

@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 use std::task::{Context, Poll, ready};
 
 use reattempt_core::{Budget, HedgeEvent, StopReason};
-use tokio::time::Instant;
 use tower_service::Service;
 
 use super::{Call, Hedging, NotSent, Outcome, Over, OverOf};
+use crate::call::clock::Instant;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay};
 

@@ -4,10 +4,10 @@ use std::task::{Context, Poll};
 
 use reattempt_core::{Budget, Undone};
 use reattempt_replay::ReplayBody;
-use tokio::time::Instant;
 use tower_service::Service;
 
 use super::{Call, ResultOf};
+use crate::call::clock::Instant;
 use crate::error_mode::ErrorMode;
 use crate::hedge::running::Replacing;
 use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};

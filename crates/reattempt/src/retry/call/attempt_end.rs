@@ -8,11 +8,11 @@ use std::time::Duration;
 use reattempt_control::EndpointId;
 use reattempt_core::{Budget, Classification, FailedAttempt, Schedule, StopReason, Verdict};
 use reattempt_replay::ReplayBody;
-use tokio::time::Instant;
 use tower_service::Service;
 
 use super::{Call, Held, Onwards, Retrying, destination};
 use crate::call::clock;
+use crate::call::clock::Instant;
 use crate::call::deadline::PASSED;
 use crate::call::errors::chain;
 use crate::call::frame::{Frame, Tried};

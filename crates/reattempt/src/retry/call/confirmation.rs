@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 use std::task::{Context, Poll};
 
 use reattempt_core::{Budget, Schedule, StopReason};
-use tokio::time::Instant;
 use tower_service::Service;
 
 use super::stage::{Stage, StageTaken};
 use super::{Call, Held, Onwards, Retrying};
+use crate::call::clock::Instant;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{ClassifyOutcome, Replay, Saved};
 

@@ -16,10 +16,11 @@ use std::sync::Arc;
 use pin_project_lite::pin_project;
 use reattempt_control::Trail;
 use reattempt_core::{Account, Budget, Schedule, SentAt};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 use tower_service::Service;
 
 use self::stage::{Next, Stage};
+use crate::call::clock::Instant;
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
 use crate::call::frame::{Frame, Tried};

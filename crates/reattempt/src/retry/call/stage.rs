@@ -8,11 +8,12 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 use reattempt_core::{Budget, Schedule, StopReason};
 use tokio::task::coop::poll_proceed;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Sleep;
 use tower_service::Service;
 
 use super::{Call, Onwards, Retrying};
 use crate::call::clock;
+use crate::call::clock::{Instant, sleep_until};
 use crate::call::deadline::Deadline;
 use crate::call::hook::AttemptContext;
 use crate::call::progress::{Granted, Progress};
@@ -360,7 +361,7 @@ fn poll_by<T>(
     cx: &mut Context<'_>,
     mut work: impl FnMut(&mut Context<'_>) -> Poll<T>,
 ) -> Poll<Result<T, Late>> {
-    let armed = sleep.as_ref().as_pin_ref().is_some_and(|sleep| Some(sleep.deadline()) == *by);
+    let armed = sleep.as_ref().as_pin_ref().is_some_and(|sleep| by.is_some_and(|by| sleep.deadline() == by.on_tokio()));
     if !armed && let Poll::Ready(done) = work(cx) {
         return Poll::Ready(Ok(done));
     }
@@ -376,7 +377,7 @@ fn poll_by<T>(
 fn poll_sleep(mut sleep: Pin<&mut Option<Sleep>>, cx: &mut Context<'_>, until: Instant) -> Poll<()> {
     match sleep.as_mut().as_pin_mut() {
         None => sleep.set(Some(sleep_until(until))),
-        Some(running) if running.deadline() != until => running.reset(until),
+        Some(running) if running.deadline() != until.on_tokio() => running.reset(until.on_tokio()),
         Some(_) => {}
     }
     sleep.as_pin_mut().map_or(Poll::Ready(()), |sleep| clock::poll_interrupt(sleep, cx))

@@ -2,6 +2,7 @@
 
 mod blocking;
 mod kinds;
+mod timers;
 
 use std::cell::{Cell, RefCell};
 use std::error::Error;
