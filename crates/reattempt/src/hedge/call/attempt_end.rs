@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
 
-use reattempt_core::{Account, Budget, CallEnd, Failure, HedgeEvent, HedgePermits, ServerHint};
+use reattempt_core::{Account, Budget, CallEnd, Failure, HedgeEvent, HedgePermits, ServerHint, Verdict};
 use reattempt_replay::{ReplayBody, ReplayError};
 use tower_service::Service;
 
@@ -26,6 +26,13 @@ struct Sorted {
     failure: Option<Failure>,
     /// `true` if the server asked for no further attempt.
     stop: bool,
+}
+
+impl Sorted {
+    /// Creates the classification of an outcome that is no failure of the server.
+    fn of(event: HedgeEvent) -> Self {
+        Self { event, failure: None, stop: false }
+    }
 }
 
 impl<S, Req, P, B, Mode> Call<S, Req, P, B, Mode>
@@ -53,9 +60,7 @@ where
         }
         let running = self.running.as_ref();
         let cut_off = running.is_some_and(|running| running.is_cut_off(number, cx));
-        let protocol = &self.shared.policy.settings.protocol;
-        let facts = protocol.facts(outcome);
-        let sorted = self.sort(outcome, facts, cut_off);
+        let (sorted, facts) = self.sort(outcome, cut_off);
         let refused = sorted.event == HedgeEvent::Refused;
         // A hedge that a guard refuses at its first poll was not sent; the guard's own observer is notified.
         let by_guard = refused && facts.refused.is_some();
@@ -122,28 +127,29 @@ where
         self.last(stop)
     }
 
-    /// Classifies an outcome. If an attempt was cut off from the request body, every error of it is a consequence of
-    /// that.
-    fn sort(
-        &self,
-        outcome: Result<&S::Response, &(dyn Error + 'static)>,
-        facts: OutcomeFacts,
-        cut_off: bool,
-    ) -> Sorted {
+    /// Classifies an outcome, and reads its facts, which a success does not need. If an attempt was cut off from the
+    /// request body, every error of it is a consequence of that.
+    fn sort(&self, outcome: Result<&S::Response, &(dyn Error + 'static)>, cut_off: bool) -> (Sorted, OutcomeFacts) {
+        let protocol = &self.shared.policy.settings.protocol;
+        let classify = || protocol.classify_outcome(outcome, self.context.options.as_ref(), self.saved.as_ref());
+        let of_response = outcome.is_ok().then(classify);
+        if of_response.is_some_and(|classification| classification.verdict == Verdict::Success) {
+            return (Sorted::of(HedgeEvent::Succeeded), OutcomeFacts::of_any(None));
+        }
+        let facts = protocol.facts(outcome);
         if let Err(error) = outcome
             && let Some(event) = self.of_the_body(error, cut_off)
         {
-            return Sorted { event, failure: None, stop: false };
+            return (Sorted::of(event), facts);
         }
         // A refusal is handled before any classifier, because it is not a failure of the server.
         if facts.refused_here {
-            return Sorted { event: HedgeEvent::Refused, failure: None, stop: false };
+            return (Sorted::of(HedgeEvent::Refused), facts);
         }
-        let protocol = &self.shared.policy.settings.protocol;
-        let classification = protocol.classify_outcome(outcome, self.context.options.as_ref(), self.saved.as_ref());
+        let classification = of_response.unwrap_or_else(classify);
         let event = HedgeEvent::of(&classification, facts.responded);
         let failure = classification.verdict.failure().copied();
-        Sorted { event, failure, stop: classification.hint == ServerHint::Stop }
+        (Sorted { event, failure, stop: classification.hint == ServerHint::Stop }, facts)
     }
 
     /// Returns the event of an error that the request body caused: the caller's body failed, as in every attempt, or
