@@ -9,7 +9,7 @@ use reattempt_core::{Failure, StopReason};
 
 use super::observe::{Event, Observer};
 use super::protocol::Protocol;
-use super::report::{AttemptOutcome, AttemptReport, Report};
+use super::report::{AttemptOutcome, AttemptReport, Attempts, Report};
 
 /// The observer of a policy, if one is set.
 pub(crate) type Observing = Option<Arc<dyn Observer>>;
@@ -20,15 +20,13 @@ const MOST_REPORTED: usize = 64;
 /// The finished attempts of a call, and its destination, which is the budget's key.
 pub(crate) struct CallLog {
     destination: Box<str>,
-    /// The attempts before the last one. It is empty after one failure, as in most retried calls.
-    earlier: Vec<AttemptReport>,
-    last: Option<AttemptReport>,
+    attempts: Attempts,
     omitted: u32,
 }
 
 impl CallLog {
     pub(crate) fn new(destination: Box<str>) -> Self {
-        Self { destination, earlier: Vec::new(), last: None, omitted: 0 }
+        Self { destination, attempts: Attempts::new(), omitted: 0 }
     }
 
     pub(crate) fn destination(&self) -> &str {
@@ -37,12 +35,12 @@ impl CallLog {
 
     /// Returns the attempt that ended last.
     pub(crate) fn last(&self) -> Option<&AttemptReport> {
-        self.last.as_ref()
+        self.attempts.last()
     }
 
     /// Returns the failure of the last attempt.
     pub(crate) fn last_failure(&self) -> Option<Failure> {
-        match self.last.as_ref()?.outcome {
+        match self.last()?.outcome {
             AttemptOutcome::Failed { failure, .. } => Some(failure),
             _ => None,
         }
@@ -50,7 +48,7 @@ impl CallLog {
 
     /// Sets the delay after the last attempt.
     pub(crate) fn set_delay(&mut self, delay: Option<Duration>) {
-        if let Some(last) = &mut self.last {
+        if let Some(last) = self.attempts.last_mut() {
             last.delay = delay;
         }
     }
@@ -63,19 +61,12 @@ impl CallLog {
         endpoint: Option<Arc<str>>,
         outcome: AttemptOutcome,
     ) {
-        let ended = AttemptReport { number, replacement, endpoint, ended, outcome, delay: None };
-        if let Some(before) = self.last.replace(ended) {
-            if self.earlier.len() + 1 == MOST_REPORTED {
-                // An attempt in the middle is omitted, because the first and the last ones are the most informative.
-                self.earlier.remove(MOST_REPORTED / 2);
-                self.omitted = self.omitted.saturating_add(1);
-            }
-            // Most retries succeed.
-            if self.earlier.is_empty() {
-                self.earlier.reserve_exact(2);
-            }
-            self.earlier.push(before);
+        if self.attempts.len() == MOST_REPORTED {
+            // An attempt in the middle is omitted, because the first and the last ones are the most informative.
+            self.attempts.remove(MOST_REPORTED / 2);
+            self.omitted = self.omitted.saturating_add(1);
         }
+        self.attempts.push(AttemptReport { number, replacement, endpoint, ended, outcome, delay: None });
     }
 
     /// Notifies the observer of an event.
@@ -87,7 +78,7 @@ impl CallLog {
 
     /// Notifies the observer of the failure that was recorded last.
     pub(crate) fn notify_failure(&self, observer: &Observing) {
-        if let Some(last) = &self.last {
+        if let Some(last) = self.last() {
             let endpoint = last.endpoint.as_deref();
             let event = Event::AttemptFailed { attempt: last.number, outcome: &last.outcome, endpoint };
             self.notify(observer, &event);
@@ -105,10 +96,8 @@ impl CallLog {
         if stop == StopReason::BodyNotKept {
             self.set_delay(None);
         }
-        let mut attempts = std::mem::take(&mut self.earlier);
-        attempts.extend(self.last.take());
         Report {
-            attempts,
+            attempts: std::mem::take(&mut self.attempts),
             omitted: self.omitted,
             sent,
             winner,

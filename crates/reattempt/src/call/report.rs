@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use reattempt_core::{Failure, Rounded, StopReason};
+use smallvec::SmallVec;
 
 /// The report of one call, attempt by attempt.
 ///
@@ -13,7 +14,7 @@ use reattempt_core::{Failure, Rounded, StopReason};
 /// [options](crate::CallOptions), or set an [observer](crate::observe::Observer).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    pub(crate) attempts: Vec<AttemptReport>,
+    pub(crate) attempts: Attempts,
     pub(crate) omitted: u32,
     /// The number of attempts that were sent, without replacements.
     pub(crate) sent: u32,
@@ -25,6 +26,9 @@ pub struct Report {
     /// The limits on the saved bytes of one streamed body and of all bodies, if the body was not saved.
     pub(crate) body_limits: Option<(usize, usize)>,
 }
+
+/// The attempts of a report. Two are stored inline, because most retried calls succeed with their second attempt.
+pub(crate) type Attempts = SmallVec<[AttemptReport; 2]>;
 
 /// One attempt of a [`Report`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +76,7 @@ pub enum AttemptOutcome {
 impl Report {
     /// Creates the report of a call without attempts.
     pub(crate) fn of_nothing(stop: StopReason) -> Self {
-        let (attempts, sent, winner) = (Vec::new(), 0, None);
+        let (attempts, sent, winner) = (Attempts::new(), 0, None);
         Self { attempts, omitted: 0, sent, winner, stop, code_names: &[], body_limits: None }
     }
 
