@@ -37,8 +37,8 @@ enum Command {
     Plan(Plan),
     /// Errors and unusual values in a service config or a policy file, and its effect
     ///
-    /// Reads a gRPC service config (JSON) or a policy file (TOML, as for `plan --file`). Lists the calls that would be
-    /// retried, with their times. Exits with 1 if there are errors.
+    /// Reads a gRPC service config (JSON) or a policy file (TOML or JSON, as for `plan --file`). Lists the calls that
+    /// would be retried, with their times. Exits with 1 if there are errors.
     Check(Check),
     /// The crates of a dependency tree that retry, and the most attempts that one call may become
     ///

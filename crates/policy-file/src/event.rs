@@ -1,10 +1,12 @@
 //! The events of a file.
 
 use std::fmt;
+use std::io;
+use std::sync::Arc;
 
 use crate::error::PolicyFileError;
 
-/// A change of the policies in force, or its failure.
+/// A change of the policies in force, or a failure.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum PolicyFileEvent {
@@ -22,12 +24,24 @@ pub enum PolicyFileEvent {
         /// `true` if nothing is retried. The file turns retries off if it says so, even if it has problems elsewhere.
         never_retry: bool,
     },
+    /// A `dns` name of endpoints cannot be looked up. Its former servers stay. Of failures in a row, the first is
+    /// reported.
+    #[non_exhaustive]
+    ResolveFailed {
+        /// The name with its port.
+        name: String,
+        /// The resolver's error.
+        error: Arc<io::Error>,
+    },
 }
 
 impl fmt::Display for PolicyFileEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let off = |never| if never { "; nothing is retried (never_retry)" } else { "" };
         match self {
+            Self::ResolveFailed { name, error } => {
+                write!(f, "{name:?} cannot be looked up, and its former servers stay: {error}")
+            }
             Self::Reloaded { never_retry } => write!(f, "the policy file was read again{}", off(*never_retry)),
             Self::Refused { error, never_retry } => {
                 write!(

@@ -14,6 +14,7 @@ use crate::budget::KillSwitch;
 use crate::error::{Kind, PolicyFileError};
 use crate::event::PolicyFileEvent;
 use crate::follow::{Follow, Follower};
+use crate::look_up::Report;
 use crate::options::PolicyFileOptions;
 use crate::pause::Pause;
 use crate::reader::{Document, Format, Mistakes, Problem};
@@ -158,8 +159,15 @@ impl PolicyFile {
         let _changing = self.shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let (document, states) = self.shared.in_force();
         let owner = Arc::clone(&self.shared) as _;
+        let weak = Arc::downgrade(&self.shared);
+        let report: Report = Arc::new(move |name, error| {
+            let Some(shared) = weak.upgrade() else { return };
+            if let Some(observer) = &shared.options.observer {
+                observer(&PolicyFileEvent::ResolveFailed { name: name.to_owned(), error: Arc::new(error) });
+            }
+        });
         let states = (&*states, &self.shared.switch);
-        let (handle, follower) = Follower::begin(protocol, Box::new(change), &document, states, owner);
+        let (handle, follower) = Follower::begin(protocol, Box::new(change), &document, states, (owner, report));
         self.shared.lock().followers.push(Arc::new(follower));
         handle.layer()
     }

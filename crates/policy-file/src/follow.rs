@@ -9,7 +9,7 @@ use reattempt::policies::{PolicyHandle, PolicyStack, PolicyTable, TableBudget, W
 use reattempt::protocol::RequestProtocol;
 
 use crate::budget::{KillSwitch, Switched};
-use crate::look_up::LookUp;
+use crate::look_up::{LookUp, Report};
 use crate::reader::{Document, EndpointsSection, Policy};
 use crate::state::States;
 
@@ -30,6 +30,7 @@ pub(crate) struct Follower<P: RequestProtocol> {
     protocol: P,
     change: Change<P>,
     handle: WeakPolicyHandle<P>,
+    report: Report,
     endpoints: Mutex<HashMap<String, Servers<P>>>,
 }
 
@@ -38,7 +39,7 @@ struct Servers<P: RequestProtocol> {
     section: EndpointsSection,
     layer: EndpointsLayer<P, P::Errors>,
     /// The look-up of their host name, which ends when it is dropped.
-    _look_up: Option<LookUp>,
+    look_up: Option<LookUp>,
 }
 
 impl<P> Follower<P>
@@ -52,12 +53,14 @@ where
         change: Change<P>,
         document: &Document,
         (states, switch): (&States, &KillSwitch),
-        owner: Arc<dyn Any + Send + Sync>,
+        (owner, report): (Arc<dyn Any + Send + Sync>, Report),
     ) -> (PolicyHandle<P>, Self) {
         let mut endpoints = HashMap::new();
-        let table = table(&protocol, &change, document, (states, switch), &mut endpoints).owned_by(owner);
+        keep_servers(&protocol, document, &mut endpoints, &report);
+        let table = table(&protocol, &change, document, (states, switch), &endpoints).owned_by(owner);
         let handle = PolicyHandle::new(table);
-        let follower = Self { protocol, change, handle: handle.downgrade(), endpoints: Mutex::new(endpoints) };
+        let (weak, endpoints) = (handle.downgrade(), Mutex::new(endpoints));
+        let follower = Self { protocol, change, handle: weak, report, endpoints };
         (handle, follower)
     }
 }
@@ -70,7 +73,8 @@ where
     fn follow(&self, document: &Document, states: &States, switch: &KillSwitch, owner: Arc<dyn Any + Send + Sync>) {
         let Some(handle) = self.handle.upgrade() else { return };
         let mut endpoints = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
-        let table = table(&self.protocol, &self.change, document, (states, switch), &mut endpoints);
+        keep_servers(&self.protocol, document, &mut endpoints, &self.report);
+        let table = table(&self.protocol, &self.change, document, (states, switch), &endpoints);
         handle.replace(table.owned_by(owner));
     }
 
@@ -85,9 +89,8 @@ fn table<P: RequestProtocol + Clone>(
     change: &Change<P>,
     document: &Document,
     (states, switch): (&States, &KillSwitch),
-    endpoints: &mut HashMap<String, Servers<P>>,
+    endpoints: &HashMap<String, Servers<P>>,
 ) -> PolicyTable<P> {
-    keep_servers(protocol, document, endpoints);
     let stack = |name: Option<&str>| {
         let policy = document.policies.iter().find(|policy| name == Some(&policy.name));
         let stack = change(name.unwrap_or_default(), stack(protocol, policy, states, endpoints));
@@ -119,11 +122,13 @@ fn keep_servers<P: RequestProtocol + Clone>(
     protocol: &P,
     document: &Document,
     endpoints: &mut HashMap<String, Servers<P>>,
+    report: &Report,
 ) {
     let mut former = std::mem::take(endpoints);
     for section in &document.endpoints {
         let kept = former.remove(&section.name).filter(|kept| kept.continues(section));
-        let servers = kept.map(|kept| kept.changed(section)).or_else(|| Servers::new(protocol, section));
+        let servers =
+            kept.map(|kept| kept.changed(section, report)).or_else(|| Servers::new(protocol, section, report));
         if let Some(servers) = servers {
             endpoints.insert(section.name.clone(), servers);
         }
@@ -132,11 +137,11 @@ fn keep_servers<P: RequestProtocol + Clone>(
 
 impl<P: RequestProtocol + Clone> Servers<P> {
     /// Creates a set. `None` for a section that the reader has not checked.
-    fn new(protocol: &P, section: &EndpointsSection) -> Option<Self> {
+    fn new(protocol: &P, section: &EndpointsSection, report: &Report) -> Option<Self> {
         let endpoints = Endpoints::urls(&section.urls).and_then(|urls| urls.base(&section.base)).ok()?;
         let layer = EndpointsLayer::with(protocol.clone(), endpoints);
-        let look_up = look_up(section, layer.endpoints());
-        Some(Self { section: section.clone(), layer, _look_up: look_up })
+        let look_up = look_up(section, layer.endpoints(), report);
+        Some(Self { section: section.clone(), layer, look_up })
     }
 
     /// Returns `true` if the set continues under this section: with the same base, and the same host name or a server
@@ -151,23 +156,25 @@ impl<P: RequestProtocol + Clone> Servers<P> {
     }
 
     /// Returns the set with the servers of this section. Those that stay keep their state.
-    fn changed(self, section: &EndpointsSection) -> Self {
+    fn changed(self, section: &EndpointsSection, report: &Report) -> Self {
         if self.section == *section {
             return self;
         }
-        let look_up = look_up(section, self.layer.endpoints());
+        // First, so that an answer of the former look-up never replaces one of the new.
+        drop(self.look_up);
+        let look_up = look_up(section, self.layer.endpoints(), report);
         if section.dns.is_none() {
             // The reader has checked the URLs.
             let _ = self.layer.endpoints().update_urls(&section.urls);
         }
-        Self { section: section.clone(), layer: self.layer, _look_up: look_up }
+        Self { section: section.clone(), layer: self.layer, look_up }
     }
 }
 
 /// Starts the look-ups of a section with a host name.
-fn look_up(section: &EndpointsSection, servers: EndpointsHandle<BaseUrl>) -> Option<LookUp> {
+fn look_up(section: &EndpointsSection, servers: EndpointsHandle<BaseUrl>, report: &Report) -> Option<LookUp> {
     let (name, every) = section.dns.clone()?;
-    Some(LookUp::start(name, every, servers))
+    Some(LookUp::start(name, every, servers, Arc::clone(report)))
 }
 
 /// Returns one policy with the state of its section.

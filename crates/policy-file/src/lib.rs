@@ -84,7 +84,7 @@
 //! a path, `{id}` is any one segment, and a `*` at the end any rest. Paths are compared as they are sent.
 //!
 //! [`schema`] returns the JSON Schema, which is also in the file `policies.schema.json`, for completion in editors.
-//! `lab check FILE` lists mistakes and unusual values, and describes each policy. Both use the reader of this crate.
+//! `lab check FILE` lists mistakes and unusual values, and describes each route and policy. Both use the reader of this crate.
 //!
 //! TOML is the default. The feature `json` reads files with the ending `.json`. YAML is not read: in it `no`, `1:30`
 //! and `012` are other values for other libraries, and a policy should not depend on that.
@@ -108,6 +108,14 @@
 //!
 //! Write a file under another name and rename it, so that no reader ever finds half of it. Files are at most 1 MiB
 //! long.
+//!
+//! # Limits
+//!
+//! | limit | consequence |
+//! |---|---|
+//! | a `dns` name becomes addresses | requests are plain HTTP, with the address as their authority. For HTTPS, list `urls`, or give the client a connector that looks names up |
+//! | a look-up that fails | the servers stay, and [`PolicyFileEvent::ResolveFailed`] reports the first of failures in a row |
+//! | guards are chosen at run time | each call with guards allocates, one to five times |
 #![forbid(unsafe_code)]
 #![warn(unnameable_types)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -52,7 +52,8 @@ impl PolicyFileOptions {
     /// Sets the observer of changes and of files that cannot be used. Each content of the file is reported once.
     /// Default: none.
     ///
-    /// It runs on the thread of the watch, or on that of [`PolicyFile::reload`](crate::PolicyFile::reload).
+    /// It runs on the thread of the watch, on that of [`PolicyFile::reload`](crate::PolicyFile::reload), or on that of
+    /// the look-ups of a `dns` name.
     pub fn observe(self, observer: impl Fn(&PolicyFileEvent) + Send + Sync + 'static) -> Self {
         Self { observer: Some(Box::new(observer)), ..self }
     }

@@ -18,14 +18,60 @@ impl Pause {
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Returns `true` if the thread must end.
-    pub(crate) fn is_over(&self) -> bool {
-        *self.is_over.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Carries out a step, unless the thread must end. Nothing is carried out after [`end`](Self::end) has returned.
+    pub(crate) fn unless_over<T>(&self, step: impl FnOnce() -> T) -> Option<T> {
+        let is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
+        (!*is_over).then(step)
     }
 
-    /// Ends the pause, and the thread.
+    /// Ends the pause, and the thread. Waits for a step that is being carried out.
     pub(crate) fn end(&self) {
         *self.is_over.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn no_step_follows_the_end() {
+        let pause = Pause::default();
+        assert_eq!(pause.unless_over(|| 1), Some(1));
+        pause.end();
+        assert_eq!(pause.unless_over(|| 1), None);
+    }
+
+    /// A step that has begun is over when `end` returns.
+    #[test]
+    fn end_waits_for_a_step() {
+        let (pause, is_done) = (Arc::new(Pause::default()), Arc::new(AtomicBool::new(false)));
+        let (begun, is_begun) = channel();
+        let (release, is_released) = channel::<()>();
+        let (own, done) = (Arc::clone(&pause), Arc::clone(&is_done));
+        let step = thread::spawn(move || {
+            own.unless_over(|| {
+                begun.send(()).ok();
+                is_released.recv().ok();
+                done.store(true, Ordering::SeqCst);
+            })
+        });
+        assert!(is_begun.recv().is_ok());
+        let (own, done) = (Arc::clone(&pause), Arc::clone(&is_done));
+        let ending = thread::spawn(move || {
+            own.end();
+            done.load(Ordering::SeqCst)
+        });
+        // So that `end` is under way with high probability; it may not return in any case.
+        (0..100).for_each(|_| thread::yield_now());
+        assert!(release.send(()).is_ok());
+        assert!(step.join().is_ok_and(|step| step.is_some()));
+        assert!(ending.join().is_ok_and(|was_done| was_done), "the end came before the step was over");
     }
 }

@@ -1,6 +1,6 @@
 //! `lab check`: the errors and unusual values in a file of retry policies, and its effect.
 //!
-//! Input: a gRPC service config (JSON) or a policy file (TOML). Output: every error with its place,
+//! Input: a gRPC service config (JSON) or a policy file (TOML or JSON). Output: every error with its place,
 //! a warning for each value outside of the recommended ranges, and a description of the retries.
 
 mod policies;
@@ -17,7 +17,7 @@ use serde::{Serialize, Serializer};
 
 use crate::common::Common;
 use crate::error::{Found, LabError};
-use crate::policy::Problem;
+use crate::policy::{self, Format, Problem};
 
 /// The options of `lab check`.
 #[derive(Debug, Args)]
@@ -65,15 +65,27 @@ struct Description {
     sentences: Vec<String>,
 }
 
+/// Returns `true` for a JSON object without a field of a service config, misspelt ones included.
+fn is_policy_file(text: &str) -> bool {
+    const OF_SERVICE_CONFIGS: [&str; 5] =
+        ["methodConfig", "retryThrottling", "loadBalancingConfig", "loadBalancingPolicy", "healthCheckConfig"];
+    let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).unwrap_or_default();
+    let is_of_config = |field: &String| {
+        OF_SERVICE_CONFIGS.contains(&&**field) || !policy::did_you_mean(field, OF_SERVICE_CONFIGS).is_empty()
+    };
+    !fields.is_empty() && !fields.keys().any(is_of_config)
+}
+
 impl Check {
     pub(crate) fn run(&self, common: &Common, out: &mut dyn Write) -> Result<Found, LabError> {
         common.no_picture()?;
         let text = self.read()?;
         // A TOML document cannot begin with a brace, and a JSON object begins with nothing else.
-        let findings = if text.trim_start().starts_with('{') || self.is_json() {
-            service_config::check(&text, self.lenient, common.seed())
-        } else {
-            policies::check(&text, common.seed())
+        let is_json = text.trim_start().starts_with('{') || self.is_json();
+        let findings = match is_json {
+            true if is_policy_file(&text) => policies::check(&text, Format::Json, common.seed()),
+            true => service_config::check(&text, self.lenient, common.seed()),
+            false => policies::check(&text, Format::Toml, common.seed()),
         };
         common.show(out, &findings, None, |out| self.print(&findings, out))?;
         let counted = findings.errors.len() + if self.strict { findings.warnings.len() } else { 0 };

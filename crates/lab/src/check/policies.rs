@@ -9,25 +9,40 @@ use reattempt::schedule::{Failure, FailureKind};
 use super::ranges;
 use super::{Description, Findings, words};
 use crate::plan::Course;
-use crate::policy::{self, GuardWord, Policy, Problem, Seen};
+use crate::policy::{Document, Format, GuardWord, Policy, Problem, Seen};
 use crate::text;
 
-pub(super) fn check(text: &str, seed: u64) -> Findings {
-    let policies = match policy::read(text) {
-        Ok(policies) => policies,
-        Err(errors) => return Findings { errors, ..Findings::default() },
+pub(super) fn check(text: &str, format: Format, seed: u64) -> Findings {
+    let document = match Document::read(text, format) {
+        Ok(document) => document,
+        Err(mistakes) => return Findings { errors: mistakes.problems, ..Findings::default() },
     };
     let mut findings = Findings::default();
-    for policy in policies {
-        let course = Course::of(&policy, Failure::new(FailureKind::Server).with_code(503), seed);
+    findings.descriptions.extend(describe_routes(&document));
+    for policy in &document.policies {
+        let course = Course::of(policy, Failure::new(FailureKind::Server).with_code(503), seed);
         findings.warnings.extend(policy.seen.iter().filter_map(warning));
         findings.warnings.extend(policy.seen.iter().filter_map(|seen| burst(seen, &policy.seen)));
-        findings.warnings.extend(policy.guards.iter().flat_map(|guard| of_guard(&policy, guard)));
-        findings.warnings.extend(never(&policy, &course));
-        findings.descriptions.push(describe(&policy, &course));
+        findings.warnings.extend(policy.guards.iter().flat_map(|guard| of_guard(policy, guard)));
+        findings.warnings.extend(never(policy, &course));
+        findings.descriptions.push(describe(policy, &course));
     }
     findings.warnings.sort_by_key(|warning| warning.line.unwrap_or(usize::MAX));
     findings
+}
+
+/// Describes which policy a request has; `None` for a file that has only policies.
+fn describe_routes(document: &Document) -> Option<Description> {
+    if document.routes.is_empty() && !document.never_retry {
+        return None;
+    }
+    let mut sentences: Vec<_> = document.routes.iter().map(|route| format!("{route}: {}", route.policy)).collect();
+    if !sentences.is_empty() {
+        let rest = document.default.as_deref().unwrap_or("the library's defaults");
+        sentences.push(format!("any other request: {rest}"));
+    }
+    sentences.extend(document.never_retry.then(|| "Nothing is retried (never_retry).".to_owned()));
+    Some(Description { of: "The first route that matches counts".to_owned(), sentences })
 }
 
 fn warning(seen: &Seen) -> Option<Problem> {

@@ -280,3 +280,36 @@ fn what_cannot_be_read_or_is_wrong() {
     let (code, _, errors) = run(&["check", "-", "--plot", "x.png"]);
     assert_eq!((code, &*errors), (2, "error: --plot: this command draws no picture\n"));
 }
+
+/// A file of a program, in either format: the routes are described, in their order.
+#[test]
+fn routes_are_described() {
+    let toml = "never_retry = true\ndefault = \"b\"\n[a]\n[b]\nmax_attempts = 1\n\
+                [[routes]]\ndestination = \"http://orders\"\nmethod = [\"GET\", \"PUT\"]\npath = \"/v1/{id}\"\npolicy = \"a\"\n\
+                [[routes]]\ngrpc = \"stock.Stock\"\npolicy = \"a\"\n[[routes]]\npolicy = \"a\"\n";
+    let json = r#"{ "never_retry": true, "default": "b", "a": {}, "b": { "max_attempts": 1 }, "routes": [
+        { "destination": "http://orders", "method": ["GET", "PUT"], "path": "/v1/{id}", "policy": "a" },
+        { "grpc": "stock.Stock", "policy": "a" }, { "policy": "a" }] }"#;
+    let expected = "\
+The first route that matches counts
+  destination http://orders, method GET or PUT, path /v1/{id}: a
+  gRPC stock.Stock: a
+  any request: a
+  any other request: b
+  Nothing is retried (never_retry).
+
+a
+";
+    for text in [toml, json] {
+        let (code, found, errors) = run_with(&["check", "-"], text);
+        assert_eq!((code, &*errors), (0, ""), "{found}");
+        assert!(found.starts_with(expected), "{found}");
+    }
+    let (code, found, _) = run_with(&["check", "-"], r#"{ "a": { "max_atempts": 1 } }"#);
+    assert_eq!(
+        (code, &*found),
+        (1, "<stdin>:1: error: a.max_atempts is not known here; did you mean `max_attempts`?\n")
+    );
+    let (code, found, _) = run_with(&["check", "-"], r#"{ "methodConfigs": [] }"#);
+    assert!(!found.contains("policy"), "{code} {found}");
+}

@@ -1,5 +1,7 @@
 //! One route: the requests for which a policy applies.
 
+use std::fmt;
+
 use reattempt::classify::RequestView;
 
 use super::Problems;
@@ -30,6 +32,8 @@ pub struct Route {
     destination: Option<Destination>,
     methods: Vec<String>,
     path: Option<Path>,
+    /// The conditions as they are written.
+    conditions: Vec<String>,
     pub(super) line: Option<usize>,
     /// The path of the policy's name, for problems.
     pub(super) place: String,
@@ -52,6 +56,16 @@ impl Route {
         (self.methods.is_empty() || self.methods.iter().any(|method| method == request.method()))
             && self.path.as_ref().is_none_or(|path| path.matches(request.path()))
             && self.destination.as_ref().is_none_or(|server| server.matches(request.scheme(), request.authority()))
+    }
+}
+
+/// Lists the conditions.
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.conditions.is_empty() {
+            true => f.write_str("any request"),
+            false => f.write_str(&self.conditions.join(", ")),
+        }
     }
 }
 
@@ -120,7 +134,9 @@ fn read(number: usize, node: &Node, problems: &mut Problems) -> Option<Route> {
     let mut fields = Fields::new(path, table, problems, &mut seen);
     let policy = fields.text(&POLICY).map(str::to_owned);
     let line = fields.line(&POLICY).or(Some(node.line));
+    let mut conditions = Vec::new();
     let destination = fields.text(&DESTINATION).and_then(|text| {
+        conditions.push(format!("destination {text}"));
         let destination = Destination::parse(text);
         if destination.is_none() {
             let wanted = "a host with an optional port and scheme, such as \"https://orders.example:8443\"";
@@ -132,7 +148,11 @@ fn read(number: usize, node: &Node, problems: &mut Problems) -> Option<Route> {
         let is_method = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
         if is_method { Ok(word.to_owned()) } else { Err("it must be a method in capitals, such as GET".to_owned()) }
     });
+    if !methods.is_empty() {
+        conditions.push(format!("method {}", methods.join(" or ")));
+    }
     let own_path = fields.text(&PATH).and_then(|text| {
+        conditions.push(format!("path {text}"));
         let path = Path::parse(text);
         if path.is_none() {
             let wanted = "a path that begins with /, with {…} for a whole segment, and * only at its end";
@@ -141,6 +161,7 @@ fn read(number: usize, node: &Node, problems: &mut Problems) -> Option<Route> {
         path
     });
     let method_of_grpc = fields.text(&GRPC).and_then(|text| {
+        conditions.push(format!("gRPC {text}"));
         let path = of_grpc(text);
         if path.is_none() {
             let wanted =
@@ -169,6 +190,7 @@ fn read(number: usize, node: &Node, problems: &mut Problems) -> Option<Route> {
         destination,
         methods,
         path,
+        conditions,
         line,
         place: format!("routes[{number}].policy"),
     })

@@ -14,7 +14,9 @@ pub(super) fn parse(text: &str) -> (Table, Vec<Problem>) {
         let line = error.span().map(|span| lines.line(span.start));
         Problem::new(line, "", error.message())
     });
-    let errors = errors.collect();
+    // The parser reports the same for each level of a nesting.
+    let mut errors: Vec<_> = errors.collect();
+    errors.dedup();
     (table(&lines, document.get_ref()), errors)
 }
 

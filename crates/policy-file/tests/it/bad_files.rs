@@ -72,6 +72,31 @@ async fn many_mistakes_are_cut() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn deep_nesting_is_refused() {
+    let too_deep = "p.toml:2: cannot recurse further; max recursion depth met";
+    let closed = |open: &str, close: &str| format!("[a]\nb = {}1{}\n", open.repeat(100_000), close.repeat(100_000));
+    is_refused(|folder| folder.write(closed("[", "]")), too_deep).await;
+    is_refused(|folder| folder.write(closed("{c=", "}")), too_deep).await;
+    let expected = format!("{too_deep}\np.toml:2: unclosed array, expected `]`");
+    is_refused(|folder| folder.write(format!("[a]\nb = {}", "[".repeat(100_000))), &expected).await;
+    let folder = Folder::new();
+    let path = folder.path().join("p.json");
+    for (text, expected) in [
+        (
+            format!("{{\n\"a\": {}1{} }}", "[".repeat(50), "]".repeat(50)),
+            "p.json:2: a is nested more than 16 levels deep",
+        ),
+        (
+            format!("{{\n\"a\": {}1{} }}", "[".repeat(100_000), "]".repeat(100_000)),
+            "p.json:2: a is nested more than 16 levels deep",
+        ),
+    ] {
+        fs::write(&path, text).unwrap();
+        assert_eq!(error(&folder, &path), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn not_text_is_refused() {
     is_refused(|folder| folder.write(b"[a]\n\nbase = \"\xff\"\n"), "p.toml:3: is not UTF-8").await;
 }
@@ -129,25 +154,35 @@ async fn links_are_followed() {
     is_refused(to("p.toml"), "p.toml: cannot be read: Too many levels of symbolic links (os error 40)").await;
 }
 
-/// A file without permissions. The superuser may read it, so then a child process without privileges reads it.
+/// A file that loses its permissions. The superuser may read it, so then a child process without privileges reads it.
 #[test]
 fn unreadable_file_is_refused() {
     const AS_NOBODY: &str = "REATTEMPT_UNREADABLE";
     const EXPECTED: &str = "p.toml: cannot be read: Permission denied (os error 13)";
+    let loses_permissions = |path: &Path| {
+        let expected = format!("{}/{EXPECTED}", path.parent().unwrap().display());
+        let file = PolicyFileOptions::new().unwatched().load(path).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
+        if fs::read(path).is_ok() {
+            return false;
+        }
+        assert_eq!(file.reload().unwrap_err().to_string(), expected);
+        assert_eq!(file.names(), ["default"], "the former policy stays");
+        assert_eq!(PolicyFileOptions::new().unwatched().load(path).unwrap_err().to_string(), expected);
+        true
+    };
     if let Some(path) = std::env::var_os(AS_NOBODY) {
-        let path = Path::new(&path);
-        let error = PolicyFileOptions::new().unwatched().load(path).unwrap_err();
-        assert_eq!(error.to_string(), format!("{}/{EXPECTED}", path.parent().unwrap().display()));
+        assert!(loses_permissions(Path::new(&path)));
         return;
     }
     let folder = Folder::new();
     folder.write("[default]\n");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::set_permissions(folder.file(), fs::Permissions::from_mode(0o000)).unwrap();
-    if fs::read(folder.file()).is_err() {
-        assert_eq!(error(&folder, &folder.file()), EXPECTED);
+    if loses_permissions(&folder.file()) {
         return;
     }
+    fs::set_permissions(folder.file(), fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::chown(folder.file(), Some(65534), None).unwrap();
     // A copy of this test that any user may run.
     let program = folder.path().join("test");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
