@@ -21,6 +21,8 @@ mod schedule;
 mod settings;
 #[cfg(feature = "peers")]
 mod size;
+#[cfg(feature = "telemetry")]
+mod telemetry;
 #[cfg(feature = "peers")]
 mod waiting;
 #[cfg(feature = "peers")]
@@ -85,6 +87,8 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
         body::ROWS,
         #[cfg(feature = "layers")]
         layers::ROWS,
+        #[cfg(feature = "telemetry")]
+        telemetry::ROWS,
     ];
     #[cfg(feature = "peers")]
     let more = [schedule::ROWS, wire::ROWS, in_flight::ROWS, waiting::ROWS];
@@ -110,6 +114,8 @@ pub fn check() {
     body::check();
     #[cfg(feature = "layers")]
     layers::check();
+    #[cfg(feature = "telemetry")]
+    telemetry::check();
     #[cfg(feature = "peers")]
     {
         guards::check();

@@ -126,6 +126,27 @@ pub(super) const LINES: &[Line] = &[
     },
     Line {
         part: CALLS,
+        row: "telemetry",
+        title: "first-time success, fresh, layers of telemetry without an output",
+        ours: "ours-no-output",
+        goals: &[goal(Instructions, Shown(&["ours-off"]))],
+    },
+    Line {
+        part: CALLS,
+        row: "telemetry",
+        title: "the same, OpenTelemetry's metrics of calls and attempts",
+        ours: "ours-metrics",
+        goals: &[goal(Instructions, Shown(&["ours-off"])), goal(Allocations, Shown(&["ours-off"]))],
+    },
+    Line {
+        part: CALLS,
+        row: "telemetry",
+        title: "the same, OpenTelemetry's spans of calls and attempts, not exported",
+        ours: "ours-spans",
+        goals: &[goal(Instructions, Shown(&["ours-off"])), goal(Allocations, Shown(&["ours-off"]))],
+    },
+    Line {
+        part: CALLS,
         row: "hook",
         title: "first-time success, fresh, hook on",
         ours: "ours-on",
