@@ -84,7 +84,8 @@
 //! a path, `{id}` is any one segment, and a `*` at the end any rest. Paths are compared as they are sent.
 //!
 //! [`schema`] returns the JSON Schema, which is also in the file `policies.schema.json`, for completion in editors.
-//! `lab check FILE` lists mistakes and unusual values, and describes each route and policy. Both use the reader of this crate.
+//! `lab check FILE` lists mistakes and unusual values, and describes each route and policy. Both use the reader of this
+//! crate.
 //!
 //! TOML is the default. The feature `json` reads files with the ending `.json`. YAML is not read: in it `no`, `1:30`
 //! and `012` are other values for other libraries, and a policy should not depend on that.
