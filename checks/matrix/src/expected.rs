@@ -16,6 +16,8 @@ enum Course {
     NotRetried,
     /// All attempts fail.
     Exhausted,
+    /// The last attempt waits for a connection that another call gives up. Over HTTP it is not sent again.
+    LastWaited,
     /// Later attempts fail as well, for a reason that the first could not know.
     InVain,
 }
@@ -40,22 +42,29 @@ pub(crate) fn objection(cell: &Cell, observed: &Observed) -> Option<String> {
     let permitted = permitted(cell);
     let Observed { attempts, end } = observed;
     let failed = matches!(end, End::Failed(_));
+    // A wait for a connection that another call gave up is sent again once, and is no attempt.
+    let most = if shares_connection(cell) { 4 } else { 3 };
     let right = permitted.iter().any(|course| match course {
         Course::First => *attempts == 1 && *end == End::Served,
         // A gRPC call whose response breaks off has no status, so it fails.
         Course::Begun if cell.protocol.is_grpc() => *attempts == 1 && failed,
         Course::Begun if cell.fault == Fault::Body(How::Stall) => *attempts == 1 && *end == End::Stalled,
         Course::Begun => *attempts == 1 && *end == End::Broken,
-        Course::Retried => (2..=3).contains(attempts) && *end == End::Served,
+        Course::Retried => (2..=most).contains(attempts) && *end == End::Served,
         Course::NotRetried => *attempts == 1 && failed,
-        Course::Exhausted => *attempts == 3 && failed,
-        Course::InVain => (2..=3).contains(attempts) && failed,
+        Course::Exhausted => (3..=most).contains(attempts) && failed,
+        Course::LastWaited if cell.protocol.is_grpc() => false,
+        Course::LastWaited => {
+            let waited = |text: &String| text.contains("CheckoutNoLongerWanted");
+            (3..=most).contains(attempts) && matches!(end, End::Failed(text) if waited(text))
+        }
+        Course::InVain => (2..=most).contains(attempts) && failed,
     });
     (!right).then(|| format!("expected {permitted:?}, {observed:?}"))
 }
 
 fn permitted(cell: &Cell) -> Vec<Course> {
-    use Course::{Begun, Exhausted, First, InVain, NotRetried, Retried};
+    use Course::{Begun, Exhausted, First, InVain, LastWaited, NotRetried, Retried};
     let repeatable = match cell.kind {
         Kind::Get | Kind::PutStreamed | Kind::PostWithKey | Kind::Marked => true,
         Kind::Post => false,
@@ -80,15 +89,14 @@ fn permitted(cell: &Cell) -> Vec<Course> {
         Row::Unspecified => vec![NotRetried, Retried],
     };
     // Over HTTP/2 one fault ends the connection of all calls, in whatever state they are.
-    let several = cell.protocol != Protocol::Http1 && cell.calls > 1;
+    let several = shares_connection(cell);
     let courses = match cell.fault {
         Fault::GoAwayAbove if is_exception(cell) => vec![First, Retried, NotRetried],
         Fault::GoAwayAbove => vec![First, Retried],
         Fault::GoAwayBelow if is_exception(cell) => vec![Retried, NotRetried],
         // An attempt that the broken connection has failed is followed by one that time ends together with the others.
         Fault::Head(How::Stall) if several && !repeatable => [courses, vec![InVain]].concat(),
-        // Calls that wait for a connection whose opener was timed out fail with it, which may use up their attempts.
-        Fault::Head(How::Stall) if several => [courses, vec![Exhausted]].concat(),
+        Fault::Head(How::Stall) if several => [courses, vec![LastWaited]].concat(),
         // Calls that wait for the connection of another one learn only that there is none.
         Fault::Certificate if several => vec![NotRetried, InVain],
         Fault::Body(How::Reset | How::Close) if several => [courses, uncertain()].concat(),
@@ -99,6 +107,11 @@ fn permitted(cell: &Cell) -> Vec<Course> {
         true => [courses, vec![NotRetried]].concat(),
         false => courses,
     }
+}
+
+/// Returns `true` if calls use one connection together.
+fn shares_connection(cell: &Cell) -> bool {
+    cell.protocol != Protocol::Http1 && cell.calls > 1
 }
 
 /// Returns `true` if one request of each connection is an exception, which the design names: its error looks like that

@@ -185,7 +185,9 @@
 //!
 //! - **hyper-util's legacy client** resends a request on a new connection if a pooled one closed before anything was
 //!   written. That is safe, and limited by the number of pooled connections.
-//!   `Client::builder(…).retry_canceled_requests(false)` turns it off.
+//!   `Client::builder(…).retry_canceled_requests(false)` turns it off. Over HTTP/2, calls wait for a connection that
+//!   another call opens. If that call gives up, the layer sends them again once, which is no attempt. The last attempt
+//!   is not sent again.
 //! - **reqwest** does the same through hyper-util, and retries HTTP/2 requests that the server refused unprocessed
 //!   (REFUSED_STREAM, GOAWAY) up to twice; `ClientBuilder::retry(reqwest::retry::never())` turns the latter off. It
 //!   also follows redirects. So by default there is no proof that a POST was not processed, and only a repeatable POST

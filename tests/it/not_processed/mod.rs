@@ -2,4 +2,5 @@
 
 mod redirects;
 mod refused_stream;
+mod waiting;
 use crate::support;

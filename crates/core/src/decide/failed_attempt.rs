@@ -5,10 +5,12 @@ use core::time::Duration;
 use crate::guard::Refused;
 use crate::{Classification, SentAt};
 
-/// The point at which an attempt on an existing connection ended, before any server processed it.
+/// The point at which an attempt ended, before any server processed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Undone {
+    /// The request waited for a connection that another call was opening, and that call gave up or failed.
+    NoConnection,
     /// The request was never passed to the connection.
     NotDispatched,
     /// The server refused it before its application processed any of it, with REFUSED_STREAM or a GOAWAY that excludes
@@ -18,13 +20,14 @@ pub enum Undone {
 
 /// The kinds of attempt that a call has already resent. Each is resent at most once (TR-1, TR-2, TR-4).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Resent([bool; 2]);
+pub struct Resent([bool; 3]);
 
 impl Resent {
     /// Records that an attempt of this kind is resent. Returns `false` if one was already resent.
     pub fn insert(&mut self, kind: Undone) -> bool {
-        let [not_dispatched, refused] = &mut self.0;
+        let [no_connection, not_dispatched, refused] = &mut self.0;
         let resent = match kind {
+            Undone::NoConnection => no_connection,
             Undone::NotDispatched => not_dispatched,
             Undone::Refused => refused,
         };

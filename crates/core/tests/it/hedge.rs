@@ -154,7 +154,7 @@ fn terms_end_at_the_earlier_limit() {
 #[test]
 fn each_kind_is_resent_once() {
     let mut resent = Resent::default();
-    for kind in [Undone::NotDispatched, Undone::Refused] {
+    for kind in [Undone::NoConnection, Undone::NotDispatched, Undone::Refused] {
         assert!(resent.insert(kind));
         assert!(!resent.insert(kind));
     }

@@ -2,13 +2,10 @@
 
 use std::error::Error;
 
-use hyper_util::client::legacy;
+use hyper_util::client::legacy::{self, pool};
 use reattempt_core::{FailureKind, Verdict};
 
-use super::{LOST, NOT_CONNECTED, Phase, Sign, TIMED_OUT, Undone};
-
-/// The text of the pool's private error for a call that waited for another call's connection, which then failed.
-const CONNECTION_NOT_MADE: &str = "request was canceled";
+use super::{LOST, Phase, Sign, TIMED_OUT, Undone};
 
 /// The text of hyper's error for a request whose connection task was dropped. `is_user()` returns `true` for it, as for
 /// the caller's own errors, and no predicate identifies it.
@@ -40,13 +37,18 @@ fn of_client(error: &legacy::Error) -> Sign {
         // arose in the handshake of a new connection.
         error.connect_info().is_none() && error.source().is_some_and(|below| below.is::<::hyper::Error>())
     };
-    if error.is_connect() && has_cause(error, CONNECTION_NOT_MADE) {
-        Sign::Proof(NOT_CONNECTED)
+    if error.is_connect() && error.source().is_some_and(is_given_up) {
+        Sign::Undone(Undone::NoConnection, FailureKind::Connect)
     } else if error.is_connect() || is_before_dispatch() {
         Sign::At(Phase::Connecting)
     } else {
         Sign::None
     }
+}
+
+/// Returns `true` if the call waited in the pool for a connection that another call was opening, and gave up.
+fn is_given_up(error: &(dyn Error + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(pool::Error::CheckoutNoLongerWanted))
 }
 
 fn of_connection(error: &::hyper::Error) -> Sign {

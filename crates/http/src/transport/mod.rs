@@ -26,7 +26,7 @@ use reattempt_replay::ReplayError;
 /// | cause | verdict |
 /// |---|---|
 /// | no connection was made: refused, unreachable, timed out, no such name, closed or reset in the TLS handshake, or ended there by the alert internal_error | not processed, [`Connect`](FailureKind::Connect) |
-/// | the call waited for a connection that another call failed to make | not processed, [`Connect`](FailureKind::Connect) |
+/// | the call waited for a connection that another call gave up or failed to open | not processed, [`Connect`](FailureKind::Connect) |
 /// | the request was never passed to its connection (hyper's `is_canceled`, `is_closed`) | not processed, [`Connect`](FailureKind::Connect) |
 /// | the server's HTTP/2 GOAWAY excluded the request, or the server reset the stream with REFUSED_STREAM | not processed, [`Network`](FailureKind::Network) |
 /// | the connection was lost later: reset, closed during the response, another HTTP/2 reset, a protocol error that the client found, a TLS alert, an unreadable TLS record | transient, [`Network`](FailureKind::Network) |
@@ -99,10 +99,11 @@ pub fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
-/// Returns the evidence that a request on an established connection was not processed.
+/// Returns the evidence that a request was not processed, if it can be sent again at once.
 ///
-/// gRPC resends such a request without a delay (a transparent retry). Returns `None` for every other failure, including
-/// a failed connection, because a server that is down must not be called again at once.
+/// gRPC resends such a request without a delay (a transparent retry). HTTP does so only if the call waited for another
+/// call's connection: all calls that wait then share one new connection. Returns `None` for every other failure. A
+/// connection that this call failed to open is one, because a server that is down must not be called again at once.
 #[must_use]
 pub fn undone(error: &(dyn Error + 'static)) -> Option<Undone> {
     let mut link = Some(error);

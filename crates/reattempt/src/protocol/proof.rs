@@ -9,6 +9,7 @@ use std::error::Error;
 use http::Extensions;
 use reattempt_core::guard::Refused;
 use reattempt_core::{Classification, Failure, FailureKind, Undone, Verdict};
+use reattempt_http::undone;
 use reattempt_replay::ReplayBody;
 
 use super::Saved;
@@ -32,10 +33,18 @@ pub struct OutcomeFacts {
 }
 
 impl OutcomeFacts {
-    /// Returns the facts of an HTTP outcome.
+    /// Returns the facts of an HTTP outcome. Only an attempt that waited for another call's connection is replaced.
     #[inline]
     pub(crate) fn of(outcome: Result<&Extensions, &(dyn Error + 'static)>) -> Self {
-        Self { from_fallback: is_from_fallback(outcome), ..Self::of_any(outcome.err()) }
+        let undone = outcome.err().and_then(undone).filter(|undone| *undone == Undone::NoConnection);
+        Self { undone, from_fallback: is_from_fallback(outcome), ..Self::of_any(outcome.err()) }
+    }
+
+    /// Returns the facts, without a replacement that the verdict does not permit. The connection may have been that of
+    /// a later hop.
+    pub(crate) fn under(self, verdict: Verdict) -> Self {
+        let doubted = self.undone == Some(Undone::NoConnection) && !matches!(verdict, Verdict::NotProcessed(_));
+        Self { undone: self.undone.filter(|_| !doubted), ..self }
     }
 
     /// Returns the facts of any outcome, given its error.

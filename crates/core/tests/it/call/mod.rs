@@ -180,13 +180,13 @@ fn unprocessed_is_resent_once_for_each_kind() {
     };
     let terms = unrepeatable(Terms::new(limits(1)));
     let mut call = Call::new(&Counting);
-    for kind in [Undone::Refused, Undone::NotDispatched] {
+    for kind in [Undone::Refused, Undone::NotDispatched, Undone::NoConnection] {
         assert_eq!(decide(&mut call, &terms, &permanent(kind), &bucket), Decision::Resend);
         assert!(call.resends());
         call.on_send();
         assert_eq!(call.attempt(), 1, "it keeps its number");
     }
-    for kind in [Undone::Refused, Undone::NotDispatched] {
+    for kind in [Undone::Refused, Undone::NotDispatched, Undone::NoConnection] {
         let decision = decide(&mut call, &terms, &permanent(kind), &bucket);
         assert_eq!(decision, Decision::Return(StopReason::Permanent));
         assert!(!call.resends());

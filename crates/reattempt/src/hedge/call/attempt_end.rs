@@ -149,7 +149,8 @@ where
         let classification = of_response.unwrap_or_else(classify);
         let event = HedgeEvent::of(&classification, facts.responded);
         let failure = classification.verdict.failure().copied();
-        (Sorted { event, failure, stop: classification.hint == ServerHint::Stop }, facts)
+        let sorted = Sorted { event, failure, stop: classification.hint == ServerHint::Stop };
+        (sorted, facts.under(classification.verdict))
     }
 
     /// Returns the event of an error that the request body caused: the caller's body failed, as in every attempt, or

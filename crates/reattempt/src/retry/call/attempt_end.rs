@@ -122,7 +122,7 @@ where
         if classification.verdict == Verdict::Success {
             return ControlFlow::Break(StopReason::Succeeded);
         }
-        let facts = protocol.facts(outcome);
+        let facts = protocol.facts(outcome).under(classification.verdict);
         // An unprocessed attempt may be replaced, whatever its code (CALL-2).
         if classification.verdict.failure().is_some() || facts.undone.is_some() {
             return ControlFlow::Continue((classification, facts));
