@@ -55,7 +55,9 @@
 //! because an encoded response is not resumed.
 //!
 //! A validator identifies a version of one resource. Replicas behind [endpoints](crate::endpoints) are one resource, so
-//! a resume may go to another replica with the same strong validator. The content of a
+//! a resume may go to another replica with the same strong validator. It prefers a replica that was not tried since the
+//! last new byte, if this layer is directly above the endpoints. A retry layer in between keeps the first pick to
+//! itself; then only that replica's failures count against it. The content of a
 //! [fallback](crate::fallback) and that of the server are never joined.
 //!
 //! If the inner client follows redirects, the final path and query must be the same again. The scheme, host and port

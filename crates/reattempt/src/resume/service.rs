@@ -20,6 +20,7 @@ use crate::accessors::inner_accessors;
 use crate::call::clock;
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
+use crate::call::frame::{self, Tried};
 use crate::call::options::CallOptions;
 use crate::protocol::{Http, ReadRequest};
 use crate::send::{Sending, send};
@@ -99,7 +100,11 @@ where
                 settings: Arc::clone(settings),
             }
         });
-        ResponseFuture { call: self.inner.call(request), kept }
+        // A set of endpoints below passes its pick back.
+        let frame = frame::Sending::first();
+        let call = self.inner.call(request);
+        let tried = frame.close().into();
+        ResponseFuture { call, kept: kept.map(|kept| (kept, tried)) }
     }
 }
 
@@ -126,7 +131,7 @@ pin_project! {
         #[pin]
         call: S::Future,
         // `None` if the response cannot be resumed.
-        kept: Option<Kept<S, Req, Backoff, B>>,
+        kept: Option<(Kept<S, Req, Backoff, B>, Tried)>,
     }
 }
 
@@ -145,11 +150,11 @@ where
         let response = ready!(this.call.poll(cx))?;
         let (mut head, body) = response.into_message().into_parts();
         let kept = this.kept.take();
-        let point = kept.as_ref().and_then(|kept| Req::point(&kept.head, head.status, &head.headers));
+        let point = kept.as_ref().and_then(|(kept, _)| Req::point(&kept.head, head.status, &head.headers));
         let body = match (kept, point) {
-            (Some(Kept { head: request, context, destination, shared, settings }), Some(point)) => {
+            (Some((Kept { head: request, context, destination, shared, settings }, tried)), Some(point)) => {
                 let path = Req::path(&request);
-                let source = ServiceSource { shared, head: request };
+                let source = ServiceSource::new(shared, request, tried);
                 ResumeBody::new(body, point, Resumption::new(settings, context, destination, source, &path, &mut head))
             }
             _ => ResumeBody::whole(body),

@@ -2,18 +2,21 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 
 use http::Response;
 use http_body::Body;
 use pin_project_lite::pin_project;
+use reattempt_control::Trail;
 use tower::BoxError;
 use tower_service::Service;
 
 use super::ResumePoint;
 use super::message::{ResumableRequest, ResumableResponse};
-use crate::shared::Shared;
+use crate::call::frame::Tried;
+use crate::send::{Sending, send};
+use crate::shared::{Shared, send_next};
 
 /// A source of the rest of a broken body. Every `FnMut(ResumePoint)` is one whose future returns an `http::Response`.
 pub trait Source {
@@ -46,8 +49,19 @@ where
 
 /// The service below a [`ResumeLayer`](super::ResumeLayer), with the request that it repeats.
 pub struct ServiceSource<S, Req: ResumableRequest> {
-    pub(super) shared: Arc<Shared<S, ()>>,
-    pub(super) head: Req::Head,
+    shared: Arc<Shared<S, ()>>,
+    head: Req::Head,
+    /// The endpoint that the last request was sent to.
+    tried: Tried,
+    /// The endpoints that were tried since the last new byte.
+    trail: Trail,
+    received: u64,
+}
+
+impl<S, Req: ResumableRequest> ServiceSource<S, Req> {
+    pub(super) fn new(shared: Arc<Shared<S, ()>>, head: Req::Head, tried: Tried) -> Self {
+        Self { shared, head, tried, trail: Trail::new(), received: 0 }
+    }
 }
 
 impl<S, Req> Source for ServiceSource<S, Req>
@@ -60,8 +74,15 @@ where
     type Future = RestFuture<S, Req>;
 
     fn request_rest(&mut self, point: ResumePoint) -> Self::Future {
-        let request = Req::for_rest(&self.head, &point);
-        RestFuture { unsent: Some((self.shared.spare(), request)), call: None, shared: Arc::clone(&self.shared) }
+        if point.received() > self.received {
+            (self.received, self.trail) = (point.received(), Trail::new());
+        }
+        self.tried.follow(&mut self.trail);
+        let picked = Arc::default();
+        self.tried = Tried::Later(Arc::clone(&picked));
+        let shared = Arc::clone(&self.shared);
+        let spare = Spare { service: shared.spare(), shared, trail: self.trail, picked };
+        RestFuture { call: send(spare, Req::for_rest(&self.head, &point)) }
     }
 }
 
@@ -71,13 +92,39 @@ impl<S, Req: ResumableRequest> fmt::Debug for ServiceSource<S, Req> {
     }
 }
 
+/// An instance of the service for one resume, which becomes the spare instance when it is called.
+struct Spare<S> {
+    service: S,
+    shared: Arc<Shared<S, ()>>,
+    trail: Trail,
+    picked: Arc<OnceLock<Tried>>,
+}
+
+impl<S: Service<Req> + Clone, Req> Service<Req> for Spare<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.service.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Req) -> S::Future {
+        let (call, tried) = send_next(&mut self.service, request, self.trail);
+        // An instance is called once.
+        let _ = self.picked.set(tried);
+        // The next resume is sent by a clone of this one's instance (trap 42). The instance itself is dropped right
+        // after its call, because it may be left in a queue (trap 50).
+        self.shared.give_back(self.service.clone());
+        call
+    }
+}
+
 pin_project! {
     /// The future of a request for the rest of a body, through a clone of the service.
     pub struct RestFuture<S: Service<Req>, Req> {
-        unsent: Option<(S, Req)>,
         #[pin]
-        call: Option<S::Future>,
-        shared: Arc<Shared<S, ()>>,
+        call: Sending<Spare<S>, Req, S::Future>,
     }
 }
 
@@ -88,26 +135,12 @@ where
     type Output = Result<Response<<S::Response as ResumableResponse>::Body>, S::Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        if let Some((service, _)) = this.unsent {
-            let ready = ready!(service.poll_ready(cx));
-            let unsent = this.unsent.take();
-            ready?;
-            this.call.set(unsent.map(|(mut service, request)| {
-                let call = service.call(request);
-                // The next resume is sent by a clone of this one's instance (trap 42). The instance itself is dropped
-                // right after its call, because it may be left in a queue (trap 50).
-                this.shared.give_back(service.clone());
-                call
-            }));
-        }
-        let Some(call) = this.call.as_pin_mut() else { return Poll::Pending };
-        call.poll(cx).map_ok(ResumableResponse::into_message)
+        self.project().call.poll(cx).map_ok(ResumableResponse::into_message)
     }
 }
 
 impl<S: Service<Req>, Req> fmt::Debug for RestFuture<S, Req> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RestFuture").field("sent", &self.call.is_some()).finish_non_exhaustive()
+        f.debug_struct("RestFuture").field("call", &self.call).finish()
     }
 }
