@@ -5,6 +5,7 @@
 mod balancing;
 mod checking;
 mod diagnosing;
+mod flags;
 mod getting;
 mod guarding;
 mod pacing;
