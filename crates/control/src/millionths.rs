@@ -2,7 +2,7 @@
 
 pub(crate) const MILLION: u64 = 1_000_000;
 
-/// Converts a number to millionths, clamped to the range. NaN counts as `least`.
+/// Converts a number to millionths, clamped to the range. NaN is treated as `least`.
 ///
 /// The range lies within 0 and ten million.
 #[allow(

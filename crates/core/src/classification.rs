@@ -37,7 +37,7 @@ impl Verdict {
         Verdict::Transient(Failure::new(FailureKind::Server))
     }
 
-    /// Creates the verdict for a server failure before any work was done. Every request may be retried.
+    /// Creates the verdict for a failure that occurred before the server did any work. Every request may be retried.
     pub const fn not_processed() -> Self {
         Verdict::NotProcessed(Failure::new(FailureKind::Server))
     }
@@ -106,7 +106,7 @@ impl ServerHint {
     }
 }
 
-/// A verdict and the server's hint: the two facts about an outcome that a decision uses.
+/// A verdict and the server's hint: the two facts about an outcome on which the retry decision depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Classification {
@@ -117,7 +117,7 @@ pub struct Classification {
 }
 
 impl Classification {
-    /// Creates the classification of an outcome without a hint.
+    /// Creates a classification without a server hint.
     pub const fn new(verdict: Verdict) -> Self {
         Self { verdict, hint: ServerHint::None }
     }
@@ -131,8 +131,8 @@ impl From<Verdict> for Classification {
 
 /// A function that classifies some outcomes and returns `None` for the others.
 ///
-/// After `None` the next classifier is called, and finally the protocol's own table. So a custom classifier cannot drop
-/// a default by accident.
+/// If it returns `None`, the next classifier is called; the protocol's own table comes last. So a custom classifier
+/// cannot drop a default by accident.
 ///
 /// Every `Fn(Outcome) -> Option<Verdict>` is a classifier. So is every `Fn(Outcome) -> Option<Classification>`,
 /// which also supplies a hint.

@@ -128,7 +128,7 @@ macro_rules! adapter {
     };
 }
 
-/// The first retries of a schedule, made by [`ScheduleExt::take`].
+/// The first `n` retries of a schedule, created by [`ScheduleExt::take`].
 ///
 /// `Take<S>` is the schedule, and `Take<S::Delays>` the state of one call. Most adapters have this form.
 #[derive(Debug, Clone, Copy)]
@@ -143,11 +143,11 @@ adapter!(Take { retries }, |state, retry, random| if retry.number < state.retrie
     None
 });
 
-/// The delays of a schedule, none longer than a bound, made by [`ScheduleExt::capped`].
+/// A schedule whose delays are limited to a maximum, created by [`ScheduleExt::capped`].
 ///
-/// The bound applies after any jitter of the inner schedule. Every longer delay becomes exactly the bound, so clients
-/// come back at the same time. Prefer the schedule's own cap, which applies before the jitter. Or add the jitter last:
-/// `schedule.capped(…).jittered(…)`.
+/// The maximum applies after any jitter of the inner schedule. Every longer delay becomes exactly the maximum, so
+/// clients retry at the same time. Prefer the schedule's own cap, which applies before the jitter. Or add the jitter
+/// last: `schedule.capped(…).jittered(…)`.
 #[derive(Debug, Clone, Copy)]
 pub struct Capped<T> {
     inner: T,
@@ -159,9 +159,9 @@ adapter!(Capped { longest }, |state, retry, random| state
     .next_delay(retry, random)
     .map(|delay| delay.min(state.longest)));
 
-/// The delays of a schedule, none shorter than a bound, made by [`ScheduleExt::floor`].
+/// A schedule whose delays are raised to a minimum, created by [`ScheduleExt::floor`].
 ///
-/// As with [`Capped`], the bound applies after any jitter of the inner schedule.
+/// As with [`Capped`], the limit applies after any jitter of the inner schedule.
 #[derive(Debug, Clone, Copy)]
 pub struct Floor<T> {
     inner: T,
@@ -173,7 +173,7 @@ adapter!(Floor { shortest }, |state, retry, random| state
     .next_delay(retry, random)
     .map(|delay| delay.max(state.shortest)));
 
-/// The delays of a schedule with jitter, made by [`ScheduleExt::jittered`].
+/// A schedule whose delays are jittered, created by [`ScheduleExt::jittered`].
 ///
 /// The inner schedule receives the jittered delay as [`NextRetry::previous`]. Most schedules ignore it, because they
 /// grow with the retry number.
@@ -188,7 +188,7 @@ adapter!(Jittered { jitter }, |state, retry, random| {
     Some(state.jitter.draw(interval, random))
 });
 
-/// A retry without a delay, followed by a schedule; made by [`ScheduleExt::immediate_first`].
+/// A retry without a delay, followed by a schedule; created by [`ScheduleExt::immediate_first`].
 ///
 /// The inner schedule begins with the second retry, as retry 0 and without a previous delay. Jitter and floors apply to
 /// the first retry only if they are added after this adapter.
@@ -204,7 +204,7 @@ adapter!(ImmediateFirst {}, |state, retry, random| {
     }
 });
 
-/// Two schedules, one after the other; made by [`ScheduleExt::then`].
+/// Two schedules, one after the other; created by [`ScheduleExt::then`].
 ///
 /// The second schedule starts its own count: its first retry is retry 0, without a previous delay. Once the first
 /// schedule has ended, it is not used again.
@@ -216,7 +216,7 @@ pub struct Then<A, B> {
     second: B,
 }
 
-/// The state of one call of [`Then`].
+/// The per-call state of [`Then`].
 #[derive(Debug, Clone, Copy)]
 pub struct ThenDelays<A, B> {
     first: A,

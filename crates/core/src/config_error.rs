@@ -5,8 +5,8 @@ use core::fmt;
 
 /// An invalid setting: its name, its value and the allowed values.
 ///
-/// No setter returns this error, because setters clamp their values. It is returned only by a check of several settings
-/// against each other.
+/// Setters do not return this error, because they clamp their values. Only methods that check several settings against
+/// each other return it.
 ///
 /// ```
 /// use reattempt::error::ConfigError;

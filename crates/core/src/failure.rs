@@ -1,4 +1,4 @@
-//! The failure of an attempt, an input of schedules and budgets.
+//! The failure of an attempt, as passed to schedules and budgets.
 
 use core::fmt;
 
@@ -22,7 +22,7 @@ pub enum FailureKind {
     Network,
     /// No response came in time.
     Timeout,
-    /// The server requested fewer requests (HTTP 429, gRPC RESOURCE_EXHAUSTED).
+    /// The server asked for a lower request rate (HTTP 429, gRPC RESOURCE_EXHAUSTED).
     Throttled,
     /// The server responded with a server error (HTTP 5xx, gRPC UNAVAILABLE).
     Server,
@@ -41,8 +41,8 @@ impl Failure {
         Self { code: Some(code), ..self }
     }
 
-    /// Marks a failure at a later hop of a redirect. Even if that hop processed nothing, an earlier hop may have
-    /// processed the request.
+    /// Marks the failure as one at a later hop of a redirect. Even if that hop processed nothing, an earlier hop may
+    /// have processed the request.
     pub const fn after_hop(self) -> Self {
         Self { after_hop: true, ..self }
     }

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use crate::{Delays, Failure, Limits, NextRetry, Random, Schedule, SentAt, Warning};
 
-/// One schedule for matching failures and another for the rest; made by
+/// One schedule for matching failures and another for the rest; created by
 /// [`ScheduleExt::for_failures`](crate::ScheduleExt::for_failures).
 ///
 /// Each schedule counts its own failures, from 0, and receives the delay after its own last failure. If the matching
@@ -23,7 +23,7 @@ pub struct ForFailures<F, A, B> {
     rest: B,
 }
 
-/// The state of one call of [`ForFailures`].
+/// The per-call state of [`ForFailures`].
 #[derive(Clone, Copy)]
 pub struct OnFailureDelays<F, A, B> {
     matches: F,

@@ -7,7 +7,7 @@ use crate::random::{from_nanos, narrow};
 
 /// The range from which a delay is drawn. It is relative to the *interval*, which is the delay before jitter.
 ///
-/// Clients that fail at the same time and wait equally long come back at the same time. Jitter spreads them out.
+/// Clients that fail at the same time and wait equally long also retry at the same time. Jitter spreads them out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Jitter(Form);
 
@@ -37,7 +37,7 @@ impl Jitter {
 
     /// Creates the range from `interval · (1 − r)` to `interval · (1 + r)`; the mean is the interval.
     ///
-    /// `randomisation` is `r`. It is clamped to 0 to 1, and NaN counts as 0.
+    /// `randomisation` is `r`. It is clamped to 0 to 1, and NaN is treated as 0.
     pub const fn symmetric(randomisation: f64) -> Self {
         Self(Form::Symmetric(randomisation.max(0.0).min(1.0)))
     }

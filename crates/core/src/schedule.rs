@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use crate::{Failure, Limits, Random, Warning};
 
-/// The input of a schedule: the retry whose delay it sets.
+/// The input of a schedule: the retry for which it computes a delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NextRetry {

@@ -25,7 +25,7 @@ pub struct Recommended {
 
 /// Times are in seconds, ratios are fractions.
 impl Recommended {
-    /// The number of attempts of one call.
+    /// The number of attempts per call.
     pub const ATTEMPTS: Self = Self::new(2.0, 10.0, "2 to 10, usually 3 to 5");
     /// The first interval of a schedule.
     pub const BASE: Self = Self::new(0.010, 1.0, "10 ms to 1 s, usually 100 ms");

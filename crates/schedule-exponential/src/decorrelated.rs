@@ -38,7 +38,7 @@ impl Decorrelated {
     }
 
     /// Sets the cap: the longest delay. Default 5 s, or the base if that is longer. Recommended: 1 s to 1 min. A cap of
-    /// zero counts as 1 ms, like a base of zero.
+    /// zero is treated as 1 ms, like a base of zero.
     ///
     /// A base above the cap is lowered to it. Every delay is then equal to the cap.
     #[doc(alias = "cap")]

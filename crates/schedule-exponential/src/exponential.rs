@@ -26,7 +26,7 @@ const LONGEST_DOUBLING: u64 = u64::MAX / 2;
 /// | [`factor`](Self::factor) | 2 | doubling is usual |
 /// | cap, set with [`max_delay`](Self::max_delay) | 5 s, or the base if that is longer | callers seldom wait longer |
 ///
-/// A base of zero counts as 1 ms. For retries without a delay, use `Constant::immediate()`.
+/// A base of zero is treated as 1 ms. For retries without a delay, use `Constant::immediate()`.
 ///
 /// Intervals are whole nanoseconds. They are exact for whole factors until `factorⁿ` has more than 53 bits, and
 /// always for factor 2.
@@ -72,7 +72,7 @@ impl Exponential {
     ///
     /// A delay may exceed the cap by the factor `1 + r`, unless [`clamp_jitter`](Self::clamp_jitter) is set.
     ///
-    /// `randomisation` is clamped to 0 to 1, and NaN counts as 0.
+    /// `randomisation` is clamped to 0 to 1, and NaN is treated as 0.
     pub fn symmetric(base: Duration, randomisation: f64) -> Self {
         Self::new(base, Jitter::symmetric(randomisation))
     }
@@ -112,7 +112,7 @@ impl Exponential {
 
     /// Sets the growth factor of the interval. Default 2. Recommended: 1.5 to 3. Below 1, intervals shrink.
     ///
-    /// The value is clamped to the finite numbers above 0. NaN counts as 1, which keeps the interval as it is.
+    /// The value is clamped to the finite numbers above 0. NaN is treated as 1, which keeps the interval as it is.
     pub fn factor(self, factor: f64) -> Self {
         let mut settings = self.settings();
         settings.growth.factor = if factor.is_nan() { 1.0 } else { factor.clamp(f64::MIN_POSITIVE, f64::MAX) };
@@ -120,9 +120,9 @@ impl Exponential {
     }
 
     /// Sets the cap: the longest interval. Default 5 s, or the base if that is longer. Recommended: 1 s to 1 min. A cap
-    /// of zero counts as 1 ms, like a base of zero.
+    /// of zero is treated as 1 ms, like a base of zero.
     ///
-    /// The cap is applied after the growth and before the jitter. A base above the cap is lowered to it, like with
+    /// The cap is applied after the growth and before the jitter. A base above the cap is lowered to it, as with
     /// `maxBackoff` in gRPC's service config.
     #[doc(alias = "cap")]
     #[inline]
@@ -194,7 +194,7 @@ impl Schedule for Exponential {
     }
 }
 
-/// The state of one call of [`Exponential`].
+/// The per-call state of [`Exponential`].
 ///
 /// The interval grows with each drawn delay. The retry number has no effect.
 #[derive(Debug, Clone, Copy, PartialEq)]

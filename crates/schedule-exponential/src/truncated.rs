@@ -60,7 +60,7 @@ impl Schedule for TruncatedExponential {
     }
 }
 
-/// The state of one call of [`TruncatedExponential`].
+/// The per-call state of [`TruncatedExponential`].
 #[derive(Debug, Clone, Copy)]
 pub struct TruncatedExponentialDelays {
     growth: Growth,

@@ -20,7 +20,7 @@ pub struct Constant {
 }
 
 impl Constant {
-    /// Creates a schedule with the delay `base`. A base of zero counts as 1 ms; for no delay, use
+    /// Creates a schedule with the delay `base`. A base of zero is treated as 1 ms; for no delay, use
     /// [`immediate`](Self::immediate).
     pub const fn new(base: Duration) -> Self {
         Self { base: at_least_some(base) }

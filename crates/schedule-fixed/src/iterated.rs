@@ -56,7 +56,7 @@ where
     }
 }
 
-/// The state of one call of [`Iterated`]: its iterator, advanced by one for each retry.
+/// The per-call state of [`Iterated`]: its iterator, advanced by one for each retry.
 #[derive(Debug, Clone)]
 pub struct IteratedDelays<I> {
     iterator: I,

@@ -30,7 +30,7 @@ pub struct Linear {
 impl Linear {
     /// Creates a schedule that starts at `base` and grows by `base`, without a cap.
     ///
-    /// A base of zero counts as 1 ms; for no delay, use [`Constant::immediate`](crate::Constant::immediate).
+    /// A base of zero is treated as 1 ms; for no delay, use [`Constant::immediate`](crate::Constant::immediate).
     pub const fn new(base: Duration) -> Self {
         let base = at_least_some(base);
         Self { base, step: base, cap: None }
@@ -41,8 +41,8 @@ impl Linear {
         Self { step, ..self }
     }
 
-    /// Sets the cap: the longest delay. Default: no cap. A base above the cap is lowered to it. A cap of zero counts as
-    /// 1 ms, like a base of zero.
+    /// Sets the cap: the longest delay. Default: no cap. A base above the cap is lowered to it. A cap of zero is
+    /// treated as 1 ms, like a base of zero.
     #[doc(alias = "cap")]
     pub const fn max_delay(self, longest: Duration) -> Self {
         Self { cap: Some(at_least_some(longest)), ..self }

@@ -153,7 +153,7 @@ impl Responsive {
     /// Sets the interval after the first refusal, which is also the shortest one above 0. Default 500 ms; 10 µs for
     /// turns.
     ///
-    /// An `initial` below a nanosecond counts as a nanosecond. If it is above [`max`](Self::max), it raises `max`.
+    /// An `initial` below a nanosecond is raised to a nanosecond. If it is above [`max`](Self::max), it raises `max`.
     #[must_use = "the setting is in the one that is returned"]
     pub fn initial(self, initial: Duration) -> Self {
         let initial = nanos(initial).max(1);
@@ -171,7 +171,7 @@ impl Responsive {
 
     /// Sets the factor by which each refusal lengthens the interval. Default 1.5.
     ///
-    /// The value is clamped to 1 to 1000, and NaN counts as 1.
+    /// The value is clamped to 1 to 1000, and NaN is treated as 1.
     #[must_use = "the setting is in the one that is returned"]
     pub fn up(self, up: f64) -> Self {
         let up = if up > 1.0 { up.min(1000.0) } else { 1.0 };
@@ -180,7 +180,7 @@ impl Responsive {
 
     /// Sets the factor by which each run of successes shortens the interval. Default 0.9.
     ///
-    /// The value is clamped to 0.001 to 0.999, and NaN counts as 0.999.
+    /// The value is clamped to 0.001 to 0.999, and NaN is treated as 0.999.
     #[must_use = "the setting is in the one that is returned"]
     pub fn down(self, down: f64) -> Self {
         let down = if down < 0.999 { down.max(0.001) } else { 0.999 };
@@ -190,7 +190,7 @@ impl Responsive {
     /// Sets the jitter of a move, as a fraction of the new interval. Default 0.3; 0.1 for turns. With 0, no random
     /// number is drawn.
     ///
-    /// The value is clamped to 0 to 1, and NaN counts as 0.
+    /// The value is clamped to 0 to 1, and NaN is treated as 0.
     #[must_use = "the setting is in the one that is returned"]
     pub fn randomisation(self, randomisation: f64) -> Self {
         let randomisation = if randomisation > 0.0 { randomisation.min(1.0) } else { 0.0 };
@@ -252,8 +252,8 @@ impl Responsive {
         Duration::from_nanos(self.shared.pace.turn_due(nanos(now), count(ahead)))
     }
 
-    /// Gives back the turn of a call that is not sent. Returns `true` if the next turn is now earlier, and `false` if
-    /// another turn was taken after this one.
+    /// Gives back a reserved turn whose call will not be sent. Returns `true` if the next turn is now earlier, and
+    /// `false` if another turn was taken after this one.
     pub fn give_back(&self, turn: ReservedTurn) -> bool {
         self.shared.pace.give_back(turn)
     }

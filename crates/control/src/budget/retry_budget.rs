@@ -107,7 +107,7 @@ impl RetryBudget {
     /// 0.01 tokens per second: one retry per 100 seconds. With a trickle of 0.1, many clients that each send one call
     /// per second would keep a server down.
     ///
-    /// The ratio is clamped to 0.000001 to 1, because a higher one would limit nothing. NaN counts as the lowest.
+    /// The ratio is clamped to 0.000001 to 1, because a higher one would limit nothing. NaN is treated as the lowest.
     pub fn ratio(ratio: f64) -> Self {
         Self::build(Settings::ratio(ratio))
     }
@@ -124,7 +124,7 @@ impl RetryBudget {
     /// The ratio is 0.1 and the trickle 0.01 tokens per second. The capacity is two seconds of the allowed retries, 2 ·
     /// 0.1 · `normal_rps`, and at least 1, because a smaller bucket would never allow a retry.
     ///
-    /// The capacity is clamped as in [`capacity`](Self::capacity). NaN counts as 0.
+    /// The capacity is clamped as in [`capacity`](Self::capacity). NaN is treated as 0.
     pub fn ratio_for_traffic(normal_rps: f64) -> Self {
         Self::build(Settings::ratio_for(normal_rps))
     }
@@ -133,8 +133,7 @@ impl RetryBudget {
     ///
     /// Successes add nothing, so this budget suits clients that cannot detect them.
     ///
-    /// `per_second` is clamped to 0.000001 to 1,000,000, and `burst` to 1 to 10,000,000. NaN counts as the
-    /// lowest.
+    /// `per_second` is clamped to 0.000001 to 1,000,000, and `burst` to 1 to 10,000,000. NaN is treated as the lowest.
     pub fn rate(per_second: f64, burst: f64) -> Self {
         Self::build(Settings::rate(per_second, burst))
     }
@@ -247,8 +246,8 @@ impl RetryBudget {
     /// Sets the capacity in tokens (the burst of a rate budget). Returns a new budget with full buckets.
     ///
     /// The value is clamped to 1 to 10,000,000: 2 to 1000 for a cautious budget, and at least the cost of the most
-    /// expensive retry for a quota. NaN counts as the lowest. An unlimited budget has no capacity, and `validate` then
-    /// returns a warning.
+    /// expensive retry for a quota. NaN is treated as the lowest. An unlimited budget has no capacity, and `validate`
+    /// then returns a warning.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn capacity(self, tokens: f64) -> Self {
         Self::build(self.state.settings.capacity(tokens))
@@ -258,8 +257,8 @@ impl RetryBudget {
     ///
     /// With 0, a client without tokens can retry again only after successes.
     ///
-    /// The value is clamped to 0 to 1,000,000, and NaN counts as 0. Only a ratio budget and a quota have a trickle. For
-    /// other kinds this setting has no effect, and `validate` returns a warning.
+    /// The value is clamped to 0 to 1,000,000, and NaN is treated as 0. Only a ratio budget and a quota have a trickle.
+    /// For other kinds this setting has no effect, and `validate` returns a warning.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn min_per_second(self, per_second: f64) -> Self {
         Self::build(self.state.settings.min_per_second(per_second))

@@ -69,7 +69,7 @@ struct Histogram {
 impl Latencies {
     /// Creates a running quantile. With 0.95, 95 of 100 latencies are below it.
     ///
-    /// `quantile` is clamped to 0.5 to 0.9999, and NaN counts as 0.5.
+    /// `quantile` is clamped to 0.5 to 0.9999, and NaN is treated as 0.5.
     pub fn new(quantile: f64) -> Self {
         Self::of_millionths(millionths(quantile, 0.5, 0.9999))
     }

@@ -27,7 +27,7 @@ pub trait PermitIssuer: Send + Sync {
     }
 }
 
-/// Tokens taken for one retry that has not been sent.
+/// Tokens taken for one retry that has not been sent yet.
 ///
 /// Dropping a permit returns the tokens to the budget. After [`spend`](Permit::spend), they are not returned.
 #[must_use = "an unspent permit returns its tokens when it is dropped"]
@@ -141,8 +141,8 @@ impl Permit {
 
     /// Polls for the budget's confirmation before the retry is sent: `true` if it may be sent.
     ///
-    /// A budget without a remote store answers at once. A driver that cannot wait may [`spend`](Self::spend) the permit
-    /// without an answer.
+    /// A budget without a remote store confirms at once. A driver that cannot wait may [`spend`](Self::spend) the
+    /// permit without an answer.
     #[inline]
     pub fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool> {
         self.0.poll_confirmed(cx)

@@ -96,8 +96,8 @@ impl Account {
         drop(call);
     }
 
-    /// Reports the success of an uncounted call that paid for nothing. The same as [`settle`](Self::settle) for the
-    /// default account, but cheaper.
+    /// Reports the success of a call that was not counted and paid for no retry. Equivalent to [`settle`](Self::settle)
+    /// on the default account, but cheaper.
     #[inline]
     pub fn settle_unpaid<B: Budget + ?Sized>(destination: &str, budget: &B) {
         budget.on_success(destination, 0);

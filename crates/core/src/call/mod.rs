@@ -109,8 +109,9 @@ impl<D: Delays> Call<D> {
 
     /// Records that the current attempt has failed, and decides what follows.
     ///
-    /// The order: a guard's refusal → the caller's own body → a resend → the verdict → retries forbidden → attempts
-    /// left → safe to repeat → body kept → the server's stop → delay → elapsed time → deadline → budget → a timer.
+    /// The checks, in order: a guard's refusal → the caller's own body → a resend → the verdict → retries forbidden →
+    /// attempts left → safe to repeat → body kept → the server's stop → delay → elapsed time → deadline → budget → a
+    /// timer.
     pub fn failed<S, B>(
         &mut self,
         terms: &Terms,
@@ -188,7 +189,7 @@ impl<D: Delays> Call<D> {
 }
 
 impl<D> Call<D> {
-    /// Records that the next attempt is being sent: its permit is spent.
+    /// Records that the next attempt is being sent, and spends its permit.
     pub fn on_send(&mut self) {
         if !self.resends {
             self.so_far.attempts = self.so_far.attempts.saturating_add(1);

@@ -1,4 +1,4 @@
-//! The decision after a guard of this client refused an attempt, so that it was not sent.
+//! The decision after a guard of this client refused to send an attempt.
 
 use core::time::Duration;
 

@@ -5,7 +5,7 @@ use core::time::Duration;
 use crate::guard::Refused;
 use crate::{Classification, SentAt};
 
-/// The point at which an attempt ended, before any server processed it.
+/// The stage at which an attempt ended, before a server processed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Undone {
@@ -44,8 +44,8 @@ pub struct FailedAttempt<'a> {
     pub classification: Classification,
     /// The refusal, if a guard below refused to send the attempt. It is considered before everything else.
     pub refused: Option<Refused>,
-    /// The point at which an unprocessed attempt ended, if the protocol resends such attempts at once; `None`
-    /// otherwise.
+    /// The stage at which the attempt ended, if it was not processed and the protocol resends such attempts at once.
+    /// `None` otherwise.
     pub undone: Option<Undone>,
     /// `true` if no server has responded to the attempt, and an endpoint that the call has not tried is available.
     pub elsewhere: bool,
@@ -59,7 +59,7 @@ pub struct FailedAttempt<'a> {
     pub elapsed: Duration,
     /// The time left until the call's deadline; `None` without one.
     pub until_deadline: Option<Duration>,
-    /// The request's server, which is the budget's key.
+    /// The server of the request, used as the budget's key.
     pub destination: &'a str,
     /// Monotonic time, for the budget.
     pub now: Duration,

@@ -17,7 +17,7 @@ pub struct Terms {
     pub limits: Limits,
     /// `true` if the request may be processed twice.
     pub repeatable: bool,
-    /// The reason that forbids every retry of the call, if there is one.
+    /// The reason why the call must not be retried, if there is one.
     pub forbidden: Option<StopReason>,
 }
 
@@ -83,11 +83,11 @@ pub enum StopReason {
     /// The caller or the kind of request forbids retries.
     Forbidden,
     /// A guard of this client refused to send the attempt. The time until it may admit one is unknown, longer than 5 s,
-    /// or too long for the limits.
+    /// or too long for the call's limits.
     Refused,
     /// Another retry layer, inside or outside this one, retries this call.
     Nested,
-    /// There is no runtime in which to wait for the delay.
+    /// The delay cannot be waited for, because the call runs outside a runtime.
     NoTimer,
 }
 

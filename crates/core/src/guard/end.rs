@@ -10,7 +10,7 @@ use crate::ServerHint;
 pub enum End {
     /// The attempt has an outcome.
     Judged {
-        /// The outcome's meaning for the server's health.
+        /// The server's health, as judged from the outcome.
         health: Health,
         /// The delay that the server requested.
         hint: ServerHint,
@@ -45,7 +45,7 @@ impl End {
 pub struct Quota {
     /// The number of calls left until the reset.
     pub remaining: u32,
-    /// The time until there is a new quota.
+    /// The time until the quota is renewed.
     pub reset: Duration,
 }
 
@@ -68,7 +68,7 @@ pub enum BodyEnd {
     Dropped,
 }
 
-/// The meaning of an outcome for the server's health.
+/// The server's health, as judged from an outcome.
 ///
 /// The health is independent of the [`Verdict`](crate::Verdict): after a 404 the verdict is permanent, but the server
 /// is healthy.

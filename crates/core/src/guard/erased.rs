@@ -11,7 +11,7 @@ use core::time::Duration;
 use super::{Admit, Arrival, End, Guard, GuardKind, Reason, Refused, Resume};
 use crate::Warning;
 
-/// A guard of any type, made by [`erase`]. A clone shares its state.
+/// A guard of any type, created by [`erase`]. A clone shares its state.
 pub type SharedGuard = Arc<dyn Guard<Ticket = SharedTicket>>;
 
 /// The ticket of a [`SharedGuard`]: a box with the inner guard's ticket.

@@ -8,9 +8,9 @@
 //! | the attempt arrives | [`Guard::admit`] |
 //! | it waits and is polled | [`Guard::resume`] |
 //! | it has waited for another guard | [`Guard::renew`] |
-//! | its response has begun, and its end may be far away | [`Guard::is_probe`] |
+//! | its response has begun, but may take long to end | [`Guard::is_probe`] |
 //! | it has ended, or is not sent | [`Guard::end_ticket`], after [`Guard::times_success`] if it was served |
-//! | the caller only wants a forecast | [`Guard::would_admit`] |
+//! | the caller only needs a forecast | [`Guard::would_admit`] |
 //!
 //! A custom guard needs `admit` and `end_ticket`:
 //!
@@ -46,20 +46,20 @@
 //!    order in which they decide.
 //! 2. `call` checks the deadline first: a call whose deadline has passed is not sent.
 //! 3. It computes the destination, reads the clock once, and calls [`admit`](Guard::admit). The clock is read again at
-//!    the end, unless the attempt succeeds and the guard [needs no time](Guard::times_success) for that.
+//!    the end, unless the attempt succeeds and the guard [does not time successes](Guard::times_success).
 //! 4. *Admitted*: the readied instance is called. *Waiting*: the future holds the ticket and one timer; each poll calls
 //!    [`resume`](Guard::resume), and the timer is set to its `until`. After the wait the inner service is readied anew.
 //! 5. *Refused*: the error is a `BoxError` around [`Refused`]. gRPC calls get UNAVAILABLE, or RESOURCE_EXHAUSTED for a
 //!    limit that the caller set itself.
-//! 6. If the call waits or is not sent, a clone replaces the readied instance, so that no reserved readiness is left
-//!    behind.
-//! 7. The future holds a pass, which ends its ticket exactly once, even if it is dropped or unwinds. The ticket is
-//!    *judged* at the response (gRPC: at the trailers). If it is dropped, it is *abandoned* once the inner future was
-//!    polled, and *unsent* before.
+//! 6. If the call waits or is not sent, a clone replaces the readied instance, because the readied instance may hold a
+//!    permit.
+//! 7. The future holds a pass, which ends its ticket exactly once, even if the future is dropped or panics. The ticket
+//!    is *judged* at the response (gRPC: at the trailers). If it is dropped, it is *abandoned* once the inner future
+//!    was polled, and *unsent* before.
 //! 8. An attempt dropped at or after its deadline is judged as unavailable, because it is a timeout.
-//! 9. [`Health`] comes from the classification. A success is served. A retryable failure is failed, unavailable or
-//!    overloaded. A permanent failure has its own table. An error in the caller's own body is ignored. Custom
-//!    classifiers change the classification, and so the health.
+//! 9. [`Health`] is derived from the classification. A success maps to `Served`, and a retryable failure to `Failed`,
+//!    `Unavailable` or `Overloaded`. Permanent failures have a table of their own. An error in the caller's own body
+//!    maps to `Ignored`. Custom classifiers change the classification, and so the health.
 //! 10. If the guard holds its place to the end of the body, [`end_ticket`](Guard::end_ticket) returns the ticket. The
 //!     response's body then ends the ticket as *over*.
 //! 11. [`Refused`] is recognised before any classifier. No outer breaker, limit, throttle or budget counts it.

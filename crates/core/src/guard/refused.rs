@@ -77,7 +77,7 @@ pub enum Reason {
     WaitTooLong,
     /// The request needs more than the guard ever grants at once.
     TooLarge,
-    /// The throttle drops some calls unsent, because the server refuses many.
+    /// The throttle refuses some calls, because the server is refusing many.
     Shed,
     /// There is no endpoint to send to.
     Empty,
@@ -106,7 +106,7 @@ impl Refused {
         Self { guard, wait_and_reason: Self::UNKNOWN << REASON_BITS | reason as u64 }
     }
 
-    /// Sets the wait after which the guard may admit the attempt. A wait of more than two years counts as unknown.
+    /// Sets the wait after which the guard may admit the attempt. A wait of more than two years is treated as unknown.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
         self.after_nanos(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX))

@@ -62,10 +62,10 @@ pub enum HedgeEvent {
 }
 
 impl HedgeEvent {
-    /// Returns the event of an attempt that ended with this classification. `responded` is `true` if a server has
+    /// Returns the event for an attempt that ended with this classification. `responded` is `true` if a server has
     /// responded.
     ///
-    /// Only a response is fatal, because an error may have its cause in this client.
+    /// Only a response is fatal, because an error may be caused by this client.
     pub fn of(classification: &Classification, responded: bool) -> Self {
         match classification.verdict {
             Verdict::Success => Self::Succeeded,
@@ -102,7 +102,7 @@ pub enum HedgeDecision {
 
 /// The state of a hedged call's attempts.
 ///
-/// Times count from the start of the call. The driver sends each attempt at the time given, and reports events.
+/// Times are measured from the start of the call. The driver sends each attempt at the time given, and reports events.
 ///
 /// ```
 /// use core::time::Duration;

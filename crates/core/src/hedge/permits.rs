@@ -6,7 +6,7 @@ use core::{fmt, mem};
 
 use crate::{Account, Budget, Failure, FailureKind, PaidRetry, Permit, StopReason};
 
-/// The permits of a call's hedges, until the call ends.
+/// The budget permits of a call's hedges, held until the call ends.
 ///
 /// A hedge's permit is spent when the hedge ends, because a layer below may still refuse to send it. If this value is
 /// dropped, the permits of the hedges in flight are spent, because they were sent.
@@ -41,7 +41,7 @@ impl HedgePermits {
         budget.acquire(destination, &failure, now).ok_or(StopReason::BudgetExhausted)
     }
 
-    /// Records a failed attempt with the budget. [`grant`](Self::grant) decides about the hedge after it.
+    /// Records a failed attempt with the budget. [`grant`](Self::grant) decides whether a hedge follows.
     pub fn on_failure<B: Budget + ?Sized>(failure: &Failure, destination: &str, now: Duration, budget: &B) {
         budget.on_failure(destination, failure, now);
     }

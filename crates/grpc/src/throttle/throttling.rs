@@ -27,7 +27,7 @@ pub(crate) const TOKEN_RATIO: &str = "a number of at least 0.001";
 impl RetryThrottling {
     /// Creates settings with a bucket size of `max_tokens` and `token_ratio` tokens per success.
     ///
-    /// Both are clamped to 0.001 to 1000, and NaN counts as 0.001.
+    /// Both are clamped to 0.001 to 1000, and NaN is treated as 0.001.
     pub fn new(max_tokens: f64, token_ratio: f64) -> Self {
         Self { max_tokens: thousandths(max_tokens), token_ratio: thousandths(token_ratio) }
     }

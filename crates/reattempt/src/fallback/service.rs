@@ -18,7 +18,7 @@ use crate::protocol::witness::Testimony;
 use crate::protocol::{Http, ReadRequest, attempt_terms};
 use crate::send::send;
 
-/// A client whose failed calls are replaced, made by [`FallbackLayer`](super::FallbackLayer).
+/// A client whose failed calls are replaced, created by [`FallbackLayer`](super::FallbackLayer).
 #[derive(Clone)]
 pub struct Fallback<S, F, P = Http> {
     inner: S,

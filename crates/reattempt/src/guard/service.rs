@@ -22,7 +22,7 @@ use crate::protocol::witness::Testimony;
 use crate::protocol::{Http, ReadRequest, attempt_terms};
 use crate::send::{Sending, send};
 
-/// A client whose guard admits or refuses every attempt, made by [`GuardLayer`](super::GuardLayer).
+/// A client whose guard admits or refuses every attempt, created by [`GuardLayer`](super::GuardLayer).
 ///
 /// Clones share the guard. A clone of this type clones the inner service. A call that waits or is refused clones it
 /// too, to release the readied instance.

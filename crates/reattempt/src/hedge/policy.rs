@@ -210,7 +210,7 @@ where
     /// A first attempt that is slower than the delay is always a sample. An attempt that fails sooner is not. Only the
     /// budget limits hedges that follow a failure.
     ///
-    /// `quantile` is clamped to 0.5 to 0.9999, and NaN counts as 0.5.
+    /// `quantile` is clamped to 0.5 to 0.9999, and NaN is treated as 0.5.
     pub fn delay_quantile(self, quantile: f64) -> Self {
         let latencies = Arc::new(Latencies::new(quantile));
         self.set(|settings| settings.strategy.delay = HedgeDelay::Quantile(latencies))

@@ -26,7 +26,7 @@ use crate::protocol::{Http, ReadRequest};
 use crate::send::{Sending, send};
 use crate::shared::Shared;
 
-/// A client whose broken downloads are resumed, made by [`ResumeLayer`](super::ResumeLayer).
+/// A client whose broken downloads are resumed, created by [`ResumeLayer`](super::ResumeLayer).
 ///
 /// Each resume is sent by a clone of the inner service.
 pub struct Resume<S, Backoff = Exponential, B = RetryBudget> {

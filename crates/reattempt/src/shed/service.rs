@@ -14,7 +14,7 @@ use crate::error_mode::{BoxedError, ErrorMode};
 use crate::guard::Guarded;
 use crate::protocol::{Http, ReadRequest};
 
-/// A server that sheds load, made by [`ShedLayer`](super::ShedLayer).
+/// A server that sheds load, created by [`ShedLayer`](super::ShedLayer).
 pub struct Shed<S, G, P = Http, Mode = BoxedError> {
     pub(super) guarded: Guarded<S, G, P, Mode>,
     pub(super) gauge: Arc<Gauge>,

@@ -17,7 +17,7 @@ use crate::retry;
 use crate::retry::service::Retry;
 use crate::send::send;
 
-/// A client behind the standard stack, made by [`StandardLayer`](super::StandardLayer).
+/// A client behind the standard stack, created by [`StandardLayer`](super::StandardLayer).
 ///
 /// `R` is the inner client, guarded and either retried or hedged.
 #[derive(Debug, Clone)]

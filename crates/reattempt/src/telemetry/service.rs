@@ -42,7 +42,7 @@ impl<S, Mode> Layer<S> for HttpTelemetryLayer<Mode> {
     }
 }
 
-/// An HTTP client whose calls or attempts are measured; made by [`HttpTelemetry::around`].
+/// An HTTP client whose calls or attempts are measured; created by [`HttpTelemetry::around`].
 pub struct Measured<S, Mode = OwnError> {
     inner: S,
     layer: HttpTelemetryLayer<Mode>,

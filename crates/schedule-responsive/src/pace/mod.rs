@@ -1,18 +1,18 @@
 //! The shared interval's state, and its moves after the outcomes of calls.
 //!
 //! Twenty calls refused at the same moment must move the interval only once. So an outcome moves it only if its call
-//! was sent after the last move in that direction. Each call carries a note of the number of moves before it.
+//! was sent after the last move in that direction. Each call records the number of moves before it.
 //!
 //! Each direction has a word that counts its moves, with a bit that is set during a move. A move has three steps:
 //!
-//! 1. set the bit with a compare-and-swap, if the count is still the one in the call's note;
+//! 1. set the bit with a compare-and-swap, if the count is still the one that the call recorded;
 //! 2. change the interval;
 //! 3. count the move and clear the bit.
 //!
 //! An outcome during a move is dropped, so no thread waits. Moves up and down may happen at the same time: each changes
 //! the interval with a compare-and-swap and keeps it within its bounds.
 //!
-//! Turns move the interval under another rule ([`turns`](self::turns)).
+//! With turns, another rule moves the interval ([`turns`](self::turns)).
 
 mod turns;
 

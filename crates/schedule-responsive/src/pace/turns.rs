@@ -1,11 +1,11 @@
 //! The interval between turns: the next turn's time, and the rule that moves the interval.
 //!
-//! All callers take turns in one order, so the rate is one call per interval. Under the schedule's rule, a service with
-//! a capacity of 1/s would be used at 50 % to 85 %, and a service that counts calls per second at 4 %. Four changes
-//! raise this to 80 % or more for a token bucket, a bounded queue and a window of a second. The same holds for a
-//! service that requires an exact gap, if the timer can measure the gap. If the gap is 0.2 ms and the timer's
-//! resolution is 1 ms, the service is used at 17 % to 40 %. With a timer of 1 µs the same rule reaches more than 80 %,
-//! if answers take 0.1 ms (`lab responsive --turns --timer 1us`).
+//! All callers take turns in one order, so the rate is one call per interval. With the schedule's rule, clients would
+//! use 50 % to 85 % of a service with a capacity of 1/s, and 4 % of a service that counts calls per second. Four
+//! changes raise this to 80 % or more for a token bucket, a bounded queue and a one-second window. They also do so for
+//! a service that requires an exact gap, if the timer can measure the gap. If the gap is 0.2 ms and the timer's
+//! resolution is 1 ms, clients use 17 % to 40 % of the service. With a timer of 1 µs they use more than 80 %, if
+//! responses take 0.1 ms (`lab responsive --turns --timer 1us`).
 //!
 //! - A success counts only if its call was admitted after the last move in *either* direction. Otherwise
 //!   successes at an earlier, longer interval would shorten one at which calls are refused.

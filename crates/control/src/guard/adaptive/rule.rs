@@ -43,7 +43,7 @@ impl Aimd {
 
     /// Sets the factor that is applied after a window with dropped calls. Default: 0.9.
     ///
-    /// The value is clamped to 0.5 to 0.999, and NaN counts as 0.5.
+    /// The value is clamped to 0.5 to 0.999, and NaN is treated as 0.5.
     pub const fn backoff(self, factor: f64) -> Self {
         Self { backoff: factor.max(0.5).min(0.999) }
     }

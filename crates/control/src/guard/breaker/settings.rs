@@ -59,7 +59,7 @@ impl CircuitBreaker {
     /// let breaker = CircuitBreaker::rate().probes(10).probe_failure_ratio(0.5);
     /// ```
     ///
-    /// The share is clamped to 0 to 1, and NaN counts as 0.
+    /// The share is clamped to 0 to 1, and NaN is treated as 0.
     pub fn probe_failure_ratio(self, ratio: f64) -> Self {
         self.set(|rules| rules.probe_ratio = millionths(ratio, 0.0, 1.0))
     }
@@ -132,7 +132,7 @@ impl CircuitBreaker {
     /// let breaker = CircuitBreaker::rate().failure_ratio(0.3).min_calls(50).consecutive_failures(10);
     /// ```
     ///
-    /// The ratio is clamped to one millionth to 1, and NaN counts as one millionth.
+    /// The ratio is clamped to one millionth to 1, and NaN is treated as one millionth.
     pub fn failure_ratio(self, ratio: f64) -> Self {
         self.set_rate(|rate| rate.ratio = millionths(ratio, 1e-6, 1.0))
     }

@@ -50,7 +50,7 @@ impl Limit {
     /// Creates a rate of `tokens` per second, rounded to millionths. Infinity stands for [`INFINITE`](Self::INFINITE).
     ///
     /// Any other rate is clamped to 0 to 10⁹. A rate above 0 is at least 10⁻⁶; for slower rates, use
-    /// [`every`](Self::every). NaN counts as 0.
+    /// [`every`](Self::every). NaN is treated as 0.
     pub fn of(tokens: f64) -> Self {
         match tokens {
             f64::INFINITY => Self::INFINITE,

@@ -48,7 +48,7 @@ impl Throttle {
     /// Sets K, the number of requests sent per accepted request. Default: 2. A lower K refuses more calls here and
     /// fewer at the server.
     ///
-    /// The value is clamped to 1 to 100, and NaN counts as 1. Below 1, a healthy server's calls would be refused.
+    /// The value is clamped to 1 to 100, and NaN is treated as 1. Below 1, a healthy server's calls would be refused.
     pub fn multiplier(self, k: f64) -> Self {
         let multiplier = millionths(k, 1.0, 100.0);
         Self(self.0.changed(|rules| rules.rule.multiplier = multiplier))
@@ -56,7 +56,7 @@ impl Throttle {
 
     /// Sets the maximum probability of a refusal. Default: 0.9, so one call in ten still tests the server.
     ///
-    /// The value is clamped to 0 to 1, and NaN counts as 0.
+    /// The value is clamped to 0 to 1, and NaN is treated as 0.
     pub fn max_probability(self, most: f64) -> Self {
         let most = millionths(most, 0.0, 1.0);
         Self(self.0.changed(|rules| rules.rule.max_probability = most))

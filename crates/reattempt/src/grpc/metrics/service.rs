@@ -49,7 +49,7 @@ impl<S, Mode> Layer<S> for GrpcMetricsLayer<Mode> {
     }
 }
 
-/// A gRPC client whose calls or attempts are measured; made by [`GrpcMetrics::around`].
+/// A gRPC client whose calls or attempts are measured; created by [`GrpcMetrics::around`].
 pub struct Measured<S, Mode = OwnError> {
     inner: S,
     layer: GrpcMetricsLayer<Mode>,

@@ -22,7 +22,7 @@ use crate::protocol::{Origin, ReadRequest, Replay};
 use crate::retry::Retry;
 use crate::shared::Shared as HedgeShared;
 
-/// A gRPC client whose calls are retried or hedged according to a service config, made by
+/// A gRPC client whose calls are retried or hedged according to a service config, created by
 /// [`ServiceConfigLayer`](super::ServiceConfigLayer).
 ///
 /// The error type is the inner service's own. A clone costs a clone of the inner service and shares
