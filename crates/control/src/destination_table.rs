@@ -6,8 +6,8 @@
 //! # Eviction
 //!
 //! An entry with a call in flight is never evicted. All others are *idle*. The entries form a ring with a *hand*, as in
-//! the clock algorithm for page caches. A new destination inspects the next [`SEEN`] entries from the hand on, and
-//! considers the first [`CONSIDERED`] idle ones. So its work does not grow with the table.
+//! the clock algorithm for page caches. Adding a destination inspects the next [`SEEN`] entries, starting at the hand,
+//! and considers the first [`CONSIDERED`] idle ones. So the work does not grow with the table.
 //!
 //! 1. An entry in its initial state is evicted first, because a new entry would be the same.
 //! 2. Otherwise the first entry that was not used since the hand last passed is evicted. Uses are marked beside the
@@ -20,13 +20,13 @@
 //!
 //! # Threads
 //!
-//! The table is divided into parts of about [`PART`] entries. Adding a destination copies one or two parts behind a
+//! The table is divided into parts of about [`PART`] entries. Adding a destination copies one or two parts under a
 //! lock. A look-up reads its part without a lock.
 //!
 //! A call holds a reference to its entry from before its first use until it ends. So an entry is idle if only the ring
 //! and its part refer to it. A thread may find an entry just before it is evicted. Therefore one atomic step *retires*
-//! the entry and checks its references. A thread that uses a retired entry notices, and looks again behind the lock,
-//! where the new part is in place.
+//! the entry and checks its references. A thread that finds a retired entry repeats its look-up under the lock, where
+//! it sees the new part.
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::AtomicBool;

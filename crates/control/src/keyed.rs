@@ -26,10 +26,10 @@ const LISTED: usize = 16;
 pub(crate) struct Keyed<E> {
     table: DestinationTable<E>,
     /// The entries that are never retired: [`SHARED`], [`FIRST`], and from [`NEXT`] on those of further destinations.
-    /// Each of the latter has the first free slot from its hash on. At least half of these slots stay free. Most
+    /// Each of the latter has the first free slot, starting at its hash. At least half of these slots stay free. Most
     /// clients have one destination, which needs no hash.
     slots: Box<[OnceLock<NamedEntry<E>>]>,
-    /// The number of destinations with permanent slots, and its maximum. It changes behind the table's lock.
+    /// The number of destinations with permanent slots, and its maximum. It changes only under the table's lock.
     permanent: AtomicUsize,
     most_permanent: usize,
     /// `false` if all destinations share one entry.
@@ -219,8 +219,8 @@ impl<E: Entry> Keyed<E> {
         act: impl Fn(&Found<'_, E>) -> Option<R>,
     ) -> Option<R> {
         let found = self.table.find(hash, destination).map(Found::Counted);
-        // `None`: there was no entry, or it was retired. An entry that is found behind the lock is held, so it cannot
-        // be retired.
+        // `None`: there was no entry, or it was retired. An entry that is found under the lock is held, so it cannot be
+        // retired.
         if let Some(done) = found.and_then(|found| act(&found)) {
             return Some(done);
         }

@@ -12,8 +12,8 @@
 //! | [`ServerLoad`] | a server's calls in the last two seconds, for the advice in refusals |
 //! | [`EndpointSet`] | several equivalent endpoints, with the latency, failures and calls in flight of each |
 //!
-//! Guards decide about every attempt, including the first. Their contract is [`reattempt_core::guard`]. Each guard
-//! keeps one state per destination, in a bounded table.
+//! Guards decide on every attempt, including the first. Their contract is [`reattempt_core::guard`]. Each guard keeps
+//! one state per destination, in a bounded table.
 //!
 //! | guard | problem and remedy | state |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! The contracts of reattempt, and the engine that decides about retries.
+//! The contracts of reattempt, and the engine that decides on retries.
 //!
 //! The crate is `no_std` with `alloc` and has no dependencies. It has no clock, socket, runtime or global generator. A
 //! *driver* sends the attempts and waits: a tower layer, a plain future or a simulator. The driver supplies the time

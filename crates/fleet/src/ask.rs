@@ -1,7 +1,7 @@
 //! A question to the store on behalf of one retry.
 //!
 //! Input: the store's answer, and the end of the retry, in any order. Output: the confirmation that the driver waits
-//! for, and the tokens to return to the store once both are known (`course`).
+//! for, and the tokens to return to the store after both (`course`).
 
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};

@@ -39,8 +39,8 @@ const MOST_PATIENCE: Duration = Duration::from_secs(1);
 /// # The rule
 ///
 /// The process's own cautious [`RetryBudget`] decides first. If it grants the retry, the store is asked while the delay
-/// before the retry runs. The failed outcome is held for up to 50 ms until the store answers. If the store refuses, the
-/// caller gets that outcome, with the reason `BudgetExhausted`.
+/// before the retry runs. The failed outcome is held until the store answers, but for at most 50 ms. If the store
+/// refuses, the caller gets that outcome, with the reason `BudgetExhausted`.
 ///
 /// The store has a bucket of 10 tokens per destination.
 ///
@@ -56,7 +56,7 @@ const MOST_PATIENCE: Duration = Duration::from_secs(1);
 /// So the fleet's granted retries ≤ 10 + 0.5 · seconds + 3 · (successful retries) + 0.2 · (reported successes). In an
 /// outage, the whole fleet sends ten retries, and then one every two seconds.
 ///
-/// A call that succeeds at once never asks the store. If the store is slow, down or wrong, or if there is no tokio
+/// A call that succeeds at once never asks the store. If the store is slow, down or faulty, or if there is no tokio
 /// runtime, this process decides alone with its own budget. A store that failed is asked again after a second.
 ///
 /// # Sharing
@@ -89,8 +89,8 @@ struct Settings {
 }
 
 impl FleetBudget {
-    /// Creates a budget that asks `store`. The constructor does not access the network: the store is first asked before
-    /// the first retry.
+    /// Creates a budget that asks `store`. The constructor does not access the network. The store is asked for the
+    /// first time before the first retry.
     pub fn new(store: impl BudgetStore) -> Self {
         Self::carried_by(TaskCourier { store: Arc::new(store), start: Instant::now() })
     }
@@ -108,18 +108,19 @@ impl FleetBudget {
 
     /// Sets the prefix of all keys. Default: `reattempt`. Returns a new budget.
     ///
-    /// Services that must not share their retries need different prefixes. Operations of `retry()` have no destination,
-    /// so their prefix should name the operation.
+    /// Services that must not share their retries need different prefixes. Operations passed to `retry()` have no
+    /// destination, so give each its own prefix.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn prefix(mut self, prefix: impl Into<Box<str>>) -> Self {
         self.settings.prefix = prefix.into();
         Self::build(self.settings)
     }
 
-    /// Sets how long an outcome is held for the store's answer. Default: 50 ms; maximum: 1 s. Returns a new budget.
+    /// Sets how long a failed outcome is held while the store has not answered. Default: 50 ms; maximum: 1 s. Returns a
+    /// new budget.
     ///
-    /// The delay before the retry runs meanwhile, so an answer that comes earlier adds no time. With a patience of 20
-    /// ms, a store that is 10 ms away would often be late.
+    /// The delay before the retry runs at the same time, so an answer within the delay adds no time. With a patience of
+    /// 20 ms, a store with a latency of 10 ms would often be late.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.settings.patience = patience.min(MOST_PATIENCE);
@@ -128,19 +129,19 @@ impl FleetBudget {
 
     /// Sets a function that is called for each event, with its destination. Returns a new budget.
     ///
-    /// The function runs where the event happens, so it must not block.
+    /// The function runs on the thread where the event occurs, so it must not block.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn on_event(mut self, on: impl Fn(&str, &FleetEvent<'_>) + Send + Sync + 'static) -> Self {
         self.settings.observer = Some(Arc::new(on));
         Self::build(self.settings)
     }
 
-    /// Returns event counts since the budget was built.
+    /// Returns the event counts since the budget was built.
     pub fn stats(&self) -> FleetStats {
         self.member.tally.stats()
     }
 
-    /// Returns this process's own budget, which decides first.
+    /// Returns this process's own budget, which decides before the store is asked.
     pub fn local(&self) -> &RetryBudget {
         &self.local
     }

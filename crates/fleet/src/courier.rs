@@ -1,4 +1,4 @@
-//! The transport of messages to the store and back: a task in programs, a custom one in simulations.
+//! The transport of messages to the store and back: a task in programs, a custom transport in simulations.
 
 use std::fmt;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Question {
         self.0.amounts()
     }
 
-    /// Returns how long the outcome is held for the answer.
+    /// Returns how long the failed outcome is held while there is no answer.
     pub fn patience(&self) -> Duration {
         self.0.patience()
     }
@@ -100,8 +100,8 @@ impl Report {
         self.0.delay()
     }
 
-    /// Takes the tokens to report. Call it when the delay is over. Returns `None` if there is nothing to report, or if
-    /// the store is failing.
+    /// Takes the tokens to report. Call this method when the delay is over. Returns `None` if there is nothing to
+    /// report, or if the store is failing.
     pub fn take(&self) -> Option<u64> {
         self.0.take()
     }

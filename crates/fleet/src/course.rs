@@ -8,7 +8,7 @@ use crate::rule::TOKEN;
 /// The tokens that a success earns after a retry of one token, in millionths.
 const EARNED_BY_RETRY: u64 = 3 * TOKEN;
 
-/// The state of one question to the store, and of the retry for which it asks.
+/// The state of one question to the store, and of the retry that it concerns.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Course {
     /// The tokens that the retry costs, in millionths.
@@ -17,7 +17,7 @@ pub struct Course {
     confirmed: Option<bool>,
     /// `true` if the store has granted the retry, in time or not.
     granted: bool,
-    /// The end of the retry, as far as it concerns the store.
+    /// The end of the retry, if it is known.
     end: Option<End>,
 }
 
@@ -33,7 +33,7 @@ pub enum End {
 }
 
 impl Course {
-    /// Creates the state of a question for a retry that costs `cost` millionths of a token.
+    /// Creates the state of a question about a retry that costs `cost` millionths of a token.
     pub fn new(cost: u64) -> Self {
         Self { cost, confirmed: None, granted: false, end: None }
     }

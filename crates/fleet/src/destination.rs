@@ -16,7 +16,7 @@ pub(crate) struct Destination {
     refusals: Mutex<Refusals>,
     /// The tokens that were earned and not reported yet, in millionths.
     credit: AtomicU64,
-    /// `true` if a report is on its way: one that is due soon, and one that is due later.
+    /// `true` if a report is pending: one that is due soon, and one that is due later.
     soon: AtomicBool,
     later: AtomicBool,
 }
@@ -31,11 +31,11 @@ struct Refusals {
 /// The consequence of a destination's refusals for its next retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Memory {
-    /// The last answer was a grant, so every retry asks.
+    /// The last answer was a grant, so every retry asks the store.
     Clear,
-    /// The memory of a refusal is over. This retry asks, and no other does until it has an answer.
+    /// The last refusal has expired. This retry asks the store, and no other does until it has an answer.
     Probe,
-    /// A refusal is remembered, so the retry is refused.
+    /// The last refusal has not expired, so the retry is refused.
     Refused,
 }
 

@@ -1,9 +1,9 @@
 //! A retry budget that many processes share.
 //!
-//! A budget of one process does not see the retries of the others. In an outage each process finds a full bucket, and
-//! the retries of a large fleet together overload the server that is about to recover. Before each retry,
+//! A budget of one process does not count the retries of other processes. In an outage each process starts with a full
+//! bucket. Together, the retries of a large fleet overload a server that is about to recover. Before each retry,
 //! [`FleetBudget`] also asks a store that all processes share. It does so while the delay before the retry runs. The
-//! crate `reattempt-redis` has a store on Redis or Valkey, and exports this crate's items.
+//! crate `reattempt-redis` provides a store on Redis or Valkey, and re-exports this crate's items.
 //!
 //! | item | content |
 //! |---|---|
@@ -12,8 +12,8 @@
 //! | [`MemoryStore`] | a store for tests |
 //! | [`FleetEvent`], [`FleetStats`] | the events of a budget, and their counts |
 //! | `FleetMetrics` | the events as OpenTelemetry instruments, behind the feature `opentelemetry` |
-//! | [`rate`] | a rate limit that processes share: the guard, and the rule of its bucket |
-//! | [`rule`] | the rule of a store's bucket, a function over integers |
+//! | [`rate`] | a rate limit that processes share: the guard, and the rule for its bucket |
+//! | [`rule`] | the rule for a store's bucket, as a function over integers |
 //!
 //! Use this crate alone to write your own store: apply [`rule::settle`] to the state of a key in one atomic step.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! A process as a member of the fleet: its destinations, and its memory of a store that failed.
+//! A process as a member of the fleet: its destinations, and the time until which a failed store is not asked.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};

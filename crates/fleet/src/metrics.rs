@@ -11,12 +11,12 @@ use crate::stats::FleetEvent;
 ///
 /// | instrument | unit | content |
 /// |---|---|---|
-/// | `reattempt.fleet.asked` (a counter) | `{retry}` | retries for which the store was asked |
+/// | `reattempt.fleet.asked` (a counter) | `{retry}` | retries that the store was asked to grant |
 /// | `reattempt.fleet.granted` (a counter) | `{retry}` | retries that the store granted in time |
 /// | `reattempt.fleet.refused` (a counter) | `{retry}` | retries that the store refused in time |
 /// | `reattempt.fleet.remembered` (a counter) | `{retry}` | retries refused because of an earlier refusal |
-/// | `reattempt.fleet.alone` (a counter) | `{retry}` | retries that this process decided alone |
-/// | `reattempt.fleet.late` (a counter) | `{retry}` | questions that were not answered in time |
+/// | `reattempt.fleet.alone` (a counter) | `{retry}` | retries that this process decided without the store |
+/// | `reattempt.fleet.late` (a counter) | `{retry}` | questions to the store that were not answered in time |
 /// | `reattempt.fleet.failed` (a counter) | `{message}` | messages that ended with a store error |
 /// | `reattempt.fleet.round_trip` (a histogram) | `s` | time from a question to its answer, for answers in time |
 ///

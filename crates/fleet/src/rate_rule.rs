@@ -1,4 +1,4 @@
-//! The rule of the bucket that a store has for each rate limit: a function over integers.
+//! The rule for the bucket that a store has for each rate limit: a function over integers.
 //!
 //! The script of a Redis store is the same function in Lua. Change both together.
 
@@ -17,7 +17,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Creates a rate. A burst above 100,000 counts as 100,000.
+    /// Creates a rate. A burst above 100,000 is lowered to 100,000.
     pub fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
         let most = NonZeroU32::new(MOST_BURST).unwrap_or(burst);
         Self { per_second, burst: burst.min(most) }
@@ -44,8 +44,8 @@ impl Rate {
 /// tokens taken.
 ///
 /// `state` is `None` if the store has no such key; the bucket is then full. `now` is the store's time in milliseconds.
-/// A clock that goes back adds nothing until it has caught up. A state more than the time to live ahead of `now` is the
-/// result of a clock error, so its time is replaced by `now`.
+/// If the clock goes backwards, no tokens are added until it has caught up. A state more than the time to live ahead of
+/// `now` results from a clock error, so its time is replaced with `now`.
 ///
 /// ```
 /// use std::num::NonZeroU32;

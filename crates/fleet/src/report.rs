@@ -1,4 +1,4 @@
-//! The report of earned tokens, sent only if no question takes the tokens along first.
+//! The report of earned tokens, sent only if no question includes the tokens first.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -9,11 +9,11 @@ pub const VERSION: u32 = 1;
 /// One token in millionths, the unit of this module.
 pub const TOKEN: u64 = 1_000_000;
 
-/// The tokens of a new bucket, in millionths. Time alone adds no tokens beyond this number.
+/// The number of tokens in a new bucket, in millionths. Time alone adds no tokens beyond this number.
 pub const CAPACITY: u64 = 10 * TOKEN;
 
-/// The maximum tokens of a bucket, in millionths. The product of this number and a decay factor is still exact in Lua's
-/// numbers.
+/// The maximum number of tokens in a bucket, in millionths. The product of this number and a decay factor is still
+/// exact as a Lua number.
 pub const MOST_TOKENS: u64 = 100_000 * TOKEN;
 
 /// The time in milliseconds after which a store may forget a state: capacity / rate + 20 s. By then the bucket is full
@@ -70,9 +70,9 @@ impl std::fmt::Display for State {
 /// `state` is `None` if the store has no such key; the bucket is then full. `now` is the store's time in milliseconds.
 /// `earned` and `cost` are millionths of a token.
 ///
-/// Below the capacity, time adds half a token per second. Above it, the excess halves every second. A clock that goes
-/// back adds nothing until it has caught up. A state more than [`TIME_TO_LIVE`] ahead of `now` is the result of a clock
-/// error, so its time is replaced by `now`.
+/// Below the capacity, time adds half a token per second. Above it, the excess halves every second. If the clock goes
+/// backwards, no tokens are added until it has caught up. A state more than [`TIME_TO_LIVE`] ahead of `now` results
+/// from a clock error, so its time is replaced with `now`.
 ///
 /// ```
 /// use reattempt_fleet::rule::{State, TOKEN, settle};

@@ -12,7 +12,7 @@ pub(crate) type Observer = Arc<dyn Fn(&str, &FleetEvent<'_>) + Send + Sync>;
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum FleetEvent<'a> {
-    /// The store was asked for a retry.
+    /// The store was asked to grant a retry.
     Asked,
     /// The store granted a retry in time.
     Granted {
@@ -26,14 +26,14 @@ pub enum FleetEvent<'a> {
     },
     /// A retry was refused without asking the store, because the store had recently refused another.
     Remembered,
-    /// The process decided alone: the store is failing or late, there is no runtime, or the table is full.
+    /// The process decided without the store: the store is failing or late, there is no runtime, or the table is full.
     Alone,
     /// The store did not answer in time.
     Late,
     /// More than a tenth of the last 20 answers were late: the store is too far away or too slow for the budget to be
-    /// useful. Follows the last of the 20, and is worth a warning.
+    /// useful. The event follows the last of the 20. Log it as a warning.
     LateOften {
-        /// The late ones of the last 20 answers.
+        /// The number of late answers among the last 20.
         late: u32,
     },
     /// The store failed.
@@ -47,7 +47,7 @@ pub enum FleetEvent<'a> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FleetStats {
-    /// The number of retries for which the store was asked.
+    /// The number of retries that the store was asked to grant.
     pub asked: u64,
     /// The number of retries that the store granted in time.
     pub granted: u64,
@@ -55,20 +55,21 @@ pub struct FleetStats {
     pub refused: u64,
     /// The number of retries refused because the store had recently refused another.
     pub remembered: u64,
-    /// The number of retries that this process decided alone.
+    /// The number of retries that this process decided without the store.
     pub alone: u64,
-    /// The number of questions that were not answered in time.
+    /// The number of questions to the store that were not answered in time.
     pub late: u64,
     /// The number of messages that ended with a store error.
     pub failed: u64,
-    /// The average time between a question and its answer. It is a moving average: each answer in time moves it by an
-    /// eighth of the difference.
+    /// The average time between a question and its answer. Each answer in time moves this average by an eighth of the
+    /// difference.
     pub round_trip: Duration,
 }
 
 impl FleetStats {
     /// Returns `true` if more than a tenth of all answers were late. The store is then too far away or too slow: this
-    /// process decides alone too often for the budget to be useful. [`FleetEvent::LateOften`] is about the last 20.
+    /// process decides alone too often for the budget to be useful. [`FleetEvent::LateOften`] considers only the last
+    /// 20.
     pub fn is_too_late(&self) -> bool {
         self.late.saturating_mul(10) > self.asked
     }

@@ -19,7 +19,7 @@ pub type Settling<'a> = Pin<Box<dyn Future<Output = Result<bool, BoxError>> + Se
 /// A store for buckets that many processes share.
 ///
 /// A store has one bucket per key. It applies [`rule::settle`] to a bucket in one atomic step, with the time of its own
-/// clock. A missing key stands for a full bucket.
+/// clock. A missing key means a full bucket.
 pub trait BudgetStore: Send + Sync + 'static {
     /// Applies [`rule::settle`] to the bucket of `key`. Returns `true` if `cost` was taken.
     ///
@@ -48,7 +48,7 @@ pub type Taking<'a> = Pin<Box<dyn Future<Output = Result<u32, BoxError>> + Send 
 /// A store for the buckets of a rate limit that many processes share.
 ///
 /// A store has one bucket per key. It applies [`take`](crate::rate::take) to a bucket in one atomic step, with the time
-/// of its own clock. A missing key stands for a full bucket.
+/// of its own clock. A missing key means a full bucket.
 pub trait RateStore: Send + Sync + 'static {
     /// Applies [`take`](crate::rate::take) to the bucket of `key`. Returns the tokens granted.
     ///
@@ -84,7 +84,7 @@ impl MemoryStore {
         Self { buckets: Arc::default(), start: Instant::now() }
     }
 
-    /// Removes all keys, like a restart of a store without persistence. Each bucket is full again.
+    /// Removes all keys, as a restart of a store without persistence does. Each bucket is then full again.
     pub fn clear(&self) {
         self.buckets.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

@@ -1,4 +1,4 @@
-//! The destinations that a process asks the store for, in a bounded table.
+//! The destinations about which a process asks the store, in a bounded table.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};

@@ -89,7 +89,7 @@ struct Field<'a> {
 enum Value<'a> {
     Number(i64),
     Bytes(&'a [u8]),
-    /// A value of a type that does not occur in these messages.
+    /// A value of a wire type that these messages do not use.
     Other,
 }
 

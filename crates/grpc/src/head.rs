@@ -14,7 +14,7 @@ pub const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 /// The header with a server's [`pushback`], which delays or stops retries.
 pub const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
-/// Returns the gRPC code determined by a response head.
+/// Returns the gRPC code that a response head determines.
 ///
 /// | head | code |
 /// |---|---|
@@ -28,7 +28,7 @@ pub fn code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
     }
 }
 
-/// Returns the gRPC code determined by a response head, for lookup in a policy's list of codes.
+/// Returns the gRPC code that a response head determines, for look-up in a policy's list of codes.
 ///
 /// This is the result of [`code_of_head`], except for an undefined `grpc-status` number, which gives `None` (RET-5).
 pub fn listed_code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
@@ -61,8 +61,8 @@ fn is_grpc(content_type: &HeaderValue) -> bool {
 /// Returns the verdict for a response head, or `None` if the call is committed to this response.
 ///
 /// The verdict is that of [`verdict_of_code`], with one exception. A head without `grpc-status` may come from a proxy
-/// that has forwarded the request. So HTTP 502, 503 and 504 are transient there, but a call refused with 429 still
-/// counts as not processed.
+/// that has forwarded the request. So HTTP 502, 503 and 504 are transient there, but a call refused with 429 is still
+/// treated as not processed.
 pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdict> {
     let verdict = verdict_of_code(code_of_head(status, headers)?);
     let by_server = headers.contains_key(GRPC_STATUS);
@@ -74,8 +74,8 @@ pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdic
 
 /// Reads `grpc-retry-pushback-ms`, the delay before the next attempt (PB-1 to PB-4, PB-9).
 ///
-/// The value is a signed 32-bit decimal number of milliseconds. The delay is exactly that long, without jitter or cap.
-/// If the value is negative or malformed, or there are several, the call must not be retried.
+/// The value is a signed 32-bit decimal number of milliseconds. The delay is used exactly, without jitter or cap. If
+/// the value is negative or malformed, or there are several values, the call must not be retried.
 pub fn pushback(headers: &HeaderMap) -> ServerHint {
     let mut values = headers.get_all(GRPC_RETRY_PUSHBACK_MS).iter();
     match (values.next(), values.next()) {

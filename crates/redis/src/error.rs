@@ -34,7 +34,7 @@ impl fmt::Display for RedisStoreError {
 
 impl Error for RedisStoreError {}
 
-/// The error of a message to the store: its kind, and the server's error code if there is one.
+/// The error of a request to the store: its kind, and the server's error code if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreFailed {
     kind: &'static str,

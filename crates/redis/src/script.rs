@@ -1,4 +1,4 @@
-//! The scripts, and how they are sent: by hash, or in full to a server that does not have them.
+//! The scripts. They are sent as a hash, or in full to a server that does not have them.
 
 use std::sync::LazyLock;
 

@@ -26,8 +26,8 @@ const CONNECTING: Duration = Duration::from_secs(10);
 /// A store on Redis or Valkey.
 ///
 /// The connection is opened when a budget first asks the store, so a process can start without the server. After an
-/// error, or after three consecutive questions without an answer, the next question opens a new connection. Clones
-/// share the connection.
+/// error, or after three consecutive requests without a reply, the next request opens a new connection. Clones share
+/// the connection.
 ///
 /// ```
 /// use reattempt_redis::{RedisStore, RedisStoreError};
@@ -45,9 +45,9 @@ pub struct RedisStore {
 struct Shared {
     source: Source,
     connection: Arc<Mutex<Option<Connection>>>,
-    /// The number of consecutive unanswered questions.
+    /// The number of consecutive requests without a reply.
     unanswered: AtomicU32,
-    /// The mark of the last message. A reply with a different mark belongs to another message.
+    /// The mark of the last request. A reply with a different mark belongs to another request.
     last_mark: AtomicU64,
 }
 
@@ -75,7 +75,7 @@ impl RedisStore {
 
     /// Creates a store on the cluster to which the servers at `urls` belong. Does not access the network.
     ///
-    /// A message whose connection is lost may be sent once more, so a retry may cost twice.
+    /// A request whose connection is lost may be sent once more, so a retry may be charged twice.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl RedisStore {
         Source::sentinel(urls, service).map(Self::of)
     }
 
-    /// Asks the server for its settings. Returns a warning for each setting that weakens the budget.
+    /// Reads the server's settings. Returns a warning for each setting that weakens the budget.
     ///
     /// # Errors
     ///

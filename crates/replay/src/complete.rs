@@ -22,9 +22,9 @@ pub(super) enum Complete {
     /// The body was at its end when the reader was created.
     Empty(SizeHint),
     Buffer(OneBuffer),
-    /// One of the two, whose readers record that a client has inspected it.
+    /// Empty or a single buffer, with readers that record an inspection by a client.
     Noted(Noted),
-    /// Nothing of the body was kept, so reading it fails.
+    /// No part of the body was kept, so reading it fails.
     NotKept,
 }
 
@@ -109,12 +109,12 @@ impl Complete {
 
 /// One reader of a single-buffer body.
 pub(super) struct OneBuffer {
-    /// `None` once it has been returned as a frame.
+    /// The data; `None` once it has been returned as a frame.
     data: Option<Bytes>,
     /// `true` if the body's size hint was exact.
     told: bool,
     memory: ReplayMemory,
-    /// `true` if this reader holds the charge. It guards no other data, so `Relaxed` suffices.
+    /// `true` if this reader holds the charge. The flag guards no other data, so `Relaxed` suffices.
     charged: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! The drain of a refused response, which reads the rest of the body so that the HTTP/1 connection can be reused.
+//! Draining a refused response: the rest of its body is read, so that the HTTP/1 connection can be reused.
 
 use std::fmt;
 use std::pin::Pin;
@@ -46,7 +46,7 @@ impl<B: Body> Drain<B> {
     /// The default limit, 16 KiB. Error pages are usually shorter, and reading more costs more than a new connection.
     pub const DEFAULT_LIMIT: u64 = 16 * 1024;
 
-    /// Creates a future that gives up when `body` has more than `limit` bytes.
+    /// Creates a future that stops if `body` has more than `limit` bytes.
     pub fn new(body: B, limit: u64) -> Self {
         Self { body, bytes_left: limit, frames_left: MAX_FRAMES }
     }

@@ -1,4 +1,4 @@
-//! The settings for kept bodies: bytes per call, bytes for all calls, and the in-memory types.
+//! The limits for kept bodies (bytes per call, and for all calls), and the in-memory types.
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -13,8 +13,8 @@ use crate::memory::{Allowance, ReplayCharge, ReplayMemory, least_charge};
 ///
 /// A streamed body that outgrows either limit is sent once and cannot be sent again. If the lower bound of its size
 /// hint exceeds the per-call limit, none of it is kept. An in-memory body is kept whole, and only the limit for all
-/// calls applies. The same holds for a body whose first frame is as long as its exact size hint, such as a boxed
-/// `Full`. Even beyond the limits, a body can be sent again if no byte of it was read.
+/// calls applies. This also applies to a body whose first frame has the length of its exact size hint, such as a boxed
+/// `Full`. Even beyond the limits, a body can be sent again if none of it has been read.
 ///
 /// | kept | charge |
 /// |---|---|
@@ -22,9 +22,9 @@ use crate::memory::{Allowance, ReplayCharge, ReplayMemory, least_charge};
 /// | a frame kept by reference | its length, at least 32 bytes |
 /// | trailers | names and values, plus 128 bytes per field, plus 128 bytes |
 ///
-/// The charges are within a factor of 2 of the memory held for replays. The exception is a frame of 256 KiB or more
-/// that is a small slice of its buffer, which hyper's servers never produce. The rest of such a buffer, errors, and
-/// memory inside the caller's body are not charged.
+/// The charges differ from the memory held for replays by at most a factor of 2. The exception is a frame of 256 KiB or
+/// more that is a small slice of its buffer, which hyper's servers never produce. The rest of such a buffer, errors,
+/// and memory inside the caller's body are not charged.
 ///
 /// ```
 /// # use reattempt_replay::{ReplayLimits, ReplayMemory};
@@ -42,14 +42,14 @@ pub struct ReplayLimits {
 impl ReplayLimits {
     /// Sets the maximum number of bytes kept for one streamed body.
     ///
-    /// The default is 64 KiB. It suffices for nearly every call between services, and a thousand such bodies fit the
-    /// default [memory](Self::memory). With 0, no body is kept, not even an in-memory one. With `usize::MAX`, only the
-    /// limit for all calls applies.
+    /// The default is 64 KiB. This suffices for nearly every call between services, and a thousand such bodies fit the
+    /// default [memory limit](Self::memory). With 0, no body is kept, not even an in-memory one. With `usize::MAX`,
+    /// only the limit for all calls applies.
     pub fn per_call(self, bytes: usize) -> Self {
         Self { per_call: bytes, ..self }
     }
 
-    /// Sets the limit for all bodies that are kept at the same time.
+    /// Sets the memory limit for all bodies that are kept at the same time.
     ///
     /// The default is 64 MiB. Each value returned by [`default`](Self::default) has its own limit, which its clones
     /// share.
@@ -62,13 +62,13 @@ impl ReplayLimits {
         self.per_call
     }
 
-    /// Returns the limit for all bodies that are kept at the same time.
+    /// Returns the memory limit for all bodies that are kept at the same time.
     pub fn memory_ref(&self) -> &ReplayMemory {
         &self.memory
     }
 
-    /// Limits each destination's share of the [memory](Self::memory) to the amount that is still free. This applies to
-    /// all limits that use the same memory. [`ReplayMemory`] has the figures.
+    /// Limits the bytes held for each destination to the amount of [memory](Self::memory) that is still free. This
+    /// applies to all limits that use the same memory. See [`ReplayMemory`] for the resulting shares.
     ///
     /// Afterwards, get the limits of each call from [`for_call`](Self::for_call). Bodies with other limits can use only
     /// a quarter of the memory.
@@ -78,7 +78,7 @@ impl ReplayLimits {
         self
     }
 
-    /// Returns the limits for one call to `destination`, with a body of length `length`.
+    /// Returns the limits for one call to `destination`, whose body has the length `length`.
     ///
     /// `destination` is not called if the body cannot exceed a quarter of the memory.
     ///

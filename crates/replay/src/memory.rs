@@ -14,25 +14,25 @@ use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 ///
 /// # Destinations
 ///
-/// With [`ReplayLimits::by_destination`](crate::ReplayLimits::by_destination), which the layers call, a hanging
-/// destination leaves memory for the others. The rule is dynamic thresholds (Choudhury and Hahne, 1998, with α = 1): a
+/// With [`ReplayLimits::by_destination`](crate::ReplayLimits::by_destination), which the layers call, a destination
+/// that hangs leaves memory for the others. The rule is dynamic thresholds (Choudhury and Hahne, 1998, with α = 1): a
 /// destination may hold at most as much as is still free. It applies to in-memory bodies and streamed frames.
 ///
-/// Below a quarter of the limit, bytes are not counted per destination. A body that could exceed the quarter is counted
-/// from its first byte.
+/// The first quarter of the limit is not counted per destination. A body that could exceed the quarter is counted from
+/// its first byte.
 ///
 /// | holders that release nothing | held by each | free |
 /// |---|---|---|
 /// | one destination, and uncounted bytes | 3/8 and 1/4, together 5/8 | 3/8 |
-/// | N destinations that take in turn | 3/(4(N+1)) | 3/(4(N+1)) |
+/// | N destinations that take turns | 3/(4(N+1)) | 3/(4(N+1)) |
 /// | N destinations, one after the other, each until it is full | 3/8, 3/16, 3/32, … | 3/(4·2^N) |
 ///
 /// As bodies are freed, the last row approaches the one above it, because only destinations that hold less than the
 /// free memory can take more. A destination leaves at least as much memory free as it holds. So a new destination can
-/// always keep a body half as large as the last kept one, however many destinations hold memory.
+/// always keep a body half as large as the last kept one, whatever the number of destinations.
 ///
-/// So one body can take at most half of the free memory. A streamed body that was not counted at its start keeps no
-/// frame beyond the quarter.
+/// One body can therefore take at most half of the free memory. A streamed body that was not counted at its start keeps
+/// no frame beyond the quarter.
 ///
 /// A body is charged until its last holder drops it. Over HTTP/2, hyper may hold the body of an ended call until the
 /// connection closes.
@@ -48,14 +48,14 @@ pub struct ReplayMemory(Arc<Account>);
 enum Account {
     /// The limit for all bodies.
     Whole(Bound),
-    /// One destination, identified by the hash of its name. Its bytes also count in the whole.
+    /// One destination, identified by the hash of its name. Its bytes also count towards the whole.
     Destination { whole: ReplayMemory, key: u64 },
 }
 
 struct Bound {
     limit: usize,
     used: AtomicUsize,
-    /// The limit for bodies without a destination: all of the memory, or the first quarter if destinations are counted.
+    /// The limit for bodies without a destination: all of the memory, or its first quarter if destinations are counted.
     uncounted: AtomicUsize,
     /// The bytes held for each destination. A destination with none has no entry.
     held: Mutex<HashMap<u64, usize>>,

@@ -1,4 +1,4 @@
-//! Complete bodies whose readers record that a client has inspected them, which is the sign that they were sent.
+//! Complete bodies whose readers record an inspection by a client, which is the sign that the body was sent.
 
 use std::cell::Cell;
 use std::sync::Arc;

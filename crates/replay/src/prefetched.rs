@@ -1,8 +1,8 @@
 //! Prefetched frames, which are read from a body before a reader polls for them.
 //!
-//! An in-memory body, or that of a message, is polled when its first reader is created. If it has a single frame, each
-//! reader gets that frame by reference and nothing is shared. Otherwise the frames read so far are stored here for the
-//! readers.
+//! An in-memory body, or the body of a single message, is polled when its first reader is created. If it has a single
+//! frame, each reader gets that frame by reference and nothing is shared. Otherwise the frames read so far are stored
+//! here for the readers.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};

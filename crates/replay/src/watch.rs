@@ -10,7 +10,7 @@ use crate::wakers::{ReaderId, Waiting};
 /// A watch on one reader of a [`ReplayBody`](crate::ReplayBody), from [`ReplayBody::watch`](crate::ReplayBody::watch).
 /// A watch does not read, keep or delay anything.
 ///
-/// It is for a layer that sends several attempts of one request at the same time. If the body outgrows its limits, only
+/// Use it in a layer that sends several attempts of one request at the same time. If the body outgrows its limits, only
 /// the attempt that has sent the most can continue. The watches of the other readers become ready at once, so that the
 /// layer can cancel their attempts (gRPC's [A6](https://github.com/grpc/proposal/blob/master/A6-client-retries.md),
 /// "Memory Management"; BUF-8).
@@ -98,7 +98,7 @@ pub(super) struct Watched(Lock<Contents>);
 
 #[derive(Default)]
 struct Contents {
-    /// The readers with a lower id are cut off, except the survivor.
+    /// Readers with a lower id are cut off, except the survivor.
     cut_below: ReaderId,
     survivor: ReaderId,
     waiting: Vec<Waiting>,

@@ -25,7 +25,7 @@ type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The rest of the chain for one call, as a service: the later middlewares and the client.
 ///
-/// Each attempt has a copy of the call's extensions.
+/// Each attempt gets a copy of the call's extensions.
 #[derive(Clone)]
 pub struct ChainService<'a> {
     pub(crate) next: Next<'a>,

@@ -9,7 +9,7 @@ use reqwest_middleware::Error as MiddlewareError;
 /// tower's `BoxError`.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The error of a call that went through a [`ReattemptMiddleware`](crate::ReattemptMiddleware).
+/// The error of a call sent through a [`ReattemptMiddleware`](crate::ReattemptMiddleware).
 ///
 /// The error is inside [`reqwest_middleware::Error::Middleware`]. Its source is the last attempt's error: a
 /// `reqwest::Error`, or the error of a later middleware. If a limit ended the call, the source is the limit's error,
@@ -34,7 +34,7 @@ pub struct CallError {
 /// The cause of a call's failure.
 enum Cause {
     Attempt(ChainError),
-    /// A limit or a guard in the layers.
+    /// The error of a limit or a guard in the layers.
     Layer(BoxError),
 }
 
@@ -54,7 +54,7 @@ impl CallError {
         }
     }
 
-    /// Returns the call's error; `None` if another middleware failed.
+    /// Returns the call's error inside a middleware error; `None` if another middleware failed.
     pub fn of(error: &MiddlewareError) -> Option<&Self> {
         match error {
             MiddlewareError::Middleware(error) => error.downcast_ref(),

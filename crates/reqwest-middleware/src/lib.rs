@@ -62,9 +62,9 @@
 //! # Other layers
 //!
 //! [`ReattemptMiddleware::new`] takes any stack whose outermost layer retries or hedges: retries around guards, hedges,
-//! the standard stack. To put a guard or a fallback outside the retries, use a second middleware in front of theirs.
-//! Each layer keeps its state from call to call. The notes on redirects in `reattempt::guide::reqwest` apply here too:
-//! unless redirects are off in reqwest, a POST is sent again only if it is repeatable.
+//! the standard stack. To put a guard or a fallback outside the retries, add a second middleware before the one that
+//! retries. Each layer keeps its state from call to call. The notes on redirects in `reattempt::guide::reqwest` apply
+//! here too: unless redirects are off in reqwest, a POST is sent again only if it is repeatable.
 //!
 //! # Coming from reqwest-retry 0.9
 //!
@@ -84,7 +84,7 @@
 //! | `build_with_total_retry_duration(d)`, checked before the delay | `max_elapsed(d)`: a retry that would start later is not sent |
 //! | `Retry-After` is ignored | changed: the server's delay is respected, or the call ends if it is too long |
 //! | no retry budget | changed: in an outage, most retries are not sent; `budget(RetryBudget::unlimited())` turns this off |
-//! | a stream body: an error before anything is sent | changed: it is sent, and can be sent again while all of it is kept |
+//! | a request with a stream body fails before it is sent | changed: it is sent, and can be sent again while all of its body is kept |
 //! | the refused response is dropped, together with its connection | changed: a short body is read, and the connection is reused |
 //! | a `RetryableStrategy` | [`Http::classify`](reattempt::Http::classify) |
 //! | extensions that a failed attempt has changed reach the next one | changed: each attempt gets a copy |

@@ -46,7 +46,7 @@ impl<L> ReattemptMiddleware<L> {
     /// Creates a middleware from a layer or a stack of layers.
     ///
     /// The outermost layer must retry or hedge, or be a single guard or fallback. All calls share the layers' state:
-    /// budgets, guards, latencies. As everywhere, stacks with guards need policies with boxed errors.
+    /// budgets, guards, latencies. Stacks with guards need policies with boxed errors.
     ///
     /// ```
     /// use reattempt::RetryPolicy;

@@ -1,7 +1,7 @@
 //! A lock-free token bucket that is exact under contention.
 //!
-//! Input: takes with their times, credits, and returned permits. Output: taken, refused or retired. The model checker
-//! includes this file unchanged, so the file does not refer to destinations.
+//! Input: requests for tokens with their times, credits, and returned permits. Output: taken, refused or retired. The
+//! model checker includes this file unchanged, so the file does not refer to destinations.
 //!
 //! The balance and the *epoch* (the number of refills so far) share one word, so every change is one compare-and-swap.
 //! A refill adds the tokens, takes the caller's token and starts the next epoch in one step. Then it stores its time,

@@ -10,8 +10,8 @@
 //! | 36–55 | tokens, in thousandths |
 //! | 0–35 | time of the last failure, in ticks of 64 ms; overflows after 139 years |
 //!
-//! A bucket with all tokens and no doubt is full. Whenever its last failure was, its state is above that of every
-//! bucket that is not full. So a success needs one comparison to find out that it has no effect.
+//! A bucket with all tokens and no doubt is full. As a number, its state is above that of every bucket that is not
+//! full, regardless of the time of its last failure. So one comparison shows that a success has no effect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +78,7 @@ pub(crate) enum Event {
     Failure(FailureKind),
     /// An attempt failed, and its retry requests tokens.
     FailureAndRetry(FailureKind),
-    /// A hedge requests tokens, without a failure. That a hedge is needed is already a sign of trouble.
+    /// A hedge requests tokens, without a failure. A hedge is itself a sign of trouble.
     Hedge(FailureKind),
 }
 

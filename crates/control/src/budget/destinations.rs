@@ -3,9 +3,9 @@
 //! Input: events and successes with a destination name. Output: permits from the bucket that paid. The table is
 //! [`Keyed`].
 //!
-//! A destination without a take (for a cautious budget: without a failure) has a full bucket and needs no entry. For
-//! the same reason, full buckets are evicted first from a full table. A permit holds its bucket, so a bucket with a
-//! retry in flight is not evicted.
+//! A destination that has taken no tokens (under a cautious budget: has had no failure) has a full bucket and needs no
+//! entry. For the same reason, full buckets are evicted first from a full table. A permit holds its bucket, so a bucket
+//! with a retry in flight is not evicted.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) struct Destinations {
     buckets: Keyed<AnyBucket>,
     /// The number of buckets that a success would change; 0 if only time adds tokens.
     not_full: Arc<NotFull>,
-    /// The second after which the next event lets the buckets catch up.
+    /// The second after which the next event adds the tokens of the time passed to all buckets.
     catch_up_at: AtomicU64,
     rule: BucketRule,
 }

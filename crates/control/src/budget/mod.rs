@@ -1,6 +1,6 @@
 //! The retry budget, which grants or refuses every retry.
 //!
-//! | file | its part |
+//! | file | content |
 //! |---|---|
 //! | `retry_budget` | the type that users name: constructors and setters |
 //! | `contract` | its implementation of core's `Budget` |

@@ -35,7 +35,7 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 /// | [`aws_quota`](Self::aws_quota), [`quota`](Self::quota) | 5, after a timeout 10; returned if it succeeds | a success without a retry: 1 | 500 |
 /// | [`unlimited`](Self::unlimited) | nothing | | |
 ///
-/// Any response other than a retryable failure counts as one success per call. All buckets start full.
+/// Any response other than a retryable failure is recorded as one success per call. All buckets start full.
 ///
 /// The *trickle* is the number of tokens that time adds per second. With a ratio or a rate, each bucket guarantees over
 /// any period: retries ≤ capacity + ratio · successes + trickle · time. Under a quota the same bound holds for the net
@@ -141,7 +141,7 @@ impl RetryBudget {
     /// Creates a [`rate`](Self::rate) budget for a client that normally sends `normal_rps` requests per second to each
     /// destination. The rate is a tenth of that, and the burst is twice the rate but at least 1.
     ///
-    /// The rate and the burst are clamped as those of [`rate`](Self::rate).
+    /// The rate and the burst are clamped as in [`rate`](Self::rate).
     pub fn rate_for_traffic(normal_rps: f64) -> Self {
         Self::build(Settings::rate_for(normal_rps))
     }
@@ -284,8 +284,8 @@ impl RetryBudget {
     /// Returns this budget with the state of a former one, for settings that are replaced while calls are in flight.
     ///
     /// If the settings are the same, the result is a clone of the former budget. If only numbers changed, each
-    /// destination keeps its tokens, at most up to the new capacity, and its doubt. So an operator who changes a number
-    /// in an outage grants no retries by that. Retries in flight return their tokens to the former budget. A budget of
+    /// destination keeps its tokens, at most up to the new capacity, and its doubt. So changing a number during an
+    /// outage grants no additional retries. Retries in flight return their tokens to the former budget. A budget of
     /// another kind starts with full buckets.
     ///
     /// ```
@@ -317,8 +317,8 @@ impl RetryBudget {
 
     /// Returns the tokens of `destination` as of its last retry or success; infinite for an unlimited budget.
     ///
-    /// This method reads no clock, so tokens that time has added since then are missing. At most once every ten
-    /// seconds, a retry to any destination also updates every bucket that time has filled.
+    /// This method reads no clock, so it excludes tokens that time has added since then. At most once every ten
+    /// seconds, a retry to any destination also updates every bucket that has become full over time.
     pub fn balance(&self, destination: &str) -> f64 {
         let buckets = self.state.buckets.as_ref();
         buckets.map_or(f64::INFINITY, |buckets| tokens(buckets.balance(destination)))

@@ -1,4 +1,4 @@
-//! A set's endpoints with their ejections, behind the set's lock.
+//! A set's endpoints with their ejections, guarded by the set's lock.
 //!
 //! An ejection is temporary. Ejected endpoints are out of service only if at most half of a set, or of its last tier,
 //! are ejected. If more than half are, all stay in service, and calls prefer those that fail less.

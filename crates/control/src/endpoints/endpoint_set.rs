@@ -65,7 +65,7 @@ pub struct EndpointSet<T> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Pick<T> {
-    /// The attempt's hold on the endpoint, from which [`service`](EndpointTicket::service) sends it.
+    /// The attempt's ticket. Its [`service`](EndpointTicket::service) sends the attempt.
     pub ticket: EndpointTicket<T>,
     /// `true` if another endpoint that the call has not tried is in service.
     pub elsewhere: bool,
@@ -86,10 +86,11 @@ pub struct Ended<T> {
     pub events: Option<Box<[EndpointEvent]>>,
 }
 
-/// The hold of one attempt on its endpoint. The attempt counts as in flight until the ticket is dropped.
+/// A ticket that an attempt holds for its endpoint. The endpoint counts the attempt as in flight until the ticket is
+/// dropped.
 pub struct EndpointTicket<T> {
     endpoint: Arc<Endpoint<T>>,
-    /// The moment of the head of a response that was a success, in milliseconds.
+    /// The time at which the head of a successful response arrived, in milliseconds.
     head: Option<u64>,
 }
 
@@ -149,9 +150,9 @@ impl<T> EndpointSet<T> {
     /// is empty.
     ///
     /// Two random untried endpoints in service are compared, in the first tier that has any. After an outage of more
-    /// than half of a tier, the next tier also gets the share of it that is still out. The pick is the one with the
-    /// lower price: its latency, raised by its attempts in flight and its failure rate. If the call has tried every
-    /// endpoint in service, the pick is the one with the lowest price.
+    /// than half of a tier, the next tier also gets the calls for the part of it that is still out. The pick is the one
+    /// with the lower price: its latency, raised by its attempts in flight and its failure rate. If the call has tried
+    /// every endpoint in service, the pick is the one with the lowest price.
     #[inline]
     pub fn pick<R: Random + ?Sized>(&self, trail: &Trail, now: Duration, random: &mut R) -> Option<Pick<T>> {
         let (at, mut events) = (millis(now), None);
@@ -169,9 +170,9 @@ impl<T> EndpointSet<T> {
 
     /// Records the end of an attempt, in the form that guards use.
     ///
-    /// A judged attempt is over at the head of its response, and returns the ticket for the body. An attempt that the
-    /// caller [abandoned](End::Abandoned) only raises the latency. A body that breaks after a success is a failure.
-    /// Every other end only lowers the number of attempts in flight. So does dropping the ticket.
+    /// If the attempt was judged at its response head, the ticket is returned, to be held until the body ends. An
+    /// attempt that the caller [abandoned](End::Abandoned) only raises the latency. A body that breaks after a success
+    /// is a failure. Every other end only lowers the number of attempts in flight, and so does dropping the ticket.
     ///
     /// `random` is called without a lock, so it may use the set.
     #[inline]

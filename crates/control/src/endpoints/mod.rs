@@ -24,7 +24,7 @@
 //!   ejected or returns. So a pick inspects one or two pairs, whatever the size of the set and the number of ejected
 //!   endpoints.
 //! - `names` finds the name of an endpoint by its number, for reports and errors.
-//! - `ejections` decides, behind a lock, which endpoints are out of service.
+//! - `ejections` decides, under a lock, which endpoints are out of service.
 //! - `endpoint_set` is the set that users hold.
 
 mod ejections;

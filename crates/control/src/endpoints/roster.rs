@@ -1,4 +1,4 @@
-//! The endpoints in service at one time, and the pick among them.
+//! The endpoints that are in service, and the pick among them.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) struct Roster<T> {
     pub(crate) until: u64,
     tiers: Box<[Tier<T>]>,
     length: usize,
-    /// `true` if the first tier takes a part of the picks only.
+    /// `true` if the first tier gets only a part of the picks.
     splits: bool,
     /// `true` if the set has more than one tier, whether or not all of them are in service.
     pub(crate) tiered: bool,

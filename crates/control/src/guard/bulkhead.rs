@@ -85,7 +85,7 @@ impl Bulkhead {
         Self(self.0.changed(|rule| rule.hold = !on))
     }
 
-    /// Returns the use of places for `destination` at `now`.
+    /// Returns the numbers of calls that hold a place or wait for one, for `destination` at `now`.
     pub fn usage_at(&self, destination: &str, now: Duration) -> Usage {
         self.0.read(destination, |places| places.usage(now))
     }

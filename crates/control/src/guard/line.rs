@@ -1,6 +1,7 @@
 //! The bounded line of calls that wait for a guard, in order of arrival.
 //!
-//! The line is plain data behind its owner's lock. Wakers are taken out of it and woken after the lock is released.
+//! The line is plain data, guarded by its owner's lock. Wakers are taken out of it and woken after the lock is
+//! released.
 
 use std::num::NonZeroU64;
 use std::task::Waker;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use reattempt_core::guard::Arrival;
 
-/// The bounds on waiting.
+/// The limits on waiting calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
     /// The maximum number of calls that wait in one line; 0 if none may.
@@ -22,14 +23,14 @@ impl Patience {
     pub(crate) const NONE: Self = Self { calls: 0, time: Duration::ZERO };
 }
 
-/// The number of a call in a line. It does not change until the call leaves.
+/// The id of a call in a line. It stays the same until the call leaves the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WaiterId(NonZeroU64);
 
 /// A first-come, first-served line of waiting calls. Each step takes time logarithmic in its length.
 ///
-/// The owner keeps the line behind a lock, and checks that it is not [full](Self::is_full) before it adds a call.
-/// Wakers that methods return must be woken or dropped after the lock is released.
+/// The owner guards the line with a lock, and checks that it is not [full](Self::is_full) before it adds a call. Wakers
+/// that methods return must be woken or dropped after the lock is released.
 ///
 /// ```
 /// use std::time::Duration;
@@ -79,7 +80,7 @@ impl Line {
         Self { patience, next, entries: Vec::new(), counts: Vec::new(), head: 0, len: 0 }
     }
 
-    /// Returns the bounds.
+    /// Returns the limits on waiting.
     pub const fn patience(&self) -> Patience {
         self.patience
     }
@@ -89,7 +90,7 @@ impl Line {
         self.patience = patience;
     }
 
-    /// Returns `true` if the bounds allow no more waiting calls.
+    /// Returns `true` if the line has its maximum number of waiting calls.
     pub const fn is_full(&self) -> bool {
         self.len >= self.patience.calls
     }
@@ -185,7 +186,7 @@ impl Line {
         self.entries.get(self.head).map(|entry| entry.id)
     }
 
-    /// Returns the waker of the first call, for an owner that has changed when that call may go.
+    /// Returns the waker of the first call. Wake it after a change to the time at which that call may proceed.
     pub fn first(&mut self) -> Wakers {
         Wakers { _gone: None, first: self.first_waker() }
     }

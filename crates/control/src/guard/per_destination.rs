@@ -15,7 +15,7 @@ use reattempt_core::guard::{Admit, Arrival, End, Refused, Resume};
 use crate::destination_table::{DEFAULT_DESTINATIONS, Entry, clamped_destinations};
 use crate::keyed::{Found, Hold, Keyed, PastBound};
 
-/// The state of one destination, which decides about its calls.
+/// The state of one destination, which decides on its calls.
 pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
     type Settings: Clone + Send + Sync + 'static;
 

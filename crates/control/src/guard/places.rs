@@ -1,9 +1,9 @@
-//! The places of one destination, as threads share them, with the line of calls that wait for a place.
+//! The places of one destination, shared by threads, with the line of calls that wait for a place.
 //!
-//! One word counts the calls in flight. While no call waits, takes and releases change it without the lock. The bit
-//! [`WAITERS`] sends both behind the lock. Then the word changes only under the lock, and a released place goes to the
-//! first call in line in the same step. That call keeps the place until its wait ends. If it was not polled by then,
-//! the next call that takes the lock passes the place on.
+//! One word counts the calls in flight. While no call waits, takes and releases change it without the lock. While the
+//! bit [`WAITERS`] is set, both must take the lock. Then the word changes only under the lock, and a released place
+//! goes to the first call in line in the same step. That call keeps the place until its wait ends. If it was not polled
+//! by then, the next call that takes the lock passes the place on.
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
@@ -33,7 +33,7 @@ pub(crate) struct Places {
 
 struct State {
     line: Line,
-    /// Calls that were given a place and not polled since, in order of the end of their wait.
+    /// Calls that were given a place and have not been polled since, in order of the end of their wait.
     granted: BTreeSet<(Duration, WaiterId)>,
     more_heads: MoreHeads,
 }
@@ -50,19 +50,19 @@ pub(crate) struct Rule {
 /// The note in the ticket of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Note {
-    /// In line, or since given a place, or too late for one.
+    /// In line, or given a place meanwhile, or too late for one.
     Waiting { waiter: WaiterId, waits_until: Duration },
     Held {
         /// The number of calls in flight at the start, including this one.
         in_flight: u32,
     },
-    /// The response head has arrived. The slot stores the time; from [`HEADS`] on it is behind the lock.
+    /// The response head has arrived. The slot stores the time; slots from [`HEADS`] on are guarded by the lock.
     PastHead(usize),
 }
 
-/// The use of one destination's places.
+/// The numbers of one destination's calls that hold a place or wait for one.
 ///
-/// The numbers are read one after the other, so they may disagree for a moment while calls come and go.
+/// The numbers are read one after the other, so they may be briefly inconsistent while calls start and end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {

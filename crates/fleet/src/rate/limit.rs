@@ -1,4 +1,4 @@
-//! The guard that users name, and its questions to the store.
+//! The guard's public type, and its questions to the store.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -29,25 +29,25 @@ const KIND: GuardKind = GuardKind::named(&"fleet rate limit");
 
 /// A rate limit per destination that many processes share through a store.
 ///
-/// A process fetches tokens ahead of its calls: as many as it uses in 0.2 s. So most calls are admitted at once,
-/// without a message to the store. If the store has fewer tokens than the process asks for, it grants those, and is
-/// asked again after 0.1 s ± 25 %. Unspent tokens expire after a second.
+/// A process fetches tokens before its calls need them: as many as it uses in 0.2 s. So most calls are admitted at
+/// once, without a message to the store. If the store has fewer tokens than the process asks for, it grants those, and
+/// is asked again after 0.1 s ± 25 %. Unspent tokens expire after a second.
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a shared limit*, each process has a fixed share. Busy processes are held up while quiet ones leave their
-/// share unused, and a new process exceeds the limit.
+/// *Without a shared limit*, each process has a fixed share. Busy processes are delayed while quiet ones do not use
+/// their share, and each additional process exceeds the limit.
 ///
 /// *A message to the store for each call* costs each call a round trip. Here a process with 1,000 calls per second
-/// sends about ten messages per second. Fetching ahead saves messages from about 20 calls per second on; below ten,
-/// each call sends one.
+/// sends about ten messages per second. Fetching ahead saves messages at 20 or more calls per second; below ten, each
+/// call sends one.
 ///
 /// *A store that fails* must not stop the calls. Here the process then applies its `local` limit, and asks the store
 /// again after a second. A call waits at most 50 ms for the store's answer.
 ///
 /// # Bound
 ///
-/// From its first call on, the fleet sends at most burst + rate · seconds calls, measured with the store's clock. In a
+/// Counted from its first call, the fleet sends at most burst + rate · seconds calls, on the store's clock. In a
 /// shorter period, it may also spend tokens that were fetched before the period. Tokens that are fetched but not spent
 /// are lost, so a fleet of many quiet processes stays below its rate. While the store is down, the bound is the sum of
 /// the local limits. If the store loses its data, the burst is granted once more.
@@ -77,7 +77,7 @@ pub struct FleetRateLimit(Arc<Shared>);
 struct Shared {
     store: Arc<dyn RateStore>,
     rate: Rate,
-    /// The limit of this process while it is alone.
+    /// The limit of this process while the store is down.
     local: RateLimit,
     prefix: Box<str>,
     patience: Patience,
@@ -98,11 +98,11 @@ pub struct FleetRateStats {
     pub asked: u64,
     /// The number of tokens that the store granted in time.
     pub granted: u64,
-    /// The number of calls that this process decided alone, with its own limit.
+    /// The number of calls decided by this process alone, with its own limit.
     pub alone: u64,
 }
 
-/// The proof that a fleet's rate limit admitted a call or has it in line.
+/// The ticket of a call that a fleet's rate limit has admitted or queued.
 #[derive(Debug)]
 pub struct FleetRateTicket(State);
 
@@ -300,7 +300,7 @@ struct Fetch {
     shared: Arc<Shared>,
     portion: Arc<Portion>,
     wanted: u32,
-    /// The time of the guard's clock at which it was asked.
+    /// The time of the question on the guard's clock.
     now: Duration,
     is_answered: bool,
 }

@@ -2,10 +2,10 @@
 //!
 //! `rate_rule` is the bucket of a store, a function over integers.
 //!
-//! | file | its part |
+//! | file | content |
 //! |---|---|
-//! | `portion` | what a process holds of a rate for one destination |
-//! | `limit` | the guard: portions by destination, questions to the store, and the limit of a process alone |
+//! | `portion` | the tokens that a process holds for one destination |
+//! | `limit` | the guard: portions by destination, questions to the store, and the local limit |
 
 mod limit;
 mod portion;

@@ -1,4 +1,4 @@
-//! The portion of a rate that a process holds for one destination, without a runtime or a store.
+//! The tokens of a rate that a process holds for one destination, without a runtime or a store.
 //!
 //! Input: calls that arrive, wait and leave, and the store's answers. Output: which of them may be sent, and the number
 //! of tokens to ask for.
@@ -32,7 +32,7 @@ pub(crate) struct Portion {
 pub(crate) struct Supply {
     tokens: u32,
     expire_at: Duration,
-    /// The tokens to be held after an answer, beside those of waiting calls.
+    /// The number of tokens to hold after an answer, in addition to those of waiting calls.
     size: u32,
     /// The time of the last question, and the tokens taken since.
     asked_at: Duration,

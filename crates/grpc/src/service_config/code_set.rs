@@ -1,4 +1,4 @@
-//! Sets of status codes, as used in policies.
+//! Sets of status codes, used in policies.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::Code;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct CodeSet {
-    /// The bit with a code's number is set if the code is in the set.
+    /// One bit per code, at the position of the code's number.
     bits: u32,
 }
 

@@ -1,10 +1,10 @@
-//! A service config's errors, each with its place in the document.
+//! A service config's errors, each with its position in the document.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// All errors in a service config, at least one.
+/// All errors in a service config; there is at least one.
 ///
 /// [`Display`](fmt::Display) writes the first 20 errors, one per line, and then the number of further errors.
 /// [`iter`](Self::iter) returns all of them.

@@ -1,4 +1,4 @@
-//! The current service config on a channel, which can be replaced while calls run, and the channel's throttle.
+//! The current service config of a channel, which can be replaced while calls run, and the channel's throttle.
 //!
 //! Calls read the policy of a method without a lock and without allocation.
 
@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use super::{MethodConfig, ServiceConfig, ServiceConfigErrors};
 use crate::RetryThrottle;
 
-/// The current service config on a channel, replaceable at any time.
+/// The current service config of a channel, which can be replaced at any time.
 ///
 /// Clones share the config: keep one clone to [`update`](Self::update) it, and pass the others to layers. A call uses
 /// the policy in force when it starts (CALL-6).
@@ -63,7 +63,7 @@ impl ServiceConfigHandle {
         Self::of(Ok(Arc::clone(&default)), default)
     }
 
-    /// Creates a handle without a config in force, for configs that arrive with name resolution.
+    /// Creates a handle that has no config yet, for configs that arrive with name resolution.
     ///
     /// The first [`update`](Self::update) with a valid config, or [`use_default`](Self::use_default), ends this state.
     pub fn unresolved(default: ServiceConfig) -> Self {
@@ -147,7 +147,7 @@ impl ServiceConfigHandle {
         }
     }
 
-    /// Returns the throttle of all calls on the channel (THR-1). A new config does not replace it.
+    /// Returns the throttle for all calls on the channel (THR-1). A new config does not replace it.
     pub fn throttle(&self) -> &RetryThrottle {
         &self.shared.throttle
     }

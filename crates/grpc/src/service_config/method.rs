@@ -13,7 +13,7 @@ use super::CodeSet;
 pub struct MethodConfig {
     /// The time limit for a call, including all its attempts and delays. A limit of 0 is enforced too.
     pub timeout: Option<Duration>,
-    /// If `true`, a call waits for a connection instead of failing without one.
+    /// If `true`, a call waits for a connection instead of failing when there is none.
     pub wait_for_ready: Option<bool>,
     /// The size limit for a sent message after compression, in bytes. 0 is a valid limit.
     pub max_request_message_bytes: Option<u32>,
@@ -32,7 +32,7 @@ pub enum MethodPolicy {
     None,
     /// Retries: a failed attempt is followed by another one after a delay.
     Retry(MethodRetryPolicy),
-    /// Hedging: attempts run at the same time, each sent a delay after the previous one.
+    /// Hedging: attempts run at the same time, each sent one delay after the previous one.
     Hedging(MethodHedgingPolicy),
 }
 
@@ -58,8 +58,8 @@ impl MethodRetryPolicy {
         self.initial_backoff
     }
 
-    /// Returns the longest delay, before jitter of ±20 %: above 0. The initial delay is lowered to it, too, if
-    /// necessary (SC-21, BK-4).
+    /// Returns the longest delay, before jitter of ±20 %: above 0. If the initial delay is longer, it is lowered to
+    /// this value (SC-21, BK-4).
     pub fn max_backoff(&self) -> Duration {
         self.max_backoff
     }

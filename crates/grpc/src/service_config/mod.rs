@@ -30,12 +30,12 @@ pub use unapplied::UnappliedSetting;
 /// The policies of a service's methods, and their shared throttling.
 ///
 /// The fields `methodConfig` and `retryThrottling` are read. If any value in them breaks a rule, the whole document is
-/// rejected (SC-5), and [`ServiceConfigErrors`] lists every such value. A `null` counts as an absent field. `{}` is a
-/// valid config without policies.
+/// rejected (SC-5), and [`ServiceConfigErrors`] lists every such value. A `null` is treated as an absent field. `{}` is
+/// a valid config without policies.
 ///
-/// All other fields are ignored. `loadBalancingConfig`, `loadBalancingPolicy` (SC-9) and `healthCheckConfig` belong
-/// to the channel. No published rule defines `perAttemptRecvTimeout` (DL-6). The list of choices in a DNS record
-/// (SC-10) is not a service config.
+/// All other fields are ignored. `loadBalancingConfig`, `loadBalancingPolicy` (SC-9) and `healthCheckConfig` belong to
+/// the channel. No published rule defines `perAttemptRecvTimeout` (DL-6). The list of choices in a DNS record (SC-10)
+/// is not accepted as a service config.
 ///
 /// The rules leave some cases open. These are errors here:
 ///
@@ -100,7 +100,7 @@ impl ServiceConfig {
         ServiceConfigReader::default().read(reader)
     }
 
-    /// Reads a service config from a file. It blocks the thread.
+    /// Reads a service config from a file, and blocks the thread meanwhile.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl ServiceConfig {
         ServiceConfigReader::default().load(path)
     }
 
-    /// Creates a lenient reader. It accepts two deviations that other libraries accept too.
+    /// Creates a lenient reader. It accepts two deviations that other libraries also accept.
     ///
     /// - Numbers may be strings (`"maxAttempts": "4"`), as some protobuf JSON writers produce.
     /// - Durations may lack digits before or after the point, or have leading zeros (`".5s"`, `"1.s"`, `"01s"`), as is
@@ -213,7 +213,7 @@ impl ServiceConfigReader {
         self.parse_bytes(&bytes)
     }
 
-    /// Reads a service config from a file. It blocks the thread.
+    /// Reads a service config from a file, and blocks the thread meanwhile.
     ///
     /// # Errors
     ///

@@ -28,7 +28,7 @@ struct Level {
     tokens: u64,
     /// The maximum number of tokens; 0 if nothing is throttled.
     max: u64,
-    /// The tokens added per success, at most `max`.
+    /// The number of tokens added per success, at most `max`.
     ratio: u64,
 }
 

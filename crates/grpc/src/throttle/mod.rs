@@ -15,7 +15,7 @@ use reattempt_core::{Budget, Failure, Permit, ServerHint};
 
 pub use throttling::RetryThrottling;
 
-/// gRPC's retry throttle, which stops all retries and hedges to a server while most calls to it fail.
+/// gRPC's retry throttle, which stops all retries and hedges to a server while most calls to that server fail.
 ///
 /// The throttle is a token bucket that starts full. A [counted failure](Self::failed) takes one token, and a successful
 /// call adds `tokenRatio`. Retries and hedges are sent only while more than half of the tokens are left. Without
@@ -37,7 +37,7 @@ pub use throttling::RetryThrottling;
 /// # As a budget
 ///
 /// As a [`Budget`] it takes a token when an attempt fails, and a retry's permit costs nothing. So a call's last attempt
-/// costs a token too if it fails (RET-1).
+/// also costs a token if it fails (RET-1).
 ///
 /// A permanent failure adds nothing, because only status OK adds tokens (THR-4). If the server's pushback stops the
 /// call, the failure takes a token (THR-3, PB-8).
@@ -67,7 +67,7 @@ impl RetryThrottle {
         self.bucket.credit();
     }
 
-    /// Returns `true` if no retry or hedge may be sent at present.
+    /// Returns `true` if no retry or hedge may currently be sent.
     pub fn is_throttled(&self) -> bool {
         self.bucket.is_throttled()
     }
@@ -75,7 +75,7 @@ impl RetryThrottle {
     /// Replaces the settings, for all clones at once.
     ///
     /// The bucket keeps the same fraction of its size, so that a new config does not refill it. If nothing was
-    /// throttled before, the bucket starts full. Equal settings change nothing.
+    /// throttled before, the bucket starts full. Settings equal to the current ones have no effect.
     pub fn configure(&self, settings: Option<RetryThrottling>) {
         self.bucket.configure(settings);
     }

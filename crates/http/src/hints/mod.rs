@@ -1,4 +1,4 @@
-//! Server hints: the delay, or the stop, requested in the headers of a refused response.
+//! Server hints: a delay, or an end to the retries, requested in the headers of a refused response.
 //!
 //! The peer may send any bytes. A header that cannot be parsed is ignored.
 
@@ -32,7 +32,7 @@ static SHOULD_RETRY: [HeaderName; 2] =
 ///
 /// - If several headers have a delay, the first in this table is used, because it is the most precise.
 /// - If one header has several values, on one line or several, the longest delay is used. With a shorter delay, the
-///   retry would arrive sooner than the server asked.
+///   retry would arrive before the time that the server asked for.
 /// - A delay of zero sets no minimum: the schedule's delay is used.
 /// - `false` prevents any retry. It takes precedence over `true` and every other rule.
 /// - `true` overrides the [table of statuses](crate::verdict_of_status). It does not override the client's own rules
@@ -40,7 +40,7 @@ static SHOULD_RETRY: [HeaderName; 2] =
 /// - A header that cannot be parsed is ignored.
 /// - A date with the wrong day of the week is ignored: `Mon, 06 Nov 1994` was a Sunday.
 /// - A date with a leap second (`:60`) is read as the second after `:59`. A two-digit year from 70 on is in the 1900s,
-///   one below 70 in the 2000s.
+///   and one below 70 in the 2000s.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -69,11 +69,11 @@ impl Default for Hints {
     }
 }
 
-/// The hints in the headers of one response, from [`Hints::read`].
+/// The hints found in the headers of one response, returned by [`Hints::read`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hinted {
-    /// The delay or the stop requested by the server, if any.
+    /// The delay that the server requested, or its request to stop.
     pub hint: ServerHint,
     /// The value of `x-should-retry` or `stripe-should-retry`. If it is `Some(false)`, the hint is
     /// [`ServerHint::Stop`].
@@ -81,7 +81,7 @@ pub struct Hinted {
 }
 
 impl Hints {
-    /// Creates an empty set, with which no hint is read.
+    /// Creates settings with which no hint is read.
     #[must_use]
     pub const fn none() -> Self {
         Self { retry_after: false, retry_after_ms: false, should_retry: false, rate_limit: false }
@@ -129,7 +129,7 @@ impl Hints {
     ///
     /// The delay until a date is measured from the response's own `Date`, so this machine's clock may be wrong.
     /// `wall_clock` is called at most once, and only for a date in a response without a valid `Date`. A date in the
-    /// past gives a delay of zero. Numbers saturate.
+    /// past gives a delay of zero. Numbers that are too large saturate.
     pub fn read(&self, headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> Hinted {
         if headers.is_empty() {
             return Hinted { hint: ServerHint::None, should_retry: None };

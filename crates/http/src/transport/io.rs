@@ -1,4 +1,4 @@
-//! `std::io` errors. The verdict depends on the kind and on the place where the error arose.
+//! `std::io` errors. The verdict depends on the kind of error and on the stage at which it occurred.
 
 use std::io::{Error, ErrorKind};
 

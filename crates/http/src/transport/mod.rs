@@ -47,11 +47,11 @@ use reattempt_replay::ReplayError;
 ///
 /// # TLS alerts
 ///
-/// An alert is recognised in the text of the TLS library's error. On an established connection it counts as a lost
+/// An alert is recognised in the text of the TLS library's error. On an established connection it is treated as a lost
 /// connection, unless the text names a certificate, an unknown CA or denied access. In the handshake, every alert
 /// except internal_error is permanent. A server sends internal_error if it cannot continue for a reason unrelated to
-/// the client. Nothing was processed then, and the next attempt may succeed. Servers without a certificate for a name
-/// send it too, and calls to them are retried in vain, as often as the policy allows.
+/// the client. Nothing was processed then, and the next attempt may succeed. Servers without a certificate for the
+/// requested name send it too. Calls to them are then retried in vain, as often as the policy allows.
 ///
 /// # REFUSED_STREAM
 ///
@@ -158,7 +158,7 @@ enum Sign {
     Undone(Undone, FailureKind),
     /// A verdict, unless the inner errors have one.
     Presumption(Verdict),
-    /// The place where the inner errors arose.
+    /// The stage at which the inner errors occurred.
     At(Phase),
 }
 

@@ -1,7 +1,7 @@
 //! One client before several servers of finite capacity, in virtual time.
 //!
 //! Each server has workers and a queue. It refuses requests past the queue, and refuses connections while it is dead.
-//! The library's call decides about retries. A retry that can go elsewhere after no answer is sent at once.
+//! The library's call decides on retries. A retry that can go elsewhere after no answer is sent at once.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;

@@ -135,7 +135,7 @@ pub trait RateLimitExt: Sealed {
     /// [`wait_for_tokens`] waits until they are available.
     fn allow(&self, destination: &str, n: u32) -> bool;
 
-    /// Returns the tokens of `destination`; negative if some were taken ahead of time.
+    /// Returns the tokens of `destination`; negative if some were taken in advance.
     fn tokens(&self, destination: &str) -> f64;
 
     /// Sets the rate of `destination` from now on.

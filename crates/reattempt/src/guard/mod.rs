@@ -1,8 +1,8 @@
 //! Admission control for every attempt: circuit breakers and other guards, in one layer type.
 //!
-//! A retry budget limits retries. A guard decides about every attempt, including the first: a breaker refuses calls to
-//! a server that is down, and a limit delays calls. [`GuardLayer`] runs any guard around any client. Put it **inside**
-//! a retry layer, so that the guard decides about each attempt.
+//! A retry budget limits retries. A guard decides on every attempt, including the first: a breaker refuses calls to a
+//! server that is down, and a limit delays calls. [`GuardLayer`] runs any guard around any client. Put it **inside** a
+//! retry layer, so that the guard decides on each attempt.
 //!
 //! ```
 //! use http_body_util::Full;

@@ -205,7 +205,7 @@ impl Http {
 
     /// Overrides the table's verdict for one status.
     ///
-    /// The first of these that applies decides about a response:
+    /// The first of these that applies decides on a response:
     ///
     /// 1. a classifier of the call, then one of the protocol;
     /// 2. this verdict;

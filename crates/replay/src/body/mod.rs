@@ -1,8 +1,8 @@
 //! The replayable request body, which streams to the client and keeps its frames.
 //!
-//! Before a retry layer sends the body, it clones it and sets the clone aside, unread. A frame is kept until every
-//! reader has returned it. Frames of an in-memory body are kept by reference. Any other body is polled only when a
-//! reader is polled. Its frames below 256 KiB are copied, because a frame may be a small slice of a large buffer.
+//! Before a retry layer sends the body, it clones the body and sets the clone aside, unread. A frame is kept until
+//! every reader has returned it. Frames of an in-memory body are kept by reference. Any other body is polled only when
+//! a reader is polled. Its frames below 256 KiB are copied, because a frame may be a small slice of a large buffer.
 
 mod reading;
 
@@ -36,8 +36,8 @@ pin_project! {
     ///
     /// Each value is one reader. [`try_clone`](ReplayBody::try_clone) creates another reader with the same bytes and
     /// trailers. Readers may be polled at the same time, from different tasks. A frame is kept until the slowest reader
-    /// has returned it. A body with one reader is passed through. If the caller's body fails, every reader returns the
-    /// error at the same position.
+    /// has returned it. With a single reader, the frames are passed through and not kept. If the caller's body fails,
+    /// every reader returns the error at the same position.
     ///
     /// The leading reader returns the frames of the caller's body unchanged. Readers behind it return the same bytes,
     /// possibly split differently: frames below 256 KiB are merged into larger buffers, and empty frames are dropped.
@@ -133,11 +133,12 @@ where
         Self::of_unread(body, Whole::Any, limits)
     }
 
-    /// Creates the first reader of a body like that of [`read_ahead`](Self::read_ahead), and polls the body now, at
-    /// most twice. Unless it is empty, its readers record their polls, as with [`noting_polls`](Self::noting_polls).
+    /// Like [`read_ahead`](Self::read_ahead), creates the first reader of a body that may have only one frame. It also
+    /// polls the body now, at most twice. Unless it is empty, its readers record their polls, as with
+    /// [`noting_polls`](Self::noting_polls).
     ///
     /// A body with a single frame, within the per-call limit, is shared by reference. It is charged with at least 8
-    /// KiB, because an encoder's frame keeps the encoder's buffer in memory. Any other body is read like that of
+    /// KiB, because an encoder's frame keeps the encoder's buffer in memory. Any other body is read as with
     /// `read_ahead`.
     ///
     /// Call this function only where the body may be polled, such as inside the runtime that the body needs.
@@ -187,7 +188,7 @@ where
     /// Creates the first reader of an in-memory body of any type.
     ///
     /// The body is polled now, at most twice, and its frames are kept by reference. The body must meet the requirements
-    /// at [`ReplayLimits::in_memory`].
+    /// of [`ReplayLimits::in_memory`].
     #[inline]
     pub fn in_memory(body: B, limits: &ReplayLimits) -> Self {
         let hint = body.size_hint();
@@ -225,8 +226,8 @@ where
     /// Makes the readers of this body record their polls for [`was_polled`](ReplayBody::was_polled). Call it before
     /// making the first clone.
     ///
-    /// This affects only bodies whose readers otherwise share no state. The memory for the record is reused by the
-    /// thread's next call.
+    /// This affects only bodies whose readers otherwise share no state. The thread's next call reuses the memory for
+    /// the record.
     // Not inlined, like the drop of its record, because inlining would slow down the code for other bodies.
     #[inline(never)]
     pub fn noting_polls(self) -> Self {
@@ -236,7 +237,7 @@ where
         }
     }
 
-    /// Creates a reader in place of one that could not be created. It returns
+    /// Creates a stand-in for a reader that could not be created. Reading it fails with
     /// [`ReplayError::NotKept`](crate::ReplayError::NotKept).
     #[inline]
     pub fn not_kept() -> Self {
@@ -271,7 +272,7 @@ impl<B> ReplayBody<B> {
     /// - the body outgrew its limits, or was read while it had a single reader;
     /// - it was created by [`passthrough`](ReplayBody::passthrough);
     /// - this reader was [cancelled](ReplayBody::cancel_others);
-    /// - the body is a single in-memory buffer, which this reader has returned.
+    /// - the body is a single in-memory buffer, and this reader has already returned it.
     #[inline]
     pub fn try_clone(&self) -> Option<Self> {
         let inner = match &self.inner {
@@ -282,8 +283,8 @@ impl<B> ReplayBody<B> {
         Some(Self { inner })
     }
 
-    /// Returns `true` if [`try_clone`](ReplayBody::try_clone) would succeed. If this reader has returned nothing yet,
-    /// the reader itself can be sent.
+    /// Returns `true` if [`try_clone`](ReplayBody::try_clone) would succeed. If this reader has also returned nothing
+    /// yet, it can be sent itself, without a clone.
     pub fn is_replayable(&self) -> bool {
         match &self.inner {
             Inner::Complete { complete } => complete.is_replayable(),
@@ -310,8 +311,8 @@ impl<B> ReplayBody<B> {
     /// A client polls the body only after it has connected. If a connection fails and the body was polled, an earlier
     /// connection may have carried the request.
     ///
-    /// An empty body counts as polled once a client has read its size hint or its end, because the client need not poll
-    /// it.
+    /// An empty body is treated as polled once a client has read its size hint or its end, because the client need not
+    /// poll it.
     ///
     /// The result is always `false` for a body that is [passed through](ReplayBody::passthrough). For an empty body or
     /// a single in-memory buffer it is `false` unless [`noting_polls`](ReplayBody::noting_polls) was called.

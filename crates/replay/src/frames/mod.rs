@@ -1,8 +1,9 @@
 //! The queue of frames that at least one reader has not returned yet.
 //!
 //! A frame is added at the end when it is read from the caller's body, and freed at the front when the slowest reader
-//! has passed it. A position is the number of frames before it. Each kept frame counts the readers positioned right
-//! before it. So moving, joining and leaving take constant time, however many readers and frames there are.
+//! has passed it. A position is a number of frames from the start of the body. Each kept frame counts the readers
+//! positioned right before it. So moving, joining and leaving take constant time, however many readers and frames there
+//! are.
 
 mod chunk;
 mod kept;
@@ -61,8 +62,8 @@ pub(super) struct Frames {
     first: Option<Entry>,
     /// The position of the first entry in `rest`.
     base: u64,
-    /// All further frames, after the empty entries of freed ones. Lookups and additions take fewer steps than in a ring
-    /// buffer.
+    /// All further frames, after the empty entries of freed ones. Look-ups and additions take fewer steps than in a
+    /// ring buffer.
     rest: Vec<Entry>,
     /// The number of readers at the end.
     at_end: u32,

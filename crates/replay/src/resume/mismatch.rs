@@ -9,12 +9,13 @@ use http::StatusCode;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// The status is not 206. 200 means that the content has changed or that the server supports no ranges. 416 means
-    /// that the content has become shorter.
+    /// The status is not 206. 200 means that the content has changed or that the server does not support ranges. 416
+    /// means that the content has become shorter.
     Status(StatusCode),
     /// The body has several parts (`multipart/byteranges`), although one range was requested.
     Multipart,
-    /// A content coding, or a transfer coding other than `chunked`, was applied, so the bytes are not the content's.
+    /// A content coding, or a transfer coding other than `chunked`, was applied, so the bytes are not those of the
+    /// content.
     Encoding,
     /// The validator is missing or differs, so the content may have changed.
     Validator,

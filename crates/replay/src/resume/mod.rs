@@ -1,15 +1,15 @@
 //! The mechanics of a response body that is continued after it broke.
 //!
-//! A GET whose connection breaks in the middle of the body can go on with a range request. The danger is a file that
-//! changed meanwhile: half of one version joined to half of another is worse than an error. So the rules are strict.
-//! [`ResumePoint`] applies them, over plain values: it has no clock, no client and no buffer.
+//! A GET whose connection breaks in the middle of the body can be continued with a range request. The danger is a file
+//! that has changed in the meantime: half of one version joined to half of another is worse than an error. So the rules
+//! are strict. [`ResumePoint`] applies them, over plain values: it has no clock, no client and no buffer.
 //!
 //! | the first response | rule |
 //! |---|---|
 //! | request | a GET without its own `Range` and without a precondition such as `If-None-Match` |
 //! | status | 200, because only then is the body the whole content |
-//! | `Content-Length` | present: it detects an early end, and a decoder removes it |
-//! | `Transfer-Encoding` | absent, because it voids `Content-Length` (RFC 9112 §6.3) |
+//! | `Content-Length` | present: it reveals an early end, and a layer that decodes the body removes it |
+//! | `Transfer-Encoding` | absent, because it overrides `Content-Length` (RFC 9112 §6.3) |
 //! | `Content-Encoding` | absent, because a compressor need not produce the same bytes twice |
 //! | validator | one strong `ETag`; only if there is no `ETag`, a `Last-Modified` from 1980-01-02 on, at least 60 s before `Date` |
 //!
@@ -41,7 +41,7 @@ const OWN_TERMS: [HeaderName; 6] = [RANGE, IF_RANGE, IF_MATCH, IF_NONE_MATCH, IF
 /// The maximum number of header names: a `HeaderMap` takes 24,576, and a request for the rest adds three.
 const MAX_NAMES: usize = 24_573;
 
-/// The position in a response body that may be continued after it breaks: its validator, its length, and the number of
+/// The state of a response body that can be continued after it breaks: its validator, its length, and the number of
 /// bytes received.
 ///
 /// ```
@@ -75,8 +75,8 @@ pub struct ResumePoint {
 }
 
 impl ResumePoint {
-    /// Creates the point at the start of a response body, from the heads of the request and the response; `None` if the
-    /// body cannot be continued.
+    /// Creates the state at the start of a response body, from the heads of the request and the response. Returns
+    /// `None` if the body cannot be continued.
     pub fn new(method: &Method, request: &HeaderMap, status: StatusCode, response: &HeaderMap) -> Option<Self> {
         let is_whole = Self::permits(method, request) && status == StatusCode::OK;
         let is_plain = !is_encoded(response) && !response.contains_key(TRANSFER_ENCODING);
@@ -87,7 +87,7 @@ impl ResumePoint {
         Some(Self { validator: Validator::of(response)?, total, received: 0 })
     }
 
-    /// Returns `true` if the response to a request with this head may be continued, whatever the response.
+    /// Returns `true` if the request head allows a response to be continued. The response itself is not considered.
     pub fn permits(method: &Method, request: &HeaderMap) -> bool {
         let has_room = request.keys_len() <= MAX_NAMES;
         method == Method::GET && has_room && !OWN_TERMS.iter().any(|name| request.contains_key(name))

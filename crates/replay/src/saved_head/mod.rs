@@ -1,7 +1,7 @@
 //! The head of a request, saved before the first attempt and restored only for a retry.
 //!
 //! Every call saves its head, but few restore it. So the head is a single buffer; the rows `head` and `template` of
-//! `benches/` measure the benefit. Cloning a `HeaderMap` costs two allocations, plus one for each value made at run
+//! `benches/` measure the benefit. Cloning a `HeaderMap` costs two allocations, plus one for each value created at run
 //! time. A single buffer costs one allocation, or none if the thread has a spare buffer from an earlier call. It
 //! contains pairs of strings, each pair after its two lengths.
 
@@ -52,7 +52,7 @@ pub struct SavedHead {
     extensions: Extensions,
     /// The values that are not in the buffer.
     shared: Option<Box<SharedValues>>,
-    /// The number of distinct names. Its type is wide enough for any map.
+    /// The number of distinct names. The type is wide enough for any map.
     names: u16,
     version: Version,
 }
@@ -95,7 +95,7 @@ impl SavedHead {
         !self.pairs.is_empty()
     }
 
-    /// Copies this head to `request`, which must have no headers. The header values share the buffer of this head.
+    /// Copies this head to `request`, which must have no headers. The header values share this head's buffer.
     ///
     /// A head that is not [restorable](Self::is_restorable) is replaced by one that clients and servers refuse: CONNECT
     /// without a target and without headers.
@@ -125,7 +125,7 @@ impl SavedHead {
         self.scheme_and_authority().1
     }
 
-    /// Returns the scheme and the authority of the request's target, as far as it has them.
+    /// Returns the scheme and the authority of the request's target, each if present.
     #[inline]
     pub fn scheme_and_authority(&self) -> (Option<&str>, Option<&str>) {
         let Some((scheme, authority)) = Pairs(&self.pairs).nth(1) else { return (None, None) };

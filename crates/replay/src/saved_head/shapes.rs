@@ -19,8 +19,8 @@ const LONGEST: usize = 32;
 #[derive(Clone, Default)]
 struct Shape {
     mark: u64,
-    /// A map with empty values. `None` until a second head has this mark, so that a client whose requests always differ
-    /// clones no maps.
+    /// A map with empty values. `None` until a second head with this mark arrives, so that a client whose requests
+    /// always differ clones no maps.
     blank: Option<HeaderMap>,
 }
 

@@ -1,4 +1,4 @@
-//! Writing a head into its buffer, a cost that every call pays.
+//! Writing a head into its buffer, which costs time in every call.
 
 use http::{HeaderMap, HeaderValue, Method, Uri};
 

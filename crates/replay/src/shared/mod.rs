@@ -1,4 +1,4 @@
-//! The caller's body and its readers' shared state, behind one lock.
+//! The caller's body and its readers' shared state, guarded by one lock.
 //!
 //! The first reader that needs a frame polls the caller's body. While a single reader polls for fresh frames, the body
 //! gets that reader's waker; later it gets one waker that wakes all readers. If a body cannot be read again, its last
@@ -7,8 +7,8 @@
 //!
 //! The lock is held while the caller's body is polled. A retry decision on another task
 //! ([`is_replayable`](crate::ReplayBody::is_replayable), for example) thus waits for at most one poll, which does not
-//! block. Releasing the lock for the poll was measured: a kept frame of 64 bytes then costs 157 instructions instead of
-//! 150, and 83 ns of CPU time instead of 63. It would also need a list of the readers that poll meanwhile.
+//! block. Releasing the lock during the poll was measured: a kept frame of 64 bytes then costs 157 instructions instead
+//! of 150, and 83 ns of CPU time instead of 63. It would also require a list of the readers that poll in the meantime.
 
 mod cursor;
 mod reader;
@@ -93,7 +93,7 @@ enum Stage {
 /// The length at which a first frame may be the whole source.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whole {
-    /// It is not known, and the source is not polled ahead to find out.
+    /// Unknown, and the source is not polled ahead to find out.
     Unknown,
     Any,
     Exact(u64),

@@ -1,4 +1,4 @@
-//! The rest of a body, owned by its last reader, which needs no lock.
+//! The rest of a body, owned by its last reader. No lock is needed.
 
 use std::task::{Context, Poll};
 

@@ -1,6 +1,6 @@
 //! The adaptive limit: a bulkhead whose limit follows the server's latencies and refusals.
 //!
-//! | file | its part |
+//! | file | content |
 //! |---|---|
 //! | `window` | the samples since the limit last moved, without a lock |
 //! | `rule` | the trait of the rules, and three of them |
@@ -37,10 +37,10 @@ pub use window::LimitWindow;
 /// *A fixed limit* is too high after a server has lost half of its capacity, and too low after its capacity has
 /// doubled.
 ///
-/// *A rule that mistakes fast failures for low latency* raises the limit while the server is down. Here only served
-/// calls count for latency. *A rule that only counts calls* raises the limit to the maximum while the client is idle.
-/// Here a limit does not grow while less than half of it is used. *A baseline measured under load* keeps the server's
-/// queue long forever. Here baselines are renewed.
+/// *A rule that mistakes fast failures for low latency* raises the limit while the server is down. Here latency is
+/// measured on served calls only. *A rule that only counts calls* raises the limit to the maximum while the client is
+/// idle. Here a limit does not grow while less than half of it is used. *A baseline measured under load* keeps the
+/// server's queue long forever. Here baselines are renewed.
 ///
 /// # Rules
 ///

@@ -5,7 +5,7 @@ use super::window::LimitWindow;
 /// A rule that moves an adaptive limit, once per window.
 ///
 /// Each destination has its own clone of the rule, so a rule may have state. The caller applies the bounds, and ignores
-/// an increase if less than half of the present limit was in use.
+/// an increase if less than half of the current limit was in use.
 ///
 /// ```
 /// # use reattempt_control::{AdaptiveLimit, LimitRule, LimitWindow};

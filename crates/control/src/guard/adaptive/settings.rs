@@ -66,8 +66,8 @@ impl<R: LimitRule> AdaptiveLimit<R> {
     /// Sets the lowest and the highest limit; the initial limit is clamped to them. Default: 1 and 200, because a
     /// client rarely needs more.
     ///
-    /// A `least` of 0 is raised to 1, because a limit of 0 would produce no samples to raise it again. A `most` below
-    /// `least` is raised to `least`.
+    /// A `least` of 0 is raised to 1, because at a limit of 0 there would be no samples that could raise it. A `most`
+    /// below `least` is raised to `least`.
     pub fn bounds(self, least: u32, most: u32) -> Self {
         let least = least.max(1);
         let most = most.max(least);

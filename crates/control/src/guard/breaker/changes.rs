@@ -40,9 +40,9 @@ pub struct StateChange {
     pub name: Arc<str>,
     /// The destination; empty for the state that all destinations without their own share.
     pub destination: Arc<str>,
-    /// The state before.
+    /// The previous state.
     pub from: BreakerState,
-    /// The state after.
+    /// The new state.
     pub to: BreakerState,
 }
 

@@ -1,5 +1,5 @@
-//! One destination's breaker as threads share it: a machine behind a lock, a tally of calls, and a gate word. While it
-//! is closed, the tally counts calls without the lock. While it is open, the gate refuses calls without the lock.
+//! One destination's breaker, shared by threads: a machine guarded by a lock, a tally of calls, and a gate word. While
+//! it is closed, the tally counts calls without the lock. While it is open, the gate refuses calls without the lock.
 
 use std::mem;
 use std::sync::{Arc, PoisonError};

@@ -1,8 +1,8 @@
 //! A circuit breaker's counts, and the window of time buckets that they cover.
 
-/// The call counts on which a trip rule decides, as in sony/gobreaker. All of them saturate.
+/// The call counts from which a trip rule decides, as in sony/gobreaker. All of them saturate.
 ///
-/// A call counts in the bucket in which it was admitted.
+/// A call is counted in the bucket during which it was admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub struct Counts {

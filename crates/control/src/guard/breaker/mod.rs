@@ -1,6 +1,6 @@
 //! The circuit breaker, which refuses calls to a failing server for a while, until a few probes succeed.
 //!
-//! | file | its part |
+//! | file | content |
 //! |---|---|
 //! | `machine` | the states and their transitions, over plain values |
 //! | `counts` | the counts and their window |
@@ -46,8 +46,8 @@ use counts::Outcome;
 /// A circuit breaker per destination.
 ///
 /// *Closed*, the breaker admits every call and counts failures. Too many failures *open* it, and it refuses every call.
-/// From the exact end of the open time on, it is *half-open* and admits a few calls, the *probes*. If they succeed, the
-/// breaker closes; if one fails, it opens again.
+/// Exactly at the end of the open time, it becomes *half-open* and admits a few calls, the *probes*. If they succeed,
+/// the breaker closes; if one fails, it opens again.
 ///
 /// # What goes wrong without it, and with it
 ///
@@ -78,8 +78,8 @@ use counts::Outcome;
 ///
 /// # Rules
 ///
-/// - A result does not count if the state has changed since its call was admitted.
-/// - An abandoned call does not count, because callers hang up for their own reasons. The layer treats a call that is
+/// - A result is ignored if the state has changed since its call was admitted.
+/// - An abandoned call is ignored, because callers hang up for their own reasons. The layer treats a call that is
 ///   dropped at its deadline as a timeout.
 /// - A failed probe opens the breaker again, unless [`probe_failure_ratio`](Self::probe_failure_ratio) allows more. A
 ///   probe that is abandoned, excluded or unsent frees its place, and so does one whose callback or predicate panics.
@@ -118,12 +118,12 @@ guard! {
 }
 
 impl CircuitBreaker {
-    /// Returns the name that appears in state changes.
+    /// Returns the breaker's name, which appears in state changes.
     pub fn name(&self) -> Arc<str> {
         Arc::clone(&self.0.settings().name)
     }
 
-    /// Returns the period over which the closed state counts; zero if its counts are never cleared.
+    /// Returns the period over which a closed breaker counts calls; zero if the counts are never cleared.
     pub fn window(&self) -> Duration {
         self.0.settings().interval
     }

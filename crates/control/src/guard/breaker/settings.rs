@@ -41,8 +41,8 @@ impl CircuitBreaker {
         self.set(|rules| rules.name = name.into())
     }
 
-    /// Sets the maximum number of probes in the half-open state, which is also the number of successes that closes the
-    /// breaker. 0 means 1, the default.
+    /// Sets the maximum number of probes in the half-open state. The same number of successes closes the breaker. 0
+    /// means 1, the default.
     #[doc(alias("max_requests", "permittedNumberOfCallsInHalfOpenState"))]
     pub fn probes(self, most: u32) -> Self {
         self.set(|rules| rules.probes = most.max(1))
@@ -64,7 +64,7 @@ impl CircuitBreaker {
         self.set(|rules| rules.probe_ratio = millionths(ratio, 0.0, 1.0))
     }
 
-    /// Sets the period over which the closed state counts. With zero, the counts are never cleared.
+    /// Sets the period over which a closed breaker counts calls. With zero, the counts are never cleared.
     ///
     /// Default: 60 s, long enough for a quiet client to make 20 calls. The default of a [`counting`](Self::counting)
     /// breaker is zero.
@@ -84,8 +84,8 @@ impl CircuitBreaker {
         self.set(|rules| (rules.interval, rules.last_calls) = (Duration::ZERO, calls.max(1)))
     }
 
-    /// Sets the length of one bucket of a sliding window. With zero, or with at least the interval, the window is
-    /// fixed: all its counts are cleared at once.
+    /// Sets the length of one bucket of a sliding window. If the period is zero, or at least the interval, the window
+    /// is fixed: all its counts are cleared at once.
     ///
     /// The interval is rounded up to whole buckets, at most 1000. Default: 6 s, or zero for a
     /// [`counting`](Self::counting) breaker.
@@ -93,7 +93,7 @@ impl CircuitBreaker {
         self.set(|rules| rules.bucket_period = period)
     }
 
-    /// Sets the open time. Zero means 60 s, as in gobreaker, and [`validate`](Self::validate) warns of it.
+    /// Sets the open time. Zero means 60 s, as in gobreaker, and [`validate`](Self::validate) warns about it.
     ///
     /// Default: 10 s, the shortest recommended time, or 60 s for a [`counting`](Self::counting) breaker. On average, a
     /// server that has recovered waits half of the open time for its next call.
@@ -110,7 +110,8 @@ impl CircuitBreaker {
         self.set(|rules| rules.max_open_time = most)
     }
 
-    /// Sets the percentage by which the open time varies at random in either direction. Values above 50 count as 50.
+    /// Sets the percentage by which the open time varies at random in either direction. Values above 50 are lowered to
+    /// 50.
     ///
     /// Default: 10, or 0 for a [`counting`](Self::counting) breaker.
     pub fn spread(self, percent: u32) -> Self {

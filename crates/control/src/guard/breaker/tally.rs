@@ -1,8 +1,8 @@
 //! A tally of the calls to a healthy server, counted without the lock.
 //!
 //! While a breaker is closed and no bucket, window or run of failures ends, calls and successes are only counted. They
-//! are counted in the *tally*. Each step behind the lock first adds the tally to the machine, and opens an empty one at
-//! its end. So every call counts exactly once, before or after a step.
+//! are counted in the *tally*. Each step under the lock first adds the tally to the machine, and opens an empty one at
+//! its end. So every call is counted exactly once, before or after a step.
 //!
 //! The tally has a few words, and each thread uses one. Two threads that write the same word slow each other down by
 //! more than the rest of the call costs. A step closes all words before it reads any count.

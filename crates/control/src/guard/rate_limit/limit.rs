@@ -26,12 +26,12 @@ const HIGHEST: f64 = 1e9;
 pub struct Limit {
     /// Millionths of a token per `period`.
     millionths: u64,
-    /// In nanoseconds; 0 stands for an infinite rate.
+    /// In nanoseconds; 0 means an infinite rate.
     period: u64,
 }
 
 impl Limit {
-    /// The infinite rate, which allows everything at any burst.
+    /// The infinite rate, which allows every call, whatever the burst.
     pub const INFINITE: Self = Self { millionths: 1, period: 0 };
     /// The zero rate: after the first burst, nothing is allowed.
     pub const ZERO: Self = Self { millionths: 0, period: SECOND };
@@ -41,13 +41,13 @@ impl Limit {
         Self { millionths: tokens as u64 * TOKEN, period: SECOND }
     }
 
-    /// Creates a rate of one token per `interval`. A zero interval stands for an infinite rate. An interval above 584
-    /// years counts as 584 years.
+    /// Creates a rate of one token per `interval`. A zero interval means an infinite rate. An interval above 584 years
+    /// is lowered to 584 years.
     pub fn every(interval: Duration) -> Self {
         Self { millionths: TOKEN, period: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX) }
     }
 
-    /// Creates a rate of `tokens` per second, rounded to millionths. Infinity stands for [`INFINITE`](Self::INFINITE).
+    /// Creates a rate of `tokens` per second, rounded to millionths. Infinity becomes [`INFINITE`](Self::INFINITE).
     ///
     /// Any other rate is clamped to 0 to 10⁹. A rate above 0 is at least 10⁻⁶; for slower rates, use
     /// [`every`](Self::every). NaN is treated as 0.

@@ -1,8 +1,8 @@
-//! One destination's tokens as threads share them, with the line of calls that wait for tokens.
+//! One destination's tokens, shared by threads, with the line of calls that wait for tokens.
 //!
-//! A waiting call has already taken its token. It may go as soon as time has added that token, even if earlier calls
-//! are not polled. The tokens of the line are *slots*: the first call has the first slot. A call that leaves frees the
-//! last slot, so all calls behind it move up.
+//! A waiting call has already taken its token. It may proceed as soon as time has added that token, even if earlier
+//! calls are not polled. The tokens of the line are *slots*: the first call has the first slot. A call that leaves
+//! frees the last slot, so all calls behind it move up.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;

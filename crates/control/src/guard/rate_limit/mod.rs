@@ -1,11 +1,11 @@
-//! The rate limit: tokens per destination, taken at once, ahead of time, or by waiting calls.
+//! The rate limit: tokens per destination, taken at once, in advance, or by waiting calls.
 //!
-//! | file | its part |
+//! | file | content |
 //! |---|---|
 //! | `limit` | a rate, as a ratio of integers |
 //! | `tokens` | one destination's bucket, over plain values |
-//! | `limiter` | the bucket as threads share it, with its line of waiting calls |
-//! | `reservation` | tokens taken ahead of time |
+//! | `limiter` | the bucket, shared by threads, with its line of waiting calls |
+//! | `reservation` | tokens taken in advance |
 //! | `settings` | the setters |
 
 mod limit;
@@ -44,8 +44,9 @@ pub use reservation::Reservation;
 /// caller a round trip.
 ///
 /// *A counter per window* admits twice the burst at a window's edge; here a bucket refills steadily. *A clock that goes
-/// back* creates tokens; here an earlier time is replaced by the latest one. *A dropped waiter* keeps its tokens; here
-/// they return in the step that removes it. *A limit per clone* multiplies the rate; here clones share their state.
+/// backwards* creates tokens; here an earlier time is replaced by the latest one. *A dropped waiter* keeps its tokens;
+/// here they return in the step that removes it. *A limit per clone* multiplies the rate; here clones share their
+/// state.
 ///
 /// # As a guard
 ///
@@ -56,8 +57,8 @@ pub use reservation::Reservation;
 /// | [`follow`](Self::follow_at) the server's rate limit fields | waits or is refused, but at a lower rate |
 ///
 /// - A call that would wait beyond its deadline is refused at once. With a burst of 0, every call is refused.
-/// - Waiting calls go in order of arrival. A waiting call that is not polled does not block others.
-/// - If the rate changes, waiting calls go earlier or later. A [`Reservation`] keeps its time.
+/// - Waiting calls are admitted in order of arrival. A waiting call that is not polled does not block others.
+/// - If the rate changes, waiting calls are admitted earlier or later. A [`Reservation`] keeps its time.
 /// - A call that is admitted but not sent returns its token, if the bucket has had room for it since.
 /// - Tokens that a later reservation depends on are not returned before that reservation's time.
 /// - If the [table](Self::max_destinations) is full, a new destination evicts one whose tokens are full again and that
@@ -96,24 +97,25 @@ impl RateLimit {
         self.allow_n_at(destination, 1, now)
     }
 
-    /// Takes `n` tokens. Returns `false`, and takes none, if there are fewer.
+    /// Takes `n` tokens. Returns `false`, and takes none, if fewer are available.
     #[inline]
     pub fn allow_n_at(&self, destination: &str, n: u32, now: Duration) -> bool {
         let allowed = self.0.with(destination, now, |limiter| limiter.allow(cost(n), now));
         allowed.unwrap_or(false)
     }
 
-    /// Takes a token, ahead of time if there is none. The caller must wait for the reservation's delay.
+    /// Reserves a token, in advance if none is available. The caller must wait for the reservation's delay.
     pub fn reserve_at(&self, destination: &str, now: Duration) -> Reservation {
         self.reserve_n_at(destination, 1, now)
     }
 
-    /// Takes `n` tokens, ahead of time if there are fewer.
+    /// Reserves `n` tokens, in advance if fewer are available. The caller must wait for the reservation's delay.
     pub fn reserve_n_at(&self, destination: &str, n: u32, now: Duration) -> Reservation {
         self.reserve_until_at(destination, n, now, Duration::MAX)
     }
 
-    /// Takes `n` tokens if they will be available by `latest`. This is `WaitN` of x/time/rate without the wait itself.
+    /// Reserves `n` tokens if they will be available by `latest`. This is `WaitN` of x/time/rate without the wait
+    /// itself.
     ///
     /// Sleep for the reservation's delay, and cancel the reservation if the sleep is dropped.
     /// `reattempt::guard::wait_for_tokens` and a guard layer do both.
@@ -125,7 +127,7 @@ impl RateLimit {
         Reservation { granted: granted.flatten() }
     }
 
-    /// Returns the tokens of `destination` at `now`; negative if some were taken ahead of time.
+    /// Returns the tokens of `destination` at `now`; negative if some were taken in advance.
     #[allow(clippy::cast_precision_loss, reason = "the tokens as a float are an approximation")]
     pub fn tokens_at(&self, destination: &str, now: Duration) -> f64 {
         self.look(destination, Some(now)).balance as f64 / TOKEN as f64
@@ -163,8 +165,8 @@ impl RateLimit {
     /// A guard layer calls this for each HTTP response if the hint for rate limits is on:
     /// `GuardLayer::with(Http::new().hints(Hints::default().rate_limit(true)), limit)`.
     ///
-    /// If the remaining calls would run out before the reset, the rate is lowered until the reset. One call may go at
-    /// once, and the others are spread over that time. The rate is never raised. Each response replaces the previous
+    /// If the remaining calls would run out before the reset, the rate is lowered until the reset. One call is admitted
+    /// at once, and the others are spread over that time. The rate is never raised. Each response replaces the previous
     /// one. If few or no calls remain, one trial call passes per [`trial_interval`](Self::trial_interval).
     ///
     /// A reset of zero restores the destination's own rate. Resets are clamped to

@@ -1,4 +1,4 @@
-//! Tokens taken ahead of time.
+//! Tokens taken in advance.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::limiter::Limiter;
 use super::tokens::Booking;
 
-/// A reservation of tokens taken ahead of time, as in x/time/rate.
+/// A reservation of tokens taken in advance, as in x/time/rate.
 ///
 /// The time of a reservation stays the same if the rate or the burst changes. Dropping a reservation does not return
 /// its tokens; [`cancel`](Self::cancel_at) does.

@@ -22,7 +22,8 @@ use crate::destination_table::Entry;
 use crate::sync::Mutex;
 use cubic::{Cubic, News};
 
-/// An adaptive send rate per destination, which follows the server's refusals by the rule of AWS's adaptive retry mode.
+/// An adaptive send rate per destination, which follows the server's refusals with the rule of AWS's adaptive retry
+/// mode.
 ///
 /// # What goes wrong without it, and with it
 ///

@@ -36,7 +36,7 @@ impl Rules {
 
 /// A setter returns a new throttle with its own state.
 impl Throttle {
-    /// Creates a throttle with K = 2 over 2 minutes.
+    /// Creates a throttle with the [multiplier](Self::multiplier) K = 2 and a [window](Self::window) of 2 minutes.
     pub fn new() -> Self {
         Self(PerDestination::new(Rules {
             rule: Rule { multiplier: 2 * MILLION, max_probability: 900_000, min_requests: 10, min_rate: 5 },
@@ -45,8 +45,8 @@ impl Throttle {
         }))
     }
 
-    /// Sets K, the number of requests sent per accepted request. Default: 2. A lower K refuses more calls here and
-    /// fewer at the server.
+    /// Sets K, the multiplier: about how many requests are sent per accepted request. Default: 2. A lower K refuses
+    /// more calls here and fewer at the server.
     ///
     /// The value is clamped to 1 to 100, and NaN is treated as 1. Below 1, a healthy server's calls would be refused.
     pub fn multiplier(self, k: f64) -> Self {
@@ -62,9 +62,9 @@ impl Throttle {
         Self(self.0.changed(|rules| rules.rule.max_probability = most))
     }
 
-    /// Sets the length of the window in which requests are counted, in 16 buckets. Default: 2 minutes.
+    /// Sets the length of the window in which requests are counted. Default: 2 minutes.
     ///
-    /// A bucket is at least a nanosecond long.
+    /// The window is divided into 16 buckets, each at least a nanosecond long.
     pub fn window(self, length: Duration) -> Self {
         Self(self.0.changed(|rules| rules.window = length))
     }
