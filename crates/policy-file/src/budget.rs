@@ -1,4 +1,4 @@
-//! The budget of a policy from a file, which the kill switch closes.
+//! The budget of a policy from a file, which refuses all retries while the kill switch is on.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The error of a file that cannot be used.
+//! The error for a file that cannot be used.
 
 use std::error::Error;
 use std::fmt;
@@ -14,7 +14,7 @@ pub(crate) const MOST_BYTES: u64 = 1024 * 1024;
 /// The most problems that the text of an error lists.
 const MOST_LISTED: usize = 50;
 
-/// The error of a policy file that cannot be used, with every problem in it.
+/// The error for a policy file that cannot be used. It lists every problem in the file.
 #[derive(Debug, Clone)]
 pub struct PolicyFileError {
     path: PathBuf,
@@ -25,20 +25,20 @@ pub struct PolicyFileError {
 pub(crate) enum Kind {
     /// The file cannot be read.
     Io(Arc<io::Error>),
-    /// It is a folder, a pipe or a device.
+    /// The path leads to a folder, a pipe or a device.
     NotAFile,
-    /// It is longer than [`MOST_BYTES`].
+    /// The file is longer than [`MOST_BYTES`].
     TooLong,
     Empty,
-    /// It is not UTF-8 from this line on.
+    /// The file has a byte in this line that is not UTF-8.
     NotText(usize),
-    /// The feature of its format is off.
+    /// The crate feature for the file's format is off.
     NoFormat,
-    /// Its content has problems.
+    /// The content of the file has problems.
     Problems(Vec<Problem>),
-    /// A function of the program panicked, so not every layer has the policies.
+    /// A callback of the program panicked, so some layers may not have the new policies.
     Panicked,
-    /// The watch cannot be started.
+    /// The thread that watches the file cannot be started.
     NoWatch(Arc<io::Error>),
 }
 
@@ -47,7 +47,7 @@ impl PolicyFileError {
         Self { path: path.to_owned(), kind }
     }
 
-    /// Returns the problems in the content of the file; empty if it could not be read.
+    /// Returns the problems in the file's content; empty if the file could not be read.
     pub fn problems(&self) -> &[Problem] {
         match &self.kind {
             Kind::Problems(problems) => problems,
@@ -55,7 +55,7 @@ impl PolicyFileError {
         }
     }
 
-    /// Returns the path of the file.
+    /// Returns the file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }

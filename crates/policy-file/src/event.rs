@@ -1,4 +1,4 @@
-//! The events of a file.
+//! The events of a policy file.
 
 use std::fmt;
 use std::io;
@@ -10,18 +10,18 @@ use crate::error::PolicyFileError;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum PolicyFileEvent {
-    /// A changed file is in force.
+    /// A changed file was read, and its policies are in force.
     #[non_exhaustive]
     Reloaded {
-        /// `true` if nothing is retried.
+        /// `true` if retries are turned off.
         never_retry: bool,
     },
-    /// A changed file cannot be used. The policies in force stay.
+    /// A changed file cannot be used. The previous policies stay in force.
     #[non_exhaustive]
     Refused {
-        /// Every problem of the file.
+        /// The error, with every problem in the file.
         error: PolicyFileError,
-        /// `true` if nothing is retried. The file turns retries off if it says so, even if it has problems elsewhere.
+        /// `true` if retries are turned off. `never_retry` applies even if the file has problems elsewhere.
         never_retry: bool,
     },
     /// A `dns` name of endpoints cannot be looked up. Its former servers stay. Of failures in a row, the first is

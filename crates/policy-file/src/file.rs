@@ -22,10 +22,10 @@ use crate::state::States;
 use crate::watch::{Settling, is_same};
 use crate::{disk, watch};
 
-/// A policy file, and the policies in force.
+/// A policy file, and the policies that are in force.
 ///
-/// Clones are handles to the same file. Clients keep their policies, and the watch of the file, with or without a
-/// handle. When the last of handles, layers and clients is dropped, the watch ends.
+/// Clones are handles to the same file. Clients follow the file even if no handle is left. The watch ends when the last
+/// handle, layer and client are dropped.
 ///
 /// ```no_run
 /// use http_body_util::Full;
@@ -52,8 +52,8 @@ struct Shared {
     path: PathBuf,
     options: PolicyFileOptions,
     switch: KillSwitch,
-    /// The lock of a change, which followers see in order. The state's own lock is held only for short steps, so that
-    /// the program's functions may read the handle.
+    /// Held during a change, so that all followers apply changes in the same order. The state's own lock is held only
+    /// for short steps, so that the program's callbacks may read the handle.
     changing: Mutex<()>,
     state: Mutex<Inner>,
     pause: Arc<Pause>,
@@ -64,27 +64,27 @@ struct Inner {
     document: Arc<Document>,
     states: Arc<States>,
     followers: Vec<Arc<dyn Follow>>,
-    /// The content that was tried last, so that each content is reported once.
+    /// The content that was tried last, so that the same content is not reported twice.
     tried: Result<Vec<u8>, String>,
     error: Option<PolicyFileError>,
 }
 
 impl PolicyFileOptions {
-    /// Reads a file with these options, and watches it unless that is turned off.
+    /// Reads a file with these options, and watches it unless the watch is turned off.
     ///
     /// # Errors
-    /// Returns every problem of the file with its line, or the reason why it cannot be read or watched.
+    /// Returns every problem in the file with its line, or the reason why the file cannot be read or watched.
     pub fn load(self, path: impl AsRef<Path>) -> Result<PolicyFile, PolicyFileError> {
         PolicyFile::open(path.as_ref(), self)
     }
 }
 
 impl PolicyFile {
-    /// Reads a file and watches it, with the default [`PolicyFileOptions`]. The format follows from the name: JSON for
-    /// `.json`, with the feature `json`, and TOML for any other.
+    /// Reads a file and watches it, with the default [`PolicyFileOptions`]. A file whose name ends with `.json` is read
+    /// as JSON (feature `json`), and any other as TOML.
     ///
     /// # Errors
-    /// Returns every problem of the file with its line, or the reason why it cannot be read.
+    /// Returns every problem in the file with its line, or the reason why the file cannot be read.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, PolicyFileError> {
         PolicyFileOptions::new().load(path)
     }
@@ -124,15 +124,15 @@ impl PolicyFile {
 
     /// Creates a layer for HTTP requests, including those of reqwest, that applies the policies in force.
     ///
-    /// Each layer has its own sets of endpoints. All layers of a file share budgets and guards. The clients' error type
-    /// is tower's `BoxError`.
+    /// Each layer has its own sets of endpoints. All layers for one file share its budgets and guards. The error type
+    /// of the clients is tower's `BoxError`.
     pub fn layer(&self) -> PolicyTableLayer<Http> {
         self.layer_with(Http::new(), |_, policy| policy)
     }
 
-    /// Creates a layer for any protocol, with settings that are not in a file: classifiers, hooks, observers. `change`
-    /// is applied to each policy, with its name, whenever the file is read. The name is empty for the library's
-    /// defaults. It may read this handle, but must not reload the file or create a layer.
+    /// Creates a layer for any protocol, with settings that a file cannot contain: classifiers, hooks, observers.
+    /// Whenever the file is read, `change` is called with each policy and its name. The name is empty for the library's
+    /// defaults. `change` may read this handle, but must not reload the file or create a layer.
     ///
     /// ```no_run
     /// use reattempt::grpc::Grpc;
@@ -172,10 +172,10 @@ impl PolicyFile {
         handle.layer()
     }
 
-    /// Reads the file at once, as the watch does. Does nothing if its content was tried before.
+    /// Reads the file now, without waiting for the watch. Has no effect if this content was already tried.
     ///
     /// # Errors
-    /// Returns the reason why the file cannot be used. The policies in force then stay.
+    /// Returns the reason why the file cannot be used. The previous policies then stay in force.
     pub fn reload(&self) -> Result<(), PolicyFileError> {
         self.shared.apply(|| Some(disk::read(&self.shared.path)));
         match self.error() {
@@ -184,12 +184,12 @@ impl PolicyFile {
         }
     }
 
-    /// Returns the reason why the latest content of the file is not in force; `None` if it is.
+    /// Returns the reason why the file's latest content is not in force; `None` if it is.
     pub fn error(&self) -> Option<PolicyFileError> {
         self.shared.lock().error.clone()
     }
 
-    /// Returns `true` if the file has turned all retries off.
+    /// Returns `true` if the file turns all retries off.
     pub fn never_retry(&self) -> bool {
         self.shared.switch.is_on()
     }

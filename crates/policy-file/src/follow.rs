@@ -1,4 +1,4 @@
-//! The layers of a file: each rebuilds its table of policies when the file changes.
+//! The layers for a file. Each layer rebuilds its table of policies when the file changes.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ pub(crate) struct Follower<P: RequestProtocol> {
 struct Servers<P: RequestProtocol> {
     section: EndpointsSection,
     layer: EndpointsLayer<P, P::Errors>,
-    /// The look-up of their host name, which ends when it is dropped.
+    /// The look-ups of their host name, which end when this value is dropped.
     look_up: Option<LookUp>,
 }
 

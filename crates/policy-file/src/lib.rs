@@ -1,8 +1,8 @@
-//! Retry policies from a file, which is read again when it changes.
+//! Retry policies from a file that is reloaded when it changes.
 //!
-//! Operations change policies without a release: delays, attempts, budgets, guards and endpoints, for each destination
-//! and route. A file with a mistake changes nothing, and every mistake is reported with its line. One line turns all
-//! retries off.
+//! Operators can change policies without a release: delays, attempts, budgets, guards and endpoints, for each
+//! destination and route. If the file has a mistake, the policies do not change, and every mistake is reported with its
+//! line. One line turns all retries off.
 //!
 //! ```toml
 //! never_retry = false   # true turns all retries off, within a second
@@ -53,62 +53,61 @@
 //! # }
 //! ```
 //!
-//! [`PolicyFile::layer`] is for HTTP, reqwest included, and [`PolicyFile::layer_with`] for gRPC, or for a protocol with
-//! settings of the program: classifiers, hooks, observers. A call that succeeds at once loads the table of policies
-//! once, and allocates only for guards.
+//! Use [`PolicyFile::layer`] for HTTP, including reqwest. Use [`PolicyFile::layer_with`] for gRPC, or to add settings
+//! in code: classifiers, hooks, observers. A call that succeeds at once loads the table of policies once, and allocates
+//! only for guards.
 //!
 //! # The file
 //!
-//! | at the top | content |
+//! | top-level key | content |
 //! |---|---|
 //! | `never_retry` | `true` turns all retries off |
-//! | `default` | the policy of requests without a route. Without it, that is the only policy of a file without routes, or the policy named `default`, or else the library's defaults |
-//! | `[[routes]]` | the requests of a policy: `destination`, `method` and `path`, or `grpc`. The first that matches counts |
-//! | `[endpoints.NAME]` | servers that do the same work and share their state: `urls`, or a `dns` name with an `interval`; and the `base` for which requests are written, not `https` over servers of `http`, such as those of `dns` |
+//! | `default` | the policy for requests without a route. If it is missing: the only policy of a file without routes, else the policy named `default`, else the library's defaults |
+//! | `[[routes]]` | the requests to which a policy applies: `destination`, `method` and `path`, or `grpc`. The first matching route is used |
+//! | `[endpoints.NAME]` | equivalent servers that share their state: `urls`, or a `dns` name with an `interval`. `base` is the base URL of the requests; it must not be `https` if the servers are `http`, as those from `dns` are |
 //! | any other table | a policy |
 //!
-//! | in a policy | content | default |
+//! | key of a policy | content | default |
 //! |---|---|---|
-//! | `profile` | a [well-known policy](reattempt::profile), of which the fields below change a part | none |
-//! | `schedule` | `exponential`, `decorrelated`, `constant`, `linear`, `truncated`, `list`, each with fields of its own | `exponential` |
-//! | `max_attempts` | attempts, with the first, or `"none"` | 3 |
-//! | `max_elapsed` | the time from the start of a call to that of its last attempt, or `"none"` | `"30s"` |
+//! | `profile` | a [well-known policy](reattempt::profile), which the fields below modify | none |
+//! | `schedule` | `exponential`, `decorrelated`, `constant`, `linear`, `truncated`, `list`, each with its own fields | `exponential` |
+//! | `max_attempts` | the maximum number of attempts, including the first, or `"none"` | 3 |
+//! | `max_elapsed` | the maximum time from the start of a call to the start of its last attempt, or `"none"` | `"30s"` |
 //! | `max_server_delay` | the longest delay that a server may ask for | `"60s"` |
-//! | `attempt_timeout` | the time of each attempt, up to the response head | none |
+//! | `attempt_timeout` | the time limit for each attempt, up to the response head | none |
 //! | `budget` | `"cautious"`, `"ratio"`, `"aws_quota"`, `"fleet"`, `"none"`, or a table with numbers | `"cautious"` |
 //! | `guards` | the guards of each attempt, such as `"breaker:open_time=10s"` | none |
-//! | `endpoints` | the section of its endpoints | none |
+//! | `endpoints` | the name of an endpoints section | none |
 //!
 //! A destination is a host, with a port and a scheme if they matter: `"orders"`, `"orders:8080"`,
-//! `"https://orders.example"`. A request without an authority, such as one with only a path, is for no destination. In
-//! a path, `{id}` is any one segment, and a `*` at the end any rest. Paths are compared as they are sent.
+//! `"https://orders.example"`. A request without an authority, such as one with only a path, matches no destination. In
+//! a path, `{id}` matches one segment, and a final `*` matches the rest. Paths are compared exactly as sent.
 //!
-//! [`schema`] returns the JSON Schema, which is also in the file `policies.schema.json`, for completion in editors.
-//! `lab check FILE` lists mistakes and unusual values, and describes each route and policy. Both use the reader of this
-//! crate.
+//! [`schema`] returns the JSON Schema for completion in editors. It is also in the file `policies.schema.json`. `lab
+//! check FILE` lists mistakes and unusual values, and describes each route and policy. Both use this crate's reader.
 //!
-//! TOML is the default. The feature `json` reads files with the ending `.json`. YAML is not read: in it `no`, `1:30`
-//! and `012` are other values for other libraries, and a policy should not depend on that.
+//! TOML is the default. With the feature `json`, files with the extension `.json` are read too. YAML is not supported:
+//! YAML libraries disagree on the values of `no`, `1:30` and `012`, and a policy should not depend on the library.
 //!
 //! # When the file changes
 //!
-//! A thread compares the content of the file four times a second, and a change is in force once two looks in a row have
-//! found it: a file that is being written is found half. [`PolicyFileOptions::interval`] sets the time, and
-//! [`PolicyFileOptions::unwatched`] leaves reading to the program. Notifications of the system are not used, because
-//! they miss changes on network file systems and in mounted volumes. The thread is no task, so neither a busy runtime
-//! nor the end of one delays it. It ends with the last handle, layer and client of the file.
+//! A thread reads the file four times a second. A change takes effect when two reads in a row find the same content,
+//! because a file that is being written may be incomplete. [`PolicyFileOptions::interval`] sets the interval. With
+//! [`PolicyFileOptions::unwatched`], the program triggers each reload. File system notifications are not used, because
+//! they miss changes on network file systems and in mounted volumes. The thread is independent of async runtimes, so a
+//! busy or stopped runtime does not delay it. It ends with the last handle, layer and client of the file.
 //!
-//! | what | after a change |
+//! | item | after a change |
 //! |---|---|
-//! | calls in flight | finish under the policy that they started under |
-//! | budgets | keep their tokens if the policy keeps its name and its kind of budget; a lower capacity cuts them |
-//! | guards | keep their state, with the new numbers, if the policy keeps its name and the guard its kind |
-//! | endpoints | those that stay keep their state, if the section keeps its name, its base, and its `dns` name or one of its `urls`. Otherwise calls in flight keep the former servers |
-//! | `never_retry` | applies to calls in flight, too: retries that wait already are sent, and none follows. A gRPC attempt that no application has seen may still be replaced |
-//! | a file with mistakes, an empty one, none | changes nothing, and is reported once. If it sets `never_retry` to `true`, that applies |
+//! | calls in flight | finish with the policy with which they started |
+//! | budgets | keep their tokens, up to the new capacity, if the policy keeps its name and its kind of budget |
+//! | guards | keep their state and get the new settings, if the policy keeps its name and the guard its kind |
+//! | endpoints | those still listed keep their state, if the section keeps its name, its base, and its `dns` name or one of its `urls`. Otherwise calls in flight continue with the previous servers |
+//! | `never_retry` | also applies to calls in flight: retries that are already waiting are sent, and no more follow. A gRPC attempt that no server application has processed may still be replaced |
+//! | a file that has mistakes, is empty or is missing | is reported once, and the policies do not change. If the file sets `never_retry` to `true`, that still applies |
 //!
-//! Write a file under another name and rename it, so that no reader ever finds half of it. Files are at most 1 MiB
-//! long.
+//! To change the file, write a new one under another name and rename it, so that it is never read half-written. The
+//! maximum size is 1 MiB.
 //!
 //! # Limits
 //!
@@ -144,8 +143,8 @@ pub use file::PolicyFile;
 pub use options::PolicyFileOptions;
 pub use reader::Problem;
 
-/// Returns the JSON Schema of policy files, for editors and checks. The file `policies.schema.json` in the crate is the
-/// same text.
+/// Returns the JSON Schema for policy files, for editors and checks. The crate's file `policies.schema.json` contains
+/// the same text.
 pub fn schema() -> String {
     reader::schema()
 }

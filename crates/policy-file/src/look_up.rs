@@ -1,7 +1,7 @@
-//! The look-ups of a host name whose addresses are endpoints.
+//! DNS look-ups of a host name whose addresses are used as endpoints.
 //!
-//! A thread of its own makes them, because the system's resolver blocks, and because no runtime need be there when a
-//! file changes.
+//! A separate thread does the look-ups, because the system's resolver blocks, and because there may be no runtime when
+//! a file changes.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};

@@ -1,4 +1,4 @@
-//! The options with which a file is loaded.
+//! Options for loading a policy file.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::state::FleetBudget;
 /// An observer of a file's events.
 pub(crate) type Observer = Box<dyn Fn(&PolicyFileEvent) + Send + Sync>;
 
-/// The options with which a policy file is loaded.
+/// Options for loading a policy file.
 ///
 /// ```no_run
 /// use reattempt_policy_file::PolicyFileOptions;
@@ -36,21 +36,22 @@ impl PolicyFileOptions {
         Self { interval: Some(Duration::from_millis(250)), observer: None, fleet: None }
     }
 
-    /// Sets the time between two looks at the file. Default: 250 ms.
+    /// Sets the interval at which the file is read. Default: 250 ms.
     ///
-    /// A change is in force once two looks in a row have found it, so after at most two intervals. An interval below
-    /// 10 ms counts as 10 ms.
+    /// A change takes effect when two reads in a row find the same content, so after at most two intervals. The minimum
+    /// is 10 ms.
     pub fn interval(self, interval: Duration) -> Self {
         Self { interval: Some(interval.max(Duration::from_millis(10))), ..self }
     }
 
-    /// Turns the watch off. Only [`PolicyFile::reload`](crate::PolicyFile::reload) then reads the file again.
+    /// Turns the watch off. The file is then read again only when [`PolicyFile::reload`](crate::PolicyFile::reload) is
+    /// called.
     pub fn unwatched(self) -> Self {
         Self { interval: None, ..self }
     }
 
-    /// Sets the observer of changes and of files that cannot be used. Each content of the file is reported once.
-    /// Default: none.
+    /// Sets a callback for changes, and for files that cannot be used. The same content is not reported twice. Default:
+    /// none.
     ///
     /// It runs on the thread of the watch, on that of [`PolicyFile::reload`](crate::PolicyFile::reload), or on that of
     /// the look-ups of a `dns` name.
@@ -58,10 +59,11 @@ impl PolicyFileOptions {
         Self { observer: Some(Box::new(observer)), ..self }
     }
 
-    /// Supplies the budget of policies with `budget = "fleet"`, which many processes share. The function gets the
-    /// policy's name, and is called once for as long as the policy keeps this kind of budget.
+    /// Supplies the budget for policies with `budget = "fleet"`, which many processes share. The function is called
+    /// with the policy's name. It is not called again while the policy keeps this kind of budget.
     ///
-    /// Without it, a file with such a policy is refused. The crate `reattempt-redis` has a store for such budgets.
+    /// Without this function, a file with such a policy is rejected. The crate `reattempt-redis` provides a store for
+    /// such budgets.
     pub fn fleet_budget(self, budget: impl Fn(&str) -> TableBudget + Send + Sync + 'static) -> Self {
         Self { fleet: Some(Box::new(budget)), ..self }
     }

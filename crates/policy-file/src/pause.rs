@@ -1,4 +1,4 @@
-//! A pause of a thread, which its owner can end.
+//! A pause of a thread that its owner can end early.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;

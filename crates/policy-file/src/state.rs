@@ -1,4 +1,4 @@
-//! The state that survives a change of the file: budgets and guards, by the names of their sections.
+//! The state that survives a change to the file: budgets and guards, by section name.
 
 use std::collections::HashMap;
 use std::sync::Arc;

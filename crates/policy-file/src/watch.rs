@@ -1,8 +1,8 @@
-//! The watch of the file: a thread that compares its content.
+//! The watch on the file: a thread that compares its content.
 //!
-//! Reading a small file takes a few microseconds. In contrast to notifications of the system, a comparison also finds
-//! changes on network file systems, in mounted volumes and behind links, and it needs no code for each system. The
-//! thread is not a task, so that a runtime that is overloaded or has ended does not delay the kill switch.
+//! Reading a small file takes a few microseconds. Unlike file system notifications, a comparison also finds changes on
+//! network file systems, in mounted volumes and behind links, and needs no code for each platform. The thread is
+//! independent of async runtimes, so an overloaded or stopped runtime does not delay the kill switch.
 
 use std::io;
 use std::mem::discriminant;

@@ -1,4 +1,4 @@
-//! A server, as a route names it.
+//! The server in a route.
 
 /// A host, and its scheme and port if they are given.
 #[derive(Debug, Clone)]

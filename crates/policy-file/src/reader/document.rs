@@ -1,4 +1,4 @@
-//! A whole document: the policies, and the routes and endpoints beside them.
+//! A whole document: its policies, routes and endpoints.
 
 use std::error::Error;
 use std::fmt;
@@ -37,8 +37,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the format of a file by the ending of its name: `.json` for JSON, anything else for TOML. `None` if the
-    /// feature of that format is off.
+    /// Returns the format of a file, based on its extension: JSON for `.json`, otherwise TOML. `None` if the crate
+    /// feature for that format is off.
     pub fn of(path: &Path) -> Option<Self> {
         let is_json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
         match is_json {
@@ -61,29 +61,29 @@ impl Format {
     }
 }
 
-/// The content of a policy file without problems.
+/// The content of a valid policy file.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Document {
-    /// `true` if nothing is retried.
+    /// `true` if retries are turned off.
     pub never_retry: bool,
-    /// The name of the policy of requests without a route. `None` stands for the library's defaults.
+    /// The name of the policy for requests without a route. `None` means the library's defaults.
     pub default: Option<String>,
-    /// The policies, in the order of the file.
+    /// The policies, in file order.
     pub policies: Vec<Policy>,
-    /// The routes, of which the first that matches applies.
+    /// The routes. The first one that matches a request applies.
     pub routes: Vec<Route>,
-    /// The sections of endpoints.
+    /// The endpoints sections.
     pub endpoints: Vec<EndpointsSection>,
 }
 
-/// All problems of a document.
+/// All problems in a document.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Mistakes {
-    /// The problems, in the order of their lines.
+    /// The problems, in line order.
     pub problems: Problems,
-    /// `true` if the document nevertheless turns retries off.
+    /// `true` if the document turns retries off in spite of its problems.
     pub never_retry: bool,
 }
 
@@ -91,7 +91,7 @@ impl Document {
     /// Reads a document.
     ///
     /// # Errors
-    /// Returns all problems of the document.
+    /// Returns all problems in the document.
     pub fn read(text: &str, format: Format) -> Result<Self, Mistakes> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let (table, mut problems) = format.parse(text);

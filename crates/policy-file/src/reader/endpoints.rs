@@ -1,4 +1,4 @@
-//! One section of endpoints: servers that do the same work.
+//! One endpoints section: a list of equivalent servers.
 
 use std::time::Duration;
 
@@ -20,17 +20,17 @@ field! {
 /// The fields of a section of endpoints.
 pub(super) static FIELDS: &[&Field] = &[&URLS, &DNS, &INTERVAL, &BASE];
 
-/// The servers of a section.
+/// An endpoints section of a policy file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointsSection {
     /// The name of the section.
     pub name: String,
-    /// The base URLs of the servers; with a host name, those until its first look-up.
+    /// The base URLs of the servers. With a `dns` name, they are used until its first look-up.
     pub urls: Vec<String>,
-    /// The base URL for which requests are written.
+    /// The base URL that requests contain, which is replaced with that of a server.
     pub base: String,
-    /// The host name with its port whose addresses are the servers, and the time between two look-ups.
+    /// The host name and port whose addresses are the servers, and the interval between look-ups.
     pub dns: Option<(String, Duration)>,
 }
 

@@ -1,4 +1,4 @@
-//! The description of a field: its name, its type, its range. The reader and the schema both use it.
+//! The description of a field: its name, type and range. Both the reader and the schema use it.
 
 /// A field of a table.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) enum Kind {
     DurationOrNone,
     /// A list of times.
     Durations,
-    /// A list of guards as words.
+    /// A list of guards in their one-line form.
     Guards,
     /// A list of texts.
     Texts,
@@ -94,7 +94,7 @@ macro_rules! field {
 
 pub(crate) use field;
 
-/// Returns a question after the name that `wrong` resembles, as the end of a message. It is empty without such a name.
+/// Returns the end of an error message, which suggests the name that `wrong` resembles. Empty if there is no such name.
 ///
 /// ```
 /// use reattempt_policy_file::reader::did_you_mean;

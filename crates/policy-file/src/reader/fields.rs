@@ -1,4 +1,4 @@
-//! The fields of one table. Each is taken by its description, and the remaining fields are reported as unknown.
+//! The fields of one table. Known fields are taken one by one, and those that remain are reported as unknown.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::field::{Field, Kind, did_you_mean};
 use super::node::{Node, Table, Value, plain, quoted};
 use super::{Problem, Problems};
 
-/// A value that was read; durations in seconds.
+/// A number or duration that was read from the document.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Seen {
@@ -20,7 +20,7 @@ pub struct Seen {
     pub path: String,
     /// The name of the field.
     pub key: &'static str,
-    /// The value.
+    /// The value; durations are in seconds.
     pub value: f64,
 }
 
@@ -28,10 +28,10 @@ pub struct Seen {
 pub(super) struct Fields<'a> {
     path: String,
     left: BTreeMap<&'a str, &'a Node>,
-    /// The lines of the fields taken so far, for later problems.
+    /// The lines of the fields taken so far, for problems found later.
     lines: BTreeMap<&'a str, usize>,
     problems: &'a mut Problems,
-    /// The number of problems of earlier tables.
+    /// The number of problems in earlier tables.
     before: usize,
     seen: &'a mut Vec<Seen>,
 }

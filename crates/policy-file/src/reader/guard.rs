@@ -1,6 +1,7 @@
-//! A guard in a word, such as `breaker`, `breaker:open_time=5s,consecutive_failures=0` or `bulkhead:limit=8`.
+//! The one-line form of a guard, such as `breaker`, `breaker:open_time=5s,consecutive_failures=0` or
+//! `bulkhead:limit=8`.
 //!
-//! The words are rewritten as a table, as policies are. The fields have the names of the library's setters.
+//! It is converted to a table, as is the one-line form of a policy. The fields have the names of the library's setters.
 
 use reattempt::error::Warning;
 use reattempt::guard::contract::LimitRule;
@@ -71,17 +72,17 @@ static FIELDS: [&[&Field]; 8] = [
     &[&MULTIPLIER, &MAX_PROBABILITY, &WINDOW],
 ];
 
-/// A guard with its settings. A setter makes state of its own, so clients of one word share nothing.
+/// A guard with its settings.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct GuardWord {
-    /// The word.
+    /// The one-line form from which the guard was parsed.
     pub name: String,
     /// The guard with its settings.
     pub kind: GuardKind,
 }
 
-/// The kind of a guard, with one that has its settings.
+/// The kind of a guard. Each variant contains a guard with the settings.
 ///
 /// The list is exhaustive, because a tool that ignored a guard would show wrong results.
 #[derive(Debug, Clone)]
@@ -108,10 +109,10 @@ pub(super) fn all() -> impl Iterator<Item = (&'static str, &'static [&'static Fi
 }
 
 impl GuardWord {
-    /// Parses a word: the name of a kind, with changes.
+    /// Parses the one-line form of a guard: its kind, optionally followed by settings.
     ///
     /// # Errors
-    /// Returns all problems of the word, on one line.
+    /// Returns all problems as one line of text.
     pub fn parse(word: &str) -> Result<Self, String> {
         let (kind, _) = word::split(word);
         if !KINDS.contains(&kind) {
@@ -151,7 +152,7 @@ impl GuardWord {
         }
     }
 
-    /// Returns a warning for each setting outside of its recommended range.
+    /// Returns a warning for each setting outside its recommended range.
     pub fn validate(&self) -> Vec<Warning> {
         match &self.kind {
             GuardKind::Breaker(breaker) => breaker.validate(),

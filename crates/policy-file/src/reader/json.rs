@@ -1,7 +1,7 @@
 //! The values of a JSON document.
 //!
 //! A value remains text until it is read, one level at a time, so numbers keep their digits, and repeated keys are
-//! found. The place of a value follows from the address of its text.
+//! found. A value's position in the document is computed from the address of its text.
 
 use std::fmt;
 

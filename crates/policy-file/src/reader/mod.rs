@@ -1,9 +1,9 @@
 //! The reader of policy files, for tools that check or show policies.
 //!
-//! Input: a text in TOML or JSON, or a word on a command line. Output: policies made of the library's own schedules,
-//! budgets, limits and guards, or all problems of the text with their places. A word
-//! (`exponential:base=50ms,jitter=equal`) becomes the table that a file would contain, so there is one set of names and
-//! rules. Programs that only want a layer need none of this: see [`PolicyFile`](crate::PolicyFile).
+//! Input: a document in TOML or JSON, or the one-line form of a policy for a command line. Output: policies made of the
+//! library's own schedules, budgets, limits and guards, or all problems with their positions. The one-line form
+//! (`exponential:base=50ms,jitter=equal`) is converted to the table that a file would contain, so both have the same
+//! names and rules. Programs that only need a layer do not need this module: see [`PolicyFile`](crate::PolicyFile).
 //!
 //! ```
 //! use reattempt_policy_file::reader::{Document, Format};
@@ -51,10 +51,11 @@ pub use route::Route;
 pub use schedule::cap_of;
 pub(crate) use schema::schema;
 
-/// Parses a word: the name of a profile or of a kind of schedule, with changes.
+/// Parses the one-line form of a policy: the name of a profile or of a kind of schedule, optionally followed by
+/// settings.
 ///
 /// # Errors
-/// Returns all problems of the word, on one line.
+/// Returns all problems as one line of text.
 pub fn parse_word(word: &str) -> Result<Policy, String> {
     let table = word::table(word)?;
     let node = node::Node { line: 1, value: node::Value::Table(table) };

@@ -1,4 +1,4 @@
-//! A document as values with their lines, whatever its format.
+//! A document as values with their line numbers, whatever the format.
 
 use std::fmt;
 

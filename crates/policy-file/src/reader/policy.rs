@@ -38,11 +38,11 @@ pub(super) static FIELDS: &[&Field] = &[
     &ENDPOINTS,
 ];
 
-/// A policy, as its parts.
+/// A policy from a file, split into its parts.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Policy {
-    /// The name of its section; a word itself.
+    /// The name of the policy's section, or the one-line form from which it was parsed.
     pub name: String,
     /// The schedule, the limits on attempts and time, and the budget, if the policy has one.
     pub profile: Profile<SharedSchedule>,
@@ -50,15 +50,15 @@ pub struct Policy {
     pub max_server_delay: Duration,
     /// The time limit of each attempt.
     pub attempt_timeout: Option<Duration>,
-    /// The description of the budget; `None` if the protocol's default applies.
+    /// The description of the budget; `None` for the protocol's default.
     pub budget: Option<String>,
     /// `true` if many processes share the budget.
     pub is_fleet: bool,
     /// The guards of each attempt, in the order in which they decide.
     pub guards: Vec<GuardWord>,
-    /// The name of its endpoints.
+    /// The name of the policy's endpoints section.
     pub endpoints: Option<String>,
-    /// The numbers and times that the text sets, which `lab check` compares with the usual ones.
+    /// The numbers and times set in the document, which `lab check` compares with the recommended ranges.
     pub seen: Vec<Seen>,
     /// The lines of the fields that are checked against the rest of the file and the program.
     pub(crate) budget_line: Option<usize>,
@@ -83,7 +83,7 @@ impl Policy {
         }
     }
 
-    /// Returns the limits of a call.
+    /// Returns the limits for each call.
     pub fn limits(&self) -> Limits {
         let mut limits = Limits::default();
         limits.max_attempts = self.profile.max_attempts;

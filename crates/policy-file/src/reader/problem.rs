@@ -1,11 +1,11 @@
-//! A problem in a text, with its place.
+//! A problem in a document, with its position.
 
 use std::fmt;
 
-/// All problems of a text, in the order of its lines.
+/// All problems in a document, in line order.
 pub type Problems = Vec<Problem>;
 
-/// One problem in a policy file: its place, and the value with the allowed ones.
+/// One problem in a policy file: its position, the invalid value and the allowed values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
@@ -13,7 +13,7 @@ pub struct Problem {
     pub line: Option<usize>,
     /// The path in the document, such as `orders.cap`; empty for the whole document.
     pub path: String,
-    /// The rest of the sentence that begins with the path.
+    /// The rest of the message, a sentence that begins with the path.
     pub reason: String,
 }
 
@@ -23,7 +23,7 @@ impl Problem {
         Self { line, path: path.into(), reason: reason.into() }
     }
 
-    /// Formats the problem after the name of the file: `policies.toml:3: orders.cap must be …`.
+    /// Formats the problem with the file name in front: `policies.toml:3: orders.cap must be …`.
     pub fn in_file(&self, file: &dyn fmt::Display) -> String {
         match self.line {
             Some(line) => format!("{file}:{line}: {self}"),
@@ -31,7 +31,7 @@ impl Problem {
         }
     }
 
-    /// Formats the problem as compilers do: with the file and the severity.
+    /// Formats the problem in the style of compilers, with the file name and the severity.
     pub fn in_file_as(&self, file: &dyn fmt::Display, grave: &str) -> String {
         match self.line {
             Some(line) => format!("{file}:{line}: {grave}: {self}"),

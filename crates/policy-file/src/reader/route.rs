@@ -1,4 +1,4 @@
-//! One route: the requests for which a policy applies.
+//! One route: the requests to which a policy applies.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ field! {
 /// The fields of a route.
 pub(super) static FIELDS: &[&Field] = &[&POLICY, &DESTINATION, &METHOD, &PATH, &GRPC];
 
-/// The requests for which a policy applies. A condition that is not set is true for every request.
+/// The requests to which a policy applies. A condition that is not set matches every request.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Route {
@@ -42,16 +42,16 @@ pub struct Route {
 /// The form of a path.
 #[derive(Debug, Clone)]
 enum Path {
-    /// The segments, of which `None` stands for any one.
+    /// The segments; `None` matches any segment.
     Segments(Vec<Option<String>>),
-    /// The segments up to a last `*`, whose text before it begins the rest.
+    /// The segments before a final `*`, and the text right before the `*`, with which the rest must begin.
     Prefix(Vec<Option<String>>, String),
 }
 
 impl Route {
-    /// Returns `true` if the route is for this request.
+    /// Returns `true` if the route matches this request.
     ///
-    /// Paths are compared as they are sent, without a change of percent escapes or of case.
+    /// Paths are compared exactly as sent: percent-encoding and letter case are not normalized.
     pub fn matches(&self, request: RequestView<'_>) -> bool {
         (self.methods.is_empty() || self.methods.iter().any(|method| method == request.method()))
             && self.path.as_ref().is_none_or(|path| path.matches(request.path()))

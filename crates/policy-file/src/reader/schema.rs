@@ -1,7 +1,7 @@
 //! The JSON Schema of policy files, from the descriptions that the reader uses.
 //!
-//! The schema accepts every file that the reader accepts. It does not know which fields belong to which kind of
-//! schedule, and it does not compare fields.
+//! The schema accepts every file that the reader accepts. It does not check which fields belong to which kind of
+//! schedule, and does not compare fields with each other.
 
 use serde_json::{Map, Value, json};
 

@@ -1,5 +1,5 @@
-//! A policy in a word, such as `stripe`, `stripe:max_attempts=5`,
-//! `exponential:base=50ms,jitter=equal` or `list:100ms,1s,5s`.
+//! The one-line form of a policy, such as `stripe`, `stripe:max_attempts=5`, `exponential:base=50ms,jitter=equal` or
+//! `list:100ms,1s,5s`.
 
 use reattempt::profile;
 
