@@ -1,4 +1,4 @@
-//! Random faults, which are the same for the same seed.
+//! Random faults, reproducible with a seed.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::arriving::Arriving;
 
 /// A distribution of random faults, drawn from a seed.
 ///
-/// A seed always gives the same faults. [`Per`] selects what a draw depends on besides the seed.
+/// The same seed always yields the same faults. [`Per`] selects the other input of each draw.
 ///
 /// ```
 /// use std::io::ErrorKind;
@@ -25,17 +25,18 @@ pub struct Chances<F> {
     faults: Vec<(u32, F)>,
 }
 
-/// The facts on which a draw depends, besides the seed.
+/// The input of a draw, in addition to the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Per {
-    /// The number of the arrival, over all calls. Concurrent calls may swap their faults from run to run.
+    /// The number of the arrival, over all calls. Concurrent calls may get each other's faults from run to run.
     Arrival,
     /// The name of the call, and the number of the arrival within it. The order of concurrent calls has no effect.
     Call,
     /// The number of the connection: all arrivals on it have the same fault.
     Connection,
-    /// The time, in periods of this length: all arrivals in a period have the same fault. Zero counts as a nanosecond.
+    /// The time, in periods of this length: all arrivals in a period have the same fault. Zero is raised to a
+    /// nanosecond.
     Period(Duration),
 }
 
@@ -45,7 +46,8 @@ impl<F> Chances<F> {
         Self { seed, per, faults: Vec::new() }
     }
 
-    /// Adds a fault for `per_mille` of 1000 draws. If the sum exceeds 1000, earlier faults win.
+    /// Adds a fault that occurs in `per_mille` of 1000 draws. If the sum exceeds 1000, faults added earlier have
+    /// precedence.
     #[must_use]
     pub fn fault(mut self, per_mille: u32, fault: F) -> Self {
         self.faults.push((per_mille, fault));

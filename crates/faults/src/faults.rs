@@ -1,4 +1,4 @@
-//! The owner of a script while a test plays it.
+//! A script in use by a test.
 
 use std::error::Error;
 use std::fmt;
@@ -9,12 +9,12 @@ use crate::arriving::Arriving;
 use crate::ledger::Ledger;
 use crate::script::{Fault, Player, Script};
 
-/// A script that is being played, and the ledger of arrivals.
+/// A running script, and the ledger of arrivals.
 ///
 /// The test owns it for as long as the client runs. Dropping it panics if a step of the script was not used, unless
 /// [`Script::may_remain`] allows that. [`Faults::finish`] returns an error instead.
 ///
-/// `F` is the kind of fault: for [`ServiceFault`](crate::ServiceFault) there is a tower layer.
+/// `F` is the kind of fault. With [`ServiceFault`](crate::ServiceFault), the faults can be used as a tower layer.
 #[derive(Debug)]
 pub struct Faults<F: Fault> {
     pub(crate) shared: Arc<Shared<F>>,
@@ -28,12 +28,12 @@ pub(crate) struct Shared<F> {
 }
 
 impl<F: Fault> Faults<F> {
-    /// Creates the faults of a script, with a new ledger.
+    /// Starts a script, with a new ledger.
     pub fn new(script: impl Into<Script<F>>) -> Self {
         Self::in_cluster(script, "server", &Ledger::new())
     }
 
-    /// Creates the faults of one server in a cluster. All servers of the cluster write to one ledger.
+    /// Starts the script of one server in a cluster, with the ledger that all servers of the cluster share.
     pub fn in_cluster(script: impl Into<Script<F>>, server: impl Into<String>, ledger: &Ledger) -> Self {
         let player = Mutex::new(Player::new(script.into()));
         let (ledger, server) = (ledger.clone(), server.into());
@@ -47,7 +47,7 @@ impl<F: Fault> Faults<F> {
         &self.shared.ledger
     }
 
-    /// Ends the use of the script.
+    /// Ends the script.
     ///
     /// # Errors
     ///

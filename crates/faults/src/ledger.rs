@@ -1,4 +1,4 @@
-//! The ledger of everything that reached a server.
+//! The ledger, which records every request that reached a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 /// The header that names a request's call, for [`Arrival::call`].
 pub const CALL_HEADER: &str = "faults-call";
 
-/// The ledger of one server or a cluster: every request that arrived, in order.
+/// A record of every request that reached a server or a cluster, in order of arrival.
 ///
 /// Clones share one ledger. Its assertions are described in [`Rule`](crate::Rule). Your own test doubles can write to a
 /// ledger with [`Ledger::arrive`].
@@ -30,7 +30,7 @@ pub(crate) struct Book {
     pub(crate) open_connections: usize,
 }
 
-/// One request as the server received it.
+/// One request, as received by the server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Arrival {
@@ -38,9 +38,10 @@ pub struct Arrival {
     pub at: Duration,
     /// The server that the request reached.
     pub server: String,
-    /// The number of its connection, from 1; 0 if there is none.
+    /// The number of the request's connection, from 1; 0 if there is none.
     pub connection: usize,
-    /// The call to which it belongs: the header [`CALL_HEADER`], else the idempotency key, else method and target.
+    /// The name of the call to which the request belongs: the header [`CALL_HEADER`], else the idempotency key, else
+    /// method and target.
     pub call: String,
     /// The method.
     pub method: Method,
@@ -48,18 +49,19 @@ pub struct Arrival {
     pub target: String,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body, as far as the server has read it.
+    /// The part of the body that the server has read.
     pub body: Vec<u8>,
     /// `true` once the body was read to its end.
     pub whole: bool,
     /// `true` once the request's effect may have been carried out.
     ///
-    /// A server acts when it has read the whole request, or only its head if it responds early. An outcome that proves
-    /// the contrary reverts that: status 421, 425 or 429, a refused stream, or a refused connection.
+    /// The effect is carried out when the server has read the whole request, or only the head if it responds early. An
+    /// outcome that proves the contrary resets this to `false`: status 421, 425 or 429, a refused stream, or a refused
+    /// connection.
     pub carried_out: bool,
     /// The server's response as text; `None` until there is one.
     pub answer: Option<String>,
-    /// `true` until the server has responded or the client has left.
+    /// `true` until the server has responded or the client has disconnected.
     pub open: bool,
 }
 
@@ -87,7 +89,7 @@ impl Arrival {
 }
 
 impl Ledger {
-    /// Creates an empty ledger. Its time starts now.
+    /// Creates an empty ledger, whose clock starts now.
     pub fn new() -> Self {
         Self(Arc::new(Account { start: Instant::now(), book: watch::Sender::default() }))
     }
@@ -107,7 +109,7 @@ impl Ledger {
         self.0.book.borrow().connections
     }
 
-    /// Waits until the arrivals meet a condition. The test must limit the wait.
+    /// Waits until the arrivals meet a condition. The wait has no time limit, so the test must set one.
     ///
     /// # Cancel safety
     ///
@@ -116,8 +118,8 @@ impl Ledger {
         self.wait(|book| is(&book.arrivals)).await;
     }
 
-    /// Waits until every exchange has ended and every connection is closed. The test must drop its client first and
-    /// limit the wait.
+    /// Waits until every exchange has ended and every connection is closed. The test must drop its client first, and
+    /// set a time limit for the wait.
     ///
     /// # Cancel safety
     ///

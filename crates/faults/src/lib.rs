@@ -1,6 +1,6 @@
 //! Scripted faults for tests of retries, with any client.
 //!
-//! A client that retries is tested against a server that fails on command, and against the ledger of what that server
+//! A retrying client is tested against a server that fails as scripted. A ledger records every request that the server
 //! received:
 //!
 //! ```
@@ -40,7 +40,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! A broken rule fails the test, and the message shows the calls concerned:
+//! If a rule is broken, the test fails, and the message shows the calls in question:
 //!
 //! ```text
 //! call "POST /pay" was carried out 2 times, and may not be repeated
@@ -49,20 +49,20 @@
 //!   100 ms  server      POST /pay  3 B 56e4c91944536249  yes          200
 //! ```
 //!
-//! A script step that was not used fails the test as well.
+//! The test also fails if a step of the script was not used.
 //!
 //! | item | content |
 //! |---|---|
-//! | [`Faults`] | a script while it is played, owned by the test |
-//! | [`ServiceFault`] | faults of a tower layer or service: status, error, delay, lost response, no response, never ready, panic |
+//! | [`Faults`] | a running script, owned by the test |
+//! | [`ServiceFault`] | faults injected by a tower layer or service: status, error, delay, lost response, no response, never ready, panic |
 //! | [`WireFault`] | faults of a connection: refused, timed out, reset or half-closed after some bytes, stalled, slowed to a drip, with garbage or a TLS alert |
 //! | [`Server`], [`Reply`] | an HTTP/1.1, HTTP/2 or gRPC server: early and informational responses, wrong lengths, truncated responses, arbitrary bytes, REFUSED_STREAM, GOAWAY, missing trailers |
-//! | `Tls` | a server's certificate, made for the test |
+//! | `Tls` | a server's certificate, created for the test |
 //! | [`Script`], [`Step`] | the order of the faults: by arrival, call, connection and time |
 //! | [`Chances`] | random faults; the same seed gives the same faults |
-//! | `Recorder`, `Recording` | the outages of real calls as a script, which the laboratory simulates with other policies |
+//! | `Recorder`, `Recording` | real outages, recorded as a script, which the laboratory simulates with other policies |
 //! | [`Ledger`], [`Arrival`] | every request that reached the server or the cluster, and its outcome |
-//! | [`Rule`], [`Violation`] | the assertions, and the error of a failed one |
+//! | [`Rule`], [`Violation`] | the assertions, and the error for one that fails |
 //!
 //! # Features
 //!
@@ -83,14 +83,15 @@
 //!
 //! # Any client
 //!
-//! The kit sees only requests, so the client may be in any language. In the repository, `checks/clients` has tests of
-//! reqwest's own retries, reqwest-retry, tower-resilience-retry, and curl as a process. Each of them repeats a payment
-//! in one test, and is caught. `checks/matrix` runs every fault of the kit through reattempt.
+//! The kit observes only requests, so the client may be in any language. In the repository, `checks/clients` has tests
+//! of reqwest's own retries, reqwest-retry, tower-resilience-retry, and curl as a process. In one test, each of them
+//! repeats a payment, and the test detects it. `checks/matrix` runs every fault of the kit through reattempt.
 //!
-//! # Outages of production
+//! # Production outages
 //!
-//! A `Recorder` observes the layers of reattempt and writes the outages of real calls as a script. The kit plays it,
-//! and `lab replay FILE`, in the repository, shows what other policies would have done. `Recording` lists the limits.
+//! A `Recorder` observes the layers of reattempt and records the outages of real calls as a script. The kit can run
+//! this script, and `lab replay FILE`, in the repository, simulates other policies with it. `Recording` lists the
+//! limitations.
 //!
 //! # Calls
 //!

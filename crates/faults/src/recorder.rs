@@ -33,8 +33,8 @@ const MOST_ENTRIES: usize = 1_000_000;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// Clones share the recordings. Paths, headers, bodies and error texts are not recorded. A recorder takes at most 24
-/// MB: after a million calls and changes it records nothing more ([`Recorder::is_full`]).
+/// Clones share the recordings. Paths, headers, bodies and error texts are not recorded. A recorder uses at most 24 MB:
+/// after a million calls and changes it stops recording ([`Recorder::is_full`]).
 #[derive(Clone, Default)]
 pub struct Recorder(Arc<Mutex<Tape>>);
 
@@ -49,24 +49,24 @@ struct Tape {
 type Replaced = usize;
 
 impl Recorder {
-    /// Creates an empty recorder. Its time starts with the first outcome.
+    /// Creates an empty recorder, whose clock starts at the first outcome.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns the recording of a destination, which is the key of budgets and guards: by default host and port.
+    /// Returns the recording for a destination, the key of budgets and guards: by default host and port.
     pub fn recording(&self, destination: &str) -> Option<Recording> {
         self.tape().recordings.get(destination).map(|(recording, _)| recording.clone())
     }
 
-    /// Returns all destinations, in order.
+    /// Returns all destinations, sorted by name.
     pub fn destinations(&self) -> Vec<String> {
         let mut names = self.tape().recordings.keys().cloned().collect::<Vec<_>>();
         names.sort();
         names
     }
 
-    /// Returns `true` once nothing more is recorded.
+    /// Returns `true` if the recorder is full, and records nothing more.
     pub fn is_full(&self) -> bool {
         self.tape().entries >= MOST_ENTRIES
     }

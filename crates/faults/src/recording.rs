@@ -10,22 +10,23 @@ use crate::words;
 
 /// The outcomes of the calls to one destination over time, as a script that repeats its outages.
 ///
-/// A `Recorder` (feature `record`) is an observer of reattempt's layers that writes one. [`Recording::to_toml`] writes
-/// a file for [`Script::from_toml`] and for the laboratory, where `lab replay FILE` simulates other policies.
+/// A `Recorder` (feature `record`), an observer of reattempt's layers, creates recordings. [`Recording::to_toml`]
+/// writes a file for [`Script::from_toml`] and for the laboratory, where `lab replay FILE` simulates other policies.
 ///
-/// An outcome holds until the next one: a request meets the fault that was last recorded before it. So a recording has
-/// limits:
+/// An outcome applies until the next one: a request gets the fault that was last recorded before it. So recordings have
+/// limitations:
 ///
 /// - The server's load is not simulated. A policy with more attempts would have made an overloaded server worse.
-/// - Between two calls nothing is known, so a failure that was followed by silence counts as an outage for that time.
+/// - Between two calls nothing is known, so a failure followed by a time without calls appears as an outage for that
+///   time.
 /// - The duration of attempts, delays that the server asked for, and the content of requests are not recorded. All
-///   requests are taken to be repeatable.
-/// - Of several outcomes within a millisecond, only the last counts.
+///   requests are assumed to be repeatable.
+/// - Of several outcomes within a millisecond, only the last is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
     destination: String,
     calls: Vec<u64>,
-    /// Each outcome that differs from the one before, with its time in milliseconds.
+    /// Each outcome that differs from the previous one, with its time in milliseconds.
     changes: Vec<(u64, ServiceFault)>,
     end: u64,
 }
@@ -60,7 +61,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// Returns a [`ScriptError`] with the place of the error if the text is not a script, or if it was not recorded.
+    /// Returns a [`ScriptError`] with the position of the error, if the text is not a script or not a recorded one.
     pub fn from_toml(text: &str) -> Result<Self, ScriptError> {
         let parsed = parse::<ServiceFault>(text)?;
         let missing = "`recording` is missing: only a recorded script can be simulated";
@@ -107,7 +108,7 @@ impl Recording {
         text
     }
 
-    /// Returns the recording as a script, whose faults depend on the time alone.
+    /// Returns the recording as a script, whose faults depend only on the time.
     pub fn script(&self) -> Script<ServiceFault> {
         let time = Duration::from_millis;
         let step = |(from, to, fault)| Step::new(fault).during(time(from)..time(to)).always();
@@ -128,17 +129,17 @@ impl Recording {
 
     /// Returns the time of each call's first outcome, measured from the recorder's first outcome.
     ///
-    /// That one may belong to another destination.
+    /// The recorder's first outcome may belong to another destination.
     pub fn calls(&self) -> impl ExactSizeIterator<Item = Duration> {
         self.calls.iter().copied().map(Duration::from_millis)
     }
 
-    /// Returns the time of the last outcome. Nothing is known after it.
+    /// Returns the time of the last outcome, at which the recording ends.
     pub fn end(&self) -> Duration {
         Duration::from_millis(self.end)
     }
 
-    /// Returns the fault that a request met at this time.
+    /// Returns the fault that a request gets at this time.
     pub fn fault_at(&self, at: Duration) -> ServiceFault {
         let at = milliseconds(at);
         let known = self.changes.partition_point(|(from, _)| *from <= at);

@@ -23,7 +23,7 @@ pub enum Rule {
     NoArrivalAfterDeadline(Duration),
     /// All complete bodies of a call are equal.
     BodiesIntact,
-    /// No call arrives more than this many times.
+    /// Each call arrives at most this many times.
     AtMostAttempts(usize),
     /// No exchange is in progress, and no connection is open. First drop the client and await [`Ledger::all_closed`].
     NothingLeftOpen,
@@ -34,7 +34,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// Returns a [`Violation`] that shows the calls concerned.
+    /// Returns a [`Violation`] that shows the calls that break the rule.
     pub fn check(&self, rule: Rule) -> Result<(), Violation> {
         self.read(|book| check(book, rule))
     }
@@ -85,7 +85,7 @@ impl Ledger {
     }
 }
 
-/// The error for a broken rule. Its text shows the calls concerned as a time line.
+/// The error for a broken rule. Its text shows the calls that broke it as a time line.
 #[derive(Debug, Clone)]
 pub struct Violation {
     rule: Rule,
@@ -99,7 +99,7 @@ impl Violation {
         self.rule
     }
 
-    /// Returns the arrivals of the calls concerned.
+    /// Returns the arrivals of the calls that broke the rule.
     pub fn arrivals(&self) -> &[Arrival] {
         &self.arrivals
     }

@@ -13,11 +13,11 @@ pub trait Fault: Clone + Default + fmt::Debug + Sealed {}
 
 pub trait Sealed {}
 
-/// A list of faults, each for one arrival unless its [`Step`] selects others.
+/// A list of faults. Each applies to one arrival, unless its [`Step`] selects others.
 ///
-/// An arrival takes the first unused step that selects it. Without such a step, it takes a random fault
-/// ([`Script::chances`]), else the fault for all others ([`Script::otherwise`]), which by default is no fault. An array
-/// or a vector of faults converts into a script.
+/// An arrival gets the first unused step that selects it. If no step does, it gets a random fault
+/// ([`Script::chances`]), else the fault for all other arrivals ([`Script::otherwise`]), by default none. An array or a
+/// vector of faults converts into a script.
 ///
 /// Every step must be used before the [`Faults`](crate::Faults) are dropped, or the test fails.
 ///
@@ -40,7 +40,7 @@ pub struct Script<F> {
 }
 
 impl<F> Script<F> {
-    /// Creates a script of these steps.
+    /// Creates a script with these steps.
     pub fn new<S: Into<Step<F>>>(steps: impl IntoIterator<Item = S>) -> Self {
         Self { steps: steps.into_iter().map(Into::into).collect(), ..Self::default() }
     }
@@ -61,7 +61,7 @@ impl<F> Script<F> {
         self
     }
 
-    /// Lets the test pass even if steps remain at its end.
+    /// Lets the test pass even if some steps were not used.
     #[must_use]
     pub fn may_remain(mut self) -> Self {
         self.may_remain = true;
@@ -87,7 +87,7 @@ impl<F, S: Into<Step<F>>> From<Vec<S>> for Script<F> {
     }
 }
 
-/// One fault, with the arrivals that it applies to.
+/// One fault, and the arrivals to which it applies.
 ///
 /// By default, a step applies to the next arrival. A fault converts into a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,21 +115,22 @@ impl<F> Step<F> {
         self
     }
 
-    /// Applies the fault to `times` arrivals. Zero counts as one.
+    /// Applies the fault to `times` arrivals. Zero is raised to one.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times.max(1));
         self
     }
 
-    /// Applies the fault to every arrival that the step selects. The step counts as used after the first one.
+    /// Applies the fault to every arrival that the step selects. The test passes if the step has applied to at least
+    /// one arrival.
     #[must_use]
     pub fn always(mut self) -> Self {
         self.times = None;
         self
     }
 
-    /// Selects the arrivals of this call; [`Arrival::call`](crate::Arrival) defines the names.
+    /// Selects the arrivals of the call with this name, as described at [`Arrival::call`](crate::Arrival).
     #[must_use]
     pub fn call(mut self, name: impl Into<String>) -> Self {
         self.call = Some(name.into());
@@ -190,7 +191,7 @@ impl<F: fmt::Debug> fmt::Display for Step<F> {
 #[derive(Debug)]
 pub(crate) struct Player<F> {
     script: Script<F>,
-    /// The number of arrivals that have taken each step.
+    /// The number of arrivals to which each step has applied.
     taken: Vec<u32>,
     arrivals: u64,
     calls: HashMap<String, u64>,

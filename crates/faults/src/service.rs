@@ -1,4 +1,4 @@
-//! Faults instead of an inner service, for tests of timing and decisions without a socket.
+//! Faults of a tower service, for tests of timing and decisions without a socket.
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -26,8 +26,8 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// A fault of a tower service for HTTP.
 ///
-/// Only [`Pass`](Self::Pass) and [`LoseResponse`](Self::LoseResponse) call the inner service. For all others the whole
-/// request is read, as a server would read it.
+/// Only [`Pass`](Self::Pass) and [`LoseResponse`](Self::LoseResponse) call the inner service. For all others, the whole
+/// request is read as a server would read it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -45,7 +45,7 @@ pub enum ServiceFault {
     LoseResponse(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::kind"))] io::ErrorKind),
     /// No response, ever.
     Hang,
-    /// The instance is never ready. This fault is taken before the request is known, so its step cannot select a call.
+    /// The instance is never ready. This fault is chosen before the request is known, so its step cannot select a call.
     /// As a random fault it acts like [`Hang`](Self::Hang).
     NeverReady,
     /// A panic in the response future.
@@ -70,7 +70,7 @@ impl Faults<ServiceFault> {
     }
 }
 
-/// A layer that injects faults, from [`Faults::layer`].
+/// A layer that injects faults, created by [`Faults::layer`].
 #[derive(Debug, Clone)]
 pub struct FaultLayer {
     shared: Arc<Shared<ServiceFault>>,
@@ -84,7 +84,7 @@ impl<S> Layer<S> for FaultLayer {
     }
 }
 
-/// A service with faults, from [`FaultLayer`] or [`Faults::service`].
+/// A service with faults, created by [`FaultLayer`] or [`Faults::service`].
 #[derive(Debug)]
 pub struct FaultService<S> {
     inner: S,

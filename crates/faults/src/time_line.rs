@@ -1,4 +1,4 @@
-//! Arrivals as a readable table.
+//! The arrivals as a readable time line.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The TLS of a server, with a certificate that is made for the test.
+//! TLS for the servers, with a certificate that is created for the test.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
 /// A self-signed certificate with its key, for [`Server::http1_tls`](crate::Server::http1_tls) and `Server::http2_tls`.
-/// Each value has a new one.
+/// Each value has a new certificate.
 ///
 /// A client refuses the certificate unless it is configured to trust it:
 ///
@@ -31,8 +31,8 @@ use tokio_rustls::TlsAcceptor;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// Faults below TLS are [`WireFault`](crate::WireFault)s, in a relay or a connector between the client and the server.
-/// They count encrypted bytes, so the first of them break the handshake:
+/// [`WireFault`](crate::WireFault)s, in a relay or a connector between client and server, act below TLS. They count
+/// encrypted bytes, so faults within the first bytes break the handshake:
 ///
 /// | fault | what the client observes |
 /// |---|---|
@@ -58,7 +58,7 @@ impl Tls {
         Self::for_names(["localhost", "127.0.0.1"])
     }
 
-    /// Creates a certificate for these names or addresses. A client that connects by another name refuses it.
+    /// Creates a certificate for these names or addresses. A client that connects under another name refuses it.
     ///
     /// # Errors
     ///

@@ -40,14 +40,14 @@ impl<F: Fault + DeserializeOwned> Script<F> {
     /// # Ok::<(), reattempt_faults::ScriptError>(())
     /// ```
     ///
-    /// The words are those of the Rust values, in lower case with hyphens. A step may have `delay-ms`, `times` or
-    /// `always`, `call`, `connection`, and `from-ms` with `to-ms`. `may-remain = true` at the top allows steps to
-    /// remain, and `otherwise` is the fault for arrivals that nothing else selects. `per` is `"arrival"`, `"call"`,
+    /// The words in a script are the names of the Rust values, in lower case with hyphens. A step may have `delay-ms`,
+    /// `times` or `always`, `call`, `connection`, and `from-ms` with `to-ms`. `may-remain = true` at the top allows
+    /// steps to remain, and `otherwise` is the fault for all other arrivals. `per` is `"arrival"`, `"call"`,
     /// `"connection"` or `{ period-ms = 100 }`. The table `recording` of a recorded script is for the laboratory.
     ///
     /// # Errors
     ///
-    /// Returns a [`ScriptError`] with the place: invalid TOML, an unknown word, or a value outside its range.
+    /// Returns a [`ScriptError`] with its position for invalid TOML, an unknown word, or a value outside its range.
     pub fn from_toml(text: &str) -> Result<Self, ScriptError> {
         parse(text).map(|parsed| parsed.script)
     }
@@ -56,7 +56,7 @@ impl<F: Fault + DeserializeOwned> Script<F> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Script::from_toml`] with the file's name, and an error if the file cannot be read.
+    /// Returns the errors of [`Script::from_toml`] with the file's name, or an error if the file cannot be read.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ScriptError> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path).map_err(|error| ScriptError::unreadable(path, &error))?;
@@ -195,7 +195,7 @@ impl<F> RawChances<F> {
     }
 }
 
-/// The error for a script in TOML, with its place: the file, line, column and field, as far as they are known.
+/// The error for a script in TOML, with its position: the file, line, column and field, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptError {
     file: Option<PathBuf>,
@@ -237,7 +237,7 @@ impl ScriptError {
         self.place.map(|(_, column)| column)
     }
 
-    /// Returns the field with the wrong value; `None` if the error does not concern a single value.
+    /// Returns the field with the invalid value; `None` if the error does not concern a single field.
     pub fn field(&self) -> Option<&str> {
         self.field.as_deref()
     }

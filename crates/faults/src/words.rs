@@ -1,4 +1,4 @@
-//! The words and numbers for fault values in TOML.
+//! The words and numbers that represent faults in TOML.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::error::PolicyFileError;
 
-/// A change of the policies in force, or a failure.
+/// A change to the policies in force, or a failure.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum PolicyFileEvent {
@@ -24,8 +24,8 @@ pub enum PolicyFileEvent {
         /// `true` if retries are turned off. `never_retry` applies even if the file has problems elsewhere.
         never_retry: bool,
     },
-    /// A `dns` name of endpoints cannot be looked up. Its former servers stay. Of failures in a row, the first is
-    /// reported.
+    /// The look-up of an endpoints section's `dns` name failed. Its previous servers stay in use. Only the first of
+    /// several consecutive failures is reported.
     #[non_exhaustive]
     ResolveFailed {
         /// The name with its port.

@@ -1,4 +1,4 @@
-//! An HTTP/2 server based on `h2`, which sends its own frames where `h2` would not send them.
+//! An HTTP/2 server based on `h2`. It writes the frames that `h2` would not send itself.
 
 use std::future::poll_fn;
 use std::sync::Arc;

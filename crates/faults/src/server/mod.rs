@@ -1,4 +1,4 @@
-//! Servers on loopback ports that follow a script.
+//! Scripted servers on loopback ports.
 
 mod http1;
 #[cfg(feature = "http2")]
@@ -29,7 +29,7 @@ use stream::{Security, Stream};
 pub use http2::Http2;
 pub use reply::{End, Read, Reply};
 
-/// A server on a loopback port. It sends the replies of its script, and 200 for requests without one.
+/// A server on a loopback port. It sends the replies in its script, and 200 to requests without a scripted reply.
 ///
 /// The test owns it. Dropping it closes its connections, and panics if some of the script's replies were not used.
 #[derive(Debug)]
@@ -186,7 +186,7 @@ fn supported(
     }
 }
 
-/// The error for a script with a reply that its server's protocol cannot express.
+/// The error for a script with a reply that the server's protocol cannot express.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsupported {
     step_number: Option<usize>,
@@ -194,7 +194,7 @@ pub struct Unsupported {
 }
 
 impl Unsupported {
-    /// Returns the number of the step in the script, from 1; `None` for a reply that is in no step.
+    /// Returns the number of the step in the script, from 1; `None` for a reply outside the steps.
     pub fn step_number(&self) -> Option<usize> {
         self.step_number
     }

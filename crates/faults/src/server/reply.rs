@@ -79,8 +79,8 @@ pub enum End {
     Close,
     /// The server resets the connection.
     Reset,
-    /// The server sends RST_STREAM with this code, on HTTP/2 only. 7 is REFUSED_STREAM, which proves that nothing was
-    /// carried out. 0 is NO_ERROR: the whole response is sent first, and the client stops its upload.
+    /// The server sends RST_STREAM with this code, on HTTP/2 only. 7 is REFUSED_STREAM, which proves that the request
+    /// was not carried out. 0 is NO_ERROR: the whole response is sent first, and the client stops its upload.
     ResetStream(u32),
     /// The server sends GOAWAY with this code, on HTTP/2 only. It is sent before the response and includes all streams
     /// that have arrived, so the response is valid.
@@ -88,7 +88,7 @@ pub enum End {
     /// The server sends GOAWAY with this code and no response, on HTTP/2 only. It excludes this stream and all later
     /// ones, which proves that they were not carried out. Their own replies are not sent.
     GoAwayBelow(u32),
-    /// The server writes no more. It reads and discards everything until the client leaves.
+    /// The server stops writing. It reads and discards everything until the client disconnects.
     Stall,
 }
 
@@ -159,12 +159,12 @@ impl Reply {
         self
     }
 
-    /// Creates a reply that never comes.
+    /// Creates a reply that is never sent: the exchange stalls.
     pub fn stall() -> Self {
         Self::default().cut(0).end_with(End::Stall)
     }
 
-    /// Reads this part of the request before the response. Default: the whole request.
+    /// Sets the part of the request that is read before the response. Default: the whole request.
     pub fn read(mut self, read: Read) -> Self {
         self.read = read;
         self
@@ -194,21 +194,22 @@ impl Reply {
         self
     }
 
-    /// Declares a length that differs from the body's.
+    /// Sets a `content-length` that differs from the length of the body.
     pub fn content_length(mut self, bytes: u64) -> Self {
         self.response.content_length = Some(bytes);
         self
     }
 
-    /// Sends only `bytes` bytes of the response, and does not end it.
+    /// Sends only the first `bytes` bytes of the response, and does not end it.
     ///
-    /// HTTP/1.1 counts the head too. HTTP/2 counts only the body: for 0 it sends nothing, otherwise the whole head.
+    /// With HTTP/1.1, the head is counted too. With HTTP/2, only the body is counted: for 0 nothing is sent, otherwise
+    /// the whole head.
     pub fn cut(mut self, bytes: usize) -> Self {
         self.cut = bytes;
         self
     }
 
-    /// Ends the exchange in this way. Default: [`End::Open`].
+    /// Sets how the exchange ends. Default: [`End::Open`].
     pub fn end_with(mut self, end: End) -> Self {
         self.end = end;
         self

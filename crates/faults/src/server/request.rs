@@ -1,4 +1,4 @@
-//! HTTP/1.1 requests as they arrive, byte by byte.
+//! A parser for HTTP/1.1 requests that arrive in pieces.
 
 use std::io;
 

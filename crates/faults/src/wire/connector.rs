@@ -26,7 +26,7 @@ impl Faults<WireFault> {
     }
 }
 
-/// A connector whose connections have faults, from [`Faults::connector`].
+/// A connector whose connections have faults, created by [`Faults::connector`].
 #[derive(Debug)]
 pub struct FaultConnector<C> {
     inner: C,

@@ -1,4 +1,4 @@
-//! A connection with a fault, over any reader and writer.
+//! A connection with a fault, around any reader and writer.
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use crate::faults::Faults;
 use crate::ledger::OpenConnection;
 
 impl Faults<WireFault> {
-    /// Wraps an existing connection, which counts as the next arrival.
+    /// Wraps an existing connection. The connection is the script's next arrival.
     ///
     /// # Errors
     ///

@@ -22,8 +22,8 @@ pub use relay::Relay;
 ///
 /// [`Faults::relay`](crate::Faults::relay) is a port in front of a server, for any client.
 /// [`Faults::wrap`](crate::Faults::wrap) is for an existing connection, and `Faults::connector` for the connectors of
-/// hyper-util and tonic. Steps select connections by number and time. Below a client with TLS the bytes are encrypted,
-/// and the first of them are the handshake: `Tls` lists its faults.
+/// hyper-util and tonic. Steps select connections by number and time. With TLS, the faults apply to the encrypted
+/// bytes, which begin with the handshake: `Tls` lists faults of the handshake.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -39,7 +39,7 @@ pub enum WireFault {
     Break {
         /// The direction.
         direction: Direction,
-        /// The number of bytes that pass first.
+        /// The number of bytes that pass before the break.
         after: u64,
         /// The kind of break.
         how: Break,
@@ -62,7 +62,7 @@ impl Sealed for WireFault {}
 
 impl Fault for WireFault {}
 
-/// A direction of a connection, from the client's side.
+/// A direction of a connection, from the client's point of view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Direction {
@@ -77,11 +77,12 @@ pub enum Direction {
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Break {
-    /// A reset, in both directions.
+    /// The connection is reset, in both directions.
     Reset,
-    /// An orderly end of this direction. The other one continues, except in a relay whose client keeps writing.
+    /// This direction is closed in an orderly way. The other direction stays open, except in a relay whose client keeps
+    /// writing.
     Close,
-    /// No more bytes pass, ever.
+    /// No more bytes ever pass.
     Stall,
     /// The rest passes byte by byte, with this delay before each.
     Drip(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::milliseconds"))] Duration),

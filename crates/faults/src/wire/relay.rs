@@ -1,4 +1,4 @@
-//! A port in front of a server, whose connections break on command.
+//! A port in front of a server, whose connections break as scripted.
 
 use std::io;
 use std::net::SocketAddr;
