@@ -33,6 +33,8 @@ impl Instant {
     /// Reads tokio's clock. It stands still on a target without a clock.
     #[inline]
     pub(crate) fn now() -> Self {
+        #[cfg(test)]
+        tests::READINGS.set(tests::READINGS.get() + 1);
         match NO_CLOCK {
             true => Self(Duration::ZERO),
             false => Self(tokio::time::Instant::now().saturating_duration_since(*EPOCH)),
@@ -103,8 +105,15 @@ pub(crate) fn poll_interrupt(sleep: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Po
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    thread_local! {
+        /// The number of times that this thread has read the clock.
+        pub(crate) static READINGS: Cell<u32> = const { Cell::new(0) };
+    }
 
     #[tokio::test(start_paused = true)]
     async fn epoch_is_before_clock_of_any_runtime() {

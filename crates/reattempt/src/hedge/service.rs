@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use reattempt_core::{Budget, StopReason};
 use tower_service::Service;
@@ -11,7 +12,6 @@ use super::call::{AnswerOf, Call, HedgeStart, timed_out};
 use super::{HedgePolicy, ResponseFuture};
 use crate::accessors::inner_accessors;
 use crate::call::clock::Instant;
-use crate::call::deadline::Deadline;
 use crate::call::frame::Sending;
 use crate::call::observe::Event;
 use crate::call::options::CallOptions;
@@ -82,23 +82,22 @@ where
 }
 
 impl<S, P: Protocol, B: Budget, Mode> Hedge<S, HedgePolicy<P, B, Mode>> {
-    /// Starts a call through the readied inner service. The earliest deadline of the argument, the options and the
-    /// request applies.
-    pub(crate) fn call_by<Req>(&mut self, deadline: Deadline, request: Req) -> ResponseFuture<S, Req, P, B, Mode>
+    /// Starts a call through the readied inner service, which ends after the total time, or at an earlier deadline.
+    pub(crate) fn call_within<Req>(&mut self, total_time: Duration, request: Req) -> ResponseFuture<S, Req, P, B, Mode>
     where
         S: Service<P::Attempt> + Clone,
         P: Replay<Req> + ClassifyOutcome<S::Response>,
         Mode: ErrorMode<S::Error>,
     {
-        begin(&mut self.inner, &self.shared, (self.options.as_ref(), Some(deadline)), request)
+        begin(&mut self.inner, &self.shared, (self.options.as_ref(), Some(total_time)), request)
     }
 }
 
-/// Starts a call through a readied service, with its handle's options and a deadline from outside.
+/// Starts a call through a readied service, with its handle's options and a total time.
 pub(crate) fn begin<S, Req, P, B, Mode>(
     inner: &mut S,
     shared: &Arc<Shared<S, HedgePolicy<P, B, Mode>>>,
-    (options, deadline): (Option<&CallOptions>, Option<Deadline>),
+    (options, total_time): (Option<&CallOptions>, Option<Duration>),
     request: Req,
 ) -> ResponseFuture<S, Req, P, B, Mode>
 where
@@ -108,7 +107,7 @@ where
     Mode: ErrorMode<S::Error>,
 {
     let settings = &*shared.policy.settings;
-    let opening = HedgeStart::new(settings, options, deadline, &request);
+    let opening = HedgeStart::new(settings, options, total_time, &request);
     let counts = settings.counts_calls;
     // A budget that is not full records the success of a call that may not be hedged.
     let earns = !opening.start.saves && settings.protocol.credits_every_call() && !settings.budget.is_full();

@@ -1,5 +1,7 @@
 //! The start of a call: the options of its caller, handle and policy, combined with the terms of its request.
 
+use std::time::Duration;
+
 use super::{Added, NestedMarker, Replay};
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
@@ -20,32 +22,36 @@ pub(crate) struct CallStart {
     pub(crate) marker: Option<NestedMarker>,
     /// `true` if headers that the protocol itself sets must be removed from the request.
     strip: bool,
+    /// `true` if the deadline cannot have passed, because it was computed for this call.
+    in_time: bool,
 }
 
 impl CallStart {
-    /// Creates the terms of a call for `request`, with a deadline from outside.
+    /// Creates the terms of a call for `request`, which may have a total time.
     pub(crate) fn new<P, Req, Strategy, B>(
         settings: &Settings<P, Strategy, B>,
         of_handle: Option<&CallOptions>,
-        deadline: Option<Deadline>,
+        total_time: Option<Duration>,
         request: &Req,
     ) -> Self
     where
         P: Replay<Req>,
     {
         let mut terms = settings.protocol.terms(P::view(request));
-        terms.deadline = terms.deadline.into_iter().chain(deadline).min();
+        let of_total = total_time.map(Deadline::after);
+        terms.deadline = terms.deadline.into_iter().chain(of_total).min();
         let (existing_deadline, strip) = (terms.existing_deadline, terms.strip);
         let mut context = CallContext::new(settings, terms, of_handle);
         context.forbidden = context.forbidden.or_else(|| settings.protocol.cannot_save(request));
         let saves = context.forbidden.is_none() && settings.protocol.replaces();
         let deadline = context.deadline.map(Deadline::at).filter(|own| Some(*own) != existing_deadline);
-        Self { context, saves, needs_key: false, deadline, marker: None, strip }
+        let in_time = total_time > Some(Duration::ZERO) && context.deadline == of_total.map(Deadline::instant);
+        Self { context, saves, needs_key: false, deadline, marker: None, strip, in_time }
     }
 
     /// Returns `true` if the deadline has already passed.
     pub(crate) fn is_too_late(&self) -> bool {
-        self.context.deadline.is_some_and(|deadline| deadline <= Instant::now())
+        self.context.deadline.is_some_and(|deadline| !self.in_time && deadline <= Instant::now())
     }
 
     /// Returns the layer's additions to the request.

@@ -272,9 +272,10 @@ pub(crate) fn is_own_deadline<P: ClassifyOutcome<Response>, Response>(
     deadline: Option<Instant>,
     started: Option<Instant>,
 ) -> bool {
-    deadline.is_some_and(|deadline| {
+    // Most outcomes are no timer's, and then the clock is not read.
+    deadline.filter(|_| protocol.is_timer(outcome)).is_some_and(|deadline| {
         let now = Instant::now();
-        clock::is_due(deadline, started.unwrap_or(now), now) && protocol.is_timer(outcome)
+        clock::is_due(deadline, started.unwrap_or(now), now)
     })
 }
 

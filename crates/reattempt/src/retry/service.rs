@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use reattempt_core::{Budget, Schedule, SentAt, StopReason};
 use tower_service::Service;
@@ -12,7 +13,6 @@ use super::call::{Call, Retrying, is_noop, start};
 use crate::accessors::inner_accessors;
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
-use crate::call::deadline::Deadline;
 use crate::call::frame::{Frame, Sending};
 use crate::call::options::CallOptions;
 use crate::call::settings::Settings;
@@ -184,10 +184,10 @@ where
         self.call_in_full(None, request)
     }
 
-    /// Carries out [`Plan::Full`]. The earliest deadline of the options and the request applies.
+    /// Carries out [`Plan::Full`]. The call ends after the total time, or at an earlier deadline.
     pub(crate) fn call_in_full<Req>(
         &mut self,
-        deadline: Option<Deadline>,
+        total_time: Option<Duration>,
         request: Req,
     ) -> ResponseFuture<S, Req, P, Backoff, B, Mode>
     where
@@ -197,7 +197,7 @@ where
     {
         let settings = &*self.shared.policy.settings;
         let protocol = &settings.protocol;
-        let mut start = start(settings, self.options.as_ref(), deadline, &request);
+        let mut start = start(settings, self.options.as_ref(), total_time, &request);
         let cut_short = Mode::INTERRUPTS || (Mode::ANSWERS && start.context.deadline.is_some());
         if !cut_short && !start.saves && is_noop(&start, settings) {
             let attempt = self.inner.call(protocol.forward(request, start.added()));

@@ -7,7 +7,6 @@ use reattempt_core::{Budget, Schedule};
 use tower_service::Service;
 
 use crate::accessors::inner_accessors;
-use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::error_mode::ErrorMode;
 use crate::hedge::{self, Hedge, HedgePolicy};
@@ -86,7 +85,7 @@ where
 
     /// Starts a call that ends after the total time at the latest, or at its own deadline if that is earlier.
     fn call(&mut self, request: Req) -> Self::Future {
-        self.client.call_in_full(Some(Deadline::after(self.total_time)), request)
+        self.client.call_in_full(Some(self.total_time), request)
     }
 }
 
@@ -108,6 +107,32 @@ where
 
     /// Starts a call that ends after the total time at the latest, or at its own deadline if that is earlier.
     fn call(&mut self, request: Req) -> Self::Future {
-        self.client.call_by(Deadline::after(self.total_time), request)
+        self.client.call_within(self.total_time, request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use tower::{Layer, ServiceExt, service_fn};
+
+    use crate::ReplayBody;
+    use crate::call::clock::tests::READINGS;
+    use crate::standard::StandardLayer;
+
+    /// The readings are for the deadline, for the arrival at the guards, and for the end, which releases a place.
+    #[tokio::test]
+    async fn first_success_reads_clock_thrice() {
+        let server =
+            service_fn(async |_: Request<ReplayBody<String>>| Ok::<_, Infallible>(Response::new(String::new())));
+        let client = StandardLayer::http().layer(server);
+        for _ in 0..3 {
+            let before = READINGS.get();
+            let request = Request::get("http://one.example/").body(String::new()).unwrap();
+            client.clone().oneshot(request).await.unwrap();
+            assert_eq!(READINGS.get() - before, 3);
+        }
     }
 }

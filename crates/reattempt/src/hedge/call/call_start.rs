@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use reattempt_core::HedgeTerms;
 
-use crate::call::deadline::Deadline;
 use crate::call::options::CallOptions;
 use crate::hedge::policy::{HedgeDelay, Settings};
 use crate::hedge::stopwatch::Stopwatch;
@@ -22,13 +21,13 @@ impl HedgeStart {
     pub(in crate::hedge) fn new<P, Req, B>(
         settings: &Settings<P, B>,
         of_handle: Option<&CallOptions>,
-        deadline: Option<Deadline>,
+        total_time: Option<Duration>,
         request: &Req,
     ) -> Self
     where
         P: Replay<Req>,
     {
-        let mut start = CallStart::new(settings, of_handle, deadline, request);
+        let mut start = CallStart::new(settings, of_handle, total_time, request);
         let (context, hedges) = (&start.context, &settings.strategy);
         let own = context.options.as_ref();
         let may_hedge = context.forbidden.is_none()

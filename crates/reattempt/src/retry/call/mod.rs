@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pin_project_lite::pin_project;
 use reattempt_control::Trail;
@@ -22,7 +23,6 @@ use tower_service::Service;
 use self::stage::{Next, Stage};
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
-use crate::call::deadline::Deadline;
 use crate::call::frame::{Frame, Tried};
 use crate::call::options::CallOptions;
 use crate::call::progress::{Granted, Progress};
@@ -173,14 +173,14 @@ where
 pub(super) fn start<P, Req, Backoff, B>(
     settings: &Settings<P, Backoff, B>,
     of_handle: Option<&CallOptions>,
-    deadline: Option<Deadline>,
+    total_time: Option<Duration>,
     request: &Req,
 ) -> CallStart
 where
     P: Replay<Req>,
 {
     let view = P::view(request);
-    let mut start = CallStart::new(settings, of_handle, deadline, request);
+    let mut start = CallStart::new(settings, of_handle, total_time, request);
     start.saves |= start.context.saves(&settings.limits);
     start.needs_key = start.saves && settings.protocol.needs_key(view);
     start.context.keyed = start.needs_key;
