@@ -1,6 +1,7 @@
 //! The contract of an output: metrics, OpenTelemetry spans, `tracing` spans.
 
 use std::borrow::Cow;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 #[cfg(any(feature = "opentelemetry", feature = "tracing"))]
@@ -23,7 +24,7 @@ pub(super) trait Output: Send + Sync {
 pub(super) trait Open: Send + Sync {
     /// Makes it the current one of its output until the guard is dropped.
     fn enter(&self) -> Entered<'_> {
-        Entered::Nothing
+        Entered::Nothing(PhantomData)
     }
 
     /// Ends it.
@@ -33,13 +34,11 @@ pub(super) trait Open: Send + Sync {
 /// A guard of an output, which ends when it is dropped.
 #[expect(dead_code, reason = "the guards are only dropped")]
 pub(super) enum Entered<'a> {
-    Nothing,
+    Nothing(PhantomData<&'a ()>),
     #[cfg(feature = "opentelemetry")]
     Context(opentelemetry::ContextGuard),
     #[cfg(feature = "tracing")]
     Span(tracing::span::Entered<'a>),
-    #[cfg(not(feature = "tracing"))]
-    Never(std::convert::Infallible, std::marker::PhantomData<&'a ()>),
 }
 
 /// The subject of a measurement.
