@@ -21,7 +21,9 @@ pub(crate) use by_hand::{Bucket, ByHand, Pause, by_hand, by_hand_once, by_hand_w
 #[cfg(feature = "bodies")]
 pub(crate) use least::{KeepsLeast, Least, ROOM};
 #[cfg(feature = "peers")]
-pub(crate) use others::{middleware_bare, reqwest_retry, reqwest_retry_usual, resilience, resilience_with};
+pub(crate) use others::{
+    middleware_bare, reqwest_retry, reqwest_retry_usual, resilience, resilience_with, seatbelt_retry,
+};
 
 pub(crate) const BASE: Duration = Duration::from_millis(100);
 pub(crate) const CAP: Duration = Duration::from_secs(5);

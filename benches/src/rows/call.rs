@@ -15,10 +15,12 @@ use reqwest_middleware::ClientWithMiddleware;
 use tower::Layer;
 use tower_service::Service;
 
-use super::{Row, Work, above, alone};
-use crate::contenders::{by_hand, by_hand_once, by_hand_with_bucket, ours};
 #[cfg(feature = "peers")]
-use crate::contenders::{middleware_bare, reqwest_retry_usual, resilience};
+use super::once::{paused, with_clock};
+use super::{Row, Work, above, alone};
+#[cfg(feature = "peers")]
+use crate::contenders::{BASE, CAP, middleware_bare, reqwest_retry_usual, resilience, seatbelt_retry};
+use crate::contenders::{by_hand, by_hand_once, by_hand_with_bucket, ours};
 use crate::inner::Answers;
 #[cfg(feature = "peers")]
 use crate::inner::Terminal;
@@ -41,6 +43,8 @@ pub(super) const ROWS: &[Row] = &[
             #[cfg(feature = "peers")]
             above("tower-resilience", "bare", || each(resilience().layer(Answers), template())),
             #[cfg(feature = "peers")]
+            above("seatbelt", "bare", || by_seatbelt(template())),
+            #[cfg(feature = "peers")]
             alone("bare-middleware", || chained(bare_chain(), reqwest_template())),
             #[cfg(feature = "peers")]
             above("reqwest-retry", "bare-middleware", || chained(retrying(), reqwest_template())),
@@ -59,6 +63,8 @@ pub(super) const ROWS: &[Row] = &[
             above("tower-bucket", "bare", || each(by_hand_with_bucket(Answers), fresh)),
             #[cfg(feature = "peers")]
             above("tower-resilience", "bare", || each(resilience().layer(Answers), fresh)),
+            #[cfg(feature = "peers")]
+            above("seatbelt", "bare", || by_seatbelt(fresh)),
             #[cfg(feature = "peers")]
             alone("bare-middleware", || chained(bare_chain(), reqwest_fresh)),
             #[cfg(feature = "peers")]
@@ -127,6 +133,12 @@ fn call<S: Service<R>, R>(service: &mut S, request: R) {
 /// Returns a chain that has only its terminal.
 pub(super) fn bare_chain() -> ClientWithMiddleware {
     middleware_bare(reqwest::Client::new(), Terminal)
+}
+
+/// Calls through seatbelt's retry.
+#[cfg(feature = "peers")]
+fn by_seatbelt(make: impl FnMut() -> Request<Body> + 'static) -> Work {
+    with_clock(paused(), |runtime| each(seatbelt_retry(Answers, (BASE, CAP), runtime), make))
 }
 
 #[cfg(feature = "peers")]

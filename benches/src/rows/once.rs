@@ -24,7 +24,7 @@ use super::call::bare_chain;
 use super::{Row, Work, above, alone};
 use crate::contenders::{Bucket, ByHand};
 #[cfg(feature = "peers")]
-use crate::contenders::{reqwest_retry, resilience_with};
+use crate::contenders::{reqwest_retry, resilience_with, seatbelt_retry};
 #[cfg(feature = "peers")]
 use crate::inner::Answer;
 #[cfg(feature = "peers")]
@@ -49,6 +49,8 @@ pub(super) const ROWS: &[Row] = &[
             #[cfg(feature = "peers")]
             above("tower-resilience", "bare", || each(without_delay(), template())),
             #[cfg(feature = "peers")]
+            above("seatbelt", "bare", || by_seatbelt(template())),
+            #[cfg(feature = "peers")]
             alone("bare-middleware", || chained(bare_chain(), reqwest_template())),
             #[cfg(feature = "peers")]
             above("reqwest-retry", "bare-middleware", || chained(retrying(), reqwest_template())),
@@ -67,6 +69,8 @@ pub(super) const ROWS: &[Row] = &[
             above("tower-bucket", "bare", || each(with_bucket(FailsFirst::default()), fresh)),
             #[cfg(feature = "peers")]
             above("tower-resilience", "bare", || each(without_delay(), fresh)),
+            #[cfg(feature = "peers")]
+            above("seatbelt", "bare", || by_seatbelt(fresh)),
             #[cfg(feature = "peers")]
             alone("bare-middleware", || chained(bare_chain(), reqwest_fresh)),
             #[cfg(feature = "peers")]
@@ -92,6 +96,24 @@ pub(super) const ROWS: &[Row] = &[
 fn without_delay() -> impl Service<Request<Body>, Response = Answer, Error: std::fmt::Debug> {
     let layer = resilience_with(FixedInterval::new(Duration::ZERO), 1e6);
     layer.layer(FailsFirst::default())
+}
+
+/// Calls through seatbelt's retry.
+#[cfg(feature = "peers")]
+fn by_seatbelt(make: impl FnMut() -> Request<Body> + 'static) -> Work {
+    with_clock(paused(), |runtime| {
+        each(seatbelt_retry(FailsFirst::default(), (Duration::ZERO, Duration::ZERO), runtime), make)
+    })
+}
+
+/// Prepares work with seatbelt's clock, whose runtime lives as long as the work.
+#[cfg(feature = "peers")]
+pub(super) fn with_clock(runtime: Runtime, prepare: impl FnOnce(&Runtime) -> Work) -> Work {
+    let mut work = prepare(&runtime);
+    Box::new(move |operations| {
+        let _runtime = &runtime;
+        work(operations);
+    })
 }
 
 #[cfg(feature = "peers")]

@@ -29,6 +29,7 @@ const PEERS: &[(&str, &str)] = &[
     ("failsafe", "failsafe"),
     ("seatbelt", "seatbelt"),
     ("seatbelt-stack", "seatbelt"),
+    ("mixed-stack", "mixed: tower and seatbelt"),
     ("tower-limit", "tower's limit"),
     ("tower-acc", "tower-acc"),
     ("least", "least code by hand"),

@@ -45,6 +45,18 @@ pub(super) const ROWS: &[Row] = &[
         ],
     },
     Row {
+        name: "guard-newcomer",
+        title: "a new destination in a table of 65,536",
+        operations: 4096,
+        counted: true,
+        timed: false,
+        contenders: &[
+            alone("bare", name_newcomers),
+            above("ours", "bare", || newcomers(MOST_DESTINATIONS)),
+            above("ours-filling", "bare", || newcomers(MOST_DESTINATIONS / 2)),
+        ],
+    },
+    Row {
         name: "guard-breaker",
         title: "closed breaker, a call and its success",
         operations: 2000,
@@ -208,6 +220,8 @@ pub(super) const ROWS: &[Row] = &[
             above("resilience-stack", "bare", stacks::resilience_stack),
             #[cfg(feature = "peers")]
             above("seatbelt-stack", "bare", stacks::seatbelt_stack),
+            #[cfg(feature = "peers")]
+            above("mixed-stack", "bare", stacks::mixed_stack),
         ],
     },
     #[cfg(feature = "peers")]
@@ -231,6 +245,8 @@ const NOW: Duration = Duration::from_secs(100);
 /// The destinations of a table, and the tables that a look-up is averaged over.
 const NAMES: usize = 64;
 const TABLES: usize = 128;
+/// The largest table.
+const MOST_DESTINATIONS: usize = 65_536;
 
 /// Creates a limit that no measurement reaches.
 fn limit() -> RateLimit {
@@ -292,6 +308,24 @@ fn allows_by_turns() -> Work {
             turn += 1;
         }
     })
+}
+
+/// Takes tokens of new destinations, after those of the `known` ones. In a full table, each evicts another.
+fn newcomers(known: usize) -> Work {
+    let limit = limit().max_destinations(MOST_DESTINATIONS);
+    let mut names = (0..).map(name);
+    let mut take = move || assert!(limit.allow_at(&names.next().unwrap(), NOW));
+    (0..known).for_each(|_| take());
+    Box::new(move |operations| (0..operations).for_each(|_| take()))
+}
+
+fn name_newcomers() -> Work {
+    let mut names = (0..).map(name);
+    Box::new(move |operations| (0..operations).for_each(|_| drop(black_box(names.next()))))
+}
+
+fn name(number: u64) -> String {
+    format!("host-{number:06}.example")
 }
 
 fn refused(guard: impl Guard) -> Work {

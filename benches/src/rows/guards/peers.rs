@@ -29,6 +29,7 @@ use tower_resilience_bulkhead::BulkheadLayer;
 use tower_resilience_circuitbreaker::CircuitBreakerLayer;
 use tower_resilience_ratelimiter::RateLimiterLayer;
 
+use super::super::once::with_clock;
 use super::{Work, awaited, opened, repeat, running};
 use crate::contenders::least_guard::{Failed, Latest, LeastGuard};
 use crate::contenders::least_guards::{LeastBreaker, LeastLimit};
@@ -108,23 +109,19 @@ pub(super) fn resilience_breaker() -> Work {
 }
 
 pub(super) fn seatbelt() -> Work {
-    // Its clock needs a runtime, which the work brings along later.
-    let runtime = running();
-    let clock = runtime.block_on(async { Clock::new_tokio() });
-    let context = ResilienceContext::<Request<Body>, Result<Answer, Infallible>>::new(&clock);
-    let layer = Breaker::layer("breaker", &context)
-        .failure_threshold(0.5)
-        .min_throughput(20)
-        .sampling_duration(Duration::from_secs(60))
-        .recovery_with(|outcome: &Result<Answer, Infallible>, _| match outcome {
-            Ok(answer) if answer.status().is_server_error() => RecoveryInfo::retry(),
-            _ => RecoveryInfo::never(),
-        })
-        .rejected_input(|_, _| Ok(Answer::default()));
-    let mut work = awaited(Layer::layer(&layer, Answers), fresh);
-    Box::new(move |operations| {
-        let _runtime = &runtime;
-        work(operations);
+    with_clock(running(), |runtime| {
+        let clock = runtime.block_on(async { Clock::new_tokio() });
+        let context = ResilienceContext::<Request<Body>, Result<Answer, Infallible>>::new(&clock);
+        let layer = Breaker::layer("breaker", &context)
+            .failure_threshold(0.5)
+            .min_throughput(20)
+            .sampling_duration(Duration::from_secs(60))
+            .recovery_with(|outcome: &Result<Answer, Infallible>, _| match outcome {
+                Ok(answer) if answer.status().is_server_error() => RecoveryInfo::retry(),
+                _ => RecoveryInfo::never(),
+            })
+            .rejected_input(|_, _| Ok(Answer::default()));
+        awaited(Layer::layer(&layer, Answers), fresh)
     })
 }
 

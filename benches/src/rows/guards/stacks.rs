@@ -1,5 +1,10 @@
 //! The standard stack of the peers: total time, retries, circuit breaker, bulkhead and attempt timeout.
 //!
+//! The mixed stack has the best part of each: tower's timeouts, its `Retry` by hand with a bucket, and its limit behind
+//! `LoadShed`, around seatbelt's breaker. It lacks what no part of it has: a bucket, a breaker and places for each
+//! destination, places that are held to the end of the body, server hints, replayed bodies, reports, and a deadline that
+//! the attempts know. It also repeats every method, and retries refusals of its own breaker and limit.
+//!
 //! tower's timeout takes the place of tower-resilience's time limiter, which is not among the dependencies. seatbelt
 //! has no bulkhead, so tower-resilience's is in its stack. tower's own does not fit: seatbelt's retry calls clones that
 //! are not readied.
@@ -7,7 +12,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{self, Poll, Waker};
 use std::time::Duration;
 
 use http::{Request, StatusCode};
@@ -16,14 +21,17 @@ use seatbelt::retry::Retry;
 use seatbelt::{RecoveryInfo, ResilienceContext};
 use tick::Clock;
 use tokio::runtime::Runtime;
+use tower::limit::ConcurrencyLimit;
+use tower::load_shed::LoadShed;
 use tower::timeout::Timeout;
 use tower::{BoxError, Layer, Service, ServiceExt};
 use tower_resilience_bulkhead::{Bulkhead, BulkheadLayer, BulkheadServiceError};
 use tower_resilience_circuitbreaker::{CircuitBreakerError, CircuitBreakerLayer};
 use tower_resilience_retry::ExponentialRandomBackoff;
 
+use super::super::once::with_clock;
 use super::{Work, awaited, running};
-use crate::contenders::{BASE, CAP, resilience_with};
+use crate::contenders::{BASE, Bucket, ByHand, CAP, resilience_with};
 use crate::inner::{Answer, Answers, Fails, FailsFirst, Holds};
 use crate::requests::{Body, fresh};
 
@@ -36,13 +44,11 @@ pub(super) fn resilience_stack() -> Work {
 }
 
 pub(super) fn seatbelt_stack() -> Work {
-    // Its clock needs a runtime, which the work brings along later.
-    let runtime = running();
-    let mut work = awaited(seatbelt(Answers, BASE, &runtime), fresh);
-    Box::new(move |operations| {
-        let _runtime = &runtime;
-        work(operations);
-    })
+    with_clock(running(), |runtime| awaited(seatbelt(Answers, BASE, runtime), fresh))
+}
+
+pub(super) fn mixed_stack() -> Work {
+    with_clock(running(), |runtime| awaited(mixed(Answers, BASE, runtime), fresh))
 }
 
 /// The inner client of a stack.
@@ -81,37 +87,63 @@ fn resilience(inner: impl Client, base: Duration) -> impl Service<Request<Body>,
     Timeout::new(retry.layer(guarded), TOTAL_TIME)
 }
 
+/// The context of seatbelt's parts.
+type Context = ResilienceContext<Request<Body>, Result<Answer, BoxError>>;
+
+fn context(runtime: &Runtime) -> Context {
+    let clock = runtime.block_on(async { Clock::new_tokio() });
+    Context::new(&clock)
+}
+
+fn recovery(outcome: &Result<Answer, BoxError>) -> RecoveryInfo {
+    match outcome {
+        Ok(answer) if !answer.status().is_server_error() => RecoveryInfo::never(),
+        Err(error) if is_refusal(error) => RecoveryInfo::never(),
+        _ => RecoveryInfo::retry(),
+    }
+}
+
+/// Adds seatbelt's breaker.
+fn breaker<S>(context: &Context, inner: S) -> Breaker<Request<Body>, Result<Answer, BoxError>, S> {
+    let layer = Breaker::layer("breaker", context)
+        .failure_threshold(0.5)
+        .min_throughput(20)
+        .sampling_duration(Duration::from_secs(60))
+        .recovery_with(|outcome, _| recovery(outcome))
+        .rejected_input_error(|_, _| Refused.into());
+    Layer::layer(&layer, inner)
+}
+
 fn seatbelt<S: Client>(
     inner: S,
     base: Duration,
     runtime: &Runtime,
 ) -> impl Service<Request<Body>, Response = Answer, Error = BoxError> + use<S> {
-    let clock = runtime.block_on(async { Clock::new_tokio() });
-    let context = ResilienceContext::<Request<Body>, Result<Answer, BoxError>>::new(&clock);
-    let recovery = |outcome: &Result<Answer, BoxError>| match outcome {
-        Ok(answer) if !answer.status().is_server_error() => RecoveryInfo::never(),
-        Err(error) if is_refusal(error) => RecoveryInfo::never(),
-        _ => RecoveryInfo::retry(),
-    };
+    let context = context(runtime);
     let timeout =
         |name, time| seatbelt::timeout::Timeout::layer(name, &context).timeout_error(|_| Refused.into()).timeout(time);
-    let breaker = Breaker::layer("breaker", &context)
-        .failure_threshold(0.5)
-        .min_throughput(20)
-        .sampling_duration(Duration::from_secs(60))
-        .recovery_with(move |outcome, _| recovery(outcome))
-        .rejected_input_error(|_, _| Refused.into());
     let retry = Retry::layer("retry", &context)
         .max_retry_attempts(2)
         .base_delay(base)
         .max_delay(CAP)
         .clone_input()
-        .recovery_with(move |outcome, _| recovery(outcome));
+        .recovery_with(|outcome, _| recovery(outcome));
     let attempt = inner.map_err(|never| match never {});
     let attempt = Layer::layer(&timeout("attempt", ATTEMPT_TIME), attempt);
     let limited = bulkhead(attempt).map_err(BoxError::from);
-    let retried = Layer::layer(&retry, Layer::layer(&breaker, limited));
+    let retried = Layer::layer(&retry, breaker(&context, limited));
     Layer::layer(&timeout("total", TOTAL_TIME), retried)
+}
+
+fn mixed<S: Client>(
+    inner: S,
+    base: Duration,
+    runtime: &Runtime,
+) -> impl Service<Request<Body>, Response = Answer, Error = BoxError> + use<S> {
+    let limited = LoadShed::new(ConcurrencyLimit::new(Timeout::new(inner, ATTEMPT_TIME), PLACES));
+    let policy = ByHand::new(base, CAP, Bucket::default());
+    let retried = tower::retry::Retry::new(policy, breaker(&context(runtime), limited));
+    Timeout::new(retried, TOTAL_TIME)
 }
 
 fn is_refusal(error: &BoxError) -> bool {
@@ -131,7 +163,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Checks that both stacks retry, that their breakers open, and that their bulkheads refuse.
+/// Checks that the stacks retry, that their breakers open, and that their bulkheads refuse.
 pub(super) fn check() {
     let runtime = running();
     let soon = Duration::from_millis(1);
@@ -139,10 +171,14 @@ pub(super) fn check() {
     check_retries(&runtime, &fails_first, resilience(fails_first.clone(), soon));
     let fails_first = FailsFirst::default();
     check_retries(&runtime, &fails_first, seatbelt(fails_first.clone(), soon, &runtime));
+    let fails_first = FailsFirst::default();
+    check_retries(&runtime, &fails_first, mixed(fails_first.clone(), soon, &runtime));
     check_breaker(&runtime, resilience(Fails, soon));
     check_breaker(&runtime, seatbelt(Fails, soon, &runtime));
+    check_breaker(&runtime, mixed(Fails, soon, &runtime));
     check_bulkhead(&runtime, resilience(Holds, soon));
     check_bulkhead(&runtime, seatbelt(Holds, soon, &runtime));
+    check_bulkhead(&runtime, mixed(Holds, soon, &runtime));
 }
 
 async fn send(
@@ -177,7 +213,7 @@ fn check_bulkhead(runtime: &Runtime, mut stack: impl Service<Request<Body>, Resp
         let mut held = Vec::new();
         for _ in 0..PLACES {
             let mut call: Pin<Box<_>> = Box::pin(stack.ready().await.unwrap().call(fresh()));
-            let polled = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            let polled = call.as_mut().poll(&mut task::Context::from_waker(Waker::noop()));
             assert!(matches!(polled, Poll::Pending));
             held.push(call);
         }
