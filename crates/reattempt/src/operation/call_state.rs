@@ -9,6 +9,7 @@ use reattempt_core::{Account, Budget, CallEnd, FailedAttempt, Schedule, SentAt, 
 
 use super::Operations;
 use super::policy::Policy;
+use super::timer::Timer;
 use crate::call::clock::{self, Instant};
 use crate::call::context::CallContext;
 use crate::call::options::CallOptions;
@@ -52,7 +53,7 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
         policy: Policy<Backoff, B>,
         options: Option<&CallOptions>,
         own_timer: bool,
-        now: impl FnOnce() -> Instant,
+        timer: &impl Timer,
     ) -> Box<Self> {
         let settings = match policy {
             Policy::Shared(settings) => Held::Shared(settings),
@@ -63,7 +64,7 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
         context.own_timer = own_timer;
         // From tokio's clock to the call's own.
         let left = context.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        context.deadline = left.map(|left| clock::later(now(), left));
+        context.deadline = left.map(|left| clock::later(Instant::at(timer.now()), left));
         Box::new(Self { settings, context, progress: None, counted: Account::default() })
     }
 

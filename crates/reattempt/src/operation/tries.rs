@@ -54,7 +54,7 @@ impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
         let course = if options.is_none() && policy.is_plain() {
             Course::Plain(policy)
         } else {
-            Course::Full(CallState::new(policy, options, own_timer, || now(&timer)))
+            Course::Full(CallState::new(policy, options, own_timer, &timer))
         };
         let (course, sent_at) = (Some(course), SentAt::default());
         Self { classify, notify, course, started: None, sent_at, number: 0, timer, own_timer }
@@ -177,7 +177,7 @@ impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
     /// Returns the state of the call, creating it if necessary, and the timer.
     fn call(&mut self) -> Option<(&mut CallState<Backoff, B>, &Clock)> {
         let call = match self.course.take()? {
-            Course::Plain(policy) => CallState::new(policy, None, self.own_timer, || now(&self.timer)),
+            Course::Plain(policy) => CallState::new(policy, None, self.own_timer, &self.timer),
             Course::Full(call) => call,
         };
         match self.course.insert(Course::Full(call)) {
