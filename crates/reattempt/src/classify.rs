@@ -1,7 +1,7 @@
-//! Classification: the verdict for an outcome, and the delay or stop requested by the server.
+//! Classification: the verdict for an outcome, and the server's request for a delay or for no retry.
 //!
-//! [`Http::classify`](crate::Http::classify) takes a function from an [`Outcome`] to a
-//! [`Verdict`](crate::Verdict); [`CallOptions::classify`](crate::CallOptions::classify) does so for one call.
+//! [`Http::classify`](crate::Http::classify) takes a function from an [`Outcome`] to a [`Verdict`](crate::Verdict).
+//! [`CallOptions::classify`](crate::CallOptions::classify) takes one for a single call.
 //!
 //! | item | content |
 //! |---|---|

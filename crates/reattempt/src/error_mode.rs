@@ -1,4 +1,4 @@
-//! Error modes: the error type of calls, and which time limits may interrupt them.
+//! Error modes, which determine the error type of calls and the time limits that may interrupt them.
 
 use std::error::Error;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! Retries for any HTTP or gRPC client that is a tower `Service`.
 //!
 //! Wrap a client in one layer. Transient failures are retried when that is safe, and a retry budget protects a
-//! struggling server. A request that the server may have processed is not repeated unless that is safe. `Retry-After`
-//! is obeyed, delays are jittered, and the caller gets the last real outcome with a report.
+//! struggling server. A request that the server may have processed is repeated only if that is safe. `Retry-After` is
+//! obeyed, delays are jittered, and the caller gets the last real outcome with a report.
 //!
 //! ```no_run
 //! use bytes::Bytes;
@@ -63,9 +63,9 @@
 //! | `tracing` | `tracing` events, and spans of calls and attempts | tracing 0.1 | off |
 //! | `opentelemetry` | metrics and spans of HTTP calls, metrics of guards and, with `tonic`, of gRPC calls | opentelemetry 0.33 | off |
 //!
-//! | to find | see |
+//! | topic | see |
 //! |---|---|
-//! | a page for each kind of client: the type to store, the bounds to write | [`guide`] |
+//! | a page for each kind of client: the type to store, the trait bounds to write | [`guide`] |
 //! | retries in a reqwest-middleware chain | the crate `reattempt-reqwest-middleware` |
 //! | our equivalents for another library's settings | [`guide::coming_from`] |
 //! | a boxed tonic channel | `guide::tonic`, behind its feature |
@@ -78,23 +78,23 @@
 //! | delays, and well-known retry policies by name | [`schedule`], [`profile`] |
 //! | the retry budget | [`RetryBudget`] |
 //! | options for one call | [`CallOptions`] |
-//! | the order of this layer and others | [`order`] |
+//! | the order of this layer relative to others | [`order`] |
 //! | retries, guards and time limits in one layer | [`standard`] |
 //! | circuit breakers, rate limits and other limits for every attempt | [`guard`] |
 //! | load shedding in front of a server | [`shed`] |
 //! | several equivalent servers behind one client | [`endpoints`] |
-//! | policies by request, replaced while calls are in flight | [`policies`] |
-//! | policies from a file, read again when it changes | the crate `reattempt-policy-file` |
+//! | policies chosen per request, which can be replaced while calls are in flight | [`policies`] |
+//! | policies from a file, reloaded when it changes | the crate `reattempt-policy-file` |
 //! | a second attempt for slow calls | [`hedge`] |
 //! | a response in place of a failed call | [`fallback`] |
-//! | downloads that go on after a broken connection | [`resume`] |
+//! | downloads that continue after a broken connection | [`resume`] |
 //! | pacing: calls slowed to the rate that a server accepts | [`guard::Pace`] |
 //! | gRPC: service configs, metrics, trailers | `grpc`, behind its feature |
 //! | retries of any other operation | [`retry()`], [`operation`] |
 //! | the reason why a client does not compile | [`check`] |
 //!
-//! The crate root has the names that a program needs to wrap a client. Every other item has one path, in the module of
-//! its subject.
+//! The crate root has the names that a program needs to wrap a client. Every other item is in the module for its
+//! subject.
 
 #![forbid(unsafe_code)]
 #![warn(unnameable_types)]

@@ -36,8 +36,8 @@
 //! three retries while no call succeeds, unless their delays reach ten minutes. To leave the delays as the only limit,
 //! set [`RetryBudget::unlimited`].
 //!
-//! Profiles of sources without jitter have none either. Many clients that fail at the same moment then return at the
-//! same moment; [`ScheduleExt::jittered`] separates them.
+//! Profiles of sources without jitter have none either. Many clients that fail at the same time then retry at the same
+//! time; [`ScheduleExt::jittered`] spreads them out.
 
 use std::time::Duration;
 
@@ -277,7 +277,7 @@ pub fn google() -> Profile<TruncatedExponential> {
 /// # Ok::<_, std::io::Error>(())
 /// ```
 ///
-/// For an HTTP client, the retry policy has this schedule, and a verdict that makes 420 retryable:
+/// For an HTTP client, use this schedule in the retry policy, with a verdict that makes 420 retryable:
 ///
 /// ```
 /// use http::StatusCode;

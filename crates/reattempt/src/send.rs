@@ -1,4 +1,4 @@
-//! One call through a shared handle: clone the service, wait until it is ready, call it, drop it.
+//! One call through a shared handle: the service is cloned, readied, called and dropped.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,7 +8,8 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 pin_project! {
-    /// A call through a handle of its own. The future waits until the handle is ready, calls it and drops it at once.
+    /// The future of a call through its own clone of a handle. It waits until the clone is ready, calls it, and drops
+    /// it at once.
     ///
     /// If the handle fails to become ready, the future returns that error, and stays pending if it is polled again.
     ///

@@ -1,4 +1,4 @@
-//! The only clock, tokio's, so that tests can pause all time. `retry()` also takes one of its caller's.
+//! The crate's only clock: tokio's, so that tests can pause it. `retry()` also takes one of its caller's.
 
 use std::pin::{Pin, pin};
 use std::sync::LazyLock;

@@ -33,7 +33,7 @@ pub(crate) struct CallContext {
     /// The reason why this call must not be retried at all, if there is one.
     pub(crate) forbidden: Option<StopReason>,
     pub(crate) options: Option<CallOptions>,
-    /// The stream of random numbers, used if the policy has a seed.
+    /// The number of the random stream, used if the policy has a seed.
     stream: u64,
     /// The marker of an outer retry layer, found in the request.
     pub(crate) outer: Option<NestedMarker>,

@@ -11,7 +11,7 @@ use crate::call::clock::Instant;
 /// The message of an error for a call that its deadline ended.
 pub(crate) const PASSED: &str = "the deadline of the call has passed";
 
-/// The moment by which a call must end.
+/// The time by which a call must end.
 ///
 /// Put it into the extensions of a request, or into [`CallOptions`](crate::CallOptions). A retry whose delay would pass
 /// the deadline is not sent.
@@ -47,8 +47,8 @@ impl Deadline {
     /// Copies an inbound request's deadline, if it has one, to the extensions of an outbound request. If the outbound
     /// request already has a deadline, the earlier one applies.
     ///
-    /// The deadline belongs to requests and not to tasks, so a handler may send from another task. Calls that continue
-    /// after the caller has its response have no deadline, unless the handler propagates it.
+    /// The deadline belongs to a request and not to a task, so a handler may send the outbound request from another
+    /// task. Calls that continue after the handler's response have a deadline only if it is propagated to them.
     ///
     /// ```
     /// use http::Request;

@@ -18,7 +18,7 @@ use super::clock;
 use super::observe::{Event, Observer};
 use super::options::CallOptions;
 
-/// The accounting that is due at the end of a call, stored in the response body.
+/// The accounting at the end of a call, stored in the response body.
 pub struct Finish {
     pub(crate) client: Arc<dyn Client>,
     /// The budget's key. The request head, which may contain credentials, is not kept for it.

@@ -34,8 +34,8 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
 /// extensions. The request's options have precedence over the handle's options, and the handle's over the policy. But
 /// if the request or the handle forbids retries, the call is not retried.
 ///
-/// Each layer uses the options that apply to it and ignores the others. Guards and fallbacks do not get the options of
-/// an outer retry or hedge handle.
+/// Each layer uses the options that apply to it and ignores the others. Options set on an outer retry or hedge handle
+/// do not reach guards and fallbacks.
 ///
 /// | option | retry layer | hedging | [`retry`](crate::retry()) | guards, fallback |
 /// |---|---|---|---|---|
@@ -67,7 +67,7 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
 pub struct CallOptions {
     own: Option<Arc<Settings>>,
     method: Option<Arc<dyn MethodOverrides>>,
-    /// The client's maximum number of attempts, which limits the method's overrides.
+    /// The client's maximum number of attempts, which limits the overrides for a method.
     most_attempts: u32,
     never: bool,
 }
@@ -87,7 +87,7 @@ struct Settings {
 }
 
 impl CallOptions {
-    /// Creates options that override nothing.
+    /// Creates options without overrides.
     pub fn new() -> Self {
         Self::default()
     }
@@ -101,20 +101,21 @@ impl CallOptions {
     }
 
     /// Sets whether the request may be processed twice. With `true`, a POST is retried like a PUT. With `false`, no
-    /// request is repeated after the server may have processed it. Default: by method and `Idempotency-Key`.
+    /// request is repeated after the server may have processed it. Default: depends on the method and the
+    /// `Idempotency-Key`.
     #[doc(alias("idempotent", "safe", "retryable"))]
     pub fn repeatable(self, repeatable: bool) -> Self {
         self.set(|settings| settings.repeatable = Some(repeatable))
     }
 
-    /// Sets the maximum number of attempts, including the first; 0 acts as 1. Default: the policy's.
+    /// Sets the maximum number of attempts, including the first; 0 is raised to 1. Default: the policy's value.
     #[doc(alias("max_retries", "max_tries"))]
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| settings.max_attempts = Some(attempts))
     }
 
     /// Sets the maximum time from the start of the call to the start of its last attempt; `None` for no limit. Default:
-    /// the policy's.
+    /// the policy's value.
     #[doc(alias = "total_timeout")]
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
@@ -122,12 +123,12 @@ impl CallOptions {
     }
 
     /// Sets the maximum delay that the server may ask for. If the server asks for a longer delay, the call is not
-    /// retried. Default: the policy's.
+    /// retried. Default: the policy's value.
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.max_server_delay = Some(delay))
     }
 
-    /// Sets the time limit of each attempt, up to its response head. Default: the policy's.
+    /// Sets the time limit of each attempt, up to its response head. Default: the policy's value.
     ///
     /// The option only applies under retry policies that can interrupt an attempt: those with
     /// [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or [`boxed_errors`](crate::RetryPolicy::boxed_errors).
@@ -137,18 +138,18 @@ impl CallOptions {
         self.set(|settings| settings.attempt_timeout = Some(timeout))
     }
 
-    /// Sets the moment by which the call must end. If the request also has a [`Deadline`] in its extensions, the
-    /// earlier one applies.
+    /// Sets the time by which the call must end. If the request also has a [`Deadline`] in its extensions, the earlier
+    /// one applies.
     pub fn deadline(self, deadline: Deadline) -> Self {
         self.set(|settings| settings.deadline = Some(deadline))
     }
 
-    /// Sets the delays of this call. Default: the policy's.
+    /// Sets the schedule of delays for this call. Default: the policy's value.
     pub fn backoff(self, schedule: SharedSchedule) -> Self {
         self.set(|settings| settings.schedule = Some(schedule))
     }
 
-    /// Overrides the verdict for one status in this call.
+    /// Overrides the verdict for one status, for this call.
     #[cfg(feature = "http")]
     pub fn on_status(self, status: StatusCode, verdict: Verdict) -> Self {
         self.classify(move |outcome| (outcome.status() == Some(status)).then_some(verdict))
@@ -170,13 +171,13 @@ impl CallOptions {
         })
     }
 
-    /// Sets the slot that receives the report when the call ends, with a response or an error.
+    /// Sets the slot that receives the call's report when the call ends with a response or an error.
     pub fn report_to(self, slot: &ReportSlot) -> Self {
         let slot = slot.clone();
         self.set(|settings| settings.slot = Some(slot))
     }
 
-    /// Returns the slot that [`report_to`](Self::report_to) has set.
+    /// Returns the slot set with [`report_to`](Self::report_to).
     pub fn report_slot(&self) -> Option<&ReportSlot> {
         self.slot()
     }

@@ -85,11 +85,12 @@ impl<'a> Outcome<'a> {
         errors::causes(self.error()?).find_map(|error| error.downcast_ref())
     }
 
-    /// Returns the request as its caller made it, with a generated idempotency key. Changes from a `before_attempt`
-    /// hook are not included.
+    /// Returns the request as the caller sent it, including a generated idempotency key. Changes from a
+    /// `before_attempt` hook are not included.
     ///
-    /// `None` if the request was not saved: the call cannot be retried, or the layer saves none (guards, fallbacks).
-    /// Trailers are also classified without the request: its head may contain credentials and is not kept that long.
+    /// `None` if the request was not saved: the call cannot be retried, or the layer does not save requests (guards,
+    /// fallbacks). It is also `None` when trailers are classified: the head may contain credentials, so it is not kept
+    /// that long.
     pub fn request(&self) -> Option<RequestView<'a>> {
         self.request
     }

@@ -32,9 +32,9 @@ pub(crate) struct Progress<D> {
     earlier: (Duration, u32),
     random: CallRandom,
     log: CallLog,
-    /// `true` if the log contains the end of the last attempt.
+    /// `true` if the end of the last attempt has been logged.
     noted: bool,
-    /// `true` if an attempt may have been processed.
+    /// `true` if a server may have processed an attempt.
     unproven: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The contract of a protocol, common to all kinds of calls.
+//! The contract of protocols, for all kinds of calls.
 
 use std::convert::Infallible;
 
@@ -101,11 +101,12 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// The mode with the inner service's own error type. No time limit interrupts an attempt. The default over HTTP.
+/// The mode with the inner service's own error type, in which no time limit interrupts an attempt. It is the default
+/// for HTTP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnError;
 
-/// The protocol of operations without requests: those of [`retry`](crate::retry()).
+/// The protocol for operations without requests, which [`retry`](crate::retry()) runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Operations;
 

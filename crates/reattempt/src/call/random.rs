@@ -51,14 +51,14 @@ pub struct CallRandom(State);
 
 #[derive(Debug)]
 enum State {
-    /// Not seeded yet: this number or, if there is none, the operating system provides the seed.
+    /// Not seeded yet. The seed is this number if there is one, otherwise the operating system provides it.
     Unseeded(Option<u64>),
     Seeded(SmallRng),
 }
 
 impl CallRandom {
-    /// Returns the random numbers for the call with this number, from 0, in a policy with
-    /// [`RetryPolicy::seed`](crate::RetryPolicy::seed).
+    /// Returns the random numbers that the call with this number, from 0, draws under a policy with a
+    /// [`seed`](crate::RetryPolicy::seed).
     pub fn of_call(seed: u64, call: u64) -> Self {
         Self::unseeded(Some(stream(seed, call)))
     }

@@ -54,18 +54,18 @@ pub struct AttemptReport {
 pub enum AttemptOutcome {
     /// The attempt succeeded.
     Succeeded,
-    /// The attempt failed in a way that a retry may fix.
+    /// The attempt failed, and a retry may succeed.
     Failed {
         /// The kind of failure and the protocol's code.
         failure: Failure,
-        /// The error and its causes, if there was no response, cut at 1 KiB.
+        /// The error and its causes, truncated to 1 KiB; `None` if there was a response.
         error: Option<Box<str>>,
     },
-    /// The attempt failed in a way that a retry cannot fix.
+    /// The attempt failed, and a retry would fail too.
     PermanentFailure {
         /// The protocol's code, if the response head has one: for HTTP, the status.
         code: Option<u16>,
-        /// The error and its causes, if there was no response, cut at 1 KiB.
+        /// The error and its causes, truncated to 1 KiB; `None` if there was a response.
         error: Option<Box<str>>,
     },
     /// The attempt was still in flight when another one ended a hedged call, so it was cancelled. The server may have
@@ -105,12 +105,12 @@ impl Report {
         self.stop
     }
 
-    /// Returns the number of attempts after the first: retries or hedges.
+    /// Returns the number of retries or hedges, that is, attempts after the first.
     pub fn retries(&self) -> u32 {
         self.sent.saturating_sub(1)
     }
 
-    /// Returns the number, from 1, of the attempt whose outcome the caller got; `None` if that outcome came from no
+    /// Returns the number, from 1, of the attempt whose outcome the caller got; `None` if the outcome is not that of an
     /// attempt. If all attempts failed, the winner is the one that ended last.
     ///
     /// ```
@@ -125,7 +125,7 @@ impl Report {
         self.winner
     }
 
-    /// Returns the number of listed attempts that replaced an unprocessed attempt. They do not count as retries.
+    /// Returns the number of listed attempts that replaced an unprocessed attempt. They are not counted as retries.
     pub fn replacements(&self) -> usize {
         self.attempts.iter().filter(|attempt| attempt.replacement).count()
     }

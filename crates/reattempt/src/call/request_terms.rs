@@ -1,4 +1,4 @@
-//! The terms of a new request: overrides, a deadline, an outer layer's marker.
+//! The contents of a new request's extensions that affect its call: overrides, a deadline, an outer layer's marker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::deadline::Deadline;
 use super::options::CallOptions;
 
-/// The terms that a caller has put into a new request's extensions and headers.
+/// The options, deadline and marker in a new request's extensions and headers.
 #[derive(Debug, Default)]
 pub struct RequestTerms {
     /// The caller's overrides.
     pub options: Option<CallOptions>,
-    /// The overrides from a rule of the policy.
+    /// The overrides from the policy's rules.
     pub of_rule: Option<CallOptions>,
     /// The call's deadline.
     pub deadline: Option<Deadline>,
     /// The deadline that the request already has. The layer does not add it again.
     pub existing_deadline: Option<Deadline>,
-    /// An outer retry layer's marker.
+    /// The marker of an outer retry layer, if there is one.
     pub outer: Option<NestedMarker>,
-    /// `true` if headers that the protocol itself sets must be removed from the request.
+    /// `true` if the request has headers that only the protocol may set, so that they must be removed.
     pub strip: bool,
 }
 
@@ -48,11 +48,11 @@ pub struct RetrySafety {
     pub may_retry: bool,
     /// `true` if the request may be processed twice.
     pub repeatable: bool,
-    /// `true` if only an idempotency key makes the request repeatable.
+    /// `true` if the request is repeatable only because of its idempotency key.
     pub keyed: bool,
 }
 
-/// The number of an attempt, in the extensions of its request from the second attempt on.
+/// An attempt's number. From the second attempt on, it is in the extensions of the request.
 ///
 /// reqwest's requests do not have it, because their extensions are private.
 ///

@@ -1,4 +1,4 @@
-//! A view of a request of any type, for classifiers, option rules and all facts about the request.
+//! A view of a request of any type, for classifiers, option rules and the retry decision.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +8,7 @@ use http::{Extensions, HeaderMap, HeaderName, Method, Request, Uri};
 use reattempt_http::{is_head_repeatable, is_repeatable};
 use reattempt_replay::SavedHead;
 
-/// A view of the head of a new or saved request. Creating it copies nothing.
+/// A view of the head of a new or saved request. Creating a view copies nothing.
 ///
 /// ```
 /// use http::Request;

@@ -1,4 +1,4 @@
-//! The schedule of one call: the policy's, the call's own, or its method's.
+//! The schedule for one call, set by the policy, the call or its method.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::call::options::CallOptions;
 pub(super) enum ChosenSchedule<'a, T> {
     Policy(&'a T),
     Own(&'a SharedSchedule),
-    /// The shared state, if any, is the policy's.
+    /// The method's schedule. Shared state, if any, is the policy's.
     Method(&'a T, &'a dyn MethodOverrides),
 }
 

@@ -1,4 +1,4 @@
-//! The error of a call that a time limit ended.
+//! The error of a call that was ended by a time limit.
 
 use std::error::Error;
 use std::fmt;
@@ -11,7 +11,7 @@ use reattempt_core::Rounded;
 use crate::call::errors::BoxError;
 use crate::call::redact::Names;
 
-/// The error of a call that a time limit ended.
+/// The error of a call that was ended by a time limit.
 ///
 /// Policies with an [attempt timeout](crate::RetryPolicy::attempt_timeout) or [boxed
 /// errors](crate::RetryPolicy::boxed_errors) return it as their `BoxError`, and so do [guard
@@ -43,7 +43,7 @@ pub enum TimeLimit {
     Attempt,
     /// The call's deadline.
     Deadline,
-    /// The limit on elapsed time, which passed before the service was ready for another attempt.
+    /// The limit on elapsed time, which was reached before the service was ready for another attempt.
     Elapsed,
 }
 
@@ -65,15 +65,15 @@ impl TimedOut {
         self.limit
     }
 
-    /// Returns the time from the start of the interrupted attempt. If no attempt was in flight, or the call is hedged,
-    /// the time counts from the start of the call. If a guard layer did not send the call, the result is the time that
-    /// the call waited.
+    /// Returns the time since the start of the interrupted attempt. If no attempt was in flight, or the call is hedged,
+    /// the result is the time since the start of the call. If a guard layer did not send the call, the result is the
+    /// time that the call waited.
     pub fn after(&self) -> Duration {
         self.after
     }
 
-    /// Returns the name of the [endpoint](crate::endpoints) whose attempt the limit interrupted. Returns `None` without
-    /// a set of endpoints, if no attempt was in flight, or if the call is hedged.
+    /// Returns the name of the [endpoint](crate::endpoints) of the interrupted attempt. Returns `None` without a set of
+    /// endpoints, if no attempt was in flight, or if the call is hedged.
     pub fn endpoint(&self) -> Option<&str> {
         self.endpoint.as_deref()
     }

@@ -1,4 +1,4 @@
-//! A client with an inner client for each endpoint.
+//! A client that has an inner client for each endpoint.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,13 +22,13 @@ use crate::protocol::Http;
 use crate::protocol::{ReadRequest, RequestProtocol};
 use crate::send::{Sending, send};
 
-/// A client over several servers, with an inner client `C` for each. [`Endpoints`] creates it.
+/// A client for several servers, with an inner client `C` for each, created by [`Endpoints`].
 ///
 /// The client is always ready. Each call picks an endpoint, readies a clone of its client and sends. An idle handle
 /// holds no connection or permit of any client. An error from readiness is an outcome like any other.
 ///
-/// Clones share the endpoints. Requests are not rewritten, so `Host`, the TLS name and `:authority` are those for which
-/// each client was created.
+/// Clones share the endpoints. Requests are not rewritten: `Host`, `:authority` and the TLS name are those of the
+/// server for which each inner client was created.
 pub struct Balanced<C, P = Http, Mode = BoxedError> {
     shared: Arc<Shared<EndpointGuard<C>, P>>,
     mode: PhantomData<fn() -> Mode>,
@@ -67,7 +67,7 @@ impl<C, P, Mode> Balanced<C, P, Mode> {
 }
 
 impl<C: Send + Sync + 'static, P, Mode> Balanced<C, P, Mode> {
-    /// Returns a warning for each unusual setting, and for more than 100 endpoints without a subset.
+    /// Returns a warning for each unusual setting, and if there are more than 100 endpoints without a subset.
     pub fn validate(&self) -> Vec<Warning> {
         self.shared.guard.validate()
     }

@@ -21,7 +21,7 @@ use crate::send::{Sending, send};
 
 /// A client that sends its requests to one of several base URLs, created by [`EndpointsLayer`](super::EndpointsLayer).
 ///
-/// Clones share the endpoints. A clone of this type clones the inner service.
+/// Clones share the endpoints. Cloning this type clones the inner service.
 pub struct Directed<S, P = Http, Mode = BoxedError> {
     inner: S,
     shared: Arc<Shared<EndpointGuard<BaseUrl>, P>>,

@@ -1,4 +1,4 @@
-//! tower's `Discover` as the source of a set.
+//! tower's `Discover` as a source of endpoints.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Display;
@@ -42,7 +42,8 @@ type Found<D> = Option<Result<Change<<D as Discover>::Key, <D as Discover>::Serv
 pub(super) struct Follow<D: Discover> {
     discover: Pin<Box<D>>,
     names: BTreeSet<Arc<str>>,
-    /// A subset, or an update through a handle, may remove a service from the set and add it again later.
+    /// All discovered services. A subset, or an update through a handle, may remove a service from the set and add it
+    /// again later.
     services: HashMap<Arc<str>, D::Service>,
     inserted: BTreeSet<Arc<str>>,
     changed: bool,

@@ -1,4 +1,4 @@
-//! The task that updates a set. It holds only a weak reference while it waits, and ends with the set.
+//! The task that updates a set. While it waits, it has only a weak reference to the set, and it ends with the set.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! A set of endpoints as a guard, which admits an attempt with a pick and records its end for the endpoint.
+//! A set of endpoints as a guard, which picks an endpoint for each attempt and records the attempt's outcome.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,8 +18,8 @@ use crate::guard::handle::now;
 /// [handles](super::EndpointsHandle).
 ///
 /// The type is the [`Guard`] of each attempt, and uses the tickets, health, body watching and timeouts of
-/// [guards](crate::guard). The services of this module call the guard themselves, because its ticket determines which
-/// endpoint sends, and a guard layer has only one inner service.
+/// [guards](crate::guard). The services of this module call the guard themselves. Its ticket determines the endpoint
+/// for each attempt, whereas a guard layer has only one inner service.
 pub struct EndpointGuard<T> {
     pub(super) set: EndpointSet<T>,
     pub(super) discovery: Discovery,

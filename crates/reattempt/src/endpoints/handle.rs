@@ -11,8 +11,8 @@ use super::base_url::BaseUrl;
 use super::guard::EndpointGuard;
 use crate::guard::handle::now;
 
-/// A handle to a client's endpoints. Its clones share the set, which lives as long as any handle, client or response
-/// body of it.
+/// A handle to a client's endpoints. Clones share the set, which exists as long as one of its handles, clients or
+/// response bodies.
 pub struct EndpointsHandle<T> {
     guard: Arc<EndpointGuard<T>>,
 }
@@ -52,7 +52,7 @@ impl<T> EndpointsHandle<T> {
         Ok(())
     }
 
-    /// Adds an observer of the set's changes. It runs on the task that causes a change, and must not block.
+    /// Adds an observer of the set's changes. The observer runs on the task that causes a change, and must not block.
     pub fn observe(&self, observer: impl Fn(&EndpointEvent) + Send + Sync + 'static) {
         self.guard.observe(Arc::new(observer));
     }

@@ -19,7 +19,7 @@ use crate::guard::Shared;
 use crate::protocol::Http;
 use crate::protocol::RequestProtocol;
 
-/// Base URLs in tiers, and the requests' base.
+/// Base URLs in tiers, and the base URL that requests contain.
 #[derive(Debug)]
 pub struct Urls {
     tiers: Vec<(usize, BaseUrl)>,
@@ -40,8 +40,8 @@ impl Endpoints<Urls> {
     }
 
     /// Adds a tier of servers. An attempt is sent to it if the earlier tiers have no server in service that the call
-    /// has not tried. After an outage of more than half of a tier, it also gets the share of that tier that is still
-    /// out.
+    /// has not tried. After an outage of more than half of a tier, it also gets the calls for the part of that tier
+    /// that is still out.
     ///
     /// # Errors
     /// Returns the same errors as [`urls`](Self::urls), including the URLs of earlier tiers.
@@ -59,11 +59,11 @@ impl Endpoints<Urls> {
         Ok(self)
     }
 
-    /// Sets the requests' base, which is replaced with that of an endpoint. Default: the first URL.
+    /// Sets the base URL that requests contain, which is replaced with that of an endpoint. Default: the first URL.
     ///
     /// # Errors
-    /// Returns an error for an invalid base URL, like [`urls`](Self::urls), or for `https` over servers of `http`,
-    /// which would get its requests in clear text.
+    /// Returns an error for an invalid base URL, like [`urls`](Self::urls), or for an `https` base URL with `http`
+    /// servers, to which requests would be sent in clear text.
     pub fn base(mut self, url: &str) -> Result<Self, EndpointsError> {
         let base = BaseUrl::read(url)?;
         let is_clear = |(_, server): &(usize, BaseUrl)| server.scheme == Scheme::HTTP;
@@ -77,10 +77,10 @@ impl Endpoints<Urls> {
 
 /// A layer that sends each attempt to one of several servers, through one client.
 ///
-/// Requests are written for one base URL, by default the first of the list. The layer replaces it with that of the
-/// picked endpoint: scheme, host, port and prefix. An explicit `Host` header is kept. Requests outside the base URL are
-/// not changed, such as one that follows a redirect to another host. A request with only a path has no base, so its
-/// whole path follows the prefix.
+/// Requests contain one base URL, by default the first of the list. The layer replaces it with that of the picked
+/// endpoint: scheme, host, port and prefix. An explicit `Host` header is kept. Requests outside the base URL are not
+/// changed, such as one that follows a redirect to another host. A request with only a path has no base, so its whole
+/// path follows the prefix.
 ///
 /// Clones of the layer and its services share the endpoints.
 ///
@@ -158,7 +158,7 @@ impl<P, Mode> EndpointsLayer<P, Mode> {
         (&self.shared, &self.base)
     }
 
-    /// Returns a warning for each unusual setting, and for more than 100 endpoints without a subset.
+    /// Returns a warning for each unusual setting, and if there are more than 100 endpoints without a subset.
     pub fn validate(&self) -> Vec<Warning> {
         self.shared.guard.validate()
     }

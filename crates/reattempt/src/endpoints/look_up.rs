@@ -1,4 +1,4 @@
-//! Look-ups in intervals: DNS, and the user's closures.
+//! Look-ups at intervals: DNS, and the user's closures.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -28,7 +28,7 @@ const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 /// The minimum time between a look-up and one that an ejection requests.
 const SHORTEST: Duration = Duration::from_secs(5);
 
-/// A source of keys that is read in intervals. Sealed.
+/// A source of keys that is read at intervals. Sealed.
 pub trait LookUp: Send + 'static {
     /// The key of an endpoint, such as its address.
     type Key: Display + Send;
@@ -50,13 +50,13 @@ pub struct Every<L> {
 pub struct Dns {
     host: Box<str>,
     port: u16,
-    /// A look-up that exceeds its time. It blocks a thread, so the next one starts only after its end.
+    /// A look-up that has exceeded its time. It blocks a thread, so the next one starts only after its end.
     pending: Option<JoinHandle<io::Result<Vec<SocketAddr>>>>,
 }
 
 impl Endpoints<Every<Dns>> {
-    /// Looks up the addresses of `host:port` with the system's resolver, once in each interval `every` (at least 1 s).
-    /// IPv6 addresses are in brackets.
+    /// Looks up the addresses of `host:port` with the system's resolver, once per interval `every` (at least 1 s). IPv6
+    /// addresses are in brackets.
     ///
     /// The system's resolver does not report how long an answer is valid. To use another resolver, call
     /// [`look_up`](Endpoints::look_up) instead.
@@ -95,7 +95,7 @@ impl LookUp for Dns {
 pub struct ByClosure<F>(F);
 
 impl<F> Endpoints<Every<ByClosure<F>>> {
-    /// Calls the closure for the keys of all endpoints, once in each interval `every` (at least 1 s). Use it for a
+    /// Calls the closure for the keys of all endpoints, once per interval `every` (at least 1 s). Use it for a
     /// registry, SRV records, or a resolver that respects how long an answer is valid.
     ///
     /// After an error, a panic, a look-up of more than 10 s or an empty result, the set does not change. The closure is

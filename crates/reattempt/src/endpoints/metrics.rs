@@ -70,14 +70,13 @@ impl EndpointMetrics {
         }
     }
 
-    /// Adds the endpoint to the labels. Default: off, because each endpoint that discovery ever finds adds its own time
-    /// series.
+    /// Adds the endpoint to the labels. Default: off, because every endpoint ever discovered adds its own time series.
     pub fn with_endpoints(self) -> Self {
         Self { endpoints: true, ..self }
     }
 
     /// Records a set of endpoints under `name`, which should be unique. The instruments do not keep the set alive after
-    /// its last client.
+    /// its last client is dropped.
     pub fn record<T: Send + Sync + 'static>(&self, name: impl Into<Arc<str>>, endpoints: &EndpointsHandle<T>) {
         let (name, guard) = (name.into(), endpoints.downgrade());
         let set = KeyValue::new("name", Arc::clone(&name));

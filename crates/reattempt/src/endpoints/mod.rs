@@ -26,10 +26,10 @@
 //! # }
 //! ```
 //!
-//! If no server responded to an attempt, it is sent elsewhere immediately, if that is safe and the retry budget has a
-//! token. After a response, the retry waits for its delay, and also goes elsewhere. Choosing another server does not
-//! make a retry safe, because the servers share their state: a request that must not be processed twice is not
-//! repeated there.
+//! If no server responded to an attempt, it is sent to another server immediately, if that is safe and the retry budget
+//! has a token. After a response, the retry waits for its delay, and is also sent to another server. Choosing another
+//! server does not make a retry safe, because the servers share their state: a request that must not be processed twice
+//! is not repeated there.
 //!
 //! # The pick
 //!
@@ -37,21 +37,22 @@
 //! lower *price*: latency × (calls in flight + 1) × (1 + 32 × failure rate). An endpoint is ejected after five
 //! consecutive failures, or if at least half of 20 or more calls within 10 s fail. The ejection lasts 5 s at first,
 //! doubles up to 30 s, and is lengthened by up to a fifth at random. At most half of the endpoints are out of service;
-//! if more are ejected, all stay in service, and only the price keeps calls away from them. Outcomes count as they do
-//! for [guards](crate::guard).
+//! if more are ejected, all stay in service, and only the price keeps calls away from them. Outcomes are judged as they
+//! are for [guards](crate::guard).
 //!
 //! # Tiers
 //!
 //! A call is sent to a later tier if the earlier tiers have no endpoint in service that it has not tried: for example
 //! to another region, if the local one is down. In the last tier at most half of the endpoints are ejected, in earlier
-//! tiers all may be. After an outage of more than half of a tier, the next tier also gets the share of it that is still
-//! out. So a tier returns server by server.
+//! tiers all may be. After an outage of more than half of a tier, the next tier also gets the calls for the part of it
+//! that is still out. So calls return to a tier server by server.
 //!
 //! # Order
 //!
-//! Put layers for the whole service outside: retries or hedges, a breaker, a deadline. Put guards with a state for each
-//! server inside. Put a `Buffer` below this layer, because it moves calls to another task, and only the sending thread
-//! has the record of tried endpoints. If two layers retry, the inner one avoids the endpoints that it has tried.
+//! Put layers that concern the whole service outside: retries or hedges, a breaker, a deadline. Put guards that keep a
+//! state per server inside. Put a `Buffer` below this layer, because it moves calls to another task, and the endpoints
+//! already tried are recorded only on the sending thread. If two layers retry, the inner one avoids the endpoints that
+//! it has tried.
 //!
 //! A [`Balanced`] sends every request to its servers, whatever its authority. Use another client for redirects to other
 //! hosts. Servers with different prefixes must not redirect with absolute paths.

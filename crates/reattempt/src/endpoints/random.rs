@@ -21,7 +21,7 @@ impl Random for OfThread {
     }
 }
 
-/// Seeds the picks that this thread makes from now on, so that tests on one thread are reproducible.
+/// Seeds all later picks on this thread, so that tests on one thread are reproducible.
 ///
 /// By default each thread has a random seed.
 ///

@@ -13,7 +13,7 @@ use crate::call::settings::no_time_for_attempts;
 /// An observer of a set's changes.
 pub(super) type EventObserver = Arc<dyn Fn(&EndpointEvent) + Send + Sync>;
 
-/// A set of equivalent servers, before a client is created for them.
+/// The settings for a set of equivalent servers, before a client is created for them.
 ///
 /// `S` is the source of the servers: a list, a look-up, or a `tower::discover::Discover`.
 #[must_use = "`.http()` or a layer makes a client of it"]
@@ -74,14 +74,15 @@ impl<S> Endpoints<S> {
 
     /// Sets the time limit of each attempt, up to the response head. Default: no limit.
     ///
-    /// A timeout counts as a failure of the endpoint, and an outer retry layer sends the request elsewhere immediately.
+    /// A timeout is recorded as a failure of the endpoint, and an outer retry layer sends the request to another
+    /// endpoint immediately.
     #[doc(alias = "timeout")]
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.settings.attempt_timeout = Some(timeout);
         self
     }
 
-    /// Adds an observer of the set's changes. It runs on the task that causes a change, and must not block.
+    /// Adds an observer of the set's changes. The observer runs on the task that causes a change, and must not block.
     pub fn observe<F>(mut self, observer: F) -> Self
     where
         F: Fn(&EndpointEvent) + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! The sources of endpoints with a client for each.
+//! Sources of endpoints that have a client for each endpoint.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -44,8 +44,8 @@ impl<K: Display> Endpoints<List<K>> {
     }
 
     /// Adds a tier of servers. An attempt is sent to it if the earlier tiers have no server in service that the call
-    /// has not tried. After an outage of more than half of a tier, it also gets the share of that tier that is still
-    /// out.
+    /// has not tried. After an outage of more than half of a tier, it also gets the calls for the part of that tier
+    /// that is still out.
     ///
     /// # Errors
     /// Returns an error for an empty list or a duplicate key.

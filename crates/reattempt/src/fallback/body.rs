@@ -10,8 +10,8 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 pin_project! {
-    /// The body of a response behind a [`FallbackLayer`](super::FallbackLayer): the inner service's own body, or bytes
-    /// in memory.
+    /// The body of a response returned through a [`FallbackLayer`](super::FallbackLayer): the inner service's own body,
+    /// or bytes in memory.
     pub struct FallbackBody<B> {
         #[pin]
         inner: Option<B>,

@@ -30,8 +30,8 @@ use crate::protocol::witness::Testimony;
 pin_project! {
     /// The future of a call whose failure may be replaced.
     ///
-    /// If the deadline passes during the backup's call, the error is a [`BackupFailed`] around a [`TimedOut`]. A future
-    /// that is polled again after its end stays pending.
+    /// If the deadline passes during the backup's call, the error is a [`BackupFailed`] around a [`TimedOut`]. If the
+    /// future is polled again after its end, it stays pending.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call, or the backup's call. A dropped call has no fallback.

@@ -12,10 +12,11 @@ use super::{Backup, Failed, Fallback};
 use crate::call::observe::{self, Event, Observer};
 use crate::protocol::{Http, RequestProtocol, protocol_setters};
 
-/// A layer that replaces the outcome of a call that finally failed.
+/// A layer that replaces the outcome of a call for which all retries have failed.
 ///
 /// Put it outside every other layer. A fallback response has a [`FellBack`](super::FellBack) in its extensions, with
-/// the call's own outcome. The error type is tower's `BoxError`. Without a fallback, the error is the call's own.
+/// the call's own outcome. The error type is tower's `BoxError`. If nothing replaces the outcome, the caller gets the
+/// call's own error.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -57,9 +58,9 @@ impl<S> FallbackLayer<Backup<S>> {
     /// connection and tower's `Overloaded` are proof too. A refusal is not proof if the guard refused a later hop of a
     /// redirect.
     ///
-    /// reqwest's requests do not show if a retry layer inside has sent them before. So nothing is proof for them,
-    /// unless this layer has `redirects_below(false)` and does not generate idempotency keys. Give both layers the same
-    /// [`Http`](crate::Http), so that both have the same key settings.
+    /// With reqwest's requests, this layer cannot detect that an inner retry layer has sent them before. So nothing is
+    /// proof for them, unless this layer has `redirects_below(false)` and does not generate idempotency keys. Give both
+    /// layers the same [`Http`](crate::Http), so that both have the same key settings.
     ///
     /// ```
     /// use http_body_util::Full;
@@ -108,7 +109,7 @@ impl<F, P: RequestProtocol> FallbackLayer<F, P> {
     }
 
     /// Sets whether permanent failures, such as a 404, are replaced too. Default: `false`, because the caller caused
-    /// them.
+    /// these failures.
     pub fn on_permanent(mut self, on: bool) -> Self {
         self.shared.on_permanent = on;
         self

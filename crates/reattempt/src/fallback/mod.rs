@@ -1,4 +1,4 @@
-//! Fallbacks: a response in place of a call that finally failed.
+//! Fallbacks: a response in place of a call for which all retries have failed.
 //!
 //! Put [`FallbackLayer`] **outside** all other layers. It replaces an outcome after retries, hedges and guards have
 //! given up, so no budget, breaker or limit records a fallback.

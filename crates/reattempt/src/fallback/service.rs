@@ -1,4 +1,4 @@
-//! The client with a fallback, which saves the part of each request that a replacement needs.
+//! The client with a fallback, which saves the part of each request that the fallback needs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,7 +35,8 @@ impl<S, F, P> Fallback<S, F, P> {
     /// Sends one request through a clone of this handle; see [`Retry::send`](crate::Retry::send).
     ///
     /// # Errors
-    /// Returns the error of a call without a fallback, or of an inner service that does not become ready.
+    /// Returns the call's error if nothing replaces it, a [`BackupFailed`](super::BackupFailed), or the error of an
+    /// inner service that does not become ready.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call, or the backup's call.

@@ -83,11 +83,11 @@ where
 
 /// Another service as the fallback, with the same request and response types.
 ///
-/// Each request is saved while it is sent. A request that must not be processed twice is sent to the backup only if the
-/// server has certainly not processed it. An idempotency key does not suffice, because the backup may not know the key.
-/// From then on the call's outcome is the backup's, even if it fails ([`BackupFailed`](super::BackupFailed)). A request
-/// that cannot be saved, such as reqwest's with a stream body, has no backup. Nothing is sent to the backup after the
-/// call's deadline.
+/// Each request is saved while it is sent. A request that must not be processed twice is sent to the backup only if
+/// there is proof that the server has not processed it. An idempotency key does not suffice, because the backup may not
+/// know the key. Once the backup is called, the call's outcome is the backup's, even if it fails
+/// ([`BackupFailed`](super::BackupFailed)). A request that cannot be saved, such as reqwest's with a stream body, has
+/// no backup. Nothing is sent to the backup after the call's deadline.
 #[derive(Debug, Clone)]
 pub struct Backup<S>(S);
 

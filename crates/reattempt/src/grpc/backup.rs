@@ -1,4 +1,4 @@
-//! The backup of a gRPC channel, for which tonic's requests are saved while their bodies stream.
+//! A backup for a gRPC channel. tonic's requests are saved for it while their bodies stream.
 
 use http::Request;
 use reattempt_replay::SavedHead;

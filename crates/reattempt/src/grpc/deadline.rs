@@ -7,8 +7,8 @@ use crate::call::deadline::Deadline;
 pub(super) const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 impl Deadline {
-    /// Reads the deadline from an inbound request's `grpc-timeout` header. The time counts from now. Returns `None` if
-    /// the header is missing or malformed.
+    /// Reads the deadline from an inbound request's `grpc-timeout` header. The time is measured from now. Returns
+    /// `None` if the header is missing or malformed.
     ///
     /// ```
     /// use std::time::Duration;

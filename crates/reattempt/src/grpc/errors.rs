@@ -21,7 +21,7 @@ use crate::protocol::verdict_of_error;
 /// the response like that error, not like a server's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unanswered {
-    /// The code to look up in a service config's list; `None` if no list applies.
+    /// The code for look-up in a service config's list; `None` if no list applies.
     code: Option<Code>,
     /// The verdict without such a list.
     verdict: Verdict,

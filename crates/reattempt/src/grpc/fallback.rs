@@ -14,8 +14,8 @@ impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F, Grpc> {
     /// Creates a layer that replaces failed gRPC calls with the result of a function. Its response contains one encoded
     /// message.
     ///
-    /// If its headers contain a `grpc-status`, the response is a status without a message. A call whose response has
-    /// begun is not replaced, however it ends.
+    /// If the headers of that response contain a `grpc-status`, it is a status without a message. A call whose response
+    /// has begun is not replaced, however it ends.
     ///
     /// ```
     /// use bytes::Bytes;

@@ -29,8 +29,8 @@ impl<G: Guard> GuardLayer<G, Grpc> {
     ///
     /// The caller of a refused call gets UNAVAILABLE, or RESOURCE_EXHAUSTED if the caller's own limit was exceeded. The
     /// response has the [`Refused`](crate::guard::Refused) in its extensions, and the header `reattempt-refused` names
-    /// the guard. A call is judged at its trailers. If its response is dropped after a message, the call counts as
-    /// served; if it is dropped earlier, the call does not count.
+    /// the guard. A call is judged at its trailers. If its response is dropped after a message, the call is recorded as
+    /// served; if it is dropped earlier, the call is ignored.
     ///
     /// A tonic client's requests contain no host, so all calls through one layer share a state (see
     /// [destinations](Grpc)).
@@ -48,8 +48,8 @@ impl<G: Guard> GuardLayer<G, Grpc> {
 }
 
 impl StandardLayer<StandardGuards, RetryPolicy<Grpc>> {
-    /// Creates the stack for gRPC calls. The type of a client `C` behind it is
-    /// [`StandardClient<C, Grpc>`](crate::standard::StandardClient).
+    /// Creates the stack for gRPC calls. The type of a client `C` in the stack is [`StandardClient<C,
+    /// Grpc>`](crate::standard::StandardClient).
     ///
     /// ```
     /// use reattempt::standard::StandardLayer;

@@ -14,7 +14,7 @@ impl<B: Clone, Mode> HedgePolicy<Grpc, B, Mode> {
     /// Sets the codes with which an attempt may fail without ending the call (HG-4, HG-5). If the set is empty, every
     /// error ends the call. Default: UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED.
     ///
-    /// Classifiers that were added earlier have precedence. An attempt that failed without a response counts as
+    /// Classifiers that were added earlier have precedence. An attempt that failed without a response is treated as
     /// UNAVAILABLE.
     pub fn non_fatal_codes(self, codes: CodeSet) -> Self {
         self.set(|settings| {

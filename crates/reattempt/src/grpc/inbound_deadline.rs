@@ -23,12 +23,12 @@ use crate::call::deadline::Deadline;
 /// | axum | `Router::layer` | an argument of type `http::Extensions` |
 /// | tonic | `Server::builder().layer(…)` | `request.extensions()` |
 ///
-/// The peer chooses the time. An outbound call that ends at a propagated deadline counts as a timeout of its server,
-/// and enough of them open a circuit breaker for all callers. So do not propagate the deadlines of untrusted peers, or
-/// refuse their requests if too little time is [left](Deadline::remaining).
+/// The peer chooses the time. An outbound call that ends at a propagated deadline is recorded as a timeout of its
+/// server. Enough such timeouts open a circuit breaker for all callers. So do not propagate the deadlines of untrusted
+/// peers, or refuse their requests if too little time is [left](Deadline::remaining).
 ///
-/// Make it the outermost layer, because the time counts from there. A request with a missing or malformed header gets
-/// no deadline. If a layer outside has set an earlier deadline, that one stays.
+/// Make it the outermost layer, because the time is measured from there. A request with a missing or malformed header
+/// gets no deadline. If an outer layer has set an earlier deadline, that one is kept.
 ///
 /// ```
 /// use std::convert::Infallible;

@@ -1,5 +1,5 @@
-//! Retries of errors that a server sends as headers followed by trailers. Otherwise such headers end the retries before
-//! the status is known.
+//! Retries of errors that a server sends as headers followed by trailers. Without this module, such headers end the
+//! retries before the status is known.
 //!
 //! [`PeekTrailersLayer`] waits for the first frame of each response. If that frame is trailers with a status, they
 //! become part of the head, and the retry layer classifies them (ST-5). Every other response is passed on unchanged.
@@ -67,7 +67,7 @@ impl PeekTrailersLayer {
 
     /// Turns the layer on or off, for all its clones and their services. It is initially on.
     ///
-    /// The change applies to new calls. A call in flight continues as it started.
+    /// The change applies to new calls. A call in flight is not affected.
     ///
     /// ```
     /// use std::time::Duration;
@@ -216,9 +216,9 @@ fn peeked<B: Body>(response: Response<B>, first: First<B::Data, B::Error>) -> Re
 
 /// The known part of a body: its first frame, or its end.
 enum First<D, E> {
-    /// It has been read: a frame, an error, or the end.
+    /// The first frame, an error or the end was read, and not returned yet.
     Read(Option<Result<Frame<D>, E>>),
-    /// It has not been read, or it has already been returned.
+    /// Nothing has been read ahead, or it has already been returned.
     Unread,
 }
 

@@ -15,18 +15,18 @@ impl RetryPolicy<Grpc> {
     /// | elapsed time | 30 s |
     /// | budget | none |
     /// | kept body per request | 256 KiB |
-    /// | attempts that no application has seen | [replaced](Grpc::transparent_retries) at once, once |
+    /// | attempts that no server application has processed | [replaced](Grpc::transparent_retries) at once, once |
     ///
     /// A call is retried only if its response headers contain the status. Any other response ends the retries (COM-1),
     /// and its [body](crate::grpc::GrpcBody) reads the status.
     ///
     /// # What is retried
-    /// A call is repeatable if its [options](crate::CallOptions::repeatable) declare it so. For comparison, the last
-    /// column shows a [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer) with an empty config.
+    /// A call is repeatable if its [options](crate::CallOptions::repeatable) say so. For comparison, the last column
+    /// shows a [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer) with an empty config.
     ///
     /// | outcome before any response headers | `grpc()` | an empty service config |
     /// |---|---|---|
-    /// | a request that no application has seen: REFUSED_STREAM, a GOAWAY that excludes it, not dispatched | replaced at once, once; then retried | replaced at once, once |
+    /// | a request that no server application has processed: REFUSED_STREAM, a GOAWAY that excludes it, not dispatched | replaced at once, once; then retried | replaced at once, once |
     /// | a failed connection | retried | retried |
     /// | UNAVAILABLE or RESOURCE_EXHAUSTED from the server, HTTP status 429 | retried | not retried |
     /// | DEADLINE_EXCEEDED from the server, a time limit below, a lost connection, HTTP status 502, 503 or 504 | retried if repeatable | not retried |
@@ -73,7 +73,7 @@ impl HedgeLayer<HedgePolicy<Grpc>> {
 }
 
 impl HedgePolicy<Grpc> {
-    /// Creates the policy that hedges gRPC calls **of every method** that is called through it (HG-14).
+    /// Creates the policy that hedges gRPC calls **of every method** (HG-14).
     ///
     /// By default, UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED do not end the other attempts
     /// ([`non_fatal_codes`](Self::non_fatal_codes)). There is no budget, and up to 256 KiB of each request are kept.

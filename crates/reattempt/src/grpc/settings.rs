@@ -40,11 +40,11 @@ impl Grpc {
         self
     }
 
-    /// Sets whether an attempt that the server's application never saw is replaced at once. Default: `true` (TR-1 to
-    /// TR-9).
+    /// Sets whether an attempt that never reached the server's application is replaced at once. Default: `true` (TR-1
+    /// to TR-9).
     ///
     /// Such an attempt was refused with REFUSED_STREAM or GOAWAY, or was never passed to its connection. Each of the
-    /// two kinds is replaced once per call. A replacement is not a retry: it does not count towards any limit, takes no
+    /// two kinds is replaced once per call. A replacement is not a retry: it is not counted towards any limit, takes no
     /// budget token, and is sent even if [`max_attempts`](crate::RetryPolicy::max_attempts) is 1. If no replacement is
     /// left, the attempt is retried like any other refusal.
     ///

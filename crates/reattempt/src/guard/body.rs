@@ -11,7 +11,7 @@ use crate::call::options::CallOptions;
 use crate::protocol::Http;
 use crate::protocol::watched::{Watch, Watched};
 
-/// The body of a response behind a [`GuardLayer`](super::GuardLayer).
+/// The body of a response returned through a [`GuardLayer`](super::GuardLayer).
 ///
 /// The body returns the frames of the inner service's body unchanged. If the guard holds a place for the response, the
 /// place is released when the body ends, fails or is dropped. Calls that end with trailers are judged here.

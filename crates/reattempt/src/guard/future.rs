@@ -33,8 +33,8 @@ pin_project! {
     /// cancels the attempt. The guard then records the attempt as abandoned, or as a timeout if the deadline has
     /// passed, or if a layer's time limit dropped the attempt.
     ///
-    /// `F` is the future of the inner service `S`. No bound joins them, because the compiler could not prove it for a
-    /// boxed type in a spawned task.
+    /// `F` is the future of the inner service `S`. No trait bound connects the two, because the compiler could not
+    /// prove it for a boxed type in a spawned task.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, F, G, P, Mode>
     where
@@ -87,7 +87,7 @@ pub(super) struct Waiting<S, Req, G: Guard, P> {
 enum Wait {
     Guard,
     Service,
-    /// The inner service was not ready at once, so the guards must decide again.
+    /// The inner service was not ready at once, so the guards must decide again before the attempt is sent.
     SlowService,
 }
 

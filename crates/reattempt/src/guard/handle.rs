@@ -34,7 +34,7 @@ impl Sealed for Throttle {}
 impl Sealed for Bulkhead {}
 impl<R: LimitRule> Sealed for AdaptiveLimit<R> {}
 
-/// Methods of a circuit breaker that use the current time.
+/// Methods of a circuit breaker that read the current time themselves.
 pub trait CircuitBreakerExt: Sealed {
     /// Returns the state for `destination`.
     fn state(&self, destination: &str) -> BreakerState;
@@ -74,7 +74,7 @@ impl CircuitBreakerExt for CircuitBreaker {
     }
 }
 
-/// Methods of a bulkhead or an adaptive limit that use the current time.
+/// Methods of a bulkhead or an adaptive limit that read the current time themselves.
 pub trait UsageExt: Sealed {
     /// Returns the limit of `destination`, and the number of calls that use it.
     ///
@@ -99,7 +99,7 @@ impl<R: LimitRule> UsageExt for AdaptiveLimit<R> {
     }
 }
 
-/// Methods of a throttle that use the current time.
+/// Methods of a throttle that read the current time themselves.
 pub trait ThrottleExt: Sealed {
     /// Returns the counts for `destination`, and the probability of a refusal.
     ///
@@ -118,7 +118,7 @@ impl ThrottleExt for Throttle {
     }
 }
 
-/// Methods of a rate limit that use the current time.
+/// Methods of a rate limit that read the current time themselves.
 ///
 /// ```
 /// use reattempt::guard::handle::RateLimitExt;

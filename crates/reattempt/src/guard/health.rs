@@ -1,4 +1,4 @@
-//! The meaning of an outcome for the server's health, from its classification.
+//! The server's health, as judged from the classification of an outcome.
 
 use std::error::Error;
 
@@ -9,7 +9,7 @@ use reattempt_core::{Classification, Failure, FailureKind, ServerHint, Verdict};
 /// The statuses of a server that does not accept the work, or does not finish it in time.
 pub(super) const UNAVAILABLE_STATUSES: &[u16] = &[503, 504];
 
-/// The end of an attempt, as judged for a guard.
+/// The judgement of an attempt's outcome, for a guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Judged {
     pub(crate) health: Health,

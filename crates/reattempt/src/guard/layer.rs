@@ -71,7 +71,7 @@ impl<G: Guard, C: Send + Sync + 'static> GuardLayer<G, CloneRequest<C>> {
     /// Creates a layer that guards calls to any service. `classifier` classifies the outcomes. All calls share one
     /// state, because such requests have no destination.
     ///
-    /// A response with a permanent verdict counts as served, and an error with one as a failure.
+    /// A response with a permanent verdict is recorded as served, and an error with such a verdict as a failure.
     ///
     /// ```
     /// use std::error::Error;

@@ -114,10 +114,12 @@ impl GuardMetrics {
         }
     }
 
-    /// Creates the gauges of a limit on calls in flight, named `name`. `usage` returns the use of places, from
-    /// [`Bulkhead::usage`](super::handle::UsageExt::usage) or [`AdaptiveLimit::usage`](super::handle::UsageExt::usage).
+    /// Creates the gauges of a limit on calls in flight, named `name`. `usage` returns the numbers of calls that hold a
+    /// place or wait for one, from [`Bulkhead::usage`](super::handle::UsageExt::usage) or
+    /// [`AdaptiveLimit::usage`](super::handle::UsageExt::usage).
     ///
-    /// The provider keeps `usage`, and the guard in it, for its own lifetime. Give each limit its own name.
+    /// The provider keeps `usage`, and any guard that it captures, until the provider is dropped. Give each limit its
+    /// own name.
     pub fn places(&self, name: impl Into<Arc<str>>, usage: impl Fn() -> Usage + Send + Sync + 'static) {
         let (name, usage) = (name.into(), Arc::new(usage));
         let gauges: [(&'static str, &'static str, Number); 4] = [
@@ -140,7 +142,7 @@ impl GuardMetrics {
         });
     }
 
-    /// Creates the gauge of a rate limit's tokens, named `name`. `tokens` returns them, from
+    /// Creates the gauge of a rate limit's tokens, named `name`. `tokens` returns the number of tokens, from
     /// [`RateLimit::tokens`](super::handle::RateLimitExt::tokens). A negative value means that calls wait for tokens.
     pub fn tokens(&self, name: impl Into<Arc<str>>, tokens: impl Fn() -> f64 + Send + Sync + 'static) {
         let (gauge, unit) = ("reattempt.guard.tokens", "{call}");
@@ -148,8 +150,9 @@ impl GuardMetrics {
         self.gauge(gauge, unit, "Calls that may be sent at once", name.into(), read);
     }
 
-    /// Creates the gauge of a rate, named `name`. `rate` returns it, from [`SendRate::limit`](super::SendRate::limit),
-    /// [`RateLimit::limit`](super::RateLimit::limit) or [`Pace::limit`](super::Pace::limit).
+    /// Creates the gauge of a rate, named `name`. `rate` returns the rate, from
+    /// [`SendRate::limit`](super::SendRate::limit), [`RateLimit::limit`](super::RateLimit::limit) or
+    /// [`Pace::limit`](super::Pace::limit).
     pub fn rate(&self, name: impl Into<Arc<str>>, rate: impl Fn() -> Limit + Send + Sync + 'static) {
         let (gauge, unit) = ("reattempt.guard.rate", "{call}/s");
         // The SDK does not record infinite values.
@@ -157,7 +160,7 @@ impl GuardMetrics {
         self.gauge(gauge, unit, "The rate at which calls may be sent", name.into(), read);
     }
 
-    /// Creates the gauge of a throttle, named `name`. `counts` returns its counts, from
+    /// Creates the gauge of a throttle, named `name`. `counts` returns the throttle's counts, from
     /// [`Throttle::counts`](super::handle::ThrottleExt::counts).
     pub fn throttling(&self, name: impl Into<Arc<str>>, counts: impl Fn() -> ThrottleCounts + Send + Sync + 'static) {
         let (gauge, unit) = ("reattempt.guard.refusal_probability", "1");

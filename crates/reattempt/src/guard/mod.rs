@@ -36,20 +36,21 @@
 //! # Several guards
 //!
 //! Several guards form a pair in one layer, `(breaker, (limit, bulkhead))`, in the order in which they decide. If the
-//! second guard refuses, the first is notified that nothing was sent. After a wait a breaker decides again, so that a
-//! queued call is not sent to a server that has failed meanwhile. With limits, the call keeps its place, token or turn.
+//! second guard refuses, the first is notified that nothing was sent. After a wait, a breaker decides again, so that a
+//! queued call is not sent to a server that has failed in the meantime. Limits do not decide again: the call keeps its
+//! place, token or turn.
 //!
 //! [`erase`](contract::erase) gives all guards one type, for lists that are known only at run time.
 //!
 //! # Refusals
 //!
-//! After a refusal, nothing was sent, and the server has not failed. So budgets and guards further out do not count it.
+//! After a refusal, nothing was sent, and the server has not failed. So outer budgets and guards do not record it.
 //!
 //! If a refusal has a known wait of at most 5 s (1 s for an open breaker), an outer retry layer waits and sends the
-//! attempt again. The wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline.
-//! So while a breaker is open, calls fail at once, except in the last second before it admits a probe. With longer
-//! waits, many calls would return together and overload the server that the breaker protects. To let calls wait longer
-//! for a rate limit, use its [`queue`](RateLimit::queue).
+//! attempt again. The wait must also fit [`max_elapsed`](crate::RetryPolicy::max_elapsed) and the deadline. So while a
+//! breaker is open, calls fail at once, except in the last second before it admits a probe. With longer waits, many
+//! calls would be sent at the same time and overload the server that the breaker protects. To let calls wait longer for
+//! a rate limit, use its [`queue`](RateLimit::queue).
 //!
 //! If a service between the retry layer and the guard follows redirects, the refused request may be [a later
 //! hop](crate::order#services-that-follow-redirects). So a request that must not be processed twice is sent again only
@@ -65,7 +66,7 @@
 //!
 //! A waiting call does not hold a readied instance of the inner service: the service is readied after the wait.
 //!
-//! # What counts as a server failure
+//! # Server failures
 //!
 //! The protocol's own classification decides, as it does for retries.
 //!
@@ -95,8 +96,8 @@
 //!
 //! An HTTP response is judged at its head, and a call that ends with trailers at its trailers. A call that is dropped
 //! before that is [abandoned](contract::End::Abandoned), which is no evidence about the server. It is a timeout if its
-//! deadline has passed, or if the attempt timeout of a retry or guard layer further out dropped it. To the guards,
-//! tower's `Timeout` outside them looks like a caller that hangs up: put it inside, or use
+//! deadline has passed, or if the attempt timeout of a retry or guard layer further out dropped it. If tower's
+//! `Timeout` is outside the guards, it looks to them like a caller that hangs up: put it inside, or use
 //! [`attempt_timeout`](GuardLayer::attempt_timeout).
 //!
 //! A call that is dropped after its first message is served, because many callers end a stream this way. A probe of a
@@ -124,8 +125,8 @@
 //! - An attempt may wait past its deadline, until a retry or hedge layer outside drops it. Limit the guard's waiting
 //!   time.
 //! - A hedge may wait.
-//! - An attempt that its caller or a hedge layer drops at its deadline counts as abandoned, not as a timeout. Set an
-//!   [`attempt_timeout`](GuardLayer::attempt_timeout) below the time limit for a call, as the standard stack does.
+//! - An attempt that its caller or a hedge layer drops at its deadline is recorded as abandoned, not as a timeout. Set
+//!   an [`attempt_timeout`](GuardLayer::attempt_timeout) below the time limit for a call, as the standard stack does.
 //!
 //! A deadline from [`Http::options_for`](crate::Http::options_for) is visible to guards.
 //!
@@ -137,7 +138,7 @@
 //!
 //! # Custom guards
 //!
-//! [`contract`] has everything that an author needs. [`handle`] reads and controls a guard in use.
+//! [`contract`] contains everything needed to write a guard. [`handle`] reads and controls a guard in use.
 
 mod body;
 pub mod contract;

@@ -1,4 +1,4 @@
-//! A pass: the ticket of one attempt, which it ends exactly once, even if the attempt is dropped or panics.
+//! A pass, which contains the ticket of one attempt and ends it exactly once, even if the attempt is dropped or panics.
 
 use std::fmt;
 use std::sync::Arc;

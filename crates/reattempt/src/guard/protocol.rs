@@ -32,12 +32,12 @@ impl Http {
     }
 }
 
-/// The reason why the layer itself ends a call.
+/// The reason why the guard layer itself ended a call.
 #[derive(Debug)]
 pub enum OwnEnd {
     /// A guard refused the attempt.
     Refused(Refused),
-    /// The deadline passed before the attempt was sent. The call had waited this long.
+    /// The deadline passed before the attempt was sent, after the call had waited for this time.
     Late(Duration),
     /// The attempt exceeded its time limit.
     TimedOut {
@@ -46,7 +46,7 @@ pub enum OwnEnd {
         /// The name of the server, if the guard has chosen it.
         server: Option<Arc<str>>,
     },
-    /// The request cannot be written to the server that the guard has chosen.
+    /// The request cannot be rewritten for the server that the guard has chosen.
     Unwritable(BoxError),
 }
 

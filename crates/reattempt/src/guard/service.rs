@@ -24,8 +24,8 @@ use crate::send::{Sending, send};
 
 /// A client whose guard admits or refuses every attempt, created by [`GuardLayer`](super::GuardLayer).
 ///
-/// Clones share the guard. A clone of this type clones the inner service. A call that waits or is refused clones it
-/// too, to release the readied instance.
+/// Clones share the guard. Cloning this type clones the inner service. A call that waits or is refused also clones the
+/// inner service, to release the readied instance.
 ///
 /// Waiting needs a tokio runtime with its time driver enabled. Without a runtime, no call waits.
 pub struct Guarded<S, G, P = Http, Mode = BoxedError> {
@@ -39,7 +39,7 @@ impl<S, G, P, Mode> Guarded<S, G, P, Mode> {
         Self { inner, shared, mode: PhantomData }
     }
 
-    /// Returns the guard, to read its state.
+    /// Returns the guard, whose state can then be read.
     pub fn guard(&self) -> &G {
         &self.shared.guard
     }

@@ -7,7 +7,7 @@ use reattempt_core::guard::{GuardKind, Reason, Refused};
 
 use super::shared::now;
 
-/// Waits until `n` tokens of `destination` may be used, but at most `longest`.
+/// Waits until `n` tokens of `destination` may be used, but not longer than `longest`.
 ///
 /// This function is the equivalent of `WaitN` in x/time/rate, for work that does not pass through a
 /// [`GuardLayer`](super::GuardLayer): a batch of `n` messages, or bytes. The tokens are reserved at once, so a later

@@ -10,14 +10,14 @@
 //! | `tonic`, behind its feature | a tonic `Channel` below a generated client, boxed or not | tonic 0.14 |
 //! | [`axum`] | the outbound calls of an axum service | axum 0.8 |
 //! | [`boxed`] | clients that are boxed, take one body type, or fail with a `BoxError` | tower 0.5 |
-//! | [`downloads`] | large downloads that go on after a broken connection | hyper 1, reqwest 0.13 |
+//! | [`downloads`] | large downloads that continue after a broken connection | hyper 1, reqwest 0.13 |
 //! | [`generic`] | functions that are generic over the client | tower 0.5 |
-//! | [`own_client`] | a client of your own type: a service, or a struct with methods | tower 0.5 |
+//! | [`own_client`] | your own client type: a service, or a struct with methods | tower 0.5 |
 //! | [`servers`] | several servers behind one client | tower 0.5, tonic 0.14 |
-//! | [`policy_files`] | policies from a file, which operations change while the program runs, with a separate crate | tower 0.5 |
+//! | [`policy_files`] | policies from a file, which operators can change while the program runs, with a separate crate | tower 0.5 |
 //! | [`logs`] | reports, observers, counters and instruments | tracing 0.1, opentelemetry 0.33 |
 //! | [`runtimes`] | `retry()` in runtimes other than tokio, and on wasm | async-io 2 |
-//! | [`coming_from`] | migration: the settings of other libraries and ours | tower, reqwest-retry, backoff, backon, tokio-retry … |
+//! | [`coming_from`] | migration from other libraries: their settings and ours | tower, reqwest-retry, backoff, backon, tokio-retry … |
 //! | [`testing`] | tests of retries and guards under a paused clock; how to turn retries off | tokio 1 |
 
 #[doc = include_str!("axum.md")]

@@ -10,8 +10,8 @@ use crate::protocol::Protocol;
 /// # Hazards
 ///
 /// - **Hedging multiplies load**, most of all when a server is slow because of overload. Keep the budget, and prefer
-///   the running quantile to a fixed delay. If one call in twenty exceeds a fixed delay today, half of them may exceed
-///   it in an outage.
+///   the running quantile to a fixed delay. A fixed delay that one call in twenty exceeds today may be exceeded by half
+///   of the calls in an outage.
 /// - **The server processes a request more than once, concurrently.** Over HTTP only GET, HEAD, OPTIONS, TRACE and
 ///   QUERY are hedged, unless [`idempotent_methods`](HedgePolicy::idempotent_methods) or
 ///   [`CallOptions::repeatable`](crate::CallOptions::repeatable) allows others. **A protocol that cannot distinguish

@@ -27,15 +27,15 @@ const DEFAULT_CAP: u32 = 5;
 /// |---|---|
 /// | a response that another attempt would not improve: 200, but also 404 | it wins; the other attempts are dropped before the caller gets it |
 /// | a failure that another attempt may fix: 503, a lost connection | the next attempt is sent immediately |
-/// | such a response with a server delay, such as `Retry-After` | the next attempt is sent after that delay |
+/// | such a response in which the server asks for a delay, such as `Retry-After` | the next attempt is sent after that delay |
 /// | such a response that asks for no retry | no further attempt is sent; those in flight continue |
 /// | any other error | only this attempt ends; those in flight continue |
 /// | a failure of the request's own body | the call ends |
 ///
 /// If all attempts fail, the caller gets the last outcome.
 ///
-/// A refused response is dropped before the next attempt is created, which may need its connection. The budget decides
-/// before that, so if it refuses the hedge, the caller gets the response.
+/// A refused response is dropped before the next attempt is created, because that attempt may need the connection. The
+/// budget decides before the response is dropped, so if the budget refuses the hedge, the caller gets the response.
 ///
 /// Waiting requires a tokio runtime with its time driver. Without any runtime, calls are sent but not hedged.
 ///
@@ -173,7 +173,7 @@ where
     }
 
     /// Sets the maximum number of attempts, including the first; 0 and 1 both mean that nothing is hedged. Default: 2.
-    /// Higher numbers than the [cap](Self::attempts_cap) act as the cap (CALL-8).
+    /// Numbers above the [cap](Self::attempts_cap) are lowered to it (CALL-8).
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| settings.limits.max_attempts = attempts)
     }
@@ -197,8 +197,8 @@ where
         self.set(|settings| settings.strategy.delay = HedgeDelay::Fixed(delay))
     }
 
-    /// Sets the delay to a running quantile of the latencies of first attempts. Default: 0.95, which hedges a first
-    /// attempt that is slower than 95 of 100. Each hedge of a call then adds at most 1 − q to the load (5 % with two
+    /// Sets the delay to a running quantile of the latencies of first attempts. Default: 0.95, so a first attempt
+    /// slower than 95 of 100 is hedged. Each hedge of a call then adds at most 1 − q to the load (5 % with two
     /// attempts).
     ///
     /// No call is hedged until there are enough samples: at least 100, and ten beyond the quantile (200 samples for
@@ -207,8 +207,8 @@ where
     /// every 2000 samples (0.95; 10,000 for 0.99). All calls of the policy share the samples, so use separate policies
     /// for different kinds of calls.
     ///
-    /// A first attempt that is slower than the delay is always a sample. An attempt that fails sooner is not. Only the
-    /// budget limits hedges that follow a failure.
+    /// A first attempt that is slower than the delay is always recorded as a sample. An attempt that fails sooner is
+    /// not. Only the budget limits hedges that follow a failure.
     ///
     /// `quantile` is clamped to 0.5 to 0.9999, and NaN is treated as 0.5.
     pub fn delay_quantile(self, quantile: f64) -> Self {
@@ -230,16 +230,17 @@ where
     }
 
     /// Sets the maximum delay that a server may ask for with `Retry-After`. If the server asks for a longer delay, no
-    /// further attempt is sent. Default: 60 s. A delay that the server sets exactly has no such limit (PB-4).
+    /// further attempt is sent. Default: 60 s. An exact delay from the server, such as gRPC's pushback, has no such
+    /// limit (PB-4).
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.limits.max_server_delay = delay)
     }
 
     /// Sets the budget, which must grant every hedge. Default: [`RetryBudget::cautious`] for each destination.
     ///
-    /// If the budget refuses a hedge, the attempts in flight continue and the call sends no other (HG-8). A slow call's
-    /// hedge is requested with a failure of kind [`Timeout`](crate::schedule::FailureKind::Timeout). If a retry layer
-    /// uses the same budget, pass a [`SpendOnly`](crate::budget::SpendOnly) of it here.
+    /// If the budget refuses a hedge, the attempts in flight continue and the call sends no other (HG-8). A hedge of a
+    /// slow call is requested with a failure of the kind [`Timeout`](crate::schedule::FailureKind::Timeout). If a retry
+    /// layer uses the same budget, pass a [`SpendOnly`](crate::budget::SpendOnly) of it here.
     pub fn budget<T: Budget>(self, budget: T) -> HedgePolicy<P, T, Mode> {
         let mut settings = self.into_settings();
         settings.counts_calls = budget.counts_calls();

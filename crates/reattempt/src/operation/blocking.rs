@@ -18,7 +18,7 @@ where
 {
     /// Runs the operation on this thread, which sleeps between attempts.
     ///
-    /// Do not call it on a thread that runs asynchronous tasks, because it blocks them all.
+    /// Do not call it on a thread that runs asynchronous tasks, because all of them would be blocked.
     ///
     /// # Errors
     /// Returns a [`RetryError`] with the operation's last error and the stop reason.

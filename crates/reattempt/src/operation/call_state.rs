@@ -1,5 +1,5 @@
-//! The state of an operation's call that needs more than its policy. Such a call has a failed attempt, options, or a
-//! policy that needs something before the first attempt.
+//! The state of a call of an operation. It is created only for a call that has a failed attempt, options, or a policy
+//! that needs something before the first attempt.
 
 use std::ops::Deref;
 use std::sync::Arc;

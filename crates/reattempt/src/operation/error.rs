@@ -9,11 +9,11 @@ use reattempt_core::{Rounded, StopReason};
 use crate::call::redact::Redacted;
 use crate::call::report::Report;
 
-/// The error of a retried operation: its last error, the stop reason, and the report of all attempts.
+/// The error of a retried operation: the last attempt's error, the stop reason, and the report of all attempts.
 ///
-/// The error displays the reason, the number of attempts and the time. If the last error is an [`Error`], it is the
-/// [`source`](std::error::Error::source). The debug output also contains the last error, without user information and
-/// query of any URL.
+/// The `Display` text contains the reason, the number of attempts and the time. If the last error is an [`Error`], it
+/// is the [`source`](std::error::Error::source). The `Debug` output also contains the last error, in which the user
+/// information and query of URLs are removed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RetryError<E> {
     error: E,
@@ -37,7 +37,7 @@ impl<E> RetryError<E> {
         self.error
     }
 
-    /// Returns the reason why no further attempt was made.
+    /// Returns the reason why no further attempt followed.
     pub fn stop_reason(&self) -> StopReason {
         self.report.stop_reason()
     }

@@ -17,7 +17,7 @@ use crate::call::progress::Granted;
 pin_project! {
     /// The future of a retried operation, created when [`retry`](crate::retry()) is awaited.
     ///
-    /// A future that is polled again after its end stays pending and does nothing, like every future of this crate.
+    /// If the future is polled again after its end, it stays pending, like every future of this crate.
     ///
     /// # Cancel safety
     /// Dropping the future drops the attempt in flight or the wait, and returns an unspent token to the budget.

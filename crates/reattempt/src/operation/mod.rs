@@ -5,7 +5,7 @@
 //!
 //! | item | content |
 //! |---|---|
-//! | [`retry_blocking`] | the same for an operation that blocks its thread |
+//! | [`retry_blocking`] | retries an operation that blocks its thread |
 //! | [`Retrying`], [`RetryingFuture`] | the operation with its settings, and its future |
 //! | [`RetryError`] | the last error, with the stop reason |
 //! | [`IntoOperationPolicy`], [`OperationPolicy`] | the values that `retry` accepts as a policy |

@@ -14,7 +14,7 @@ impl RetryPolicy<Operations> {
     /// Creates the policy for [`retry`](crate::retry()) and [`retry_blocking`](crate::operation::retry_blocking), with
     /// every default in the table of [`RetryPolicy`]. All calls share one budget.
     ///
-    /// The policy has no attempt timeout and no hook: the operation itself can do both.
+    /// The policy has no attempt timeout and no hook, because the operation itself can do the work of both.
     ///
     /// ```
     /// use reattempt::{RetryPolicy, retry};

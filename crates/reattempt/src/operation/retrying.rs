@@ -81,7 +81,7 @@ where
 
 /// An operation with its retry settings.
 ///
-/// Await it if it comes from [`retry()`]; use [`call`](Retrying::call) if it comes from [`retry_blocking`].
+/// Await the value returned by [`retry()`]. On a value returned by [`retry_blocking`], use [`call`](Retrying::call).
 #[must_use = "nothing happens before it is awaited or called"]
 pub struct Retrying<F, E, Backoff: Schedule, B, J = fn(&E) -> Classification, N = fn(&E, Duration), Clock = TokioTimer>
 {
@@ -115,7 +115,7 @@ impl<F, E, Backoff: Schedule, B> Retrying<F, E, Backoff, B> {
 }
 
 impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, Clock> {
-    /// Sets the condition for a retry: an error for which it returns `false` ends the call. Default: every error is
+    /// Sets the condition for a retry: if it returns `false` for an error, the call ends. Default: every error is
     /// retried.
     ///
     /// This replaces an earlier [`classify`](Self::classify).
@@ -133,8 +133,8 @@ impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, C
         })
     }
 
-    /// Classifies errors. Use it if the kind of failure matters: for a schedule per kind, or a budget that charges more
-    /// for some. This replaces an earlier [`when`](Self::when).
+    /// Classifies errors. Use it if the kind of failure matters: for a schedule per kind, or for a budget that charges
+    /// more for some kinds. This replaces an earlier [`when`](Self::when).
     ///
     /// The closure returns a verdict, optionally with the delay that the error asks for. A verdict of success or
     /// permanent failure ends the call with the error.

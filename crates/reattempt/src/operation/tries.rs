@@ -1,4 +1,4 @@
-//! The attempts of one operation, common to the asynchronous and the blocking form.
+//! The attempts of one operation, for both the asynchronous and the blocking form.
 //!
 //! The input is the result of each attempt. The output is the result of the call, or the time at which the next attempt
 //! is due.

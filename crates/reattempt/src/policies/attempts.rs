@@ -1,4 +1,5 @@
-//! The services inside the retries: guards, then endpoints. Each passes an attempt on if its policy has none.
+//! The services inside the retries: guards, then endpoints. If a policy has no guards or no endpoints, the attempt is
+//! passed on.
 
 use std::fmt;
 use std::sync::Arc;

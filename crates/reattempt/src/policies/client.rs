@@ -19,9 +19,9 @@ use crate::shared::Shared as Retries;
 /// A client that is retried by one of the policies.
 type Stack<S, P> = Retry<Attempts<S, P>, TablePolicy<P>>;
 
-/// A client that makes each call under a policy from a table, created by [`PolicyTableLayer`](super::PolicyTableLayer).
+/// A client that chooses a policy from a table for each call, created by [`PolicyTableLayer`](super::PolicyTableLayer).
 ///
-/// A clone clones the inner service and shares everything else. The error type is that of a
+/// Cloning it clones the inner service and shares everything else. The error type is that of a
 /// [guarded](crate::guard::Guarded) client: tower's `BoxError` for HTTP, and the inner service's own for a protocol
 /// that has a response for refusals.
 ///
@@ -80,7 +80,7 @@ impl<S: Clone, P: RequestProtocol + Clone> PolicyClient<S, P> {
 }
 
 impl<S, P: RequestProtocol> PolicyClient<S, P> {
-    /// Returns the handle of the table.
+    /// Returns the handle to the table.
     pub fn handle(&self) -> &PolicyHandle<P> {
         &self.shared.handle
     }

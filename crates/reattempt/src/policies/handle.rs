@@ -9,10 +9,10 @@ use arc_swap::ArcSwap;
 use super::PolicyTable;
 use crate::protocol::RequestProtocol;
 
-/// The [`PolicyTable`] in force, replaceable at any time.
+/// The [`PolicyTable`] in force, which can be replaced at any time.
 ///
-/// Clones share the table: keep one to [`replace`](Self::replace) it. The table lives as long as any of its clients,
-/// with or without a handle.
+/// Clones share the table: keep one to [`replace`](Self::replace) it. The table is kept alive by its clients, even if
+/// there is no handle.
 pub struct PolicyHandle<P: RequestProtocol> {
     pub(super) current: Arc<Current<P>>,
 }
@@ -31,7 +31,7 @@ impl<P: RequestProtocol> PolicyHandle<P> {
         Self { current: Arc::new(Current { number: AtomicU64::new(0), table, replacing: Mutex::new(()) }) }
     }
 
-    /// Puts another table in force. A call that has started keeps its policy until its end.
+    /// Puts another table in force. Calls that have already started keep their policies.
     ///
     /// The next call of each client prepares its services for the new table: it clones the client once for each policy.
     pub fn replace(&self, table: PolicyTable<P>) {

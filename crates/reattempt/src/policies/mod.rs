@@ -1,8 +1,8 @@
 //! Policies that are chosen for each call, from a table that can be replaced while calls are in flight.
 //!
 //! A program whose policies come from a file or a control plane puts them into a [`PolicyTable`], with conditions on
-//! the request. A [`PolicyHandle`] has the table in force. A call keeps the policy that it finds when it starts. The
-//! crate `reattempt-policy-file` reads the table from a file, and reads it again when the file changes.
+//! the request. A [`PolicyHandle`] contains the table in force. A call uses the policy that was in force when it
+//! started. The crate `reattempt-policy-file` reads the table from a file, and reads it again when the file changes.
 //!
 //! | item | content |
 //! |---|---|
@@ -34,8 +34,8 @@
 //! handle.replace(PolicyTable::new(once()));
 //! ```
 //!
-//! The state of budgets, guards and endpoints is in their values: a new table that contains clones of the former ones
-//! continues with their state.
+//! Budgets, guards and endpoints contain their own state: a new table with clones of the former ones continues with
+//! their state.
 
 mod attempts;
 mod client;

@@ -28,7 +28,7 @@ pub struct PolicyStack<P: RequestProtocol> {
 }
 
 impl<P: RequestProtocol + Clone> PolicyStack<P> {
-    /// Creates a policy for this protocol, with the [defaults](RetryPolicy) of retries, without guards or endpoints.
+    /// Creates a policy for this protocol with [default](RetryPolicy) retries, and without guards or endpoints.
     pub fn new(protocol: P) -> Self {
         let (schedule, budget) = (SharedSchedule::new(P::default_backoff()), Arc::new(P::default_budget()));
         let policy = RetryPolicy::with_protocol(protocol.clone(), schedule, budget as TableBudget);

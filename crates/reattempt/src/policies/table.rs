@@ -1,4 +1,4 @@
-//! The table of policies, and the choice of one by the request.
+//! The table of policies, and the choice of a policy for each request.
 
 use std::any::Any;
 use std::fmt;
@@ -18,7 +18,7 @@ type Matches = Box<dyn Fn(RequestView<'_>) -> bool + Send + Sync>;
 pub struct PolicyTable<P: RequestProtocol> {
     /// The default comes first.
     pub(super) stacks: Vec<PolicyStack<P>>,
-    /// The conditions, each with the place of its policy.
+    /// The conditions, each with the index of its policy.
     routes: Vec<(Matches, usize)>,
     /// The owner of the policies, which lives as long as clients use them.
     _owner: Option<Arc<dyn Any + Send + Sync>>,
@@ -30,7 +30,7 @@ impl<P: RequestProtocol> PolicyTable<P> {
         Self { stacks: vec![default], routes: Vec::new(), _owner: None }
     }
 
-    /// Adds a policy, and the condition under which it applies, after the earlier ones.
+    /// Adds a policy and its condition, after those added earlier.
     pub fn or(
         mut self,
         stack: PolicyStack<P>,
@@ -41,13 +41,14 @@ impl<P: RequestProtocol> PolicyTable<P> {
         self
     }
 
-    /// Adds a condition for the policy that was added last, or for the default.
+    /// Adds another condition for the policy that was added last. If none was added, the condition selects the default.
     pub fn or_if(mut self, matches: impl Fn(RequestView<'_>) -> bool + Send + Sync + 'static) -> Self {
         self.routes.push((Box::new(matches), self.stacks.len() - 1));
         self
     }
 
-    /// Keeps `owner`, such as the task that replaces the table, while the table is in force or a client uses it.
+    /// Keeps `owner` alive while the table is in force or a client uses it, for example the task that replaces the
+    /// table.
     pub fn owned_by(self, owner: Arc<dyn Any + Send + Sync>) -> Self {
         Self { _owner: Some(owner), ..self }
     }

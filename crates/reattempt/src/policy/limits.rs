@@ -26,7 +26,8 @@ where
         })
     }
 
-    /// Turns retries off, for a configuration or a test. No other setting and no call option turns them on again.
+    /// Turns retries off, for example in a configuration or a test. No other setting or call option turns them on
+    /// again.
     ///
     /// [`CallOptions::never_retry`](crate::CallOptions::never_retry) does this for one call or one handle.
     ///
@@ -47,8 +48,8 @@ where
     /// Sets the maximum time from the start of a call to the start of its last attempt; `None` for no limit. Default:
     /// 30 s.
     ///
-    /// A retry is not granted if its delay would end later. The limit does not interrupt attempts. The time starts when
-    /// the call's future is first pending.
+    /// A retry is not granted if its delay would end later. The limit does not interrupt attempts. The time is measured
+    /// from the first time the call's future is pending.
     ///
     /// A granted retry may be sent too late, if the inner service or a hook is not ready in time. The refused response
     /// has been dropped by then, so only the retry can provide an outcome. Policies with boxed errors instead end such

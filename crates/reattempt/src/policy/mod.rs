@@ -39,7 +39,7 @@ use crate::call::settings::{Settings, no_time_for_attempts};
 /// panics, and this crate cannot detect that beforehand. Without any runtime, calls are sent, but not retried after a
 /// delay ([`StopReason::NoTimer`](crate::StopReason::NoTimer)).
 ///
-/// Clones share the budget and the bound on saved bodies. Policies that are built separately share nothing.
+/// Clones share the budget and the memory limit for saved bodies. Policies that are built separately share nothing.
 ///
 /// The protocol decides what is retried: see [`Http`], and [`protocol`](Self::protocol) to change it.
 ///
@@ -215,8 +215,8 @@ where
         self.set(|settings| settings.seed = Some(Seed::new(seed)))
     }
 
-    /// Sets how long a refused response may be drained before its connection is closed. This time counts as part of the
-    /// delay. Default: 50 ms.
+    /// Sets how long a refused response may be drained before its connection is closed. This time is part of the delay.
+    /// Default: 50 ms.
     pub fn drain_time(self, time: Duration) -> Self {
         self.set(|settings| settings.drain_time = time)
     }
@@ -224,8 +224,8 @@ where
     /// Coordinates nested retry layers, so that attempts do not multiply. Default: `false`.
     ///
     /// An outer layer with this setting adds a marker to each request's extensions. An inner layer with this setting
-    /// then leaves all retries to the outer one. An inner layer without it retries, and records in the marker if it
-    /// gives up; the outer layer then stops too.
+    /// then leaves all retries to the outer one. An inner layer without this setting retries. If it gives up, it
+    /// records that in the marker, and the outer layer also stops.
     ///
     /// Only `http::Request`s have such extensions. reqwest's requests get no marker.
     pub fn nested(self, nested: bool) -> Self {
@@ -240,8 +240,8 @@ where
     /// 1.
     ///
     /// With `true`, the retries are sent by a clone of the service that sent the first attempt: the same round robin
-    /// picks 0, 1 and 2. Use it for services with a counter or a choice in each clone. Services whose clones share
-    /// their state do not need it: tower's `Buffer` around a `Balance`, hyper-util's client, reqwest.
+    /// picks 0, 1 and 2. Use it for services whose clones each have their own counter or choice. Services whose clones
+    /// share their state do not need it: tower's `Buffer` around a `Balance`, hyper-util's client, reqwest.
     ///
     /// ```
     /// use reattempt::RetryPolicy;

@@ -14,8 +14,8 @@ use crate::error_mode::BoxedError;
 use crate::protocol::{CloneRequest, Http, Protocol, protocol_setters};
 
 impl RetryPolicy {
-    /// Creates the policy for HTTP requests, with every default in the table of [`RetryPolicy`]. [`Http`] decides by
-    /// status, method and server hint.
+    /// Creates the policy for HTTP requests, with every default in the table of [`RetryPolicy`]. [`Http`] decides based
+    /// on status, method and server hint.
     #[doc(alias("new", "builder"))]
     pub fn http() -> Self {
         Self::with(Http::new())
@@ -46,8 +46,8 @@ impl Default for RetryPolicy {
 impl<C: Send + Sync + 'static> RetryPolicy<CloneRequest<C>> {
     /// Creates the policy for any service whose requests are `Clone`. `classify` classifies the outcomes.
     ///
-    /// Every request counts as repeatable. If a request must not be repeated, `classify` must not return a transient
-    /// verdict for it. `classify` returns a verdict, or a classification with a server hint.
+    /// Every request is treated as repeatable. If a request must not be repeated, `classify` must not return a
+    /// transient verdict for it. `classify` returns a verdict, or a classification with a server hint.
     ///
     /// ```
     /// use std::error::Error;
@@ -77,14 +77,15 @@ where
 {
     /// Sets the time limit of each attempt, up to its response head. Default: no limit.
     ///
-    /// An attempt that takes longer is dropped. It counts as a timeout, and is retried if the request is repeatable.
-    /// The call's error becomes tower's `BoxError`; if the last attempt timed out, the error is a
+    /// An attempt that takes longer is dropped. It is treated as a timeout, and is retried if the request is
+    /// repeatable. The call's error becomes tower's `BoxError`; if the last attempt timed out, the error is a
     /// [`TimedOut`](crate::TimedOut). A [`Deadline`](crate::Deadline) then interrupts attempts too. It ends the call
     /// with an error, even if the protocol has a response for that.
     ///
-    /// The limit does not cover a body that stalls after the head. Over HTTP/2 a retry uses the same connection as the
-    /// attempt that timed out, which may have stalled. See [the remedies](crate::order#servers-that-stall). With
-    /// guards, set the [timeout of the guard layer](crate::guard::GuardLayer::attempt_timeout) instead.
+    /// The limit does not apply to a body that stalls after the head. Over HTTP/2, a retry uses the same connection as
+    /// the attempt that timed out, and that connection may have stalled. See [the
+    /// remedies](crate::order#servers-that-stall). With guards, set the [timeout of the guard
+    /// layer](crate::guard::GuardLayer::attempt_timeout) instead.
     #[doc(alias("timeout", "per_attempt_timeout", "per_try_timeout"))]
     pub fn attempt_timeout(self, timeout: Duration) -> RetryPolicy<P, Backoff, B, BoxedError> {
         let mut settings = self.into_settings();

@@ -41,7 +41,7 @@ use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, RequestProtocol, Sav
 ///
 /// Above a service that follows redirects, create the bodies with [`noting_polls`](crate::ReplayBody::noting_polls) or
 /// set [`redirects_below(true)`](Http::redirects_below). Otherwise, a POST with a body in memory is repeated if a later
-/// hop finds no connection, because nothing shows that hop.
+/// hop finds no connection, because that hop cannot be detected.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -327,7 +327,7 @@ impl<ReqBody> Saved for Request<ReplayBody<ReqBody>> {
 }
 
 pin_project! {
-    /// The delay before a retry of the stock middleware.
+    /// The delay before a retry in the stock middleware.
     pub struct StockDelay {
         #[pin]
         sleep: Option<Sleep>,

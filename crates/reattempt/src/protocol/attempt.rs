@@ -6,7 +6,7 @@ use crate::call::options::CallOptions;
 use crate::call::protocol::Protocol;
 use crate::call::request_terms::NestedMarker;
 
-/// The reason for a further attempt.
+/// The reason why another attempt is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptKind {
     /// The previous attempt failed.
@@ -24,9 +24,9 @@ pub struct NextAttempt {
     pub number: u32,
     /// The reason for the attempt.
     pub kind: AttemptKind,
-    /// `true` if no further attempt is allowed, so that nothing has to be saved for one.
+    /// `true` if this is the last attempt, so that the request need not be saved again.
     pub last: bool,
-    /// `true` if the head stays saved even then, for a classifier.
+    /// `true` if the head stays saved even for the last attempt, for a classifier.
     pub needs_head: bool,
     /// The call's deadline.
     pub deadline: Option<Deadline>,
@@ -68,6 +68,6 @@ pub struct Added<'a> {
     pub deadline: Option<Deadline>,
     /// This layer's marker.
     pub marker: Option<&'a NestedMarker>,
-    /// `true` if headers that the protocol itself sets must be removed from the request.
+    /// `true` if the request has headers that only the protocol may set, so that they must be removed.
     pub strip: bool,
 }

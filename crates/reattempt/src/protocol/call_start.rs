@@ -20,7 +20,7 @@ pub(crate) struct CallStart {
     /// The deadline, if the request does not contain it yet.
     deadline: Option<Deadline>,
     pub(crate) marker: Option<NestedMarker>,
-    /// `true` if headers that the protocol itself sets must be removed from the request.
+    /// `true` if the request has headers that only the protocol may set, so that they must be removed.
     strip: bool,
     /// `true` if the deadline cannot have passed, because it was computed for this call.
     in_time: bool,

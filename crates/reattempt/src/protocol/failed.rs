@@ -10,7 +10,7 @@ use tower::BoxError;
 use crate::call::redact::{Names, Redacted, redacted};
 use crate::call::report::Report;
 
-/// The outcome of a call that has finally failed.
+/// The outcome of a failed call, after all retries.
 ///
 /// `Debug` and `Display` omit header values and the URL's query, because these may be credentials.
 pub struct Failed(pub(crate) Result<Parts, BoxError>);
@@ -51,8 +51,8 @@ impl fmt::Debug for Failed {
 
 /// The marker in the extensions of a response from a fallback or a backup. It contains the call's own outcome.
 ///
-/// A response with this marker proves nothing about the request, whatever its status. So an outer retry layer or
-/// fallback does not resend a request that must not be processed twice.
+/// A response with this marker does not show whether the server processed the request, whatever its status. So an outer
+/// retry layer or fallback does not resend a request that must not be processed twice.
 ///
 /// ```
 /// use http::Response;
@@ -76,8 +76,8 @@ impl FellBack {
 
 /// The error of a call whose backup failed without a response. It contains the call's own outcome.
 ///
-/// Its source is the backup's error. Like a [`FellBack`] response, it proves nothing about the request. Its texts
-/// contain no credentials.
+/// Its source is the backup's error. Like a [`FellBack`] response, it does not show whether the server processed the
+/// request. Its texts contain no credentials.
 pub struct BackupFailed {
     pub(crate) failed: Failed,
     pub(crate) source: BoxError,

@@ -24,7 +24,7 @@ pub struct OutcomeFacts {
     pub refused: Option<Refused>,
     /// `true` if a layer of this client refused the attempt or its last hop.
     pub refused_here: bool,
-    /// The point at which an unprocessed attempt ended; `None` if it is not replaced.
+    /// The stage at which an unprocessed attempt ended; `None` if the attempt is not replaced.
     pub undone: Option<Undone>,
     /// `true` if a server sent the response, and not a layer below in its place.
     pub responded: bool,

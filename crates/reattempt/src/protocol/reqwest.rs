@@ -23,8 +23,8 @@ use crate::call::timed_out::RefusedResponse;
 /// The saved form of a `reqwest::Request`.
 ///
 /// A body of bytes stays in the request, so that reqwest itself can repeat it on a redirect (307, 308). A stream
-/// becomes a replayable body. So do bytes that do not fit the bound for all bodies; they can be sent again as long as
-/// none of them was read.
+/// becomes a replayable body. So does a body of bytes that would exceed the memory limit for all bodies; it can be sent
+/// again only if none of it was read.
 pub struct SavedReqwest {
     request: Request,
     body: SavedBody,

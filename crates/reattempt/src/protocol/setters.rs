@@ -12,12 +12,12 @@ macro_rules! message_setters {
         /// Sets how much of each request body is saved for replay, per call and in total.
         ///
         /// Default: 64 KiB per call (256 KiB for protocols of short messages) and 64 MiB in total. A body in memory is
-        /// saved by reference, whatever its size. So is a body that consists of one frame, such as a boxed `Full`;
-        /// below 256 KiB that frame is copied. A body that does not fit is sent once and not retried. If a hedged
-        /// call's body outgrows the limit, only the attempt that has read most continues (BUF-8).
+        /// saved by reference, whatever its size. A body that consists of one frame, such as a boxed `Full`, is also
+        /// saved whole; a frame below 256 KiB is copied. A body that does not fit is sent once and not retried. If a
+        /// hedged call's body outgrows the limit, only the attempt that has read most continues (BUF-8).
         ///
-        /// One destination can use at most as much of the total as is still free, so a hanging destination leaves room
-        /// for others. [`ReplayMemory`](crate::body::ReplayMemory) has the figures.
+        /// One destination can use at most as much of the total as is still free, so a destination that hangs leaves
+        /// memory for others. See [`ReplayMemory`](crate::body::ReplayMemory) for the resulting shares.
         #[must_use]
         pub fn replay(mut self, limits: reattempt_replay::ReplayLimits) -> Self {
             self.$http().replay = limits.by_destination();
@@ -25,7 +25,7 @@ macro_rules! message_setters {
         }
 
         /// Adds a classifier, which is called before the table and after the classifiers added earlier. If it returns
-        /// `None`, the next one classifies the outcome, so no default is lost.
+        /// `None`, the next classifier or the table classifies the outcome, so no default is lost.
         ///
         /// The classifier returns a verdict, optionally with a server hint: a delay in the server's own format, or
         /// [`Stop`](crate::classify::ServerHint::Stop). Such a delay replaces the one in the headers that
@@ -74,7 +74,7 @@ macro_rules! message_setters {
             self.classify_with(classifier)
         }
 
-        /// Adds a classifier type, as [`classify`](Self::classify) adds a function.
+        /// Adds a classifier that is a type, whereas [`classify`](Self::classify) adds a function.
         #[must_use]
         pub fn classify_with<C>(mut self, classifier: C) -> Self
         where
@@ -90,7 +90,7 @@ macro_rules! message_setters {
         /// inside a retry layer call it for each attempt. The request's own options have precedence, then the handle's,
         /// then the rules'. If several rules set an option, the first rule has precedence.
         ///
-        /// The rule gets a view and not `http::request::Parts`, which would have to be created for each request.
+        /// The rule gets a view, because `http::request::Parts` would have to be created for each request.
         ///
         /// ```
         /// use reattempt::{CallOptions, Http, RetryPolicy};
@@ -120,7 +120,7 @@ macro_rules! message_setters {
             self
         }
 
-        /// Sets the function that returns a request's destination, the key for budgets and guards.
+        /// Sets the function that determines a request's destination, which is the key for budgets and guards.
         ///
         /// Default: the URI's host in lower case, with the port unless it is the scheme's default. The destination
         /// begins with the scheme unless that is http (`https://one.example`). The final dot of an absolute name is
@@ -147,10 +147,10 @@ macro_rules! message_setters {
 
         /// Sets whether the `Host` header is the destination of a request whose URI has no host. Default: `false`.
         ///
-        /// In a reverse proxy such requests come from outside, so their callers choose the header. **With `true`, each
-        /// caller there chooses its own bulkhead, breaker and budget**, and escapes the limits of others. Use it only
-        /// if the client itself writes the header, or if its values were checked. A [`destination`](Self::destination)
-        /// function has precedence.
+        /// A reverse proxy receives such requests from outside, so their callers choose the header. **With `true`, each
+        /// caller chooses its own bulkhead, breaker and budget there**, and escapes the limits that apply to others.
+        /// Use it only if the client itself writes the header, or if its values were checked. A
+        /// [`destination`](Self::destination) function has precedence.
         #[must_use]
         pub fn destination_by_host(mut self, by_host: bool) -> Self {
             self.$http().by_host = by_host;
@@ -161,8 +161,8 @@ macro_rules! message_setters {
         /// `true` (RFC 9113 §8.7).
         ///
         /// Some proxies, such as haproxy 2.6, reset a stream with that code after their backend processed the request.
-        /// Behind such a proxy a POST without an idempotency key could run more than once. With `false`, the reset
-        /// counts as a lost connection: only repeatable requests are retried.
+        /// Behind such a proxy a POST without an idempotency key could run more than once. With `false`, the reset is
+        /// treated as a lost connection: only repeatable requests are retried.
         ///
         /// reqwest itself retries such streams, up to twice. Turn that off with
         /// `ClientBuilder::retry(reqwest::retry::never())`.
@@ -195,8 +195,8 @@ impl Http {
 
     /// Sets which server hints are read. Default: all except rate-limit headers.
     ///
-    /// Turn those on ([`Hints::rate_limit`]) if a [`RateLimit`](crate::guard::RateLimit) is to follow the server's
-    /// quota.
+    /// Turn on rate-limit headers ([`Hints::rate_limit`]) if a [`RateLimit`](crate::guard::RateLimit) should follow the
+    /// server's quota.
     #[must_use]
     pub fn hints(mut self, hints: Hints) -> Self {
         self.hints = hints;
@@ -205,7 +205,7 @@ impl Http {
 
     /// Overrides the table's verdict for one status.
     ///
-    /// The first of these that applies decides on a response:
+    /// The verdict for a response comes from the first of these that applies:
     ///
     /// 1. a classifier of the call, then one of the protocol;
     /// 2. this verdict;
@@ -270,7 +270,7 @@ impl Http {
         self
     }
 
-    /// Sets whether the service below follows redirects. By default the layer looks for signs of that.
+    /// Sets whether the service below follows redirects. By default, the layer detects this from several signs.
     ///
     /// A server that responds with a redirect has processed the request, but a later hop may then be refused. So above
     /// a service that follows redirects, a refusal is no proof. A request that is not repeatable is then not retried,
@@ -282,7 +282,7 @@ impl Http {
     /// - The response comes from tower-http's `FollowRedirect` (feature `tower-http`), or from a service around a
     ///   `reqwest::Client` (feature `reqwest`).
     /// - No connection could be made, or a layer of this client refused the attempt, although the request's body was
-    ///   polled. An empty body counts as polled once a client reads its length.
+    ///   polled. An empty body is treated as polled once a client reads its length.
     ///
     /// These signs do not show a `REFUSED_STREAM` or GOAWAY at a later hop, because the first hop polls the body too.
     /// Bodies sent by reqwest never show the last sign. If your own service follows redirects or sends a request twice,

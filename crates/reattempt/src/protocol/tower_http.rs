@@ -11,8 +11,8 @@ use super::Outcome;
 
 /// A classifier based on a tower-http [`ClassifyResponse`].
 ///
-/// If `ClassifyResponse` calls a response a failure, the table decides whether it is retried. A failure that the table
-/// would not retry is retried only if the request may be repeated. The table also classifies everything else:
+/// If `ClassifyResponse` classifies a response as a failure, the table decides whether it is retried. A failure that
+/// the table would not retry is retried only if the request may be repeated. The table also classifies everything else:
 /// successes, errors, and responses that `ClassifyResponse` would classify at their end. Each response's headers are
 /// copied for `ClassifyResponse`.
 ///

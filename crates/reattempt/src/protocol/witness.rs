@@ -1,4 +1,4 @@
-//! A witness which proves that a guard refused the fallback's own request, and not a later hop or a copy.
+//! A witness, which proves that a guard refused the fallback's own request, and not a later hop or a copy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};

@@ -1,4 +1,4 @@
-//! The body that is continued after it broke.
+//! The response body, which is continued after it breaks.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,13 +15,13 @@ use super::resumption::{Break, Resumption};
 use super::{BrokenOff, ResumePoint, Source};
 
 pin_project! {
-    /// The body of a response behind a [`ResumeLayer`](super::ResumeLayer).
+    /// The body of a response returned through a [`ResumeLayer`](super::ResumeLayer).
     ///
     /// A body that can be resumed ends only after `Content-Length` bytes; otherwise its last frame is an error. The
     /// memory needed does not depend on the length: no frame is kept. After an error, the body stays ended.
     ///
     /// # Cancel safety
-    /// Dropping the body drops the part that is being read, or the resume in flight.
+    /// Dropping the body drops the response that is being read, or cancels the resume in flight.
     pub struct ResumeBody<R: Source, Backoff: Schedule, B> {
         // `None` between two parts, and after the end.
         #[pin]
@@ -46,7 +46,7 @@ enum Next<F> {
     Frame(F),
     /// The caller gets this frame, and the body is not resumed from now on.
     Whole(F),
-    /// The body is over, with an error if there is one.
+    /// The body has ended, with an error if there is one.
     End(Option<BoxError>),
     /// Bytes are missing.
     Break(Break),

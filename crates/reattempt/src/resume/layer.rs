@@ -23,7 +23,7 @@ use crate::protocol::{Http, Protocol, protocol_setters};
 /// The broken attempt, and five resumes without a new byte.
 const MAX_ATTEMPTS: u32 = 6;
 
-/// A layer that continues a GET whose response body broke. [The module](super) has the rules.
+/// A layer that continues a GET whose response body broke. [The module](super) describes the rules.
 ///
 /// Put it outside the retry layer, guards and endpoints. The error type of the calls stays the inner service's own. The
 /// error type of the body is tower's `BoxError`. The layer needs a tokio runtime with its time driver. Without a
@@ -32,8 +32,8 @@ const MAX_ATTEMPTS: u32 = 6;
 /// | setting | default | reason |
 /// |---|---|---|
 /// | schedule | full jitter from 100 ms, doubling up to 5 s; it starts again after each new byte | as for retries |
-/// | `max_attempts` | 6 | five resumes without a new byte: the server is down, or breaks at the same byte |
-/// | `max_elapsed` | 30 s | as for retries, but from the last break |
+/// | `max_attempts` | 6 | after five resumes without a new byte, the server is probably down, or fails at the same byte each time |
+/// | `max_elapsed` | 30 s | as for retries, but measured from the last break |
 /// | budget | [`RetryBudget::cautious`] for each destination | as for retries |
 ///
 /// ```
@@ -86,8 +86,8 @@ impl<Backoff, B> ResumeLayer<Backoff, B> {
         self
     }
 
-    /// Sets the maximum time from a break to the head of the response that continues; `None` for no limit. Default: 30
-    /// s.
+    /// Sets the maximum time from a break to the head of the response that continues the body; `None` for no limit.
+    /// Default: 30 s.
     pub fn max_elapsed(mut self, elapsed: impl Into<Option<Duration>>) -> Self {
         self.settings.limits.max_elapsed = elapsed.into();
         self

@@ -1,11 +1,12 @@
-//! Downloads that go on after their connection broke.
+//! Downloads that continue after their connection broke.
 //!
 //! A retry layer's work ends with the head of the response. If the connection breaks in the middle of a large body, the
 //! caller has half of a file and an error. [`ResumeLayer`] requests the missing rest and continues the body, so that
-//! the caller reads one body without a gap. It is a layer of its own, and off unless it is added.
+//! the caller reads one body without a gap. It is a separate layer, and downloads are resumed only if it is added.
 //!
-//! Put it **outside** the retry layer, guards and endpoints; [`order`](crate::order) has its place among others. Each
-//! resume is then a call below: guards admit it, and a set of endpoints picks a server for it.
+//! Put it **outside** the retry layer, guards and endpoints; [`order`](crate::order) shows its position among other
+//! layers. Each resume is then a call to the inner layers: guards admit it, and a set of endpoints picks a server for
+//! it.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -44,15 +45,15 @@
 //! | its response | effect |
 //! |---|---|
 //! | 206 with the same validator, and with exactly the missing range of the same total | the body continues |
-//! | a failure that is worth a retry, such as 503 or a lost connection | the next resume, after a delay |
+//! | a retryable failure, such as 503 or a lost connection | the next resume, after a delay |
 //! | anything else: 200, 416, another validator, another range, several parts, an encoding | the caller gets the break |
 //!
 //! The caller gets the break as it was: the inner body's error, boxed. An end before `Content-Length` is a
 //! [`BrokenOff`]. hyper's HTTP/2 client reports such an end if the server resets the stream with NO_ERROR.
 //!
-//! A decoder below this layer is refused, because it removes `Content-Length`. So turn off reqwest's features `gzip`,
-//! `brotli`, `zstd` and `deflate`, or request `Accept-Encoding: identity`. A decoder above never meets a resumed body,
-//! because an encoded response is not resumed.
+//! If a layer below decodes the response, it is not resumed, because decoding removes `Content-Length`. So turn off
+//! reqwest's features `gzip`, `brotli`, `zstd` and `deflate`, or request `Accept-Encoding: identity`. A decoder outside
+//! this layer never gets a resumed body, because an encoded response is not resumed.
 //!
 //! A validator identifies a version of one resource. Replicas behind [endpoints](crate::endpoints) are one resource, so
 //! a resume may go to another replica with the same strong validator. It prefers a replica that was not tried since the
@@ -73,11 +74,11 @@
 //! | limit | default | |
 //! |---|---|---|
 //! | resumes in a row without a new byte | 5 | [`max_attempts`](ResumeLayer::max_attempts) counts the broken attempt too |
-//! | time from a break to the head of the response that continues | 30 s | [`max_elapsed`](ResumeLayer::max_elapsed) |
+//! | time from a break to the head of the response that continues the body | 30 s | [`max_elapsed`](ResumeLayer::max_elapsed) |
 //! | budget | [`RetryBudget::cautious`](crate::RetryBudget::cautious) for each destination | every resume takes a permit |
 //!
-//! A new byte starts the count, the time and the delays anew. For the budget, a resume succeeds if it brought 64 KiB or
-//! the rest. So a server that breaks after each byte ends the download, and long downloads over a poor network go on.
+//! A new byte resets the count, the time and the delays. For the budget, a resume succeeds if it brought 64 KiB or the
+//! rest. So the download ends if the server breaks it after each byte, but long downloads over a poor network continue.
 //!
 //! The request's [`CallOptions`](crate::CallOptions) apply as in a retry layer, except `attempt_timeout`. Those of a
 //! handle are set with [`Resume::with_options`].
@@ -92,17 +93,18 @@
 //!
 //! # Report
 //!
-//! Once a body broke, the [`ReportSlot`](crate::report::ReportSlot) of the call receives a new report when the body
-//! ends: the attempt that broke, and each resume as an attempt. Observers get the same events as from a retry layer. A
-//! body that is dropped reports nothing.
+//! If a body broke, the call's [`ReportSlot`](crate::report::ReportSlot) receives a new report at the end of the body:
+//! the attempt that broke, and each resume as an attempt. Observers get the same events as from a retry layer. If the
+//! body is dropped, there is no report.
 //!
 //! # Trailers
 //!
-//! The trailers of the first response come through. Those of a part are dropped, because they describe that part alone.
+//! The trailers of the first response are returned. Those of a later part are dropped, because they describe only that
+//! part.
 //!
 //! # Without a layer
 //!
-//! [`ResumeLayer::resumed`] does the same for the response of any client: a function sends the request for the rest.
+//! [`ResumeLayer::resumed`] makes the response of any client resumable: a function sends the request for the rest.
 
 mod body;
 mod broken_off;

@@ -1,4 +1,4 @@
-//! The decisions after a break: whether, when and how the rest is requested.
+//! The decision after a break on requesting the rest, and the state of that request.
 
 use std::error::Error;
 use std::fmt;
@@ -60,7 +60,7 @@ pub(super) struct Resumption<R: Source, Backoff: Schedule, B> {
     /// The number of the attempt whose body is read, or that is in flight.
     number: u32,
     sent_at: SentAt,
-    /// The number of bytes in the part that is read.
+    /// The number of bytes read from the current part.
     gained: u64,
     /// `true` if the budget has recorded the success of the last resume.
     is_settled: bool,

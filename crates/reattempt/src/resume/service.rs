@@ -121,7 +121,7 @@ pin_project! {
     /// The future of a call whose response body may be resumed.
     ///
     /// # Cancel safety
-    /// Dropping it cancels the call.
+    /// Dropping the future cancels the call.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, Backoff, B>
     where

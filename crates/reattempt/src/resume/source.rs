@@ -18,7 +18,8 @@ use crate::call::frame::Tried;
 use crate::send::{Sending, send};
 use crate::shared::{Shared, send_next};
 
-/// A source of the rest of a broken body. Every `FnMut(ResumePoint)` is one whose future returns an `http::Response`.
+/// A source of the rest of a broken body. Every `FnMut(ResumePoint)` whose future returns an `http::Response` is a
+/// source.
 pub trait Source {
     /// The body of a response.
     type Body: Body<Error: Into<BoxError>>;
@@ -121,7 +122,7 @@ impl<S: Service<Req> + Clone, Req> Service<Req> for Spare<S> {
 }
 
 pin_project! {
-    /// The future of a request for the rest of a body, through a clone of the service.
+    /// The future of a request for the rest of a body, sent through a clone of the service.
     pub struct RestFuture<S: Service<Req>, Req> {
         #[pin]
         call: Sending<Spare<S>, Req, S::Future>,

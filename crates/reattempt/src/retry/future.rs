@@ -22,7 +22,7 @@ use crate::protocol::{ClassifyOutcome, Replay, unanswered};
 pin_project! {
     /// The future of a call that is retried.
     ///
-    /// A future that is polled again after its end stays pending and does nothing.
+    /// If the future is polled again after its end, it stays pending.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the attempt in flight, the wait and the hook. If a granted retry was not sent, its

@@ -8,9 +8,10 @@ use crate::send::send;
 impl<S, Policy> Retry<S, Policy> {
     /// Sends one request through a clone of this handle: waits until the clone is ready, and calls it.
     ///
-    /// One handle serves any number of concurrent calls, and need not be `mut`. Each call starts with the handle's own
-    /// state. If an inner service keeps state in a clone, such as a connection, the next call does not have that state.
-    /// The usual clients share their state between clones; tower's `Buffer` does so for any service.
+    /// One handle serves any number of concurrent calls, and need not be `mut`. Each call starts with a copy of the
+    /// handle's own state. If a clone of the inner service changes its state during a call, for example opens a
+    /// connection, later calls do not see that change. The usual clients share their state between clones; tower's
+    /// `Buffer` does so for any service.
     ///
     /// # Errors
     /// Returns the call's error, or the error of an inner service that does not become ready.

@@ -116,7 +116,7 @@ where
 
 /// A way to carry out a call, chosen from its request.
 enum Plan {
-    /// Returns the attempt's outcome as it is: nothing is saved, and nothing depends on the outcome.
+    /// The attempt's outcome is returned unchanged: nothing is saved, and no decision depends on the outcome.
     Forward,
     /// Saves the request; nothing else is needed before the first attempt.
     Plain,

@@ -1,4 +1,4 @@
-//! A server's load, with a clock and random numbers.
+//! A measurement of a server's load, with a clock and random numbers.
 
 use std::fmt;
 

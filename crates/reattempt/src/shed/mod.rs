@@ -23,9 +23,9 @@
 //! # Signs of load
 //!
 //! An adaptive limit follows the service's latencies, and its 503 and 504 responses. A caller cannot lower the limit
-//! with its own deadline or quota. A call that ends with 408 or 429, or is dropped at its deadline, counts as served,
-//! with its latency. A call that is dropped earlier does not count. In other protocols, codes count like the statuses
-//! with the same meaning.
+//! with its own deadline or quota. A call that ends with 408 or 429, or is dropped at its deadline, is recorded as
+//! served, with its latency. A call that is dropped earlier is not recorded. In other protocols, codes are treated like
+//! the statuses with the same meaning.
 //!
 //! # Callers that do not read
 //!
@@ -35,16 +35,16 @@
 //!
 //! # Callers that upload slowly
 //!
-//! The place is also held while the service reads the request body. A caller that sends its body slowly keeps it, so
-//! limit the time for request bodies inside this layer. [The order page](crate::order#slow-uploads) shows
+//! The place is also held while the service reads the request body. A caller that sends its body slowly therefore keeps
+//! its place, so limit the time for request bodies inside this layer. [The order page](crate::order#slow-uploads) shows
 //! how.
 //!
 //! # The delay in a refusal
 //!
 //! The delay is the known wait of the guard's refusal. If there is none, it is the number of calls refused in the last
 //! two seconds, divided by the rate at which calls end. If none has ended, it is 1 s. The delay is clamped to 100 ms to
-//! 30 s. Up to 100 % is added at random, so that clients do not return together. The sum is sent as `Retry-After` in
-//! whole seconds, rounded up, and as `retry-after-ms`.
+//! 30 s. Up to 100 % is added at random, so that clients do not retry at the same time. The sum is sent as
+//! `Retry-After` in whole seconds, rounded up, and as `retry-after-ms`.
 //!
 //! # Retries that make up most of the load
 //!

@@ -1,4 +1,4 @@
-//! The service of a server that sheds load, which turns its guard's refusals into responses.
+//! The service that sheds load: it turns the guard's refusals into responses.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::error_mode::{BoxedError, ErrorMode};
 use crate::guard::Guarded;
 use crate::protocol::{Http, ReadRequest};
 
-/// A server that sheds load, created by [`ShedLayer`](super::ShedLayer).
+/// A service that sheds load, created by [`ShedLayer`](super::ShedLayer).
 pub struct Shed<S, G, P = Http, Mode = BoxedError> {
     pub(super) guarded: Guarded<S, G, P, Mode>,
     pub(super) gauge: Arc<Gauge>,

@@ -30,12 +30,12 @@ impl<Policy: AttemptPolicy, O> StandardLayer<StandardGuards, Policy, O> {
     /// Retries and hedges go to an endpoint that the call has not tried ([`endpoints`](crate::endpoints)). The breaker
     /// and the time limits stay around all endpoints. The limit on calls in flight applies to each endpoint: 64 by
     /// default, or that of [`limits`](Self::limits). If an endpoint has no place left, the attempt goes to another one
-    /// at once. Its key is the destination after the request was rewritten, so your own
-    /// [`destination`](crate::Http::destination) function must tell the endpoints apart.
+    /// at once. The limit's key is the destination of the rewritten request, so a custom
+    /// [`destination`](crate::Http::destination) function must return a different value for each endpoint.
     ///
     /// The default breaker then ignores consecutive failures. Otherwise it would refuse all calls if the connection to
-    /// one endpoint broke with 20 of them in flight. It opens if half of the attempts at all endpoints fail. On a
-    /// breaker of your own, set [`consecutive_failures(0)`](CircuitBreaker::consecutive_failures).
+    /// one endpoint broke with 20 of them in flight. It opens if half of the attempts across all endpoints fail. On a
+    /// custom breaker, set [`consecutive_failures(0)`](CircuitBreaker::consecutive_failures).
     ///
     /// The endpoints classify outcomes with the policy's protocol. Call this after [`retry`](StandardLayer::retry),
     /// [`hedge`](StandardLayer::hedge) and [`limits`](Self::limits). The requests' base URL is the first of the list,

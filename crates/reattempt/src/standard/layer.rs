@@ -32,8 +32,8 @@ pub type StandardGuards = (CircuitBreaker, Bulkhead);
 /// | calls in flight per destination | 64 | [`limits`](Self::limits), [`guards`](Self::guards) |
 /// | attempt timeout | 10 s, at most half of the total time | [`attempt_timeout`](Self::attempt_timeout) |
 ///
-/// The attempt timeout is inside the guards, which count it as a server failure. To the guards, tower's `Timeout`
-/// outside them looks like a caller that hangs up, so it would not open the breaker.
+/// The attempt timeout is inside the guards, which count it as a server failure. If tower's `Timeout` were outside the
+/// guards, it would look to them like a caller that hangs up, and would not open the breaker.
 ///
 /// End the chain of setters with [`checked`](Self::checked): it returns an error if two settings contradict each other.
 ///
@@ -303,10 +303,10 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
         Self { guards: self.guards.attempt_timeout(times.attempt), times, ..self }
     }
 
-    /// Returns the layer, if no two of its settings contradict each other.
+    /// Checks that no two settings of the layer contradict each other, and returns the layer.
     ///
-    /// Call it at the end of the chain. Without it, the shorter of two time limits applies, and a breaker that forgets
-    /// too soon may never open.
+    /// Call it at the end of the chain. Without this check, the shorter of two time limits applies, and a breaker whose
+    /// window is too short may never open.
     ///
     /// # Errors
     /// Returns an error unless all of these hold:

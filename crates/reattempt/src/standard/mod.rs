@@ -17,15 +17,15 @@
 //! | call throttle, fallback | none | both change the outcome of calls |
 //!
 //! [`StandardLayer`] lists the setter for each part. Hedges can replace retries. If two settings contradict each other,
-//! [`checked`](StandardLayer::checked) returns an error that names both. The parts of the stack are also layers of
-//! their own: [`RetryLayer`](crate::RetryLayer), [`HedgeLayer`](crate::hedge::HedgeLayer) and
+//! [`checked`](StandardLayer::checked) returns an error that names both. The parts of the stack are also separate
+//! layers: [`RetryLayer`](crate::RetryLayer), [`HedgeLayer`](crate::hedge::HedgeLayer) and
 //! [`GuardLayer`](crate::guard::GuardLayer).
 //!
 //! # Several servers
 //!
 //! [`endpoints`](StandardLayer::endpoints) sends each attempt to one of several base URLs. Each endpoint has its own
-//! limit on calls in flight, and one that keeps failing is ejected. The breaker stays that of the whole service, and
-//! opens if half of all attempts fail:
+//! limit on calls in flight, and one that keeps failing is ejected. There is still one breaker for the whole service,
+//! which opens if half of all attempts fail:
 //!
 //! ```
 //! use http_body_util::Full;
@@ -45,10 +45,11 @@
 //! # }
 //! ```
 //!
-//! A client for each server is a service, so it stands where the one client would: a list, a DNS name or any other
-//! source of [`Endpoints`](crate::endpoints::Endpoints). Put the limit on calls in flight around each server's client,
-//! because that of the stack counts the calls to all of them. The breaker must not count consecutive failures, because
-//! one broken connection may fail many calls at once:
+//! With one client per server, the resulting [`Balanced`](crate::endpoints::Balanced) service takes the place of the
+//! single client. The servers come from a list, a DNS name or any other source of
+//! [`Endpoints`](crate::endpoints::Endpoints). Put the limit on calls in flight around each server's client, because
+//! the stack's limit counts the calls to all servers. The breaker must not count consecutive failures, because one
+//! broken connection may fail many calls at once:
 //!
 //! ```
 //! use std::net::SocketAddr;
@@ -76,7 +77,7 @@
 //! # }
 //! ```
 //!
-//! The [guide](crate::guide::servers) has the client for one address, tiers, and the effect of each fault.
+//! The [guide](crate::guide::servers) shows a client for one address, tiers, and the effect of each fault.
 //!
 //! # What has no time limit
 //!
@@ -87,8 +88,8 @@
 //!
 //! # The type to store
 //!
-//! [`StandardClient`] names a client behind the stack with its default parts, [`StandardHedgedClient`] one with hedges,
-//! and [`StandardDirectedClient`] one over several base URLs. A throttle or a fallback wraps that type.
+//! [`StandardClient`] is the type of a client in a stack with the default parts, [`StandardHedgedClient`] of one with
+//! hedges, and [`StandardDirectedClient`] of one with several base URLs. A throttle or a fallback wraps that type.
 //! [`guide::axum`](crate::guide::axum) has a complete example, and [`guide::boxed`](crate::guide::boxed) a boxed form:
 //!
 //! ```
@@ -146,7 +147,7 @@ pub use layer::{StandardGuards, StandardLayer};
 pub use policy::AttemptPolicy;
 pub use service::Standard;
 
-/// The type of a client `C` behind the standard stack with default parts, for instance for a struct field.
+/// The type of a client `C` in the standard stack with default parts, for instance for a struct field.
 ///
 /// The protocol is the second parameter.
 pub type StandardClient<C, P = Http> = Standard<
@@ -156,7 +157,7 @@ pub type StandardClient<C, P = Http> = Standard<
     >,
 >;
 
-/// The type of a client `C` behind the standard stack with hedges instead of retries ([`StandardLayer::hedge`]), for
+/// The type of a client `C` in the standard stack with hedges instead of retries ([`StandardLayer::hedge`]), for
 /// instance for a struct field. All other parts are the defaults.
 pub type StandardHedgedClient<C, P = Http> = Standard<
     Hedge<
@@ -165,8 +166,8 @@ pub type StandardHedgedClient<C, P = Http> = Standard<
     >,
 >;
 
-/// The type of a client `C` behind the standard stack over several base URLs ([`StandardLayer::endpoints`]), for
-/// instance for a struct field. All other parts are the defaults.
+/// The type of a client `C` in the standard stack over several base URLs ([`StandardLayer::endpoints`]), for instance
+/// for a struct field. All other parts are the defaults.
 pub type StandardDirectedClient<C, P = Http> = Standard<
     Retry<
         Guarded<

@@ -16,7 +16,7 @@ use crate::retry;
 use crate::retry::service::Retry;
 use crate::send::send;
 
-/// A client behind the standard stack, created by [`StandardLayer`](super::StandardLayer).
+/// A client in the standard stack, created by [`StandardLayer`](super::StandardLayer).
 ///
 /// `R` is the inner client, guarded and either retried or hedged.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ impl<R> Standard<R> {
 
 impl<S: Clone, Policy: Clone> Standard<Retry<S, Policy>> {
     /// Returns a handle to this client with these options for all calls. A request's own options have precedence. If
-    /// the options have a deadline, the earlier of it and the total time applies.
+    /// the options have a deadline, the call ends at that deadline or after the total time, whichever is earlier.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self::new(self.client.with_options(options), self.total_time)
     }
@@ -60,8 +60,8 @@ impl<S: Clone, Policy: Clone> Standard<Retry<S, Policy>> {
 
 impl<S: Clone, Policy: Clone> Standard<Hedge<S, Policy>> {
     /// Returns a handle to this client with these options for all calls; see
-    /// [`Hedge::with_options`](crate::hedge::Hedge::with_options). If the options have a deadline, the earlier of it
-    /// and the total time applies.
+    /// [`Hedge::with_options`](crate::hedge::Hedge::with_options). If the options have a deadline, the call ends at
+    /// that deadline or after the total time, whichever is earlier.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self::new(self.client.with_options(options), self.total_time)
     }

@@ -7,8 +7,7 @@ use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use reattempt_control::RetryBudget;
 
-/// The metrics of retry budgets, as OpenTelemetry instruments. Budgets are read when the reader of the metrics
-/// collects.
+/// The metrics of retry budgets, as OpenTelemetry instruments. Budgets are read when the metrics reader collects.
 ///
 /// | instrument | unit | labels |
 /// |---|---|---|
@@ -16,8 +15,8 @@ use reattempt_control::RetryBudget;
 /// | `reattempt.budget.lowest` (a gauge) | `{token}` | name |
 /// | `reattempt.budget.destinations` (a gauge) | `{destination}` | name |
 ///
-/// `lowest` is the lowest balance among the destinations. It is absent while there is no destination. The label is the
-/// name given with the budget.
+/// `lowest` is the lowest balance among the destinations. It is absent while there is no destination. The label `name`
+/// is the name given to [`record`](Self::record).
 ///
 /// ```
 /// use opentelemetry_sdk::metrics::SdkMeterProvider;
@@ -35,7 +34,7 @@ pub struct BudgetMetrics {
 }
 
 impl BudgetMetrics {
-    /// Creates the metrics with a meter of `provider`, named `reattempt`.
+    /// Creates the instruments with `provider`, in a meter named `reattempt`.
     pub fn new(provider: &dyn MeterProvider) -> Self {
         let scope = InstrumentationScope::builder("reattempt").with_version(env!("CARGO_PKG_VERSION")).build();
         Self { meter: provider.meter_with_scope(scope) }

@@ -1,7 +1,7 @@
 //! The call to which an attempt belongs.
 //!
-//! Requests of reqwest have no extensions, and layers may replace a request. So the call is a thread-local value while
-//! its service is called and polled, like a tracing span.
+//! Requests of reqwest have no extensions, and layers may replace a request. So the call is stored in a thread-local
+//! variable while its service is called and polled, like a tracing span.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ thread_local! {
 
 /// A call in flight.
 pub(super) struct Call {
-    /// The telemetry that measures it.
+    /// The telemetry that measures this call.
     owner: Arc<Shared>,
-    /// The call in which this one began, the nearest of another telemetry. Calls of the same telemetry are skipped, so
-    /// that a call which begins in a task of an earlier one does not keep a chain of them.
+    /// The nearest enclosing call that another telemetry measures. Calls of the same telemetry are skipped. Otherwise
+    /// calls that each start in a task of an earlier call would form a chain and keep each other alive.
     outer: Option<Arc<Call>>,
     sent: AtomicU32,
 }

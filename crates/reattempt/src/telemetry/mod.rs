@@ -1,4 +1,5 @@
-//! Metrics and traces of HTTP calls and their attempts, by OpenTelemetry's conventions for HTTP clients.
+//! Metrics and traces of HTTP calls and their attempts, named according to OpenTelemetry's conventions for HTTP
+//! clients.
 //!
 //! [`HttpTelemetry`] creates two layers: one outside the retry layer for calls, and one inside it for attempts. Their
 //! measurements end with the response head, so the types of requests and responses stay the same.
@@ -55,7 +56,7 @@ const SERVERS: usize = 100;
 /// | `reattempt.given_up` (a counter) | `{call}` | reason | by the observer |
 ///
 /// Under OpenTelemetry's conventions, `http.client.request.duration` measures each request that is sent. So whole calls
-/// have an instrument of their own; otherwise each retried request would count twice.
+/// have a separate instrument; otherwise each retried request would be counted twice.
 ///
 /// `spans` (feature `opentelemetry`) and `tracing` (feature `tracing`) create a span for each call, and below it a
 /// client span for each attempt. Both are named after the method, or `HTTP` if no RFC defines it.
@@ -67,12 +68,12 @@ const SERVERS: usize = 100;
 /// | `http.response.status_code` | the status, if there was a response |
 /// | `network.protocol.version` | `1.1` or `2`, if there was a response |
 /// | `error.type` | the status from 400; `timeout`, `connect`, `network`, `refused` by a guard of this client, `cancelled`, otherwise `_OTHER` |
-/// | `http.request.resend_count` (spans) | the attempts of the call before this one; on the span of a call, after its first |
+/// | `http.request.resend_count` (spans) | the number of earlier attempts of the call; on the span of a call, the number of attempts after the first |
 /// | `url.full` (spans) | the URL without user information and query, which may contain credentials |
 ///
 /// # Cardinality
 /// The labels of metrics are bounded, whatever peers or callers send: methods, errors and reasons come from lists,
-/// there are at most 900 statuses (100 to 999), and the first 100 servers have labels of their own. All others share
+/// there are at most 900 statuses (100 to 999), and only the first 100 servers have their own labels. All others share
 /// the address `_OTHER`. [`max_servers`](Self::max_servers) sets that number. Spans have the real server.
 ///
 /// # Observer
@@ -80,7 +81,7 @@ const SERVERS: usize = 100;
 /// [`observe_with`](crate::RetryPolicy::observe_with).
 ///
 /// # Cost
-/// Each call and each attempt allocates a record for each kind of output. A client without these layers pays nothing.
+/// Each call and each attempt allocates a record for each enabled output. A client without these layers pays nothing.
 ///
 /// ```
 /// # #[cfg(feature = "opentelemetry")] {
@@ -117,7 +118,7 @@ struct Shared {
 }
 
 impl HttpTelemetry {
-    /// Creates telemetry without an output.
+    /// Creates telemetry with no metrics or spans enabled.
     pub fn new() -> Self {
         Self::with(Shared { outputs: Vec::new(), servers: Arc::new(Servers::new(SERVERS)) })
     }
@@ -134,7 +135,7 @@ impl<Mode> HttpTelemetry<Mode> {
         Self { shared: Arc::new(shared), mode: PhantomData }
     }
 
-    /// Sets the number of servers with labels of their own in metrics. All others share the address `_OTHER`.
+    /// Sets the number of servers that have their own labels in metrics. All others share the address `_OTHER`.
     /// Default: 100.
     pub fn max_servers(self, most: usize) -> Self {
         let servers = Arc::new(Servers::new(most));

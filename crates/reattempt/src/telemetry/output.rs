@@ -1,4 +1,4 @@
-//! The contract of an output: metrics, OpenTelemetry spans, `tracing` spans.
+//! The contract of an output: metrics, OpenTelemetry spans or `tracing` spans.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;

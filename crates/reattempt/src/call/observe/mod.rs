@@ -19,7 +19,7 @@ pub use self::tracing::TracingObserver;
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// An attempt failed. Its outcome shows whether a retry may fix that.
+    /// An attempt failed. The outcome shows whether a retry may succeed.
     AttemptFailed {
         /// The attempt's number, from 1.
         attempt: u32,
@@ -38,10 +38,10 @@ pub enum Event<'a> {
     },
     /// The failed attempt was not processed at all. A new attempt with the same number replaces it immediately.
     WillReplace {
-        /// The number that both attempts have.
+        /// The number of both attempts.
         attempt: u32,
     },
-    /// The call ended in a failure.
+    /// The call failed, and no further attempt follows.
     GaveUp {
         /// The number of attempts.
         attempts: u32,
@@ -62,9 +62,9 @@ pub enum Event<'a> {
         /// The refusal.
         refused: &'a Refused,
     },
-    /// A fallback replaced the outcome of a call that had finally failed.
+    /// A fallback replaced the outcome of a call for which all retries had failed.
     FellBack,
-    /// The response of a successful call ended in a failure, too late for a retry.
+    /// The response of a successful call failed after its head, too late for a retry.
     BrokeOff {
         /// The number of attempts.
         attempts: u32,
@@ -73,7 +73,7 @@ pub enum Event<'a> {
     },
 }
 
-/// An observer of all events in all calls.
+/// An observer of all events of all calls.
 ///
 /// An observer runs on the task that polls the call, without a lock, and must not block. Every `Fn(&str, &Event)` is an
 /// observer.

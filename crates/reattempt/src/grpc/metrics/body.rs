@@ -11,7 +11,7 @@ use super::span::Span;
 use crate::grpc::errors::code_of_error;
 use crate::protocol::watched::{Watch, Watched};
 
-/// The body of a measured response. It returns the frames of the inner body, and reads the status.
+/// The body of a measured response. It returns the frames of the inner body unchanged, and reads the status.
 ///
 /// Its errors are the inner body's, boxed. If the body is dropped before its end, the call is recorded as cancelled.
 pub type MeasuredBody<B> = Watched<B, MeasuredEnd>;

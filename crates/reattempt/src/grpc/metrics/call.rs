@@ -36,7 +36,7 @@ struct Tally {
     active: u32,
     /// The end of the last attempt in flight, and its code. `None` while an attempt is in flight.
     idle: Option<(Instant, Code)>,
-    /// The total earlier time without an attempt.
+    /// The total time without an attempt in flight, before the current pause.
     delay: Duration,
 }
 

@@ -44,7 +44,7 @@ pub enum RetryMetric {
     TransparentRetries,
     /// `grpc.client.call.hedges`, `{hedge}`: the hedges of a call that had any.
     Hedges,
-    /// `grpc.client.call.retry_delay`, `s`: how long a call waited while no attempt was in flight, even if no other
+    /// `grpc.client.call.retry_delay`, `s`: the time that a call spent with no attempt in flight, even if no other
     /// attempt followed. 0 for a call that never waited.
     RetryDelay,
 }

@@ -63,7 +63,7 @@ pub use service::{GrpcMetricsLayer, Measured, ResponseFuture};
 /// `opentelemetry::global::meter_provider()`.
 ///
 /// # Cost
-/// A measured call allocates its labels, a counter and a request extension. Each attempt allocates a counter of sent
+/// Each measured call allocates its labels, a counter and a request extension. Each attempt allocates a counter of sent
 /// bytes and a box around its body. A client without metrics pays nothing, even with the feature on.
 ///
 /// ```

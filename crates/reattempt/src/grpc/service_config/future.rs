@@ -1,4 +1,4 @@
-//! The future of a call that is either retried or hedged.
+//! The future of a call, which is either retried or hedged.
 
 use std::fmt;
 use std::pin::Pin;

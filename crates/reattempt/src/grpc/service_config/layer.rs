@@ -34,8 +34,8 @@ const DEFAULT_CAP: u32 = 5;
 ///
 /// While a handle has no config, every call gets UNAVAILABLE (SC-6).
 ///
-/// The [`CallOptions`](crate::CallOptions) of a request override the config. That is more than rule CALL-3 allows a
-/// client.
+/// The [`CallOptions`](crate::CallOptions) of a request override the config. Rule CALL-3 allows a client less than
+/// that.
 ///
 /// ```
 /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigHandle, ServiceConfigLayer};

@@ -21,17 +21,18 @@ use crate::call::random::{CallRandom, Seed};
 /// A guard that makes calls take turns: each is admitted one interval after the previous one.
 ///
 /// Use it if a server throttles its callers and all calls of a client should slow down together. All callers that share
-/// the interval share one sequence of turns, so their number does not change the rate of 1/interval. While nothing is
+/// the interval take turns in one sequence, so the rate is 1/interval, however many callers there are. While nothing is
 /// throttled, the interval is 0, and a call costs only a few counter updates.
 ///
 /// [`Responsive`] documents how the interval moves, and its settings; for turns, `initial` is 10 µs unless it is set.
-/// The timer has a resolution of 1 ms and rounds up. If the times of several turns have passed, they are taken at once.
+/// The timer has a resolution of 1 ms and rounds up. If several turns are due, they are taken at once.
 ///
 /// A pace has one interval for all destinations, so a destination that throttles slows down calls to all others. Give
-/// each service a client with its own pace. [`SendRate`](super::SendRate) has a rate per destination, under the rule of
+/// each service a client with its own pace. [`SendRate`](super::SendRate) has a rate per destination, with the rule of
 /// AWS's clients.
 ///
-/// Put it last among several guards. If a call waits for another guard after its turn, such calls may be sent together.
+/// Put it last among several guards. If calls wait for another guard after their turns, several of them may be sent at
+/// once.
 ///
 /// ```
 /// use http_body_util::Full;
@@ -76,7 +77,8 @@ use crate::call::random::{CallRandom, Seed};
 /// | | 5,000/s | 6,000/s | 35 % | 57 % |
 ///
 /// So a service that requires an exact gap of a few milliseconds or less serves much less than its capacity. One cause
-/// is tokio's timer, whose resolution is 1 ms: several turns come together. The other is that refusals arrive late.
+/// is tokio's timer: its resolution is 1 ms, so several turns are taken at once. The other cause is that refusals
+/// arrive late.
 ///
 /// # What moves the interval
 ///
@@ -86,8 +88,9 @@ use crate::call::random::{CallRandom, Seed};
 /// | [`Served`](Health::Served): a success, or an error caused by the caller such as 404 or 501 | shrinks after ten of them, or at once after several refusals |
 /// | everything else: 503, other 5xx, 408, 425, lost connections, timeouts | does not change |
 ///
-/// 503 does not count, because it signals an outage at least as often as overload. Slower calls do not end an outage,
-/// and the long interval would outlast it by hundreds of calls. This example is for a service that throttles with 503:
+/// 503 does not change the interval, because it signals an outage at least as often as overload. Slower calls do not
+/// end an outage, and the interval would stay long for hundreds of calls afterwards. This example is for a service that
+/// throttles with 503:
 ///
 /// ```
 /// use http::StatusCode;
@@ -102,9 +105,9 @@ use crate::call::random::{CallRandom, Seed};
 ///
 /// # Together with retries
 ///
-/// Inside a [`RetryLayer`](crate::RetryLayer) with any schedule, every attempt is paced, in addition to the delay
-/// before a retry. The wait is part of the attempt. So the limit on elapsed time does not anticipate it; an attempt
-/// timeout or a deadline ends it like any attempt.
+/// Inside a [`RetryLayer`](crate::RetryLayer) with any schedule, every attempt waits for its turn, in addition to the
+/// delay before a retry. The wait is part of the attempt. So the limit on elapsed time does not include the wait in
+/// advance, but an attempt timeout or a deadline ends it.
 ///
 /// If the same interval is the retry layer's *schedule*, each outcome would be recorded twice, and each retry would
 /// wait twice. In that case put the guard **outside**, with [`waits_only`](Self::waits_only). It then delays the first
@@ -122,9 +125,9 @@ use crate::call::random::{CallRandom, Seed};
 ///     .layer(RetryLayer::new(RetryPolicy::http().backoff(interval)));
 /// ```
 ///
-/// Different clients of one service may share an interval in any of these ways. Clones of a pace share the queue too.
-/// If outcomes outside its queue have shortened the interval, a waiting call notices within a second. Two guards on one
-/// interval in the same call would wait twice and record each outcome twice.
+/// Different clients of one service may share an interval in any of these ways. Clones of a pace also share the queue.
+/// If outcomes of calls outside the queue have shortened the interval, a waiting call adjusts within a second. Two
+/// guards on one interval in the same call would wait twice and record each outcome twice.
 ///
 /// ```
 /// use std::convert::Infallible;
@@ -167,7 +170,7 @@ pub struct Pace {
     queue: Arc<Queue>,
 }
 
-/// The proof that a pace admitted a call or queued it.
+/// The ticket of a call that a pace has admitted or queued.
 #[derive(Debug)]
 pub struct PaceTicket(State);
 
@@ -198,7 +201,7 @@ impl Pace {
         Self { responsive: interval, records: true, seed: None, queue }
     }
 
-    /// Makes the guard only delay calls, without recording outcomes, if `on`. Default: outcomes are recorded.
+    /// If `on`, the guard only delays calls and does not record outcomes. Default: outcomes are recorded.
     ///
     /// Use it outside a retry layer whose schedule is the same interval, because that layer records the attempts and
     /// their outcomes.
@@ -207,7 +210,7 @@ impl Pace {
     }
 
     /// Sets how many calls may wait for their turns, and for how long. Default: 1024 for 30 s, the default limit on
-    /// elapsed time. At 5,000 calls per second, the last of 1024 waits a fifth of a second.
+    /// elapsed time. At 5,000 calls per second, the last of 1024 waiting calls waits a fifth of a second.
     #[doc(alias("max_waiting", "max_wait"))]
     pub fn queue(self, calls: usize, time: Duration) -> Self {
         Self { queue: Arc::new(Queue::new(Patience { calls, time })), ..self }
@@ -218,13 +221,13 @@ impl Pace {
         self.queue(0, Duration::ZERO)
     }
 
-    /// Makes every move of the interval reproducible, for tests and simulations. Each call has its own random number
-    /// stream, in the order in which calls are admitted.
+    /// Makes every change of the interval reproducible, for tests and simulations. Each call has its own stream of
+    /// random numbers, assigned in the order in which calls are admitted.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed: Some(Seed::new(seed)), ..self }
     }
 
-    /// Returns the interval and its counts.
+    /// Returns the shared interval, to read its value and its counts.
     pub fn responsive(&self) -> &Responsive {
         &self.responsive
     }

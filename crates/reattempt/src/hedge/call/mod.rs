@@ -46,7 +46,7 @@ where
     context: CallContext,
     terms: HedgeTerms,
     stopwatch: Option<Stopwatch>,
-    /// Present from the first pending poll.
+    /// Created at the first pending poll.
     attempts: Option<HedgeCall>,
     /// The time at which the next attempt is due.
     upcoming: Option<Instant>,

@@ -1,4 +1,4 @@
-//! The next attempt, sent when it is due. If there can be none, the call may end.
+//! The next attempt, which is sent when it is due. If no further attempt is possible, the call may end.
 
 use std::ops::ControlFlow;
 use std::task::{Context, Poll, ready};
