@@ -184,7 +184,11 @@ fn stack<P: RequestProtocol + Clone>(
     states: &States,
     endpoints: &HashMap<String, Servers<P>>,
 ) -> PolicyStack<P> {
-    let mut stack = PolicyStack::new(protocol.clone());
+    let mut protocol = protocol.clone();
+    if let Some(policy) = policy {
+        protocol.set_profile_classifier(policy.profile.classifier);
+    }
+    let mut stack = PolicyStack::new(protocol);
     let Some(state) = states.get(policy.map(|policy| &*policy.name).unwrap_or_default()) else { return stack };
     stack = stack.retries(|retries| retries.budget(Arc::clone(&state.budget)));
     let Some(policy) = policy else { return stack };

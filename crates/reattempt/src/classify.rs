@@ -10,6 +10,7 @@
 //! | [`Classifier`], [`Classification`] | a classifier that also returns a [`ServerHint`] |
 //! | [`Hints`], [`Hinted`] | the headers that are read as hints, such as `Retry-After` |
 //! | [`verdict_of_status`], [`verdict_of_error`] | the verdicts of the built-in classification |
+//! | [`github`], [`kubernetes`], [`openai`] | the classifiers of well-known services, each part of a [profile](crate::profile) |
 //! | [`is_repeatable`] | the requests that may be sent twice, based on method or key |
 //! | [`IDEMPOTENCY_KEY`], [`new_idempotency_key`] | the header that makes a POST repeatable |
 
@@ -17,9 +18,11 @@
 pub use crate::protocol::tower_http::TowerHttpClassifier;
 
 #[cfg(feature = "http")]
-pub use crate::call::outcome::Outcome;
+pub use crate::call::outcome::{Outcome, ProfileClassifier};
 #[cfg(feature = "http")]
 pub use crate::call::request_view::RequestView;
+#[cfg(feature = "http")]
+pub use crate::protocol::services::{github, kubernetes, openai};
 pub use reattempt_core::{Classification, Classifier, ServerHint};
 #[cfg(feature = "http")]
 pub use reattempt_http::{

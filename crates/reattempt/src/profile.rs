@@ -4,6 +4,11 @@
 //! after, has precedence. A profile never changes which requests are safe to repeat. It sets a budget only where the
 //! table names one.
 //!
+//! The profiles of three services also classify the service's failures, because the delays alone would not be enough:
+//! GitHub, for example, refuses with 403. They are part of the profile, so a policy needs one line, and a policy file
+//! one word. The functions themselves, such as [`classify::github`](crate::classify::github), are for hedges and
+//! guards.
+//!
 //! ```
 //! use reattempt::{RetryPolicy, profile};
 //!
@@ -31,6 +36,9 @@
 //! | [`stripe`] | full jitter, 500 ms doubling to 4 s | 3 | |
 //! | [`google`] | 1 s doubling to 16 s, each with up to 1 s more | 6 | |
 //! | [`twitter_streaming`] | at once, then depending on the kind of failure | | |
+//! | [`github`] | 60 s doubling after a rate limit, else as [`standard`]; with its classifier | 3 | 5 min |
+//! | [`kubernetes`] | 1 s doubling to 30 s, ± 50 %; with its classifier | 11 | |
+//! | [`openai`] | 500 ms doubling to 8 s, less up to a quarter; with its classifier | 3 | |
 //!
 //! An empty cell means no limit, as in the source. The policy's budget still ends such calls: the default one grants
 //! three retries while no call succeeds, unless their delays reach ten minutes. To leave the delays as the only limit,
@@ -39,12 +47,17 @@
 //! Profiles of sources without jitter have none either. Many clients that fail at the same time then retry at the same
 //! time; [`ScheduleExt::jittered`] spreads them out.
 
+// structure(file-length): one list of profiles, most of it tables.
+
 use std::time::Duration;
 
 use reattempt_control::RetryBudget;
-use reattempt_core::{Failure, Jitter, Jittered, Schedule, ScheduleExt, SharedSchedule};
+use reattempt_core::{Failure, FailureKind, Jitter, Jittered, Schedule, ScheduleExt, SharedSchedule};
 use reattempt_schedule_exponential::{Exponential, TruncatedExponential};
 use reattempt_schedule_fixed::Linear;
+
+#[cfg(feature = "http")]
+use crate::protocol::services;
 
 pub use crate::policy::Profile;
 
@@ -300,8 +313,108 @@ pub fn twitter_streaming() -> Profile<SharedSchedule> {
     unlimited(SharedSchedule::new(by_failure.immediate_first()), None)
 }
 
+/// Returns the rules for clients of GitHub's REST API.
+///
+/// | failure | delays | longest delay for the server | attempts | elapsed time |
+/// |---|---|---|---|---|
+/// | rate limit: 429, and 403 that [`classify::github`](crate::classify::github) recognises | what the server asks for; else 60 s doubling, each with up to 6 s more | 60 s | 3 | 5 min |
+/// | any other | full jitter, 100 ms doubling to 5 s | 60 s | 3 | 5 min |
+///
+/// GitHub asks for the first row, and forbids requests before the delay has passed. The second row and the limits are
+/// ours. The hourly quota may be reset in more than 60 s. Then the call ends with GitHub's response, and the stop
+/// reason is [`ServerDelayTooLong`](crate::StopReason::ServerDelayTooLong). To wait for it, raise both limits:
+///
+/// ```
+/// use std::time::Duration;
+/// use reattempt::{RetryPolicy, profile};
+///
+/// let hour = Duration::from_secs(3600);
+/// let patient = RetryPolicy::http().profile(profile::github()).max_server_delay(hour).max_elapsed(2 * hour);
+/// ```
+pub fn github() -> Profile<SharedSchedule> {
+    let limited = TruncatedExponential::new(secs(60), u32::MAX, secs(6));
+    let by_failure =
+        Exponential::default().for_failures(|failure: &Failure| failure.kind() == FailureKind::Throttled, limited);
+    let mut profile = unlimited(SharedSchedule::new(by_failure), Some(secs(5 * 60)));
+    profile.max_attempts = 3;
+    #[cfg(feature = "http")]
+    {
+        profile.classifier = Some(services::github);
+    }
+    profile
+}
+
+/// Returns the rules of client-go for a Kubernetes API server.
+///
+/// | base | factor | cap | jitter | attempts | elapsed time |
+/// |---|---|---|---|---|---|
+/// | 1 s | 2 | 30 s | ± 50 % | 11 | no limit |
+///
+/// [`classify::kubernetes`](crate::classify::kubernetes) decides which responses are retried. A `Retry-After` replaces
+/// the delay. client-go waits for 1 s after a lost connection; the growth and the jitter are ours, because all clients
+/// lose their connections at once when an API server restarts.
+///
+/// A PATCH is not repeated, because the layer cannot know what it does. Server-side apply may be repeated:
+///
+/// ```
+/// use reattempt::{CallOptions, Http, RetryPolicy, profile};
+///
+/// let http = Http::new().options_for(|request| {
+///     let applies = request.header("content-type")? == b"application/apply-patch+yaml";
+///     applies.then(|| CallOptions::new().repeatable(true))
+/// });
+/// let policy = RetryPolicy::with(http).profile(profile::kubernetes());
+/// ```
+pub fn kubernetes() -> Profile<Exponential> {
+    let mut profile = limited(symmetric(1000, 2.0, 30_000), 11);
+    #[cfg(feature = "http")]
+    {
+        profile.classifier = Some(services::kubernetes);
+    }
+    profile
+}
+
+/// Returns the rules of OpenAI's own clients.
+///
+/// | retry | delay in s, from | to |
+/// |---|---|---|
+/// | 1 | 0.375 | 0.5 |
+/// | 2 | 0.75 | 1 |
+/// | 3 | 1.5 | 2 |
+/// | 4 | 3 | 4 |
+/// | 5 | 6 | 8 |
+/// | 6 | 6 | 8 |
+///
+/// Three attempts, no limit on elapsed time. `retry-after-ms` and `Retry-After` replace the delay; if they ask for more
+/// than 120 s, the call is not retried. [`classify::openai`](crate::classify::openai) classifies the responses.
+///
+/// OpenAI's clients repeat every request. This profile repeats a POST only after 429 or a proof that it was not
+/// processed, because the API has no idempotency keys. A completion costs tokens when it is repeated, and may be stored
+/// twice. If that is acceptable, state it for the paths concerned:
+///
+/// ```
+/// use reattempt::{CallOptions, Http, RetryPolicy, profile};
+///
+/// let http = Http::new().options_for(|request| {
+///     let generates = ["/chat/completions", "/embeddings"].iter().any(|end| request.path().ends_with(end));
+///     generates.then(|| CallOptions::new().repeatable(true))
+/// });
+/// let policy = RetryPolicy::with(http).profile(profile::openai());
+/// ```
+pub fn openai() -> Profile<Exponential> {
+    // 0.75 to 1 times 500 ms, 1 s, …: 437.5 ms, give or take a seventh.
+    let from = Duration::from_micros(437_500);
+    let mut profile = limited(Exponential::symmetric(from, 1.0 / 7.0).max_delay(secs(7)), 3);
+    profile.max_server_delay = secs(120);
+    #[cfg(feature = "http")]
+    {
+        profile.classifier = Some(services::openai);
+    }
+    profile
+}
+
 /// Returns every profile with its constructor's name, for tools in which a user chooses one.
-pub fn all() -> [(&'static str, Profile<SharedSchedule>); 16] {
+pub fn all() -> [(&'static str, Profile<SharedSchedule>); 19] {
     [
         ("standard", standard().shared()),
         ("cenkalti", cenkalti().shared()),
@@ -319,6 +432,9 @@ pub fn all() -> [(&'static str, Profile<SharedSchedule>); 16] {
         ("stripe", stripe().shared()),
         ("google", google().shared()),
         ("twitter_streaming", twitter_streaming()),
+        ("github", github()),
+        ("kubernetes", kubernetes().shared()),
+        ("openai", openai().shared()),
     ]
 }
 

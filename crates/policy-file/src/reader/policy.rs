@@ -70,8 +70,8 @@ impl Policy {
     pub fn new(name: impl Into<String>, profile: Profile<SharedSchedule>) -> Self {
         Self {
             name: name.into(),
+            max_server_delay: profile.max_server_delay,
             profile,
-            max_server_delay: Limits::default().max_server_delay,
             attempt_timeout: None,
             budget: None,
             is_fleet: false,

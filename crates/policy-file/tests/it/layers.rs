@@ -65,6 +65,22 @@ async fn route_matches_its_policy_applies() {
     assert_eq!(ledger.count(), 1);
 }
 
+/// A profile brings its service's classification with it, and its limit on the server's delay.
+#[tokio::test(start_paused = true)]
+async fn profile_classifies_its_service() {
+    let (folder, ledger) = (Folder::new(), Ledger::default());
+    folder.write(
+        "default = \"plain\"\n[plain]\n[cluster]\nprofile = \"kubernetes\"\nbudget = \"none\"\n\
+         [[routes]]\npath = \"/api/*\"\npolicy = \"cluster\"\n",
+    );
+    let (file, _) = load(&folder);
+    let client = client(&file.layer(), ledger.server(429));
+    client.send(get("http://a/other")).await.unwrap();
+    assert_eq!(ledger.count(), 3, "a 429 is retried");
+    client.send(get("http://a/api/pods")).await.unwrap();
+    assert_eq!(ledger.count(), 1, "a 429 without Retry-After is an eviction that a budget forbids");
+}
+
 /// Without a default, the library's own applies to requests without a route.
 #[tokio::test(start_paused = true)]
 async fn no_default_the_library_decides() {

@@ -4,10 +4,14 @@ use std::error::Error;
 use std::fmt;
 
 use http::{HeaderMap, StatusCode};
+use reattempt_core::Classification;
 
 use super::errors;
 use super::redact::{Names, Redacted};
 use super::request_view::RequestView;
+
+/// The classifier of a [`Profile`](crate::profile::Profile).
+pub type ProfileClassifier = fn(Outcome<'_>) -> Option<Classification>;
 
 /// The outcome of an attempt, for classifiers: the head of a response, or an error.
 ///

@@ -13,6 +13,8 @@ use reattempt_schedule_exponential::Exponential;
 use super::errors::BoxError;
 #[cfg(feature = "http")]
 use super::options::CallOptions;
+#[cfg(feature = "http")]
+use super::outcome::ProfileClassifier;
 
 /// A protocol with its settings, such as [`Http`](crate::Http) or [`CloneRequest`](crate::protocol::CloneRequest).
 /// Sealed, like [`Replay`](crate::protocol::Replay) and [`ClassifyOutcome`](crate::protocol::ClassifyOutcome).
@@ -55,6 +57,13 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     fn is_plain(&self) -> bool {
         true
+    }
+
+    /// Sets the classifier of a profile. Returns `false` if this has no effect on the protocol.
+    #[cfg(feature = "http")]
+    #[doc(hidden)]
+    fn set_profile_classifier(&mut self, classifier: Option<ProfileClassifier>) -> bool {
+        classifier.is_none()
     }
 
     /// Returns the source of a time limit's error, if the protocol has a status for it.

@@ -49,10 +49,14 @@ pub(crate) struct Settings<P: Protocol, Strategy, B> {
 pub(crate) struct Chosen {
     pub(crate) max_attempts: bool,
     pub(crate) max_elapsed: bool,
+    pub(crate) max_server_delay: bool,
     pub(crate) budget: bool,
     pub(crate) backoff: bool,
     /// `true` if a profile replaced the caller's backoff.
     pub(crate) backoff_replaced: bool,
+    /// `true` if a profile has a classifier that the protocol does not use.
+    #[cfg(feature = "http")]
+    pub(crate) classifier_unused: bool,
 }
 
 impl<P: Protocol, Strategy: Schedule, B: Budget> Settings<P, Strategy, B> {

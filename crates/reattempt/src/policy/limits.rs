@@ -67,6 +67,9 @@ where
     /// retried. Default: 60 s, but the default `max_elapsed` of 30 s is a stricter limit.
     #[doc(alias("retry_after", "max_retry_after"))]
     pub fn max_server_delay(self, delay: Duration) -> Self {
-        self.set(|settings| settings.limits.max_server_delay = delay)
+        self.set(|settings| {
+            settings.limits.max_server_delay = delay;
+            settings.chosen.max_server_delay = true;
+        })
     }
 }

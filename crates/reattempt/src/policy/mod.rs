@@ -122,7 +122,8 @@ impl<P: Protocol, Backoff: Schedule, B, Mode> RetryPolicy<P, Backoff, B, Mode> {
     }
 
     /// Returns a warning for each limit, delay or budget setting outside its recommended range. Such a setting still
-    /// applies. There is also a warning if a later [`profile`](Self::profile) replaced a [`backoff`](Self::backoff).
+    /// applies. There is also a warning if a later [`profile`](Self::profile) replaced a [`backoff`](Self::backoff), or
+    /// if its classifier has no effect on the protocol.
     ///
     /// `lab check` prints the same warnings for a file of policies.
     ///
@@ -141,9 +142,15 @@ impl<P: Protocol, Backoff: Schedule, B, Mode> RetryPolicy<P, Backoff, B, Mode> {
         let replaced = chosen
             .backoff_replaced
             .then(|| Warning::new("backoff", "replaced by a later `profile`", "set after `profile`"));
+        #[cfg(feature = "http")]
+        let unused = chosen
+            .classifier_unused
+            .then(|| Warning::new("classifier", "for HTTP, and has no effect here", "`None` in the profile"));
+        #[cfg(not(feature = "http"))]
+        let unused = None;
         let none = attempt_timeout.and_then(no_time_for_attempts);
         let of_parts = [limits.validate(), schedule.validate(limits), budget.validate()];
-        of_parts.into_iter().flatten().chain(replaced).chain(none).collect()
+        of_parts.into_iter().flatten().chain(replaced).chain(unused).chain(none).collect()
     }
 }
 

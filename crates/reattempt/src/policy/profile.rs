@@ -1,4 +1,4 @@
-//! A schedule with its limits and budget, as one value for a policy.
+//! A schedule with its limits, budget and classifier, as one value for a policy.
 
 use std::time::Duration;
 
@@ -6,10 +6,12 @@ use reattempt_control::RetryBudget;
 use reattempt_core::{Limits, Schedule, SharedSchedule};
 
 use super::RetryPolicy;
+#[cfg(feature = "http")]
+use crate::call::outcome::ProfileClassifier;
 use crate::call::protocol::Protocol;
 
-/// The retry behaviour of a library or service, as one value: a schedule, limits, and optionally a budget. A profile
-/// never sets which outcomes are retried.
+/// The retry behaviour of a library or service, as one value: a schedule, limits, and optionally a budget and a
+/// classifier.
 ///
 /// The [`profile`](crate::profile) module has the well-known profiles. To write another one, start with
 /// [`new`](Self::new):
@@ -38,15 +40,34 @@ pub struct Profile<S> {
     pub max_attempts: u32,
     /// The maximum time from the start of a call to the start of its last attempt; `None` for no limit.
     pub max_elapsed: Option<Duration>,
+    /// The maximum delay that a server may ask for.
+    pub max_server_delay: Duration,
+    /// The classifier of a service's failures over HTTP, which precedes the table of [`Http`](crate::Http). With
+    /// `None`, the table decides.
+    ///
+    /// It is called for errors, and for responses that the table has as failures. The policy's own classifiers and
+    /// verdicts for statuses precede it. Other protocols have no use for it.
+    #[cfg(feature = "http")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+    pub classifier: Option<ProfileClassifier>,
     /// The budget, which a profile's clones share. With `None`, the policy keeps its own.
     pub budget: Option<RetryBudget>,
 }
 
 impl<S> Profile<S> {
-    /// Creates a profile with this schedule, the default limits (3 attempts, 30 s) and no budget.
+    /// Creates a profile with this schedule, the default limits (3 attempts, 30 s, at most 60 s for the server), no
+    /// classifier and no budget.
     pub fn new(schedule: S) -> Self {
-        let Limits { max_attempts, max_elapsed, .. } = Limits::default();
-        Self { schedule, max_attempts, max_elapsed, budget: None }
+        let Limits { max_attempts, max_elapsed, max_server_delay, .. } = Limits::default();
+        Self {
+            schedule,
+            max_attempts,
+            max_elapsed,
+            max_server_delay,
+            #[cfg(feature = "http")]
+            classifier: None,
+            budget: None,
+        }
     }
 
     /// Erases the schedule's type, for profiles that are chosen at run time.
@@ -65,6 +86,9 @@ impl<S> Profile<S> {
             schedule: change(self.schedule),
             max_attempts: self.max_attempts,
             max_elapsed: self.max_elapsed,
+            max_server_delay: self.max_server_delay,
+            #[cfg(feature = "http")]
+            classifier: self.classifier,
             budget: self.budget,
         }
     }
@@ -77,7 +101,7 @@ where
     P: Protocol + Clone,
     Backoff: Schedule + Clone,
 {
-    /// Sets a profile's schedule and limits, and its budget if it has one.
+    /// Sets a profile's schedule, limits and classifier, and its budget if it has one.
     ///
     /// Limits and a budget that were set on the policy have precedence, whether they were set before or after. The
     /// schedule is always replaced. If the old one was set with [`backoff`](Self::backoff),
@@ -90,6 +114,13 @@ where
         }
         if !settings.chosen.max_elapsed {
             settings.limits.max_elapsed = profile.max_elapsed;
+        }
+        if !settings.chosen.max_server_delay {
+            settings.limits.max_server_delay = profile.max_server_delay;
+        }
+        #[cfg(feature = "http")]
+        {
+            settings.chosen.classifier_unused = !settings.protocol.set_profile_classifier(profile.classifier);
         }
         if let Some(budget) = profile.budget.filter(|_| !settings.chosen.budget) {
             settings.budget = budget;

@@ -44,6 +44,7 @@ pub(crate) mod message;
 mod origin;
 pub(crate) mod proof;
 mod protocol_setters;
+pub(crate) mod services;
 mod setters;
 pub(crate) mod settings;
 pub(crate) mod watched;

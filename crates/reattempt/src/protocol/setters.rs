@@ -210,7 +210,8 @@ impl Http {
     /// 1. a classifier of the call, then one of the protocol;
     /// 2. this verdict;
     /// 3. `x-should-retry: true` or `stripe-should-retry: true` from the server;
-    /// 4. the table.
+    /// 4. the classifier of a [profile](crate::profile);
+    /// 5. the table.
     ///
     /// So `on_status(StatusCode::TOO_MANY_REQUESTS, Verdict::Permanent)` ends the call even if the server asks for a
     /// retry. If the server asks for no retry (`x-should-retry: false`), the call ends whatever the verdict is.

@@ -15,6 +15,7 @@ use reattempt_replay::ReplayLimits;
 use super::{Outcome, Protocol, Saved, errors, known, not_sent, proof};
 use crate::call::options::CallOptions;
 use crate::call::options::{SharedClassifier, chained};
+use crate::call::outcome::ProfileClassifier;
 use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
 
@@ -83,6 +84,7 @@ pub struct Http {
     pub(crate) refused_stream_is_proof: bool,
     statuses: Vec<(StatusCode, Verdict)>,
     classifier: Option<SharedClassifier>,
+    profile_classifier: Option<ProfileClassifier>,
     pub(super) options_for: Option<OptionsFor>,
 }
 
@@ -100,6 +102,7 @@ impl Default for Http {
             refused_stream_is_proof: true,
             statuses: Vec::new(),
             classifier: None,
+            profile_classifier: None,
             options_for: None,
         }
     }
@@ -110,11 +113,16 @@ impl Protocol for Http {
     type Mode = OwnError;
 
     fn classifies(&self) -> bool {
-        self.classifier.is_some()
+        self.classifier.is_some() || self.profile_classifier.is_some()
     }
 
     fn is_plain(&self) -> bool {
         !self.generate_keys && self.options_for.is_none()
+    }
+
+    fn set_profile_classifier(&mut self, classifier: Option<ProfileClassifier>) -> bool {
+        self.profile_classifier = classifier;
+        true
     }
 
     fn unused_by_hedging(&self) -> Vec<Warning> {
@@ -190,18 +198,21 @@ impl Http {
         };
         let own = self.custom(outcome, options).or_else(of_status);
         let overridden = own.is_some();
-        let own = own.unwrap_or_else(|| verdict_of_status(status).into());
+        let own = own.unwrap_or_else(|| match verdict_of_status(status) {
+            Verdict::Success => Verdict::Success.into(),
+            verdict => self.of_profile(outcome).unwrap_or_else(|| verdict.into()),
+        });
         if own.verdict == Verdict::Success {
             return Judged { classification: own.verdict.into(), overridden };
         }
         let hinted = self.hints.read(headers, SystemTime::now);
-        let classification = match overridden {
+        let verdict = match overridden {
             // The client's `on_status` verdict overrides `x-should-retry: true`. Both the client and the server can
             // prevent a retry, and neither can force one.
-            true => with_status(own.verdict, status).with_hint(own.hint.or(hinted.hint)),
-            false => hinted.classification(own.verdict, status),
+            true => own.verdict,
+            false => hinted.classification(own.verdict, status).verdict,
         };
-        Judged { classification, overridden }
+        Judged { classification: with_status(verdict, status).with_hint(own.hint.or(hinted.hint)), overridden }
     }
 
     /// Returns the quota in a response, if hints about rate limits are enabled.
@@ -223,7 +234,8 @@ impl Http {
         let outcome = Outcome::of_error(error).with_request(known(saved));
         let custom = self.custom(outcome, options);
         let of_table = || self.with_accepted_proof(errors::verdict_of_error(error), error).into();
-        Judged { classification: custom.unwrap_or_else(of_table), overridden: custom.is_some() }
+        let classification = custom.or_else(|| self.of_profile(outcome)).unwrap_or_else(of_table);
+        Judged { classification, overridden: custom.is_some() }
     }
 
     /// Returns `false` if the error is a proof that the settings do not accept.
@@ -237,6 +249,11 @@ impl Http {
             Verdict::NotProcessed(failure) if !self.accepts_proof(error) => Verdict::Transient(failure),
             verdict => verdict,
         }
+    }
+
+    /// Returns the profile's verdict for a response that the table has as a failure, or for an error.
+    fn of_profile(&self, outcome: Outcome<'_>) -> Option<Classification> {
+        (self.profile_classifier?)(outcome)
     }
 
     /// Returns the classifiers' verdict; the call's own classifiers are first.

@@ -85,7 +85,7 @@ fn exponential_profiles_match_their_tables() {
         check(name, row, |number| base * factor.powi(number));
         checked += 1;
     }
-    assert_eq!(checked, 12, "all but two linear ones, Google's and Twitter's");
+    assert_eq!(checked, 13, "all but two linear ones, and those of Google, Twitter, GitHub and OpenAI");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn the_linear_one_does_what_its_table_says() {
 
 #[test]
 fn what_is_written_out_retry_by_retry_is_so() {
-    for (name, retries) in [("cenkalti", 9), ("retryablehttp_linear", 4), ("google", 5)] {
+    for (name, retries) in [("cenkalti", 9), ("retryablehttp_linear", 4), ("google", 5), ("openai", 6)] {
         let rows = table(name, "| retry |").unwrap();
         assert_eq!(rows.len(), retries);
         let seen = bounds(&named(name).schedule, u32::try_from(retries).unwrap());

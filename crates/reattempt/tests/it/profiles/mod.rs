@@ -3,6 +3,7 @@
 mod docs;
 mod envelopes;
 mod policies;
+mod services;
 mod streaming;
 mod support;
 mod tables;

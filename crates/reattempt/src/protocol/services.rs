@@ -1,0 +1,105 @@
+//! The outcomes of well-known services: the classifiers of their profiles.
+
+use std::time::{Duration, SystemTime};
+
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, StatusCode};
+use reattempt_core::{Classification, Failure, FailureKind, ServerHint, Verdict};
+use reattempt_http::Hints;
+
+use super::Outcome;
+
+/// Classifies GitHub's refusals by a rate limit; `None` for all other outcomes.
+///
+/// | response | verdict | delay |
+/// |---|---|---|
+/// | 429 | not processed | the longer of `retry-after` and the time until `x-ratelimit-reset`, which counts beside `x-ratelimit-remaining: 0`; without both, the schedule's |
+/// | 403 with `retry-after` or `x-ratelimit-remaining: 0` | not processed | the same |
+///
+/// Any other 403 is left to the table, for which it is permanent: the caller lacks a permission. GitHub refuses before
+/// it processes a request, so a POST may be sent again.
+///
+/// Source: GitHub's [rate limits for the REST API](https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit).
+/// [`profile::github`](crate::profile::github) contains this classifier and the delay of 60 s. For other layers:
+///
+/// ```
+/// use reattempt::Http;
+/// use reattempt::classify;
+/// use reattempt::hedge::HedgePolicy;
+///
+/// let policy = HedgePolicy::with(Http::new().classify(classify::github));
+/// ```
+pub fn github(outcome: Outcome<'_>) -> Option<Classification> {
+    let (status, headers) = (outcome.status()?, outcome.headers()?);
+    let exhausted = || {
+        let mut remaining = headers.get_all("x-ratelimit-remaining").into_iter();
+        remaining.any(|value| value.as_bytes().trim_ascii() == b"0")
+    };
+    let limited = match status {
+        StatusCode::TOO_MANY_REQUESTS => true,
+        StatusCode::FORBIDDEN => headers.contains_key(RETRY_AFTER) || exhausted(),
+        _ => false,
+    };
+    limited.then(|| {
+        let kinds = [Hints::none().retry_after(true), Hints::none().rate_limit(true)];
+        let longest = kinds.into_iter().filter_map(|hints| asked(hints, headers)).max();
+        let failure = Failure::new(FailureKind::Throttled).with_code(status.as_u16());
+        Verdict::NotProcessed(failure).with_hint(longest.map_or(ServerHint::None, ServerHint::After))
+    })
+}
+
+/// Classifies the responses of a Kubernetes API server; `None` for all outcomes that are left to the table.
+///
+/// | response | verdict |
+/// |---|---|
+/// | 429 with `Retry-After` | by the table: not processed |
+/// | 429 without it: an eviction that a disruption budget forbids | permanent |
+/// | 5xx with `Retry-After`, such as 500 with the reason `ServerTimeout` | transient |
+/// | 500 without it: an internal error | permanent |
+/// | 502, 503, 504 without it, from a proxy on the way | by the table: transient |
+///
+/// Source: [`with_retry.go`](https://github.com/kubernetes/client-go/blob/master/rest/with_retry.go) of client-go, which
+/// retries 429 and 5xx with `Retry-After` alone, and the
+/// [reasons of the API](https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go). client-go
+/// also repeats a POST after a 5xx with `Retry-After`; here only a repeatable request is sent again.
+///
+/// [`profile::kubernetes`](crate::profile::kubernetes) contains this classifier.
+pub fn kubernetes(outcome: Outcome<'_>) -> Option<Classification> {
+    let (status, headers) = (outcome.status()?, outcome.headers()?);
+    let later = asked(Hints::none().retry_after(true), headers).is_some();
+    match (status, later) {
+        (StatusCode::TOO_MANY_REQUESTS | StatusCode::INTERNAL_SERVER_ERROR, false) => Some(Verdict::Permanent.into()),
+        (status, true) if status.is_server_error() => Some(transient(status)),
+        _ => None,
+    }
+}
+
+/// Classifies the responses of OpenAI's API; `None` for all outcomes that are left to the table.
+///
+/// | response | verdict |
+/// |---|---|
+/// | 409: a lock that was not free in time | transient |
+/// | every 5xx | transient |
+///
+/// By the table, 408 is transient and 429 is not processed. Without a classifier, `retry-after-ms`, `Retry-After` and
+/// `x-should-retry` are obeyed ([`Hints`]), as in OpenAI's own clients.
+///
+/// Source: [`_base_client.py`](https://github.com/openai/openai-python/blob/main/src/openai/_base_client.py) of OpenAI's
+/// Python client. That client also repeats every POST whose response was lost; here only a repeatable request is sent
+/// again. See [`profile::openai`](crate::profile::openai), which contains this classifier.
+pub fn openai(outcome: Outcome<'_>) -> Option<Classification> {
+    let status = outcome.status()?;
+    (status == StatusCode::CONFLICT || status.is_server_error()).then(|| transient(status))
+}
+
+fn transient(status: StatusCode) -> Classification {
+    Verdict::Transient(Failure::new(FailureKind::Server).with_code(status.as_u16())).into()
+}
+
+/// Returns the delay in the headers that are read.
+fn asked(hints: Hints, headers: &HeaderMap) -> Option<Duration> {
+    match hints.read(headers, SystemTime::now).hint {
+        ServerHint::After(delay) => Some(delay),
+        _ => None,
+    }
+}
