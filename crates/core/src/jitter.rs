@@ -73,7 +73,7 @@ impl Jitter {
     }
 }
 
-/// Draws from a symmetric range. Not inlined, so that the cheaper forms are.
+/// Draws from a symmetric range. Not inlined, so that the cheaper cases are inlined.
 #[inline(never)]
 fn draw_symmetric(interval: Duration, randomisation: f64, random: &mut dyn Random) -> Duration {
     let (shortest, longest) = symmetric_range(interval, randomisation);

@@ -36,10 +36,10 @@ struct Waiting {
     waker: Option<Waker>,
 }
 
-/// Asks for a retry of this cost, in millionths.
+/// Asks the store for the tokens of a retry, `cost` millionths.
 ///
-/// Returns the permit that waits for the answer, a free one if the process decides alone, or `None` if a refusal is
-/// remembered.
+/// Returns the permit that waits for the answer, or a free one if the process decides alone. Returns `None` if the last
+/// refusal has not expired.
 pub(crate) fn ask(member: &Arc<Member>, destination: &str, cost: u64) -> Option<Permit> {
     let alone = || {
         member.note(destination, &FleetEvent::Alone);
@@ -106,7 +106,7 @@ impl Asking for Ask {
                 FleetEvent::Alone
             }
         };
-        // The memory is set before the driver goes on.
+        // The refusal is stored before the driver continues.
         if self.confirm(!matches!(answer, Ok(false))) {
             if answer.is_ok() {
                 self.member.store_works();

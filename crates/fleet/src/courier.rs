@@ -11,13 +11,13 @@ pub trait Courier: Send + Sync + 'static {
     /// Returns monotonic time since a fixed moment.
     fn now(&self) -> Duration;
 
-    /// Returns `true` if a message can be sent at present.
+    /// Returns `true` if a message can currently be sent.
     fn is_ready(&self) -> bool;
 
     /// Returns the jitter's seed.
     fn seed(&self) -> u64;
 
-    /// Carries a message to the store. A message that is dropped counts as unanswered.
+    /// Carries a message to the store. A message that is dropped is treated as unanswered.
     fn carry(&self, message: Message);
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 
-/// The time for which the first refusal is remembered. It doubles, and from the fourth refusal in a row it is a second.
+/// The time for which the first refusal is remembered. The time doubles with each consecutive refusal, up to a second
+/// from the fourth on.
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(1);
 
@@ -21,7 +22,7 @@ pub(crate) struct Destination {
     later: AtomicBool,
 }
 
-/// The refusals in a row, and the time until which the store is not asked.
+/// The number of consecutive refusals, and the time until which the store is not asked.
 #[derive(Debug, Default)]
 struct Refusals {
     count: u32,
@@ -64,7 +65,7 @@ impl Destination {
         }
     }
 
-    /// Records a refusal of a retry that asked with this memory.
+    /// Records that the store refused a retry, which asked with this consequence of earlier refusals.
     pub(crate) fn on_refusal(&self, memory: Memory, now: Duration, random: u64) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         if memory == Memory::Probe {
@@ -75,7 +76,7 @@ impl Destination {
         }
     }
 
-    /// Forgets the refusals: the store has granted, or nothing is known of its bucket any more.
+    /// Forgets the refusals, because the store granted a retry or the state of its bucket is no longer known.
     pub(crate) fn forget_refusals(&self) {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).count = 0;
     }
@@ -93,12 +94,12 @@ impl Destination {
         self.credit.swap(0, Ordering::AcqRel)
     }
 
-    /// Returns the flag of the report that is due soon, or of the one that is due later.
+    /// Returns the flag for the report that is due soon, or for the one that is due later.
     pub(crate) fn is_scheduled(&self, soon: bool) -> &AtomicBool {
         if soon { &self.soon } else { &self.later }
     }
 
-    /// Returns `true` if no refusal is remembered at `now`. If nothing else uses the destination, its tokens are of
+    /// Returns `true` if no refusal is remembered at `now`. If nothing else uses the destination, its tokens belong to
     /// a report that a failing store did not get, and may be lost.
     pub(crate) fn is_idle(&self, now: Duration) -> bool {
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,13 +107,14 @@ impl Destination {
     }
 }
 
-/// Returns the time for which refusal `count` in a row is remembered: ± 25 %, so that processes do not ask together.
+/// Returns the time for which refusal `count` in a row is remembered: ± 25 %, so that processes do not ask at the same
+/// time.
 fn interval(count: u32, random: u64) -> Duration {
     let whole = if count < 4 { FIRST * (1 << count.saturating_sub(1)) } else { LONGEST };
     between(whole * 3 / 4, whole * 5 / 4, random)
 }
 
-/// Returns the duration between the two that `random` chooses.
+/// Returns a duration between the two, chosen by `random`.
 pub(crate) fn between(least: Duration, most: Duration, random: u64) -> Duration {
     least + (most.saturating_sub(least) / 1024) * u32::try_from(random % 1025).unwrap_or(0)
 }

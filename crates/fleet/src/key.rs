@@ -45,7 +45,7 @@ mod tests {
         assert!(long("a").len() <= LONGEST);
         assert_ne!(long("a"), long("b"));
         assert_eq!(long("a"), long("a"));
-        // A key of 200 bytes has no hash, and a longer one has 200 with it.
+        // A key of 200 bytes has no hash; a longer one has 200 bytes including its hash.
         let name = "x".repeat(LONGEST - "p:1:".len());
         assert_eq!(&*key_of("p", &name), format!("p:1:{name}"));
         assert_eq!(key_of("p", &format!("{name}x")).len(), LONGEST);

@@ -46,7 +46,8 @@ impl Member {
         }
     }
 
-    /// Returns `true` if the store may be sent a message at `now`. While it fails, one in a second may.
+    /// Returns `true` if a message may be sent to the store at `now`. While the store fails, one message per second may
+    /// be sent.
     pub(crate) fn may_send(&self, now: Duration) -> bool {
         let mut failing_until = self.failing_until.lock().unwrap_or_else(PoisonError::into_inner);
         let may = failing_until.is_none_or(|until| until <= now);
@@ -83,7 +84,7 @@ impl Member {
         }
     }
 
-    /// Returns the state of a destination; `None` if there is no place for it.
+    /// Returns the state of a destination; `None` if the table has no room for it.
     pub(crate) fn destination(&self, name: &str) -> Option<Arc<Destination>> {
         let new = || Destination::new(name, key_of(&self.prefix, name));
         self.destinations.get(name, || self.courier.now(), Destination::is_idle, new)

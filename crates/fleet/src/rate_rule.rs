@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 
 use crate::rule::{MOST_TOKENS, State, TOKEN};
 
-/// The most tokens of a burst.
+/// The maximum number of tokens in a burst.
 const MOST_BURST: u32 = 100_000;
 
 /// A rate limit for a whole fleet: tokens per second, and a burst.

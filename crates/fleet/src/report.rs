@@ -9,7 +9,7 @@ use crate::member::Member;
 use crate::store::BoxError;
 use crate::sync::{AtomicBool, Ordering};
 
-/// The delay of a report whose tokens a retry has earned, or has not used.
+/// The delay of a report with tokens that a retry earned or returned.
 const SOON: Duration = Duration::from_millis(10);
 
 /// The shortest and the longest delay of a report of successes.
@@ -24,7 +24,7 @@ struct Credit {
     is_taken: AtomicBool,
 }
 
-/// Adds tokens that go with the next question, or else with a report.
+/// Adds tokens, which are sent with the next question, or else in a report.
 pub(crate) fn credit(member: &Arc<Member>, destination: &Arc<Destination>, earned: u64, is_soon: bool) {
     destination.add_credit(earned);
     let is_scheduled = destination.is_scheduled(is_soon);
@@ -72,7 +72,7 @@ impl Reporting for Credit {
     }
 }
 
-/// A report that is lost with its runtime makes room for the next one.
+/// If a report is lost with its runtime, the next one can be sent.
 impl Drop for Credit {
     fn drop(&mut self) {
         if !self.is_taken.load(Ordering::Relaxed) {

@@ -75,7 +75,7 @@ impl FleetStats {
     }
 }
 
-/// The number of answers after which the late ones are counted, and the most of them without a warning.
+/// The number of answers after which the late ones are counted.
 const RECENT: u64 = 20;
 const MOST_LATE: u64 = RECENT / 10;
 
@@ -112,7 +112,7 @@ impl Tally {
             let new = u64::try_from(round_trip.as_nanos()).unwrap_or(u64::MAX).max(1);
             let old = self.round_trip.load(Ordering::Relaxed);
             let next = if old == 0 { new } else { old - old / 8 + new / 8 };
-            // Two concurrent answers may count as one, because it is only an average.
+            // Two concurrent answers may be counted as one, which is acceptable for an average.
             self.round_trip.store(next, Ordering::Relaxed);
         }
     }

@@ -28,7 +28,7 @@ pub trait BudgetStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Any error counts as a missing answer: the process decides alone, and asks again after a second.
+    /// Any error is treated as a missing answer: the process decides alone, and asks again after a second.
     ///
     /// # Cancel safety
     ///
@@ -99,7 +99,7 @@ impl MemoryStore {
         self.len() == 0
     }
 
-    /// Applies a rule to the bucket of `key`, whose state is forgotten after `time_to_live` milliseconds.
+    /// Applies a rule to the bucket of `key`, whose state expires after `time_to_live` milliseconds.
     fn apply<T>(&self, key: &str, time_to_live: u64, rule: impl FnOnce(Option<State>, u64) -> (State, T)) -> T {
         let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);

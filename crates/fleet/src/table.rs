@@ -8,13 +8,13 @@ use foldhash::quality::RandomState;
 
 use crate::sync::Mutex;
 
-/// The most destinations of a table. For the others the process decides alone.
+/// The maximum number of destinations in a table. For all others the process decides alone.
 const MOST_DESTINATIONS: usize = 1024;
 
-/// The interval at which a full table looks for entries that may go. A look visits all of them.
+/// The interval at which a full table is searched for entries that can be removed. A search visits all entries.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The states of a process by destination.
+/// The states that a process keeps, by destination.
 #[derive(Debug)]
 pub(crate) struct Table<T>(Mutex<Entries<T>>);
 
@@ -29,8 +29,8 @@ impl<T> Table<T> {
         Self(Mutex::new(Entries { states: HashMap::default(), next_search: Duration::ZERO }))
     }
 
-    /// Returns the state of a destination, or a new one. Returns `None` if there is no place for it: a full table keeps
-    /// the states that are in use and those that are not idle. A destination that is known costs no look at the clock.
+    /// Returns the state of a destination, or a new one. Returns `None` if there is no room for it: a full table keeps
+    /// the states that are in use and those that are not idle. For a known destination, the clock is not read.
     pub(crate) fn get(
         &self,
         name: &str,

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::courier::{Courier, Message, Question, Report};
 use crate::store::BudgetStore;
 
-/// The time for which a late answer is still useful: an unneeded grant returns to the store.
+/// The time for which a late answer is still useful: the tokens of an unneeded grant are returned to the store.
 const LATEST: Duration = Duration::from_secs(1);
 
 pub(crate) struct TaskCourier {

@@ -25,8 +25,8 @@ impl KillSwitch {
     }
 }
 
-/// A budget that grants nothing while the switch is on. So calls that wait for their next retry get none, whatever
-/// policy they started under.
+/// A budget that grants nothing while the switch is on. So waiting calls get no further retry, whatever policy they
+/// started with.
 pub(crate) struct Switched {
     pub(crate) budget: TableBudget,
     pub(crate) switch: KillSwitch,

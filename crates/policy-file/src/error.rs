@@ -11,7 +11,7 @@ use crate::reader::Problem;
 /// The largest file that is read: 1 MiB.
 pub(crate) const MOST_BYTES: u64 = 1024 * 1024;
 
-/// The most problems that the text of an error lists.
+/// The maximum number of problems listed in an error's text.
 const MOST_LISTED: usize = 50;
 
 /// The error for a policy file that cannot be used. It lists every problem in the file.
@@ -61,7 +61,7 @@ impl PolicyFileError {
     }
 }
 
-/// Lists the problems, each on a line with the name of the file: at most 50.
+/// Lists the problems, at most 50, each on its own line with the name of the file.
 impl fmt::Display for PolicyFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();

@@ -111,7 +111,7 @@ impl PolicyFile {
                 let content = disk::read(&shared.path);
                 let is_known = shared.has_tried(&content);
                 if let Some(settled) = settling.found(content, is_known) {
-                    // It may have changed meanwhile, and a reload may have put the later content in force.
+                    // The file may have changed in the meantime, and a reload may have put the later content in force.
                     shared.apply(|| Some(disk::read(&shared.path)).filter(|now| is_same(now, &settled)));
                 }
                 true
@@ -228,7 +228,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns `true` if this content was tried already.
+    /// Returns `true` if this content has already been tried.
     fn has_tried(&self, content: &Result<Vec<u8>, Kind>) -> bool {
         is_tried(&self.lock().tried, &self.path, content)
     }
@@ -238,9 +238,9 @@ impl Shared {
         (Arc::clone(&inner.document), Arc::clone(&inner.states))
     }
 
-    /// Puts a content in force, or reports why it is not. Does nothing if it was tried before.
+    /// Puts a content in force, or reports why it cannot be. Has no effect if this content was already tried.
     ///
-    /// `read` runs under the lock of a change, so that a content that was read earlier never replaces a later one.
+    /// `read` runs while the lock for changes is held, so that older content never replaces newer content.
     fn apply(self: &Arc<Self>, read: impl FnOnce() -> Option<Result<Vec<u8>, Kind>>) {
         let changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(content) = read().filter(|content| !self.has_tried(content)) else { return };
@@ -255,7 +255,7 @@ impl Shared {
             Err((_, never_retry)) => *never_retry,
         };
         if is_on {
-            // Before the program's functions, which may block or panic.
+            // Set before the program's callbacks run, because they may block or panic.
             self.switch.set(true);
         }
         let (event, is_changed) = match read {
@@ -277,7 +277,7 @@ impl Shared {
             }
         };
         let panicked = if is_changed { self.notify_followers() } else { None };
-        // Outside of the lock, because an observer may change the file and read it again.
+        // Called without the lock, because an observer may change the file and reload it.
         drop(changing);
         self.forget_dropped_layers();
         if let Some(panic) = panicked {
@@ -288,8 +288,8 @@ impl Shared {
         }
     }
 
-    /// Gives what is in force to all layers. Returns the panic of a program's function, after which the content counts
-    /// as not tried.
+    /// Applies the policies in force to all layers. If a callback of the program panics, returns that panic, and the
+    /// content is treated as not tried.
     fn notify_followers(self: &Arc<Self>) -> Option<Box<dyn Any + Send>> {
         let (document, states) = self.in_force();
         let followers = self.lock().followers.clone();
@@ -305,7 +305,8 @@ impl Shared {
         panicked
     }
 
-    /// Forgets the layers that were dropped. They are dropped outside of the locks, with the program's functions.
+    /// Removes the layers that were dropped. What is left of them is dropped without the locks, because it contains the
+    /// program's callbacks.
     fn forget_dropped_layers(&self) {
         let followers = self.lock().followers.clone();
         let gone: Vec<_> = followers.into_iter().filter(|follower| !follower.is_used()).collect();
@@ -315,7 +316,7 @@ impl Shared {
     }
 }
 
-/// Returns `true` if a content is the one that was tried last.
+/// Returns `true` if this content is the one that was tried last.
 fn is_tried(tried: &Result<Vec<u8>, String>, path: &Path, content: &Result<Vec<u8>, Kind>) -> bool {
     match (tried, content) {
         (Ok(tried), Ok(content)) => tried == content,

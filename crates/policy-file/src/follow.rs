@@ -22,7 +22,7 @@ pub(crate) trait Follow: Send + Sync {
     fn is_used(&self) -> bool;
 }
 
-/// A change to each policy of a layer, by the policy's name.
+/// The program's callback that changes each policy of a layer, given the policy's name.
 type Change<P> = Box<dyn Fn(&str, PolicyStack<P>) -> PolicyStack<P> + Send + Sync>;
 
 /// A layer's part of the state: its table, and its sets of endpoints.
@@ -34,7 +34,7 @@ pub(crate) struct Follower<P: RequestProtocol> {
     endpoints: Mutex<HashMap<String, Servers<P>>>,
 }
 
-/// A set of endpoints, with the section that it was made of.
+/// A set of endpoints, with the section from which it was created.
 struct Servers<P: RequestProtocol> {
     section: EndpointsSection,
     layer: EndpointsLayer<P, P::Errors>,
@@ -83,7 +83,7 @@ where
     }
 }
 
-/// Returns the table of a document: its default, then each route with its policy.
+/// Returns the table for a document: the default policy, then each route with its policy.
 fn table<P: RequestProtocol + Clone>(
     protocol: &P,
     change: &Change<P>,
@@ -94,7 +94,7 @@ fn table<P: RequestProtocol + Clone>(
     let stack = |name: Option<&str>| {
         let policy = document.policies.iter().find(|policy| name == Some(&policy.name));
         let stack = change(name.unwrap_or_default(), stack(protocol, policy, states, endpoints));
-        // Afterwards, so that the switch also closes a budget of the program.
+        // Applied last, so that the switch also applies to a budget that the program has set.
         stack.retries(|retries| {
             let budget = Arc::clone(retries.budget_ref());
             let retries = retries.budget(Arc::new(Switched { budget, switch: switch.clone() }) as TableBudget);
@@ -108,7 +108,7 @@ fn table<P: RequestProtocol + Clone>(
             let route = route.clone();
             move |request: reattempt::classify::RequestView<'_>| route.matches(request)
         };
-        // Neighbours share one policy.
+        // Consecutive routes with the same policy share it.
         table = match earlier.is_some_and(|earlier| earlier.policy == route.policy) {
             true => table.or_if(matches),
             false => table.or(stack(Some(&route.policy)), matches),
@@ -117,7 +117,7 @@ fn table<P: RequestProtocol + Clone>(
     table
 }
 
-/// Keeps the sets of sections that are still there, and makes those of new ones.
+/// Keeps the sets of sections that still exist, and creates sets for new sections.
 fn keep_servers<P: RequestProtocol + Clone>(
     protocol: &P,
     document: &Document,
@@ -144,7 +144,7 @@ impl<P: RequestProtocol + Clone> Servers<P> {
         Some(Self { section: section.clone(), layer, look_up })
     }
 
-    /// Returns `true` if the set continues under this section: with the same base, and the same host name or a server
+    /// Returns `true` if the set can be kept for this section: it has the same base, and the same host name or a server
     /// in common. Otherwise calls in flight keep the former set, so that none is retried on unrelated servers.
     fn continues(&self, section: &EndpointsSection) -> bool {
         let is_same = match (&self.section.dns, &section.dns) {
@@ -155,12 +155,12 @@ impl<P: RequestProtocol + Clone> Servers<P> {
         is_same && self.section.base == section.base
     }
 
-    /// Returns the set with the servers of this section. Those that stay keep their state.
+    /// Returns the set with the servers in this section. Those that were in the set before keep their state.
     fn changed(self, section: &EndpointsSection, report: &Report) -> Self {
         if self.section == *section {
             return self;
         }
-        // First, so that an answer of the former look-up never replaces one of the new.
+        // The former look-ups end first, so that their answers never replace new ones.
         drop(self.look_up);
         let look_up = look_up(section, self.layer.endpoints(), report);
         if section.dns.is_none() {

@@ -13,10 +13,10 @@ use reattempt::endpoints::{BaseUrl, EndpointsHandle};
 
 use crate::pause::Pause;
 
-/// The longest time between two look-ups after one that failed.
+/// The longest time until the next look-up after a failed one.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
-/// A function that is called with the name and the error of a look-up that failed.
+/// A callback for failed look-ups, called with the name and the error.
 pub(crate) type Report = Arc<dyn Fn(&str, io::Error) + Send + Sync>;
 
 /// The look-ups of one name. Dropping it ends them.
@@ -25,14 +25,14 @@ pub(crate) struct LookUp {
 }
 
 impl LookUp {
-    /// Starts the thread. Without one, the base URL stays the only server.
+    /// Starts the thread. If that fails, the base URL stays the only server.
     pub(crate) fn start(name: String, every: Duration, servers: EndpointsHandle<BaseUrl>, report: Report) -> Self {
         let of_name = name.clone();
         let look_up = move || of_name.to_socket_addrs().map(Vec::from_iter);
         Self::start_with(look_up, every, servers, move |error| report(&name, error))
     }
 
-    /// Starts the thread, which calls `report` for the first of failures in a row.
+    /// Starts the thread, which calls `report` for the first of several consecutive failures.
     fn start_with(
         look_up: impl Fn() -> io::Result<Vec<SocketAddr>> + Send + 'static,
         every: Duration,
@@ -48,7 +48,7 @@ impl LookUp {
                     true => Err(io::Error::other("the name has no address")),
                     false => Ok(addresses),
                 });
-                // Another look-up may have taken the place of this one meanwhile.
+                // Another look-up may have replaced this one in the meantime.
                 let Some(found) = own.unless_over(|| addresses.map(|addresses| replace(addresses, &servers))) else {
                     return;
                 };
@@ -56,7 +56,8 @@ impl LookUp {
                 if let Err(error) = found
                     && !had_failed
                 {
-                    // A panic of the program's observer, which the panic hook has reported, must not end the look-ups.
+                    // A panic in the program's observer must not end the look-ups. The panic hook has already reported
+                    // it.
                     let _ = catch_unwind(AssertUnwindSafe(|| report(error)));
                 }
                 let after = if has_failed { every.min(AFTER_FAILURE) } else { every };
@@ -124,7 +125,7 @@ mod tests {
         (look_up, is_asked, answer)
     }
 
-    /// A look-up that was under way when its place was taken changes nothing.
+    /// A look-up that was in flight when it was replaced has no effect.
     #[test]
     fn late_answer_of_the_former_is_dropped() {
         let servers = servers();
@@ -143,7 +144,7 @@ mod tests {
         assert_eq!(names(&servers), ["http://127.0.0.1:2"]);
     }
 
-    /// Of failures in a row the first is reported, and the servers stay.
+    /// Only the first of several consecutive failures is reported, and the servers stay in use.
     #[test]
     fn first_of_failures_in_a_row_is_reported() {
         let servers = servers();

@@ -18,13 +18,13 @@ impl Pause {
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Carries out a step, unless the thread must end. Nothing is carried out after [`end`](Self::end) has returned.
+    /// Runs a step, unless the thread must end. After [`end`](Self::end) has returned, no step runs.
     pub(crate) fn unless_over<T>(&self, step: impl FnOnce() -> T) -> Option<T> {
         let is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
         (!*is_over).then(step)
     }
 
-    /// Ends the pause, and the thread. Waits for a step that is being carried out.
+    /// Ends the pause and the thread. Waits for a step that is running.
     pub(crate) fn end(&self) {
         *self.is_over.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(pause.unless_over(|| 1), None);
     }
 
-    /// A step that has begun is over when `end` returns.
+    /// When `end` returns, a running step has finished.
     #[test]
     fn end_waits_for_a_step() {
         let (pause, is_done) = (Arc::new(Pause::default()), Arc::new(AtomicBool::new(false)));
@@ -68,7 +68,7 @@ mod tests {
             own.end();
             done.load(Ordering::SeqCst)
         });
-        // So that `end` is under way with high probability; it may not return in any case.
+        // Gives `end` time to start. It must not return in any case.
         (0..100).for_each(|_| thread::yield_now());
         assert!(release.send(()).is_ok());
         assert!(step.join().is_ok_and(|step| step.is_some()));

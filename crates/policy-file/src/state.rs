@@ -9,7 +9,7 @@ use reattempt::policies::TableBudget;
 
 use crate::reader::{Document, GuardKind, GuardWord, Policy};
 
-/// A function that supplies the budget which a policy shares with other processes, by the policy's name.
+/// A function that supplies the budget that a policy shares with other processes, given the policy's name.
 pub(crate) type FleetBudget = Box<dyn Fn(&str) -> TableBudget + Send + Sync>;
 
 /// The budgets and guards of the policies in force.

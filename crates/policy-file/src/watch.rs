@@ -20,14 +20,14 @@ pub(crate) fn start(
     mut look: impl FnMut() -> bool + Send + 'static,
 ) -> io::Result<()> {
     let job = move || {
-        // A panic of the program's own functions, which the panic hook has reported, must not end the watch.
+        // A panic in the program's callbacks must not end the watch. The panic hook has already reported it.
         while !pause.wait(interval) && catch_unwind(AssertUnwindSafe(&mut look)).unwrap_or(true) {}
     };
     std::thread::Builder::new().name("reattempt-policy-file".to_owned()).spawn(job).map(drop)
 }
 
-/// A content that was found once. It counts when two looks in a row find it, because a file that is being written is
-/// found half.
+/// Content that was found once. It is used only if two reads in a row find it, because a file that is being written may
+/// be incomplete.
 #[derive(Default)]
 pub(crate) struct Settling(Option<Result<Vec<u8>, Kind>>);
 

@@ -12,11 +12,11 @@ use crate::memory::ReplayCharge;
 use crate::progress::Polled;
 
 thread_local! {
-    /// A spare part for the thread's next call, which would otherwise allocate one.
+    /// A spare value for the thread's next call, which would otherwise allocate one.
     static SPARE: Cell<Option<Arc<Whole>>> = const { Cell::new(None) };
 }
 
-/// One reader of such a body. The readers share the body, which nothing changes, and the record.
+/// One reader of a noted body. The readers share the body, which never changes, and the record.
 pub(crate) struct Noted {
     /// `None` only while the reader is dropped.
     whole: Option<Arc<Whole>>,

@@ -184,7 +184,7 @@ pub(super) fn data_of<E>(polled: PolledFrom<E>) -> Result<Bytes, PolledFrom<E>> 
     }
 }
 
-/// A guard that records a panic in the body. Only a panic drops it; otherwise it is forgotten.
+/// A guard that records a panic in the body. It is dropped only by a panic; otherwise it is forgotten.
 struct Panicked<'a>(&'a mut Stage);
 
 impl Drop for Panicked<'_> {
@@ -199,13 +199,13 @@ pub(super) fn source_error(error: impl Into<BoxError>) -> ReplayError {
     ReplayError::Source(Arc::from(error.into()))
 }
 
-/// Creates the error for a body that panicked. The body is not polled again, because a frame may be lost.
+/// Creates the error for a body that panicked. The body is not polled again, because a frame may have been lost.
 #[cold]
 pub(super) fn panic_error() -> ReplayError {
     source_error("the body panicked")
 }
 
-/// A compact size hint: `u64::MAX` stands for no upper bound.
+/// A compact size hint: `u64::MAX` means no upper bound.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Length {
     lower: u64,

@@ -35,7 +35,7 @@ pub use spend_only::SpendOnly;
 /// Each failed attempt is reported once. A call that ends with an error is not reported, because only responses earn
 /// tokens.
 pub trait Budget: Send + Sync + 'static {
-    /// Takes the cost of another attempt after `failure`; `None` if the budget cannot pay it.
+    /// Takes the cost of another attempt after `failure`. Returns `None` if the budget has too few tokens.
     ///
     /// The permit returns the tokens if it is dropped unspent. For a hedge that follows a slow attempt, the failure is
     /// a [`Timeout`](crate::FailureKind::Timeout).
@@ -71,7 +71,7 @@ pub trait Budget: Send + Sync + 'static {
         self.on_success(destination, retries);
     }
 
-    /// Records the start of a call. The caller drops the returned permit when the call ends, for whatever reason.
+    /// Records the start of a call. The caller drops the returned permit when the call ends, whatever the outcome.
     ///
     /// Called only if [`counts_calls`](Budget::counts_calls) returns `true`.
     fn on_start(&self, destination: &str) -> Permit {

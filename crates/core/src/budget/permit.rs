@@ -47,8 +47,8 @@ struct Tokens {
     cost: u32,
 }
 
-/// The form of [`PermitIssuer`] behind a permit. It takes the permit's reference by value, so the permit stays in
-/// registers.
+/// The object-safe form of [`PermitIssuer`] inside a permit. It takes the permit's reference by value, so the permit
+/// stays in registers.
 trait Issuer: Send + Sync {
     fn give_back(self: Arc<Self>, cost: u32);
     fn on_retry_end(self: Arc<Self>, cost: u32, succeeded: bool);

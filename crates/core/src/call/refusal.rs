@@ -10,8 +10,8 @@ use crate::{Delays, Random, StopReason, Verdict};
 /// The longest wait in a guard's refusal after which an attempt is sent again.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// The longest wait for an open breaker. Its callers return within a tenth of their wait of each other. With 5 s they
-/// would overload the server that the breaker protects, and a busy client's breaker would keep opening.
+/// The longest wait for an open breaker. The delays of its callers differ by at most a tenth. After 5 s, all these
+/// callers would overload the server that the breaker protects, and a busy client's breaker would keep opening.
 const LONGEST_WAIT_OPEN: Duration = Duration::from_secs(1);
 
 impl<D: Delays> Call<D> {

@@ -120,11 +120,12 @@ impl fmt::Display for StopReason {
 
 /// Decides what follows an attempt.
 ///
-/// The order: attempts left → safe to repeat → body kept → the server's stop → delay → elapsed time → deadline →
-/// budget. The budget comes last because only it has a side effect. A call that is refused earlier takes no token.
+/// The checks, in order: attempts left → safe to repeat → body kept → the server's stop → delay → elapsed time →
+/// deadline → budget. The budget comes last because only it has a side effect. A call that is refused earlier takes no
+/// token.
 ///
 /// A delay from the server replaces the schedule's; the schedule still counts the retry. The delay is lengthened by up
-/// to a tenth, so that clients do not all come back at once. This random part is limited by the elapsed time and the
+/// to a tenth, so that clients do not all retry at once. This random part is limited by the elapsed time and the
 /// deadline. So it never prevents a retry that the server's delay alone allows.
 ///
 /// If no server has responded, another endpoint may still work. So the retry is sent there at once, and the schedule
@@ -152,7 +153,7 @@ pub(crate) fn decide<B: Budget + ?Sized>(
     Err(refused)
 }
 
-/// Returns the delay before the retry, or the reason for none. The budget is not consulted.
+/// Returns the delay before the retry, or the reason why there is none. The budget is not consulted.
 fn delay(
     terms: &Terms,
     so_far: &SoFar,
@@ -216,14 +217,14 @@ pub(crate) fn longest_wait(limits: &Limits, elapsed: Duration, until_deadline: O
     of_elapsed.into_iter().chain(of_deadline).min().unwrap_or(Duration::MAX)
 }
 
-/// Returns the server's delay, lengthened at random so that its clients do not come back together.
+/// Returns the server's delay, lengthened at random so that its clients do not retry at the same time.
 ///
 /// The range is clamped before the draw, so that delays do not cluster at the limit.
 pub(crate) fn spread(asked: Duration, most: Duration, random: &mut dyn Random) -> Duration {
     random.between(asked, asked.saturating_add(asked / 10).min(most))
 }
 
-/// Returns the failure to retry, or the reason against a retry. The delay is not considered.
+/// Returns the failure to retry, or the reason why it must not be retried. The delay is not considered.
 fn permitted(terms: &Terms, so_far: &SoFar, failed: &FailedAttempt<'_>) -> Result<Failure, StopReason> {
     let (failure, harmless) = match failed.classification.verdict {
         Verdict::Success => return Err(StopReason::Succeeded),

@@ -38,7 +38,7 @@ pub(crate) struct Scene {
     pub(crate) bucket: Bucket,
 }
 
-/// A decision, and the calls that it made.
+/// A decision, and the calls made for it.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) decision: Result<(Duration, Permit), StopReason>,
@@ -71,7 +71,7 @@ impl Scene {
         self
     }
 
-    /// Returns this scene with a server that requests this delay.
+    /// Returns this scene with a delay requested by the server.
     pub(crate) fn asking(self, delay: Duration) -> Self {
         self.with(|scene| scene.failed.classification.hint = ServerHint::After(delay))
     }
@@ -84,7 +84,7 @@ impl Scene {
         Seen { decision, asked: delays.asked, drawn: random.drawn }
     }
 
-    /// Returns the delay before the retry, or the reason for none. The retry's token is not returned.
+    /// Returns the delay before the retry, or the reason why there is none. The retry's token is not returned.
     pub(crate) fn outcome(&self) -> Result<Duration, StopReason> {
         let (after, permit) = self.decide().decision?;
         drop(permit.spend());
@@ -92,8 +92,8 @@ impl Scene {
     }
 }
 
-/// Returns one scene for each reason against a retry (a limit, a property of the request, the server), in the order of
-/// the decision. Everything else favours a retry.
+/// Returns one scene for each reason not to retry (a limit, a property of the request, the server), in the order of the
+/// decision. Everything else favours a retry.
 pub(crate) fn refusals() -> Vec<(StopReason, Scene)> {
     let scene = |change: fn(&mut Scene)| Scene::new().with(change);
     vec![

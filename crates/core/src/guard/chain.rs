@@ -140,7 +140,7 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
     }
 }
 
-/// The rules that a pair applies in several places.
+/// Steps that a pair takes in several places.
 trait Pair: Guard {
     /// Ends both tickets, because one guard refused.
     fn refuse(&self, ticket: &mut Self::Ticket, refused: Refused, now: Duration) -> Resume;

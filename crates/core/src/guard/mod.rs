@@ -98,10 +98,10 @@ use crate::Warning;
 /// A pair of guards is itself a guard: its second guard is called only if the first admits. `Arc<G>` and `Option<G>`
 /// are guards too; `None` admits everything. [`erase`] gives all guards the same type.
 pub trait Guard: Send + Sync + 'static {
-    /// The proof that an attempt was admitted or is queued.
+    /// The type of ticket that an attempt holds once it is admitted or queued.
     type Ticket: Send + Sync + 'static;
 
-    /// Decides about an attempt that arrives.
+    /// Decides on an attempt that arrives.
     ///
     /// Never returns [`Admit::Waiting`] for an arrival that is not [patient](Arrival::patient).
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<Self::Ticket>;

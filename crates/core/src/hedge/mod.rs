@@ -226,12 +226,12 @@ impl HedgeCall {
         self.held_until = Some(until);
     }
 
-    /// Prevents every further attempt. The first reason stands.
+    /// Prevents every further attempt. An earlier reason is kept.
     fn freeze(&mut self, reason: StopReason) {
         self.frozen.get_or_insert(reason);
     }
 
-    /// Returns the time of the next attempt, or the reason for none.
+    /// Returns the time of the next attempt, or the reason why there is none.
     fn upcoming(&self, terms: &HedgeTerms, now: Duration) -> Result<Duration, StopReason> {
         if self.sent >= terms.limits.max_attempts {
             return Err(StopReason::AttemptsExhausted);

@@ -158,18 +158,18 @@ impl FleetRateLimit {
         }))
     }
 
-    /// Decides by the limit of this process.
+    /// Decides with the local limit of this process.
     fn admit_alone(&self, arrival: &Arrival<'_>) -> Admit<FleetRateTicket> {
         self.0.alone.fetch_add(1, Ordering::Relaxed);
         self.0.local.admit(arrival).map(|ticket| FleetRateTicket(State::Alone(ticket)))
     }
 
-    /// Asks the store for `wanted` tokens. Without a runtime, the process is alone.
+    /// Asks the store for `wanted` tokens. Without a runtime, the process decides alone.
     fn ask(&self, portion: &Arc<Portion>, wanted: Option<u32>, now: Duration) {
         let Some(wanted) = wanted else { return };
         let question =
             Fetch { shared: Arc::clone(&self.0), portion: Arc::clone(portion), wanted, now, is_answered: false };
-        // A question that is dropped here counts as a failure of the store.
+        // A question that is dropped here is treated as a failure of the store.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(question.send());
         }
@@ -203,7 +203,7 @@ impl Guard for FleetRateLimit {
             _ => Some(Reason::RateExceeded),
         };
         let waiter = (!takes && refusal.is_none()).then(|| supply.line.push(arrival));
-        // A refused call asks too, for the next one.
+        // A refused call also asks the store, on behalf of the next call.
         let wanted = supply.question(self.0.rate, refusal.is_some(), now);
         drop(supply);
         self.ask(&portion, wanted, now);

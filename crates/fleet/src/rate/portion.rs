@@ -11,14 +11,14 @@ use reattempt_control::{Line, Patience, WaiterId, Wakers};
 use crate::destination::between;
 use crate::rate_rule::Rate;
 
-/// The time for which tokens are fetched ahead, and the shortest stretch by which the need is measured.
+/// The time for which tokens are fetched ahead, and the shortest time over which the need is measured.
 const AHEAD: Duration = Duration::from_millis(200);
 const STRETCH: Duration = Duration::from_millis(100);
 
 /// The time after which tokens that were not spent expire, counted from their question.
 const LIFETIME: Duration = Duration::from_secs(1);
 
-/// The shortest and the longest time until a store that granted less than was wanted is asked again.
+/// The shortest and the longest time until the store is asked again, after it granted less than the process asked for.
 const SCARCE: (Duration, Duration) = (Duration::from_millis(75), Duration::from_millis(125));
 
 /// The tokens for one destination, and the calls that wait for them.
@@ -97,15 +97,15 @@ impl Supply {
         self.line.first()
     }
 
-    /// Returns the time at which the first call of the line looks again.
+    /// Returns the time at which the first call in line checks again.
     pub(crate) fn next_look(&self, waiter: WaiterId) -> Duration {
         let waits_until = self.line.waits_until(waiter);
         let asks_next = self.line.position_of(waiter) == Some(0) && !self.is_asking;
         if asks_next { waits_until.min(self.ask_after) } else { waits_until }
     }
 
-    /// Returns the tokens to ask for, if the store is to be asked now. The question has then begun. A call that was
-    /// refused asks for the next one.
+    /// Returns the number of tokens to ask for, if the store should be asked now, and records that a question was sent.
+    /// A call that was refused asks on behalf of the next call.
     ///
     /// A process that uses fewer than ten tokens a second asks for each call. One that uses more asks when half of what
     /// it uses in [`AHEAD`] is left, so that no call waits for an answer.
@@ -127,7 +127,7 @@ impl Supply {
         Some(waiting.saturating_sub(held).saturating_add(ahead).clamp(1, most))
     }
 
-    /// Records the end of a question: the tokens granted of those wanted, or `None` if there was no answer.
+    /// Records the end of a question: the number of tokens granted, or `None` if there was no answer.
     pub(crate) fn answer(&mut self, granted: Option<u32>, wanted: u32, now: Duration, random: u64) -> Wakers {
         self.is_asking = false;
         let granted = granted.unwrap_or(0);

@@ -171,8 +171,8 @@ impl ServiceConfig {
     }
 }
 
-/// Compares names by length first, so that few are compared byte by byte. A config has few names, and searching them
-/// costs less than hashing.
+/// Compares names by length first, so that few are compared byte by byte. A config has few names, so a search costs
+/// less than hashing.
 fn order(one: &str, other: &str) -> Ordering {
     one.len().cmp(&other.len()).then_with(|| one.cmp(other))
 }

@@ -32,7 +32,7 @@ struct Reader {
     errors: Vec<ServiceConfigError>,
 }
 
-/// A JSON object. A null member counts as absent.
+/// A JSON object. A null member is treated as absent.
 struct Object<'d, 'p> {
     members: HashMap<String, &'d RawValue>,
     path: &'p Path<'p>,
@@ -54,7 +54,7 @@ impl Reader {
             retry_throttling: self.optional(&root, "retryThrottling", Self::throttling),
             ..ServiceConfig::default()
         };
-        // The place where each name first occurs.
+        // The path at which each name first occurs.
         let mut first = HashMap::new();
         let entries = root.get("methodConfig");
         for (number, entry) in self.items(entries.as_ref()).iter().enumerate() {

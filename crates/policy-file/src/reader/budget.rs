@@ -5,7 +5,7 @@ use reattempt::RetryBudget;
 use super::field::{Field, Kind, Range, field};
 use super::fields::Fields;
 
-/// The most tokens of a bucket.
+/// The maximum number of tokens in a bucket.
 const MOST_TOKENS: f64 = 10_000_000.0;
 
 static WORDS: [&str; 6] = ["default", "cautious", "ratio", "aws_quota", "fleet", "none"];
@@ -21,7 +21,7 @@ field! {
     RATE = "rate": Kind::Number(Range::new(0.000_001, 1_000_000.0)), "The retries for each second.";
     BURST = "burst": Kind::Number(Range::new(1.0, MOST_TOKENS)),
         "The most retries that are saved up. Default: those of two seconds, at least 1.";
-    // The capacity alone, of the two kinds that have other ranges.
+    // Only the capacity, for the two kinds that have other ranges.
     CAUTIOUS_CAPACITY = "capacity": Kind::Number(Range::new(2.0, 1000.0)), "";
     QUOTA_CAPACITY = "capacity": Kind::Number(Range::new(10.0, MOST_TOKENS)), "";
 }
@@ -29,8 +29,8 @@ field! {
 static RATIO_FIELDS: &[&Field] = &[&RATIO, &CAPACITY, &TRICKLE];
 static RATE_FIELDS: &[&Field] = &[&RATE, &BURST];
 
-/// Returns the budget, its description, and `true` if many processes share it; `None` if the policy has none of its
-/// own, or a problem was reported. `profile` is the name of the policy's profile.
+/// Returns the budget, its description, and `true` if many processes share it; `None` if the policy does not set one,
+/// or if a problem was reported. `profile` is the name of the policy's profile.
 pub(super) fn of_fields(fields: &mut Fields<'_>, profile: Option<&str>) -> Option<(RetryBudget, String, bool)> {
     if let Some(mut inner) = fields.table(&BUDGET) {
         let budget = of_table(&mut inner, profile);
@@ -53,7 +53,7 @@ fn named(word: &str) -> (RetryBudget, String) {
     }
 }
 
-/// Describes the budget that a profile has.
+/// Describes the budget of a profile.
 pub(super) fn of_profile(name: &str) -> Option<String> {
     match name {
         "aws" => Some(aws_quota(500.0)),
@@ -87,8 +87,8 @@ fn cautious(capacity: f64) -> String {
     )
 }
 
-/// Reads a rate budget if there is a rate, and a ratio budget if there is a ratio or a `min_per_second`.
-/// A capacity alone is that of the profile's budget, or of the default one.
+/// Reads a rate budget if there is a rate, and a ratio budget if there is a ratio or a `min_per_second`. If only a
+/// capacity is set, it applies to the profile's budget, or to the default one.
 fn of_table(fields: &mut Fields<'_>, profile: Option<&str>) -> Option<(RetryBudget, String)> {
     let other = [&RATE, &RATIO, &TRICKLE];
     if fields.has(&CAPACITY) && !other.iter().any(|field| fields.has(field)) {

@@ -50,7 +50,7 @@ impl Destination {
         is_legal.then_some(Self { scheme, host, port })
     }
 
-    /// Returns `true` for a URI of this server. A request without an authority is for no known server.
+    /// Returns `true` for a URI of this server. A request without an authority matches no server.
     pub(super) fn matches(&self, scheme: Option<&str>, authority: Option<&str>) -> bool {
         let Some((host, port)) = authority.and_then(split) else { return false };
         let own_scheme =

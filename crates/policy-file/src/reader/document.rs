@@ -15,10 +15,10 @@ field! {
          policy named \"default\", or the library's.";
 }
 
-/// The fields of the document that are neither policies nor sections.
+/// The top-level fields of the document that are neither policies nor sections.
 pub(super) static FIELDS: &[&Field] = &[&NEVER_RETRY, &DEFAULT];
 
-/// The names of the sections that are no policies.
+/// The names of the sections that are not policies.
 pub(super) const ROUTES: &str = "routes";
 pub(super) const ENDPOINTS: &str = "endpoints";
 
@@ -149,7 +149,7 @@ impl Document {
             }
         }
         self.default = match &names[..] {
-            // A file with one policy needs no other line.
+            // A file with one policy and no routes needs no default.
             [only] if self.routes.is_empty() => Some((*only).to_owned()),
             _ => names.contains(&"default").then(|| "default".to_owned()),
         };
@@ -178,7 +178,7 @@ fn is_table(node: &Node) -> bool {
     matches!(node.value, Value::Table(_))
 }
 
-/// Returns the problem of a name that stands for nothing in the document.
+/// Returns the problem for a name that the document does not define.
 fn unknown(line: Option<usize>, path: &str, of: &str, name: &str, names: &[&str]) -> Problem {
     let hint = resembling(name, names.iter().copied()).map(|name| format!("; did you mean {name:?}?"));
     let hint = hint.unwrap_or_default();

@@ -17,7 +17,7 @@ field! {
         "The base URL for which requests are written. Default: the first of `urls`, or http:// with `dns`.";
 }
 
-/// The fields of a section of endpoints.
+/// The fields of an endpoints section.
 pub(super) static FIELDS: &[&Field] = &[&URLS, &DNS, &INTERVAL, &BASE];
 
 /// An endpoints section of a policy file.
@@ -34,7 +34,7 @@ pub struct EndpointsSection {
     pub dns: Option<(String, Duration)>,
 }
 
-/// Returns the sections; those with problems are missing.
+/// Returns the sections, except those with problems.
 pub(super) fn read_all(node: &Node, problems: &mut Problems) -> Vec<EndpointsSection> {
     let Value::Table(sections) = &node.value else {
         let reason = format!("must be a table of sections, such as [endpoints.orders], but it is {}", node.value);

@@ -48,7 +48,7 @@ pub(crate) struct Range {
     pub(crate) above: bool,
     /// `true` if `most` itself is not allowed.
     pub(crate) below: bool,
-    /// The range in words, unless it is from `least` to `most`.
+    /// The range in words; `None` for the usual text from `least` to `most`.
     pub(crate) wanted: Option<&'static str>,
     /// `true` if 0 and infinity are allowed too.
     pub(crate) or_extremes: bool,
@@ -108,7 +108,7 @@ pub fn did_you_mean<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -
 
 /// Returns the name that `wrong` resembles, if there is one.
 pub(crate) fn resembling<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A long name is not compared, because the time grows with the product of the lengths.
+    // Long names are not compared, because the time grows with the product of the lengths.
     let most = wrong.chars().take(41).count().div_ceil(4).min(3);
     if wrong.len() > 40 {
         return None;

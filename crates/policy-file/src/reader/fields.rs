@@ -83,7 +83,7 @@ impl<'a> Fields<'a> {
         self.problems.push(Problem::new(line, path, reason));
     }
 
-    /// Returns the value, or reports the error at the field that it names.
+    /// Returns the value, or reports the error for the field that it names.
     pub(super) fn accepted<T>(&mut self, result: Result<T, ConfigError>) -> Option<T> {
         let report = |error: ConfigError| {
             self.problem(error.field(), format!("must be {}, but it is {}", error.allowed(), error.value()));
@@ -120,7 +120,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Takes one of the field's words.
+    /// Takes a word that the field allows.
     pub(super) fn word(&mut self, field: &'static Field) -> Option<&'static str> {
         let (Kind::Word(words) | Kind::WordOrTable(words, _)) = field.kind else { return None };
         let text = self.text(field)?;

@@ -133,12 +133,12 @@ impl GuardWord {
 }
 
 impl GuardWord {
-    /// Returns `true` for words of one kind.
+    /// Returns `true` if both guards are of the same kind.
     pub(crate) fn is_of_kind(&self, other: &Self) -> bool {
         word::split(&self.name).0 == word::split(&other.name).0
     }
 
-    /// Gives this guard the settings of another word of its kind, and keeps its state.
+    /// Gives this guard the settings of another guard of the same kind, and keeps its state.
     pub(crate) fn adopt(&self, other: &Self) {
         match (&self.kind, &other.kind) {
             (GuardKind::Breaker(own), GuardKind::Breaker(new)) => own.replace_settings(new),
@@ -208,7 +208,7 @@ fn timed(breaker: CircuitBreaker, fields: &mut Fields<'_>) -> CircuitBreaker {
     with(breaker, count(fields, &PROBES), CircuitBreaker::probes)
 }
 
-/// Two calls for each second unless the word states another rate, and a second's calls as the burst.
+/// Two calls per second unless another rate is set. The default burst is one second's calls.
 fn rate_limit(fields: &mut Fields<'_>) -> RateLimit {
     let rate = fields.number(&RATE).unwrap_or(2.0);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
@@ -238,7 +238,7 @@ fn with<G, V>(guard: G, value: Option<V>, set: impl FnOnce(G, V) -> G) -> G {
     }
 }
 
-/// Takes a count; "none" is the highest.
+/// Takes a count; "none" is the maximum.
 fn count(fields: &mut Fields<'_>, field: &'static Field) -> Option<u32> {
     match fields.count(field)? {
         Limit::To(count) => Some(count),

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::Problem;
 use super::node::{Lines, Node, Table, Value};
 
-/// The most levels of a document. The deepest field is at level 4.
+/// The maximum depth of a document. The deepest field is at level 4.
 const MOST_LEVELS: usize = 16;
 
 /// Returns the fields of a document, and its errors.
@@ -21,7 +21,7 @@ pub(super) fn parse(text: &str) -> (Table, Vec<Problem>) {
         Ok(raw) => raw,
         Err(error) => {
             let problem = Problem::new(Some(error.line()).filter(|line| *line > 0), "", shortened(&error));
-            // What stands before the error may turn retries off.
+            // The part before the error may turn retries off.
             return (reader.table(text, "", 0, 1), vec![problem]);
         }
     };
@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str) -> (Table, Vec<Problem>) {
     }
 }
 
-/// Returns the error without its place.
+/// Returns the error without its position.
 fn shortened(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ").map_or(text.clone(), |(reason, _)| reason.to_owned())
@@ -50,7 +50,7 @@ struct Reader<'t> {
 
 impl Reader<'_> {
     fn line(&self, raw: &RawValue) -> usize {
-        // The value is a part of the text.
+        // The value is a slice of the text, so its address determines its position.
         self.lines.line((raw.get().as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize))
     }
 
@@ -79,7 +79,7 @@ impl Reader<'_> {
         Node { line, value }
     }
 
-    /// Returns a text or a list, and reports one that cannot be read, such as half of a character.
+    /// Returns a text or a list, and reports one that cannot be read, such as half of a surrogate pair.
     fn read<'d, T: Deserialize<'d> + Default>(&mut self, text: &'d str, path: &str, line: usize) -> T {
         serde_json::from_str(text).unwrap_or_else(|error| {
             self.problems.push(Problem::new(Some(line), path, format!("cannot be read: {}", shortened(&error))));

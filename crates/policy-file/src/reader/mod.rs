@@ -67,7 +67,7 @@ pub fn parse_word(word: &str) -> Result<Policy, String> {
     }
 }
 
-/// Formats the problems of a word on one line.
+/// Formats all problems as one line of text.
 fn in_a_word(problems: Problems) -> String {
     let problems = problems.iter().map(|problem| {
         let path = problem.path.strip_prefix(word::TABLE).unwrap_or(&problem.path);
@@ -77,7 +77,7 @@ fn in_a_word(problems: Problems) -> String {
     problems.collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the profile of this name; hyphens count as underscores.
+/// Returns the profile with this name; hyphens are treated as underscores.
 fn profile_named(name: &str) -> Option<Profile<SharedSchedule>> {
     let name = name.replace('-', "_");
     profile::all().into_iter().find(|(own, _)| *own == name).map(|(_, profile)| profile)

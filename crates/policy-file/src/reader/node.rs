@@ -24,10 +24,10 @@ pub(super) enum Value {
     Table(Table),
 }
 
-/// The fields of a table, in the document's order, each once unless that was reported.
+/// The fields of a table, in document order. A repeated field is reported.
 pub(super) type Table = Vec<(String, Node)>;
 
-/// The most characters of a text that a problem shows.
+/// The maximum number of characters of a text that a problem shows.
 const MOST_SHOWN: usize = 64;
 
 /// Formats a value for a sentence.
@@ -46,7 +46,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Returns a text in quotes, cut if it is long. What stands before an `@` may be credentials, so it is not shown.
+/// Returns a text in quotes, truncated if it is long. The part before an `@` may be credentials, so it is not shown.
 pub(super) fn quoted(text: &str) -> String {
     if let Some((user, rest)) = text.rsplit_once('@') {
         let scheme = user.split_once("://").map(|(scheme, _)| format!("{scheme}://")).unwrap_or_default();
@@ -77,7 +77,7 @@ impl Lines {
     }
 }
 
-/// Returns a key for a path: as it is, or in quotes and cut if it is no plain word.
+/// Returns a key for use in a path: unchanged if it is a plain word, otherwise in quotes and truncated.
 pub(super) fn plain(key: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     match (1..=MOST_SHOWN).contains(&key.len()) && key.bytes().all(is_plain) {

@@ -25,7 +25,7 @@ field! {
     ENDPOINTS = "endpoints": Kind::Text, "The name of a section of endpoints, to which the attempts go. Default: none.";
 }
 
-/// The fields of a policy that are not its schedule's.
+/// The fields of a policy, except those of its schedule.
 pub(super) static FIELDS: &[&Field] = &[
     &PROFILE,
     &SCHEDULE,
@@ -182,7 +182,7 @@ fn profile(fields: &mut Fields<'_>) -> Option<(Profile<SharedSchedule>, String)>
     profile.map(|profile| (profile, name.to_owned()))
 }
 
-/// Returns the problem of a value that should be the table of a policy.
+/// Returns the problem for a value that should be the table of a policy.
 pub(super) fn not_a_table(name: &str, node: &Node, hint: Option<&str>) -> Problem {
     let hint = hint.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
     let reason = format!("must be a table, for each policy is one, such as [orders]{hint}");

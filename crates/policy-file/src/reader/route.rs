@@ -84,7 +84,7 @@ impl Path {
         if !prefix {
             return Some(Self::Segments(segments));
         }
-        // The last segment is the start of the rest, and a name in braces cannot be its start.
+        // The last segment is the prefix of the rest, so it cannot be a name in braces.
         let last = segments.pop()??;
         Some(Self::Prefix(segments, last))
     }
@@ -113,7 +113,7 @@ impl Path {
     }
 }
 
-/// Returns the routes of a list; those with problems are missing.
+/// Returns the routes in a list, except those with problems.
 pub(super) fn read_all(node: &Node, problems: &mut Problems) -> Vec<Route> {
     let Value::List(list) = &node.value else {
         let reason = format!("must be a list of tables, such as [[routes]], but it is {}", node.value);

@@ -39,7 +39,7 @@ fn document_properties() -> Value {
     let mut properties: Map<_, _> =
         document::FIELDS.iter().map(|field| (field.name.to_owned(), described(field))).collect();
     let default = properties.remove(document::DEFAULT.name).unwrap_or_default();
-    // A policy may have this name, too.
+    // A policy may also have this name.
     properties.insert(document::DEFAULT.name.to_owned(), json!({ "anyOf": [default, { "$ref": "#/$defs/policy" }] }));
     let routes = json!({
         "description": "The requests for which a policy applies. The first route that matches counts.",

@@ -6,7 +6,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 use super::Problem;
 use super::node::{Lines, Node, Table, Value};
 
-/// Returns the fields of a document, as far as they can be read, and its errors.
+/// Returns the readable fields of a document, and its errors.
 pub(super) fn parse(text: &str) -> (Table, Vec<Problem>) {
     let lines = Lines::of(text);
     let (document, errors) = DeTable::parse_recoverable(text);
@@ -14,7 +14,7 @@ pub(super) fn parse(text: &str) -> (Table, Vec<Problem>) {
         let line = error.span().map(|span| lines.line(span.start));
         Problem::new(line, "", error.message())
     });
-    // The parser reports the same for each level of a nesting.
+    // The parser reports the same error for each level of nesting.
     let mut errors: Vec<_> = errors.collect();
     errors.dedup();
     (table(&lines, document.get_ref()), errors)

@@ -10,7 +10,7 @@ use super::{Problem, Problems, profile_named, profile_names, schedule};
 /// The name of the table.
 pub(super) const TABLE: &str = "policy";
 
-/// Returns the table that a word stands for.
+/// Returns the table equivalent to a one-line form.
 pub(super) fn table(word: &str) -> Result<Table, String> {
     let (name, _) = split(word);
     let key = if schedule::KINDS.contains(&name) {
@@ -28,12 +28,12 @@ pub(super) fn table(word: &str) -> Result<Table, String> {
     table_of(key, word).map_err(super::in_a_word)
 }
 
-/// Returns the name of a word, and its changes.
+/// Returns the name at the start of a one-line form, and the settings after it.
 pub(super) fn split(word: &str) -> (&str, &str) {
     word.split_once(':').unwrap_or((word, ""))
 }
 
-/// Returns the table of a word, whose name is the value of `key`.
+/// Returns the table for a one-line form, with its name as the value of `key`.
 pub(super) fn table_of(key: &str, word: &str) -> Result<Table, Problems> {
     let (name, rest) = split(word);
     let (mut table, mut delays, mut budget) = (Table::new(), Vec::new(), Table::new());
@@ -63,7 +63,7 @@ pub(super) fn table_of(key: &str, word: &str) -> Result<Table, Problems> {
     if problems.is_empty() { Ok(table) } else { Err(problems) }
 }
 
-/// Returns numbers, true and false as such, and everything else as a text.
+/// Returns numbers, true and false as such, and everything else as text.
 fn literal(value: &str) -> Node {
     match value.parse::<f64>() {
         Ok(number) if number.is_finite() => {
@@ -79,7 +79,7 @@ fn text(text: &str) -> Node {
     node(Value::Text(text.to_owned()))
 }
 
-/// A word has one line.
+/// The one-line form has only one line.
 fn node(value: Value) -> Node {
     Node { line: 1, value }
 }

@@ -15,7 +15,7 @@ pub(super) struct Entry {
 /// The charge of each further frame in a chunk, for its queue entry.
 pub(super) const CHARGE_OF_PLACE: u32 = 64;
 
-/// Marks a charge that follows from the frame's own length.
+/// Marks a charge that is computed from the frame's own length.
 pub(super) const BY_LENGTH: u32 = u32::MAX;
 
 impl Entry {

@@ -35,7 +35,7 @@ use content_range::ContentRange;
 pub use mismatch::{Mismatch, TooLong};
 use validator::Validator;
 
-/// The headers of a request whose response is not the whole content, or depends on what the caller has.
+/// The request headers with which a response may not be the whole content, or may depend on the caller's copy.
 const OWN_TERMS: [HeaderName; 6] = [RANGE, IF_RANGE, IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE];
 
 /// The maximum number of header names: a `HeaderMap` takes 24,576, and a request for the rest adds three.
@@ -192,7 +192,7 @@ fn is_transfer_encoded(headers: &HeaderMap) -> bool {
     headers.contains_key(TRANSFER_ENCODING) && !only(headers, &TRANSFER_ENCODING).is_some_and(is_chunked)
 }
 
-/// Returns `true` if the server states that it supports no ranges.
+/// Returns `true` if the server states that it does not support ranges.
 fn refuses_ranges(headers: &HeaderMap) -> bool {
     headers.get_all(ACCEPT_RANGES).iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"none"))
 }

@@ -42,8 +42,8 @@ impl Validator {
         }
     }
 
-    /// Returns `true` if a response is about the same version. It must repeat the validator, although RFC 9110
-    /// §15.3.7 lets it omit a date.
+    /// Returns `true` if a response belongs to the same version of the content. It must repeat the validator, although
+    /// RFC 9110 §15.3.7 lets it omit a date.
     pub(super) fn is_in(&self, response: &HeaderMap) -> bool {
         match self {
             Self::ETag(etag) => only(response, &ETAG) == Some(etag),

@@ -193,7 +193,7 @@ impl SavedHead {
     #[inline]
     fn restore<B>(&self, buffer: &Bytes, request: &mut Request<B>) {
         if self.parse(buffer, request).is_none() {
-            // No restorable head leads here, because every part was valid when it was written.
+            // This is never reached for a restorable head, because every part was valid when it was written.
             refuse(request);
         }
     }
@@ -263,7 +263,7 @@ impl SavedHead {
     }
 }
 
-/// Makes a head that clients and servers refuse.
+/// Creates a head that clients and servers refuse.
 #[cold]
 fn refuse<B>(request: &mut Request<B>) {
     *request.method_mut() = Method::CONNECT;

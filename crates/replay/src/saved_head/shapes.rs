@@ -43,7 +43,7 @@ pub(super) fn mark(headers: Pairs<'_>) -> u64 {
 /// Returns the thread's cached map for this mark, with empty values.
 #[inline]
 pub(super) fn blank(mark: u64) -> Option<HeaderMap> {
-    // A thread that is ending holds none.
+    // A thread that is ending has no cache.
     let held = HELD.try_with(|held| {
         let held = held.try_borrow().ok()?;
         let shape = held.get(slot_of(mark))?;

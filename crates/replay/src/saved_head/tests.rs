@@ -187,7 +187,7 @@ fn parts_of_a_head_are_read() {
 }
 
 // trap 34
-/// Whatever the buffer contains, a request is restored: at worst one that is refused.
+/// Any content of the buffer is restored as a request, at worst as one that is refused.
 #[test]
 fn broken_head_is_restored_as_refusable() {
     let mut kept = SavedHead::new(&request());

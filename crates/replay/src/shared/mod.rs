@@ -32,7 +32,7 @@ pub(super) use reader::{Keeping, Reader};
 /// The caller's body. It is boxed, so that it can move to the last reader after it was polled.
 pub(super) type Source<B> = Pin<Box<B>>;
 
-/// The id that stands for no reader.
+/// The id that means no reader.
 const NOBODY: ReaderId = ReaderId::MAX;
 
 struct Shared<B> {
