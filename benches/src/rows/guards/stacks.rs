@@ -1,9 +1,9 @@
 //! The standard stack of the peers: total time, retries, circuit breaker, bulkhead and attempt timeout.
 //!
-//! The mixed stack has the best part of each: tower's timeouts, its `Retry` by hand with a bucket, and its limit behind
-//! `LoadShed`, around seatbelt's breaker. It lacks what no part of it has: a bucket, a breaker and places for each
-//! destination, places that are held to the end of the body, server hints, replayed bodies, reports, and a deadline that
-//! the attempts know. It also repeats every method, and retries refusals of its own breaker and limit.
+//! The mixed stack has the best part of each: tower's timeouts, its `Retry` by hand with a bucket, and its limit
+//! behind `LoadShed`, around seatbelt's breaker. It lacks what no part of it has: a bucket, a breaker and places for
+//! each destination, places that are held to the end of the body, server hints, replayed bodies, reports, and a
+//! deadline that the attempts know. It also repeats every method, and retries refusals of its own breaker and limit.
 //!
 //! tower's timeout takes the place of tower-resilience's time limiter, which is not among the dependencies. seatbelt
 //! has no bulkhead, so tower-resilience's is in its stack. tower's own does not fit: seatbelt's retry calls clones that

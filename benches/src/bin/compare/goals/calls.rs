@@ -68,8 +68,8 @@ pub(super) const LINES: &[Line] = &[
             goal(Instructions, Shown(TOWER)),
             goal(Instructions, Shown(&["seatbelt"])),
             // Three maps of `http` take eight of them: the new request's headers 2 and extensions 3, which have the
-            // attempt's number, and the response's extensions 3, which have the report. The rest is the call's state, its
-            // destination and the owner of the saved head, which the new head shares.
+            // attempt's number, and the response's extensions 3, which have the report. The rest is the call's state,
+            // its destination and the owner of the saved head, which the new head shares.
             goal(Allocations, AtMost(11.0)),
         ],
     },
