@@ -69,7 +69,7 @@ pub(crate) trait Entry {
     /// Retires the entry if it is idle and in its initial state at `now`. Returns `true` if it was retired.
     ///
     /// With `forgets`, any other state may be lost as well. A call may use the entry until the step that retires it. So
-    /// `is_idle` is called in that step: behind the entry's lock, or after the load of the word that is then exchanged.
+    /// `is_idle` is called in that step: under the entry's lock, or after the load of the word that is then exchanged.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool;
 }
 
@@ -149,11 +149,11 @@ impl<E: Entry> DestinationTable<E> {
         Some(Arc::clone(&named.entry))
     }
 
-    /// Finds or adds an entry for `destination`, whose hash is `hash`, behind the lock. The entry cannot be retired
+    /// Finds or adds an entry for `destination`, whose hash is `hash`, under the lock. The entry cannot be retired
     /// while the returned reference is held.
     ///
-    /// `create` makes a new entry from its name. Returns `None` if there is no room. With `past_bound` there always is,
-    /// for state that the user sets.
+    /// `create` makes a new entry from its name. Returns `None` if there is no room. With `past_bound` there is always
+    /// room, for state that the user sets.
     pub(crate) fn enter(
         &self,
         hash: u64,
@@ -163,7 +163,7 @@ impl<E: Entry> DestinationTable<E> {
         create: impl FnOnce(&Arc<str>) -> E,
     ) -> Option<Arc<E>> {
         let mut ring = self.lock();
-        // Another thread may have added it meanwhile.
+        // Another thread may have added it in the meantime.
         if let Some(entry) = self.find(hash, destination) {
             return Some(entry);
         }
@@ -217,7 +217,7 @@ impl<E: Entry> DestinationTable<E> {
         Some(number)
     }
 
-    /// Replaces the part for a hash with a changed copy. Called behind the lock.
+    /// Replaces the part for a hash with a changed copy. Called under the lock.
     fn change(&self, hash: u64, change: impl FnOnce(&mut Part<E>)) {
         let Some(part) = self.part(hash) else { return };
         let mut changed = Part::clone(&part.load());

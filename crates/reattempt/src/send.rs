@@ -38,8 +38,8 @@ impl<S: Service<Req>, Req> Future for Sending<S, Req, S::Future> {
         let mut this = self.project();
         if let Some((service, _)) = this.unsent {
             let ready = ready!(service.poll_ready(cx));
-            // Dropped at once: a refused handle stays in the queue below, and would be assigned the next place (trap
-            // 50).
+            // Dropped at once: a refused handle stays in the inner service's queue, which would assign the next place
+            // to it (trap 50).
             let unsent = this.unsent.take();
             ready?;
             this.call.set(unsent.map(|(mut service, request)| service.call(request)));

@@ -21,7 +21,7 @@ pub(super) enum AnyBucket {
 pub(super) struct Balance {
     pub(super) tokens: u64,
     pub(super) doubt: u64,
-    /// The time as of which the balance holds, in the units of the kind of bucket.
+    /// The time to which the balance refers, in the unit of this kind of bucket.
     pub(super) at: u64,
 }
 
@@ -94,7 +94,7 @@ impl AnyBucket {
         }
     }
 
-    /// Fills the bucket if time has filled it by `now`.
+    /// Marks the bucket as full if it has filled up over time by `now`.
     pub(super) fn catch_up(&self, now: Duration) {
         match self {
             Self::Tokens(bucket, _) => bucket.catch_up(now),

@@ -60,7 +60,7 @@ pub(crate) struct Rule {
     pub(crate) refunds: bool,
 }
 
-/// The outcome of a take.
+/// The outcome of a request for tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Take {
     /// The tokens were taken.
@@ -133,7 +133,7 @@ impl Bucket {
     #[inline(always)]
     pub(crate) fn try_take(&self, tokens: u32, now: Duration) -> Option<Take> {
         let (cost, now) = (u64::from(tokens) * ONE, moment(now));
-        // Nothing is credited for a time before the last refill.
+        // No tokens are added for the time before the last refill.
         if now > self.refilled_until.load(Ordering::Acquire) {
             return None;
         }
@@ -148,8 +148,8 @@ impl Bucket {
             // Nothing is written, so the pending refill stays pending.
             return Some(if seen.state == RETIRED { Take::Retired } else { Take::Refused });
         }
-        // A bucket is counted before it stops being full, and uncounted after it is full again. So the count may be too
-        // high for a moment but is never too low.
+        // A bucket is counted before it stops being full, and uncounted after it is full again. So the count may
+        // briefly be too high, but is never too low.
         let was_full = seen.state >= self.full;
         if was_full {
             self.count();

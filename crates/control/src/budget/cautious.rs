@@ -29,7 +29,7 @@ const ALLOWED_DOUBT: u64 = 3;
 /// The doubt that one success removes, at its position in the state. If it were 1, a server that fails half of its
 /// attempts would block the bucket.
 const REMOVED_BY_SUCCESS: u64 = 2 << DOUBT_SHIFT;
-/// The failure-free time after which a bucket resets. An unused host's bucket keeps its entry in the table for as long.
+/// The failure-free time after which a bucket resets. The bucket of an unused host keeps its table entry for this time.
 pub(crate) const QUIET: Duration = Duration::from_secs(600);
 
 const TICK_BITS: u32 = 36;
@@ -122,7 +122,7 @@ impl CautiousBucket {
 
     /// Records `event`, and takes the tokens that it requests if that is allowed, in one atomic step.
     ///
-    /// A refused hedge changes nothing. A refused retry still counts its failure.
+    /// A refused hedge changes nothing. Even if the retry is refused, its failure is counted.
     pub(crate) fn record(&self, event: Event, now: Duration) -> Take {
         loop {
             if let Some(take) = self.try_record(event, now) {
@@ -131,7 +131,7 @@ impl CautiousBucket {
         }
     }
 
-    /// Tries to [`record`](Self::record) once. Returns `None` if another thread has changed the bucket meanwhile.
+    /// Tries to [`record`](Self::record) once. Returns `None` if another thread has changed the bucket in the meantime.
     #[inline(always)]
     pub(crate) fn try_record(&self, event: Event, now: Duration) -> Option<Take> {
         let now = tick(now);
@@ -246,7 +246,7 @@ impl CautiousBucket {
     /// Exchanges `state` for a `next` that is at least as full, or returns the current state.
     ///
     /// The bucket is uncounted after it has become full, and [`try_record`](Self::try_record) counts it before it stops
-    /// being full. So the count may be too high for a moment but is never too low.
+    /// being full. So the count may briefly be too high, but is never too low.
     #[inline]
     fn replace(&self, state: u64, next: u64) -> Result<(), u64> {
         if state == next {

@@ -91,7 +91,8 @@ impl Destinations {
                 bucket.restore(balance);
                 Some(())
             };
-            // A name without room in a smaller table uses the shared bucket, whose balance is restored apart.
+            // A name that does not fit into a smaller table uses the shared bucket, whose balance is restored
+            // separately.
             self.buckets.with(&name, Duration::ZERO, PastBound::Nothing, |name| self.create(name), restore);
         }
         self.buckets.shared().into_iter().for_each(|bucket| bucket.restore(others));

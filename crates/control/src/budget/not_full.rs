@@ -35,7 +35,7 @@ impl NotFull {
         Self { all: Apart::default(), by_slot: std::array::from_fn(|_| AtomicU32::default()) }
     }
 
-    /// Returns the number of buckets that are not full: sometimes too high for a moment, never too low.
+    /// Returns the number of buckets that are not full. It may briefly be too high, but is never too low.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.all.0.load(Ordering::Acquire)

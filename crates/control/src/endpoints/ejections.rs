@@ -19,7 +19,7 @@ const SHORTEST: u64 = 5_000;
 const LONGEST: u64 = 30_000;
 /// The time in service after which one earlier ejection of an endpoint is forgiven, in milliseconds.
 const FORGIVEN: u64 = 30_000;
-/// An ejection is lengthened by up to a fifth, so that clients do not come back together.
+/// An ejection is lengthened by up to a fifth, so that clients do not return at the same time.
 const SPREAD: u64 = 5;
 
 /// A random number that was drawn before the lock was taken: the generator is the caller's.
@@ -37,7 +37,7 @@ pub(crate) struct Ejections<T> {
     pub(crate) records: Vec<NamedEntry<T>>,
     /// The tier that is completely in service because more than half of it is ejected.
     all_in: Option<usize>,
-    /// The picks of the endpoints that have left.
+    /// The number of picks of endpoints that have left the set.
     pub(crate) picks_of_gone: u64,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Ejections<T> {
 pub(crate) struct NamedEntry<T> {
     pub(crate) tier: usize,
     pub(crate) member: Arc<Member<T>>,
-    /// The end of its ejection.
+    /// The time at which its ejection ends.
     pub(crate) until: Option<u64>,
     reason: EjectReason,
     /// `true` if it is out of service. If more than half are ejected, ejected endpoints stay in service.
@@ -101,7 +101,7 @@ impl<T> Ejections<T> {
     pub(crate) fn expire(&mut self, now: u64) {
         for record in &mut self.records {
             if let Some(until) = record.until.filter(|until| *until <= now) {
-                // An endpoint that stayed in service may have recovered meanwhile.
+                // An endpoint that stayed in service may have recovered in the meantime.
                 let well = !record.out && record.member.endpoint().failures.is_low(stamp(now));
                 record.let_in(until, well);
             }
@@ -118,8 +118,8 @@ impl<T> Ejections<T> {
         self.records.iter_mut().find(|record| record.member.endpoint().named.id == id)
     }
 
-    /// Ejects an endpoint, unless it is ejected already or has left the set. A failure of an attempt that was sent
-    /// before an ejection does not decide after it.
+    /// Ejects an endpoint, unless it is ejected already or has left the set. The failure of an attempt that was sent
+    /// before an ejection has no effect after that ejection.
     pub(crate) fn eject(&mut self, id: EndpointId, failure: &Decisive, now: u64, drawn: Option<Drawn>) {
         match (self.record_of(id), drawn) {
             // The mark is set again, because another thread, or a success while more than half were ejected, may have
@@ -158,7 +158,8 @@ impl<T> Ejections<T> {
     }
 }
 
-/// Returns the share of the picks that a tier takes: all, or what is in service of it after an outage of most of it.
+/// Returns the share of picks that a tier gets: all, or the part of it that is in service after an outage of most of
+/// the tier.
 fn share<T>(tier: &mut [NamedEntry<T>], in_service: usize) -> u64 {
     let length = tier.len();
     let mut out = tier.iter_mut().filter(|record| record.out);
@@ -170,7 +171,7 @@ fn share<T>(tier: &mut [NamedEntry<T>], in_service: usize) -> u64 {
     ALL * in_service as u64 / length as u64
 }
 
-/// Decides about one tier that is, or was, completely in service because more than half of it is ejected.
+/// Decides on one tier that is, or was, completely in service because more than half of it is ejected.
 fn update_tier<T>(
     tier: &mut [NamedEntry<T>],
     (was_all_in, all_in): (bool, bool),

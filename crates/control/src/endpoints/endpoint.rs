@@ -50,7 +50,7 @@ pub(crate) struct Decisive {
 }
 
 impl Decisive {
-    /// Returns the moment at which the attempt was sent, in milliseconds.
+    /// Returns the time at which the attempt was sent, in milliseconds.
     pub(crate) fn sent(&self, now: u64) -> u64 {
         now.saturating_sub(u64::try_from(self.after.as_millis()).unwrap_or(u64::MAX))
     }
@@ -68,7 +68,7 @@ impl<T> Endpoint<T> {
         }
     }
 
-    /// Records that an attempt is sent to it.
+    /// Records that an attempt is sent to the endpoint.
     #[inline]
     pub(crate) fn on_pick(&self) {
         self.picks.fetch_add(1, Ordering::Relaxed);
@@ -103,7 +103,7 @@ impl<T> Endpoint<T> {
             }
             Health::Failed | Health::Unavailable => {
                 self.latency.failed(after, now);
-                // Both must count it.
+                // Both words must record the failure.
                 let (row, rate) = (self.failures.failed(now), self.window.failed(now));
                 let in_a_row = row.then_some(EjectReason::InARow);
                 let reason = in_a_row.or(rate.then_some(EjectReason::FailureRate))?;
@@ -113,7 +113,7 @@ impl<T> Endpoint<T> {
         }
     }
 
-    /// Records that a body broke whose head was a success. The latency stays that of the head.
+    /// Records that the body of a successful response broke. The latency is still that of the head.
     #[cold]
     pub(crate) fn broke(&self, after: Duration, now: Stamp) -> Option<Decisive> {
         let (row, rate) = (self.failures.failed(now), self.window.broke(now));
@@ -121,7 +121,7 @@ impl<T> Endpoint<T> {
         Some(Decisive { reason, after })
     }
 
-    /// Marks the endpoint as out, and clears the window that led to it.
+    /// Marks the endpoint as out of service, and clears its window of calls.
     pub(crate) fn put_out(&self) {
         self.failures.put_out();
         self.window.close();
@@ -152,7 +152,7 @@ impl<T> Member<T> {
     /// Returns `true` if this endpoint has a lower price than the other one.
     ///
     /// The price is latency × (in flight + 1) × (1 + 32 f).
-    // A call would add a tenth to the cost of a pick.
+    // A function call would add a tenth to the cost of a pick.
     #[inline(always)]
     pub(crate) fn is_cheaper(&self, other: &Self, now: Stamp) -> bool {
         let (own, others) = (self.in_flight(), other.in_flight());

@@ -264,7 +264,7 @@ impl<T> EndpointSet<T> {
                 gone.iter().map(|record: &NamedEntry<T>| record.member.endpoint().picks.load(Ordering::Relaxed));
             ejections.picks_of_gone += picks.sum::<u64>();
         });
-        // Services are dropped without holding the lock of picks and ends.
+        // Services are dropped without holding the lock that picks and ends take.
         drop(updating);
         drop(gone);
         events

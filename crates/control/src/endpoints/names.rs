@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::trail::EndpointId;
 
-/// The number of endpoints that are gone whose names are kept.
+/// The maximum number of names kept for endpoints that have left their sets.
 const REMEMBERED: usize = 1024;
 
 /// The names of all endpoints of the process.
@@ -62,7 +62,7 @@ impl EndpointId {
 mod tests {
     use super::*;
 
-    /// The names of endpoints that are gone are kept for a while, and not for ever.
+    /// Names of endpoints that have left their sets are kept for a while, but not forever.
     #[test]
     fn names_of_the_gone_are_bounded() {
         let [first, last] = ["first", "last"].map(|name| Named::new(name.into()));

@@ -15,7 +15,7 @@ pub(crate) const ALL: u64 = 1 << 32;
 pub(crate) struct Tier<T> {
     /// The members in service; never empty.
     pub(crate) members: Box<[Arc<Member<T>>]>,
-    /// The share of the picks that it takes of those that reach it, in parts of [`ALL`]. The last tier takes all.
+    /// The share of the picks reaching this tier that it takes, in parts of [`ALL`]. The last tier takes all.
     pub(crate) share: u64,
     /// `true` if more than half of the tier is ejected and therefore stays in service.
     pub(crate) all_in: bool,
@@ -116,7 +116,7 @@ impl<T> Tier<T> {
 /// Returns the cheaper of two random members that were not tried.
 ///
 /// If a drawn member was tried, the next one in the list is taken, so each draw takes at most eight steps.
-// A call would add a tenth to the cost of a pick.
+// A function call would add a tenth to the cost of a pick.
 #[inline(always)]
 fn drawn<'a, T, R: Random + ?Sized>(
     members: &'a [Arc<Member<T>>],

@@ -35,7 +35,7 @@ const fn age(since: Stamp, now: Stamp) -> u32 {
     if age > u32::MAX / 2 { 0 } else { age }
 }
 
-/// Returns what is left of a value. It is halved for each whole half-life, and decreases linearly within one.
+/// Returns the decayed value. It is halved for each whole half-life, and decreases linearly within one.
 #[inline]
 fn decayed(value: u32, age: u32) -> u32 {
     let halved = value.checked_shr(age >> HALF_LIFE).unwrap_or(0);
@@ -107,7 +107,7 @@ impl LatencyWord {
     #[inline]
     fn replace(&self, word: u64, latency: u32, now: Stamp) {
         let new = joined(latency, now);
-        // The other thread's sample is just as good.
+        // The other thread's sample is equally valid.
         let _ = self.0.compare_exchange(word, new, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
@@ -219,7 +219,7 @@ impl FailureWord {
         });
     }
 
-    /// Records that the server refused work, which does not count as a consecutive failure.
+    /// Records that the server refused work, which is not a consecutive failure.
     pub(crate) fn overloaded(&self, now: Stamp) {
         self.change(|failures| failures.raised(now));
     }
@@ -297,7 +297,8 @@ impl WindowWord {
         is_enough(calls, failures)
     }
 
-    /// Records that a call failed which has been counted as a success. Returns as [`failed`](Self::failed).
+    /// Records the failure of a call that was already counted as a success. The result is that of
+    /// [`failed`](Self::failed).
     pub(crate) fn broke(&self, now: Stamp) -> bool {
         let (calls, failures) = self.change(|open| match open {
             Some((since, calls, failures)) if age(since, now) < WINDOW => {

@@ -45,7 +45,7 @@ impl Heads {
     }
 }
 
-/// Arrival times of response heads, in slots behind their owner's lock.
+/// Arrival times of response heads, in slots guarded by the owner's lock.
 #[derive(Default)]
 pub(crate) struct MoreHeads {
     since: Vec<Option<Duration>>,

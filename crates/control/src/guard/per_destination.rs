@@ -19,10 +19,10 @@ use crate::keyed::{Found, Hold, Keyed, PastBound};
 pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
     type Settings: Clone + Send + Sync + 'static;
 
-    /// The guard's note in a call's ticket.
+    /// The guard's data in a call's ticket.
     type Note: fmt::Debug + Copy + Send + Sync + 'static;
 
-    /// A state as listed by `Debug`.
+    /// The form in which `Debug` lists a state.
     type Shown: fmt::Debug;
 
     /// The note for a call that is admitted without a state.
@@ -31,7 +31,8 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
     /// If `true`, destinations without an entry share one state. Otherwise their calls are admitted without one.
     const OTHERS_SHARE: bool = false;
 
-    /// If `true`, a call that has waited for another guard gets a new decision. Otherwise the first decision stands.
+    /// If `true`, a call that has waited for another guard gets a new decision. Otherwise the first decision remains
+    /// valid.
     const DECIDES_AGAIN: bool = false;
 
     /// The field name under which `Debug` lists states.
@@ -45,9 +46,9 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
         Self::new(settings, &"".into())
     }
 
-    /// Decides about a call with a state that needs no look-up. If the decision takes a lock or much code, the state
-    /// may delegate to `apart`, which uses [`admit`](Self::admit). Default: it does so only if the state was removed
-    /// from the table.
+    /// Decides on a call with a state that needs no look-up. If the decision takes a lock or much code, the state may
+    /// delegate to `apart`, which uses [`admit`](Self::admit). Default: it does so only if the state was removed from
+    /// the table.
     #[inline(always)]
     fn admit_at_hand<T>(
         &self,
@@ -61,7 +62,7 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
         }
     }
 
-    /// Decides about a call. Returns `None` if the state was removed from the table.
+    /// Decides on a call. Returns `None` if the state was removed from the table.
     fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Self::Note>>;
 
     /// Records the end of a call. Returns the note of what is held until the response body ends.
@@ -81,7 +82,7 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
         false
     }
 
-    /// Decides about a waiting call.
+    /// Decides on a waiting call.
     fn resume(&self, note: &mut Self::Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let _ = (note, arrival, waker);
         Resume::Admitted
@@ -102,7 +103,7 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
     /// Adopts new settings. The table's lock is held.
     fn adopt(&self, settings: &Self::Settings);
 
-    /// Wakes calls that may go earlier under new settings. No lock is held.
+    /// Wakes calls that may proceed earlier under new settings. No lock is held.
     fn wake_waiting(&self) {}
 
     fn validate(settings: &Self::Settings) -> Vec<Warning> {
@@ -127,7 +128,7 @@ struct Shared<S: State> {
     max_destinations: Option<usize>,
 }
 
-/// The proof that a guard admitted a call or put it in line.
+/// The ticket of a call that a guard has admitted or queued.
 pub(crate) struct Ticket<S: State> {
     state: Hold<S>,
     note: S::Note,

@@ -98,7 +98,7 @@ impl Places {
         }
     }
 
-    /// Decides about a call. Returns `None` if the places were removed from the table.
+    /// Decides on a call. Returns `None` if the places were removed from the table.
     #[inline]
     pub(crate) fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
         match self.take() {
@@ -135,7 +135,7 @@ impl Places {
 
     fn enter_line(&self, state: &mut State, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
         loop {
-            // A place may have become free meanwhile.
+            // A place may have become free in the meantime.
             match self.take() {
                 Take::Taken(in_flight) => return Some(Admit::Admitted(Note::Held { in_flight })),
                 Take::Full => {}
@@ -164,14 +164,14 @@ impl Places {
         Ok(())
     }
 
-    /// Decides about a waiting call.
+    /// Decides on a waiting call.
     pub(crate) fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let Note::Waiting { waiter, waits_until } = *note else { return Resume::Admitted };
         // Dropped after the lock is released.
         let _gone;
         let mut state = self.lock();
         let is_granted = |state: &mut State| state.granted.remove(&(waits_until, waiter));
-        // A late call still owns its place, unless the place was passed on.
+        // A call that comes too late still owns its place, unless the place was passed on.
         let mut granted = is_granted(&mut state);
         let woken = self.pass_on(&mut state, arrival.now);
         granted = granted || is_granted(&mut state);
@@ -212,8 +212,8 @@ impl Places {
         self.hold.load(Ordering::Relaxed)
     }
 
-    /// Handles the ends that [`end_call`](Self::end_call) does not: of a call that waits, at a response head past which
-    /// the place is held, and after such a head.
+    /// Handles the ends that [`end_call`](Self::end_call) does not handle: the end of a waiting call, a response head
+    /// after which the place is held, and the end after such a head.
     #[inline(never)]
     fn end_otherwise(&self, note: Note, now: Duration) -> Option<Note> {
         match note {
@@ -232,7 +232,7 @@ impl Places {
         self.end_behind_lock(note, now)
     }
 
-    /// Ends a call that has an entry in the line or a head time behind the lock.
+    /// Ends a call that has an entry in the line, or a head time that the lock guards.
     fn end_behind_lock(&self, note: Note, now: Duration) -> Option<Note> {
         let _gone;
         let mut state = self.lock();
@@ -317,7 +317,7 @@ impl Places {
         gone
     }
 
-    /// Lets takes and releases bypass the lock again if no call waits.
+    /// If no call waits, lets calls take and release places without the lock again.
     fn note_empty(&self, state: &State) {
         if state.line.is_empty() {
             self.word.fetch_and(!WAITERS, Ordering::AcqRel);
@@ -372,7 +372,7 @@ impl Places {
         }
     }
 
-    /// Returns the use for `Debug`, which has no clock; `None` if all places are free.
+    /// Returns the numbers for `Debug`, which has no clock; `None` if all places are free.
     pub(crate) fn in_use(&self) -> Option<Usage> {
         let usage = Usage { oldest_past_head: None, ..self.usage(Duration::ZERO) };
         (usage.in_flight > 0).then_some(usage)

@@ -133,7 +133,7 @@ pub trait Guard: Send + Sync + 'static {
         None
     }
 
-    /// Decides about a waiting attempt. Stores `waker`, and wakes it when the attempt may be sent.
+    /// Decides on a waiting attempt. Stores `waker`, and wakes it when the attempt may be sent.
     ///
     /// After [`Resume::Refused`] the ticket is void: it is not passed to [`end_ticket`](Guard::end_ticket). Default:
     /// admitted.

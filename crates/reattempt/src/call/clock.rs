@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::task::unconstrained;
 use tokio::time::Sleep;
 
-/// The fixed moment from which time is counted. No reading of this process's clock precedes it.
+/// The fixed moment from which time is counted. It is earlier than any reading of the clock in this process.
 ///
 /// It is a month before the first use, because a paused clock may have stopped slightly earlier.
 static EPOCH: LazyLock<tokio::time::Instant> = LazyLock::new(epoch);
@@ -22,15 +22,15 @@ fn epoch() -> tokio::time::Instant {
     now.checked_sub(Duration::from_secs(30 * 24 * 3600)).unwrap_or(now)
 }
 
-/// `true` for the target that has no clock, so that reading one panics, and on which no timer of tokio's runs.
+/// `true` for the target without a clock, on which reading the clock panics and tokio's timers do not run.
 const NO_CLOCK: bool = cfg!(all(target_family = "wasm", target_os = "unknown"));
 
-/// A moment on the clock of a call, as the time since a fixed one.
+/// A time on a call's clock, measured since a fixed moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Instant(Duration);
 
 impl Instant {
-    /// Reads tokio's clock. It stands still on a target without a clock.
+    /// Reads tokio's clock. On a target without a clock, the result is always the same.
     #[inline]
     pub(crate) fn now() -> Self {
         #[cfg(test)]
@@ -41,7 +41,7 @@ impl Instant {
         }
     }
 
-    /// Returns the moment this long after the fixed one.
+    /// Returns the time this long after the fixed moment.
     pub(crate) const fn at(since_epoch: Duration) -> Self {
         Self(since_epoch)
     }
@@ -55,18 +55,18 @@ impl Instant {
         Self::now().saturating_duration_since(self)
     }
 
-    /// Returns the moment as one of tokio's timers.
+    /// Returns the time in the form that tokio's timers take.
     pub(crate) fn on_tokio(self) -> tokio::time::Instant {
         EPOCH.checked_add(self.0).unwrap_or(*EPOCH)
     }
 }
 
-/// Creates a timer for a moment on tokio's clock.
+/// Creates a timer for a time on tokio's clock.
 pub(crate) fn sleep_until(until: Instant) -> Sleep {
     tokio::time::sleep_until(until.on_tokio())
 }
 
-/// Returns a moment as the monotonic time for budgets.
+/// Returns a time as the monotonic time for budgets.
 pub(crate) const fn since_epoch(now: Instant) -> Duration {
     now.0
 }

@@ -21,14 +21,14 @@ use crate::call::random::{CallRandom, Seed};
 use crate::call::report::ReportSlot;
 use crate::call::request_terms::{NestedMarker, RequestTerms, RetrySafety};
 
-/// The context of a call, which is complete at its start.
+/// The context of a call, which does not change after the start of the call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallContext {
     /// The time at which the call was first pending.
     pub(crate) started: Option<Instant>,
     pub(crate) deadline: Option<Instant>,
     pub(crate) repeatable: bool,
-    /// `true` if only an idempotency key makes the request repeatable, whether it was generated or the caller's.
+    /// `true` if the request is repeatable only because of an idempotency key, whether generated or set by the caller.
     pub(crate) keyed: bool,
     /// The reason why this call must not be retried at all, if there is one.
     pub(crate) forbidden: Option<StopReason>,

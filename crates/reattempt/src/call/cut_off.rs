@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 thread_local! {
-    /// `true` while this thread drops such an attempt.
+    /// `true` while this thread drops an attempt because of a time limit.
     static CUTTING_OFF: Cell<bool> = const { Cell::new(false) };
     /// The name of the dropped attempt's server.
     static SERVER: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
@@ -19,7 +19,7 @@ impl Drop for Before {
     }
 }
 
-/// Drops an attempt by calling `cancel`. If a time limit of the caller's layer ended it, inner guards count it as a
+/// Drops an attempt by calling `cancel`. If a time limit of the caller's layer ended it, inner guards record it as a
 /// server timeout and not as an abandoned call.
 pub(crate) fn cut_off<R>(by_limit: bool, cancel: impl FnOnce() -> R) -> R {
     if !by_limit {
@@ -35,7 +35,8 @@ pub(crate) fn is_cut_off() -> bool {
     CUTTING_OFF.get()
 }
 
-/// Records the server of the attempt that is being dropped. The outermost guard that has chosen one is the first.
+/// Records the server of the attempt that is being dropped. The name from the outermost guard that has chosen a server
+/// is recorded first.
 pub(crate) fn set_server(server: Option<Arc<str>>) {
     SERVER.with_borrow_mut(|named| *named = named.take().or(server));
 }

@@ -8,7 +8,7 @@ use http::Extensions;
 use crate::call::clock;
 use crate::call::clock::Instant;
 
-/// The message of an error for a call that its deadline ended.
+/// The message of the error for a call that was ended by its deadline.
 pub(crate) const PASSED: &str = "the deadline of the call has passed";
 
 /// The time by which a call must end.

@@ -17,7 +17,7 @@ pub(crate) fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item
 /// KiB, for each call of a connection.
 const LONGEST: usize = 1024;
 
-/// Returns the error and its causes in one line, without credentials. The text is cut at 1 KiB.
+/// Returns the error and its causes in one line, without credentials. The text is truncated to 1 KiB.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> Box<str> {
     let mut text = BoundedText::of(error);
     for cause in causes(error).skip(1) {
@@ -33,7 +33,7 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> Box<str> {
     redacted(&text.text).into()
 }
 
-/// A text that is cut at [`LONGEST`].
+/// A text that is truncated to [`LONGEST`].
 #[derive(Default)]
 struct BoundedText {
     text: String,
@@ -48,7 +48,7 @@ impl BoundedText {
     }
 
     fn add(&mut self, more: fmt::Arguments<'_>) {
-        // The write returns an error once the text has been cut.
+        // The write returns an error once the text has been truncated.
         let _ = self.write_fmt(more);
     }
 }

@@ -26,12 +26,13 @@ pub struct Finish {
     pub(crate) options: Option<CallOptions>,
     /// `true` if the call could be retried when it began.
     pub(crate) retryable: bool,
-    /// Passed to the budget at the end.
+    /// The account, which is passed to the budget at the end.
     pub(crate) account: Account,
     /// The number of the last attempt.
     pub(crate) attempts: u32,
     pub(crate) deadline: Option<Instant>,
-    /// `true` if the response head had the status, so nothing is due at the end. The deadline still ends the body.
+    /// `true` if the response head had the status, so that nothing is recorded at the end. The deadline still ends the
+    /// body.
     pub(crate) has_status: bool,
     /// The deadline's timer, created when the body is first pending.
     pub(crate) sleep: Option<Pin<Box<Sleep>>>,
@@ -52,7 +53,7 @@ impl Finish {
     pub(crate) fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = self.deadline else { return Poll::Pending };
         match &mut self.sleep {
-            // Without a runtime nothing can wait.
+            // Without a runtime, waiting is impossible.
             None if !clock::has_timer() => Poll::Pending,
             sleep => {
                 let sleep = sleep.get_or_insert_with(|| Box::pin(sleep_until(deadline)));

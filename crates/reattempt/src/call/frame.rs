@@ -47,7 +47,7 @@ thread_local! {
 }
 
 /// The frame of an attempt that is being sent. Its drop restores the outer frame, even after a panic.
-// A struct and not a closure, because a request is large, and moving it into a closure copies it once more.
+// This is a struct and not a closure, because a request is large and a closure would copy it once more.
 pub(crate) struct Sending {
     outer: Frame,
 }
@@ -138,7 +138,7 @@ impl Tried {
         }
     }
 
-    /// Returns this value if there is a set of endpoints below.
+    /// Returns this value if an inner layer has a set of endpoints.
     pub(crate) fn known(self) -> Option<Self> {
         (!matches!(self, Self::Nowhere)).then_some(self)
     }
@@ -161,7 +161,7 @@ pub(crate) fn trail() -> Trail {
     }
 }
 
-/// Records the endpoint of the attempt that is being sent. Only the first one of a frame counts.
+/// Records the endpoint of the attempt that is being sent. Only the first pick in a frame is recorded.
 #[inline]
 pub(crate) fn picked(pick: Pick) {
     if let Frame::First | Frame::Next = FRAME.get() {
@@ -190,7 +190,7 @@ impl Deferred {
     fn send<R>(&self, send: impl FnOnce() -> R) -> R {
         let frame = Sending::next(self.trail);
         let sent = send();
-        // Only the first pick counts.
+        // Only the first pick is recorded.
         let _ = self.picked.set(frame.close());
         sent
     }

@@ -22,7 +22,7 @@ pub struct AttemptContext {
 
 type HookFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// A hook that receives heads of type `Head`.
+/// A hook that is called with heads of type `Head`.
 pub(crate) trait BeforeAttempt<Head>: Send + Sync {
     fn before_attempt<'a>(&'a self, head: &'a mut Head, attempt: AttemptContext) -> HookFuture<'a>;
 }

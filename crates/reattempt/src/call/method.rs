@@ -6,7 +6,7 @@ use std::time::Duration;
 use reattempt_core::Verdict;
 use reattempt_schedule_exponential::ExponentialDelays;
 
-/// Overrides that a service's owner has published for one method. The caller's own overrides have precedence.
+/// Overrides for one method, published by the owner of the service. The caller's own overrides have precedence.
 pub(crate) trait MethodOverrides: fmt::Debug + Send + Sync {
     /// Returns `true` if the calls of the method are retried or hedged at all.
     fn has_policy(&self) -> bool;
@@ -23,7 +23,7 @@ pub(crate) trait MethodOverrides: fmt::Debug + Send + Sync {
     /// Returns the time from one attempt to the next, if the method is hedged.
     fn hedging_delay(&self) -> Option<Duration>;
 
-    /// Returns the verdict for an attempt that ended with this code of its protocol. `None` stands for codes that no
-    /// list can contain.
+    /// Returns the verdict for an attempt that ended with this code of its protocol. `None` means a code that no list
+    /// can contain.
     fn verdict(&self, code: Option<u16>) -> Verdict;
 }

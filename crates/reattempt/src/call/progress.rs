@@ -155,8 +155,7 @@ impl<D: Delays> Progress<D> {
         }
     }
 
-    /// Makes the decisions from now on as for a new call, because attempt `number` has made progress. The log
-    /// continues.
+    /// From now on, decides as for a new call, because attempt `number` has made progress. The log continues.
     pub(crate) fn continue_at<P, Strategy, B>(
         &mut self,
         settings: &Settings<P, Strategy, B>,
@@ -190,14 +189,14 @@ impl<D: Delays> Progress<D> {
     pub(crate) fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
         let confirmed = self.call.poll_confirmed(cx);
         if let Poll::Ready(Err(_)) = confirmed {
-            // The delay did not elapse.
+            // The delay was not waited for.
             self.log.set_delay(None);
         }
         confirmed
     }
 
     /// Withdraws a retry that was confirmed at `now`, if the call's time is over. If the error mode ends calls at their
-    /// deadline, it does so instead.
+    /// deadline, the call ends in that way instead.
     pub(crate) fn check_in_time<P: Protocol, Strategy: Schedule, B>(
         &mut self,
         settings: &Settings<P, Strategy, B>,
@@ -223,7 +222,7 @@ impl<D: Delays> Progress<D> {
         self.call.revoke();
     }
 
-    /// Takes the account that is due to the budget at the end of the call.
+    /// Takes the account, which must be reported to the budget at the end of the call.
     pub(crate) fn account(&mut self) -> Account {
         self.call.take_account()
     }
@@ -296,7 +295,7 @@ pub(crate) fn report_end<'a, P: Protocol, Strategy: Schedule, B>(
     if !failed_before && slot.is_none() {
         let observer = settings.observer.as_ref()?;
         if stop == StopReason::Succeeded {
-            // The only event of a call that succeeds at once.
+            // A call that succeeds at once has only this event.
             let endpoint = endpoint.and_then(EndpointId::name);
             observer.on_event(&destination(), &end_event(number, stop, endpoint.as_deref()));
             return None;

@@ -22,7 +22,7 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     /// The part of a request that a `before_attempt` hook may change.
     type Head: Send + 'static;
 
-    /// The [`ErrorMode`](crate::error::ErrorMode) of policies that set none, which determines a call's error type.
+    /// The default [`ErrorMode`](crate::error::ErrorMode) of policies, which determines a call's error type.
     type Mode;
 
     /// The names of the protocol's codes, by number. Reports print them.

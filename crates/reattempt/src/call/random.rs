@@ -80,7 +80,7 @@ impl Random for CallRandom {
 }
 
 fn generator(seed: Option<u64>) -> SmallRng {
-    // Jitter needs no secrecy, so a hasher's random keys suffice. The system seeds them once per thread.
+    // Jitter need not be secret, so a hasher's random keys suffice. The system seeds them once per thread.
     let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(0));
     SmallRng::seed_from_u64(seed)
 }

@@ -166,7 +166,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// The endpoint of an attempt in a text, which may be none.
+/// The text that names an attempt's endpoint; empty if there is none.
 pub(crate) struct At<'a>(pub(crate) Option<&'a str>);
 
 impl fmt::Display for At<'_> {

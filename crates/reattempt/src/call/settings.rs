@@ -44,7 +44,7 @@ pub(crate) struct Settings<P: Protocol, Strategy, B> {
     pub(crate) plain: bool,
 }
 
-/// Which settings the caller has set. A profile replaces none of them except the backoff.
+/// The settings that the caller has set. A profile does not replace them, except for the backoff.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Chosen {
     pub(crate) max_attempts: bool,

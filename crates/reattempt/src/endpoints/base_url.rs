@@ -110,7 +110,7 @@ impl BaseUrl {
     }
 }
 
-/// Returns `true` for path segments that stand for another directory.
+/// Returns `true` for path segments that refer to another directory.
 fn is_dots(segment: &str) -> bool {
     let plain = segment.replace("%2e", ".").replace("%2E", ".");
     plain == "." || plain == ".."

@@ -74,7 +74,7 @@ where
             let found = found.await;
             let Some(guard) = guard.upgrade() else { return };
             let (mut is_over, mut errors) = (matches!(found.last(), Some(None)), Vec::new());
-            // The text of a key and the clone of a service are the user's code.
+            // Formatting a key and cloning a service run user code.
             let applied = caught(|| {
                 for change in found.into_iter().flatten() {
                     match change {

@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 
 use crate::call::errors::{BoxError, chain};
 
-/// No result has come yet, so calls wait.
+/// There is no result yet, so calls wait.
 const AWAITED: u8 = 0;
 /// Calls do not wait.
 const ANSWERED: u8 = 1;
@@ -74,7 +74,7 @@ impl Discovery {
     }
 
     fn change(&self, from: u8, to: u8) {
-        // Every other state stays.
+        // Any other state is left unchanged.
         let _ = self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
     }
 
@@ -114,7 +114,7 @@ impl Drop for Discovery {
 }
 
 pin_project! {
-    /// A user's future, whose panic becomes an error.
+    /// A future supplied by the user. Its panics are converted to errors.
     pub(super) struct Caught<F> {
         #[pin]
         future: F,
@@ -139,7 +139,7 @@ impl<F: Future> Future for Caught<F> {
     }
 }
 
-/// Calls a user's code, whose panic becomes an error.
+/// Calls user code. Its panics are converted to errors.
 pub(super) fn caught<R>(code: impl FnOnce() -> R) -> Result<R, BoxError> {
     // The values that it captured are dropped or not used again.
     catch_unwind(AssertUnwindSafe(code)).map_err(|_| "the discovery panicked".into())

@@ -98,11 +98,11 @@ where
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), OwnEnd>> {
         let discovery = &self.shared.guard.discovery;
         if discovery.is_awaited() && self.answer.as_mut().poll(cx).is_ready() && discovery.is_awaited() {
-            // The runtime of the task has ended. The task continues in this one.
+            // The task's runtime has ended, so the task continues in the current one.
             self.answer = Box::pin(Arc::clone(&discovery.answer).notified_owned());
             discovery.start();
             if self.answer.as_mut().poll(cx).is_ready() && discovery.is_awaited() {
-                // This runtime has ended too.
+                // The current runtime has also ended.
                 return Poll::Ready(Err(OwnEnd::Refused(EMPTY)));
             }
         }

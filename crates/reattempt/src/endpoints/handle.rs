@@ -22,7 +22,7 @@ impl<T> EndpointsHandle<T> {
         Self { guard: Arc::clone(guard) }
     }
 
-    /// Returns a reference that does not keep the set.
+    /// Returns a reference that does not keep the set alive.
     #[cfg(feature = "opentelemetry")]
     pub(super) fn downgrade(&self) -> std::sync::Weak<EndpointGuard<T>> {
         Arc::downgrade(&self.guard)

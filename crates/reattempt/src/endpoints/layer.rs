@@ -153,7 +153,7 @@ impl<P, Mode> EndpointsLayer<P, Mode> {
         EndpointsHandle::new(&self.shared.guard)
     }
 
-    /// Returns what services share: the endpoints with their settings, and the requests' base.
+    /// Returns the state that services share: the endpoints with their settings, and the requests' base URL.
     pub(crate) fn parts(&self) -> (&Shared<EndpointGuard<BaseUrl>, P>, &Arc<BaseUrl>) {
         (&self.shared, &self.base)
     }

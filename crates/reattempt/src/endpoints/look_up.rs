@@ -127,7 +127,7 @@ where
     }
 }
 
-/// The job that reads a source again and again.
+/// The job that reads a source repeatedly.
 pub(super) struct KeepUp<L, F> {
     look_ups: Every<L>,
     connect: F,
@@ -172,7 +172,7 @@ where
 }
 
 impl<L: LookUp, F> KeepUp<L, F> {
-    /// Takes an answer. Returns the time until the next look-up.
+    /// Handles the result of a look-up. Returns the time until the next one.
     fn take<C>(&mut self, guard: &EndpointGuard<C>, answer: Result<Vec<L::Key>, BoxError>) -> Duration
     where
         F: FnMut(L::Key) -> C,
@@ -200,7 +200,7 @@ impl<L: LookUp, F> KeepUp<L, F> {
     }
 }
 
-/// Replaces the endpoints with those of these keys.
+/// Replaces the endpoints with those for these keys.
 fn update<C: Send + Sync + 'static, K: Display>(
     guard: &EndpointGuard<C>,
     keys: Vec<K>,

@@ -21,7 +21,7 @@ pub trait Rewrite {
     fn rewrite(&mut self, from: &BaseUrl, to: &BaseUrl) -> Result<(), EndpointsError>;
 }
 
-/// Returns the error of a request whose URL is too long. All parts are valid, so nothing else can be wrong.
+/// Returns the error for a request whose URL is too long. All parts are valid, so nothing else can be wrong.
 #[cold]
 fn too_long(to: &BaseUrl) -> EndpointsError {
     EndpointsError::new(&to.name(), "has no room for the path of the request (65,534 bytes with its prefix)")

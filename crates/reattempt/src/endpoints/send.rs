@@ -53,7 +53,7 @@ where
     }
 }
 
-/// Sends a request to one of the endpoints if it is for their base, or else as it is.
+/// Sends a request to one of the endpoints if its URL starts with their base, otherwise unchanged.
 #[inline]
 pub(crate) fn direct<S, Req, P, Mode>(
     shared: &Arc<Shared<EndpointGuard<BaseUrl>, P>>,

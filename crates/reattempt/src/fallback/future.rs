@@ -57,7 +57,7 @@ pub(super) struct Waiting<Req, R, F: Source<P, Req, R>, P> {
     pub(super) options: Option<CallOptions>,
     pub(super) deadline: Option<Deadline>,
     pub(super) repeatable: bool,
-    /// Present if a refusal is proof only together with it.
+    /// Present if a refusal is proof only together with this witness.
     pub(super) testimony: Option<Testimony>,
     /// Present only if an observer is set.
     pub(super) destination: Option<Box<str>>,

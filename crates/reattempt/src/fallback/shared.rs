@@ -12,7 +12,7 @@ use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
 use crate::guard::contract::GuardOutcome;
 
-/// The part that clones and calls in flight share.
+/// The state that clones and calls in flight share.
 pub(crate) struct Shared<F, P> {
     pub(crate) protocol: P,
     pub(crate) source: Arc<F>,

@@ -164,7 +164,7 @@ where
             }
             None => {
                 if let Some(finish) = this.finish.take() {
-                    // Rule ST-3: a response without a status counts as UNKNOWN.
+                    // Rule ST-3: a response without a status is treated as UNKNOWN.
                     finish.end_with_trailers(&HeaderMap::new());
                 }
                 Poll::Ready(None)

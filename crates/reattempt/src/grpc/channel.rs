@@ -38,8 +38,8 @@ impl Replay<Request<Body>> for Grpc {
     fn again(&self, saved: Self::Saved, next: NextAttempt, further: &mut Option<Self::Saved>) -> Request<Body> {
         let mut attempt = saved.again(next, further);
         let headers = attempt.headers_mut();
-        // The number of previous attempts. A replaced attempt does not count (RPH-1, RPH-2). If the caller's header map
-        // is full, there is no room for it.
+        // The number of previous attempts. Replaced attempts are not included (RPH-1, RPH-2). If the caller's header
+        // map is full, there is no room for it.
         if next.number > 1 {
             let _ = headers.try_insert(PREVIOUS_ATTEMPTS, (next.number - 1).into());
         }
@@ -70,8 +70,8 @@ impl Grpc {
     /// Creates the first reader of a request's body. The message of a unary call is read now: then its readers need no
     /// lock and no allocation.
     ///
-    /// It is read later where a runtime is missing, which the body may need. Likewise below a fallback, because a poll
-    /// is the fallback's sign that the request was sent.
+    /// Without a runtime, which the body may need, it is read later. It is also read later inside a fallback, which
+    /// takes a poll of the body as a sign that the request was sent.
     #[inline]
     pub(super) fn first_reader(body: Body, extensions: &Extensions, limits: &ReplayLimits) -> ReplayBody<Body> {
         match Handle::try_current() {

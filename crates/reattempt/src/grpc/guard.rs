@@ -169,7 +169,7 @@ fn refused_answer<B>(refused: Refused) -> Response<GrpcBody<B>> {
 fn of_head(status: StatusCode, headers: &HeaderMap) -> Health {
     match code_of_head(status, headers) {
         Some(Code::ResourceExhausted) => Health::Overloaded,
-        // A response without a status counts as UNKNOWN (ST-3).
+        // A response without a status is treated as UNKNOWN (ST-3).
         None | Some(Code::Unknown | Code::Internal | Code::DataLoss) => Health::Failed,
         Some(Code::Unavailable | Code::DeadlineExceeded) => Health::Unavailable,
         // The caller has cancelled the call.

@@ -82,7 +82,7 @@ pub(super) struct Waiting<S, Req, G: Guard, P> {
     wait: Wait,
 }
 
-/// The object of a call's wait.
+/// The thing for which a call waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wait {
     Guard,
@@ -331,7 +331,7 @@ fn poll_timeout<G: Guard, P>(
     clock::poll_interrupt(timer.get_or_insert_with(due).as_mut(), cx).map(|()| timeout)
 }
 
-/// The aspects of a response that must still be followed.
+/// The parts of a response's end that must still be observed.
 #[derive(Default)]
 struct Followed {
     /// `true` if the outcome is read from the end of the response.

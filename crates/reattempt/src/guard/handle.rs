@@ -144,7 +144,7 @@ pub trait RateLimitExt: Sealed {
     /// Sets the burst of `destination` from now on.
     fn set_burst(&self, destination: &str, burst: u32);
 
-    /// Follows a quota that a server stated: `remaining` calls until `reset`, counted from now.
+    /// Follows a quota that a server stated: `remaining` calls until `reset`, measured from now.
     fn follow(&self, destination: &str, remaining: u32, reset: Duration);
 }
 

@@ -143,7 +143,7 @@ impl<G: Guard, P: RequestProtocol, Mode> GuardLayer<G, P, Mode> {
         GuardLayer::shared(Shared { guard, protocol, observer, attempt_timeout, serves })
     }
 
-    /// Configures the layer to stand in front of a server. A call that is dropped at its deadline then counts as
+    /// Configures the layer to stand in front of a server. A call that is dropped at its deadline is then recorded as
     /// served, because the caller chose the deadline.
     pub(crate) fn before_server(mut self) -> Self {
         self.shared.serves = true;

@@ -72,7 +72,7 @@ pub struct GuardMetrics {
     destinations: bool,
 }
 
-/// A function that reads one number from the use of places.
+/// A function that returns one number of a [`Usage`].
 type Number = fn(&Usage) -> u64;
 
 impl GuardMetrics {

@@ -98,7 +98,7 @@ impl<G: Guard, P> Pass<G, P> {
         self.phase = Phase::Sent;
     }
 
-    /// Records that a layer further in refused the attempt.
+    /// Records that an inner layer refused the attempt.
     pub(super) fn refused(&mut self) {
         self.phase = Phase::Unsent;
     }
@@ -124,7 +124,7 @@ impl<G: Guard, P> Pass<G, P> {
         matches!(self.phase, Phase::Sent | Phase::Answered(_))
     }
 
-    /// Records that a part of the body has arrived. If the rest is dropped, the attempt still counts as served.
+    /// Records that a part of the body has arrived. If the rest is dropped, the attempt is still recorded as served.
     pub(super) fn answered(&mut self) {
         if self.phase != Phase::Sent {
             return;

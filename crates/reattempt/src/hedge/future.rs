@@ -33,7 +33,7 @@ pin_project! {
         S: Service<P::Attempt>,
         Mode: ErrorMode<S::Error>,
     {
-        // `None` if the attempt's outcome is returned as it is.
+        // `None` if the attempt's outcome is returned unchanged.
         call: Option<Call<S, Req, P, B, Mode>>,
         #[pin]
         first: Option<S::Future>,
@@ -54,7 +54,7 @@ where
     S: Service<P::Attempt>,
     Mode: ErrorMode<S::Error>,
 {
-    /// Creates the future of a call with one attempt, whose outcome is returned as it is.
+    /// Creates the future of a call with one attempt, whose outcome is returned unchanged.
     pub(super) fn passing(attempt: S::Future) -> Self {
         Self::of(None, Some(attempt))
     }

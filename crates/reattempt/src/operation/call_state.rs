@@ -62,7 +62,7 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
         let mut context = CallContext::new(&settings, RequestTerms::default(), options);
         context.repeatable = context.options.as_ref().and_then(CallOptions::get_repeatable).unwrap_or(true);
         context.own_timer = own_timer;
-        // From tokio's clock to the call's own.
+        // Converts a time on tokio's clock to the call's own clock.
         let left = context.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         context.deadline = left.map(|left| clock::later(Instant::at(timer.now()), left));
         Box::new(Self { settings, context, progress: None, counted: Account::default() })

@@ -32,7 +32,7 @@ pin_project! {
     }
 }
 
-/// The operation and the course of its attempts.
+/// The operation, and the state of its attempts.
 struct Running<F, Backoff: Schedule, B, J, N, Clock> {
     operation: F,
     tries: Tries<Backoff, B, J, N, Clock>,
@@ -45,11 +45,11 @@ enum Wait<E, Sleep> {
     Confirmation(Box<(E, Granted)>),
 }
 
-/// The error of an attempt, and the retry after it or the reason for none.
+/// The error of an attempt, and the retry that follows or the reason why there is none.
 type Decided<E> = (E, Result<Granted, StopReason>);
 
 impl<E, Sleep: Future> Wait<E, Sleep> {
-    /// Polls a wait for its end. Returns what was decided, if that was waited for.
+    /// Polls a wait until it ends. Returns the decision, if the wait was for the budget's confirmation.
     // Not inlined, because it would cost operations that never wait 17 instructions.
     #[inline(never)]
     fn poll_end<Backoff: Schedule, B, J, N, Clock: Timer>(

@@ -43,7 +43,7 @@ use crate::call::clock::{self, Instant};
 /// # tokio_test::block_on(example());
 /// ```
 pub trait Timer {
-    /// A wait. Its output is ignored, and it starts when it is first polled or earlier.
+    /// The future of a wait. Its output is ignored. The wait starts at its first poll or earlier.
     type Sleep: Future;
 
     /// Returns the time since a fixed moment. It never decreases.

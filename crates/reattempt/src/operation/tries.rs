@@ -83,7 +83,7 @@ impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
         }
     }
 
-    /// Records a failed attempt. Returns the granted retry, or the reason for none.
+    /// Records a failed attempt. Returns the granted retry, or the reason why there is none.
     #[inline(never)]
     pub(super) fn fail<E>(&mut self, error: &E) -> Result<Granted, StopReason>
     where

@@ -39,13 +39,13 @@ struct Shared<S, P: RequestProtocol> {
     spare: Mutex<S>,
 }
 
-/// The services for the table in force, which a client's calls use.
+/// The services that a client's calls use for the table in force.
 struct Ready<S, P: RequestProtocol> {
     table: Arc<(u64, PolicyTable<P>)>,
     policies: Vec<Prepared<S, P>>,
 }
 
-/// One policy, as a client takes it over.
+/// One policy, prepared for a client.
 struct Prepared<S, P: RequestProtocol> {
     retries: Arc<Retries<Attempts<S, P>, TablePolicy<P>>>,
     seat: Seat<P>,
@@ -119,7 +119,7 @@ impl<S: Clone, P: RequestProtocol + Clone> Shared<S, P> {
     /// Prepares the services for a new table.
     #[cold]
     fn prepare(&self) -> Arc<Ready<S, P>> {
-        // The lock makes one of several calls prepare them.
+        // Because of the lock, only one of several concurrent calls prepares them.
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let table = self.handle.current.table();
         let former = self.ready.load_full();
@@ -128,7 +128,7 @@ impl<S: Clone, P: RequestProtocol + Clone> Shared<S, P> {
         }
         let ready = Arc::new(Ready::of(table, &*spare));
         self.ready.store(Arc::clone(&ready));
-        // Before the former services are dropped, which may run the program's code.
+        // Done before the former services are dropped, because that may run the program's code.
         drop(spare);
         ready
     }
@@ -153,7 +153,7 @@ where
         let ready = self.shared.ready();
         let place = ready.table.1.choose(P::view(&request));
         if let Some(Prepared { retries, seat }) = ready.policies.get(place) {
-            // A client that calls under one policy keeps it.
+            // A client whose calls all use one policy does not switch.
             if !Arc::ptr_eq(retries, &self.stack.shared) {
                 self.stack.shared = Arc::clone(retries);
                 seat.take_over(&mut self.stack.inner);

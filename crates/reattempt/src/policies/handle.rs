@@ -17,7 +17,8 @@ pub struct PolicyHandle<P: RequestProtocol> {
     pub(super) current: Arc<Current<P>>,
 }
 
-/// The table in force. Its number is in a word of its own too, so that a call can compare it without loading the table.
+/// The table in force. The table's number is also stored separately, so that a call can compare it without loading the
+/// table.
 pub(super) struct Current<P: RequestProtocol> {
     pub(super) number: AtomicU64,
     table: ArcSwap<(u64, PolicyTable<P>)>,
@@ -39,9 +40,9 @@ impl<P: RequestProtocol> PolicyHandle<P> {
         let replacing = replacing.lock().unwrap_or_else(PoisonError::into_inner);
         let next = number.load(Ordering::Relaxed) + 1;
         let former = in_force.swap(Arc::new((next, table)));
-        // After the table, so that a client that sees the number finds the table.
+        // Stored after the table, so that a client that reads the new number also finds the new table.
         number.store(next, Ordering::Release);
-        // Before the former table is dropped, which may run the program's code.
+        // Done before the former table is dropped, because that may run the program's code.
         drop(replacing);
         drop(former);
     }

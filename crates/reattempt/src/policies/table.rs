@@ -16,7 +16,7 @@ type Matches = Box<dyn Fn(RequestView<'_>) -> bool + Send + Sync>;
 /// The first policy whose condition is true applies, or else the default. The conditions run at the start of each call.
 /// They must not block.
 pub struct PolicyTable<P: RequestProtocol> {
-    /// The default comes first.
+    /// The policies. The default comes first.
     pub(super) stacks: Vec<PolicyStack<P>>,
     /// The conditions, each with the index of its policy.
     routes: Vec<(Matches, usize)>,
@@ -53,7 +53,7 @@ impl<P: RequestProtocol> PolicyTable<P> {
         Self { _owner: Some(owner), ..self }
     }
 
-    /// Returns the place of the policy for a request.
+    /// Returns the index of the policy for a request.
     #[inline]
     pub(super) fn choose(&self, request: RequestView<'_>) -> usize {
         let route = self.routes.iter().find(|(matches, _)| matches(request));

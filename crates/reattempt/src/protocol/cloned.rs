@@ -96,7 +96,7 @@ where
         _: Option<&impl Saved>,
     ) -> Classification {
         match outcome {
-            // A limit of this policy is not an outcome of the service.
+            // A time limit of this policy is not an outcome of the service.
             Err(error) if error.is::<TimedOut>() => errors::verdict_of_error(error).into(),
             Err(error) if errors::refusal_in(error).is_some() && !proof::is_from_fallback(Err(error)) => {
                 errors::not_sent()

@@ -8,7 +8,7 @@ use reattempt_control::bounded_name;
 
 use crate::call::request_view::RequestView;
 
-/// Returns the destination as a key for state: itself, or its hash if it is long.
+/// Returns the destination as a key for stored state: the destination itself, or its hash if it is long.
 #[inline]
 pub(super) fn bounded(destination: Cow<'_, str>) -> Cow<'_, str> {
     if let Cow::Owned(hash) = bounded_name(&destination) {

@@ -30,7 +30,7 @@ pub trait RequestProtocol: Protocol {
         true
     }
 
-    /// Returns `true` if the options of a new request do nothing but forbid retries.
+    /// Returns `true` if the options of a new request only forbid retries.
     #[doc(hidden)]
     fn only_forbids(&self, options: &CallOptions) -> bool {
         let _ = options;

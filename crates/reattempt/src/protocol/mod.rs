@@ -273,7 +273,7 @@ pub(crate) fn is_own_deadline<P: ClassifyOutcome<Response>, Response>(
     deadline: Option<Instant>,
     started: Option<Instant>,
 ) -> bool {
-    // Most outcomes are no timer's, and then the clock is not read.
+    // Few outcomes come from a timer. For all others, the clock is not read.
     deadline.filter(|_| protocol.is_timer(outcome)).is_some_and(|deadline| {
         let now = Instant::now();
         clock::is_due(deadline, started.unwrap_or(now), now)

@@ -42,7 +42,7 @@ impl SavedBody {
         SavedBody::Stream(ReplayBody::not_kept())
     }
 
-    /// Returns the saved body for the attempt after the next one. `self` keeps the part that the next one sends.
+    /// Returns the saved body for the attempt after the next one. `self` keeps the part that the next attempt sends.
     fn kept_on(&mut self) -> Self {
         match self {
             // The next attempt shares the bytes, so it needs no reservation of its own.

@@ -161,7 +161,7 @@ impl Http {
         self.classifier.is_none()
     }
 
-    /// Returns `true` if only the table applies, and it has the status as a success.
+    /// Returns `true` if only the table applies, and it classifies the status as a success.
     #[inline]
     pub(crate) fn is_plain_success(&self, status: StatusCode, options: Option<&CallOptions>) -> bool {
         let by_the_table = self.classifier.is_none() && self.statuses.is_empty();
@@ -251,7 +251,7 @@ impl Http {
         }
     }
 
-    /// Returns the profile's verdict for a response that the table has as a failure, or for an error.
+    /// Returns the profile's verdict for a response that the table classifies as a failure, or for an error.
     fn of_profile(&self, outcome: Outcome<'_>) -> Option<Classification> {
         (self.profile_classifier?)(outcome)
     }
@@ -284,8 +284,8 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    /// Returns the classification, without a [doubtful](proof::doubted) proof. The caller's own proof counts even after
-    /// redirects.
+    /// Returns the classification, without a [doubtful](proof::doubted) proof. The caller's own proof is accepted even
+    /// after redirects.
     #[inline]
     pub(crate) fn unless_doubted(
         self,

@@ -76,7 +76,8 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumable<R, Backoff, B> {
             Some(Ok(frame)) => match frame.data_ref().map(Buf::remaining) {
                 Some(length) => self.read_data(frame, u64::try_from(length).unwrap_or(u64::MAX)),
                 None if !is_complete => Next::Break(self.end_early()),
-                // Those of the first response, because a complete part is dropped before its trailers.
+                // These are the first response's trailers, because a complete later part is dropped before its
+                // trailers.
                 None => Next::Frame(frame),
             },
             // There is no missing part that could be requested.
@@ -116,7 +117,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Body for ResumeBody<R, Backoff, B>
                 let Some(resumable) = this.resumable else { return Poll::Ready(frame) };
                 match resumable.read(frame) {
                     Next::Frame(frame) => {
-                        // Nothing that follows concerns the caller, and a server may never end a complete part.
+                        // The part is complete, so the rest is not needed, and the server may never end it.
                         if !resumable.is_first && resumable.point.missing() == 0 {
                             this.part.set(None);
                             *this.resumable = None;

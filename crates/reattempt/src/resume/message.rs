@@ -39,7 +39,7 @@ pub trait ResumableRequest: sealed::Sealed + Sized {
     #[doc(hidden)]
     fn path(head: &Self::Head) -> Box<str>;
 
-    /// Returns the point at the start of the response body; `None` if the body cannot be resumed.
+    /// Returns the state at the start of the response body; `None` if the body cannot be resumed.
     #[doc(hidden)]
     fn point(head: &Self::Head, status: StatusCode, response: &HeaderMap) -> Option<ResumePoint>;
 
@@ -131,7 +131,7 @@ impl<B: Body<Error: Into<BoxError>>> ResumableResponse for Response<B> {
     type Body = B;
 
     fn into_message(mut self) -> Self {
-        // A reqwest response has its own already.
+        // A reqwest response already has its own URI.
         if self.extensions().get::<Target>().is_none()
             && let Some(target) = requested_uri(self.extensions()).map(Target::of)
         {

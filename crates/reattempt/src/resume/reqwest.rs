@@ -17,7 +17,7 @@ impl sealed::Sealed for Request {}
 impl sealed::Sealed for Response {}
 
 impl ResumableRequest for Request {
-    // With the time at which the first request was sent.
+    // The request head, and the time at which the first request was sent.
     type Head = (Request, Instant);
 
     fn head(&self) -> Option<Self::Head> {
@@ -45,7 +45,7 @@ impl ResumableRequest for Request {
         // A request without a body can always be cloned.
         let mut request = head.try_clone().unwrap_or_else(|| Self::new(head.method().clone(), head.url().clone()));
         point.write_to(request.headers_mut());
-        // The caller's time for the whole download is not renewed.
+        // The caller's time limit for the whole download does not start again.
         if let Some(limit) = head.timeout() {
             *request.timeout_mut() = Some(limit.saturating_sub(began.elapsed()));
         }

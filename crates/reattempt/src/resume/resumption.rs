@@ -31,7 +31,7 @@ use crate::call::report::Report;
 use crate::call::request_view::RequestView;
 use crate::protocol::{RequestProtocol, SavedClone, proof, refusal_in};
 
-/// The number of bytes after which a resume counts as a success for the budget. A server that breaks after fewer bytes
+/// The number of bytes after which the budget records a resume as a success. A server that breaks after fewer bytes
 /// each time uses up the budget.
 const WORTHWHILE: u64 = 64 * 1024;
 
@@ -105,7 +105,7 @@ impl<R: Source, Backoff: Schedule, B> Resumption<R, Backoff, B> {
         path: &str,
         response: &mut Parts,
     ) -> Self {
-        // It is no concern of layers above.
+        // Outer layers do not need this extension.
         let target = response.extensions.remove::<Target>();
         Self {
             source,
@@ -347,8 +347,8 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         }
     }
 
-    /// Returns `false` if redirects, or a fallback, led to another resource than that of the first response. The host
-    /// may be another if endpoints chose it, which is likely if the path is the requested one.
+    /// Returns `false` if redirects or a fallback led to a different resource than the first response's. The host may
+    /// differ if a set of endpoints chose it, which is likely if the path is the requested one.
     fn is_same_resource(&self, head: &Parts) -> bool {
         let is_same_target = match (&self.target, head.extensions.get::<Target>()) {
             (Some(first), Some(target)) => {
@@ -373,7 +373,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
     }
 }
 
-/// The request is not shown to classifiers: the caller's differs from that for the rest.
+/// Classifiers do not get the request, because the caller's request differs from the request for the rest.
 const NO_REQUEST: Option<&SavedClone<()>> = None;
 
 /// Returns `false` for a status that shows that the content differs, whatever a classifier returns.
@@ -381,7 +381,8 @@ fn may_change(status: StatusCode) -> bool {
     status.is_client_error() && status != StatusCode::RANGE_NOT_SATISFIABLE || status.is_server_error()
 }
 
-/// The error for a redirect or fallback that led elsewhere than before. The same validator proves nothing there.
+/// The error for a redirect or fallback that led to a different resource than before, where an equal validator proves
+/// nothing.
 #[derive(Debug)]
 struct OtherResource;
 

@@ -100,7 +100,7 @@ where
                 settings: Arc::clone(settings),
             }
         });
-        // A set of endpoints below passes its pick back.
+        // An inner set of endpoints passes its pick back through the frame.
         let frame = frame::Sending::first();
         let call = self.inner.call(request);
         let tried = frame.close().into();

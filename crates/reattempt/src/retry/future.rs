@@ -36,7 +36,7 @@ pin_project! {
         Backoff: Schedule,
         Mode: ErrorMode<S::Error>,
     {
-        // `None` if the attempt's outcome is returned as it is.
+        // `None` if the attempt's outcome is returned unchanged.
         call: Option<Call<S, Req, P, Backoff, B, Mode>>,
         #[pin]
         attempt: Option<S::Future>,
@@ -52,7 +52,7 @@ where
     Backoff: Schedule,
     Mode: ErrorMode<S::Error>,
 {
-    /// Creates the future of `call`. If that is `None`, the attempt's outcome is returned as it is.
+    /// Creates the future of `call`. If that is `None`, the attempt's outcome is returned unchanged.
     #[inline]
     pub(super) fn new(attempt: Option<S::Future>, call: Option<Call<S, Req, P, Backoff, B, Mode>>) -> Self {
         Self { call, attempt, timer: Mode::Timer::default() }

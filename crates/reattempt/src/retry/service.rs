@@ -125,7 +125,7 @@ enum Plan {
 }
 
 impl Plan {
-    // Out of line, it would save and restore registers in every call.
+    // Inlined, because as a separate function it would save and restore registers in every call.
     #[inline(always)]
     fn of<P, Req, Backoff, B, Mode, E>(
         settings: &Settings<P, Backoff, B>,

@@ -85,7 +85,7 @@ pub struct StandardLayer<
     pub(super) inner_warnings: Vec<Warning>,
 }
 
-/// The stack's time limits, and facts about its parts that decide whether they fit.
+/// The stack's time limits, and the facts about its parts that are needed to check them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
     total: Duration,

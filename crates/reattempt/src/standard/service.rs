@@ -122,7 +122,7 @@ mod tests {
     use crate::call::clock::tests::READINGS;
     use crate::standard::StandardLayer;
 
-    /// The readings are for the deadline, for the arrival at the guards, and for the end, which releases a place.
+    /// The clock is read for the deadline, for the arrival at the guards, and for the end, which releases a place.
     #[tokio::test]
     async fn first_success_reads_clock_thrice() {
         let server =

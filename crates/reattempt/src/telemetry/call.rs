@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use crate::telemetry::labels::Servers;
 
-    /// Calls within calls of one telemetry keep no chain.
+    /// Nested calls of one telemetry do not keep each other alive.
     #[test]
     fn nested_calls_keep_no_chain() {
         let telemetry = || Arc::new(Shared { outputs: Vec::new(), servers: Arc::new(Servers::new(1)) });
@@ -90,7 +90,8 @@ mod tests {
         assert_eq!((Call::count_attempt(&other), Call::count_attempt(&other)), (0, 1));
     }
 
-    /// A panic below leaves no call behind on the thread, so a later attempt is not counted as its resend.
+    /// A panic in an inner service leaves no call in the thread-local variable, so a later attempt is not counted as a
+    /// resend of that call.
     #[test]
     fn panic_restores_outer_call() {
         let owner = Arc::new(Shared { outputs: Vec::new(), servers: Arc::new(Servers::new(1)) });

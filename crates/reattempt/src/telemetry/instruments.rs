@@ -8,7 +8,7 @@ use super::labels::{OTHER, Server};
 use super::output::{Begun, End, Open, Output, Side};
 use crate::observe::Event;
 
-/// The bounds of durations that the conventions advise, in seconds.
+/// The bucket boundaries for durations that the conventions recommend, in seconds.
 const SECONDS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
 
 const RESENDS: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 10.0];

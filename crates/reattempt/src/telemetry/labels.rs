@@ -13,7 +13,7 @@ use crate::call::request_view::RequestView;
 use crate::call::timed_out::TimedOut;
 use crate::protocol::{is_refused_here, verdict_of_error};
 
-/// The label of values that are in no list.
+/// The label for values outside the lists.
 pub(super) const OTHER: &str = "_OTHER";
 
 /// The methods that RFC 9110, RFC 5789 and the QUERY draft define.
@@ -28,11 +28,11 @@ pub(super) fn method_of(name: &str) -> &'static str {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Server {
     pub(super) address: Arc<str>,
-    /// `None` if the request does not determine it.
+    /// The port; `None` if the request does not determine it.
     pub(super) port: Option<u16>,
 }
 
-/// The servers with labels of their own.
+/// The servers that have their own labels.
 pub(super) struct Servers {
     known: Mutex<HashSet<Server>>,
     most: usize,

@@ -39,7 +39,7 @@ pub use budget::BudgetMetrics;
 pub use labels::ResponseHead;
 pub use service::{HttpTelemetryLayer, Measured, ResponseFuture};
 
-/// The number of servers with labels of their own, by default.
+/// The default number of servers that have their own labels.
 const SERVERS: usize = 100;
 
 /// The telemetry of an HTTP client: metrics, OpenTelemetry spans and `tracing` spans, each if it is enabled.

@@ -20,9 +20,9 @@ pub(super) trait Output: Send + Sync {
     }
 }
 
-/// A call or an attempt in flight, as one output keeps it.
+/// An output's record of a call or an attempt in flight.
 pub(super) trait Open: Send + Sync {
-    /// Makes it the current one of its output until the guard is dropped.
+    /// Makes this the output's current call or attempt until the guard is dropped.
     fn enter(&self) -> Entered<'_> {
         Entered::Nothing(PhantomData)
     }
@@ -59,7 +59,7 @@ pub(super) struct Begun<'a> {
     pub(super) real_server: Option<&'a Server>,
     /// The URL without user information and query.
     pub(super) url: &'a dyn Fn() -> String,
-    /// The attempts of the call before this one.
+    /// The number of earlier attempts of the call.
     pub(super) resends: u32,
 }
 
@@ -77,6 +77,6 @@ pub(super) struct End {
     pub(super) status: Option<u16>,
     pub(super) version: Option<&'static str>,
     pub(super) error: Option<Cow<'static, str>>,
-    /// The attempts of a call after its first.
+    /// The number of attempts after the first.
     pub(super) resends: u32,
 }

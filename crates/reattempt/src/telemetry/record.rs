@@ -43,19 +43,19 @@ impl Record {
         nested(&self.open, run)
     }
 
-    /// Ends it with a response head.
+    /// Ends the record with a response head.
     pub(super) fn responded(mut self, (status, version): (StatusCode, Version)) {
         self.head = Some((status, version));
         self.error = (status.as_u16() >= 400).then(|| status.as_str().to_owned().into());
     }
 
-    /// Ends it with an error of this type.
+    /// Ends the record with an error of this type.
     pub(super) fn failed(mut self, error: &'static str) {
         self.error = Some(error.into());
     }
 }
 
-/// Runs `run` within each of these, the first outermost.
+/// Calls `run` inside all of these, with the first one outermost.
 fn nested<R>(open: &[Box<dyn Open>], run: impl FnOnce() -> R) -> R {
     match open.split_first() {
         Some((first, rest)) => {

@@ -128,7 +128,7 @@ impl<R: LimitRule> MovingPlaces<R> {
             moving.windows = moving.windows.wrapping_add(1);
             (moving.rule.clone(), moving.limit, moving.windows, window)
         };
-        // Called without the lock, because rule and wakers are the user's code.
+        // Called without the lock, because the rule and the wakers are user code.
         let next = rule.next_limit(limit, &window);
         let grows = next > limit;
         let moves = next.is_finite() && (!grows || is_in_use(limit, &window));

@@ -23,7 +23,7 @@ use super::window::LimitWindow;
 /// let limit = AdaptiveLimit::new(Halve);
 /// ```
 pub trait LimitRule: Clone + Send + Sync + 'static {
-    /// Returns the limit to use after `window`, which ran with `limit`. A value that is not finite is ignored.
+    /// Returns the limit to use after `window`, during which `limit` applied. A value that is not finite is ignored.
     fn next_limit(&mut self, limit: f64, window: &LimitWindow) -> f64;
 }
 

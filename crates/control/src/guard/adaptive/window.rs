@@ -11,10 +11,10 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// The number of latencies that a window stores; later ones overwrite the earliest.
 const SAMPLES: usize = 256;
 
-/// The bit above which the word of counts holds dropped calls.
+/// The lowest bit of the count of dropped calls in the word of counts.
 const DROPPED: u32 = 32;
 
-/// The samples that close a window; with fewer, it stays open longer.
+/// The number of samples that closes a window. With fewer samples, it stays open longer.
 const ENOUGH: u64 = 50;
 /// The minimum and maximum time that a window is open, in nanoseconds.
 const SHORTEST: u64 = 1_000_000_000;
@@ -86,7 +86,7 @@ impl Window {
         is_due(start, counts.wrapping_add(1), now)
     }
 
-    /// Begins the first window. Another thread may have begun it; its time is as good.
+    /// Begins the first window. Another thread may have begun it already; its start time is equally valid.
     #[cold]
     fn begin(&self, began: u64) -> u64 {
         let (set, failed) = (Ordering::AcqRel, Ordering::Acquire);

@@ -84,9 +84,9 @@ impl Changes {
         self.any.load(Ordering::Acquire)
     }
 
-    /// Delivers waiting changes, unless another thread already does, or this thread does further up its stack.
+    /// Delivers waiting changes, unless another thread, or a caller further up this thread's stack, already does.
     pub(crate) fn deliver(&self, callback: &Callback) {
-        // The next round finds a change that is pushed while the last one is delivered.
+        // A change that is pushed during a delivery is delivered in the next round.
         while self.begin() {
             let delivering = Delivering(self);
             while let Some(change) = delivering.0.next() {

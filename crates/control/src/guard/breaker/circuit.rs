@@ -45,7 +45,7 @@ impl Circuit {
         self.tally.admit(now)
     }
 
-    /// Decides about a call that takes at most `timeout`. Returns `None` if the circuit was removed from the table.
+    /// Decides on a call that takes at most `timeout`. Returns `None` if the circuit was removed from the table.
     #[inline]
     pub(crate) fn admit(&self, now: Duration, timeout: Option<Duration>) -> Option<Result<Note, Refused>> {
         if let Some(note) = self.admit_closed(now) {
@@ -117,7 +117,7 @@ impl Circuit {
         machine.window.add(calls, successes);
     }
 
-    /// Adopts new settings. Returns the former ones, because their destructors may be the user's.
+    /// Adopts new settings. Returns the previous ones, because their destructors may be user code.
     #[must_use]
     pub(crate) fn adopt(&self, rules: Arc<Rules>) -> Arc<Rules> {
         let mut state = self.lock();
@@ -135,7 +135,7 @@ impl Circuit {
         &self.changes
     }
 
-    /// Returns the present settings.
+    /// Returns the current settings.
     pub(crate) fn rules(&self) -> Arc<Rules> {
         Arc::clone(&self.lock().rules)
     }

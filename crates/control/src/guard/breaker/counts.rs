@@ -56,13 +56,13 @@ impl Counts {
         self.total_successes = self.total_successes.saturating_sub(gone.total_successes);
         self.total_failures = self.total_failures.saturating_sub(gone.total_failures);
         self.total_exclusions = self.total_exclusions.saturating_sub(gone.total_exclusions);
-        // A run that began in a dropped bucket is at most as long as what is left of the window.
+        // A run that began in a dropped bucket is at most as long as the rest of the window.
         self.consecutive_successes = self.consecutive_successes.min(self.total_successes);
         self.consecutive_failures = self.consecutive_failures.min(self.total_failures);
     }
 }
 
-/// The end of a call, as the breaker counts it.
+/// The end of a call, as counted by the breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Success,
@@ -97,7 +97,7 @@ impl Window {
         &self.total
     }
 
-    /// Returns the age of the current bucket, in which a call that begins now counts.
+    /// Returns the age of the current bucket, in which a call that begins now is counted.
     pub(crate) fn age(&self) -> u64 {
         self.age
     }
@@ -148,7 +148,7 @@ impl Window {
         self.total.add(outcome);
     }
 
-    /// Records an outcome in a window of the last calls, with `calls` per bucket. Calls in flight do not count.
+    /// Records an outcome in a window of the last calls, with `calls` per bucket. Calls in flight are not counted.
     pub(crate) fn record_last(&mut self, calls: u32, outcome: Outcome) {
         if let Outcome::Success | Outcome::Failure | Outcome::Overload = outcome {
             if self.buckets[self.bucket_of(self.age)].requests >= calls {

@@ -137,7 +137,7 @@ fn verify(before: &Node, after: &Node, event: Event, rules: &Rules) {
             assert_eq!(fingerprint(&same), fingerprint(after), "G-4: {path:?}");
         }
     }
-    // G-1: whichever calls never end, a call is admitted once the open time and the leases are over.
+    // G-1: no matter which calls never end, a call is admitted once the open time and the leases are over.
     let mut later = machine.clone();
     let wait = rules.max_open_time.max(rules.open_time);
     later.advance(rules, machine.now + wait);

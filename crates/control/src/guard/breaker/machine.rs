@@ -28,7 +28,7 @@ pub(crate) struct Machine {
     pub(crate) next_probe: u64,
     /// The number of times the breaker reopened since it was last closed.
     pub(crate) reopened: u32,
-    /// The latest time seen behind the lock, because time must not go back.
+    /// The latest time seen under the lock, because time must not go back.
     pub(crate) now: Duration,
     /// The number of generations and buckets so far. A note from another epoch does not belong to the current bucket.
     pub(crate) epoch: u64,
@@ -131,7 +131,7 @@ impl Machine {
         }
     }
 
-    /// Returns the refusal that a call would receive at present. Call [`advance`](Self::advance) first.
+    /// Returns the refusal that a call would currently receive. Call [`advance`](Self::advance) first.
     pub(crate) fn would_admit(&self, rules: &Rules) -> Result<(), Refused> {
         let refused = |reason| Refused::new(GuardKind::CIRCUIT_BREAKER, reason);
         match self.state {
@@ -153,7 +153,7 @@ impl Machine {
         under_way.saturating_add(judged(self.window.counts()))
     }
 
-    /// Decides about a call that takes at most `timeout`, if its layer has a timeout.
+    /// Decides on a call that takes at most `timeout`, if its layer has a timeout.
     pub(crate) fn admit(&mut self, rules: &Rules, now: Duration, timeout: Option<Duration>) -> Result<Note, Refused> {
         self.advance(rules, now);
         self.would_admit(rules)?;
@@ -235,7 +235,7 @@ impl Machine {
         }
     }
 
-    /// Forces the breaker open, or closes it. Calls in flight do not count afterwards.
+    /// Forces the breaker open, or closes it. Results of calls in flight are then ignored.
     pub(crate) fn force(&mut self, rules: &Rules, state: BreakerState, now: Duration) {
         self.advance(rules, now);
         self.reopened = 0;

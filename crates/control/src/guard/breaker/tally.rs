@@ -110,7 +110,7 @@ impl Tally {
         false
     }
 
-    /// Returns `true` if it would count a success with this note.
+    /// Returns `true` if [`succeed`](Self::succeed) would count a success with this note.
     #[inline]
     pub(crate) fn takes_success(&self, note: &Note) -> bool {
         takes_success(self.own().load(Ordering::Acquire), note) && self.ends_at.load(Ordering::Relaxed) == u64::MAX

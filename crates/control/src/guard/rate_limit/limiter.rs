@@ -115,7 +115,7 @@ impl Limiter {
         (!state.retired).then(|| state.tokens.take(cost))
     }
 
-    /// Takes `cost` millionths ahead of time, if they are available by `latest`.
+    /// Reserves `cost` millionths in advance, if they will be available by `latest`.
     pub(crate) fn reserve(&self, cost: u64, now: Duration, latest: Duration) -> Option<Result<Booking, Unbookable>> {
         let mut state = self.lock();
         state.advance(now);
@@ -126,7 +126,7 @@ impl Limiter {
         })
     }
 
-    /// Decides about a call. Returns `None` if the limiter was removed from the table.
+    /// Decides on a call. Returns `None` if the limiter was removed from the table.
     #[inline]
     pub(crate) fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
         let mut state = self.lock();
@@ -152,7 +152,7 @@ impl Limiter {
         copy.book(TOKEN, latest).map(drop).map_err(|unbookable| state.refusal(unbookable, arrival))
     }
 
-    /// Decides about a waiting call.
+    /// Decides on a waiting call.
     pub(crate) fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let Some(waiter) = note.waiter else { return Resume::Admitted };
         // Dropped after the lock is released.
@@ -244,7 +244,7 @@ impl Limiter {
         Some(state.line.first())
     }
 
-    /// Adopts new settings. A destination's own rate or burst stays.
+    /// Adopts new settings. A destination's own rate or burst is kept.
     pub(crate) fn adopt(&self, rule: &Rule) {
         let mut state = self.lock();
         state.line.set_patience(rule.patience);
@@ -314,7 +314,7 @@ impl State {
         arrival.latest.map_or(longest, |latest| longest.min(nanos(latest).saturating_sub(1)))
     }
 
-    /// Decides about a call for which there are too few tokens at present.
+    /// Decides on a call for which there are currently too few tokens.
     #[cold]
     fn admit_later(&mut self, arrival: &Arrival<'_>) -> Admit<Note> {
         let latest = self.latest(arrival).max(self.tokens.now());

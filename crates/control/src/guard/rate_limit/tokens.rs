@@ -42,7 +42,7 @@ pub(crate) struct Tokens {
     pub(crate) burst: u64,
 }
 
-/// Tokens that were taken at once or ahead of time.
+/// Tokens that were taken at once or in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Booking {
     /// 0 if the rate was infinite.
@@ -105,7 +105,7 @@ impl Tokens {
         let (minted, rest) = self.rate.minted(now - self.now, self.rest);
         self.now = now;
         self.inflow = self.inflow.wrapping_add(minted);
-        // What does not fit is lost, including the fraction of a millionth.
+        // Tokens that do not fit are lost, including the fraction of a millionth.
         let room = self.capacity.wrapping_sub(self.balance).cast_unsigned();
         (self.balance, self.rest) =
             if minted < room { (self.balance.wrapping_add_unsigned(minted), rest) } else { (self.capacity, 0) };
@@ -182,7 +182,7 @@ impl Tokens {
         Booking { cost, end: self.position, at, before: self.promised_until }
     }
 
-    /// Fixes the time of a booking, whatever happens to those before it.
+    /// Fixes the time of a booking, even if earlier bookings are cancelled.
     pub(crate) fn promise(&mut self, booking: &Booking) {
         self.promised_until = self.promised_until.max(booking.at);
     }
@@ -256,7 +256,7 @@ impl Tokens {
         }
     }
 
-    /// Returns the inflow at which the bucket is full, apart from the tokens of `waiting` calls. What is taken now may
+    /// Returns the inflow at which the bucket is full, apart from the tokens of `waiting` calls. Tokens taken now may
     /// be returned until then.
     #[inline]
     pub(crate) fn full_at(&self, waiting: usize) -> u64 {
@@ -313,7 +313,7 @@ impl Tokens {
         if !unlimited && held.saturating_add(minted) <= remaining {
             return;
         }
-        // One call may go at once, and the others are spread over the time left.
+        // One call may proceed at once, and the others are spread over the time left.
         let first = remaining.min(TOKEN);
         let first = if unlimited { first } else { first.min(held) };
         self.balance = self.balance.min(0).saturating_add(signed(first));

@@ -20,7 +20,7 @@ pub(super) struct Call {
     pub(super) instruments: Arc<Instruments>,
     /// Method and target.
     pub(super) labels: [KeyValue; 2],
-    /// The caller's deadline. The time in the request's header counts from here, not from a later time.
+    /// The caller's deadline. The time in the request's header is measured from here.
     pub(super) deadline: Option<Deadline>,
     /// The call measured by the metrics layer around this one.
     outer: Option<Arc<Call>>,

@@ -180,7 +180,7 @@ enum State {
     Admitted(Admitted),
 }
 
-/// A call that may be sent: its turn, its note of earlier moves, and its random number stream.
+/// A call that may be sent: its turn, the number of earlier moves, and its random number stream.
 #[derive(Debug)]
 struct Admitted {
     turn: ReservedTurn,

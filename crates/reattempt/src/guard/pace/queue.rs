@@ -16,8 +16,8 @@ use reattempt_schedule_responsive::{ReservedTurn, Responsive};
 
 use super::sync::{Mutex, MutexGuard};
 
-/// The time after which the first call in the queue checks again. Outcomes that this queue does not see, from a
-/// schedule or another pace, may have shortened the interval.
+/// The time after which the first call in the queue checks again. Outcomes outside this queue, from a schedule or
+/// another pace, may have shortened the interval.
 const NOTICE: Duration = Duration::from_secs(1);
 
 /// The queue of a pace and its clones.

@@ -29,7 +29,7 @@ struct Sorted {
 }
 
 impl Sorted {
-    /// Creates the classification of an outcome that is no failure of the server.
+    /// Creates the classification of an outcome that is not a server failure.
     fn of(event: HedgeEvent) -> Self {
         Self { event, failure: None, stop: false }
     }
@@ -99,7 +99,7 @@ where
             Some(stop) => Some(stop),
             None => self.decide(sorted.event),
         };
-        // If this client cut off or refused an attempt, that is the outcome only if there is no other.
+        // If this client cut off or refused an attempt, that is the call's outcome only if there is no other.
         let real = sorted.event != HedgeEvent::BodyLost && !refused;
         if let Some(stop) = stop {
             let former = if real { None } else { self.last(stop) };
@@ -128,7 +128,7 @@ where
     }
 
     /// Classifies an outcome, and reads its facts, which a success does not need. If an attempt was cut off from the
-    /// request body, every error of it is a consequence of that.
+    /// request body, that is the cause of all its errors.
     fn sort(&self, outcome: Result<&S::Response, &(dyn Error + 'static)>, cut_off: bool) -> (Sorted, OutcomeFacts) {
         let protocol = &self.shared.policy.settings.protocol;
         let classify = || protocol.classify_outcome(outcome, self.context.options.as_ref(), self.saved.as_ref());
@@ -154,7 +154,7 @@ where
     }
 
     /// Returns the event of an error that the request body caused: the caller's body failed, as in every attempt, or
-    /// this attempt could not read its rest.
+    /// this attempt could not read the rest of it.
     fn of_the_body(&self, error: &(dyn Error + 'static), cut_off: bool) -> Option<HedgeEvent> {
         if cut_off {
             return Some(HedgeEvent::BodyLost);
@@ -188,8 +188,8 @@ where
         }
     }
 
-    /// Spends the permits of the hedges in flight. Returns the account that is due to the budget when the call ends
-    /// with the attempt `winner`.
+    /// Spends the permits of the hedges in flight. Returns the account to report to the budget when the call ends with
+    /// the attempt `winner`.
     pub(super) fn account(&mut self, winner: u32) -> Account {
         self.running.as_mut().map(|running| running.permits.end_call(winner)).unwrap_or_default()
     }

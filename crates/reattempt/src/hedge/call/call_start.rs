@@ -59,8 +59,8 @@ impl HedgeStart {
         self.terms.limits.max_attempts > 1
     }
 
-    /// Returns `true` if nothing depends on the call's outcome, which is then returned as it is, and nothing interrupts
-    /// it.
+    /// Returns `true` if no decision depends on the call's outcome and nothing interrupts the call. The outcome is then
+    /// returned unchanged.
     pub(in crate::hedge) fn is_noop(&self, interrupts: bool) -> bool {
         let context = &self.start.context;
         !self.start.saves

@@ -155,7 +155,7 @@ where
         let terms = &self.terms;
         let attempts = self.attempts.get_or_insert_with(|| HedgeCall::new(terms));
         if !clock::has_timer() {
-            // Without a timer nothing is hedged. A call may also have left the runtime in which it began.
+            // Without a timer there are no hedges. A call may also have left the runtime in which it started.
             let stopped = HedgeEvent::Stopped(StopReason::NoTimer);
             let _ = attempts.next(terms, stopped, elapsed, random);
         }
@@ -167,7 +167,7 @@ where
         if self.upcoming.is_none_or(|due| due > now)
             && let Some(running) = &mut self.running
         {
-            // An attempt that waits while others run reserves no service and no token.
+            // An attempt that waits while others are in flight reserves neither a service nor a token.
             running.readying.take_if(|readying| readying.attempt.is_none());
         }
         match decision {

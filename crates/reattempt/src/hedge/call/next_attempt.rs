@@ -38,7 +38,7 @@ where
         let Some(stop) = self.decide(HedgeEvent::Stopped(reason)) else {
             return ControlFlow::Continue(Hedging::Until(None));
         };
-        // An error from readiness hides no outcome that is still available.
+        // An error from readiness does not hide an outcome that is still available.
         let error = error.map(|error| {
             let outcome = Outcome::Of(number, Err(Mode::own(error)));
             Over { outcome, stop }
@@ -71,10 +71,10 @@ where
         if !matches!(running.last, Some((_, Ok(_)))) {
             return None;
         }
-        // A hedge that the budget has not confirmed yet waits for no connection.
+        // A hedge that the budget has not confirmed yet does not wait for a connection.
         let waits = running.readying.as_ref().is_some_and(|next| next.service.is_some());
         if self.in_flight() == 0 {
-            // From here on only the next attempt can end the call, so it is created first.
+            // From now on, only the next attempt can end the call, so it is created first.
             match self.bind(cx) {
                 Poll::Ready(None) => {}
                 Poll::Ready(Some(stop)) => return self.last(stop),
@@ -91,7 +91,8 @@ where
         None
     }
 
-    /// Creates the next attempt, which then waits for its time or its service. Returns the reason if there is none.
+    /// Creates the next attempt, which then waits until it is due or its service is ready. Returns the reason if there
+    /// is none.
     fn bind(&mut self, cx: &mut Context<'_>) -> Poll<Option<StopReason>> {
         let granted = ready!(self.poll_grant(Instant::now(), cx)).and_then(|mut readying| {
             if readying.attempt.is_none() {

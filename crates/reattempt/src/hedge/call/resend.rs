@@ -32,7 +32,7 @@ where
         if !running.resent.insert(undone) {
             return false;
         }
-        // The watch of the dropped reader.
+        // Removes the watch on the dropped reader.
         running.watches.retain(|(of, _)| *of != number);
         true
     }

@@ -114,7 +114,7 @@ where
         Some(Ok(answer))
     }
 
-    /// Releases the permit, the saved request and the service now, and not when the future is dropped.
+    /// Releases the permit, the saved request and the service now, instead of when the future is dropped.
     #[inline]
     fn clear(&mut self) {
         if let Some(mut retrying) = self.retrying.take()
@@ -125,7 +125,7 @@ where
         self.saved = None;
     }
 
-    /// Returns the accounting that is due at the end of the response.
+    /// Returns the accounting for the end of the response.
     fn finish(&self, succeeded: bool, account: Option<Account>) -> Finish {
         let settings = &self.shared.policy.settings;
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
@@ -164,7 +164,7 @@ where
         }
     }
 
-    /// Takes the account that is due to the budget at the end of the call.
+    /// Takes the account, which must be reported to the budget at the end of the call.
     fn take_account(&mut self) -> Account {
         let Some(retrying) = &mut self.retrying else { return Account::default() };
         let retrying = retrying.as_mut().project();
@@ -183,7 +183,7 @@ where
     /// Reports the end of the call, and returns the report for the response.
     pub(super) fn report_end(&mut self, last: LastOutcome<'_>, stop: StopReason) -> Option<Report> {
         let policy = &self.shared.policy;
-        // A layer without retries did not give up.
+        // A layer without retries has not given up on anything.
         if let (Some(outer), true) = (&self.context.outer, gave_up(stop) && self.is_saved) {
             outer.give_up();
         }

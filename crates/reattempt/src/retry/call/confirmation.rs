@@ -37,8 +37,8 @@ where
         stage.set(Stage::Confirming { held: Box::new(held), sent });
     }
 
-    /// Continues with the budget's answer for the retry whose outcome is held. Returns the end of the call, if the
-    /// retry is refused.
+    /// Continues with the budget's answer about the retry for which the outcome is held. Returns the end of the call,
+    /// if the retry is refused.
     pub(super) fn confirm(&mut self, confirmed: Result<(), StopReason>) -> Option<Result<P::Answer, Mode::Error>> {
         let mut retrying = self.retrying.as_mut()?.as_mut().project();
         let StageTaken::Confirming { mut held, sent } = retrying.stage.as_mut().take() else { return None };

@@ -61,7 +61,7 @@ where
 /// The state that all calls of a client share.
 pub(super) type SharedBy<S, P, Backoff, B, Mode> = Arc<Shared<S, RetryPolicy<P, Backoff, B, Mode>>>;
 
-/// The end of a call, or an `N` to continue with.
+/// Either the end of a call, or a value of type `N` with which it continues.
 type Onwards<T, E, N> = ControlFlow<Result<T, E>, N>;
 
 pub(super) type BoxedRetrying<S, Req, P, Backoff, Mode> = Pin<
@@ -189,8 +189,8 @@ where
     start
 }
 
-/// Returns `true` if a call that is not saved is a no-op: nothing depends on its outcome, which is then returned as it
-/// is.
+/// Returns `true` if an unsaved call needs no state: no decision depends on its outcome, which is then returned
+/// unchanged.
 #[inline]
 pub(super) fn is_noop<P: Protocol, Backoff: Schedule, B: Budget>(
     start: &CallStart,

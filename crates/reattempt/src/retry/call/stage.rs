@@ -70,7 +70,7 @@ impl<S, Drain, Head, Rest, Saved, Held> Stage<S, Drain, Head, Rest, Saved, Held>
         }
     }
 
-    /// Takes the stage. Its place is that of an attempt in flight until the next stage is set.
+    /// Takes the stage, and leaves that of an attempt in flight until the next stage is set.
     pub(super) fn take(self: Pin<&mut Self>) -> StageTaken<S, Drain, Head, Rest, Saved, Held> {
         self.project_replace(Stage::Sent { service: None })
     }
@@ -119,7 +119,7 @@ where
         }
     }
 
-    /// Polls until the next attempt is in flight, or until there can be none.
+    /// Polls until the next attempt is in flight, or until no further attempt is possible.
     // Not inlined, so that a call that succeeds at once does not reserve stack space for it.
     #[inline(never)]
     pub(in crate::retry) fn poll_between(
@@ -250,7 +250,7 @@ where
             Next::Made(head, rest) => {
                 let protocol = &self.shared.policy.settings.protocol;
                 let mut attempt = protocol.join(*head, rest);
-                // Time has passed since the attempt was created.
+                // The attempt may have been created some time ago.
                 protocol.refresh(&mut attempt, self.context.deadline.map(Deadline::at));
                 attempt
             }
@@ -264,7 +264,7 @@ where
         }
         let (sent, tried) = send_next(&mut service, attempt, *retrying.trail);
         *retrying.tried = tried;
-        // Only a clone is kept: a refused instance is still in the queue below (trap 50).
+        // Only a clone is kept, because a refused instance is still in the inner service's queue (trap 50).
         retrying.stage.set(Stage::Sent { service: Some(service.clone()) });
         Some(sent)
     }
@@ -300,7 +300,7 @@ where
             Some(failure) => format!("the deadline passed before a retry; {failure} before"),
             None => "the deadline passed before the call was sent".to_owned(),
         };
-        // An attempt that was not sent does not count.
+        // An attempt that was not sent is not counted.
         let unsent = if last_failure.is_none() { 0 } else { self.number };
         let number = std::mem::replace(&mut self.number, unsent);
         let ended = if Mode::ANSWERS {

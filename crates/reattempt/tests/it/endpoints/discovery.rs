@@ -426,7 +426,7 @@ fn stream_moves_to_another_runtime() {
     });
 }
 
-/// A call that waits for the first endpoints takes over a task whose runtime has ended meanwhile.
+/// A call that waits for the first endpoints takes over a task whose runtime has ended in the meantime.
 #[test]
 fn waiting_call_takes_the_task_over() {
     let cluster = Cluster::default();
