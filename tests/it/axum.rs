@@ -4,7 +4,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::support::{Answer, Server, response, status};
+use reattempt_faults::Reply;
+
+use crate::support::{Server, reply, status};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -93,10 +95,8 @@ async fn serve(router: Router) -> (SocketAddr, JoinHandle<()>) {
 }
 
 /// Returns a refusal with this delay in seconds.
-fn refused(seconds: u16) -> Answer {
-    let mut response = response(503, "come back");
-    response.headers_mut().insert("retry-after", seconds.into());
-    Answer::Reply(response)
+fn refused(seconds: u16) -> Reply {
+    reply(503, "come back").header(http::header::RETRY_AFTER, seconds.into())
 }
 
 #[tokio::test]

@@ -2,10 +2,10 @@
 
 use std::convert::Infallible;
 
-use crate::support::{Answer, Server, quick, response, status};
+use crate::support::{Server, chunked, quick, reply, status};
 use bytes::Bytes;
 use futures_util::stream;
-use http::{Request, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full, StreamBody};
@@ -17,6 +17,7 @@ use reattempt::report::ReportSlot;
 use reattempt::retry::AttemptNumber;
 use reattempt::schedule::Constant;
 use reattempt::{CallOptions, Http, ReplayBody, Report, Retry, RetryLayer, RetryPolicy, StopReason};
+use reattempt_faults::{End, Read, Reply};
 use tokio::sync::mpsc;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
@@ -115,7 +116,7 @@ async fn response_has_report_and_framing_is_kept() {
 #[tokio::test]
 async fn drained_connection_is_reused() {
     // A page that hyper does not read to its end by itself.
-    let page = Answer::Chunked(503, &["an", "error", "page", "in", "chunks"]);
+    let page = chunked(503, "an error page in chunks");
     let server = Server::http1([page.clone(), page, status(200)]).await;
     let answer = client().oneshot(request("GET", &server, Empty::new())).await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
@@ -125,7 +126,7 @@ async fn drained_connection_is_reused() {
 // trap 07
 #[tokio::test]
 async fn connection_with_huge_refusal_is_closed() {
-    let huge = Answer::Reply(response(503, vec![b'x'; 4 << 20]));
+    let huge = reply(503, vec![b'x'; 4 << 20]);
     let server = Server::http1([huge.clone(), huge, status(200)]).await;
     let answer = client().oneshot(request("GET", &server, Empty::new())).await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
@@ -135,12 +136,12 @@ async fn connection_with_huge_refusal_is_closed() {
 // trap 24
 #[tokio::test]
 async fn reset_request_is_retried_if_repeatable() {
-    let server = Server::http1([Answer::Reset]).await;
+    let server = Server::http1([Reply::reset()]).await;
     let answer = client().oneshot(request("GET", &server, Empty::new())).await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
     assert_eq!(server.seen().len(), 2);
 
-    let server = Server::http1([Answer::Reset]).await;
+    let server = Server::http1([Reply::reset()]).await;
     let slot = ReportSlot::default();
     let client = client().with_options(CallOptions::new().report_to(&slot));
     let error = client.clone().oneshot(request("POST", &server, Full::from("once"))).await;
@@ -150,7 +151,7 @@ async fn reset_request_is_retried_if_repeatable() {
     assert_eq!(server.bodies(), ["once"]);
     assert_eq!(slot.take().unwrap().stop_reason(), StopReason::NotRepeatable);
 
-    let server = Server::http1([Answer::Reset]).await;
+    let server = Server::http1([Reply::reset()]).await;
     let mut keyed = request("POST", &server, Full::from("keyed"));
     keyed.headers_mut().insert(reattempt::classify::IDEMPOTENCY_KEY, "order-17".parse().unwrap());
     let answer = client.oneshot(keyed).await.unwrap();
@@ -161,7 +162,7 @@ async fn reset_request_is_retried_if_repeatable() {
 
 #[tokio::test]
 async fn reset_stream_is_retried_on_connection() {
-    let server = Server::http2([Answer::Reset]).await;
+    let server = Server::http2([status(503).cut(0).end_with(End::ResetStream(2))]).await;
     let client = ServiceBuilder::new()
         .layer(RetryLayer::new(quick()))
         .service(Client::builder(TokioExecutor::new()).http2_only(true).build_http());
@@ -192,14 +193,14 @@ async fn early_refusal(server: Server, http2: bool) -> Server {
 // trap 02
 #[tokio::test]
 async fn upload_refused_early_is_sent_again_whole() {
-    let script = || [Answer::Early(response(503, "")), status(200)];
+    let script = || [status(503).read(Read::Head), status(200)];
     for server in [
         early_refusal(Server::http1(script()).await, false).await,
         early_refusal(Server::http2(script()).await, true).await,
     ] {
         let [first, second] = &server.seen()[..] else { panic!("two attempts") };
-        assert!(first.body.is_none(), "the first upload was broken off");
-        assert_eq!(second.body.as_ref().unwrap().len(), 8 * 64 * 1024);
+        assert!(!first.whole, "the first upload was broken off");
+        assert_eq!(second.body.len(), 8 * 64 * 1024);
     }
 }
 
@@ -287,7 +288,7 @@ async fn expect_continue_waits_for_inner_client() {
         if request.method() == http::Method::PUT {
             request.into_body().collect().await.unwrap();
         }
-        Ok::<_, Infallible>(response(400, ""))
+        Ok::<_, Infallible>(Response::builder().status(400).body(Full::<Bytes>::default()).unwrap())
     });
     let client = RetryLayer::http().layer(inner);
     let proxy = hyper::service::service_fn(move |request| client.clone().oneshot(request));

@@ -1,11 +1,12 @@
 //! Requests with odd heads, forwarded by a proxy through the retry layer to a backend that fails.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::support::{quick, response};
-use http::{HeaderName, HeaderValue, Request};
+use crate::support::quick;
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Request, Response};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -24,7 +25,9 @@ const HANGS: Duration = Duration::from_secs(10);
 async fn proxy(http2: bool, tasks: &mut JoinSet<()>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let backend = service_fn(async |_: Request<ReplayBody<Incoming>>| Ok::<_, Infallible>(response(503, "refused")));
+    let backend = service_fn(async |_: Request<ReplayBody<Incoming>>| -> http::Result<Response<Full<Bytes>>> {
+        Response::builder().status(503).body(Full::new("refused".into()))
+    });
     let client = ServiceBuilder::new().layer(RetryLayer::new(quick())).service(backend);
     let service = TowerToHyperService::new(client);
     tasks.spawn(async move {

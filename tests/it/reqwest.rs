@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use crate::support::{Answer, Server, quick, response, status};
+use crate::support::{Server, chunked, quick, status};
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, StatusCode};
@@ -11,6 +11,7 @@ use reattempt::classify::IDEMPOTENCY_KEY;
 use reattempt::report::{AttemptOutcome, ReportSlot};
 use reattempt::schedule::Constant;
 use reattempt::{CallOptions, Http, Report, Retry, RetryLayer, RetryPolicy, StopReason};
+use reattempt_faults::Reply;
 use reqwest::{Body, Method, Request, Url};
 use tokio::net::TcpSocket;
 use tower::{Service, ServiceBuilder, ServiceExt};
@@ -96,15 +97,13 @@ async fn streams_are_sent_again_whole() {
 
 #[tokio::test]
 async fn redirect_with_bytes_is_followed() {
-    let mut redirect = response(307, "");
-    redirect.headers_mut().insert("location", HeaderValue::from_static("/moved"));
-    let redirect = Answer::Reply(redirect);
+    let redirect = status(307).header(http::header::LOCATION, HeaderValue::from_static("/moved"));
     // Refused on both sides of the redirect, so both hops are repeated.
     let server = Server::http1([status(503), redirect.clone(), status(503), redirect]).await;
     let answer = client().oneshot(with_body(Method::PUT, &server, "bytes")).await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
     assert_eq!(answer.url().path(), "/moved");
-    let paths = server.seen().into_iter().map(|seen| seen.path).collect::<Vec<_>>();
+    let paths = server.seen().into_iter().map(|seen| seen.target).collect::<Vec<_>>();
     assert_eq!(paths, ["/", "/", "/moved", "/", "/moved"]);
     assert_eq!(server.bodies(), ["bytes"; 5]);
 }
@@ -113,7 +112,7 @@ async fn redirect_with_bytes_is_followed() {
 #[tokio::test]
 async fn drained_connection_is_reused() {
     // A page that hyper does not read to its end by itself.
-    let page = Answer::Chunked(503, &["an", "error", "page", "in", "chunks"]);
+    let page = chunked(503, "an error page in chunks");
     let server = Server::http1([page.clone(), page]).await;
     client().oneshot(request(Method::GET, &server)).await.unwrap();
     let connections = server.seen().iter().map(|seen| seen.connection).collect::<Vec<_>>();
@@ -123,7 +122,7 @@ async fn drained_connection_is_reused() {
 // trap 30
 #[tokio::test]
 async fn error_keeps_its_type_and_has_a_report() {
-    let server = Server::http1([Answer::Reset, Answer::Reset, Answer::Reset]).await;
+    let server = Server::http1([Reply::reset(), Reply::reset(), Reply::reset()]).await;
     let slot = ReportSlot::default();
     let client = client().with_options(CallOptions::new().report_to(&slot));
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::support::{Answer, Server, quick, status};
+use reattempt_faults::Reply;
+
+use crate::support::{Server, chunked, quick, status};
 use futures_util::stream;
 use reattempt::Report;
 use reattempt_reqwest_middleware::{CallError, ReattemptMiddleware};
@@ -42,7 +44,7 @@ async fn incomplete_response_is_retried() {
 
 #[tokio::test]
 async fn reset_is_retried_for_a_get_only() {
-    let server = Server::http1([Answer::Reset, status(200), Answer::Reset]).await;
+    let server = Server::http1([Reply::reset(), status(200), Reply::reset()]).await;
     let response = client().get(server.url("/")).send().await.unwrap();
     assert_eq!(response.status(), 200);
     let error = client().post(server.url("/")).body("once").send().await.unwrap_err();
@@ -89,7 +91,7 @@ async fn stream_arrives_whole_each_time() {
 // trap 07
 #[tokio::test]
 async fn connection_of_refused_response_is_reused() {
-    let page = Answer::Chunked(503, &["an", "error", "page"]);
+    let page = chunked(503, "an error page");
     let server = Server::http1([page.clone(), page]).await;
     client().get(server.url("/")).send().await.unwrap();
     assert_eq!(server.seen().iter().map(|seen| seen.connection).collect::<Vec<_>>(), [1, 1, 1]);

@@ -18,12 +18,13 @@ use hyper_util::rt::TokioExecutor;
 use reattempt::report::ReportSlot;
 use reattempt::schedule::Constant;
 use reattempt::{CallOptions, Http, ReplayBody, RetryLayer, RetryPolicy, StopReason};
+use reattempt_faults::Reply;
 use tokio::net::TcpSocket;
 use tower::util::BoxCloneService;
 use tower::{BoxError, Layer, ServiceBuilder, ServiceExt};
 use tower_http::follow_redirect::FollowRedirectLayer;
 
-use crate::not_processed::support::{Answer, Server, quick, response};
+use crate::not_processed::support::{Server, quick, status};
 
 type Policy = RetryPolicy<Http, Constant>;
 type Attempt = Request<ReplayBody<BoxBody<Bytes, Infallible>>>;
@@ -101,14 +102,12 @@ fn refused() -> (TcpSocket, String) {
     (socket, uri)
 }
 
-fn see_other(location: &str) -> Answer {
-    let mut response = response(303, "");
-    response.headers_mut().insert(header::LOCATION, location.parse().unwrap());
-    Answer::Reply(response)
+fn see_other(location: &str) -> Reply {
+    status(303).header(header::LOCATION, location.parse().unwrap())
 }
 
-fn too_many() -> Answer {
-    Answer::Reply(response(429, ""))
+fn too_many() -> Reply {
+    status(429)
 }
 
 /// Sends a request, and returns the stop reason of the call.
