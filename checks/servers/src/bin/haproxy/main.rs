@@ -170,9 +170,8 @@ async fn check(program: &str) -> Result<bool, BoxError> {
         eprintln!("{broken}");
         holds = false;
     }
-    println!("{} requests reached the back ends, and no POST without a key was carried out twice: {holds}", {
-        ledger.arrivals().len()
-    });
+    println!("{} requests reached the back ends", ledger.arrivals().len());
+    println!("{}", if holds { "all of it holds" } else { "not all of it holds" });
     Ok(holds)
 }
 
