@@ -63,12 +63,15 @@ function table(parent, rows, columns) {
   element.parentNode.className = "wide";
   const head = add(add(element, "thead"), "tr");
   const body = add(element, "tbody");
-  const kinds = columns.map((name) => typeof rows.find((row) => row[name] ?? null)?.[name]);
+  const kinds = columns.map((name) => typeof rows.map((row) => row[name]).find((cell) => (cell ?? null) !== null));
   const fill = (sorted) => {
     body.replaceChildren();
     for (const row of sorted.slice(0, MOST_ROWS)) {
       const line = add(body, "tr");
-      columns.forEach((name, column) => (add(line, "td", text(row[name])).className = kinds[column]));
+      columns.forEach((name, column) => {
+        const cell = add(line, "td", text(row[name]));
+        cell.className = cell.textContent.length > 40 ? "prose" : kinds[column];
+      });
     }
   };
   const order = (one, other) => {
