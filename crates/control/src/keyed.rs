@@ -232,7 +232,7 @@ impl<E: Entry> Keyed<E> {
         }
     }
 
-    /// Finds or creates an entry for `destination` behind the lock.
+    /// Finds or creates an entry for `destination` under the lock.
     #[cold]
     fn enter(
         &self,

@@ -69,7 +69,7 @@
 //!
 //! | key of a policy | content | default |
 //! |---|---|---|
-//! | `profile` | a [well-known policy](reattempt::profile), with its classifier, if it has one; the fields below modify it | none |
+//! | `profile` | a [well-known policy](reattempt::profile), including its classifier if it has one; the fields below modify it | none |
 //! | `schedule` | `exponential`, `decorrelated`, `constant`, `linear`, `truncated`, `list`, each with its own fields | `exponential` |
 //! | `max_attempts` | the maximum number of attempts, including the first, or `"none"` | 3 |
 //! | `max_elapsed` | the maximum time from the start of a call to the start of its last attempt, or `"none"` | `"30s"` |

@@ -10,7 +10,7 @@
 //! | [`Classifier`], [`Classification`] | a classifier that also returns a [`ServerHint`] |
 //! | [`Hints`], [`Hinted`] | the headers that are read as hints, such as `Retry-After` |
 //! | [`verdict_of_status`], [`verdict_of_error`] | the verdicts of the built-in classification |
-//! | [`github`], [`kubernetes`], [`openai`] | the classifiers of well-known services, each part of a [profile](crate::profile) |
+//! | [`github`], [`kubernetes`], [`openai`] | classifiers for well-known services, each part of a [profile](crate::profile) |
 //! | [`is_repeatable`] | the requests that may be sent twice, based on method or key |
 //! | [`IDEMPOTENCY_KEY`], [`new_idempotency_key`] | the header that makes a POST repeatable |
 

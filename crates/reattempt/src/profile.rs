@@ -5,9 +5,9 @@
 //! table names one.
 //!
 //! The profiles of three services also classify the service's failures, because the delays alone would not be enough:
-//! GitHub, for example, refuses with 403. They are part of the profile, so a policy needs one line, and a policy file
-//! one word. The functions themselves, such as [`classify::github`](crate::classify::github), are for hedges and
-//! guards.
+//! GitHub, for example, refuses with 403. The classifiers are part of the profiles, so one line of code selects both,
+//! or one word in a policy file. For hedges and guards, use the functions themselves, such as
+//! [`classify::github`](crate::classify::github).
 //!
 //! ```
 //! use reattempt::{RetryPolicy, profile};
@@ -320,9 +320,9 @@ pub fn twitter_streaming() -> Profile<SharedSchedule> {
 /// | rate limit: 429, and 403 that [`classify::github`](crate::classify::github) recognises | what the server asks for; else 60 s doubling, each with up to 6 s more | 60 s | 3 | 5 min |
 /// | any other | full jitter, 100 ms doubling to 5 s | 60 s | 3 | 5 min |
 ///
-/// GitHub asks for the first row, and forbids requests before the delay has passed. The second row and the limits are
-/// ours. The hourly quota may be reset in more than 60 s. Then the call ends with GitHub's response, and the stop
-/// reason is [`ServerDelayTooLong`](crate::StopReason::ServerDelayTooLong). To wait for it, raise both limits:
+/// GitHub documents the first row, and forbids requests before the delay has passed. The second row and the limits are
+/// our choice. The hourly quota may be reset in more than 60 s. Then the call ends with GitHub's response, and the stop
+/// reason is [`ServerDelayTooLong`](crate::StopReason::ServerDelayTooLong). To wait for the reset, raise both limits:
 ///
 /// ```
 /// use std::time::Duration;
@@ -351,10 +351,10 @@ pub fn github() -> Profile<SharedSchedule> {
 /// | 1 s | 2 | 30 s | ± 50 % | 11 | no limit |
 ///
 /// [`classify::kubernetes`](crate::classify::kubernetes) decides which responses are retried. A `Retry-After` replaces
-/// the delay. client-go waits for 1 s after a lost connection; the growth and the jitter are ours, because all clients
-/// lose their connections at once when an API server restarts.
+/// the delay. client-go waits for 1 s after a lost connection. The growth and the jitter are our additions, because all
+/// clients lose their connections at once when an API server restarts.
 ///
-/// A PATCH is not repeated, because the layer cannot know what it does. Server-side apply may be repeated:
+/// A PATCH is not repeated, because the layer cannot tell whether that is safe. Server-side apply may be repeated:
 ///
 /// ```
 /// use reattempt::{CallOptions, Http, RetryPolicy, profile};
@@ -390,7 +390,7 @@ pub fn kubernetes() -> Profile<Exponential> {
 ///
 /// OpenAI's clients repeat every request. This profile repeats a POST only after 429 or a proof that it was not
 /// processed, because the API has no idempotency keys. A completion costs tokens when it is repeated, and may be stored
-/// twice. If that is acceptable, state it for the paths concerned:
+/// twice. If that is acceptable, mark the requests to these paths as repeatable:
 ///
 /// ```
 /// use reattempt::{CallOptions, Http, RetryPolicy, profile};

@@ -15,7 +15,7 @@ use crate::millionths::{MILLION, millionths};
 /// The number of buckets per power of two, and the number of bits that select one.
 const STEPS: usize = 16;
 const STEP_BITS: u32 = 4;
-/// Longer latencies, from about 19 hours on, count as this one.
+/// Longer latencies, from about 19 hours on, are recorded as this one.
 const LONGEST_MICROS: u64 = (1 << 36) - 1;
 const BUCKETS: usize = STEPS * 33;
 /// The weight of a fresh sample, which becomes 0 after nine halvings.

@@ -30,7 +30,7 @@ pub enum Decision {
         /// The time to wait first.
         after: Duration,
     },
-    /// Send the request again at once. It was not processed, and this does not count as a retry.
+    /// Send the request again at once. It was not processed, and sending it again is not counted as a retry.
     Resend,
 }
 

@@ -25,7 +25,7 @@ impl<G: Guard> ShedLayer<G, Grpc, Answered> {
     /// `grpc-previous-rpc-attempts` is above 0.
     ///
     /// An adaptive limit reacts to UNAVAILABLE as it does to 503. A call that ends with RESOURCE_EXHAUSTED or
-    /// DEADLINE_EXCEEDED counts as served.
+    /// DEADLINE_EXCEEDED is recorded as served.
     ///
     /// A call holds its place until its trailers, even with a guard that frees places at the head. So limit the
     /// duration of streams from untrusted callers.

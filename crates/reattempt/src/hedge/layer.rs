@@ -26,7 +26,7 @@ use crate::protocol::Protocol;
 /// balancer is inside this layer.
 ///
 /// With a [`RetryLayer`](crate::RetryLayer), hedging usually goes **inside**. Each attempt of the retry layer is then a
-/// set of hedged attempts. A retry follows if the whole set fails, and a backoff does not count as a slow call.
+/// set of hedged attempts. A retry follows if the whole set fails, and a backoff is not mistaken for a slow call.
 /// **Outside**, each hedge would be a call with its own retries, and a backoff in the first call would start a hedge.
 /// In both orders attempts multiply: two in each layer are four. If a protocol's rules forbid retries together with
 /// hedging, use one layer (CALL-1, HG-9). Both layers read a request's [`CallOptions`](crate::CallOptions).

@@ -42,11 +42,11 @@ pub struct Profile<S> {
     pub max_elapsed: Option<Duration>,
     /// The maximum delay that a server may ask for.
     pub max_server_delay: Duration,
-    /// The classifier of a service's failures over HTTP, which precedes the table of [`Http`](crate::Http). With
-    /// `None`, the table decides.
+    /// The classifier for a service's failures over HTTP, which has precedence over the table of [`Http`](crate::Http).
+    /// With `None`, the table decides.
     ///
-    /// It is called for errors, and for responses that the table has as failures. The policy's own classifiers and
-    /// verdicts for statuses precede it. Other protocols have no use for it.
+    /// It is called for errors, and for responses that the table classifies as failures. The policy's own classifiers
+    /// and `on_status` verdicts have precedence over it. It has no effect on other protocols.
     #[cfg(feature = "http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub classifier: Option<ProfileClassifier>,

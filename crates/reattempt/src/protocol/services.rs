@@ -1,4 +1,4 @@
-//! The outcomes of well-known services: the classifiers of their profiles.
+//! Classifiers for the responses of well-known services, used in their profiles.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,15 +9,15 @@ use reattempt_http::Hints;
 
 use super::Outcome;
 
-/// Classifies GitHub's refusals by a rate limit; `None` for all other outcomes.
+/// Classifies GitHub's rate-limit responses. Returns `None` for all other outcomes.
 ///
 /// | response | verdict | delay |
 /// |---|---|---|
 /// | 429 | not processed | the longer of `retry-after` and the time until `x-ratelimit-reset`, which counts beside `x-ratelimit-remaining: 0`; without both, the schedule's |
 /// | 403 with `retry-after` or `x-ratelimit-remaining: 0` | not processed | the same |
 ///
-/// Any other 403 is left to the table, for which it is permanent: the caller lacks a permission. GitHub refuses before
-/// it processes a request, so a POST may be sent again.
+/// Any other 403 is left to the table, which classifies it as permanent: the caller lacks a permission. GitHub refuses
+/// before it processes a request, so a POST may be sent again.
 ///
 /// Source: GitHub's [rate limits for the REST API](https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit).
 /// [`profile::github`](crate::profile::github) contains this classifier and the delay of 60 s. For other layers:
@@ -48,20 +48,20 @@ pub fn github(outcome: Outcome<'_>) -> Option<Classification> {
     })
 }
 
-/// Classifies the responses of a Kubernetes API server; `None` for all outcomes that are left to the table.
+/// Classifies the responses of a Kubernetes API server. Returns `None` for all outcomes that are left to the table.
 ///
 /// | response | verdict |
 /// |---|---|
-/// | 429 with `Retry-After` | by the table: not processed |
+/// | 429 with `Retry-After` | from the table: not processed |
 /// | 429 without it: an eviction that a disruption budget forbids | permanent |
 /// | 5xx with `Retry-After`, such as 500 with the reason `ServerTimeout` | transient |
 /// | 500 without it: an internal error | permanent |
-/// | 502, 503, 504 without it, from a proxy on the way | by the table: transient |
+/// | 502, 503, 504 without it, from a proxy in between | from the table: transient |
 ///
-/// Source: [`with_retry.go`](https://github.com/kubernetes/client-go/blob/master/rest/with_retry.go) of client-go, which
-/// retries 429 and 5xx with `Retry-After` alone, and the
-/// [reasons of the API](https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go). client-go
-/// also repeats a POST after a 5xx with `Retry-After`; here only a repeatable request is sent again.
+/// Source: [`with_retry.go`](https://github.com/kubernetes/client-go/blob/master/rest/with_retry.go) of client-go,
+/// which retries only 429 and 5xx with `Retry-After`, and the [reasons of the
+/// API](https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go). client-go also repeats a
+/// POST after a 5xx with `Retry-After`; here only a repeatable request is sent again.
 ///
 /// [`profile::kubernetes`](crate::profile::kubernetes) contains this classifier.
 pub fn kubernetes(outcome: Outcome<'_>) -> Option<Classification> {
@@ -74,14 +74,14 @@ pub fn kubernetes(outcome: Outcome<'_>) -> Option<Classification> {
     }
 }
 
-/// Classifies the responses of OpenAI's API; `None` for all outcomes that are left to the table.
+/// Classifies the responses of OpenAI's API. Returns `None` for all outcomes that are left to the table.
 ///
 /// | response | verdict |
 /// |---|---|
 /// | 409: a lock that was not free in time | transient |
 /// | every 5xx | transient |
 ///
-/// By the table, 408 is transient and 429 is not processed. Without a classifier, `retry-after-ms`, `Retry-After` and
+/// In the table, 408 is transient, and 429 is not processed. Without a classifier, `retry-after-ms`, `Retry-After` and
 /// `x-should-retry` are obeyed ([`Hints`]), as in OpenAI's own clients.
 ///
 /// Source: [`_base_client.py`](https://github.com/openai/openai-python/blob/main/src/openai/_base_client.py) of OpenAI's
@@ -96,7 +96,7 @@ fn transient(status: StatusCode) -> Classification {
     Verdict::Transient(Failure::new(FailureKind::Server).with_code(status.as_u16())).into()
 }
 
-/// Returns the delay in the headers that are read.
+/// Returns the delay that the headers ask for.
 fn asked(hints: Hints, headers: &HeaderMap) -> Option<Duration> {
     match hints.read(headers, SystemTime::now).hint {
         ServerHint::After(delay) => Some(delay),
