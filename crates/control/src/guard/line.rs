@@ -62,7 +62,7 @@ pub struct Line {
 #[derive(Debug)]
 struct Entry {
     id: WaiterId,
-    /// Absent once the call has left.
+    /// `None` once the call has left.
     waiter: Option<Waiter>,
 }
 

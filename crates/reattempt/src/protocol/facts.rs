@@ -17,7 +17,7 @@ const MOST_HEADERS: usize = 24_576;
 
 /// A protocol for requests, which reads all facts from a view of the request's head. Sealed.
 ///
-/// The default methods apply to requests of which nothing is known.
+/// The default methods apply to requests about which nothing is known.
 pub trait RequestProtocol: Protocol {
     /// The [error mode](crate::error::ErrorMode) of a guarded client, which can express a refusal.
     type Errors;

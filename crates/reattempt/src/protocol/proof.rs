@@ -17,7 +17,7 @@ use super::errors::{is_refused_here, refusal_in};
 use super::failed::{BackupFailed, FellBack};
 use crate::call::errors::causes;
 
-/// The source of a failed outcome, read once for the decision and the report.
+/// Facts about the origin of a failed outcome, read once for the decision and the report.
 #[derive(Debug, Clone, Copy)]
 pub struct OutcomeFacts {
     /// The guard's refusal, if a guard refused the attempt.

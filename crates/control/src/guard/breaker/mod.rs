@@ -45,9 +45,9 @@ use counts::Outcome;
 
 /// A circuit breaker per destination.
 ///
-/// *Closed*, the breaker admits every call and counts failures. Too many failures *open* it, and it refuses every call.
-/// Exactly at the end of the open time, it becomes *half-open* and admits a few calls, the *probes*. If they succeed,
-/// the breaker closes; if one fails, it opens again.
+/// While *closed*, the breaker admits every call and counts failures. Too many failures *open* it, and it refuses every
+/// call. Exactly at the end of the open time, it becomes *half-open* and admits a few calls, the *probes*. If they
+/// succeed, the breaker closes; if one fails, it opens again.
 ///
 /// # What goes wrong without it, and with it
 ///
