@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(pause.unless_over(|| 1), None);
     }
 
-    /// When `end` returns, a running step has finished.
+    /// A running step has finished when `end` returns.
     #[test]
     fn end_waits_for_a_step() {
         let (pause, is_done) = (Arc::new(Pause::default()), Arc::new(AtomicBool::new(false)));
