@@ -230,8 +230,7 @@ where
     }
 
     /// Sets the maximum delay that a server may ask for with `Retry-After`. If the server asks for a longer delay, no
-    /// further attempt is sent. Default: 60 s. An exact delay from the server, such as gRPC's pushback, has no such
-    /// limit (PB-4).
+    /// further attempt is sent. Default: 60 s. An exact delay from the server (a pushback) has no such limit (PB-4).
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.limits.max_server_delay = delay)
     }
