@@ -68,6 +68,16 @@ const NACKS: &str = "an HTTP/2 stream refused by the server, or a GOAWAY without
 /// The retriers by name. Entries of one crate are in the order of their versions.
 pub(super) const RETRIERS: &[Retrier] = &[
     Retrier {
+        name: "async-openai",
+        read: ("0.43.0", "0.43.0"),
+        older: Older::Unknown,
+        kind: Kind::Attempts(4),
+        after: "429 but for an exhausted quota, 5xx and connection errors, for every method, POST included; Retry-After is \
+                obeyed",
+        off: "Client::with_http_service (feature middleware) with a service of your own, such as ReqwestService",
+        file: "src/middleware/retry/openai.rs",
+    },
+    Retrier {
         name: "aws-smithy-runtime",
         read: ("1.9.0", "1.16.2"),
         older: Older::Unknown,
@@ -187,6 +197,15 @@ pub(super) const RETRIERS: &[Retrier] = &[
         after: "429, 502, 503, 504 and retryable gRPC codes of an export",
         off: "with_retry_policy(RetryPolicy::disabled()) on the exporter's builder",
         file: "src/retry_policy.rs",
+    },
+    Retrier {
+        name: "qdrant-client",
+        read: ("1.20.0", "1.20.0"),
+        older: Older::Unknown,
+        kind: Kind::Attempts(2),
+        after: "INTERNAL, UNAVAILABLE, CANCELLED and UNKNOWN, at once and on a new connection, for every call of Qdrant",
+        off: "the generated clients, such as PointsClient, over a channel of your own",
+        file: "src/channel_pool.rs",
     },
     Retrier {
         name: "rdkafka-sys",
