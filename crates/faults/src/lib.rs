@@ -62,6 +62,7 @@
 //! | [`Chances`] | random faults; the same seed gives the same faults |
 //! | `Recorder`, `Recording` | real outages, recorded as a script, which the laboratory simulates with other policies |
 //! | [`Ledger`], [`Arrival`] | every request that reached the server or the cluster, and its outcome |
+//! | `Sends` | a counter of the requests that are really sent for the attempts of a call, which finds hidden retries below a layer |
 //! | [`Rule`], [`Violation`] | the assertions, and the error for one that fails |
 //!
 //! # Features
@@ -69,7 +70,7 @@
 //! | feature | content |
 //! |---|---|
 //! | `http2` | the HTTP/2 and gRPC server |
-//! | `hyper` | the connector for hyper-util's client and tonic's channel |
+//! | `hyper` | the connectors for hyper-util's client and tonic's channel, which make faults and count requests |
 //! | `tls` | the servers with TLS (`Tls`) |
 //! | `toml` | scripts in TOML (`Script::from_toml`), and recordings of real outages |
 //! | `record` | an observer of reattempt's layers that writes such a recording (`Recorder`) |
@@ -111,6 +112,8 @@ mod recorder;
 mod recording;
 mod rules;
 mod script;
+#[cfg(feature = "hyper")]
+mod sends;
 mod server;
 mod service;
 mod task;
@@ -128,6 +131,9 @@ pub use faults::{Faults, Unused};
 pub use ledger::{Arrival, CALL_HEADER, Exchange, Ledger};
 pub use rules::{Rule, Violation};
 pub use script::{Fault, Script, Step};
+#[cfg(feature = "hyper")]
+#[cfg_attr(docsrs, doc(cfg(feature = "hyper")))]
+pub use sends::{Repeated, Sends, SendsLayer, SendsService};
 #[cfg(feature = "http2")]
 #[cfg_attr(docsrs, doc(cfg(feature = "http2")))]
 pub use server::Http2;
@@ -146,9 +152,9 @@ pub use recording::Recording;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use tls::Tls;
+pub use wire::{Break, Direction, FaultyIo, Relay, WireFault};
 #[cfg(feature = "hyper")]
 #[cfg_attr(docsrs, doc(cfg(feature = "hyper")))]
-pub use wire::FaultConnector;
-pub use wire::{Break, Direction, FaultyIo, Relay, WireFault};
+pub use wire::{CountingConnector, CountingIo, FaultConnector};
 
 use ledger::checksum;

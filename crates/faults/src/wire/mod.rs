@@ -2,6 +2,8 @@
 
 #[cfg(feature = "hyper")]
 mod connector;
+#[cfg(feature = "hyper")]
+mod counting;
 mod io;
 mod relay;
 
@@ -15,6 +17,8 @@ use crate::words;
 
 #[cfg(feature = "hyper")]
 pub use connector::FaultConnector;
+#[cfg(feature = "hyper")]
+pub use counting::{CountingConnector, CountingIo};
 pub use io::FaultyIo;
 pub use relay::Relay;
 

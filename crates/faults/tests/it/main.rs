@@ -10,6 +10,8 @@ mod http2;
 mod recording;
 mod rules;
 mod scripts;
+#[cfg(all(feature = "http2", feature = "hyper"))]
+mod sends;
 mod service;
 mod support;
 #[cfg(all(feature = "http2", feature = "hyper", feature = "tls"))]

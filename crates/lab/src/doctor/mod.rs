@@ -1,7 +1,8 @@
 //! `lab doctor`: the crates of a dependency tree that retry, and how their attempts multiply.
 //!
 //! Input: a Cargo.lock of any version. Output: each crate of the table that sends a request more than once, with its
-//! failures and the setting that turns it off, and the most attempts of one call.
+//! failures and the setting that turns it off, and the most attempts of one call. At run time, `Sends` of
+//! reattempt-faults counts the requests that are really sent for them.
 
 mod diagnosis;
 mod lock;

@@ -1,0 +1,209 @@
+//! A counter of real sends: it shows whether a client below a retry layer repeats the layer's attempts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use http::{HeaderMap, HeaderName, Request};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::ledger::{CALL_HEADER, Ledger};
+
+const CALL: HeaderName = HeaderName::from_static(CALL_HEADER);
+
+/// The maximum number of calls whose counts are kept.
+const CALLS: usize = 1024;
+
+type Warn = dyn Fn(&Repeated) + Send + Sync;
+
+/// A counter of attempts and of the requests that were really sent for them, for debugging.
+///
+/// A client may have retries of its own: reqwest, kube, octocrab and others do, and their attempts multiply with those
+/// of a retry layer. The counter has two halves:
+///
+/// - [`layer`](Self::layer), placed outside the retry layer and once more inside it. The outer one gives each call a
+///   number in the header [`CALL_HEADER`]; the inner one counts the call's attempts.
+/// - [`connector`](Self::connector) counts the requests that are written to connections. For other
+///   clients, a [`Server`](crate::Server) of this kit has counted them: [`repeated_in`](Self::repeated_in) reads its
+///   ledger.
+///
+/// When a call has more requests than attempts, the warning function is called, once for each such request. A program
+/// without these layers pays nothing.
+///
+/// ```
+/// use http::{Request, StatusCode};
+/// use reattempt_faults::{Reply, Sends, Server};
+/// use reattempt::RetryPolicy;
+/// use tower::{ServiceBuilder, ServiceExt};
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// # runtime.block_on(async {
+/// # use hyper_util::client::legacy::{Client, connect::HttpConnector};
+/// # use hyper_util::rt::TokioExecutor;
+///
+/// let server = Server::http1([Reply::status(StatusCode::SERVICE_UNAVAILABLE)]).await.unwrap();
+/// let sends = Sends::new(|repeated| eprintln!("{repeated}"));
+/// let client = ServiceBuilder::new()
+///     .layer(sends.layer()) // numbers the calls
+///     .layer(RetryPolicy::http())
+///     .layer(sends.layer()) // counts the attempts
+///     .service(Client::builder(TokioExecutor::new()).build_http());
+/// client.oneshot(Request::get(server.url("/")).body(String::new()).unwrap()).await.unwrap();
+/// assert_eq!(sends.repeated_in(server.ledger()), [], "two attempts, two requests");
+/// # });
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Sends {
+    book: Arc<Mutex<Book>>,
+    warn: Arc<Warn>,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    last_call: u64,
+    calls: BTreeMap<u64, Count>,
+    /// The sum of all calls, for requests whose headers cannot be read.
+    all: Count,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Count {
+    attempts: u64,
+    sends: u64,
+}
+
+/// A call for which more requests were sent than attempts were made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Repeated {
+    /// The number of the call; `None` for all calls together, on connections with compressed headers (HTTP/2).
+    pub call: Option<u64>,
+    /// The attempts of the retry layer.
+    pub attempts: u64,
+    /// The requests that were sent.
+    pub sends: u64,
+}
+
+impl fmt::Display for Repeated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.call {
+            Some(call) => write!(f, "call {call}: ")?,
+            None => f.write_str("all calls: ")?,
+        }
+        let Self { attempts, sends, .. } = self;
+        write!(f, "{sends} requests were sent for {attempts} attempts, so a client below the retry layer repeats them")
+    }
+}
+
+impl Sends {
+    /// Creates a counter. `warn` is called for each request beyond the attempts of its call.
+    pub fn new(warn: impl Fn(&Repeated) + Send + Sync + 'static) -> Self {
+        Self { book: Arc::default(), warn: Arc::new(warn) }
+    }
+
+    /// Returns the layer to be placed outside the retry layer and inside it.
+    pub fn layer(&self) -> SendsLayer {
+        SendsLayer(self.clone())
+    }
+
+    /// Gives a request without a number the next one. A request that has one counts as an attempt of its call.
+    ///
+    /// The layer does this for `http::Request`. For other requests, such as reqwest's, call it where the request is
+    /// made and in the `before_attempt` hook of the policy.
+    pub fn mark(&self, headers: &mut HeaderMap) {
+        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(call) = headers.get(CALL).and_then(|value| value.to_str().ok()?.parse().ok()) {
+            book.count(call).attempts += 1;
+            book.all.attempts += 1;
+        } else {
+            book.last_call += 1;
+            headers.insert(CALL, book.last_call.into());
+        }
+    }
+
+    /// Returns the calls with more arrivals in the ledger than attempts, in the order of their numbers.
+    pub fn repeated_in(&self, ledger: &Ledger) -> Vec<Repeated> {
+        let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sends = BTreeMap::<u64, u64>::new();
+        for call in ledger.arrivals().iter().filter_map(|arrival| arrival.call.parse().ok()) {
+            *sends.entry(call).or_default() += 1;
+        }
+        let repeated =
+            |(call, sends): (u64, u64)| Count { attempts: book.calls.get(&call)?.attempts, sends }.repeated(Some(call));
+        sends.into_iter().filter_map(repeated).collect()
+    }
+
+    /// Counts a request on a connection. `None` if its headers cannot be read.
+    pub(crate) fn sent(&self, call: Option<u64>) {
+        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = match call {
+            Some(call) => book.count(call),
+            None => &mut book.all,
+        };
+        count.sends += 1;
+        let repeated = count.repeated(call);
+        drop(book);
+        if let Some(repeated) = repeated {
+            (self.warn)(&repeated);
+        }
+    }
+}
+
+impl Count {
+    fn repeated(self, call: Option<u64>) -> Option<Repeated> {
+        let Self { attempts, sends } = self;
+        (sends > attempts).then_some(Repeated { call, attempts, sends })
+    }
+}
+
+impl Book {
+    /// Returns the count of a call. The oldest call makes room for a new one.
+    fn count(&mut self, call: u64) -> &mut Count {
+        if self.calls.len() >= CALLS && !self.calls.contains_key(&call) {
+            self.calls.pop_first();
+        }
+        self.calls.entry(call).or_default()
+    }
+}
+
+impl fmt::Debug for Sends {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sends").field("book", &self.book).finish_non_exhaustive()
+    }
+}
+
+/// A layer that numbers calls or counts their attempts, from [`Sends::layer`].
+#[derive(Debug, Clone)]
+pub struct SendsLayer(Sends);
+
+impl<S> Layer<S> for SendsLayer {
+    type Service = SendsService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        SendsService { inner, sends: self.0.clone() }
+    }
+}
+
+/// The service of [`SendsLayer`].
+#[derive(Debug, Clone)]
+pub struct SendsService<S> {
+    inner: S,
+    sends: Sends,
+}
+
+impl<S: Service<Request<B>>, B> Service<Request<B>> for SendsService<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> S::Future {
+        self.sends.mark(request.headers_mut());
+        self.inner.call(request)
+    }
+}
