@@ -15,7 +15,7 @@ use crate::arriving::Arriving;
 /// let chances = Chances::new(7, Per::Call)
 ///     .fault(100, ServiceFault::Hang) // a tenth of the arrivals
 ///     .fault(5, ServiceFault::Error(ErrorKind::ConnectionReset));
-/// let script = Script::from([ServiceFault::Pass; 3]).chances(chances);
+/// let script = Script::from([ServiceFault::NoFault; 3]).chances(chances);
 /// # drop(script);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]

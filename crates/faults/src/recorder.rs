@@ -84,7 +84,7 @@ impl Observer for Recorder {
                     self.tape().add(destination, *attempt, fault);
                 }
             }
-            Event::Succeeded { attempts, .. } => self.tape().add(destination, *attempts, ServiceFault::Pass),
+            Event::Succeeded { attempts, .. } => self.tape().add(destination, *attempts, ServiceFault::NoFault),
             Event::WillReplace { attempt: 1 } => {
                 if let Some((_, replaced)) = self.tape().recordings.get_mut(destination) {
                     *replaced += 1;
@@ -117,7 +117,7 @@ impl Tape {
 /// Returns the fault that causes this outcome; `None` if the server did not cause it.
 fn fault_of(outcome: &AttemptOutcome) -> Option<ServiceFault> {
     match outcome {
-        AttemptOutcome::Succeeded => Some(ServiceFault::Pass),
+        AttemptOutcome::Succeeded => Some(ServiceFault::NoFault),
         AttemptOutcome::Failed { failure, .. } => Some(failure.code().map_or_else(|| of_kind(failure), of_code)),
         AttemptOutcome::PermanentFailure { code: Some(code), .. } => Some(of_code(*code)),
         // A refused certificate, an unusable URI, or the caller's own body.

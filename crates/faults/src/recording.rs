@@ -82,12 +82,12 @@ impl Recording {
                 return Err(ScriptError::new(text, span, "a recorded step begins before the previous one ends"));
             }
             if from > pass_from {
-                changes.push((pass_from, ServiceFault::Pass));
+                changes.push((pass_from, ServiceFault::NoFault));
             }
             changes.push((from, step.fault));
             pass_from = to;
         }
-        changes.push((pass_from, ServiceFault::Pass));
+        changes.push((pass_from, ServiceFault::NoFault));
         Ok(Self { destination: raw.destination, calls: raw.calls_ms, changes, end: raw.end_ms })
     }
 
@@ -119,7 +119,7 @@ impl Recording {
     fn faults(&self) -> impl Iterator<Item = (u64, u64, ServiceFault)> {
         let ends = self.changes.iter().skip(1).map(|(at, _)| *at).chain([self.end + 1]);
         let periods = self.changes.iter().zip(ends).map(|((from, fault), to)| (*from, to, *fault));
-        periods.filter(|(_, _, fault)| *fault != ServiceFault::Pass)
+        periods.filter(|(_, _, fault)| *fault != ServiceFault::NoFault)
     }
 
     /// Returns the destination: host and port.
@@ -143,7 +143,7 @@ impl Recording {
     pub fn fault_at(&self, at: Duration) -> ServiceFault {
         let at = milliseconds(at);
         let known = self.changes.partition_point(|(from, _)| *from <= at);
-        self.changes[..known].last().map_or(ServiceFault::Pass, |(_, fault)| *fault)
+        self.changes[..known].last().map_or(ServiceFault::NoFault, |(_, fault)| *fault)
     }
 }
 
@@ -153,7 +153,7 @@ fn words_of(fault: ServiceFault) -> String {
         ServiceFault::Status(status) => format!("{{ status = {} }}", status.as_u16()),
         ServiceFault::Grpc(code) => format!("{{ grpc = {code} }}"),
         ServiceFault::Error(kind) => format!("{{ error = \"{}\" }}", words::name_of_kind(kind)),
-        _ => "\"pass\"".to_owned(),
+        _ => "\"no-fault\"".to_owned(),
     }
 }
 

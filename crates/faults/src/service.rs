@@ -26,7 +26,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// A fault of a tower service for HTTP.
 ///
-/// Only [`Pass`](Self::Pass) and [`LoseResponse`](Self::LoseResponse) call the inner service. For all others, the whole
+/// Only [`NoFault`](Self::NoFault) and [`LoseResponse`](Self::LoseResponse) call the inner service. For all others, the whole
 /// request is read as a server would read it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
@@ -34,7 +34,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 pub enum ServiceFault {
     /// No fault: the inner service responds. Without an inner service the response is 200.
     #[default]
-    Pass,
+    NoFault,
     /// A response with this status and an empty body.
     Status(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::status"))] StatusCode),
     /// A gRPC response with only this status code, in its head.
@@ -125,7 +125,7 @@ where
         let exchange = self.shared.ledger.arrive(&self.shared.server, 0, &request);
         let (fault, delay) = self.shared.take(Some(&exchange.call()), 0, |fault| *fault != ServiceFault::NeverReady);
         let fault = match fault {
-            ServiceFault::Pass if self.alone => ServiceFault::Status(StatusCode::OK),
+            ServiceFault::NoFault if self.alone => ServiceFault::Status(StatusCode::OK),
             ServiceFault::LoseResponse(kind) if self.alone => ServiceFault::Error(kind),
             fault => fault,
         };
@@ -134,7 +134,7 @@ where
                 exchange.answer("panic");
                 panic!("injected by the script");
             }
-            ServiceFault::Pass | ServiceFault::LoseResponse(_) => {
+            ServiceFault::NoFault | ServiceFault::LoseResponse(_) => {
                 let response = self.inner.call(request);
                 Box::pin(pass(exchange, fault, delay, response))
             }

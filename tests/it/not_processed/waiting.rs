@@ -77,7 +77,7 @@ where
 async fn calls_that_waited_are_sent_again() {
     let server = Server::http2(Script::default()).await.unwrap();
     for method in ["GET", "POST"] {
-        let faults = stalling(1, [WireFault::Refuse, WireFault::Pass]);
+        let faults = stalling(1, [WireFault::Refuse, WireFault::NoFault]);
         let client = RetryLayer::new(quick().max_attempts(2).budget(RetryBudget::unlimited())).layer(hyper(&faults));
         let outcomes = outcomes(&client, |number| request(&server, method, number)).await;
         assert!(outcomes.iter().all(Result::is_ok), "{method}: {outcomes:?}");
@@ -94,13 +94,13 @@ async fn grpc_and_hedged_calls_are_sent_again() {
     let server = Server::http2(reply).await.unwrap();
     let make = |number| request(&server, "POST", number).map(tonic::body::Body::new);
 
-    let faults = stalling(1, [WireFault::Pass]);
+    let faults = stalling(1, [WireFault::NoFault]);
     let policy = RetryPolicy::grpc().max_attempts(1);
     let outcomes_of_grpc = outcomes(&RetryLayer::new(policy).layer(hyper(&faults)), make).await;
     let ended = |response: &Response<_>| response.headers().get("grpc-status").is_none();
     assert!(outcomes_of_grpc.iter().all(|outcome| outcome.as_ref().is_ok_and(ended)));
 
-    let faults = stalling(1, [WireFault::Pass]);
+    let faults = stalling(1, [WireFault::NoFault]);
     let hedges = HedgePolicy::http().delay(Duration::from_secs(3600));
     let client = HedgeLayer::new(hedges).layer(hyper(&faults));
     let outcomes = outcomes(&client, |number| request(&server, "GET", number)).await;

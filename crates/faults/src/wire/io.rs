@@ -52,7 +52,7 @@ impl<T> FaultyIo<T> {
                 read.breaks(0, Break::Stall);
                 write.breaks(0, Break::Stall);
             }
-            WireFault::Pass | WireFault::Refuse => {}
+            WireFault::NoFault | WireFault::Refuse => {}
         }
         Self { io, read, write, is_reset: false, _open: open }
     }

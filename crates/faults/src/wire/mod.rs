@@ -34,7 +34,7 @@ pub use relay::Relay;
 pub enum WireFault {
     /// No fault.
     #[default]
-    Pass,
+    NoFault,
     /// The connection is refused. A relay, whose port is open, resets it at once.
     Refuse,
     /// The connection is never established. A relay accepts it but neither reads nor writes.

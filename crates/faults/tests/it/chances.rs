@@ -53,7 +53,7 @@ async fn period_has_one_fault() {
 async fn shares_of_a_thousand_are_kept() {
     let script = |share| {
         let chances = Chances::new(5, Per::Arrival).fault(share, BUSY);
-        Script::from([ServiceFault::Pass]).chances(chances)
+        Script::from([ServiceFault::NoFault]).chances(chances)
     };
     assert_eq!(failures(script(0), 0..100).await, [false; 100]);
     let all = failures(script(1000), 0..100).await;

@@ -30,7 +30,7 @@ async fn record(steps: Vec<Step<ServiceFault>>) -> Recorder {
 #[tokio::test(start_paused = true)]
 async fn observer_writes_outcomes_as_a_script() {
     let lost = ServiceFault::Error(ErrorKind::ConnectionReset);
-    let recorder = record(vec![BUSY.into(), Step::new(ServiceFault::Pass), Step::new(lost).times(2)]).await;
+    let recorder = record(vec![BUSY.into(), Step::new(ServiceFault::NoFault), Step::new(lost).times(2)]).await;
     assert_eq!((recorder.destinations(), recorder.is_full()), (vec![HOST.to_owned()], false));
     let recording = recorder.recording(HOST).unwrap();
     let text = recording.to_toml();
@@ -45,7 +45,7 @@ async fn observer_writes_outcomes_as_a_script() {
     let read = Recording::from_toml(&text).unwrap();
     assert_eq!((read.to_toml(), read.destination()), (text.clone(), HOST));
     assert!(read.calls().eq([0, 110, 220].map(ms)) && read.end() == ms(220));
-    for (at, fault) in [(0, BUSY), (9, BUSY), (10, ServiceFault::Pass), (110, lost), (300, ServiceFault::Pass)] {
+    for (at, fault) in [(0, BUSY), (9, BUSY), (10, ServiceFault::NoFault), (110, lost), (300, ServiceFault::NoFault)] {
         assert_eq!((recording.fault_at(ms(at)), read.fault_at(ms(at))), (fault, fault), "at {at} ms");
     }
     assert_eq!(format!("{:?}", Script::<ServiceFault>::from_toml(&text).unwrap()), format!("{:?}", recording.script()));
@@ -76,7 +76,7 @@ fn recorded_call_is_counted_once() {
         recorder.on_event(HOST, &Event::Succeeded { attempts: 1, endpoint: None });
     }
     let recording = recorder.recording(HOST).unwrap();
-    assert_eq!((recording.calls().len(), recording.fault_at(ms(1))), (2, ServiceFault::Pass));
+    assert_eq!((recording.calls().len(), recording.fault_at(ms(1))), (2, ServiceFault::NoFault));
 }
 
 #[tokio::test(start_paused = true)]

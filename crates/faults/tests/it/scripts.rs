@@ -56,7 +56,7 @@ fn step_for_every_arrival_must_select_one() {
 
 #[tokio::test(start_paused = true)]
 async fn arrivals_without_a_step_take_otherwise() {
-    let pass = Step::new(ServiceFault::Pass);
+    let pass = Step::new(ServiceFault::NoFault);
     let faults = Faults::new(Script::from([pass.call("GET /two")]).otherwise(BUSY));
     assert_eq!(statuses(&faults, &["/one", "/two", "/two"]).await, [503, 200, 503]);
     faults.recover();

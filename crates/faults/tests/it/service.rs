@@ -81,7 +81,7 @@ async fn panics_come_from_call_and_future() {
 #[tokio::test(start_paused = true)]
 async fn layer_calls_inner_service_unless_fault() {
     let lost = ServiceFault::LoseResponse(ErrorKind::ConnectionReset);
-    let faults = Faults::new([lost, BUSY, ServiceFault::Pass]);
+    let faults = Faults::new([lost, BUSY, ServiceFault::NoFault]);
     let worked = std::sync::atomic::AtomicUsize::new(0);
     let worked = std::sync::Arc::new(worked);
     let counted = std::sync::Arc::clone(&worked);

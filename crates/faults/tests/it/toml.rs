@@ -17,7 +17,7 @@ fn equal<F: Debug>(read: Script<F>, expected: Script<F>) {
 fn every_service_fault_can_be_written() {
     let script = Script::from_toml(
         "may-remain = true\notherwise = { status = 503 }\n\
-        step = [{ fault = \"pass\" }, { fault = { status = 503 }, times = 2, delay-ms = 9 },\n\
+        step = [{ fault = \"no-fault\" }, { fault = { status = 503 }, times = 2, delay-ms = 9 },\n\
         { fault = { error = \"connection-reset\" }, always = true, call = \"GET /\" },\n\
         { fault = { lose-response = \"timed-out\" }, connection = 3 },\n\
         { fault = \"hang\", from-ms = 1, to-ms = 2 }, { fault = \"never-ready\", to-ms = 2 },\n\
@@ -25,7 +25,7 @@ fn every_service_fault_can_be_written() {
         chances = { seed = 7, per = { period-ms = 5 }, faults = [{ per-mille = 10, fault = \"hang\" }] }",
     );
     let expected = Script::new([
-        Step::new(ServiceFault::Pass),
+        Step::new(ServiceFault::NoFault),
         Step::new(BUSY).times(2).delay(ms(9)),
         Step::new(ServiceFault::Error(ErrorKind::ConnectionReset)).always().call("GET /"),
         Step::new(ServiceFault::LoseResponse(ErrorKind::TimedOut)).connection(3),
@@ -81,7 +81,7 @@ fn connections_and_replies_can_be_written() {
 #[test]
 fn wrong_scripts_are_named_with_their_place() {
     for (text, place, problem) in [
-        ("[[step]]\nfault = \"hiccup\"", (2, 9), "unknown variant `hiccup`, expected one of `pass`"),
+        ("[[step]]\nfault = \"hiccup\"", (2, 9), "unknown variant `hiccup`, expected one of `no-fault`"),
         ("[[step]]\nfault = \"hang\"\ntimes = -1", (3, 9), "invalid value: integer `-1`"),
         ("[[step]]\nfault = \"hang\"\ntimes = 0", (3, 9), "invalid value: integer `0`"),
         ("[[step]]\nfault = { status = 99 }", (2, 9), "status 99 is not from 100 to 999"),

@@ -169,7 +169,7 @@ fn simulate(recording: &Recording, policy: &Policy, seed: u64) -> Result<Row, La
 /// Returns the library's verdict on a recorded outcome of a request that may be repeated.
 fn verdict(fault: ServiceFault) -> Verdict {
     match fault {
-        ServiceFault::Pass => Verdict::Success,
+        ServiceFault::NoFault => Verdict::Success,
         ServiceFault::Status(status) => verdict_of_status(status),
         ServiceFault::Grpc(code) => reattempt_grpc::verdict_of_code(Code::from_number(code)),
         ServiceFault::Error(std::io::ErrorKind::ConnectionRefused) => {

@@ -40,7 +40,7 @@ async fn reqwest_meets_every_fault_in_a_relay() {
         WireFault::write(10, Break::Reset),
         WireFault::read(head, Break::Close),
         WireFault::read(0, Break::Garbage("nonsense\r\n\r\n".into())),
-        WireFault::Pass,
+        WireFault::NoFault,
     ]);
     let relay = faults.relay(server().await).await.unwrap();
     let url = format!("http://{}/", relay.address());

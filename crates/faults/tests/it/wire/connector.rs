@@ -12,7 +12,7 @@ use super::clients::{HANGS, server};
 #[tokio::test]
 async fn hyper_meets_faults_in_its_connector() {
     let faults =
-        Faults::new([WireFault::Refuse, WireFault::read(20, Break::Reset), WireFault::TimeOut, WireFault::Pass]);
+        Faults::new([WireFault::Refuse, WireFault::read(20, Break::Reset), WireFault::TimeOut, WireFault::NoFault]);
     let address = server().await;
     let call = || async {
         let connector = faults.connector(HttpConnector::new());

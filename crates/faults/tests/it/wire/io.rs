@@ -81,7 +81,7 @@ async fn drip_passes_a_byte_at_a_time() {
 
 #[tokio::test(start_paused = true)]
 async fn refused_or_timed_out_before_any_byte() {
-    let faults = Faults::new([WireFault::Refuse, WireFault::TimeOut, WireFault::Pass]);
+    let faults = Faults::new([WireFault::Refuse, WireFault::TimeOut, WireFault::NoFault]);
     let wrap = || faults.wrap(tokio::io::duplex(64).0);
     assert_eq!(wrap().unwrap_err().kind(), ErrorKind::ConnectionRefused);
     let mut stalled = wrap().unwrap();
