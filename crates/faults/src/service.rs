@@ -26,8 +26,8 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// A fault of a tower service for HTTP.
 ///
-/// Only [`NoFault`](Self::NoFault) and [`LoseResponse`](Self::LoseResponse) call the inner service. For all others, the whole
-/// request is read as a server would read it.
+/// Only [`NoFault`](Self::NoFault) and [`LoseResponse`](Self::LoseResponse) call the inner service. For all others, the
+/// whole request is read as a server would read it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
