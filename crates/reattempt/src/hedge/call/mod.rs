@@ -11,6 +11,7 @@ mod resend;
 
 use crate::call::clock::Instant;
 use crate::call::observe::Event;
+use std::mem::take;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -50,6 +51,8 @@ where
     attempts: Option<HedgeCall>,
     /// The time at which the next attempt is due.
     upcoming: Option<Instant>,
+    /// `true` if the last decision was made before that time. Taken by the next check, which then reads no clock.
+    early: bool,
     /// The time at which the last attempt was sent.
     sent: Option<Instant>,
     /// The first attempt's endpoint.
@@ -107,6 +110,7 @@ where
             stopwatch: opening.stopwatch,
             attempts: None,
             upcoming: None,
+            early: false,
             sent: None,
             first: Tried::default(),
             running: target.map(|destination| Box::new(Running::new(destination))),
@@ -164,7 +168,8 @@ where
             HedgeDecision::Continue { next } => next.map(|next| clock::later(started, next)),
             _ => None,
         };
-        if self.upcoming.is_none_or(|due| due > now)
+        self.early = self.upcoming.is_none_or(|due| due > now);
+        if self.early
             && let Some(running) = &mut self.running
         {
             // An attempt that waits while others are in flight reserves neither a service nor a token.
@@ -194,15 +199,17 @@ where
 
     /// Sends the next attempt if one is due. Returns when to check again, or why none was sent.
     fn poll_due(&mut self, cx: &mut Context<'_>) -> Result<Hedging, NotSent<S::Error>> {
-        let end = self.end_of_hedging();
         let Some(due) = self.upcoming else {
             // A replacement may still wait for its service.
             let replacing = self.running.as_ref().is_some_and(|it| !it.replacing.is_empty());
+            let end = self.end_of_hedging();
             return Ok(Hedging::Until(end.filter(|_| replacing && clock::has_timer())));
         };
-        if due > Instant::now() {
+        // If the time comes between decision and check, the timer is due at once.
+        if take(&mut self.early) || due > Instant::now() {
             return Ok(Hedging::Until(Some(due)));
         }
+        let end = self.end_of_hedging();
         match self.poll_send(cx) {
             // The wait for a service that is not ready is limited.
             Poll::Pending => Ok(Hedging::Until(end)),

@@ -52,11 +52,11 @@ where
         &mut self,
         cx: &mut Context<'_>,
     ) -> Option<(u32, ResultOf<S, Req, P, Mode>)> {
-        let end = self.end_of_hedging();
-        let running = self.running.as_mut()?;
-        if running.replacing.is_empty() {
+        if self.running.as_ref()?.replacing.is_empty() {
             return None;
         }
+        let end = self.end_of_hedging();
+        let running = self.running.as_mut()?;
         // The wait for a service that is not ready is limited.
         let late = end.is_some_and(|end| end <= Instant::now());
         let at_hand = self.saved.as_ref().is_some_and(Saved::at_hand);
