@@ -19,12 +19,15 @@ use reattempt_faults::Ledger;
 
 type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 
+/// The example of one project.
+type Example = Pin<Box<dyn Future<Output = Outcome>>>;
+
 /// The time limit for one project.
 const LIMIT: Duration = Duration::from_secs(20);
 
 fn main() -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let projects: [(&str, Pin<Box<dyn Future<Output = Outcome>>>); 6] = [
+    let projects: [(&str, Example); 6] = [
         ("kube", Box::pin(kube::run())),
         ("octocrab", Box::pin(octocrab::run())),
         ("object_store", Box::pin(object_store::run())),
