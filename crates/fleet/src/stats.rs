@@ -55,7 +55,7 @@ pub struct FleetStats {
     pub refused: u64,
     /// The number of retries refused because the store had recently refused another.
     pub remembered: u64,
-    /// The number of retries that this process decided without the store.
+    /// The number of retries that this process decided on without the store.
     pub alone: u64,
     /// The number of questions to the store that were not answered in time.
     pub late: u64,

@@ -76,7 +76,7 @@ fn replace(addresses: Vec<SocketAddr>, servers: &EndpointsHandle<BaseUrl>) {
     let mut urls: Vec<_> = addresses.iter().map(|address| format!("http://{address}")).collect();
     urls.sort_unstable();
     urls.dedup();
-    // URLs of addresses are valid, and there is at least one.
+    // URLs built from addresses are always valid, and there is at least one.
     let _ = servers.update_urls(urls);
 }
 

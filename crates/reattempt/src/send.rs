@@ -11,7 +11,8 @@ pin_project! {
     /// The future of a call through its own clone of a handle. It waits until the clone is ready, calls it, and drops
     /// it at once.
     ///
-    /// If the handle fails to become ready, the future returns that error, and stays pending if it is polled again.
+    /// If the handle fails with an error before it is ready, the future returns that error. If it is polled again, it
+    /// stays pending.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call.

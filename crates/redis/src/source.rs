@@ -28,7 +28,8 @@ impl Source {
     #[cfg(feature = "cluster")]
     pub(crate) fn cluster(urls: &[&str]) -> Result<Self, RedisStoreError> {
         let nodes = parse_all(urls)?;
-        // The client counts a redirection as a retry. With more retries, a lost connection would count twice.
+        // The client counts a redirection as a retry. With a higher limit, a message whose connection was lost could be
+        // carried out twice.
         let client = redis::cluster::ClusterClientBuilder::new(nodes).retries(1);
         let client = client.connection_timeout(LONGEST).response_timeout(LONGEST).build();
         client.map(|client| Self::Cluster(Box::new(client))).map_err(|_| RedisStoreError::InvalidUrl)

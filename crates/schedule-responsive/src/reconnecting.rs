@@ -63,7 +63,7 @@ struct Run<D> {
 }
 
 impl<S: Schedule> Reconnecting<S> {
-    /// Creates a handle without failures. Its delays are those of `schedule`.
+    /// Creates a handle with no failures recorded. Its delays are those of `schedule`.
     pub fn new(schedule: S) -> Self {
         let run = Mutex::new(Run::new(&schedule));
         Self { shared: Arc::new(Shared { schedule, run }) }

@@ -349,7 +349,7 @@ impl RetryBudget {
     fn build(settings: Settings) -> Self {
         let not_full = Arc::new(NotFull::new());
         let counted = match settings.kind {
-            // No success changes such a bucket, so its count goes where no success reads it.
+            // No success changes such a bucket, so it is counted apart, where no success reads the count.
             Kind::Tokens(rule) if rule.ratio == 0 => Arc::new(NotFull::new()),
             _ => Arc::clone(&not_full),
         };

@@ -78,7 +78,7 @@ impl Bulkhead {
         Self(self.0.changed(|rule| rule.patience = Patience { calls, time }))
     }
 
-    /// Frees the place at the response head if `on`. Default: it is held to the end of the body.
+    /// If `on`, frees the place when the response head arrives. By default, it is held until the end of the body.
     ///
     /// The head of a gRPC response does not end its call, so its place is always held until the trailers.
     pub fn release_at_head(self, on: bool) -> Self {

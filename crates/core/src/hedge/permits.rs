@@ -8,8 +8,8 @@ use crate::{Account, Budget, Failure, FailureKind, PaidRetry, Permit, StopReason
 
 /// The budget permits of a call's hedges, held until the call ends.
 ///
-/// A hedge's permit is spent when the hedge ends, because a layer below may still refuse to send it. If this value is
-/// dropped, the permits of the hedges in flight are spent, because they were sent.
+/// A hedge's permit is spent only when the hedge ends, because until then a layer below may still refuse to send it. If
+/// this value is dropped, the permits of the hedges in flight are spent, because they were sent.
 #[derive(Default)]
 pub struct HedgePermits {
     call: Account,
@@ -59,7 +59,7 @@ impl HedgePermits {
         }
     }
 
-    /// Records that a layer below refused to send attempt `number`, and returns its permit.
+    /// Records that a layer below refused to send attempt `number`, and gives its permit back to the budget.
     pub fn on_refusal(&mut self, number: u32) {
         drop(self.take(number));
     }

@@ -206,7 +206,7 @@ impl Stream {
         }
         let is_over = self.reply.sends_end() && begun.is_some();
         if !is_over && !matches!(self.reply.end, End::ResetStream(_)) {
-            // If the stream were dropped before the client has left, it would be reset.
+            // If the stream were dropped before the client left, it would be reset.
             let _ = match &mut begun {
                 Some(begun) => poll_fn(|cx| begun.poll_reset(cx)).await,
                 None => poll_fn(|cx| self.answer.poll_reset(cx)).await,

@@ -53,7 +53,7 @@ impl MethodRetryPolicy {
         self.max_attempts
     }
 
-    /// Returns the delay before the first retry, before jitter of ±20 %: above 0.
+    /// Returns the delay before the first retry, not including the jitter of ±20 %. It is always above 0.
     pub fn initial_backoff(&self) -> Duration {
         self.initial_backoff
     }

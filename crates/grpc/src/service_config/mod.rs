@@ -100,7 +100,7 @@ impl ServiceConfig {
         ServiceConfigReader::default().read(reader)
     }
 
-    /// Reads a service config from a file, and blocks the thread in the meantime.
+    /// Reads a service config from a file, blocking the current thread while it reads.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ impl ServiceConfigReader {
         self.parse_bytes(&bytes)
     }
 
-    /// Reads a service config from a file, and blocks the thread in the meantime.
+    /// Reads a service config from a file, blocking the current thread while it reads.
     ///
     /// # Errors
     ///

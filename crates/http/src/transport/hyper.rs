@@ -59,8 +59,8 @@ fn of_connection(error: &::hyper::Error) -> Sign {
             false => Sign::Proof(Verdict::Permanent),
         }
     } else if error.is_canceled() || error.is_closed() {
-        // hyper's client returns these only for requests that were not yet passed to the connection. A request that
-        // was lost with its connection ends with another error.
+        // hyper's client returns these only for requests that had not yet been passed to the connection. A request
+        // that was lost with its connection ends with another error.
         Sign::Undone(Undone::NotDispatched, FailureKind::Connect)
     } else if error.is_timeout() {
         Sign::Proof(TIMED_OUT)

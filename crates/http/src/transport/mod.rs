@@ -119,7 +119,7 @@ pub fn undone(error: &(dyn Error + 'static)) -> Option<Undone> {
 
 /// Returns the HTTP/2 error code of the server's stream reset (RFC 9113 §7).
 ///
-/// Returns `None` if the server did not reset the stream, and always without the feature `hyper`.
+/// Returns `None` if the server did not reset the stream. Without the feature `hyper`, it always returns `None`.
 #[must_use]
 pub fn reset_reason(error: &(dyn Error + 'static)) -> Option<u32> {
     #[cfg(feature = "hyper")]

@@ -61,11 +61,11 @@ impl<T> EndpointsHandle<T> {
 impl EndpointsHandle<BaseUrl> {
     /// Replaces the endpoints with these base URLs, in one tier.
     ///
-    /// The base URL for which requests are written ([`Endpoints::base`](super::Endpoints::base)) does not change.
+    /// The base URL that requests are written for ([`Endpoints::base`](super::Endpoints::base)) does not change.
     ///
     /// # Errors
-    /// Returns the first problem in the list, like [`Endpoints::urls`](super::Endpoints::urls), and then changes
-    /// nothing.
+    /// Returns the first problem in the list, like [`Endpoints::urls`](super::Endpoints::urls). In that case
+    /// nothing changes.
     pub fn update_urls(&self, urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<(), EndpointsError> {
         let urls = BaseUrl::read_all(urls)?;
         replace_urls(&self.guard, urls.into_iter().map(|url| (0, url)).collect());

@@ -27,8 +27,8 @@ impl Deadline {
 
     /// Writes the time left to the `grpc-timeout` header, replacing any existing value.
     ///
-    /// The unit is the finest one for which the number has at most eight digits. The number is rounded down, to at
-    /// least one nanosecond. If the map is full, nothing is written.
+    /// The unit is the finest one for which the number has at most eight digits. The number is rounded down, but
+    /// never below one nanosecond. If the map is full, nothing is written.
     pub fn write_to(&self, headers: &mut HeaderMap) {
         let left = self.remaining();
         let units = [

@@ -221,9 +221,9 @@ where
     ///
     /// The limit does not interrupt attempts. It ends the wait for a service that does not become ready for a hedge.
     ///
-    /// The wait continues in one case, which is possible only with the inner service's own error type. Then no attempt
+    /// There is one exception, possible only with the inner service's own error type: the wait continues if no attempt
     /// is in flight, the last failed response was already discarded, and the call has no error or response of its own
-    /// to return instead.
+    /// to return.
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
         self.set(|settings| settings.limits.max_elapsed = elapsed)

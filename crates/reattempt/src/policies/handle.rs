@@ -32,7 +32,7 @@ impl<P: RequestProtocol> PolicyHandle<P> {
         Self { current: Arc::new(Current { number: AtomicU64::new(0), table, replacing: Mutex::new(()) }) }
     }
 
-    /// Puts another table in force. Calls that have already started keep their policies.
+    /// Replaces the table in force. Calls that have already started keep their policies.
     ///
     /// The next call of each client prepares its services for the new table: it clones the client once for each policy.
     pub fn replace(&self, table: PolicyTable<P>) {

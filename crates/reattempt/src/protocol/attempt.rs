@@ -64,7 +64,7 @@ pub struct Added<'a> {
     /// `true` if the caller forbids processing the request twice, whatever its method and key. It adds nothing to the
     /// request.
     pub once: bool,
-    /// A deadline that the request does not have yet.
+    /// A deadline that has not yet been added to the request.
     pub deadline: Option<Deadline>,
     /// This layer's marker.
     pub marker: Option<&'a NestedMarker>,

@@ -74,7 +74,7 @@ macro_rules! message_setters {
             self.classify_with(classifier)
         }
 
-        /// Adds a classifier that is a type, whereas [`classify`](Self::classify) adds a function.
+        /// Adds a classifier whose type implements `Classifier`; [`classify`](Self::classify) takes a function.
         #[must_use]
         pub fn classify_with<C>(mut self, classifier: C) -> Self
         where

@@ -49,7 +49,7 @@ type OptionsFor = Arc<dyn for<'a> Fn(RequestView<'a>) -> Option<CallOptions> + S
 /// | setting | default |
 /// |---|---|
 /// | [`on_status`](Http::on_status), [`classify`](Http::classify) | the table above |
-/// | [`hints`](Http::hints) | every form of `Retry-After`, `x-should-retry`; no rate limit resets |
+/// | [`hints`](Http::hints) | every form of `Retry-After`, and `x-should-retry`; rate-limit reset headers are ignored |
 /// | [`replay`](Http::replay) | per call 64 KiB of a streamed body, or all of a body in memory; 64 MiB in total, at most 5/8 of it for one destination |
 /// | [`drain_limit`](Http::drain_limit) | 16 KiB |
 /// | [`destination`](Http::destination) | scheme, host and port |

@@ -114,7 +114,7 @@ impl<S: Service<Req> + Clone, Req> Service<Req> for Spare<S> {
         let (call, tried) = send_next(&mut self.service, request, self.trail);
         // An instance is called once.
         let _ = self.picked.set(tried);
-        // The next resume is sent by a clone of this one's instance (trap 42). The instance itself is dropped right
+        // The next resume is sent by a clone of this resume's instance (trap 42). The instance itself is dropped right
         // after its call, because it may be left in a queue (trap 50).
         self.shared.give_back(self.service.clone());
         call

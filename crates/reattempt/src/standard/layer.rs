@@ -339,8 +339,8 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
         Ok(self)
     }
 
-    /// Returns a warning for each setting of the policy, the guards and the total time outside its recommended range. A
-    /// `max_elapsed` above the total time has a warning too, unless it is the default.
+    /// Returns a warning for each setting outside its recommended range: those of the policy and the guards, and the
+    /// total time. A `max_elapsed` above the total time also gets a warning, unless it is the default.
     ///
     /// ```
     /// use reattempt::guard::{Bulkhead, CircuitBreaker};

@@ -123,8 +123,8 @@ where
     /// Creates the first reader of a body that may have only one frame although its size hint is not exact.
     /// Single-message encoders, such as tonic's, create such bodies.
     ///
-    /// If a clone exists, the body is polled once more right after its first frame of any length. At most two frames
-    /// are read ahead in this way.
+    /// If a clone exists, the body is polled once more right after its first frame, whatever the length of that frame.
+    /// At most two frames are read ahead in this way.
     #[inline]
     pub fn read_ahead(body: B, limits: &ReplayLimits) -> Self {
         if body.is_end_stream() {

@@ -151,7 +151,7 @@ impl<B> State<B> {
             return;
         };
         if !self.store_prefetched(Prefetched::once(Some(next.copied(self.copied_below)))) && self.readers > 1 {
-            // This one will not be kept either.
+            // This frame will not be kept either.
             self.stop_keeping(reader, afterwards);
         }
     }

@@ -38,7 +38,7 @@ impl fmt::Display for BreakerState {
 pub struct StateChange {
     /// The name of the breaker.
     pub name: Arc<str>,
-    /// The destination; empty for the state that all destinations without their own share.
+    /// The destination; empty for the state shared by all destinations that have none of their own.
     pub destination: Arc<str>,
     /// The previous state.
     pub from: BreakerState,

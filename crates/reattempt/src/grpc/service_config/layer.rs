@@ -24,7 +24,7 @@ const DEFAULT_CAP: u32 = 5;
 ///
 /// | in the config | effect on a call |
 /// |---|---|
-/// | `retryPolicy` | the config sets the attempts, the backoff (± 20 %) and the codes. Every call of the method is retried after these codes, because the service's owner lists them |
+/// | `retryPolicy` | the config sets the attempts, the backoff (± 20 %) and the codes. Every call to the method is retried after these codes, because the service's owner lists them |
 /// | `hedgingPolicy` | the config sets the attempts, the delay and the codes. There are no retries in addition (CALL-1, HG-9) |
 /// | neither policy, or no entry | the call is retried only in two cases: transparent retries (CALL-2), and a failed connection. So an empty config retries less than [`RetryPolicy::grpc`], whose docs compare the two |
 /// | `timeout` | the earlier of this limit and the caller's deadline applies (DL-1) |
@@ -34,7 +34,7 @@ const DEFAULT_CAP: u32 = 5;
 ///
 /// While a handle has no config, every call gets UNAVAILABLE (SC-6).
 ///
-/// The [`CallOptions`](crate::CallOptions) of a request override the config. Rule CALL-3 allows a client less than
+/// The [`CallOptions`](crate::CallOptions) of a request override the config. Rule CALL-3 gives clients less freedom than
 /// that.
 ///
 /// ```
@@ -205,7 +205,7 @@ impl<Budgets: Budget + Clone> ServiceConfigLayer<Budgets> {
         Self { retries: change(self.retries), ..self }
     }
 
-    /// Changes hedging settings that are not in a config.
+    /// Changes hedging settings that a service config cannot express.
     pub fn hedges(self, change: impl FnOnce(Hedges<Budgets>) -> Hedges<Budgets>) -> Self {
         Self { hedges: change(self.hedges), ..self }
     }

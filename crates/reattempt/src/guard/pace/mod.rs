@@ -203,7 +203,7 @@ impl Pace {
 
     /// If `on`, the guard only delays calls and does not record outcomes. Default: outcomes are recorded.
     ///
-    /// Use it outside a retry layer whose schedule is the same interval, because that layer records the attempts and
+    /// Use it around a retry layer whose schedule is the same interval, because that layer records the attempts and
     /// their outcomes.
     pub fn waits_only(self, on: bool) -> Self {
         Self { records: !on, ..self }
