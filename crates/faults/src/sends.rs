@@ -139,11 +139,14 @@ impl Sends {
     pub(crate) fn sent(&self, call: Option<u64>) {
         let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
         let count = match call {
-            Some(call) => book.count(call),
-            None => &mut book.all,
+            // Newer calls may have replaced it.
+            Some(call) => book.calls.get_mut(&call),
+            None => Some(&mut book.all),
         };
-        count.sends += 1;
-        let repeated = count.repeated(call);
+        let repeated = count.and_then(|count| {
+            count.sends += 1;
+            count.repeated(call)
+        });
         drop(book);
         if let Some(repeated) = repeated {
             (self.warn)(&repeated);

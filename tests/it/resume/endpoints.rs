@@ -1,12 +1,14 @@
 //! Resumes that go to another replica.
 
 use bytes::Bytes;
-use http::Request;
-use http_body_util::{BodyExt, Empty};
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Empty, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use reattempt::endpoints::EndpointsLayer;
-use reattempt_faults::{End, Server};
+use reattempt::schedule::Constant;
+use reattempt::{ReplayBody, Report, RetryLayer, RetryPolicy};
+use reattempt_faults::{End, Reply, Server};
 use tokio::time::timeout;
 use tower::{ServiceBuilder, ServiceExt};
 
@@ -57,6 +59,34 @@ async fn resume_prefers_another_replica() {
         endpoints.update_urls(&urls).unwrap();
         let read = timeout(HANGS, response.into_body().collect()).await.unwrap();
         assert!(read.is_ok_and(|all| all.to_bytes() == content(1)), "round {round}");
+        first.finish().unwrap();
+        second.finish().unwrap();
+    }
+}
+
+/// A retry layer around the resumes learns which server an attempt used, and goes to the other. Otherwise a keyed POST
+/// could reach servers that do not know its key.
+// E-1, D-17
+#[tokio::test]
+async fn retry_around_resumes_sees_the_endpoint() {
+    for (method, round) in (0..10).flat_map(|round| [(Method::GET, round), (Method::POST, round)]) {
+        let server = || Server::http1(vec![Reply::status(StatusCode::SERVICE_UNAVAILABLE).body(Bytes::new())]);
+        let (first, second) = (server().await.unwrap(), server().await.unwrap());
+        let urls = [first.url(""), second.url("")];
+        let policy = RetryPolicy::http().max_attempts(2).backoff(Constant::immediate());
+        let client = ServiceBuilder::new()
+            .layer(RetryLayer::new(policy.boxed_errors()))
+            .layer(layer())
+            .layer(EndpointsLayer::http(&urls).unwrap())
+            .service(Client::builder(TokioExecutor::new()).build_http::<ReplayBody<Full<Bytes>>>());
+        let request =
+            Request::builder().method(&method).uri(format!("{}/film", urls[0])).header("idempotency-key", "1");
+        let response = client.oneshot(request.body(Full::<Bytes>::default()).unwrap()).await.unwrap();
+        let report = response.extensions().get::<Report>().unwrap();
+        let endpoints: Vec<_> = report.attempts().iter().map(|attempt| attempt.endpoint.as_deref()).collect();
+        assert!(endpoints.iter().all(Option::is_some), "{method}, round {round}: {endpoints:?}");
+        let arrivals = [&first, &second].map(|server| server.ledger().arrivals().len());
+        assert_eq!(arrivals, [1, 1], "{method}, round {round}");
         first.finish().unwrap();
         second.finish().unwrap();
     }

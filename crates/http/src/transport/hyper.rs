@@ -46,9 +46,10 @@ fn of_client(error: &legacy::Error) -> Sign {
     }
 }
 
-/// Returns `true` if the call waited in the pool for a connection that another call was opening, and gave up.
+/// Returns `true` if the call waited in the pool for a connection that another call gave up or that was closed.
 fn is_given_up(error: &(dyn Error + 'static)) -> bool {
-    matches!(error.downcast_ref(), Some(pool::Error::CheckoutNoLongerWanted))
+    let error = error.downcast_ref();
+    matches!(error, Some(pool::Error::CheckoutNoLongerWanted | pool::Error::CheckedOutClosedValue))
 }
 
 fn of_connection(error: &::hyper::Error) -> Sign {

@@ -25,6 +25,9 @@ fn epoch() -> tokio::time::Instant {
 /// `true` for the target without a clock, on which reading the clock panics and tokio's timers do not run.
 const NO_CLOCK: bool = cfg!(all(target_family = "wasm", target_os = "unknown"));
 
+/// The longest wait of a timer: thirty years.
+const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+
 /// A time on a call's clock, measured since a fixed moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Instant(Duration);
@@ -57,7 +60,7 @@ impl Instant {
 
     /// Returns the time in the form that tokio's timers take.
     pub(crate) fn on_tokio(self) -> tokio::time::Instant {
-        EPOCH.checked_add(self.0).unwrap_or(*EPOCH)
+        EPOCH.checked_add(self.0.min(FAR)).unwrap_or(*EPOCH)
     }
 }
 
@@ -73,7 +76,6 @@ pub(crate) const fn since_epoch(now: Instant) -> Duration {
 
 /// Returns `now + wait`, with `wait` limited to thirty years.
 pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
-    const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
     Instant(now.0.saturating_add(wait.min(FAR)))
 }
 

@@ -66,6 +66,11 @@ impl Sending {
         Self { outer: FRAME.replace(Frame::First) }
     }
 
+    /// Opens the frame of a call's first attempt, unless a layer above has opened one.
+    pub(crate) fn outermost() -> Option<Self> {
+        matches!(FRAME.get(), Frame::None).then(Self::first)
+    }
+
     /// Opens the frame of a further attempt, after those at the endpoints of `trail`.
     pub(crate) fn next(trail: Trail) -> SendingNext {
         let outer = OuterTrail(TRAIL.replace(trail));

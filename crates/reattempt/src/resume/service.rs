@@ -100,10 +100,11 @@ where
                 settings: Arc::clone(settings),
             }
         });
-        // An inner set of endpoints passes its pick back through the frame.
-        let frame = frame::Sending::first();
+        // An inner set of endpoints passes its pick back through the frame. A layer above with a frame of its own needs
+        // the pick more: without it, that layer would not know that another server may not know an idempotency key.
+        let frame = kept.as_ref().and_then(|_| frame::Sending::outermost());
         let call = self.inner.call(request);
-        let tried = frame.close().into();
+        let tried = frame.map_or(Tried::Nowhere, |frame| frame.close().into());
         ResponseFuture { call, kept: kept.map(|kept| (kept, tried)) }
     }
 }

@@ -28,9 +28,9 @@ impl<Policy: AttemptPolicy, O> StandardLayer<StandardGuards, Policy, O> {
     /// Sends each attempt to one of several base URLs, through one client.
     ///
     /// Retries and hedges go to an endpoint that the call has not tried ([`endpoints`](crate::endpoints)). The breaker
-    /// and the time limits still cover all endpoints together. The limit on calls in flight applies to each endpoint: 64 by
-    /// default, or that of [`limits`](Self::limits). If an endpoint has no place left, the attempt goes to another one
-    /// at once. The limit's key is the destination of the rewritten request, so a custom
+    /// and the time limits still cover all endpoints together. The limit on calls in flight applies to each endpoint:
+    /// 64 by default, or that of [`limits`](Self::limits). If an endpoint has no place left, the attempt goes to
+    /// another one at once. The limit's key is the destination of the rewritten request, so a custom
     /// [`destination`](crate::Http::destination) function must return a different value for each endpoint.
     ///
     /// The default breaker then ignores consecutive failures. Otherwise it would refuse all calls if the connection to

@@ -34,8 +34,7 @@ const DEFAULT_CAP: u32 = 5;
 ///
 /// While a handle has no config, every call gets UNAVAILABLE (SC-6).
 ///
-/// The [`CallOptions`](crate::CallOptions) of a request override the config. Rule CALL-3 gives clients less freedom than
-/// that.
+/// The [`CallOptions`](crate::CallOptions) of a request override the config. Rule CALL-3 gives clients less freedom.
 ///
 /// ```
 /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigHandle, ServiceConfigLayer};
