@@ -66,7 +66,7 @@ async fn resume_prefers_another_replica() {
 
 /// A retry layer around the resumes learns which server an attempt used, and goes to the other. Otherwise a keyed POST
 /// could reach servers that do not know its key.
-// E-1, D-17
+// E-1
 #[tokio::test]
 async fn retry_around_resumes_sees_the_endpoint() {
     for (method, round) in (0..10).flat_map(|round| [(Method::GET, round), (Method::POST, round)]) {
