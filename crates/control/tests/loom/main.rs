@@ -69,7 +69,7 @@ fn bucket(capacity: u64, held: u64, refill: u64) -> (Arc<Bucket>, Arc<NotFull>) 
 /// Creates a bucket that is counted in no slot, as a budget's only bucket.
 fn bucket_of_no_slot(capacity: u64, held: u64, refill: u64) -> (Arc<Bucket>, Arc<NotFull>) {
     let not_full = Arc::new(NotFull::new());
-    let counted = (Arc::clone(&not_full), Slot::NONE);
+    let counted = (Arc::clone(&not_full), Slot::OTHERS);
     (bucket_counted(capacity, held, refill, counted), not_full)
 }
 
