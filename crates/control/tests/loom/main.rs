@@ -66,8 +66,8 @@ fn bucket(capacity: u64, held: u64, refill: u64) -> (Arc<Bucket>, Arc<NotFull>) 
     (bucket_counted(capacity, held, refill, counted), not_full)
 }
 
-/// Creates a bucket that is counted in no slot, as a budget's only bucket.
-fn bucket_of_no_slot(capacity: u64, held: u64, refill: u64) -> (Arc<Bucket>, Arc<NotFull>) {
+/// Creates a bucket that is counted for every destination, as the one that all share.
+fn bucket_of_all(capacity: u64, held: u64, refill: u64) -> (Arc<Bucket>, Arc<NotFull>) {
     let not_full = Arc::new(NotFull::new());
     let counted = (Arc::clone(&not_full), Slot::OTHERS);
     (bucket_counted(capacity, held, refill, counted), not_full)
@@ -353,15 +353,15 @@ fn retired_bucket_does_not_catch_up() {
 }
 
 #[test]
-fn bucket_of_no_slot_loses_no_token() {
+fn bucket_of_all_loses_no_token() {
     loom::model(|| {
-        let (bucket, not_full) = bucket_of_no_slot(2, 2, 0);
+        let (bucket, not_full) = bucket_of_all(2, 2, 0);
         let other = taker(&bucket, START);
         assert_eq!(bucket.take(1, START), Take::Taken);
         bucket.give_back(1);
         assert_eq!(other.join().unwrap(), 1);
         assert_eq!(bucket.balance(), Some(TOKEN));
-        assert_eq!((not_full.count(), not_full.count_for(HASH)), (1, 0));
+        assert_eq!(count(&not_full), 1);
         bucket.give_back(5);
         assert_eq!(bucket.balance(), Some(2 * TOKEN));
         assert_eq!(count(&not_full), 0);
@@ -369,9 +369,9 @@ fn bucket_of_no_slot_loses_no_token() {
 }
 
 #[test]
-fn bucket_of_no_slot_is_retired_or_taken() {
+fn bucket_of_all_is_retired_or_taken() {
     loom::model(|| {
-        let (bucket, not_full) = bucket_of_no_slot(1, 1, 0);
+        let (bucket, not_full) = bucket_of_all(1, 1, 0);
         let taking = Arc::clone(&bucket);
         let taking = thread::spawn(move || taking.take(1, START));
         let retired = bucket.retire(START, false, &|| true);
