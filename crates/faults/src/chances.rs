@@ -6,7 +6,7 @@ use crate::arriving::Arriving;
 
 /// A distribution of random faults, drawn from a seed.
 ///
-/// The same seed always yields the same faults. [`Per`] selects the other input of each draw.
+/// Equal seeds yield equal faults. [`Per`] selects what a draw depends on besides the seed.
 ///
 /// ```
 /// use std::io::ErrorKind;

@@ -29,8 +29,8 @@ type Warn = dyn Fn(&Repeated) + Send + Sync;
 ///   clients, a [`Server`](crate::Server) of this kit has counted them: [`repeated_in`](Self::repeated_in) reads its
 ///   ledger.
 ///
-/// When a call has more requests than attempts, the warning function is called, once for each such request. A program
-/// without these layers pays nothing.
+/// The warning function is called once for each request beyond the attempts of its call. A program without these layers
+/// pays nothing.
 ///
 /// ```
 /// use http::{Request, StatusCode};

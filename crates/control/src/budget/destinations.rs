@@ -26,7 +26,7 @@ const SECONDS_BETWEEN_SEARCHES: u64 = 10;
 
 pub(super) struct Destinations {
     buckets: Keyed<AnyBucket>,
-    /// The number of buckets that a success would change; 0 if only time adds tokens.
+    /// The number of these buckets that are not full.
     not_full: Arc<NotFull>,
     /// The second after which the next event adds the tokens of the time passed to all buckets.
     catch_up_at: AtomicU64,
