@@ -366,11 +366,9 @@ pub fn github() -> Profile<SharedSchedule> {
 /// let policy = RetryPolicy::with(http).profile(profile::kubernetes());
 /// ```
 pub fn kubernetes() -> Profile<Exponential> {
-    let mut profile = limited(symmetric(1000, 2.0, 30_000), 11);
+    let profile = limited(symmetric(1000, 2.0, 30_000), 11);
     #[cfg(feature = "http")]
-    {
-        profile.classifier = Some(services::kubernetes);
-    }
+    let profile = Profile { classifier: Some(services::kubernetes), ..profile };
     profile
 }
 
