@@ -49,14 +49,16 @@ where
                 }
                 Err(error) => error,
             };
-            match tries.fail(&error) {
-                // A thread does not wait for a remote budget's confirmation; the budget is charged anyway.
-                Ok(granted) => {
-                    if let Some(due) = tries.notify_retry(&error, &granted) {
-                        sleep(due.saturating_duration_since(Instant::now()));
-                    }
+            // A thread does not wait for a remote budget's confirmation; the budget is charged anyway.
+            let due = tries.fail(&error).and_then(|granted| match tries.notify_retry(&error, &granted) {
+                Some(due) => {
+                    sleep(due.saturating_duration_since(Instant::now()));
+                    tries.check_in_time()
                 }
-                Err(stop) => return Err(tries.give_up(error, stop)),
+                None => Ok(()),
+            });
+            if let Err(stop) = due {
+                return Err(tries.give_up(error, stop));
             }
         }
     }

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 use reattempt_core::{Budget, Classification, Schedule, StopReason};
-use tokio::task::coop::poll_proceed;
 
 use super::timer::{Timer, TokioTimer};
 use super::tries::Tries;
 use super::{RetryError, Retrying};
 use crate::call::progress::Granted;
+
+/// The attempts that may end in one poll. A further one waits until other tasks have run.
+const ATTEMPTS_AT_ONCE: usize = 128;
 
 pin_project! {
     /// The future of a retried operation, created when [`retry`](crate::retry()) is awaited.
@@ -27,8 +29,8 @@ pin_project! {
         running: Option<Running<F, Backoff, B, J, N, Clock>>,
         #[pin]
         attempt: Option<Fut>,
-        // `None` if an attempt is due or in flight.
-        wait: Option<Wait<E, Clock::Sleep>>,
+        // `None` if an attempt is due or in flight. Boxed, because few operations ever wait.
+        wait: Option<Box<Wait<E, Clock::Sleep>>>,
     }
 }
 
@@ -38,42 +40,37 @@ struct Running<F, Backoff: Schedule, B, J, N, Clock> {
     tries: Tries<Backoff, B, J, N, Clock>,
 }
 
-/// A wait before the next attempt. Its content is boxed, because few operations ever wait.
-enum Wait<E, Sleep> {
-    Delay(Pin<Box<Sleep>>),
-    /// The budget has yet to confirm the retry after this error.
-    Confirmation(Box<(E, Granted)>),
+/// The wait before a granted retry.
+struct Wait<E, Sleep> {
+    /// The error of the last attempt, which is returned if the retry is withdrawn.
+    error: E,
+    granted: Granted,
+    /// `None` until the budget has confirmed the retry.
+    delay: Option<Pin<Box<Sleep>>>,
 }
 
-/// The error of an attempt, and the retry that follows or the reason why there is none.
-type Decided<E> = (E, Result<Granted, StopReason>);
-
 impl<E, Sleep: Future> Wait<E, Sleep> {
-    /// Polls a wait until it ends. Returns the decision, if the wait was for the budget's confirmation.
+    /// Polls until the next attempt is due, or the retry is withdrawn.
     // Not inlined, because it would cost operations that never wait 17 instructions.
     #[inline(never)]
-    fn poll_end<Backoff: Schedule, B, J, N, Clock: Timer>(
-        this: &mut Option<Self>,
+    fn poll_due<Backoff, B, J, N, Clock>(
+        &mut self,
         tries: &mut Tries<Backoff, B, J, N, Clock>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Decided<E>>> {
-        let longer = match this.take() {
-            None => return Poll::Ready(None),
-            Some(Wait::Delay(mut sleep)) => match sleep.as_mut().poll(cx) {
-                Poll::Ready(_) => return Poll::Ready(None),
-                Poll::Pending => Wait::Delay(sleep),
-            },
-            Some(Wait::Confirmation(retry)) => match tries.poll_confirmed(cx) {
-                Poll::Ready(confirmed) => {
-                    let (error, granted) = *retry;
-                    let in_time = confirmed.and_then(|()| tries.check_in_time());
-                    return Poll::Ready(Some((error, in_time.map(|()| granted))));
-                }
-                Poll::Pending => Wait::Confirmation(retry),
-            },
-        };
-        *this = Some(longer);
-        Poll::Pending
+    ) -> Poll<Result<(), StopReason>>
+    where
+        Backoff: Schedule,
+        N: FnMut(&E, Duration),
+        Clock: Timer<Sleep = Sleep>,
+    {
+        if self.delay.is_none() {
+            ready!(tries.poll_confirmed(cx))?;
+            self.delay = tries.resume(&self.error, &self.granted).map(Box::pin);
+        }
+        if let Some(delay) = &mut self.delay {
+            drop(ready!(delay.as_mut().poll(cx)));
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -110,20 +107,17 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        loop {
+        for _ in 0..ATTEMPTS_AT_ONCE {
             let Some(Running { operation, tries }) = this.running else { return Poll::Pending };
-            let decided = match this.wait {
-                None => None,
-                Some(_) => ready!(Wait::poll_end(this.wait, tries, cx)),
-            };
-            let (error, granted) = if let Some(decided) = decided {
-                decided
+            let (error, due) = if let Some(mut wait) = this.wait.take() {
+                let Poll::Ready(due) = wait.poll_due(tries, cx) else {
+                    *this.wait = Some(wait);
+                    return Poll::Pending;
+                };
+                // A confirmation or a timer can be late, as after the sleep of a computer.
+                (wait.error, due.and_then(|()| tries.check_in_time()))
             } else {
                 if this.attempt.is_none() {
-                    // An operation that always fails at once must not starve other tasks.
-                    if tries.number() > 0 {
-                        ready!(poll_proceed(cx)).made_progress();
-                    }
                     tries.attempt();
                     this.attempt.set(Some(operation()));
                 }
@@ -143,27 +137,26 @@ where
                     Err(error) => error,
                 };
                 match tries.fail(&error) {
-                    Ok(granted) => match tries.poll_confirmed(cx) {
-                        Poll::Ready(confirmed) => (error, confirmed.map(|()| granted)),
-                        Poll::Pending => {
-                            *this.wait = Some(Wait::Confirmation(Box::new((error, granted))));
+                    Ok(granted) => {
+                        let mut wait = Wait { error, granted, delay: None };
+                        let Poll::Ready(due) = wait.poll_due(tries, cx) else {
+                            *this.wait = Some(Box::new(wait));
                             return Poll::Pending;
-                        }
-                    },
+                        };
+                        (wait.error, due)
+                    }
                     Err(stop) => (error, Err(stop)),
                 }
             };
-            match granted {
-                Ok(granted) => {
-                    *this.wait = tries.resume(&error, &granted).map(|sleep| Wait::Delay(Box::pin(sleep)));
-                }
-                Err(stop) => {
-                    let error = tries.give_up(error, stop);
-                    *this.running = None;
-                    return Poll::Ready(Err(error));
-                }
+            if let Err(stop) = due {
+                let error = tries.give_up(error, stop);
+                *this.running = None;
+                return Poll::Ready(Err(error));
             }
         }
+        // An operation that always fails at once must not starve other tasks.
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 }
 

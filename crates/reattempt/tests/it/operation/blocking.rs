@@ -9,7 +9,7 @@ use reattempt::operation::{is_transient_io_error, retry_blocking};
 use reattempt::{RetryPolicy, retry};
 use reattempt_core::StopReason;
 use reattempt_schedule_fixed::Constant;
-use tokio_test::{assert_ready, task};
+use tokio_test::{assert_pending, assert_ready, task};
 
 use super::{SECOND, script};
 
@@ -54,4 +54,18 @@ fn blocking_without_delay_does_not_sleep() {
     let operation = || results.borrow_mut().pop().unwrap();
     let value = retry_blocking(Constant::immediate(), operation).call_with(|_| panic!("there is nothing to wait for"));
     assert_eq!(value.unwrap(), 3);
+}
+
+/// A thread that slept past the limit on elapsed time makes no further attempt.
+#[tokio::test(start_paused = true)]
+async fn late_thread_ends_call() {
+    let policy = RetryPolicy::operations().backoff(Constant::new(SECOND)).max_elapsed(5 * SECOND);
+    let mut calls = 0;
+    let fails = || {
+        calls += 1;
+        Err::<(), _>(calls)
+    };
+    let sleeps = |_| assert_pending!(task::spawn(tokio::time::advance(60 * SECOND)).poll());
+    let error = retry_blocking(policy, fails).call_with(sleeps).unwrap_err();
+    assert_eq!((*error.error(), error.stop_reason(), error.attempts()), (1, StopReason::ElapsedExhausted, 1));
 }

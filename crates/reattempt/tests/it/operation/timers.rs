@@ -161,3 +161,46 @@ fn sleep_function_gets_the_delay() {
         assert!(wait <= 3600 * SECOND && wait > 3590 * SECOND, "{wait:?}");
     }
 }
+
+/// The last error ends the call if the wait was so long that the deadline passed, as after the sleep of a computer.
+#[test]
+fn late_timer_ends_call_at_the_deadline() {
+    let clock = Manual::default();
+    let options = CallOptions::new().deadline(Deadline::after(60 * SECOND));
+    let call = retry(Constant::new(SECOND), script([Err("busy"), Ok(1)])).with_options(options).timer(&clock);
+    let mut call = task::spawn(call.into_future());
+    assert_pending!(call.poll());
+    clock.moves(3600 * SECOND);
+    let error = assert_ready!(call.poll()).unwrap_err();
+    assert_eq!((*error.error(), error.stop_reason(), error.attempts()), ("busy", StopReason::DeadlineExceeded, 1));
+}
+
+/// A timer that is always ready and an operation that always fails at once let other tasks run, in no runtime too.
+#[test]
+fn ready_timer_lets_others_run() {
+    #[derive(Debug)]
+    struct Always;
+    impl Timer for Always {
+        type Sleep = std::future::Ready<()>;
+
+        fn now(&self) -> Duration {
+            SECOND
+        }
+
+        fn sleep_until(&mut self, _: Duration) -> Self::Sleep {
+            ready(())
+        }
+    }
+
+    let calls = Cell::new(0);
+    let fails = || {
+        calls.set(calls.get() + 1);
+        ready(Err::<(), _>("busy"))
+    };
+    let policy = RetryPolicy::operations().backoff(Constant::new(SECOND)).max_attempts(u32::MAX).max_elapsed(None);
+    let policy = policy.budget(RetryBudget::unlimited());
+    let mut call = task::spawn(retry(policy, fails).timer(Always).into_future());
+    assert_pending!(call.poll());
+    assert!(call.is_woken());
+    assert_eq!(calls.get(), 128);
+}
