@@ -130,7 +130,7 @@ where
             if let Some(call) = this.call
                 && let Some((number, result)) = call.poll_replacing(cx)
             {
-                match call.ended(number, result, cx) {
+                match call.ended(number, result, true, cx) {
                     ControlFlow::Break(over) => return Poll::Ready(over),
                     ControlFlow::Continue(()) => continue,
                 }
@@ -148,7 +148,7 @@ where
             }
             let progress = ended.is_ready();
             if let Poll::Ready((number, result)) = ended
-                && let ControlFlow::Break(over) = call.ended(number, result.map_err(Mode::own), cx)
+                && let ControlFlow::Break(over) = call.ended(number, result.map_err(Mode::own), false, cx)
             {
                 return Poll::Ready(over);
             }

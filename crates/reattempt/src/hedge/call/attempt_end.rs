@@ -42,11 +42,13 @@ where
     B: Budget,
     Mode: ErrorMode<S::Error>,
 {
-    /// Records the end of an attempt. Returns the call's end, if it has ended.
+    /// Records the end of an attempt. Returns the call's end, if it has ended. The failure of an attempt that could not
+    /// be replaced after all `is_logged` already.
     pub(in crate::hedge) fn ended(
         &mut self,
         number: u32,
         result: ResultOf<S, Req, P, Mode>,
+        is_logged: bool,
         cx: &mut Context<'_>,
     ) -> ControlFlow<OverOf<S, Req, P, Mode>> {
         let protocol = &self.shared.policy.settings.protocol;
@@ -92,7 +94,7 @@ where
             stopwatch.answered();
         }
         self.record_failure(number, &sorted, facts.responded);
-        if !not_sent {
+        if !not_sent && !is_logged {
             self.log_failure(number, &sorted, &result);
         }
         let stop = match sorted.event.ends() {
