@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use reattempt_control::Trail;
 use tower_service::Service;
 
-use crate::call::frame::{Sending, Tried};
+use crate::call::clock::Instant;
+use crate::call::frame::{Sending, Timed, Tried};
 
 /// The state that a client's clones and its calls in flight share.
 pub(crate) struct Shared<S, Policy> {
@@ -42,10 +43,15 @@ impl<S: Clone, Policy> Shared<S, Policy> {
 }
 
 /// Sends an attempt after the first, if possible to an endpoint that the call has not tried. Returns the future and
-/// that endpoint.
+/// that endpoint. `deadline` is the call's.
 // The first attempt does not use this function, because returning a pair would move its future once more.
-pub(crate) fn send_next<S: Service<A>, A>(service: &mut S, attempt: A, trail: Trail) -> (S::Future, Tried) {
-    let frame = Sending::next(trail);
+pub(crate) fn send_next<S: Service<A>, A>(
+    service: &mut S,
+    attempt: A,
+    trail: Trail,
+    deadline: Option<Instant>,
+) -> (S::Future, Tried) {
+    let (frame, _timed) = (Sending::next(trail), Timed::until(deadline, None));
     let sent = service.call(attempt);
     (sent, frame.close())
 }

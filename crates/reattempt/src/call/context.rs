@@ -75,6 +75,13 @@ impl CallContext {
         }
     }
 
+    /// Creates the context of a call without options, which may have a deadline.
+    #[cfg(feature = "http")]
+    #[inline]
+    pub(crate) fn until(deadline: Option<Instant>) -> Self {
+        Self { deadline, ..Self::default() }
+    }
+
     /// Returns `true` if caller and policy allow retries, so that the request is saved.
     #[inline]
     pub(crate) fn saves(&self, policy: &Limits) -> bool {

@@ -7,6 +7,8 @@ use http::Extensions;
 
 use crate::call::clock;
 use crate::call::clock::Instant;
+#[cfg(feature = "http")]
+use crate::call::frame;
 
 /// The message of the error for a call that was ended by its deadline.
 pub(crate) const PASSED: &str = "the deadline of the call has passed";
@@ -22,8 +24,10 @@ pub(crate) const PASSED: &str = "the deadline of the call has passed";
 /// | whose protocol has a response for it | the call ends with that response |
 /// | any other | the attempt in flight continues |
 ///
-/// The deadline is in the extensions of every attempt. A server [propagates](Self::propagate) its own caller's deadline
-/// to outbound calls.
+/// The deadline is in the extensions of every attempt, with one exception: the end of a [standard
+/// stack's](crate::standard) total time is in those of its later attempts, and in those of the first one only if the
+/// request has other extensions. [`of`](Self::of) always finds it. A server [propagates](Self::propagate) its own
+/// caller's deadline to outbound calls.
 ///
 /// ```
 /// use std::time::Duration;
@@ -42,6 +46,39 @@ impl Deadline {
     #[doc(alias("new", "from_now", "in"))]
     pub fn after(timeout: Duration) -> Self {
         Self(clock::later(Instant::now(), timeout))
+    }
+
+    /// Returns the deadline of the attempt with these extensions, for a service below a layer of this crate. Call this
+    /// in [`Service::call`](tower::Service::call).
+    ///
+    /// The deadline is in the extensions, or the layer above passes it through the thread while it calls its inner
+    /// service. So the future of a call, a task and a service behind tower's `Buffer` find it only in the extensions.
+    /// Where they need it, this layer copies it there:
+    ///
+    /// ```
+    /// use http::Request;
+    /// use reattempt::Deadline;
+    /// use reattempt::standard::StandardLayer;
+    /// use tower::ServiceBuilder;
+    /// use tower::util::MapRequestLayer;
+    ///
+    /// let with_deadline = MapRequestLayer::new(|mut request: Request<_>| {
+    ///     if let Some(deadline) = Deadline::of(request.extensions()) {
+    ///         request.extensions_mut().insert(deadline);
+    ///     }
+    ///     request
+    /// });
+    /// let builder = ServiceBuilder::new().layer(StandardLayer::http()).layer(with_deadline);
+    /// # type Body = reattempt::ReplayBody<http_body_util::Full<bytes::Bytes>>;
+    /// # let client = builder.service(tower::service_fn(async |_: Request<Body>| {
+    /// #     Ok::<_, std::convert::Infallible>(http::Response::new(http_body_util::Full::<bytes::Bytes>::default()))
+    /// # }));
+    /// # reattempt::check::<Request<http_body_util::Full<bytes::Bytes>>, _>(&client);
+    /// ```
+    #[cfg(feature = "http")]
+    #[inline]
+    pub fn of(extensions: &Extensions) -> Option<Self> {
+        earlier(extensions.get().copied(), frame::deadline().map(Self::at))
     }
 
     /// Copies an inbound request's deadline, if it has one, to the extensions of an outbound request. If the outbound
@@ -80,5 +117,15 @@ impl Deadline {
 
     pub(crate) fn instant(self) -> Instant {
         self.0
+    }
+}
+
+/// Returns the earlier deadline.
+#[cfg(feature = "http")]
+#[inline]
+pub(crate) fn earlier(one: Option<Deadline>, other: Option<Deadline>) -> Option<Deadline> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }

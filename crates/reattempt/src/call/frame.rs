@@ -1,16 +1,19 @@
-//! The endpoints that a call has tried. A retry or hedge layer passes them to the set of endpoints below it, and the
-//! set passes its pick back.
+//! The facts about an attempt that layers pass down without its request: the endpoints that the call has tried, and the
+//! call's deadline. A set of endpoints passes its pick back.
 //!
-//! Requests without extensions and layers that do not forward them may be in between. So a layer opens a frame around
-//! the `call` of its inner service: a thread-local value, like a tracing span. A pick outside every frame is not
-//! recorded. Frames nest, and each one has only its own picks.
+//! Requests without extensions and layers that do not forward them may be in between, and the first extension of a
+//! request costs three allocations. So a layer opens a frame around the `call` of its inner service: thread-local
+//! values, like a tracing span. A pick outside every frame is not recorded. Frames nest, and each one has only its own
+//! picks; the deadline is that of the innermost frame that has one.
 //!
-//! A service that sends later, such as a guard that waits, stores the frame as a [`Deferred`].
+//! A service that sends later, such as a guard that waits, stores the frame as a [`Late`].
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
 
 use reattempt_control::{EndpointId, Trail};
+
+use super::clock::Instant;
 
 /// The innermost frame of a thread, or the endpoint that was picked in it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,6 +47,10 @@ thread_local! {
     static TRAIL: Cell<Trail> = const { Cell::new(Trail::new()) };
     /// The slot for the pick of [`Frame::Deferred`].
     static LATE: RefCell<Option<Arc<OnceLock<Tried>>>> = const { RefCell::new(None) };
+    /// The deadline of the innermost frame that has one.
+    static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// The time at which that frame was opened, until a layer takes it.
+    static OPENED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 /// The frame of an attempt that is being sent. Its drop restores the outer frame, even after a panic.
@@ -104,6 +111,41 @@ impl SendingNext {
         drop(self.outer);
         self.frame.close().into()
     }
+}
+
+/// The times of the attempt that is being sent. Its drop restores the outer frame's deadline, even after a panic.
+pub(crate) struct Timed {
+    outer: Option<Instant>,
+}
+
+impl Timed {
+    /// Opens the frame of an attempt whose call ends at `deadline`, if it has one. `now` is the time, if it was read.
+    #[inline]
+    pub(crate) fn until(deadline: Option<Instant>, now: Option<Instant>) -> Option<Self> {
+        deadline?;
+        OPENED.set(now);
+        Some(Self { outer: DEADLINE.replace(deadline) })
+    }
+}
+
+impl Drop for Timed {
+    #[inline]
+    fn drop(&mut self) {
+        DEADLINE.set(self.outer);
+        OPENED.set(None);
+    }
+}
+
+/// Returns the deadline of the call whose attempt is being sent.
+#[inline]
+pub(crate) fn deadline() -> Option<Instant> {
+    DEADLINE.get()
+}
+
+/// Returns the time at which a layer sent the attempt. Only the first layer below it does not read the clock again.
+#[inline]
+pub(crate) fn arrived() -> Instant {
+    OPENED.take().unwrap_or_else(Instant::now)
 }
 
 impl Frame {
@@ -176,35 +218,54 @@ pub(crate) fn picked(pick: Pick) {
 
 /// The frame of an attempt that is sent later.
 #[derive(Debug)]
-pub(crate) struct Deferred {
+pub(crate) struct Late {
+    /// `None` if there is no frame that a pick could be recorded in.
+    deferred: Option<Deferred>,
+    deadline: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Deferred {
     trail: Trail,
     picked: Arc<OnceLock<Tried>>,
 }
 
-/// Takes over the innermost frame, if it exists and has no pick yet.
-pub(crate) fn defer() -> Option<Deferred> {
-    let (Frame::First | Frame::Next) = FRAME.get() else { return None };
-    let deferred = Deferred { trail: trail(), picked: Arc::default() };
-    LATE.replace(Some(Arc::clone(&deferred.picked)));
-    FRAME.set(Frame::Deferred);
-    Some(deferred)
+impl Late {
+    /// Takes over the innermost frame.
+    pub(crate) fn take() -> Self {
+        Self { deferred: Deferred::take(), deadline: deadline() }
+    }
+
+    /// Returns the deadline of the call.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Sends the attempt by calling `send`, in its frame.
+    pub(crate) fn send<R>(&self, send: impl FnOnce() -> R) -> R {
+        let _timed = Timed::until(self.deadline, None);
+        match &self.deferred {
+            Some(deferred) => deferred.send(send),
+            None => send(),
+        }
+    }
 }
 
 impl Deferred {
-    /// Sends the attempt by calling `send`.
+    /// Takes over the innermost frame, if it exists and has no pick yet.
+    fn take() -> Option<Self> {
+        let (Frame::First | Frame::Next) = FRAME.get() else { return None };
+        let deferred = Self { trail: trail(), picked: Arc::default() };
+        LATE.replace(Some(Arc::clone(&deferred.picked)));
+        FRAME.set(Frame::Deferred);
+        Some(deferred)
+    }
+
     fn send<R>(&self, send: impl FnOnce() -> R) -> R {
         let frame = Sending::next(self.trail);
         let sent = send();
         // Only the first pick is recorded.
         let _ = self.picked.set(frame.close());
         sent
-    }
-}
-
-/// Sends an attempt by calling `send`, in its frame if it has one.
-pub(crate) fn late<R>(deferred: Option<&Deferred>, send: impl FnOnce() -> R) -> R {
-    match deferred {
-        Some(deferred) => deferred.send(send),
-        None => send(),
     }
 }

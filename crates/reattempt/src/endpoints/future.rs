@@ -15,7 +15,8 @@ use super::guard::{EMPTY, EndpointGuard};
 use super::on_demand::{Sent, send_to_client};
 use crate::call::clock;
 use crate::call::clock::{Instant, sleep_until};
-use crate::call::frame::{self, Deferred};
+use crate::call::deadline::Deadline;
+use crate::call::frame::Late;
 use crate::call::request_terms::Impatient;
 use crate::error_mode::ErrorMode;
 use crate::guard::contract::GuardOutcome;
@@ -63,7 +64,7 @@ pin_project! {
 struct Waiting<C, Req, P> {
     shared: Arc<Shared<EndpointGuard<C>, P>>,
     request: Req,
-    frame: Option<Deferred>,
+    frame: Late,
     began: Duration,
     answer: Pin<Box<OwnedNotified>>,
     /// Created at the first poll, if there is a runtime.
@@ -83,7 +84,7 @@ where
     pub(super) fn waiting(shared: Arc<Shared<EndpointGuard<C>, P>>, request: Req) -> Self {
         let discovery = &shared.guard.discovery;
         let answer = Box::pin(Arc::clone(&discovery.answer).notified_owned());
-        let (frame, began, sleep) = (frame::defer(), now(), None);
+        let (frame, began, sleep) = (Late::take(), now(), None);
         let waiting = Waiting { shared, request, frame, began, answer, sleep };
         Self { state: State::Waiting { waiting: Some(Box::new(waiting)) } }
     }
@@ -114,7 +115,7 @@ where
             return Poll::Ready(Err(OwnEnd::Refused(EMPTY)));
         }
         let (deadline, _) = attempt_terms(&self.shared.protocol, P::view(&self.request));
-        let deadline = deadline.map(|deadline| deadline.instant());
+        let deadline = deadline.map(Deadline::instant).into_iter().chain(self.frame.deadline()).min();
         let due = || clock::later(Instant::now(), LONGEST_WAIT);
         let sleep = self.sleep.get_or_insert_with(|| {
             Box::pin(sleep_until(deadline.into_iter().chain([due()]).min().unwrap_or_else(due)))
@@ -146,7 +147,7 @@ where
                     let Some(waiting) = place.take() else { return Poll::Pending };
                     let Waiting { shared, request, frame, .. } = *waiting;
                     let attempt = match found {
-                        Ok(()) => frame::late(frame.as_ref(), || send_to_client(&shared, request)),
+                        Ok(()) => frame.send(|| send_to_client(&shared, request)),
                         Err(end) => {
                             Testimony::of(P::view(&request)).iter().for_each(Testimony::refuse);
                             Sent::not_sent(end)

@@ -12,8 +12,9 @@ use super::base_url::BaseUrl;
 use super::guard::{EMPTY, EndpointGuard};
 use super::rewrite::Rewrite;
 use crate::call::clock;
+use crate::call::frame;
 use crate::guard::contract::ResponseFuture;
-use crate::guard::{OwnEnd, Pass, Shared, handle::now};
+use crate::guard::{OwnEnd, Pass, Shared};
 use crate::protocol::ReadRequest;
 use crate::protocol::attempt_terms;
 use crate::protocol::witness::Testimony;
@@ -30,7 +31,7 @@ where
     P: ReadRequest<Req>,
 {
     let (deadline, options) = attempt_terms(&shared.protocol, P::view(&request));
-    let mut arrival = Arrival::new("", now());
+    let mut arrival = Arrival::new("", clock::since_epoch(frame::arrived()));
     arrival.latest = deadline.map(|deadline| clock::since_epoch(deadline.instant()));
     if arrival.latest.is_some_and(|latest| latest <= arrival.now) {
         return ResponseFuture::not_sent(OwnEnd::Late(Duration::ZERO));

@@ -20,7 +20,7 @@ use super::shared::now;
 use crate::call::clock;
 use crate::call::clock::{Instant, sleep_until};
 use crate::call::cut_off::{cut_off, take_server};
-use crate::call::frame::{self, Deferred};
+use crate::call::frame::Late;
 use crate::call::observe::Event;
 use crate::error_mode::ErrorMode;
 use crate::protocol::witness::Testimony;
@@ -77,7 +77,7 @@ pub(super) struct Waiting<S, Req, G: Guard, P> {
     service: S,
     request: Req,
     testimony: Option<Testimony>,
-    frame: Option<Deferred>,
+    frame: Late,
     sleep: Option<Pin<Box<Sleep>>>,
     wait: Wait,
 }
@@ -101,7 +101,7 @@ impl<S, Req, G: Guard, P> Waiting<S, Req, G, P> {
         request: Req,
         testimony: Option<Testimony>,
     ) -> Self {
-        let (frame, sleep, wait) = (frame::defer(), None, Wait::Guard);
+        let (frame, sleep, wait) = (Late::take(), None, Wait::Guard);
         Self { pass, destination, began, latest, service, request, testimony, frame, sleep, wait }
     }
 
@@ -255,7 +255,7 @@ where
                     let Waiting { pass, destination, mut service, request, testimony, frame, .. } = *waiting;
                     match ready {
                         Ok(()) => {
-                            let attempt = frame::late(frame.as_ref(), || service.call(request));
+                            let attempt = frame.send(|| service.call(request));
                             this.state.set(State::Sent { pass: Some(pass), attempt, timer: None });
                         }
                         Err(Failed::Service(error)) => {

@@ -12,7 +12,7 @@ use super::call::{AnswerOf, Call, HedgeStart, timed_out};
 use super::{HedgePolicy, ResponseFuture};
 use crate::accessors::inner_accessors;
 use crate::call::clock::Instant;
-use crate::call::frame::Sending;
+use crate::call::frame::{Sending, Timed};
 use crate::call::observe::Event;
 use crate::call::options::CallOptions;
 use crate::call::report::Report;
@@ -113,6 +113,7 @@ where
     let earns = !opening.start.saves && settings.protocol.credits_every_call() && !settings.budget.is_full();
     if !earns && !counts && opening.is_noop(Mode::INTERRUPTS || Mode::ANSWERS) {
         let attempt = settings.protocol.forward(request, opening.start.added());
+        let _timed = Timed::until(opening.start.context.deadline, opening.start.now);
         return ResponseFuture::passing(inner.call(attempt));
     }
     if let Some(late) = too_late::<S, Req, P, Mode>(&settings.protocol, &opening.start) {
@@ -138,12 +139,14 @@ where
         }
         settings.protocol.forward(request, opening.start.added())
     };
+    let timed = Timed::until(opening.start.context.deadline, opening.start.now);
     let mut call = Call::new(Arc::clone(shared), opening, saved, target);
     if counts {
         call.count();
     }
     let frame = Sending::first();
     let attempt = inner.call(attempt);
+    drop(timed);
     call.on_first(frame.close());
     ResponseFuture::new(call, attempt)
 }

@@ -66,6 +66,9 @@ pub struct Added<'a> {
     pub once: bool,
     /// A deadline that has not yet been added to the request.
     pub deadline: Option<Deadline>,
+    /// `true` if neither the caller nor the request has set the deadline. It is then added only to extensions that the
+    /// request already has, because layers below also get it from the frame.
+    pub implied: bool,
     /// This layer's marker.
     pub marker: Option<&'a NestedMarker>,
     /// `true` if the request has headers that only the protocol may set, so that they must be removed.

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use super::{Added, NestedMarker, Replay};
+use crate::call::clock;
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
-use crate::call::deadline::Deadline;
+use crate::call::deadline::{Deadline, earlier};
+use crate::call::frame;
 use crate::call::options::CallOptions;
 use crate::call::settings::Settings;
 
@@ -22,8 +24,12 @@ pub(crate) struct CallStart {
     pub(crate) marker: Option<NestedMarker>,
     /// `true` if the request has headers that only the protocol may set, so that they must be removed.
     strip: bool,
+    /// `true` if neither the caller nor the request has set the deadline.
+    implied: bool,
     /// `true` if the deadline cannot have passed, because it was computed for this call.
     in_time: bool,
+    /// The time at the start of the call, if the clock was read.
+    pub(crate) now: Option<Instant>,
 }
 
 impl CallStart {
@@ -38,15 +44,18 @@ impl CallStart {
         P: Replay<Req>,
     {
         let mut terms = settings.protocol.terms(P::view(request));
-        let of_total = total_time.map(Deadline::after);
-        terms.deadline = terms.deadline.into_iter().chain(of_total).min();
+        let now = total_time.map(|_| Instant::now());
+        let of_total = now.zip(total_time).map(|(now, total)| Deadline::at(clock::later(now, total)));
+        terms.deadline = earlier(terms.deadline, of_total);
         let (existing_deadline, strip) = (terms.existing_deadline, terms.strip);
         let mut context = CallContext::new(settings, terms, of_handle);
         context.forbidden = context.forbidden.or_else(|| settings.protocol.cannot_save(request));
         let saves = context.forbidden.is_none() && settings.protocol.replaces();
         let deadline = context.deadline.map(Deadline::at).filter(|own| Some(*own) != existing_deadline);
-        let in_time = total_time > Some(Duration::ZERO) && context.deadline == of_total.map(Deadline::instant);
-        Self { context, saves, needs_key: false, deadline, marker: None, strip, in_time }
+        let is_own = context.deadline == of_total.map(Deadline::instant);
+        let implied = is_own || context.deadline == frame::deadline();
+        let in_time = is_own && total_time > Some(Duration::ZERO);
+        Self { context, saves, needs_key: false, deadline, marker: None, strip, implied, in_time, now }
     }
 
     /// Returns `true` if the deadline has already passed.
@@ -61,6 +70,7 @@ impl CallStart {
             key: self.needs_key,
             once: self.context.is_once(),
             deadline: self.deadline,
+            implied: self.implied,
             marker: self.marker.as_ref(),
             strip: self.strip,
         }

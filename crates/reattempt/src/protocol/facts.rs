@@ -7,7 +7,8 @@ use http::{Extensions, Method, Request};
 
 use super::destination::{bounded, default_destination};
 use super::{CloneRequest, Http, Protocol, RequestTerms, RetrySafety};
-use crate::call::deadline::Deadline;
+use crate::call::deadline::{Deadline, earlier};
+use crate::call::frame;
 use crate::call::options::CallOptions;
 use crate::call::request_view::RequestView;
 use crate::error_mode::BoxedError;
@@ -98,14 +99,14 @@ pub trait RequestProtocol: Protocol {
     }
 }
 
-/// Returns the terms that the request itself contains.
+/// Returns the terms that the request itself contains. Its deadline may also come from a layer above.
 pub(crate) fn terms_of<P: RequestProtocol + ?Sized>(protocol: &P, request: RequestView<'_>) -> RequestTerms {
     let carried = request.extension().copied();
     let existing_deadline = protocol.existing_deadline(request, carried);
     RequestTerms {
         options: request.extension().cloned(),
         of_rule: protocol.options_by_rule(request),
-        deadline: carried.into_iter().chain(existing_deadline).min(),
+        deadline: earlier(earlier(carried, existing_deadline), frame::deadline().map(Deadline::at)),
         existing_deadline,
         outer: request.extension().cloned(),
         strip: false,
@@ -119,10 +120,11 @@ pub(crate) fn attempt_terms<P: RequestProtocol>(
     protocol: &P,
     request: RequestView<'_>,
 ) -> (Option<Deadline>, Option<Box<CallOptions>>) {
-    match protocol.is_plain() && protocol.has_no_terms(request) {
+    let (own, options) = match protocol.is_plain() && protocol.has_no_terms(request) {
         true => (None, None),
         false => attempt_terms_of(protocol, request),
-    }
+    };
+    (earlier(own, frame::deadline().map(Deadline::at)), options)
 }
 
 #[inline(never)]

@@ -126,10 +126,16 @@ impl Added<'_> {
         }
         let saved_head = SavedHead::of_parts(head);
         witness::attend(&head.extensions, 1, false);
-        if let Some(deadline) = self.deadline {
-            head.extensions.insert(deadline);
-        }
+        self.deadline_to(&mut head.extensions);
         saved_head
+    }
+
+    fn deadline_to(self, extensions: &mut Extensions) {
+        if let Some(deadline) = self.deadline
+            && !(self.implied && extensions.is_empty())
+        {
+            extensions.insert(deadline);
+        }
     }
 
     /// Adds the key to the headers of a message.
@@ -141,9 +147,7 @@ impl Added<'_> {
 
     /// Adds the deadline and the marker to the extensions of a message.
     pub(crate) fn to_extensions(self, extensions: &mut Extensions) {
-        if let Some(deadline) = self.deadline {
-            extensions.insert(deadline);
-        }
+        self.deadline_to(extensions);
         if let Some(marker) = self.marker {
             extensions.insert(marker.clone());
         }

@@ -98,6 +98,7 @@ where
                 destination: message::destination(&settings.protocol, &request),
                 shared: Arc::clone(&self.shared),
                 settings: Arc::clone(settings),
+                until: frame::deadline(),
             }
         });
         // An inner set of endpoints passes its pick back through the frame. A layer above with a frame of its own needs
@@ -116,6 +117,8 @@ struct Kept<S, Req: ResumableRequest, Backoff, B> {
     destination: Box<str>,
     shared: Arc<Shared<S, ()>>,
     settings: Arc<Settings<Backoff, B>>,
+    /// The deadline of a layer above.
+    until: Option<Instant>,
 }
 
 pin_project! {
@@ -153,9 +156,9 @@ where
         let kept = this.kept.take();
         let point = kept.as_ref().and_then(|(kept, _)| Req::point(&kept.head, head.status, &head.headers));
         let body = match (kept, point) {
-            (Some((Kept { head: request, context, destination, shared, settings }, tried)), Some(point)) => {
+            (Some((Kept { head: request, context, destination, shared, settings, until }, tried)), Some(point)) => {
                 let path = Req::path(&request);
-                let source = ServiceSource::new(shared, request, tried);
+                let source = ServiceSource::new(shared, request, tried, until);
                 ResumeBody::new(body, point, Resumption::new(settings, context, destination, source, &path, &mut head))
             }
             _ => ResumeBody::whole(body),

@@ -14,6 +14,7 @@ use tower_service::Service;
 
 use super::ResumePoint;
 use super::message::{ResumableRequest, ResumableResponse};
+use crate::call::clock::Instant;
 use crate::call::frame::Tried;
 use crate::send::{Sending, send};
 use crate::shared::{Shared, send_next};
@@ -57,11 +58,13 @@ pub struct ServiceSource<S, Req: ResumableRequest> {
     /// The endpoints that were tried since the last new byte.
     trail: Trail,
     received: u64,
+    /// The deadline of a layer above.
+    until: Option<Instant>,
 }
 
 impl<S, Req: ResumableRequest> ServiceSource<S, Req> {
-    pub(super) fn new(shared: Arc<Shared<S, ()>>, head: Req::Head, tried: Tried) -> Self {
-        Self { shared, head, tried, trail: Trail::new(), received: 0 }
+    pub(super) fn new(shared: Arc<Shared<S, ()>>, head: Req::Head, tried: Tried, until: Option<Instant>) -> Self {
+        Self { shared, head, tried, trail: Trail::new(), received: 0, until }
     }
 }
 
@@ -82,7 +85,7 @@ where
         let picked = Arc::default();
         self.tried = Tried::Later(Arc::clone(&picked));
         let shared = Arc::clone(&self.shared);
-        let spare = Spare { service: shared.spare(), shared, trail: self.trail, picked };
+        let spare = Spare { service: shared.spare(), shared, trail: self.trail, until: self.until, picked };
         RestFuture { call: send(spare, Req::for_rest(&self.head, &point)) }
     }
 }
@@ -98,6 +101,7 @@ struct Spare<S> {
     service: S,
     shared: Arc<Shared<S, ()>>,
     trail: Trail,
+    until: Option<Instant>,
     picked: Arc<OnceLock<Tried>>,
 }
 
@@ -111,7 +115,7 @@ impl<S: Service<Req> + Clone, Req> Service<Req> for Spare<S> {
     }
 
     fn call(&mut self, request: Req) -> S::Future {
-        let (call, tried) = send_next(&mut self.service, request, self.trail);
+        let (call, tried) = send_next(&mut self.service, request, self.trail, self.until);
         // An instance is called once.
         let _ = self.picked.set(tried);
         // The next resume is sent by a clone of this resume's instance (trap 42). The instance itself is dropped right

@@ -11,9 +11,11 @@ use tower_service::Service;
 use super::ResponseFuture;
 use super::call::{Call, Retrying, is_noop, start};
 use crate::accessors::inner_accessors;
+use crate::call::clock;
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
-use crate::call::frame::{Frame, Sending};
+use crate::call::deadline::Deadline;
+use crate::call::frame::{self, Frame, Sending, Timed};
 use crate::call::options::CallOptions;
 use crate::call::settings::Settings;
 use crate::error_mode::ErrorMode;
@@ -77,40 +79,8 @@ where
     ///
     /// In two cases a clone replaces the readied instance, which releases its reservation: the policy has a
     /// [`before_attempt`](RetryPolicy::before_attempt) hook, or the call is not sent.
-    // Each function that takes a large request by value copies it. So the plan is chosen by reference, and the plain
-    // plan is carried out here.
     fn call(&mut self, request: Req) -> Self::Future {
-        let settings = &*self.shared.policy.settings;
-        let protocol = &settings.protocol;
-        match Plan::of::<P, Req, Backoff, B, Mode, S::Error>(settings, self.options.as_ref(), &request) {
-            Plan::Forward => {
-                let attempt = self.inner.call(protocol.forward(request, Added::default()));
-                ResponseFuture::new(Some(attempt), None)
-            }
-            Plan::Plain => {
-                let mut saved = None;
-                let attempt = protocol.save(request, Added::default(), &mut saved);
-                let sent_at = settings.strategy.on_send();
-                let frame = Sending::first();
-                let attempt = self.inner.call(attempt);
-                let first = frame.close();
-                let shared = Arc::clone(&self.shared);
-                let call = Call {
-                    shared,
-                    saved,
-                    target: None,
-                    is_saved: true,
-                    context: CallContext::default(),
-                    number: 1,
-                    sent_at,
-                    first,
-                    marker: None,
-                    retrying: Retrying::of_late(first),
-                };
-                ResponseFuture::new(Some(attempt), Some(call))
-            }
-            Plan::Full => self.call_in_full(None, request),
-        }
+        self.call_within(None, request)
     }
 }
 
@@ -130,6 +100,7 @@ impl Plan {
     fn of<P, Req, Backoff, B, Mode, E>(
         settings: &Settings<P, Backoff, B>,
         of_handle: Option<&CallOptions>,
+        total_time: Option<Duration>,
         request: &Req,
     ) -> Self
     where
@@ -138,6 +109,9 @@ impl Plan {
         B: Budget,
         Mode: ErrorMode<E>,
     {
+        if total_time == Some(Duration::ZERO) || frame::deadline().is_some() {
+            return Self::Full;
+        }
         let protocol = &settings.protocol;
         let never = match of_handle {
             None => settings.limits.max_attempts <= 1 && !protocol.replaces(),
@@ -158,7 +132,7 @@ impl Plan {
                 Some(options) => protocol.only_forbids(options),
                 None => cannot_save == Some(StopReason::BodyNotKept),
             };
-        let forwards = never && !Mode::INTERRUPTS && settings.learns_nothing();
+        let forwards = never && total_time.is_none() && !Mode::INTERRUPTS && settings.learns_nothing();
         if forwards { Self::Forward } else { Self::Full }
     }
 }
@@ -184,8 +158,59 @@ where
         self.call_in_full(None, request)
     }
 
+    /// Starts a call through the readied inner service. It ends after the total time, or at an earlier deadline.
+    // Each function that takes a large request by value copies it. So this one is inlined, the plan is chosen by
+    // reference, and the plain plan is carried out here.
+    #[inline(always)]
+    pub(crate) fn call_within<Req>(
+        &mut self,
+        total_time: Option<Duration>,
+        request: Req,
+    ) -> ResponseFuture<S, Req, P, Backoff, B, Mode>
+    where
+        S: Service<P::Attempt> + Clone,
+        P: Replay<Req> + ClassifyOutcome<S::Response>,
+        Mode: ErrorMode<S::Error>,
+    {
+        let settings = &*self.shared.policy.settings;
+        let protocol = &settings.protocol;
+        match Plan::of::<P, Req, Backoff, B, Mode, S::Error>(settings, self.options.as_ref(), total_time, &request) {
+            Plan::Forward => {
+                let attempt = self.inner.call(protocol.forward(request, Added::default()));
+                ResponseFuture::new(Some(attempt), None)
+            }
+            Plan::Plain => {
+                let now = total_time.map(|_| Instant::now());
+                let deadline = now.zip(total_time).map(|(now, total)| clock::later(now, total));
+                let added = Added { deadline: deadline.map(Deadline::at), implied: true, ..Added::default() };
+                let mut saved = None;
+                let attempt = protocol.save(request, added, &mut saved);
+                let sent_at = settings.strategy.on_send();
+                let (frame, timed) = (Sending::first(), Timed::until(deadline, now));
+                let attempt = self.inner.call(attempt);
+                drop(timed);
+                let first = frame.close();
+                let shared = Arc::clone(&self.shared);
+                let call = Call {
+                    shared,
+                    saved,
+                    target: None,
+                    is_saved: true,
+                    context: CallContext::until(deadline),
+                    number: 1,
+                    sent_at,
+                    first,
+                    marker: None,
+                    retrying: Retrying::of_late(first),
+                };
+                ResponseFuture::new(Some(attempt), Some(call))
+            }
+            Plan::Full => self.call_in_full(total_time, request),
+        }
+    }
+
     /// Carries out [`Plan::Full`]. The call ends after the total time, or at an earlier deadline.
-    pub(crate) fn call_in_full<Req>(
+    fn call_in_full<Req>(
         &mut self,
         total_time: Option<Duration>,
         request: Req,
@@ -200,6 +225,7 @@ where
         let mut start = start(settings, self.options.as_ref(), total_time, &request);
         let cut_short = Mode::INTERRUPTS || (Mode::ANSWERS && start.context.deadline.is_some());
         if !cut_short && !start.saves && is_noop(&start, settings) {
+            let _timed = Timed::until(start.context.deadline, start.now);
             let attempt = self.inner.call(protocol.forward(request, start.added()));
             return ResponseFuture::new(Some(attempt), None);
         }
@@ -225,8 +251,9 @@ where
             (SentAt::default(), (None, Frame::None), Some(retrying))
         } else {
             let sent_at = start.context.on_send(&settings.strategy);
-            let frame = Sending::first();
+            let (frame, timed) = (Sending::first(), Timed::until(start.context.deadline, start.now));
             let attempt = self.inner.call(attempt);
+            drop(timed);
             let first = frame.close();
             let clones = settings.clone_per_call && start.saves;
             let mut retrying = Retrying::of_late(first);

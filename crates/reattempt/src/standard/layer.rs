@@ -283,6 +283,8 @@ impl<G: Guard, Policy: AttemptPolicy, O, I> StandardLayer<G, Policy, O, I> {
     }
 
     /// Sets the time limit for a call, including all attempts and waits. Default 30 s.
+    ///
+    /// A layer or service inside the stack reads the end of this time with [`Deadline::of`](crate::Deadline::of).
     #[doc(alias("timeout", "deadline"))]
     #[must_use = "the setting is in the layer that is returned"]
     pub fn total_time(self, total_time: Duration) -> Self {

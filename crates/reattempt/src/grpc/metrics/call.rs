@@ -60,7 +60,7 @@ impl Call {
             }
         };
         let method = method.unwrap_or_else(|| "other".into());
-        let own = extensions.get::<Deadline>().copied();
+        let own = Deadline::of(extensions);
         Self {
             labels: [
                 KeyValue::new("grpc.method", method),

@@ -51,7 +51,7 @@ impl Span {
         let extensions = attempt.extensions();
         call.attempt_begins(extensions.get::<AttemptKind>().copied(), started);
         // The engine may have set a different deadline.
-        let own = extensions.get::<Deadline>().copied();
+        let own = Deadline::of(extensions);
         let deadline = own.into_iter().chain(call.deadline).min();
         let sent = Arc::<AtomicU64>::default();
         let attempt = attempt.map(|body| Body::new(Watched { inner: body, watch: Sent::new(Arc::clone(&sent)) }));

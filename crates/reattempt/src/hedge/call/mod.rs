@@ -251,12 +251,13 @@ where
         let alone = self.in_flight() == 0;
         let after = self.sent.replace(now).map(|sent| now.saturating_duration_since(sent));
         let first = self.first.clone();
+        let deadline = self.context.deadline;
         let running = self.running();
         running.failure = None;
         running.alone = alone;
         running.permits.on_send(number, readying.permit);
         let trail = running.trail(&first);
-        running.push(number, send_next(&mut service, attempt, trail));
+        running.push(number, send_next(&mut service, attempt, trail, deadline));
         running.unannounced = Some((number, after.unwrap_or_default()));
         Poll::Ready(Ok(()))
     }

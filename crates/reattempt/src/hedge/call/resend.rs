@@ -82,7 +82,7 @@ where
             let attempt = protocol.again(saved, next, &mut self.saved);
             running.watches.extend(watch.map(|watch| (number, watch)));
             let trail = running.trail(&self.first);
-            running.push(number, send_next(&mut service, attempt, trail));
+            running.push(number, send_next(&mut service, attempt, trail, self.context.deadline));
         }
         None
     }

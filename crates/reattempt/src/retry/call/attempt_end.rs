@@ -83,6 +83,10 @@ where
         since: Option<Instant>,
     ) -> Option<Result<P::Answer, Mode::Error>> {
         let deadline = self.context.deadline?;
+        // Few outcomes come from a timer.
+        if !Mode::ENDS_LATE || !self.shared.policy.settings.protocol.is_timer(result.as_ref().map_err(Mode::view)) {
+            return None;
+        }
         self.expired_below(result, deadline, since)
     }
 
@@ -95,7 +99,7 @@ where
     ) -> Option<Result<P::Answer, Mode::Error>> {
         let protocol = &self.shared.policy.settings.protocol;
         let outcome = result.as_ref().map_err(Mode::view);
-        if !Mode::ENDS_LATE || !is_own_deadline(protocol, outcome, Some(deadline), self.context.started) {
+        if !is_own_deadline(protocol, outcome, Some(deadline), self.context.started) {
             return None;
         }
         let stop = StopReason::DeadlineExceeded;

@@ -262,7 +262,7 @@ where
         if let Some(progress) = retrying.progress {
             progress.on_send();
         }
-        let (sent, tried) = send_next(&mut service, attempt, *retrying.trail);
+        let (sent, tried) = send_next(&mut service, attempt, *retrying.trail, self.context.deadline);
         *retrying.tried = tried;
         // Only a clone is kept, because a refused instance is still in the inner service's queue (trap 50).
         retrying.stage.set(Stage::Sent { service: Some(service.clone()) });

@@ -12,6 +12,7 @@ mod orders;
 mod spawned;
 mod stacks;
 mod standard;
+mod standard_deadlines;
 mod standard_hedges;
 pub(crate) mod support;
 mod token_sequences;

@@ -7,6 +7,7 @@ use reattempt::{CallOptions, Deadline, RetryPolicy, TimedOut};
 use tokio::time::Instant;
 use tower::Layer;
 
+use super::standard_deadlines::Seen;
 use super::support::Recorder;
 use crate::calls::support::{Act, Server, get, ms};
 
@@ -91,13 +92,12 @@ fn debug_shows_the_time_limits_in_force() {
 /// Each attempt has the deadline, including those made from the saved request.
 #[tokio::test(start_paused = true)]
 async fn options_of_a_handle_keep_total_time() {
-    let server = Server::by(|_, _| Act::from(503));
-    let client = stack().total_time(ms(5_000)).layer(server.clone());
+    let seen = Seen::default();
+    let client = stack().total_time(ms(5_000)).layer(seen.before(Server::statuses([503])));
     let deadline = Deadline::after(ms(5_000));
     let client = client.with_options(CallOptions::new().max_attempts(2));
     assert_eq!(client.send(get()).await.unwrap().status(), 503);
-    let deadlines: Vec<_> = server.seen().iter().map(|seen| seen.head.extensions.get().copied()).collect();
-    assert_eq!(deadlines, [Some(deadline); 2]);
+    assert_eq!(seen.found(), [Some(deadline); 2]);
 }
 
 /// The order in which the two are set has no effect.
