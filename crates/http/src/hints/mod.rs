@@ -9,8 +9,8 @@ mod rate_limit;
 use std::cell::LazyCell;
 use std::time::{Duration, SystemTime};
 
-use http::header::{AsHeaderName, DATE, RETRY_AFTER};
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::header::{DATE, GetAll, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use reattempt_core::guard::Quota;
 use reattempt_core::{Classification, Failure, FailureKind, ServerHint, Verdict};
 
@@ -138,7 +138,7 @@ impl Hints {
         let hint = if should_retry == Some(false) {
             ServerHint::Stop
         } else {
-            self.wait(headers, wall_clock).map_or(ServerHint::None, ServerHint::After)
+            self.wait(headers, &until(headers, wall_clock)).map_or(ServerHint::None, ServerHint::After)
         };
         Hinted { hint, should_retry }
     }
@@ -164,18 +164,17 @@ impl Hints {
         if !self.rate_limit {
             return None;
         }
-        rate_limit::quota(headers, until(headers, wall_clock))
+        rate_limit::quota(headers, &until(headers, wall_clock))
     }
 
-    fn wait(&self, headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> Option<Duration> {
-        let until = until(headers, wall_clock);
+    fn wait(&self, headers: &HeaderMap, until: Until<'_>) -> Option<Duration> {
         let mut wait = None;
         if self.retry_after_ms {
-            wait = RETRY_AFTER_MS.iter().find_map(|name| longest(headers, name, milliseconds));
+            wait = RETRY_AFTER_MS.iter().find_map(|name| longest(headers.get_all(name), &milliseconds));
         }
         if wait.is_none() && self.retry_after {
-            wait =
-                longest(headers, &RETRY_AFTER, |value| delta_seconds(value).or_else(|| http_date(value).map(&until)));
+            let parse = |value: &[u8]| delta_seconds(value).or_else(|| http_date(value).map(until));
+            wait = longest(headers.get_all(RETRY_AFTER), &parse);
         }
         if wait.is_none() && self.rate_limit {
             wait = rate_limit::wait(headers, until);
@@ -219,6 +218,9 @@ impl Hinted {
     }
 }
 
+/// A function that measures the time until a date on the server's clock.
+type Until<'a> = &'a dyn Fn(SystemTime) -> Duration;
+
 /// Returns a function that measures the time until a date on the server's clock.
 fn until(headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> impl Fn(SystemTime) -> Duration {
     let now =
@@ -227,13 +229,14 @@ fn until(headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> impl F
 }
 
 /// Returns the longest delay among a header's values. Values that `parse` cannot read are skipped.
-fn longest(
-    headers: &HeaderMap,
-    name: impl AsHeaderName,
-    parse: impl Fn(&[u8]) -> Option<Duration>,
-) -> Option<Duration> {
-    let values = headers.get_all(name).into_iter();
-    values.flat_map(|value| members(value.as_bytes())).filter_map(parse).max()
+fn longest(values: GetAll<'_, HeaderValue>, parse: &dyn Fn(&[u8]) -> Option<Duration>) -> Option<Duration> {
+    let mut longest = None;
+    for value in values {
+        for member in members(value.as_bytes()) {
+            longest = longest.max(parse(member));
+        }
+    }
+    longest
 }
 
 /// Splits a line into values, because a proxy may have joined several. A comma after a day's name is part of a date.
@@ -256,14 +259,17 @@ fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn read_should_retry(headers: &HeaderMap) -> Option<bool> {
-    let values = SHOULD_RETRY.iter().flat_map(|name| headers.get_all(name));
-    values
-        .filter_map(|value| match value.as_bytes().trim_ascii() {
-            value if value.eq_ignore_ascii_case(b"true") => Some(true),
-            value if value.eq_ignore_ascii_case(b"false") => Some(false),
-            _ => None,
-        })
-        .min() // false outweighs true
+    let mut retry = None;
+    for value in SHOULD_RETRY.iter().flat_map(|name| headers.get_all(name)) {
+        let value = value.as_bytes().trim_ascii();
+        if value.eq_ignore_ascii_case(b"false") {
+            return Some(false); // false outweighs true
+        }
+        if value.eq_ignore_ascii_case(b"true") {
+            retry = Some(true);
+        }
+    }
+    retry
 }
 
 /// RFC 9110 §5.6.7: "A recipient that parses a timestamp value in an HTTP field MUST accept all

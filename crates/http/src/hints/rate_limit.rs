@@ -1,31 +1,31 @@
 //! The rate-limit headers: the remaining quota, and the delay until its reset.
 
 use std::cmp::Ordering;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
-use http::HeaderMap;
 use http::header::AGE;
+use http::{HeaderMap, HeaderName};
 use reattempt_core::guard::Quota;
 
 use super::list::items;
-use super::longest;
 use super::number::{delta_seconds, digits};
+use super::{Until, longest};
 
 /// The smallest `X-RateLimit-Reset` that is read as Unix time (2001-09-09). Smaller values are delays (up to 31 years).
 const EPOCH_FROM: Duration = Duration::from_secs(1_000_000_000);
 
-const RATE_LIMIT: &str = "ratelimit";
-const REMAINING: &str = "ratelimit-remaining";
-const RESET: &str = "ratelimit-reset";
-const X_REMAINING: &str = "x-ratelimit-remaining";
-const X_RESET: &str = "x-ratelimit-reset";
+static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+static REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
+static RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
+static X_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+static X_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 /// A quota: the remaining calls, and the time until its reset.
 type Left = (u64, Duration);
 
 /// Returns the delay until the reset, if these headers show that no quota is left. `until` measures the time until a
 /// date.
-pub(super) fn wait(headers: &HeaderMap, until: impl Fn(SystemTime) -> Duration) -> Option<Duration> {
+pub(super) fn wait(headers: &HeaderMap, until: Until<'_>) -> Option<Duration> {
     if is_cached(headers) {
         return None;
     }
@@ -34,20 +34,20 @@ pub(super) fn wait(headers: &HeaderMap, until: impl Fn(SystemTime) -> Duration) 
         .into_iter()
         .filter_map(reset)
         .max()
-        .or_else(|| pair(headers, REMAINING, RESET).and_then(reset))
+        .or_else(|| pair(headers, &REMAINING, &RESET).and_then(reset))
         .or_else(|| of_vendor(headers, until).and_then(reset))
 }
 
 /// Returns the tightest quota.
 #[cold]
-pub(super) fn quota(headers: &HeaderMap, until: impl Fn(SystemTime) -> Duration) -> Option<Quota> {
+pub(super) fn quota(headers: &HeaderMap, until: Until<'_>) -> Option<Quota> {
     if is_cached(headers) {
         return None;
     }
     let (remaining, reset) = list(headers)
         .into_iter()
         .min_by(by_rate)
-        .or_else(|| pair(headers, REMAINING, RESET))
+        .or_else(|| pair(headers, &REMAINING, &RESET))
         .or_else(|| of_vendor(headers, until))?;
     Some(Quota::new(u32::try_from(remaining).unwrap_or(u32::MAX), reset))
 }
@@ -60,19 +60,19 @@ fn by_rate(one: &Left, other: &Left) -> Ordering {
 
 /// Returns `true` if the response does not show the current quota.
 fn is_cached(headers: &HeaderMap) -> bool {
-    longest(headers, AGE, delta_seconds).is_some_and(|age| !age.is_zero())
+    longest(headers.get_all(AGE), &delta_seconds).is_some_and(|age| !age.is_zero())
 }
 
 /// Returns the quota from two headers. If there are several values, the fewest remaining calls and the longest time are
 /// used.
-fn pair(headers: &HeaderMap, remaining: &str, reset: &str) -> Option<Left> {
+fn pair(headers: &HeaderMap, remaining: &HeaderName, reset: &HeaderName) -> Option<Left> {
     let values = headers.get_all(remaining).iter();
     let remaining = values.filter_map(|value| digits(value.as_bytes().trim_ascii())).min()?;
-    Some((remaining, longest(headers, reset, delta_seconds)?))
+    Some((remaining, longest(headers.get_all(reset), &delta_seconds)?))
 }
 
-fn of_vendor(headers: &HeaderMap, until: impl Fn(SystemTime) -> Duration) -> Option<Left> {
-    let (remaining, reset) = pair(headers, X_REMAINING, X_RESET)?;
+fn of_vendor(headers: &HeaderMap, until: Until<'_>) -> Option<Left> {
+    let (remaining, reset) = pair(headers, &X_REMAINING, &X_RESET)?;
     let reset = match UNIX_EPOCH.checked_add(reset) {
         Some(date) if reset >= EPOCH_FROM => until(date),
         _ => reset,
@@ -84,20 +84,23 @@ fn of_vendor(headers: &HeaderMap, until: impl Fn(SystemTime) -> Duration) -> Opt
 /// whole (RFC 9651 §4.2). If a parameter is repeated, the last value is used.
 fn list(headers: &HeaderMap) -> Vec<Left> {
     let mut quotas = Vec::new();
-    for line in headers.get_all(RATE_LIMIT) {
+    for line in headers.get_all(&RATE_LIMIT) {
         let Some(members) = items(line.as_bytes()) else { return Vec::new() };
         for parameters in members {
-            let mut of_name = parameters.iter().rev();
-            let remaining = of_name.clone().find(|(name, _)| *name == b"r");
-            let reset = of_name.find(|(name, _)| *name == b"t");
-            // Each must be a non-negative integer if it is present.
-            let remaining = remaining.map(|(_, value)| *value);
-            let reset = reset.map(|(_, value)| *value);
-            if remaining == Some(None) || reset == Some(None) {
-                return Vec::new();
+            let (mut remaining, mut reset) = (None, None);
+            for (name, value) in parameters {
+                match name {
+                    b"r" => remaining = Some(value),
+                    b"t" => reset = Some(value),
+                    _ => {}
+                }
             }
-            let both = remaining.flatten().zip(reset.flatten());
-            quotas.extend(both.map(|(remaining, reset)| (remaining, Duration::from_secs(reset))));
+            match (remaining, reset) {
+                // Each must be a non-negative integer if it is present.
+                (Some(None), _) | (_, Some(None)) => return Vec::new(),
+                (Some(Some(remaining)), Some(Some(reset))) => quotas.push((remaining, Duration::from_secs(reset))),
+                _ => {}
+            }
         }
     }
     quotas
