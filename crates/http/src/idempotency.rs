@@ -27,11 +27,14 @@ pub fn new_idempotency_key() -> HeaderValue {
     let mut digits = random.into_iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
     let mut digit = || digits.next().unwrap_or_default();
     // RFC 9562 §5.4: 4 is the version, and the two upper bits of `y` are the variant.
-    let quoted = b"\"xxxxxxxx-xxxx-4xxx-yxxx-xxxxxxxxxxxx\"".map(|place| match place {
-        b'x' => hexadecimal(digit()),
-        b'y' => hexadecimal(0x8 | (digit() & 0x3)),
-        other => other,
-    });
+    let mut quoted = *b"\"xxxxxxxx-xxxx-4xxx-yxxx-xxxxxxxxxxxx\"";
+    for place in &mut quoted {
+        match place {
+            b'x' => *place = hexadecimal(digit()),
+            b'y' => *place = hexadecimal(0x8 | (digit() & 0x3)),
+            _ => {}
+        }
+    }
     #[allow(clippy::expect_used, reason = "hexadecimal digits, hyphens and quotes are visible ASCII")]
     HeaderValue::from_bytes(&quoted).expect("visible ASCII is a legal header value")
 }

@@ -18,8 +18,8 @@ pub(super) fn is_internal_error(error: &(dyn Error + 'static)) -> bool {
 /// Examples are rustls's "received fatal alert: UnknownCA" and OpenSSL's "tlsv1 alert unknown ca".
 fn names(error: &(dyn Error + 'static), words: &[&str]) -> bool {
     std::iter::successors(Some(error), |&error| source(error)).any(|error| {
-        let mut text = error.to_string().to_ascii_lowercase();
-        text.retain(|letter| letter.is_ascii_alphanumeric());
-        words.iter().any(|word| text.contains(word))
+        let letters = error.to_string().into_bytes().into_iter().filter(u8::is_ascii_alphanumeric);
+        let text: Vec<u8> = letters.map(|letter| letter.to_ascii_lowercase()).collect();
+        words.iter().any(|word| text.windows(word.len()).any(|part| part == word.as_bytes()))
     })
 }

@@ -19,35 +19,26 @@ pub(super) fn bounded(destination: Cow<'_, str>) -> Cow<'_, str> {
 
 /// Returns the default destination: the URI's authority, or the `Host` header if `by_host` is set. An `https`
 /// destination begins with the scheme, because it may be another server than the `http` one.
-#[inline]
 pub(super) fn default_destination(request: RequestView<'_>, by_host: bool) -> Cow<'_, str> {
     match request.scheme_and_authority() {
         (scheme @ (None | Some("" | "http")), Some(authority)) => normal(authority, scheme),
-        (scheme, authority) => with_scheme(request, scheme, authority, by_host),
+        (Some(scheme), Some(authority)) => with_scheme(request, scheme, authority),
+        (scheme, None) => of_host(request.value(&HOST).filter(|_| by_host), scheme),
     }
 }
 
 #[inline(never)]
-fn with_scheme<'a>(
-    request: RequestView<'a>,
-    scheme: Option<&str>,
-    authority: Option<&'a str>,
-    by_host: bool,
-) -> Cow<'a, str> {
-    match (scheme, authority) {
-        (None, Some(authority)) => normal(authority, None),
-        (Some(scheme), Some(authority)) => match (normal(authority, Some(scheme)), request.origin()) {
-            (Cow::Borrowed(_), Some(origin)) => origin.into(),
-            (normal, _) => format!("{scheme}://{normal}").into(),
-        },
-        (_, None) => {
-            let host = by_host.then(|| request.value(&HOST)).flatten();
-            match host.and_then(|host| Authority::try_from(host).ok()) {
-                Some(authority) => normal(authority.as_str(), scheme).into_owned().into(),
-                None => "".into(),
-            }
-        }
+fn with_scheme<'a>(request: RequestView<'a>, scheme: &str, authority: &'a str) -> Cow<'a, str> {
+    match (normal(authority, Some(scheme)), request.origin()) {
+        (Cow::Borrowed(_), Some(origin)) => origin.into(),
+        (normal, _) => format!("{scheme}://{normal}").into(),
     }
+}
+
+#[inline(never)]
+fn of_host<'a>(host: Option<&[u8]>, scheme: Option<&str>) -> Cow<'a, str> {
+    let host = host.and_then(|host| Authority::try_from(host).ok());
+    host.map(|host| normalized(host.as_str(), scheme).into_owned()).unwrap_or_default().into()
 }
 
 /// Returns `true` if the bytes contain no colon, no `@`, no capital letter and only ASCII. Most authorities are such

@@ -1,7 +1,7 @@
 //! The two forms of a frame: kept, and returned by a reader.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderValue};
 use http_body::Frame;
 
 use crate::error::{BoxError, ReplayError};
@@ -44,14 +44,15 @@ impl KeptFrame {
 /// The charge of a trailer field beyond its name and value: about the size of its map entry.
 const CHARGE_OF_FIELD: usize = 128;
 
-/// Copies trailers. The copy shares no buffer with them, because fields are often small parts of a large buffer.
+/// Copies trailers. The copy shares no buffer with them, because values are often small parts of a large buffer. A name
+/// is never a part of another buffer.
 fn copy_of(trailers: &HeaderMap) -> HeaderMap {
-    let mut copy = HeaderMap::with_capacity(trailers.len());
-    for (name, value) in trailers {
-        let mut own = HeaderValue::from_bytes(value.as_bytes()).unwrap_or_else(|_| value.clone());
-        own.set_sensitive(value.is_sensitive());
-        let name = HeaderName::from_bytes(name.as_str().as_bytes()).unwrap_or_else(|_| name.clone());
-        copy.append(name, own);
+    let mut copy = trailers.clone();
+    for value in copy.values_mut() {
+        if let Ok(mut own) = HeaderValue::from_bytes(value.as_bytes()) {
+            own.set_sensitive(value.is_sensitive());
+            *value = own;
+        }
     }
     copy
 }
