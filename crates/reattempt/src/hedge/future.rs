@@ -10,11 +10,14 @@ use reattempt_core::Budget;
 use tokio::time::Sleep;
 use tower_service::Service;
 
-use super::call::{AnswerOf, Call, Hedging, Outcome, Over, OverOf};
+use super::call::{Call, Hedging, Outcome, Over, OverOf};
 use crate::call::clock;
 use crate::call::clock::{Instant, sleep_until};
 use crate::error_mode::{AttemptTimer, ErrorMode};
-use crate::protocol::{ClassifyOutcome, Replay, unanswered};
+use crate::protocol::{ClassifyOutcome, Replay, Types, unanswered};
+
+type CallOf<S, Req, P, B, Mode> = Call<Types<S, Req, P, (), B, Mode>>;
+type End<S, Req, P, B, Mode> = OverOf<Types<S, Req, P, (), B, Mode>>;
 
 pin_project! {
     /// The future of a call that is hedged.
@@ -31,10 +34,12 @@ pin_project! {
         P: Replay<Req>,
         P: ClassifyOutcome<S::Response>,
         S: Service<P::Attempt>,
+        S: Clone,
+        B: Budget,
         Mode: ErrorMode<S::Error>,
     {
         // `None` if the attempt's outcome is returned unchanged.
-        call: Option<Call<S, Req, P, B, Mode>>,
+        call: Option<CallOf<S, Req, P, B, Mode>>,
         #[pin]
         first: Option<S::Future>,
         // The time at which `sleep` ends.
@@ -44,14 +49,15 @@ pin_project! {
         #[pin]
         limit: Mode::Timer,
         // The end of a call that is not sent because its deadline has passed.
-        late: Option<Box<AnswerOf<S, Req, P, Mode>>>,
+        late: Option<Box<Result<P::Answer, Mode::Error>>>,
     }
 }
 
 impl<S, Req, P, B, Mode> ResponseFuture<S, Req, P, B, Mode>
 where
     P: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<P::Attempt>,
+    S: Service<P::Attempt> + Clone,
+    B: Budget,
     Mode: ErrorMode<S::Error>,
 {
     /// Creates the future of a call with one attempt, whose outcome is returned unchanged.
@@ -61,64 +67,22 @@ where
 
     /// Creates the future of a call that is not sent, because its deadline has passed.
     #[cold]
-    pub(super) fn late(answer: AnswerOf<S, Req, P, Mode>) -> Self {
+    pub(super) fn late(answer: Result<P::Answer, Mode::Error>) -> Self {
         Self { late: Some(Box::new(answer)), ..Self::of(None, None) }
     }
 
     /// Creates the future of a call with its first attempt.
-    pub(super) fn new(call: Call<S, Req, P, B, Mode>, attempt: S::Future) -> Self {
+    pub(super) fn new(call: CallOf<S, Req, P, B, Mode>, attempt: S::Future) -> Self {
         Self::of(Some(call), Some(attempt))
     }
 
-    fn of(call: Option<Call<S, Req, P, B, Mode>>, first: Option<S::Future>) -> Self {
+    fn of(call: Option<CallOf<S, Req, P, B, Mode>>, first: Option<S::Future>) -> Self {
         let limit = Mode::Timer::default();
         Self { call, first, sleeping_until: None, sleep: None, limit, late: None }
     }
-}
 
-impl<S, Req, P, B, Mode> Future for ResponseFuture<S, Req, P, B, Mode>
-where
-    P: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<P::Attempt> + Clone,
-    B: Budget,
-    Mode: ErrorMode<S::Error>,
-{
-    type Output = Result<P::Answer, Mode::Error>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Some(late) = self.as_mut().project().late.take() {
-            return Poll::Ready(*late);
-        }
-        let over = ready!(self.as_mut().poll_over(cx));
-        let mut this = self.project();
-        let first = this.first.is_some();
-        // The losers are dropped before the winner is returned.
-        this.first.set(None);
-        this.sleep.set(None);
-        Mode::timer(this.limit.as_mut()).map(AttemptTimer::reset);
-        let result = match this.call {
-            Some(call) => call.end_call(over, first, cx),
-            None => match over.outcome {
-                Outcome::Of(_, Ok(response)) => Ok(P::answer(response, false)),
-                Outcome::Of(_, Err(error)) => unanswered::<P, _, _, Mode>(error, None),
-                Outcome::Made(made) => made,
-            },
-        };
-        // If it is polled again, the future stays pending.
-        *this.call = None;
-        Poll::Ready(result)
-    }
-}
-
-impl<S, Req, P, B, Mode> ResponseFuture<S, Req, P, B, Mode>
-where
-    P: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<P::Attempt> + Clone,
-    B: Budget,
-    Mode: ErrorMode<S::Error>,
-{
     /// Polls until the call ends.
-    fn poll_over(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<OverOf<S, Req, P, Mode>> {
+    fn poll_over(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<End<S, Req, P, B, Mode>> {
         let mut this = self.project();
         loop {
             // This is checked first, so that the errors of clients whose body was cut off are ignored.
@@ -191,6 +155,40 @@ where
     }
 }
 
+impl<S, Req, P, B, Mode> Future for ResponseFuture<S, Req, P, B, Mode>
+where
+    P: Replay<Req> + ClassifyOutcome<S::Response>,
+    S: Service<P::Attempt> + Clone,
+    B: Budget,
+    Mode: ErrorMode<S::Error>,
+{
+    type Output = Result<P::Answer, Mode::Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(late) = self.as_mut().project().late.take() {
+            return Poll::Ready(*late);
+        }
+        let over = ready!(self.as_mut().poll_over(cx));
+        let mut this = self.project();
+        let first = this.first.is_some();
+        // The losers are dropped before the winner is returned.
+        this.first.set(None);
+        this.sleep.set(None);
+        Mode::timer(this.limit.as_mut()).map(AttemptTimer::reset);
+        let result = match this.call {
+            Some(call) => call.end_call(over, first, cx),
+            None => match over.outcome {
+                Outcome::Of(_, Ok(response)) => Ok(P::answer(response, false)),
+                Outcome::Of(_, Err(error)) => unanswered::<P, _, _, Mode>(error, None),
+                Outcome::Made(made) => made,
+            },
+        };
+        // If it is polled again, the future stays pending.
+        *this.call = None;
+        Poll::Ready(result)
+    }
+}
+
 /// Polls the first attempt, and drops it once it has ended.
 fn poll_first<F: Future>(mut first: Pin<&mut Option<F>>, cx: &mut Context<'_>) -> Poll<(u32, F::Output)> {
     let Some(attempt) = first.as_mut().as_pin_mut() else { return Poll::Pending };
@@ -202,7 +200,8 @@ fn poll_first<F: Future>(mut first: Pin<&mut Option<F>>, cx: &mut Context<'_>) -
 impl<S, Req, P, B, Mode> fmt::Debug for ResponseFuture<S, Req, P, B, Mode>
 where
     P: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<P::Attempt>,
+    S: Service<P::Attempt> + Clone,
+    B: Budget,
     Mode: ErrorMode<S::Error>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,12 +13,13 @@ use crate::call::frame::Tried;
 use crate::call::log::CallLog;
 use crate::call::report::AttemptOutcome;
 use crate::call::timed_out::RefusedResponse;
+use crate::protocol::{CallTypes, ResultOf};
 
 /// The hedges in flight, the next hedge, and the last failure.
-pub(super) struct Running<S, Attempt, F, R> {
+pub(super) struct Running<T: CallTypes> {
     /// The finished attempts, and the budget's key.
     pub(super) log: CallLog,
-    hedges: Vec<Hedged<F>>,
+    hedges: Vec<Hedged<T::Future>>,
     /// The endpoints of all attempts after the first, with their numbers.
     tried: Vec<(u32, Tried)>,
     /// The permits of the hedges.
@@ -26,10 +27,10 @@ pub(super) struct Running<S, Attempt, F, R> {
     /// The watches of the attempts that may be cut off from the request body, with their numbers.
     pub(super) watches: Vec<(u32, ReplayWatch)>,
     /// The next attempt, once the budget has granted it.
-    pub(super) readying: Option<Readying<S, Attempt>>,
+    pub(super) readying: Option<Readying<T>>,
     /// The last outcome, with its attempt's number. If no attempt is in flight, either this is present or an attempt
     /// was already created (see [`Readying`]), so the call always ends.
-    pub(super) last: Option<(u32, R)>,
+    pub(super) last: Option<(u32, ResultOf<T>)>,
     /// The head of the last response that was dropped.
     pub(super) refused: Option<RefusedResponse>,
     /// `true` if the last hedge was sent while no other attempt was in flight, so that it reads the body alone.
@@ -41,7 +42,7 @@ pub(super) struct Running<S, Attempt, F, R> {
     /// The attempt that a timer below, or the server, ended at the call's deadline.
     pub(super) overdue: Option<u32>,
     /// The attempts whose replacements are not sent yet.
-    pub(super) replacing: Vec<Replacing<S, R>>,
+    pub(super) replacing: Vec<Replacing<T>>,
     /// The kinds of attempts that were replaced.
     pub(super) resent: Resent,
     /// The numbers of the replaced attempts: at most one for each kind.
@@ -49,21 +50,21 @@ pub(super) struct Running<S, Attempt, F, R> {
 }
 
 /// An attempt that the budget has granted, but that is not sent yet.
-pub(super) struct Readying<S, Attempt> {
+pub(super) struct Readying<T: CallTypes> {
     pub(super) permit: Permit,
     /// The service for the attempt, from the time at which it is due.
-    pub(super) service: Option<S>,
+    pub(super) service: Option<T::Service>,
     /// The attempt itself, if nothing else can end the call any more. It is created before the last response is
     /// drained, so nothing can prevent its sending.
-    pub(super) attempt: Option<Attempt>,
+    pub(super) attempt: Option<T::Attempt>,
 }
 
 /// An attempt that is being replaced: its number, the service for the replacement, and its result, in case no
 /// replacement can be sent.
-pub(super) struct Replacing<S, R> {
+pub(super) struct Replacing<T: CallTypes> {
     pub(super) number: u32,
-    pub(super) service: S,
-    pub(super) result: R,
+    pub(super) service: T::Service,
+    pub(super) result: ResultOf<T>,
 }
 
 struct Hedged<F> {
@@ -71,7 +72,7 @@ struct Hedged<F> {
     attempt: Pin<Box<F>>,
 }
 
-impl<S, Attempt, F, R> Running<S, Attempt, F, R> {
+impl<T: CallTypes> Running<T> {
     pub(super) fn new(destination: Box<str>) -> Self {
         Self {
             log: CallLog::new(destination),
@@ -109,7 +110,7 @@ impl<S, Attempt, F, R> Running<S, Attempt, F, R> {
     }
 
     /// Adds an attempt that was sent.
-    pub(super) fn push(&mut self, number: u32, (attempt, tried): (F, Tried)) {
+    pub(super) fn push(&mut self, number: u32, (attempt, tried): (T::Future, Tried)) {
         self.tried.extend(tried.known().map(|tried| (number, tried)));
         self.hedges.push(Hedged { number, attempt: Box::pin(attempt) });
     }
@@ -145,7 +146,7 @@ impl<S, Attempt, F, R> Running<S, Attempt, F, R> {
     }
 
     /// Drops the attempts that cannot read the rest of the request body, and returns their number.
-    pub(super) fn drop_cut_off<T>(&mut self, mut first: Pin<&mut Option<T>>, cx: &mut Context<'_>) -> usize {
+    pub(super) fn drop_cut_off(&mut self, mut first: Pin<&mut Option<T::Future>>, cx: &mut Context<'_>) -> usize {
         if self.watches.is_empty() {
             return 0;
         }
@@ -174,10 +175,7 @@ impl<S, Attempt, F, R> Running<S, Attempt, F, R> {
     }
 
     /// Polls the hedges. Returns the number and output of the first one that ends.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(u32, F::Output)>
-    where
-        F: Future,
-    {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(u32, <T::Future as Future>::Output)> {
         for place in 0..self.hedges.len() {
             let hedged = &mut self.hedges[place];
             if let Poll::Ready(output) = hedged.attempt.as_mut().poll(cx) {

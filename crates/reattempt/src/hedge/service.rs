@@ -8,7 +8,7 @@ use std::time::Duration;
 use reattempt_core::{Budget, StopReason};
 use tower_service::Service;
 
-use super::call::{AnswerOf, Call, HedgeStart, timed_out};
+use super::call::{Call, HedgeStart, timed_out};
 use super::{HedgePolicy, ResponseFuture};
 use crate::accessors::inner_accessors;
 use crate::call::clock::Instant;
@@ -18,7 +18,7 @@ use crate::call::options::CallOptions;
 use crate::call::report::Report;
 use crate::call::timed_out::TimeLimit;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{CallStart, ClassifyOutcome, Origin, Protocol, Replay};
+use crate::protocol::{AnswerOf, CallStart, CallTypes, ClassifyOutcome, Origin, Protocol, Replay, Types};
 use crate::shared::Shared;
 
 /// A client whose calls are hedged, created by [`HedgeLayer`](crate::hedge::HedgeLayer).
@@ -116,7 +116,7 @@ where
         let _timed = Timed::until(opening.start.context.deadline, opening.start.now);
         return ResponseFuture::passing(inner.call(attempt));
     }
-    if let Some(late) = too_late::<S, Req, P, Mode>(&settings.protocol, &opening.start) {
+    if let Some(late) = too_late::<Types<S, Req, P, (), B, Mode>>(&settings.protocol, &opening.start) {
         // Releases the readied instance's reservation.
         let spare = inner.clone();
         *inner = spare;
@@ -153,16 +153,11 @@ where
 
 /// Returns the end of a call that is not sent because its deadline has passed (DL-3). Returns `None` if there is time
 /// left, or if there is no error or response for that.
-fn too_late<S, Req, P, Mode>(protocol: &P, start: &CallStart) -> Option<AnswerOf<S, Req, P, Mode>>
-where
-    S: Service<P::Attempt>,
-    P: Replay<Req> + ClassifyOutcome<S::Response>,
-    Mode: ErrorMode<S::Error>,
-{
-    if !Mode::ENDS_LATE || !start.is_too_late() {
+fn too_late<T: CallTypes>(protocol: &T::Protocol, start: &CallStart) -> Option<AnswerOf<T>> {
+    if !T::Mode::ENDS_LATE || !start.is_too_late() {
         return None;
     }
-    timed_out::<S, Req, P, Mode>(protocol, TimeLimit::Deadline, Instant::now(), None)
+    timed_out::<T>(protocol, TimeLimit::Deadline, Instant::now(), None)
 }
 
 impl<S: fmt::Debug, Policy: fmt::Debug> fmt::Debug for Hedge<S, Policy> {

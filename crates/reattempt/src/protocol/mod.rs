@@ -34,6 +34,7 @@ use crate::error_mode::ErrorMode;
 
 mod attempt;
 mod call_start;
+mod call_types;
 mod cloned;
 mod destination;
 pub(crate) mod drain_body;
@@ -61,6 +62,7 @@ pub use self::reqwest::SavedReqwest;
 #[doc(hidden)]
 pub use attempt::{Added, AttemptKind, NextAttempt};
 pub(crate) use call_start::CallStart;
+pub(crate) use call_types::{AnswerOf, CallTypes, ResultOf, Types};
 pub use cloned::{CloneRequest, SavedClone};
 pub(crate) use drain_body::DrainBody;
 pub(crate) use errors::{is_refused_here, not_sent, refusal_in, verdict_of_error};

@@ -17,7 +17,9 @@ use crate::call::clock::Instant;
 use crate::call::cut_off::cut_off;
 use crate::call::deadline::PASSED;
 use crate::error_mode::{AttemptTimer, ErrorMode};
-use crate::protocol::{ClassifyOutcome, Replay, unanswered};
+use crate::protocol::{AnswerOf, CallTypes, ClassifyOutcome, Replay, Types, unanswered};
+
+type CallOf<S, Req, P, Backoff, B, Mode> = Call<Types<S, Req, P, Backoff, B, Mode>>;
 
 pin_project! {
     /// The future of a call that is retried.
@@ -33,29 +35,17 @@ pin_project! {
         P: Replay<Req>,
         P: ClassifyOutcome<S::Response>,
         S: Service<P::Attempt>,
+        S: Clone,
         Backoff: Schedule,
+        B: Budget,
         Mode: ErrorMode<S::Error>,
     {
         // `None` if the attempt's outcome is returned unchanged.
-        call: Option<Call<S, Req, P, Backoff, B, Mode>>,
+        call: Option<CallOf<S, Req, P, Backoff, B, Mode>>,
         #[pin]
         attempt: Option<S::Future>,
         #[pin]
         timer: Mode::Timer,
-    }
-}
-
-impl<S, Req, P, Backoff, B, Mode> ResponseFuture<S, Req, P, Backoff, B, Mode>
-where
-    P: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<P::Attempt>,
-    Backoff: Schedule,
-    Mode: ErrorMode<S::Error>,
-{
-    /// Creates the future of `call`. If that is `None`, the attempt's outcome is returned unchanged.
-    #[inline]
-    pub(super) fn new(attempt: Option<S::Future>, call: Option<Call<S, Req, P, Backoff, B, Mode>>) -> Self {
-        Self { call, attempt, timer: Mode::Timer::default() }
     }
 }
 
@@ -72,7 +62,7 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if let Some(call) = this.call {
-            return Self::poll_call(call, this.attempt, this.timer, cx);
+            return poll_call(call, this.attempt, this.timer, cx);
         }
         let Some(attempt) = this.attempt.as_mut().as_pin_mut() else { return Poll::Pending };
         let result = ready!(attempt.poll(cx));
@@ -92,59 +82,65 @@ where
     B: Budget,
     Mode: ErrorMode<S::Error>,
 {
-    /// Polls a call whose outcome may be retried or recorded.
-    // Not inlined, so that a call without this state does not reserve stack space for it.
-    #[inline(never)]
-    fn poll_call(
-        call: &mut Call<S, Req, P, Backoff, B, Mode>,
-        mut attempt: Pin<&mut Option<S::Future>>,
-        mut timer: Pin<&mut Mode::Timer>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<P::Answer, Mode::Error>> {
-        loop {
-            if let Some(current) = attempt.as_mut().as_pin_mut() {
-                let mut interrupted = None;
-                let result = match current.poll(cx) {
-                    Poll::Ready(result) => result.map_err(Mode::own),
-                    Poll::Pending => {
-                        call.takes_time(Instant::now);
-                        let due = |now| call.interrupt_due(now);
-                        let Some(running) = Mode::timer(timer.as_mut()) else { return Poll::Pending };
-                        let since = ready!(running.poll(cx, due));
-                        let (error, limit) = call.interrupted(since);
-                        let Some(error) = error else {
-                            // If the protocol has no response for a deadline, the attempt continues.
-                            let late = call.end_late(PASSED, StopReason::DeadlineExceeded);
-                            let Some(late) = late else { return Poll::Pending };
-                            attempt.set(None);
-                            Mode::timer(timer).map(AttemptTimer::reset);
-                            return Poll::Ready(late);
-                        };
-                        interrupted = Some(limit);
-                        Err(error)
-                    }
-                };
-                // Dropped before anything else: this cancels an interrupted attempt.
-                cut_off(interrupted.is_some(), || attempt.set(None));
-                let since = Mode::timer(timer.as_mut()).and_then(AttemptTimer::reset);
-                if let Some(ended) = call.overdue(&result, since) {
-                    return Poll::Ready(ended);
+    /// Creates the future of `call`. If that is `None`, the attempt's outcome is returned unchanged.
+    #[inline]
+    pub(super) fn new(attempt: Option<S::Future>, call: Option<CallOf<S, Req, P, Backoff, B, Mode>>) -> Self {
+        Self { call, attempt, timer: Mode::Timer::default() }
+    }
+}
+
+/// Polls a call whose outcome may be retried or recorded.
+// Not inlined, so that a call without this state does not reserve stack space for it.
+#[inline(never)]
+fn poll_call<T: CallTypes<Strategy: Schedule>>(
+    call: &mut Call<T>,
+    mut attempt: Pin<&mut Option<T::Future>>,
+    mut timer: Pin<&mut T::Timer>,
+    cx: &mut Context<'_>,
+) -> Poll<AnswerOf<T>> {
+    loop {
+        if let Some(current) = attempt.as_mut().as_pin_mut() {
+            let mut interrupted = None;
+            let result = match current.poll(cx) {
+                Poll::Ready(result) => result.map_err(T::Mode::own),
+                Poll::Pending => {
+                    call.takes_time(Instant::now);
+                    let due = |now| call.interrupt_due(now);
+                    let Some(running) = T::Mode::timer(timer.as_mut()) else { return Poll::Pending };
+                    let since = ready!(running.poll(cx, due));
+                    let (error, limit) = call.interrupted(since);
+                    let Some(error) = error else {
+                        // If the protocol has no response for a deadline, the attempt continues.
+                        let late = call.end_late(PASSED, StopReason::DeadlineExceeded);
+                        let Some(late) = late else { return Poll::Pending };
+                        attempt.set(None);
+                        T::Mode::timer(timer).map(AttemptTimer::reset);
+                        return Poll::Ready(late);
+                    };
+                    interrupted = Some(limit);
+                    Err(error)
                 }
-                match call.classify_attempt(&result, interrupted) {
-                    ControlFlow::Break(stop) => {
-                        return Poll::Ready(call.end_call(result, stop));
-                    }
-                    ControlFlow::Continue(failed) => {
-                        if let ControlFlow::Break(result) = call.failed(result, failed, cx) {
-                            return Poll::Ready(result);
-                        }
+            };
+            // Dropped before anything else: this cancels an interrupted attempt.
+            cut_off(interrupted.is_some(), || attempt.set(None));
+            let since = T::Mode::timer(timer.as_mut()).and_then(AttemptTimer::reset);
+            if let Some(ended) = call.overdue(&result, since) {
+                return Poll::Ready(ended);
+            }
+            match call.classify_attempt(&result, interrupted) {
+                ControlFlow::Break(stop) => {
+                    return Poll::Ready(call.end_call(result, stop));
+                }
+                ControlFlow::Continue(failed) => {
+                    if let ControlFlow::Break(result) = call.failed(result, failed, cx) {
+                        return Poll::Ready(result);
                     }
                 }
             }
-            match ready!(call.poll_between(cx, timer.as_mut())) {
-                ControlFlow::Break(result) => return Poll::Ready(result),
-                ControlFlow::Continue(next) => attempt.set(Some(next)),
-            }
+        }
+        match ready!(call.poll_between(cx, timer.as_mut())) {
+            ControlFlow::Break(result) => return Poll::Ready(result),
+            ControlFlow::Continue(next) => attempt.set(Some(next)),
         }
     }
 }
@@ -152,13 +148,14 @@ where
 impl<S, Req, P, Backoff, B, Mode> fmt::Debug for ResponseFuture<S, Req, P, Backoff, B, Mode>
 where
     P: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<P::Attempt>,
+    S: Service<P::Attempt> + Clone,
     Backoff: Schedule,
+    B: Budget,
     Mode: ErrorMode<S::Error>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture")
-            .field("attempt", &self.call.as_ref().map_or(1, Call::number))
+            .field("attempt", &self.call.as_ref().map_or(1, |call| call.number))
             .field("under_way", &self.attempt.is_some())
             .finish_non_exhaustive()
     }

@@ -5,69 +5,41 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use http::Response;
-use http_body::Body;
 use pin_project_lite::pin_project;
-use reattempt_core::Budget;
-use reattempt_grpc::{Code, NoServiceConfig, RetryThrottle};
-use reattempt_schedule_exponential::Exponential;
-use tower_service::Service;
+use reattempt_grpc::{Code, NoServiceConfig};
 
-use crate::error_mode::{Answered, ErrorMode};
+use crate::grpc::GrpcBody;
 use crate::grpc::errors::Unanswered;
-use crate::grpc::{Grpc, GrpcBody};
-use crate::hedge::ResponseFuture as HedgeFuture;
-use crate::protocol::{ClassifyOutcome, Replay};
-use crate::retry::ResponseFuture as RetryFuture;
-
-type Retried<S, Req, Budgets> = RetryFuture<S, Req, Grpc, Exponential, Budgets, Answered>;
-type Hedged<S, Req, Budgets> = HedgeFuture<S, Req, Grpc, Budgets, Answered>;
 
 pin_project! {
-    /// The future of a call that is retried or hedged according to a service config.
+    /// The future of a call that is retried or hedged according to a service config, by a future of either kind.
     ///
     /// # Cancel safety
     /// Dropping the future cancels all attempts and the wait. The token for an attempt that was not sent yet returns to
     /// the throttle.
     #[must_use = "futures do nothing unless polled"]
-    pub struct ResponseFuture<S, Req, Budgets = RetryThrottle>
-    where
-        Grpc: Replay<Req>,
-        Grpc: ClassifyOutcome<S::Response>,
-        S: Service<<Grpc as Replay<Req>>::Attempt>,
-        Answered: ErrorMode<S::Error>,
-    {
+    pub struct ResponseFuture<Retried, Hedged> {
         #[pin]
-        way: Way<S, Req, Budgets>,
+        way: Way<Retried, Hedged>,
     }
 }
 
 pin_project! {
     #[project = WayProjected]
-    enum Way<S, Req, Budgets>
-    where
-        Grpc: Replay<Req>,
-        Grpc: ClassifyOutcome<S::Response>,
-        S: Service<<Grpc as Replay<Req>>::Attempt>,
-        Answered: ErrorMode<S::Error>,
-    {
-        Retried { #[pin] future: Retried<S, Req, Budgets> },
-        Hedged { #[pin] future: Hedged<S, Req, Budgets> },
+    enum Way<Retried, Hedged> {
+        Retried { #[pin] future: Retried },
+        Hedged { #[pin] future: Hedged },
         // `None` once the response has been returned.
         Refused { none: Option<NoServiceConfig> },
     }
 }
 
-impl<S, Req, Budgets> ResponseFuture<S, Req, Budgets>
-where
-    Grpc: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<<Grpc as Replay<Req>>::Attempt>,
-    Answered: ErrorMode<S::Error>,
-{
-    pub(super) fn retried(future: Retried<S, Req, Budgets>) -> Self {
+impl<Retried, Hedged> ResponseFuture<Retried, Hedged> {
+    pub(super) fn retried(future: Retried) -> Self {
         Self { way: Way::Retried { future } }
     }
 
-    pub(super) fn hedged(future: Hedged<S, Req, Budgets>) -> Self {
+    pub(super) fn hedged(future: Hedged) -> Self {
         Self { way: Way::Hedged { future } }
     }
 
@@ -77,15 +49,12 @@ where
     }
 }
 
-impl<S, Req, B, Budgets> Future for ResponseFuture<S, Req, Budgets>
+impl<Retried, Hedged, B, E> Future for ResponseFuture<Retried, Hedged>
 where
-    Budgets: Budget,
-    Grpc: Replay<Req> + ClassifyOutcome<Response<B>, Answer = Response<GrpcBody<B>>>,
-    S: Service<<Grpc as Replay<Req>>::Attempt, Response = Response<B>> + Clone,
-    B: Body,
-    Answered: ErrorMode<S::Error, Error = S::Error>,
+    Retried: Future<Output = Result<Response<GrpcBody<B>>, E>>,
+    Hedged: Future<Output = Retried::Output>,
 {
-    type Output = Result<Response<GrpcBody<B>>, S::Error>;
+    type Output = Retried::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().way.project() {
@@ -103,12 +72,7 @@ where
     }
 }
 
-impl<S, Req, Budgets> fmt::Debug for ResponseFuture<S, Req, Budgets>
-where
-    Grpc: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<<Grpc as Replay<Req>>::Attempt>,
-    Answered: ErrorMode<S::Error>,
-{
+impl<Retried: fmt::Debug, Hedged: fmt::Debug> fmt::Debug for ResponseFuture<Retried, Hedged> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let way: &dyn fmt::Debug = match &self.way {
             Way::Retried { future } => future,

@@ -8,6 +8,7 @@ use http::Response;
 use http_body::Body;
 use reattempt_core::Budget;
 use reattempt_grpc::{MethodConfig, RetryThrottle, ServiceConfigHandle};
+use reattempt_schedule_exponential::Exponential;
 use tower_service::Service;
 
 use super::future::ResponseFuture;
@@ -17,9 +18,9 @@ use crate::call::method::MethodOverrides;
 use crate::call::options::CallOptions;
 use crate::error_mode::{Answered, ErrorMode};
 use crate::grpc::{Grpc, GrpcBody};
-use crate::hedge::begin;
+use crate::hedge::{self, begin};
 use crate::protocol::{Origin, ReadRequest, Replay};
-use crate::retry::Retry;
+use crate::retry::{self, Retry};
 use crate::shared::Shared as HedgeShared;
 
 /// A gRPC client whose calls are retried or hedged according to a service config, created by
@@ -83,7 +84,10 @@ where
 {
     type Response = Response<GrpcBody<B>>;
     type Error = S::Error;
-    type Future = ResponseFuture<S, Req, Budgets>;
+    type Future = ResponseFuture<
+        retry::ResponseFuture<S, Req, Grpc, Exponential, Budgets, Answered>,
+        hedge::ResponseFuture<S, Req, Grpc, Budgets, Answered>,
+    >;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.retry.inner.poll_ready(cx)

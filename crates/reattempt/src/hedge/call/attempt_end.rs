@@ -11,14 +11,13 @@ use std::task::Context;
 
 use reattempt_core::{Account, Budget, CallEnd, Failure, HedgeEvent, HedgePermits, ServerHint, Verdict};
 use reattempt_replay::{ReplayBody, ReplayError};
-use tower_service::Service;
 
-use super::{Call, Outcome, Over, OverOf, ResultOf};
+use super::{Call, Outcome, Over, OverOf};
 use crate::call::clock;
 use crate::call::errors::chain;
 use crate::call::report::AttemptOutcome;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{ClassifyOutcome, OutcomeFacts, Replay, Saved, is_own_deadline};
+use crate::protocol::{CallTypes, ClassifyOutcome, OutcomeFacts, RequestProtocol, ResultOf, Saved, is_own_deadline};
 
 /// The classification of an attempt's outcome.
 struct Sorted {
@@ -35,25 +34,19 @@ impl Sorted {
     }
 }
 
-impl<S, Req, P, B, Mode> Call<S, Req, P, B, Mode>
-where
-    P: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<P::Attempt> + Clone,
-    B: Budget,
-    Mode: ErrorMode<S::Error>,
-{
+impl<T: CallTypes> Call<T> {
     /// Records the end of an attempt. Returns the call's end, if it has ended. The failure of an attempt that could not
     /// be replaced after all `is_logged` already.
     pub(in crate::hedge) fn ended(
         &mut self,
         number: u32,
-        result: ResultOf<S, Req, P, Mode>,
+        result: ResultOf<T>,
         is_logged: bool,
         cx: &mut Context<'_>,
-    ) -> ControlFlow<OverOf<S, Req, P, Mode>> {
+    ) -> ControlFlow<OverOf<T>> {
         let protocol = &self.shared.policy.settings.protocol;
-        let outcome = result.as_ref().map_err(Mode::view);
-        if Mode::ENDS_LATE && is_own_deadline(protocol, outcome, self.context.deadline, self.context.started) {
+        let outcome = result.as_ref().map_err(T::Mode::view);
+        if T::Mode::ENDS_LATE && is_own_deadline(protocol, outcome, self.context.deadline, self.context.started) {
             let since = self.context.started.unwrap_or_else(Instant::now);
             if let Some(over) = self.interrupted(since) {
                 self.running().overdue = Some(number);
@@ -121,9 +114,9 @@ where
     /// part. Their clients' errors are not outcomes. Returns the call's end if no attempt is left (BUF-8).
     pub(in crate::hedge) fn drop_cut_off(
         &mut self,
-        first: Pin<&mut Option<S::Future>>,
+        first: Pin<&mut Option<T::Future>>,
         cx: &mut Context<'_>,
-    ) -> Option<OverOf<S, Req, P, Mode>> {
+    ) -> Option<OverOf<T>> {
         let dropped = self.running.as_mut()?.drop_cut_off(first, cx);
         let stop = (0..dropped).find_map(|_| self.decide(HedgeEvent::BodyLost))?;
         self.last(stop)
@@ -131,7 +124,7 @@ where
 
     /// Classifies an outcome, and reads its facts, which a success does not need. If an attempt was cut off from the
     /// request body, that is the cause of all its errors.
-    fn sort(&self, outcome: Result<&S::Response, &(dyn Error + 'static)>, cut_off: bool) -> (Sorted, OutcomeFacts) {
+    fn sort(&self, outcome: Result<&T::Response, &(dyn Error + 'static)>, cut_off: bool) -> (Sorted, OutcomeFacts) {
         let protocol = &self.shared.policy.settings.protocol;
         let classify = || protocol.classify_outcome(outcome, self.context.options.as_ref(), self.saved.as_ref());
         let of_response = outcome.is_ok().then(classify);
@@ -197,13 +190,13 @@ where
     }
 
     /// Records a failed attempt, and notifies the observer of it.
-    fn log_failure(&mut self, number: u32, sorted: &Sorted, result: &ResultOf<S, Req, P, Mode>) {
+    fn log_failure(&mut self, number: u32, sorted: &Sorted, result: &ResultOf<T>) {
         if sorted.event == HedgeEvent::Succeeded {
             return;
         }
         let (code, error) = match result {
-            Ok(response) => (P::code(response), None),
-            Err(error) => (None, Some(chain(Mode::view(error)))),
+            Ok(response) => (T::Protocol::code(response), None),
+            Err(error) => (None, Some(chain(T::Mode::view(error)))),
         };
         let outcome = match sorted.failure {
             Some(failure) => AttemptOutcome::Failed { failure, error },

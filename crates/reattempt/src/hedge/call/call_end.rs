@@ -5,16 +5,15 @@ use std::sync::Arc;
 use std::task::Context;
 
 use reattempt_core::{Budget, CallEnd, StopReason};
-use tower_service::Service;
 
-use super::{Call, ResultOf};
+use super::Call;
 use crate::call::clock::Instant;
 use crate::call::deadline::PASSED;
 use crate::call::log::end_event;
 use crate::call::report::{AttemptOutcome, Report};
 use crate::call::timed_out::{RefusedResponse, TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
-use crate::protocol::{ClassifyOutcome, Replay, Saved, unanswered};
+use crate::protocol::{AnswerOf, CallTypes, ClassifyOutcome, Protocol, RequestProtocol, ResultOf, Saved, unanswered};
 
 /// The end of a call.
 pub(in crate::hedge) struct Over<R, Attempt> {
@@ -31,36 +30,24 @@ pub(in crate::hedge) enum Outcome<R, Attempt> {
 }
 
 /// The end of a call with these types.
-pub(in crate::hedge) type OverOf<S, Req, P, Mode> = Over<ResultOf<S, Req, P, Mode>, AnswerOf<S, Req, P, Mode>>;
+pub(in crate::hedge) type OverOf<T> = Over<ResultOf<T>, AnswerOf<T>>;
 
-/// The result for the caller.
-pub(in crate::hedge) type AnswerOf<S, Req, P, Mode> = Result<
-    <P as ClassifyOutcome<<S as Service<<P as Replay<Req>>::Attempt>>::Response>>::Answer,
-    <Mode as ErrorMode<<S as Service<<P as Replay<Req>>::Attempt>>::Error>>::Error,
->;
-
-impl<S, Req, P, B, Mode> Call<S, Req, P, B, Mode>
-where
-    P: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<P::Attempt> + Clone,
-    B: Budget,
-    Mode: ErrorMode<S::Error>,
-{
+impl<T: CallTypes> Call<T> {
     /// Takes the last outcome.
-    pub(in crate::hedge) fn last(&mut self, stop: StopReason) -> Option<OverOf<S, Req, P, Mode>> {
+    pub(in crate::hedge) fn last(&mut self, stop: StopReason) -> Option<OverOf<T>> {
         let (number, result) = self.running.as_mut()?.last.take()?;
         Some(Over { outcome: Outcome::Of(number, result), stop })
     }
 
     /// Takes what is left of the last response, if the protocol can respond with it.
-    pub(super) fn refused(&mut self, stop: StopReason) -> Option<OverOf<S, Req, P, Mode>> {
+    pub(super) fn refused(&mut self, stop: StopReason) -> Option<OverOf<T>> {
         let running = self.running.as_mut()?;
         let answer = self.shared.policy.settings.protocol.refused(running.refused.as_ref()?)?;
         Some(Over { outcome: Outcome::Made(Ok(answer)), stop })
     }
 
     /// Returns the end of a call whose deadline has passed, if there is an error or a response for that.
-    pub(in crate::hedge) fn interrupted(&mut self, since: Instant) -> Option<OverOf<S, Req, P, Mode>> {
+    pub(in crate::hedge) fn interrupted(&mut self, since: Instant) -> Option<OverOf<T>> {
         let stop = StopReason::DeadlineExceeded;
         let protocol = &self.shared.policy.settings.protocol;
         let running = self.running.as_mut();
@@ -68,13 +55,13 @@ where
             Some((_, Ok(response))) => protocol.drain(response).1,
             _ => running.refused.take(),
         });
-        let made = timed_out::<S, Req, P, Mode>(protocol, TimeLimit::Deadline, since, refused)?;
+        let made = timed_out::<T>(protocol, TimeLimit::Deadline, since, refused)?;
         Some(Over { outcome: Outcome::Made(made), stop })
     }
 
     /// Returns the end of a call that is out of time and has no other outcome, if there is an error for that.
-    pub(super) fn too_long(&mut self, stop: StopReason) -> Option<OverOf<S, Req, P, Mode>> {
-        if !Mode::INTERRUPTS {
+    pub(super) fn too_long(&mut self, stop: StopReason) -> Option<OverOf<T>> {
+        if !T::Mode::INTERRUPTS {
             return None;
         }
         let limit = match stop {
@@ -84,18 +71,13 @@ where
         let refused = self.running.as_mut().and_then(|running| running.refused.take());
         let since = self.context.started.unwrap_or_else(Instant::now);
         let protocol = &self.shared.policy.settings.protocol;
-        let made = timed_out::<S, Req, P, Mode>(protocol, limit, since, refused)?;
+        let made = timed_out::<T>(protocol, limit, since, refused)?;
         Some(Over { outcome: Outcome::Made(made), stop })
     }
 
     /// Ends the call: cancels the losers, reports to the budget, notifies the observer and creates the report. `first`
     /// is `true` if the first attempt was in flight.
-    pub(in crate::hedge) fn end_call(
-        &mut self,
-        over: OverOf<S, Req, P, Mode>,
-        first: bool,
-        cx: &mut Context<'_>,
-    ) -> AnswerOf<S, Req, P, Mode> {
+    pub(in crate::hedge) fn end_call(&mut self, over: OverOf<T>, first: bool, cx: &mut Context<'_>) -> AnswerOf<T> {
         let Over { outcome, stop } = over;
         let winner = match &outcome {
             Outcome::Of(number, _) => Some(*number),
@@ -151,11 +133,11 @@ where
                     self.shared.policy.settings.protocol.attach(&mut response, report);
                 }
                 Ok(match finish {
-                    Some(finish) => P::watched(response, finish),
-                    None => P::answer(response, false),
+                    Some(finish) => T::Protocol::watched(response, finish),
+                    None => T::Protocol::answer(response, false),
                 })
             }
-            Outcome::Of(_, Err(error)) => unanswered::<P, _, _, Mode>(error, report),
+            Outcome::Of(_, Err(error)) => unanswered::<T::Protocol, _, _, T::Mode>(error, report),
             Outcome::Made(made) => made,
         }
     }
@@ -183,7 +165,7 @@ where
     }
 
     /// Reads the part of a refused response that is immediately available, so that its connection may be reused.
-    pub(super) fn drain_refused(&mut self, refused: Option<(u32, ResultOf<S, Req, P, Mode>)>, cx: &mut Context<'_>) {
+    pub(super) fn drain_refused(&mut self, refused: Option<(u32, ResultOf<T>)>, cx: &mut Context<'_>) {
         if let Some((_, Ok(response))) = refused {
             let (drain, head) = self.shared.policy.settings.protocol.drain(response);
             let _ = pin!(drain).poll(cx);
@@ -195,19 +177,14 @@ where
 }
 
 /// Returns the end of a call that is out of time: an error of the mode, or a response of the protocol.
-pub(in crate::hedge) fn timed_out<S, Req, P, Mode>(
-    protocol: &P,
+pub(in crate::hedge) fn timed_out<T: CallTypes>(
+    protocol: &T::Protocol,
     limit: TimeLimit,
     since: Instant,
     refused: Option<RefusedResponse>,
-) -> Option<AnswerOf<S, Req, P, Mode>>
-where
-    P: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<P::Attempt>,
-    Mode: ErrorMode<S::Error>,
-{
-    let (after, source) = (since.elapsed(), P::source_of_time_limit());
-    match Mode::timed_out(TimedOut { limit, after, endpoint: None, refused, source }) {
+) -> Option<AnswerOf<T>> {
+    let (after, source) = (since.elapsed(), T::Protocol::source_of_time_limit());
+    match T::Mode::timed_out(TimedOut { limit, after, endpoint: None, refused, source }) {
         Some(error) => Some(Err(error)),
         None => protocol.too_late(PASSED, || None).map(Ok),
     }

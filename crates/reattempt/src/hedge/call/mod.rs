@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use reattempt_core::{Budget, HedgeCall, HedgeDecision, HedgeEvent, HedgeTerms, StopReason};
+use reattempt_core::{HedgeCall, HedgeDecision, HedgeEvent, HedgeTerms, StopReason};
 use reattempt_replay::ReplayBody;
 use tower_service::Service;
 
@@ -28,22 +28,18 @@ use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
 use crate::call::frame::{Frame, Tried};
 use crate::call::random::CallRandom;
-use crate::error_mode::ErrorMode;
-use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
+use crate::protocol::{AttemptKind, CallTypes, NextAttempt, Replay, RequestProtocol, Saved};
 use crate::shared::{Shared, send_next};
 
-pub(super) use call_end::{AnswerOf, Outcome, Over, OverOf, timed_out};
+pub(super) use call_end::{Outcome, Over, OverOf, timed_out};
 pub(super) use call_start::HedgeStart;
 
+type PolicyOf<T> = HedgePolicy<<T as CallTypes>::Protocol, <T as CallTypes>::Budget, <T as CallTypes>::Mode>;
+
 /// The state of a hedged call.
-pub(super) struct Call<S, Req, P, B, Mode>
-where
-    P: Replay<Req>,
-    S: Service<P::Attempt>,
-    Mode: ErrorMode<S::Error>,
-{
-    shared: Arc<Shared<S, HedgePolicy<P, B, Mode>>>,
-    saved: Option<P::Saved>,
+pub(super) struct Call<T: CallTypes> {
+    shared: Arc<Shared<T::Service, PolicyOf<T>>>,
+    saved: Option<T::Saved>,
     context: CallContext,
     terms: HedgeTerms,
     stopwatch: Option<Stopwatch>,
@@ -57,26 +53,8 @@ where
     sent: Option<Instant>,
     /// The first attempt's endpoint.
     first: Tried,
-    running: Option<Box<RunningOf<S, Req, P, Mode>>>,
+    running: Option<Box<Running<T>>>,
 }
-
-type RunningOf<S, Req, P, Mode> = Running<
-    S,
-    <P as Replay<Req>>::Attempt,
-    <S as Service<<P as Replay<Req>>::Attempt>>::Future,
-    ResultOf<S, Req, P, Mode>,
->;
-
-type ReadyingOf<S, Req, P> = Readying<S, <P as Replay<Req>>::Attempt>;
-
-/// The result of an attempt.
-pub(super) type ResultOf<S, Req, P, Mode> = Result<
-    <S as Service<<P as Replay<Req>>::Attempt>>::Response,
-    <Mode as ErrorMode<<S as Service<<P as Replay<Req>>::Attempt>>::Error>>::Error,
->;
-
-/// An attempt's number and its result.
-type Ended<T, E> = (u32, Result<T, E>);
 
 /// The reason why a further attempt was not sent, with the error of a service that failed to become ready.
 struct NotSent<E>(StopReason, Option<E>);
@@ -89,17 +67,11 @@ pub(super) enum Hedging {
     Until(Option<Instant>),
 }
 
-impl<S, Req, P, B, Mode> Call<S, Req, P, B, Mode>
-where
-    P: Replay<Req>,
-    S: Service<P::Attempt> + Clone,
-    B: Budget,
-    Mode: ErrorMode<S::Error>,
-{
+impl<T: CallTypes> Call<T> {
     pub(super) fn new(
-        shared: Arc<Shared<S, HedgePolicy<P, B, Mode>>>,
+        shared: Arc<Shared<T::Service, PolicyOf<T>>>,
         opening: HedgeStart,
-        saved: Option<P::Saved>,
+        saved: Option<T::Saved>,
         target: Option<Box<str>>,
     ) -> Self {
         Self {
@@ -198,7 +170,7 @@ where
     }
 
     /// Sends the next attempt if one is due. Returns when to check again, or why none was sent.
-    fn poll_due(&mut self, cx: &mut Context<'_>) -> Result<Hedging, NotSent<S::Error>> {
+    fn poll_due(&mut self, cx: &mut Context<'_>) -> Result<Hedging, NotSent<T::ServiceError>> {
         let Some(due) = self.upcoming else {
             // A replacement may still wait for its service.
             let replacing = self.running.as_ref().is_some_and(|it| !it.replacing.is_empty());
@@ -218,7 +190,7 @@ where
     }
 
     /// Readies a service and sends the next attempt.
-    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), NotSent<S::Error>>> {
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), NotSent<T::ServiceError>>> {
         let now = Instant::now();
         let mut readying = match ready!(self.poll_grant(now, cx)) {
             Ok(readying) => readying,
@@ -274,7 +246,7 @@ where
     }
 
     /// Returns the next attempt with its permit, or the reason why there is none. The permit is acquired once.
-    fn grant(&mut self, now: Instant) -> Result<ReadyingOf<S, Req, P>, StopReason> {
+    fn grant(&mut self, now: Instant) -> Result<Readying<T>, StopReason> {
         let granted = self.running.as_mut().and_then(|running| running.readying.take());
         let prepared = granted.as_ref().is_some_and(|readying| readying.attempt.is_some());
         if !prepared && !self.saved.as_ref().is_some_and(Saved::at_hand) {
@@ -292,7 +264,7 @@ where
     }
 
     /// Returns the next attempt with its permit, once the budget has confirmed it.
-    fn poll_grant(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<Result<ReadyingOf<S, Req, P>, StopReason>> {
+    fn poll_grant(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<Result<Readying<T>, StopReason>> {
         let granted = self.grant(now)?;
         match granted.permit.poll_confirmed(cx) {
             Poll::Ready(true) => Poll::Ready(Ok(granted)),
@@ -310,7 +282,7 @@ where
     }
 
     /// Creates the next attempt from the saved request.
-    fn prepare(&mut self) -> Option<P::Attempt> {
+    fn prepare(&mut self) -> Option<T::Attempt> {
         let number = self.next_number();
         let alone = self.in_flight() == 0;
         let body = self.saved.as_ref()?.body();
@@ -333,7 +305,7 @@ where
     }
 
     /// Polls the hedges. Returns the first one that ends.
-    pub(super) fn poll_hedges(&mut self, cx: &mut Context<'_>) -> Poll<Ended<S::Response, S::Error>> {
+    pub(super) fn poll_hedges(&mut self, cx: &mut Context<'_>) -> Poll<(u32, <T::Future as Future>::Output)> {
         match &mut self.running {
             Some(running) => running.poll(cx),
             None => Poll::Pending,
@@ -341,7 +313,7 @@ where
     }
 
     /// Returns the state that only hedged calls have, creating it if necessary.
-    fn running(&mut self) -> &mut RunningOf<S, Req, P, Mode> {
+    fn running(&mut self) -> &mut Running<T> {
         let saved = self.saved.as_ref();
         let protocol = &self.shared.policy.settings.protocol;
         self.running.get_or_insert_with(|| {

@@ -3,27 +3,17 @@
 use std::ops::ControlFlow;
 use std::task::{Context, Poll, ready};
 
-use reattempt_core::{Budget, HedgeEvent, StopReason};
-use tower_service::Service;
+use reattempt_core::{HedgeEvent, StopReason};
 
 use super::{Call, Hedging, NotSent, Outcome, Over, OverOf};
 use crate::call::clock::Instant;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{ClassifyOutcome, Replay};
+use crate::protocol::CallTypes;
 
-impl<S, Req, P, B, Mode> Call<S, Req, P, B, Mode>
-where
-    P: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<P::Attempt> + Clone,
-    B: Budget,
-    Mode: ErrorMode<S::Error>,
-{
+impl<T: CallTypes> Call<T> {
     /// Sends the next attempt if one is due. Returns the end of the call if there can be none and no other is in
     /// flight.
-    pub(in crate::hedge) fn poll_hedge(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> ControlFlow<OverOf<S, Req, P, Mode>, Hedging> {
+    pub(in crate::hedge) fn poll_hedge(&mut self, cx: &mut Context<'_>) -> ControlFlow<OverOf<T>, Hedging> {
         self.announce();
         let NotSent(reason, error) = match self.poll_due(cx) {
             Ok(Hedging::Sent) => {
@@ -40,7 +30,7 @@ where
         };
         // An error from readiness does not hide an outcome that is still available.
         let error = error.map(|error| {
-            let outcome = Outcome::Of(number, Err(Mode::own(error)));
+            let outcome = Outcome::Of(number, Err(T::Mode::own(error)));
             Over { outcome, stop }
         });
         let over = self.last(stop).or_else(|| self.refused(stop)).or(error);
@@ -52,7 +42,7 @@ where
     }
 
     /// Records that a timer has expired. Returns the end of the call, if it is out of time.
-    pub(in crate::hedge) fn time_passed(&mut self) -> Option<OverOf<S, Req, P, Mode>> {
+    pub(in crate::hedge) fn time_passed(&mut self) -> Option<OverOf<T>> {
         let due = self.upcoming;
         let stop = self.decide(HedgeEvent::TimePassed)?;
         let over = self.last(stop).or_else(|| self.refused(stop)).or_else(|| self.too_long(stop));
@@ -66,7 +56,7 @@ where
 
     /// Drains the last refused response before the call waits for other attempts, which may need its connection.
     /// Returns the end of the call if the budget refuses the next attempt and no other is in flight.
-    pub(in crate::hedge) fn release(&mut self, cx: &mut Context<'_>) -> Option<OverOf<S, Req, P, Mode>> {
+    pub(in crate::hedge) fn release(&mut self, cx: &mut Context<'_>) -> Option<OverOf<T>> {
         let running = self.running.as_ref()?;
         if !matches!(running.last, Some((_, Ok(_)))) {
             return None;

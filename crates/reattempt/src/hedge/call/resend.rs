@@ -2,24 +2,17 @@
 
 use std::task::{Context, Poll};
 
-use reattempt_core::{Budget, Undone};
+use reattempt_core::Undone;
 use reattempt_replay::ReplayBody;
 use tower_service::Service;
 
-use super::{Call, ResultOf};
+use super::Call;
 use crate::call::clock::Instant;
-use crate::error_mode::ErrorMode;
 use crate::hedge::running::Replacing;
-use crate::protocol::{AttemptKind, NextAttempt, Replay, Saved};
+use crate::protocol::{AttemptKind, CallTypes, NextAttempt, Replay, ResultOf, Saved};
 use crate::shared::send_next;
 
-impl<S, Req, P, B, Mode> Call<S, Req, P, B, Mode>
-where
-    P: Replay<Req>,
-    S: Service<P::Attempt> + Clone,
-    B: Budget,
-    Mode: ErrorMode<S::Error>,
-{
+impl<T: CallTypes> Call<T> {
     /// Returns `true` if this attempt must be replaced: once per call for each kind. Limits and the budget do not
     /// apply, and the number of attempts in flight does not change.
     pub(in crate::hedge) fn is_replaced(&mut self, number: u32, undone: Option<Undone>) -> bool {
@@ -38,7 +31,7 @@ where
     }
 
     /// Prepares the replacement of this attempt, which ended with `result`.
-    pub(in crate::hedge) fn replace(&mut self, number: u32, result: ResultOf<S, Req, P, Mode>) {
+    pub(in crate::hedge) fn replace(&mut self, number: u32, result: ResultOf<T>) {
         self.start(Instant::now());
         let service = self.shared.spare();
         let running = self.running();
@@ -48,10 +41,7 @@ where
 
     /// Sends the replacements whose services are ready. Returns an attempt that cannot be replaced after all, with its
     /// result.
-    pub(in crate::hedge) fn poll_replacing(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Option<(u32, ResultOf<S, Req, P, Mode>)> {
+    pub(in crate::hedge) fn poll_replacing(&mut self, cx: &mut Context<'_>) -> Option<(u32, ResultOf<T>)> {
         if self.running.as_ref()?.replacing.is_empty() {
             return None;
         }

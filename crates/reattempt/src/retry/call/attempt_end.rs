@@ -6,11 +6,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use reattempt_control::EndpointId;
-use reattempt_core::{Budget, Classification, FailedAttempt, Schedule, StopReason, Verdict};
+use reattempt_core::{Classification, FailedAttempt, Schedule, StopReason, Verdict};
 use reattempt_replay::ReplayBody;
-use tower_service::Service;
 
-use super::{Call, Held, Onwards, Retrying, destination};
+use super::{Call, Held, Retrying, destination};
 use crate::call::clock;
 use crate::call::clock::Instant;
 use crate::call::deadline::PASSED;
@@ -20,16 +19,12 @@ use crate::call::options::CallOptions;
 use crate::call::progress::{Granted, Progress};
 use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::error_mode::ErrorMode;
-use crate::protocol::{ClassifyOutcome, NestedMarker, OutcomeFacts, Replay, Saved, is_own_deadline};
+use crate::protocol::{
+    AnswerOf, CallTypes, ClassifyOutcome, NestedMarker, OutcomeFacts, Protocol, RequestProtocol, ResultOf, Saved,
+    is_own_deadline,
+};
 
-impl<S, Req, P, Backoff, B, Mode> Call<S, Req, P, Backoff, B, Mode>
-where
-    S: Service<P::Attempt> + Clone,
-    P: Replay<Req> + ClassifyOutcome<S::Response>,
-    Backoff: Schedule,
-    B: Budget,
-    Mode: ErrorMode<S::Error>,
-{
+impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     /// Returns the endpoint of the attempt in flight, or of the last one.
     #[cold]
     pub(super) fn endpoint(&self) -> Option<EndpointId> {
@@ -45,13 +40,13 @@ where
     pub(in crate::retry) fn interrupt_due(&self, now: Instant) -> Option<Instant> {
         let own = self.context.options.as_ref().and_then(CallOptions::get_attempt_timeout);
         let timeout = own.or(self.shared.policy.settings.attempt_timeout);
-        let timeout = timeout.filter(|_| Mode::INTERRUPTS);
+        let timeout = timeout.filter(|_| T::Mode::INTERRUPTS);
         let timeout = timeout.map(|timeout| clock::later(now, timeout));
         timeout.into_iter().chain(self.context.deadline).min()
     }
 
     /// Returns the error of an interrupted attempt; `None` if the protocol has a response in its place.
-    pub(in crate::retry) fn interrupted(&mut self, since: Instant) -> (Option<Mode::Error>, TimeLimit) {
+    pub(in crate::retry) fn interrupted(&mut self, since: Instant) -> (Option<T::Error>, TimeLimit) {
         let now = Instant::now();
         let limit = match self.context.deadline {
             Some(deadline) if deadline <= now => TimeLimit::Deadline,
@@ -66,25 +61,22 @@ where
         (limit, endpoint): (TimeLimit, Option<EndpointId>),
         since: Option<Instant>,
         now: Instant,
-    ) -> Option<Mode::Error> {
+    ) -> Option<T::Error> {
         let after = since.map(|since| now.saturating_duration_since(since)).unwrap_or_default();
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
         let refused = retrying.and_then(|retrying| retrying.refused.clone());
         let endpoint = endpoint.and_then(EndpointId::name);
-        Mode::timed_out(TimedOut { limit, after, endpoint, refused, source: P::source_of_time_limit() })
+        T::Mode::timed_out(TimedOut { limit, after, endpoint, refused, source: T::Protocol::source_of_time_limit() })
     }
 
     /// Returns the end of a call if a client or server below enforced the call's own deadline. This precedes the
     /// classification, so the call ends as if this layer's timer had expired first (TN-4).
     #[inline]
-    pub(in crate::retry) fn overdue(
-        &mut self,
-        result: &Result<S::Response, Mode::Error>,
-        since: Option<Instant>,
-    ) -> Option<Result<P::Answer, Mode::Error>> {
+    pub(in crate::retry) fn overdue(&mut self, result: &ResultOf<T>, since: Option<Instant>) -> Option<AnswerOf<T>> {
         let deadline = self.context.deadline?;
         // Few outcomes come from a timer.
-        if !Mode::ENDS_LATE || !self.shared.policy.settings.protocol.is_timer(result.as_ref().map_err(Mode::view)) {
+        let outcome = result.as_ref().map_err(T::Mode::view);
+        if !T::Mode::ENDS_LATE || !self.shared.policy.settings.protocol.is_timer(outcome) {
             return None;
         }
         self.expired_below(result, deadline, since)
@@ -93,12 +85,12 @@ where
     #[cold]
     fn expired_below(
         &mut self,
-        result: &Result<S::Response, Mode::Error>,
+        result: &ResultOf<T>,
         deadline: Instant,
         since: Option<Instant>,
-    ) -> Option<Result<P::Answer, Mode::Error>> {
+    ) -> Option<AnswerOf<T>> {
         let protocol = &self.shared.policy.settings.protocol;
-        let outcome = result.as_ref().map_err(Mode::view);
+        let outcome = result.as_ref().map_err(T::Mode::view);
         if !is_own_deadline(protocol, outcome, Some(deadline), self.context.started) {
             return None;
         }
@@ -113,7 +105,7 @@ where
     #[inline]
     pub(in crate::retry) fn classify_attempt(
         &mut self,
-        result: &Result<S::Response, Mode::Error>,
+        result: &ResultOf<T>,
         interrupted: Option<TimeLimit>,
     ) -> ControlFlow<StopReason, (Classification, OutcomeFacts)> {
         if matches!(interrupted, Some(TimeLimit::Deadline | TimeLimit::Elapsed)) {
@@ -121,7 +113,7 @@ where
         }
         let protocol = &self.shared.policy.settings.protocol;
         let options = self.context.options.as_ref();
-        let outcome = result.as_ref().map_err(Mode::view);
+        let outcome = result.as_ref().map_err(T::Mode::view);
         let classification = protocol.classify_outcome(outcome, options, self.saved.as_ref());
         if classification.verdict == Verdict::Success {
             return ControlFlow::Break(StopReason::Succeeded);
@@ -142,10 +134,10 @@ where
     #[inline(never)]
     pub(in crate::retry) fn failed(
         &mut self,
-        result: Result<S::Response, Mode::Error>,
+        result: ResultOf<T>,
         (classification, facts): (Classification, OutcomeFacts),
         cx: &mut Context<'_>,
-    ) -> Onwards<P::Answer, Mode::Error, ()> {
+    ) -> ControlFlow<AnswerOf<T>> {
         match self.decide(&result, classification, facts) {
             Ok(granted) => match self.poll_confirmed(cx) {
                 Poll::Ready(confirmed) => self.resume(Held { result, granted }, confirmed),
@@ -160,13 +152,8 @@ where
 
     /// Ends the call without a retry. The caller gets the outcome, unless the deadline is the reason and the protocol
     /// has a response for that (RET-3).
-    fn give_up(
-        &mut self,
-        result: Result<S::Response, Mode::Error>,
-        classification: Classification,
-        stop: StopReason,
-    ) -> Result<P::Answer, Mode::Error> {
-        if Mode::ANSWERS && stop == StopReason::DeadlineExceeded {
+    fn give_up(&mut self, result: ResultOf<T>, classification: Classification, stop: StopReason) -> AnswerOf<T> {
+        if T::Mode::ANSWERS && stop == StopReason::DeadlineExceeded {
             let failure = classification.verdict.failure();
             let failure = failure.map(|failure| format!(" ({failure})")).unwrap_or_default();
             let text = format!(
@@ -183,7 +170,7 @@ where
     /// Decides whether a retry follows. After that, only the retry uses the saved request.
     fn decide(
         &mut self,
-        result: &Result<S::Response, Mode::Error>,
+        result: &ResultOf<T>,
         classification: Classification,
         facts: OutcomeFacts,
     ) -> Result<Granted, StopReason> {
@@ -207,7 +194,7 @@ where
             // Only the server or tier that received the key recognises it (D-17).
             self.context.void_key();
         }
-        let error = result.as_ref().err().map(Mode::view);
+        let error = result.as_ref().err().map(T::Mode::view);
         let attempt = FailedAttempt {
             // If a guard refused the backup, the refused attempt was another server's.
             refused: facts.refused.filter(|_| !facts.from_fallback),

@@ -3,30 +3,18 @@
 use std::sync::Arc;
 
 use reattempt_core::{Account, Budget, CallEnd, Schedule, ServerHint, StopReason};
-use tower_service::Service;
 
 use super::{Call, Retrying, destination};
 use crate::call::finish::Finish;
 use crate::call::progress::{LastOutcome, Progress, report_end};
 use crate::call::report::Report;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{ClassifyOutcome, Replay, unanswered};
+use crate::protocol::{AnswerOf, CallTypes, ClassifyOutcome, ResultOf, unanswered};
 
-impl<S, Req, P, Backoff, B, Mode> Call<S, Req, P, Backoff, B, Mode>
-where
-    S: Service<P::Attempt> + Clone,
-    P: Replay<Req> + ClassifyOutcome<S::Response>,
-    Backoff: Schedule,
-    B: Budget,
-    Mode: ErrorMode<S::Error>,
-{
+impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     /// Ends the call with an outcome of the service, and returns the caller's result.
     #[inline(always)]
-    pub(in crate::retry) fn end_call(
-        &mut self,
-        mut result: Result<S::Response, Mode::Error>,
-        stop: StopReason,
-    ) -> Result<P::Answer, Mode::Error> {
+    pub(in crate::retry) fn end_call(&mut self, mut result: ResultOf<T>, stop: StopReason) -> AnswerOf<T> {
         let settings = &*self.shared.policy.settings;
         let succeeded = stop == StopReason::Succeeded;
         let open = match &result {
@@ -46,36 +34,26 @@ where
         let report = self.account(&mut result, stop, open);
         self.clear();
         match result {
-            Ok(response) => Ok(P::answer(response, open)),
-            Err(error) => unanswered::<P, _, _, Mode>(error, report),
+            Ok(response) => Ok(T::Protocol::answer(response, open)),
+            Err(error) => unanswered::<T::Protocol, _, _, T::Mode>(error, report),
         }
     }
 
     /// Ends a call whose response is watched to its end. A separate function, so that protocols whose responses end
     /// with their heads do not pay for it.
     #[inline(never)]
-    fn end_watched(
-        &mut self,
-        mut result: Result<S::Response, Mode::Error>,
-        stop: StopReason,
-        open: bool,
-    ) -> Result<P::Answer, Mode::Error> {
+    fn end_watched(&mut self, mut result: ResultOf<T>, stop: StopReason, open: bool) -> AnswerOf<T> {
         let account = open.then(|| self.take_account());
         let finish = self.finish(stop == StopReason::Succeeded, account);
         let _ = self.account(&mut result, stop, open);
         self.clear();
-        result.map(|response| P::watched(response, finish))
+        result.map(|response| T::Protocol::watched(response, finish))
     }
 
     /// Reports the end of the call to the budget and to observers. For the budget, an open response is not yet a
     /// success. Returns the report if there is no response to contain it.
     #[inline(always)]
-    fn account(
-        &mut self,
-        result: &mut Result<S::Response, Mode::Error>,
-        stop: StopReason,
-        open: bool,
-    ) -> Option<Report> {
+    fn account(&mut self, result: &mut ResultOf<T>, stop: StopReason, open: bool) -> Option<Report> {
         if stop == StopReason::Succeeded {
             let settings = &*self.shared.policy.settings;
             self.context.succeeded(settings, self.sent_at);
@@ -89,7 +67,7 @@ where
         if silent && self.retrying.is_none() {
             return None;
         }
-        let last = result.as_ref().map(P::code).map_err(Mode::view);
+        let last = result.as_ref().map(T::Protocol::code).map_err(T::Mode::view);
         let report = self.report_end(last, stop)?;
         match result {
             Err(_) => Some(report),
@@ -102,11 +80,7 @@ where
 
     /// Ends a call that is out of time with the protocol's response, if it has one.
     #[cold]
-    pub(in crate::retry) fn end_late(
-        &mut self,
-        text: &str,
-        stop: StopReason,
-    ) -> Option<Result<P::Answer, Mode::Error>> {
+    pub(in crate::retry) fn end_late(&mut self, text: &str, stop: StopReason) -> Option<AnswerOf<T>> {
         let shared = Arc::clone(&self.shared);
         let report = || self.report_end(Ok(None), stop);
         let answer = shared.policy.settings.protocol.too_late(text, report)?;

@@ -3,23 +3,15 @@
 use std::ops::ControlFlow;
 use std::task::{Context, Poll};
 
-use reattempt_core::{Budget, Schedule, StopReason};
-use tower_service::Service;
+use reattempt_core::{Schedule, StopReason};
 
 use super::stage::{Stage, StageTaken};
-use super::{Call, Held, Onwards, Retrying};
+use super::{Call, Held, Retrying};
 use crate::call::clock::Instant;
 use crate::error_mode::ErrorMode;
-use crate::protocol::{ClassifyOutcome, Replay, Saved};
+use crate::protocol::{AnswerOf, CallTypes, Saved};
 
-impl<S, Req, P, Backoff, B, Mode> Call<S, Req, P, Backoff, B, Mode>
-where
-    S: Service<P::Attempt> + Clone,
-    P: Replay<Req> + ClassifyOutcome<S::Response>,
-    Backoff: Schedule,
-    B: Budget,
-    Mode: ErrorMode<S::Error>,
-{
+impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     /// Polls for the budget's confirmation of the granted retry.
     pub(super) fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
         let retrying = self.retrying.as_mut().map(|retrying| retrying.as_mut().project());
@@ -31,7 +23,7 @@ where
 
     /// Holds the outcome until the budget confirms the retry. The delay already runs.
     #[cold]
-    pub(super) fn hold(&mut self, held: Held<S::Response, Mode::Error>) {
+    pub(super) fn hold(&mut self, held: Held<T>) {
         let mut stage = self.retrying.get_or_insert_with(Retrying::new).as_mut().project().stage;
         let sent = stage.as_mut().take_sent();
         stage.set(Stage::Confirming { held: Box::new(held), sent });
@@ -39,7 +31,7 @@ where
 
     /// Continues with the budget's answer about the retry for which the outcome is held. Returns the end of the call,
     /// if the retry is refused.
-    pub(super) fn confirm(&mut self, confirmed: Result<(), StopReason>) -> Option<Result<P::Answer, Mode::Error>> {
+    pub(super) fn confirm(&mut self, confirmed: Result<(), StopReason>) -> Option<AnswerOf<T>> {
         let mut retrying = self.retrying.as_mut()?.as_mut().project();
         let StageTaken::Confirming { mut held, sent } = retrying.stage.as_mut().take() else { return None };
         retrying.stage.set(Stage::Sent { service: sent });
@@ -48,7 +40,7 @@ where
         let in_time = match retrying.progress {
             Some(progress) => {
                 let settings = &*self.shared.policy.settings;
-                progress.check_in_time(settings, &self.context, held.granted.now, Mode::ENDS_LATE)
+                progress.check_in_time(settings, &self.context, held.granted.now, T::Mode::ENDS_LATE)
             }
             None => Ok(()),
         };
@@ -56,11 +48,7 @@ where
     }
 
     /// Continues after the confirmation. If the retry is refused, the call ends with the held outcome.
-    pub(super) fn resume(
-        &mut self,
-        held: Held<S::Response, Mode::Error>,
-        confirmed: Result<(), StopReason>,
-    ) -> Onwards<P::Answer, Mode::Error, ()> {
+    pub(super) fn resume(&mut self, held: Held<T>, confirmed: Result<(), StopReason>) -> ControlFlow<AnswerOf<T>> {
         let Held { result, granted } = held;
         match confirmed.and_then(|()| self.claim_request()) {
             Ok(saved) => {
@@ -73,7 +61,7 @@ where
 
     /// Takes the saved request for a confirmed retry. The previous attempt's upload ends only here, because its
     /// response goes to the caller if the retry is refused.
-    fn claim_request(&mut self) -> Result<P::Saved, StopReason> {
+    fn claim_request(&mut self) -> Result<T::Saved, StopReason> {
         let saved = self.saved.take_if(|saved| {
             // A reader of the previous attempt could use up the saved body.
             if let Some(body) = saved.body() {

@@ -9,7 +9,6 @@ mod confirmation;
 mod stage;
 
 use std::borrow::Cow;
-use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +17,6 @@ use pin_project_lite::pin_project;
 use reattempt_control::Trail;
 use reattempt_core::{Account, Budget, Schedule, SentAt};
 use tokio::time::Sleep;
-use tower_service::Service;
 
 use self::stage::{Next, Stage};
 use crate::call::clock::Instant;
@@ -28,21 +26,21 @@ use crate::call::options::CallOptions;
 use crate::call::progress::{Granted, Progress};
 use crate::call::settings::Settings;
 use crate::call::timed_out::RefusedResponse;
-use crate::error_mode::ErrorMode;
 use crate::policy::RetryPolicy;
-use crate::protocol::{CallStart, ClassifyOutcome, NestedMarker, Protocol, Replay, Saved};
+use crate::protocol::{CallStart, CallTypes, NestedMarker, Protocol, Replay, ResultOf, Saved};
 use crate::shared::Shared;
 
+type PolicyOf<T> = RetryPolicy<
+    <T as CallTypes>::Protocol,
+    <T as CallTypes>::Strategy,
+    <T as CallTypes>::Budget,
+    <T as CallTypes>::Mode,
+>;
+
 /// The state of a call.
-pub(super) struct Call<S, Req, P, Backoff, B, Mode>
-where
-    P: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<P::Attempt>,
-    Backoff: Schedule,
-    Mode: ErrorMode<S::Error>,
-{
-    pub(in crate::retry) shared: SharedBy<S, P, Backoff, B, Mode>,
-    pub(in crate::retry) saved: Option<P::Saved>,
+pub(super) struct Call<T: CallTypes<Strategy: Schedule>> {
+    pub(in crate::retry) shared: Arc<Shared<T::Service, PolicyOf<T>>>,
+    pub(in crate::retry) saved: Option<T::Saved>,
     /// The destination, recorded only if the request was not saved and a budget or observer needs it.
     pub(in crate::retry) target: Option<Box<str>>,
     pub(in crate::retry) context: CallContext,
@@ -55,36 +53,18 @@ where
     pub(in crate::retry) first: Frame,
     /// The marker that this layer adds to the request for inner layers.
     pub(in crate::retry) marker: Option<NestedMarker>,
-    pub(in crate::retry) retrying: Option<BoxedRetrying<S, Req, P, Backoff, Mode>>,
+    pub(in crate::retry) retrying: Option<Pin<Box<Retrying<T>>>>,
 }
-
-/// The state that all calls of a client share.
-pub(super) type SharedBy<S, P, Backoff, B, Mode> = Arc<Shared<S, RetryPolicy<P, Backoff, B, Mode>>>;
-
-/// Either the end of a call, or a value of type `N` with which it continues.
-type Onwards<T, E, N> = ControlFlow<Result<T, E>, N>;
-
-pub(super) type BoxedRetrying<S, Req, P, Backoff, Mode> = Pin<
-    Box<
-        Retrying<
-            S,
-            <S as Service<<P as Replay<Req>>::Attempt>>::Response,
-            <P as ClassifyOutcome<<S as Service<<P as Replay<Req>>::Attempt>>::Response>>::Drain,
-            <P as Protocol>::Head,
-            <P as Replay<Req>>::Rest,
-            <P as Replay<Req>>::Saved,
-            <Mode as ErrorMode<<S as Service<<P as Replay<Req>>::Attempt>>::Error>>::Error,
-            <Backoff as Schedule>::Delays,
-        >,
-    >,
->;
 
 pin_project! {
     /// The state that only retries need.
-    pub(in crate::retry) struct Retrying<S, Response, Drain, Head, Rest, Saved, E, Delays> {
-        progress: Option<Progress<Delays>>,
+    pub(in crate::retry) struct Retrying<T>
+    where
+        T: CallTypes<Strategy: Schedule>,
+    {
+        progress: Option<Progress<<T::Strategy as Schedule>::Delays>>,
         // The last attempt's error, in case its retry is not sent.
-        last_error: Option<E>,
+        last_error: Option<T::Error>,
         // The head of the last refused response, for a hook or an error.
         refused: Option<RefusedResponse>,
         // The start of the call, for a budget that counts calls.
@@ -99,19 +79,17 @@ pin_project! {
         #[pin]
         sleep: Option<Sleep>,
         #[pin]
-        stage: Stage<S, Drain, Head, Rest, Saved, Held<Response, E>>,
+        stage: Stage<T>,
     }
 }
 
 /// An outcome, with the retry that was granted after it.
-struct Held<Response, E> {
-    result: Result<Response, E>,
+struct Held<T: CallTypes> {
+    result: ResultOf<T>,
     granted: Granted,
 }
 
-impl<S, Response, Drain, Head: Send + 'static, Rest, Saved, E, Delays>
-    Retrying<S, Response, Drain, Head, Rest, Saved, E, Delays>
-{
+impl<T: CallTypes<Strategy: Schedule>> Retrying<T> {
     pub(in crate::retry) fn new() -> Pin<Box<Self>> {
         Self::at(Stage::Sent { service: None }, None)
     }
@@ -127,17 +105,17 @@ impl<S, Response, Drain, Head: Send + 'static, Rest, Saved, E, Delays>
     }
 
     /// Records the instance that will send the first retry.
-    pub(in crate::retry) fn sent_by(self: Pin<&mut Self>, service: S) {
+    pub(in crate::retry) fn sent_by(self: Pin<&mut Self>, service: T::Service) {
         self.project().stage.set(Stage::Sent { service: Some(service) });
     }
 
     /// Creates the state for a first attempt that is not sent yet, because of a hook or because it is too late.
-    pub(in crate::retry) fn of_first((head, rest): (Head, Rest), ready_by: Option<Instant>) -> Pin<Box<Self>> {
+    pub(in crate::retry) fn of_first((head, rest): (T::Head, T::Rest), ready_by: Option<Instant>) -> Pin<Box<Self>> {
         let next = Next::Made(Box::new(head), rest);
         Self::at(Stage::Waiting { due: None, sent: None, next }, ready_by)
     }
 
-    fn at(stage: Stage<S, Drain, Head, Rest, Saved, Held<Response, E>>, ready_by: Option<Instant>) -> Pin<Box<Self>> {
+    fn at(stage: Stage<T>, ready_by: Option<Instant>) -> Pin<Box<Self>> {
         Box::pin(Self {
             progress: None,
             last_error: None,
@@ -154,18 +132,6 @@ impl<S, Response, Drain, Head: Send + 'static, Rest, Saved, E, Delays>
     /// Stores the start of the call until its end.
     pub(in crate::retry) fn count(self: Pin<&mut Self>, start: Account) {
         *self.project().counted = start;
-    }
-}
-
-impl<S, Req, P, Backoff, B, Mode> Call<S, Req, P, Backoff, B, Mode>
-where
-    P: Replay<Req> + ClassifyOutcome<S::Response>,
-    S: Service<P::Attempt>,
-    Backoff: Schedule,
-    Mode: ErrorMode<S::Error>,
-{
-    pub(super) fn number(&self) -> u32 {
-        self.number
     }
 }
 
@@ -205,14 +171,7 @@ pub(super) fn is_noop<P: Protocol, Backoff: Schedule, B: Budget>(
 }
 
 /// The start of a call.
-impl<S, Req, P, Backoff, B, Mode> Call<S, Req, P, Backoff, B, Mode>
-where
-    S: Service<P::Attempt> + Clone,
-    P: Replay<Req> + ClassifyOutcome<S::Response>,
-    Backoff: Schedule,
-    B: Budget,
-    Mode: ErrorMode<S::Error>,
-{
+impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     /// Starts the call's time at the first pending poll. A call that is ready at once reads no clock.
     #[inline]
     pub(super) fn takes_time(&mut self, now: impl FnOnce() -> Instant) {

@@ -6,12 +6,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
-use reattempt_core::{Budget, Schedule, StopReason};
+use reattempt_core::{Schedule, StopReason};
 use tokio::task::coop::poll_proceed;
 use tokio::time::Sleep;
 use tower_service::Service;
 
-use super::{Call, Onwards, Retrying};
+use super::{Call, Held, Retrying};
 use crate::call::clock;
 use crate::call::clock::{Instant, sleep_until};
 use crate::call::deadline::Deadline;
@@ -19,18 +19,18 @@ use crate::call::hook::AttemptContext;
 use crate::call::progress::{Granted, Progress};
 use crate::call::timed_out::TimeLimit;
 use crate::error_mode::{AttemptTimer, ErrorMode};
-use crate::protocol::{AttemptKind, ClassifyOutcome, NextAttempt, Replay};
+use crate::protocol::{AnswerOf, AttemptKind, CallTypes, ClassifyOutcome, NextAttempt, Replay, ResultOf};
 use crate::shared::send_next;
 
 /// A hook that is running for a head.
 type HookFuture<Head> = Pin<Box<dyn Future<Output = Box<Head>> + Send>>;
 
 /// The source of the next attempt.
-pub(super) enum Next<Saved, Head, Rest> {
+pub(super) enum Next<T: CallTypes> {
     /// The saved request.
-    Saved(Saved),
+    Saved(T::Saved),
     /// The attempt itself, created before it can be sent: its head and the rest of it.
-    Made(Box<Head>, Rest),
+    Made(Box<T::Head>, T::Rest),
 }
 
 pin_project! {
@@ -41,26 +41,29 @@ pin_project! {
     /// So it is created late: when its hook is due or, without a hook, when its service is ready.
     #[project = StageView]
     #[project_replace = StageTaken]
-    pub(super) enum Stage<S, Drain, Head, Rest, Saved, Held> {
+    pub(super) enum Stage<T>
+    where
+        T: CallTypes,
+    {
         // The budget has not confirmed the retry yet. The previous outcome may still go to the caller.
-        Confirming { held: Box<Held>, sent: Option<S> },
+        Confirming { held: Box<Held<T>>, sent: Option<T::Service> },
         // The refused response is being read to its end, until `by` at the latest.
-        Draining { #[pin] drain: Drain, by: Instant, due: Option<Instant>, sent: Option<S>, saved: Saved },
+        Draining { #[pin] drain: T::Drain, by: Instant, due: Option<Instant>, sent: Option<T::Service>, saved: T::Saved },
         // The attempt is due at this time; `None` for immediately. A first attempt is in `next` as `Made`, a retry as
         // `Saved`.
-        Waiting { due: Option<Instant>, sent: Option<S>, next: Next<Saved, Head, Rest> },
+        Waiting { due: Option<Instant>, sent: Option<T::Service>, next: Next<T> },
         // A hook is running for the attempt's head.
-        Hooking { service: S, hook: HookFuture<Head>, rest: Rest },
+        Hooking { service: T::Service, hook: HookFuture<T::Head>, rest: T::Rest },
         // The service is being readied for the attempt, which already exists if a hook has processed it.
-        Readying { service: S, next: Next<Saved, Head, Rest> },
+        Readying { service: T::Service, next: Next<T> },
         // The attempt is in flight. The instance is a clone of the one that sent it.
-        Sent { service: Option<S> },
+        Sent { service: Option<T::Service> },
     }
 }
 
-impl<S, Drain, Head, Rest, Saved, Held> Stage<S, Drain, Head, Rest, Saved, Held> {
+impl<T: CallTypes> Stage<T> {
     /// Takes the instance for the next attempt, unless it is already being readied.
-    pub(super) fn take_sent(self: Pin<&mut Self>) -> Option<S> {
+    pub(super) fn take_sent(self: Pin<&mut Self>) -> Option<T::Service> {
         match self.project() {
             StageView::Confirming { sent, .. }
             | StageView::Draining { sent, .. }
@@ -71,7 +74,7 @@ impl<S, Drain, Head, Rest, Saved, Held> Stage<S, Drain, Head, Rest, Saved, Held>
     }
 
     /// Takes the stage, and leaves that of an attempt in flight until the next stage is set.
-    pub(super) fn take(self: Pin<&mut Self>) -> StageTaken<S, Drain, Head, Rest, Saved, Held> {
+    pub(super) fn take(self: Pin<&mut Self>) -> StageTaken<T> {
         self.project_replace(Stage::Sent { service: None })
     }
 }
@@ -79,16 +82,9 @@ impl<S, Drain, Head, Rest, Saved, Held> Stage<S, Drain, Head, Rest, Saved, Held>
 /// A time limit that has passed.
 struct Late;
 
-impl<S, Req, P, Backoff, B, Mode> Call<S, Req, P, Backoff, B, Mode>
-where
-    S: Service<P::Attempt> + Clone,
-    P: Replay<Req> + ClassifyOutcome<S::Response>,
-    Backoff: Schedule,
-    B: Budget,
-    Mode: ErrorMode<S::Error>,
-{
+impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     /// Drops the outcome and starts the stages before the retry, which is made from the saved request.
-    pub(super) fn begin_retry(&mut self, result: Result<S::Response, Mode::Error>, granted: Granted, saved: P::Saved) {
+    pub(super) fn begin_retry(&mut self, result: ResultOf<T>, granted: Granted, saved: T::Saved) {
         let settings = &*self.shared.policy.settings;
         let retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
         if !granted.replaces {
@@ -105,7 +101,7 @@ where
         match result {
             Ok(response) => {
                 let (drain, refused) = settings.protocol.drain(response);
-                if refused.is_some() && (Mode::INTERRUPTS || settings.hook.is_some()) {
+                if refused.is_some() && (T::Mode::INTERRUPTS || settings.hook.is_some()) {
                     *retrying.refused = refused;
                 }
                 let drained = clock::later(granted.now, settings.drain_time);
@@ -125,8 +121,8 @@ where
     pub(in crate::retry) fn poll_between(
         &mut self,
         cx: &mut Context<'_>,
-        timer: Pin<&mut Mode::Timer>,
-    ) -> Poll<Onwards<P::Answer, Mode::Error, S::Future>> {
+        timer: Pin<&mut T::Timer>,
+    ) -> Poll<ControlFlow<AnswerOf<T>, T::Future>> {
         // A service that is always ready and always refuses must not starve other tasks.
         let turn = ready!(poll_proceed(cx));
         let between = ready!(self.poll_stages(cx, timer));
@@ -137,8 +133,8 @@ where
     fn poll_stages(
         &mut self,
         cx: &mut Context<'_>,
-        mut timer: Pin<&mut Mode::Timer>,
-    ) -> Poll<Onwards<P::Answer, Mode::Error, S::Future>> {
+        mut timer: Pin<&mut T::Timer>,
+    ) -> Poll<ControlFlow<AnswerOf<T>, T::Future>> {
         loop {
             // If it is polled again after its end, a call stays pending.
             let Some(retrying) = &mut self.retrying else { return Poll::Pending };
@@ -195,7 +191,7 @@ where
                             ended
                         }
                         Ok(Err(error)) => {
-                            let last = self.last_error().unwrap_or_else(|| Mode::own(error));
+                            let last = self.last_error().unwrap_or_else(|| T::Mode::own(error));
                             Some(self.end_call(Err(last), StopReason::NotReady))
                         }
                         Err(Late) => self.time_up(),
@@ -242,7 +238,7 @@ where
     }
 
     /// Sends the attempt through the readied service.
-    fn send(&mut self, timer: Pin<&mut Mode::Timer>) -> Option<S::Future> {
+    fn send(&mut self, timer: Pin<&mut T::Timer>) -> Option<T::Future> {
         let taken = self.retrying.as_mut()?.as_mut().project().stage.take();
         let StageTaken::Readying { mut service, next } = taken else { return None };
         let attempt = match next {
@@ -256,7 +252,7 @@ where
             }
         };
         self.on_send();
-        Mode::timer(timer).map(AttemptTimer::reset);
+        T::Mode::timer(timer).map(AttemptTimer::reset);
         let mut retrying = self.retrying.as_mut()?.as_mut().project();
         *retrying.last_error = None;
         if let Some(progress) = retrying.progress {
@@ -270,7 +266,7 @@ where
     }
 
     /// Creates the next attempt from the saved request, and saves what further attempts need.
-    fn next_attempt(&mut self, saved: P::Saved) -> P::Attempt {
+    fn next_attempt(&mut self, saved: T::Saved) -> T::Attempt {
         let settings = &self.shared.policy.settings;
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
         let kind = match progress {
@@ -285,14 +281,14 @@ where
 
     /// Ends a call whose deadline has passed while no attempt is in flight (DL-3, RET-3). Returns `None` if there is
     /// time left, or if neither the error type nor the protocol can express a passed deadline: the call then continues.
-    fn too_late(&mut self) -> Option<Result<P::Answer, Mode::Error>> {
-        let deadline = self.context.deadline.filter(|_| Mode::ENDS_LATE)?;
+    fn too_late(&mut self) -> Option<AnswerOf<T>> {
+        let deadline = self.context.deadline.filter(|_| T::Mode::ENDS_LATE)?;
         let now = Instant::now();
         if deadline > now { None } else { self.end_too_late(now) }
     }
 
     #[cold]
-    fn end_too_late(&mut self, now: Instant) -> Option<Result<P::Answer, Mode::Error>> {
+    fn end_too_late(&mut self, now: Instant) -> Option<AnswerOf<T>> {
         let stop = StopReason::DeadlineExceeded;
         let progress = self.retrying.as_ref().and_then(|retrying| retrying.progress.as_ref());
         let last_failure = progress.and_then(Progress::last_failure);
@@ -303,7 +299,7 @@ where
         // An attempt that was not sent is not counted.
         let unsent = if last_failure.is_none() { 0 } else { self.number };
         let number = std::mem::replace(&mut self.number, unsent);
-        let ended = if Mode::ANSWERS {
+        let ended = if T::Mode::ANSWERS {
             self.end_late(&text, stop)
         } else {
             let error = self.late_error(TimeLimit::Deadline, now);
@@ -318,13 +314,13 @@ where
     /// Ends a call whose service or hook was not ready in time. Returns `None` if no error can express that. The call
     /// then continues to wait, until a deadline for which the protocol has a response.
     #[cold]
-    fn time_up(&mut self) -> Option<Result<P::Answer, Mode::Error>> {
+    fn time_up(&mut self) -> Option<AnswerOf<T>> {
         let now = Instant::now();
         let limit = match self.context.deadline {
             Some(deadline) if deadline <= now => TimeLimit::Deadline,
             _ => TimeLimit::Elapsed,
         };
-        if Mode::ANSWERS
+        if T::Mode::ANSWERS
             && let Some(ended) = self.too_late()
         {
             return Some(ended);
@@ -332,7 +328,7 @@ where
         if let Some(error) = self.late_error(limit, now) {
             return Some(self.end_call(Err(error), StopReason::NotReady));
         }
-        if Mode::ANSWERS
+        if T::Mode::ANSWERS
             && limit == TimeLimit::Elapsed
             && let Some(retrying) = &mut self.retrying
         {
@@ -343,12 +339,12 @@ where
 
     /// Returns the error of a call that is out of time while no attempt is in flight. It is the last attempt's error,
     /// or a `TimedOut` if the error type can contain it.
-    fn late_error(&mut self, limit: TimeLimit, now: Instant) -> Option<Mode::Error> {
+    fn late_error(&mut self, limit: TimeLimit, now: Instant) -> Option<T::Error> {
         self.last_error().or_else(|| self.timed_out((limit, None), self.context.started, now))
     }
 
     /// Takes the last attempt's error.
-    fn last_error(&mut self) -> Option<Mode::Error> {
+    fn last_error(&mut self) -> Option<T::Error> {
         self.retrying.as_mut()?.as_mut().project().last_error.take()
     }
 }
