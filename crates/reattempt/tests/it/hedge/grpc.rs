@@ -1,17 +1,24 @@
 //! Tests of a tonic client's hedged calls, against a scripted server.
 
+use std::future::poll_fn;
+
 use http::Request;
 use http_body_util::BodyExt;
 use reattempt::grpc::Grpc;
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::report::ReportSlot;
 use reattempt::{Deadline, Report, TimedOut};
 use reattempt_core::{Failure, FailureKind, Verdict};
 use reattempt_grpc::{Code, CodeSet, MethodPolicy, RetryThrottle, RetryThrottling, ServiceConfig};
+use tokio::time::advance;
+use tokio_test::{assert_pending, assert_ready, task};
 use tonic::body::Body;
 use tower::{Layer, Service, ServiceExt};
+use tower_test::mock;
 
+use crate::grpc::reset::Resets;
 use crate::grpc::support::{Answer, Reply, Server, call, streaming, trailers_only, with};
-use crate::hedge::support::{With, ms};
+use crate::hedge::support::{Log, With, ms, options};
 
 /// Returns headers that are not the end: the status is still to come.
 fn headers() -> Answer {
@@ -311,4 +318,28 @@ async fn config_policy_is_used_and_capped() {
     let server = Server::after(|_| (10, trailers_only(Code::Aborted)));
     let answer = run(HedgePolicy::from(hedging), &server).await;
     assert_eq!((status(&answer), server.times().len()), (Some("10"), 5));
+}
+
+/// The failure of an attempt is logged once if its replacement waits for its service until the time is over.
+#[tokio::test(start_paused = true)]
+async fn late_replacement_is_logged_once() {
+    let refused = Resets::new(h2::Reason::REFUSED_STREAM, 1).await;
+    let (log, slot) = (Log::default(), ReportSlot::default());
+    let policy = policy().boxed_errors().max_elapsed(ms(1000)).observe_with(log.clone());
+    let (server, mut handle) = mock::pair::<Request<Body>, Answer>();
+    handle.allow(1);
+    let mut client = HedgeLayer::new(policy).layer(server);
+    poll_fn(|cx| client.poll_ready(cx)).await.unwrap();
+    let mut running = task::spawn(client.call(call().with(options().report_to(&slot))));
+    assert_pending!(running.poll());
+    let (_, first) = assert_ready!(task::spawn(handle.next_request()).poll()).unwrap();
+    first.send_error(refused.next());
+    assert_pending!(running.poll());
+    advance(ms(1001)).await;
+    let error = assert_ready!(running.poll()).unwrap_err();
+    assert!(error.to_string().contains("refused stream"), "{error}");
+    let report = slot.take().unwrap();
+    assert_eq!(report.attempts().len(), 1, "{report}");
+    let lines = log.lines();
+    assert_eq!(lines.iter().filter(|line| line.contains("attempt 1:")).count(), 1, "{lines:?}");
 }

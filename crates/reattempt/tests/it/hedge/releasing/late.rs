@@ -10,7 +10,6 @@ use http_body_util::Full;
 use reattempt::error::TimeLimit;
 use reattempt::hedge::HedgeLayer;
 use reattempt::observe::Event;
-use reattempt::report::ReportSlot;
 use reattempt::{Deadline, TimedOut};
 use reattempt_core::StopReason;
 use tokio::time::advance;
@@ -19,8 +18,6 @@ use tower::{Layer, Service, ServiceExt};
 use tower_test::mock;
 
 use super::{Attempt, Bulkhead, refuses_first};
-use crate::grpc::reset::Resets;
-use crate::grpc::support::Lost;
 use crate::hedge::budget::Heard;
 use crate::hedge::policy;
 use crate::hedge::support::{Body, Log, Server, With, get, ms, options, tokens};
@@ -155,27 +152,4 @@ async fn replacement_never_ready_ends_the_call() {
     let error = assert_ready!(call.poll()).unwrap_err();
     assert!(error.is::<Error>(), "what there is: {error}");
     assert_eq!(policy.budget_ref().balance("one.example"), 5.0);
-}
-
-/// The failure of an attempt is logged once if its replacement waits for its service until the time is over.
-#[tokio::test(start_paused = true)]
-async fn late_replacement_is_logged_once() {
-    let refused = Resets::new(h2::Reason::REFUSED_STREAM, 1).await;
-    let (log, slot) = (Log::default(), ReportSlot::default());
-    let policy = policy().boxed_errors().max_elapsed(ms(1000)).observe_with(log.clone());
-    let (server, mut handle) = mock::pair::<Attempt, Response<Full<Bytes>>>();
-    handle.allow(1);
-    let mut client = HedgeLayer::new(policy).layer(server);
-    poll_fn(|cx| client.poll_ready(cx)).await.unwrap();
-    let mut call = task::spawn(client.call(get().with(options().report_to(&slot))));
-    assert_pending!(call.poll());
-    let (_, first) = assert_ready!(task::spawn(handle.next_request()).poll()).unwrap();
-    first.send_error(refused.next());
-    assert_pending!(call.poll());
-    advance(ms(1001)).await;
-    assert!(assert_ready!(call.poll()).unwrap_err().is::<Lost>());
-    let report = slot.take().unwrap();
-    assert_eq!(report.attempts().len(), 1, "{report}");
-    let lines = log.lines();
-    assert_eq!(lines.iter().filter(|line| line.contains("attempt 1:")).count(), 1, "{lines:?}");
 }
