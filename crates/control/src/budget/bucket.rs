@@ -220,11 +220,15 @@ impl Bucket {
         self.refilled_until.load(Ordering::Acquire)
     }
 
-    /// Sets the balance in millionths, at most to the capacity, as of a time. No other thread may use the bucket yet.
+    /// Sets the balance in millionths, at most to the capacity, as of a time, unless the bucket has less. No
+    /// other thread may use the bucket yet.
     pub(crate) fn restore(&self, balance: u64, refilled_until: u64) {
         let state = balance << EPOCH_BITS;
-        if state < self.full {
-            self.count();
+        let own = self.state.load(Ordering::Acquire);
+        if state < own {
+            if own >= self.full {
+                self.count();
+            }
             self.state.store(state, Ordering::Release);
             self.refilled_until.store(refilled_until, Ordering::Release);
         }

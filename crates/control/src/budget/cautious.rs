@@ -188,14 +188,17 @@ impl CautiousBucket {
         self.state.load(Ordering::Acquire) & TICK
     }
 
-    /// Sets the balance in millionths, at most to the capacity, with its doubt and the tick of the last failure. No
-    /// other thread may use the bucket yet.
+    /// Sets the balance in millionths, at most to the capacity, with its doubt and the tick of the last failure,
+    /// unless the bucket has less. No other thread may use the bucket yet.
     pub(crate) fn restore(&self, balance: u64, doubt: u64, last_failure: u64) {
         let tokens = ((balance / MILLIONTHS) << TICK_BITS).min(self.full & TOKENS);
         let trust = MOST_DOUBT.saturating_sub(doubt) << DOUBT_SHIFT;
         let state = trust | tokens | (last_failure & TICK);
-        if state < self.full {
-            self.count();
+        let own = self.state.load(Ordering::Acquire);
+        if state < own {
+            if own >= self.full {
+                self.count();
+            }
             self.state.store(state, Ordering::Release);
         }
     }

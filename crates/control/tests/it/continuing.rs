@@ -76,3 +76,22 @@ fn another_kind_starts_full() {
         assert!(other.continuing(&former).is_full());
     }
 }
+
+/// A budget that continues twice, as after two changes at once, is full again after the same successes.
+#[test]
+fn continuing_twice_counts_a_bucket_once() {
+    for (former, changed) in [
+        (RetryBudget::ratio(0.5), RetryBudget::ratio(1.0).capacity(8.0)),
+        (RetryBudget::cautious(), RetryBudget::cautious().capacity(8.0)),
+    ] {
+        for _ in 0..3 {
+            drop(former.acquire("a", &FAILURE, Duration::ZERO).unwrap().spend());
+        }
+        let budget = changed.continuing(&former).continuing(&former);
+        assert!(!budget.is_full());
+        for _ in 0..10_000 {
+            budget.on_success("a", 0);
+        }
+        assert!(budget.is_full(), "{budget:?}");
+    }
+}
