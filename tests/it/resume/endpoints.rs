@@ -5,9 +5,9 @@ use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Empty, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use reattempt::endpoints::EndpointsLayer;
+use reattempt::endpoints::{Endpoints, EndpointsLayer};
 use reattempt::schedule::Constant;
-use reattempt::{ReplayBody, Report, RetryLayer, RetryPolicy};
+use reattempt::{Http, ReplayBody, Report, RetryLayer, RetryPolicy};
 use reattempt_faults::{End, Reply, Server};
 use tokio::time::timeout;
 use tower::{ServiceBuilder, ServiceExt};
@@ -89,5 +89,30 @@ async fn retry_around_resumes_sees_the_endpoint() {
         assert_eq!(arrivals, [1, 1], "{method}, round {round}");
         first.finish().unwrap();
         second.finish().unwrap();
+    }
+}
+
+/// With tiers, a keyed POST goes to the later tier only with proof that the first did not process it.
+// E-2
+#[tokio::test]
+async fn retry_around_resumes_sees_the_tier() {
+    for (method, status, expected) in
+        [(Method::POST, 503, [1, 0]), (Method::POST, 429, [1, 1]), (Method::GET, 503, [1, 1])]
+    {
+        let server = |status: u16| Server::http1(vec![Reply::status(status.try_into().unwrap()).body("")]);
+        let (first, second) = (server(status).await.unwrap(), server(200).await.unwrap());
+        let urls = [first.url(""), second.url("")];
+        let tiers = Endpoints::urls(&urls[..1]).unwrap().or_else_urls(&urls[1..]).unwrap();
+        let policy = RetryPolicy::http().max_attempts(2).backoff(Constant::immediate());
+        let client = ServiceBuilder::new()
+            .layer(RetryLayer::new(policy.boxed_errors()))
+            .layer(layer())
+            .layer(EndpointsLayer::with(Http::new(), tiers))
+            .service(Client::builder(TokioExecutor::new()).build_http::<ReplayBody<Full<Bytes>>>());
+        let request = Request::builder().method(&method).uri(format!("{}/film", urls[0]));
+        let request = request.header("idempotency-key", "1").body(Full::<Bytes>::default()).unwrap();
+        client.oneshot(request).await.unwrap();
+        let arrivals = [&first, &second].map(|server| server.ledger().arrivals().len());
+        assert_eq!(arrivals, expected, "{method}, {status}");
     }
 }

@@ -47,6 +47,11 @@
 //! tiers all may be. After an outage of more than half of a tier, the next tier also gets the calls for the part of it
 //! that is still out. So calls return to a tier server by server.
 //!
+//! Tiers share no state, so a later tier may not know the idempotency key of a request. Such a request goes to another
+//! tier only with proof that it was not processed. The retry layer must know the tier of each attempt for that. Put
+//! neither a `Buffer` nor another set between the two, and no second retry layer above or below the tiers, unless both
+//! are [`nested`](crate::RetryPolicy::nested). Tower's own retry layer does not learn the tier.
+//!
 //! # Order
 //!
 //! Put layers that concern the whole service outside: retries or hedges, a breaker, a deadline. Put guards that keep a

@@ -140,14 +140,19 @@ where
         settings.protocol.forward(request, opening.start.added())
     };
     let timed = Timed::until(opening.start.context.deadline, opening.start.now);
+    let hedges = opening.hedges();
     let mut call = Call::new(Arc::clone(shared), opening, saved, target);
     if counts {
         call.count();
     }
-    let frame = Sending::first();
+    // An outer retry layer must know the endpoint of its attempt, because another tier may not know a key. So only a
+    // call with hedges keeps its picks to itself.
+    let frame = if hedges { Some(Sending::first()) } else { Sending::outermost() };
     let attempt = inner.call(attempt);
     drop(timed);
-    call.on_first(frame.close());
+    if let Some(frame) = frame {
+        call.on_first(frame.close());
+    }
     ResponseFuture::new(call, attempt)
 }
 

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use http::{Request, Response};
 use reattempt::endpoints::{Endpoints, EndpointsLayer};
-use reattempt::{Http, RetryLayer};
+use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::{Deadline, Http, RetryLayer};
+use reattempt_testing::secs;
 use tower::{Layer, service_fn};
 
 use super::support::{Body, Cluster, Does, WELL, get, policy};
@@ -135,6 +137,36 @@ async fn keyed_post_stays_in_its_tier() {
             }
         };
         assert_eq!(seen.len(), expected, "{does:?}, tiers: {tiered}: {seen:?}");
+    }
+}
+
+/// A hedge layer between the retry layer and the set does not hide the tier of an attempt. That attempt ejects the
+/// first tier, so a retry with the same key would go to the other tier.
+// E-2
+#[tokio::test(start_paused = true)]
+async fn keyed_post_stays_in_tier_below_hedges() {
+    let post = || {
+        let post = Request::post("http://0/").header("idempotency-key", "\"k\"");
+        post.extension(Deadline::after(secs(60))).body(Body::from("charge")).unwrap()
+    };
+    for hedged in [false, true] {
+        let cluster = Cluster::of([Does::Reset, WELL]);
+        let endpoints = Endpoints::urls(["http://0"]).unwrap().or_else_urls(["http://1"]).unwrap();
+        let layer = EndpointsLayer::with(Http::new(), endpoints);
+        let set = layer.layer(cluster.client(""));
+        let get = || Request::get("http://0/").body(Body::default()).unwrap();
+        for _ in 0..4 {
+            set.send(get()).await.unwrap_err();
+        }
+        let retries = RetryLayer::new(policy(3));
+        let hedges = HedgeLayer::new(HedgePolicy::http().delay(secs(9)).boxed_errors());
+        let failed = match hedged {
+            true => retries.layer(hedges.layer(set)).send(post()).await.is_err(),
+            false => retries.layer(set).send(post()).await.is_err(),
+        };
+        assert!(failed, "hedged: {hedged}");
+        assert_eq!(cluster.seen(), ["0"; 5], "hedged: {hedged}");
+        assert!(layer.endpoints().view()[0].out.is_some(), "hedged: {hedged}");
     }
 }
 
