@@ -63,10 +63,11 @@
 //!
 //! If the inner client follows redirects, the final path and query must be the same again. The scheme, host and port
 //! are compared too, unless the path and query are those that the caller requested. That is visible for reqwest, and
-//! for tower-http's `FollowRedirect` with the feature `tower-http`. Three consequences:
+//! for tower-http's `FollowRedirect` with the feature `tower-http`. Four consequences:
 //!
 //! - A redirect to the same path on another host looks like the choice of another replica, so its part is joined.
 //! - Over reqwest, replicas behind endpoints continue each other only if endpoints leave the path as requested.
+//! - Of two layers that follow redirects, only the outer one's address is visible. So use one.
 //! - A redirect to a signed URL, with another query each time, ends the download. Request the final URL instead.
 //!
 //! # Limits

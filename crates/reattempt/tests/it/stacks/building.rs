@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Response;
+use http::{Request, Response};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use reattempt::budget::{Budget, Permit, PermitIssuer};
@@ -18,6 +18,7 @@ use reattempt::guard::{
     self, AdaptiveLimit, Aimd, Bulkhead, CircuitBreaker, GuardLayer, Limit, Pace, RateLimit, SendRate, Throttle,
 };
 use reattempt::hedge::{HedgeLayer, HedgePolicy};
+use reattempt::resume::ResumeLayer;
 use reattempt::schedule::Failure;
 use reattempt::{Http, RetryLayer, RetryPolicy};
 use reattempt_replay::{ReplayLimits, ReplayMemory};
@@ -25,14 +26,14 @@ use reattempt_schedule_fixed::Constant;
 use reattempt_schedule_responsive::Responsive;
 use reattempt_testing::ms;
 use tokio::sync::Semaphore;
-use tower::Layer as _;
 use tower::buffer::Buffer;
 use tower::limit::ConcurrencyLimit;
 use tower::load_shed::LoadShed;
 use tower::timeout::Timeout;
+use tower::{Layer as _, ServiceExt};
 use tower_http::follow_redirect::{FollowRedirectLayer, policy};
 
-use super::cluster::{Cluster, Place};
+use super::cluster::{Cluster, Place, TIER};
 use super::erased::{Client, RequestBody, boxed, of_attempts};
 use super::plan::{Kind, Layer, Plan, Source};
 
@@ -74,6 +75,10 @@ impl Stack {
                 let policy = policy.budget(self.budget()).boxed_errors();
                 boxed(HedgeLayer::new(policy).layer(of_attempts(client)))
             }
+            Layer::Resume { attempts, delay } => {
+                let layer = ResumeLayer::http().max_attempts(*attempts).backoff(Constant::new(ms(*delay)));
+                boxed(layer.budget(self.budget()).layer(client))
+            }
             Layer::Backup { retries, redirects_below } => {
                 let mut backup = boxed(cluster.server(Place::Backup));
                 if *retries {
@@ -109,7 +114,7 @@ impl Stack {
                     _ => client,
                 }
             }
-            Layer::Endpoints { .. } => self.endpoints(layer, seed, client),
+            Layer::Endpoints { .. } => self.endpoints(layer, index, seed, client),
             Layer::LoadShed => boxed(LoadShed::new(client)),
             Layer::Limit(size) => {
                 let semaphore = Arc::new(Semaphore::new(*size));
@@ -140,9 +145,10 @@ impl Stack {
     }
 
     /// Puts several servers above `client`, each of which is a clone of it.
-    fn endpoints(&mut self, layer: &Layer, seed: u64, client: Client) -> Client {
+    fn endpoints(&mut self, layer: &Layer, index: usize, seed: u64, client: Client) -> Client {
         let Layer::Endpoints { servers, source, tiers, ejects, attempt_timeout } = *layer else { return client };
         let first = if tiers { servers.div_ceil(2) } else { servers };
+        let at = move |client: &Client, number: usize| in_tier(client.clone(), index, usize::from(number >= first));
         let url = |number: usize| format!("http://{}/", HOSTS[number]);
         match source {
             Source::Urls => {
@@ -150,12 +156,19 @@ impl Stack {
                 let urls = if first < servers { urls.or_else_urls((first..servers).map(url)).unwrap() } else { urls };
                 let layer = EndpointsLayer::with(Http::new(), set(urls, ejects, attempt_timeout));
                 self.guards.push(Part::Urls(layer.endpoints()));
-                boxed(layer.layer(client))
+                boxed(layer.layer(client.map_request(move |request: Request<RequestBody>| {
+                    let host = request.uri().host();
+                    match HOSTS[..servers].iter().position(|known| host == Some(known)) {
+                        Some(number) => marked(request, index, usize::from(number >= first)),
+                        // The request is for another server than those of the set.
+                        None => request,
+                    }
+                })))
             }
             Source::List => {
                 let list = Endpoints::list(0..first).unwrap();
                 let list = if first < servers { list.or_else(first..servers).unwrap() } else { list };
-                let balanced = set(list.connect(move |_| client.clone()), ejects, attempt_timeout).http();
+                let balanced = set(list.connect(move |number| at(&client, number)), ejects, attempt_timeout).http();
                 self.guards.push(Part::Clients(balanced.endpoints()));
                 boxed(balanced)
             }
@@ -175,7 +188,7 @@ impl Stack {
                         }
                     }
                 };
-                let found = Endpoints::look_up(ms(10_000), look_up).connect(move |_| client.clone());
+                let found = Endpoints::look_up(ms(10_000), look_up).connect(move |_| at(&client, 0));
                 let balanced = set(found, ejects, attempt_timeout).http();
                 self.guards.push(Part::Clients(balanced.endpoints()));
                 boxed(balanced)
@@ -200,6 +213,17 @@ impl Stack {
         }
         leaks
     }
+}
+
+/// Returns a client that marks each request with the tier of the layer with this index.
+fn in_tier(client: Client, layer: usize, tier: usize) -> Client {
+    boxed(client.map_request(move |request| marked(request, layer, tier)))
+}
+
+fn marked(mut request: Request<RequestBody>, layer: usize, tier: usize) -> Request<RequestBody> {
+    let mark = format!("{layer}:{tier}");
+    request.headers_mut().append(TIER, mark.parse().unwrap());
+    request
 }
 
 fn http(redirects_below: Option<bool>) -> Http {

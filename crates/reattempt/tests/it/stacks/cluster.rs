@@ -9,18 +9,22 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_util::stream;
+use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use reattempt_testing::ms;
 use tokio::time::{Instant, Sleep, sleep};
-use tower::{BoxError, Service};
+use tower::Service;
 
 use super::erased::{AnyBody, RequestBody, boxed_body};
+use super::file;
 use super::plan::{Act, Answer, Plan, Readiness};
 
 /// The header with a call's number. It survives redirects.
 pub(crate) const CALL: &str = "x-call";
+/// The header with the tiers of an arrival.
+pub(crate) const TIER: &str = "x-tier";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -38,6 +42,10 @@ pub(crate) struct Arrival {
     pub(crate) method: Method,
     pub(crate) carried_out: bool,
     pub(crate) answer: Answer,
+    /// The first byte that a resume asks for.
+    pub(crate) from: Option<usize>,
+    /// The tier that each set of endpoints has chosen, as `layer:tier`.
+    pub(crate) tiers: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -177,7 +185,9 @@ impl Service<Request<RequestBody>> for Server {
         let method = request.method().clone();
         let (place, answer) = (self.place, act.answer);
         let at = cluster.began.elapsed().as_millis();
-        ledger.arrivals.push(Arrival { at, call, place, method, carried_out: false, answer });
+        let tiers = request.headers().get_all(TIER).iter().map(|tier| tier.to_str().unwrap().into()).collect();
+        let from = file::first_byte(request.headers());
+        ledger.arrivals.push(Arrival { at, call, place, method, carried_out: false, answer, from, tiers });
         ledger.hung |= answer == Answer::Hang;
         ledger.panicked |= answer == Answer::PanicInCall;
         if answer == Answer::PanicInCall {
@@ -188,7 +198,7 @@ impl Service<Request<RequestBody>> for Server {
         ledger.busy += 1;
         drop(ledger);
         let under_way = UnderWay(cluster);
-        Box::pin(async move { under_way.serve(number, act, request.into_body()).await })
+        Box::pin(async move { under_way.serve(number, place, act, request).await })
     }
 }
 
@@ -201,7 +211,14 @@ impl Drop for UnderWay {
 }
 
 impl UnderWay {
-    async fn serve(&self, number: usize, act: Act, body: RequestBody) -> Result<Response<AnyBody>, io::Error> {
+    async fn serve(
+        &self,
+        number: usize,
+        place: Place,
+        act: Act,
+        request: Request<RequestBody>,
+    ) -> Result<Response<AnyBody>, io::Error> {
+        let (head, body) = request.into_parts();
         if act.reads && body.collect().await.is_err() {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
@@ -218,14 +235,17 @@ impl UnderWay {
             let call = ledger.arrivals[number].call;
             ledger.panics.push(call);
         }
-        answer(number, act).await
+        match act.answer {
+            Answer::File { version, bytes, slow } => Ok(send_file(&head, place, version, number, (bytes, slow))),
+            _ => answer(number, act).await,
+        }
     }
 }
 
 async fn answer(number: usize, act: Act) -> Result<Response<AnyBody>, io::Error> {
     let mut response = Response::builder();
     let (status, location) = match act.answer {
-        Answer::Ok | Answer::SlowBody | Answer::TornBody => (200, None),
+        Answer::Ok | Answer::SlowBody | Answer::TornBody | Answer::File { .. } => (200, None),
         Answer::SeeOther => (303, Some(format!("/after/{number}"))),
         Answer::TemporaryRedirect => (307, Some(format!("/in-place-of/{number}"))),
         Answer::SeeOtherHost => (303, Some(format!("http://two.example/after/{number}"))),
@@ -243,24 +263,51 @@ async fn answer(number: usize, act: Act) -> Result<Response<AnyBody>, io::Error>
     if let Answer::TooMany { retry_after: Some(seconds) } = act.answer {
         response = response.header("retry-after", seconds);
     }
-    let frame = |text| Ok::<_, BoxError>(Frame::data(Bytes::from_static(text)));
     let body = match act.answer {
-        Answer::SlowBody => {
-            let mut time = Box::pin(sleep(ms(30)));
-            let mut rest = Some(frame(b"late"));
-            let late = stream::poll_fn(move |cx| {
-                if rest.is_some() {
-                    ready!(time.as_mut().poll(cx));
-                }
-                Poll::Ready(rest.take())
-            });
-            boxed_body(StreamBody::new(late))
-        }
-        Answer::TornBody => {
-            let torn = Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-            boxed_body(StreamBody::new(stream::iter([frame(b"so"), torn])))
-        }
+        Answer::SlowBody => frames([Ok(Bytes::from_static(b"late"))], true),
+        Answer::TornBody => frames([Ok(Bytes::from_static(b"so")), Err(torn(number))], false),
         _ => AnyBody::default(),
     };
     Ok(response.status(status).body(body).unwrap())
+}
+
+/// The error that ends the body of this arrival's response.
+pub(crate) fn torn(number: usize) -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, format!("the response to arrival {number} is torn"))
+}
+
+fn send_file(
+    request: &Parts,
+    place: Place,
+    version: u8,
+    number: usize,
+    (bytes, slow): (usize, bool),
+) -> Response<AnyBody> {
+    let name = file::name(place, &request.uri, version);
+    let start = file::start(&request.headers, version);
+    let end = file::LENGTH.min(start + bytes);
+    let mut response = Response::builder().header("etag", file::tag(version)).header(file::NAME, &name);
+    if start > 0 {
+        let range = format!("bytes {start}-{}/{}", file::LENGTH - 1, file::LENGTH);
+        response = response.status(206).header("content-range", range);
+    }
+    let data = Bytes::from(file::content(&name)).slice(start..end);
+    let breaks = (end < file::LENGTH).then(|| Err(torn(number)));
+    let body = frames([Ok(data)].into_iter().chain(breaks), slow);
+    response.header("content-length", file::LENGTH - start).body(body).unwrap()
+}
+
+/// Returns a body of these frames, the first of which may come later.
+fn frames(frames: impl IntoIterator<Item = io::Result<Bytes>>, slow: bool) -> AnyBody {
+    let frames: Vec<_> = frames.into_iter().map(|data| data.map(Frame::data)).collect();
+    let mut time = slow.then(|| Box::pin(sleep(ms(30))));
+    let mut frames = frames.into_iter();
+    let frames = stream::poll_fn(move |cx| {
+        if let Some(running) = &mut time {
+            ready!(running.as_mut().poll(cx));
+            time = None;
+        }
+        Poll::Ready(frames.next())
+    });
+    boxed_body(StreamBody::new(frames))
 }

@@ -12,6 +12,7 @@
 mod building;
 mod cluster;
 pub(crate) mod erased;
+mod file;
 mod oracle;
 mod plan;
 mod running;
@@ -29,8 +30,9 @@ pub(crate) fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |number| number.parse().unwrap())
 }
 
-// trap 48, trap 49, trap 50
-/// No order of layers carries an unsafe request out twice, loses a permit or a place, or leaves a call without an end.
+// trap 28, trap 48, trap 49, trap 50
+/// No order of layers carries an unsafe request out twice, joins two files, loses a permit or a place, or leaves a call
+/// without an end.
 #[test]
 fn every_stack_keeps_the_rules() {
     let first = number("REATTEMPT_STACKS_SEED", 0);

@@ -6,23 +6,31 @@
 //! | [`last_hop_refused`] | the 429 is the outcome of a later hop of `FollowRedirect` outside; tower-http returns it unchanged |
 //! | [`worker_is_gone`] | a panic below a `Buffer` ends its worker, and an instance that is never ready blocks it forever |
 //! | [`worker_holds`] | the worker of a `Buffer` keeps the place that it took for a dropped call |
-//! | [`worker_starves`] | if that is the last place, a redirect or a retry below the `Buffer` waits for it until another call arrives |
+//! | [`worker_starves`] | if that is the last place, a redirect, a retry, a resume or a call that a guard made wait below the `Buffer` waits for it until another call arrives |
+//! | [`tier_is_hidden`] | [`reattempt::endpoints`] advises against the order: a `Buffer` above the set moves calls to another task; of two retry layers, or two sets, neither knows the attempts of the other |
+//! | [`inner_hop_is_hidden`] | the outer of two `FollowRedirect` layers replaces the address that the inner one recorded |
 //! | [`hedge_falls_back`] | a fallback inside hedging responds for a refused hedge, before the first attempt ends |
 //! | [`handle_is_kept`] | `FollowRedirect` keeps its called handle, and so a place in a queue, until its call ends |
 //! | [`may_hang`] | a server that does not respond, and no layer with a time limit around it |
 
+use std::collections::BTreeMap;
+
 use http::Method;
 
-use super::cluster::{Arrival, Place};
-use super::plan::{Answer, Call, Layer, Mark, Plan};
-use super::running::{End, Record};
+use super::cluster::{Arrival, Place, torn};
+use super::file;
+use super::plan::{self, Answer, Call, Layer, Mark, Plan};
+use super::running::{End, Read, Record};
 
 type Verdict = Result<(), (&'static str, String)>;
 
 pub(crate) fn judge(plan: &Plan, record: &Record) -> Verdict {
     for (number, call) in plan.calls.iter().enumerate() {
         carried_out_once(plan, record, number, call)?;
+        keyed_post_stays_in_its_tier(plan, record, number, call)?;
+        only_broken_files_are_resumed(plan, record, number, call)?;
     }
+    files_are_intact(plan, record)?;
     every_call_ends(plan, record)?;
     panics_unwind(plan, record)?;
     nothing_is_missing(plan, record)
@@ -67,6 +75,93 @@ fn earlier_attempt_is_unknown(plan: &Plan, record: &Record, number: usize) -> bo
     let retries = above.iter().position(|layer| matches!(layer, Layer::Retry { .. }));
     retries.is_some_and(|retries| {
         above[retries..].iter().any(limits) || (above.iter().any(follows) && redirected(record, number))
+    })
+}
+
+/// Checks that no two tiers carry out the same request with a key, because the later tier does not know the key.
+fn keyed_post_stays_in_its_tier(plan: &Plan, record: &Record, number: usize, call: &Call) -> Verdict {
+    let done = || of(record, number).filter(|arrival| arrival.method == Method::POST && arrival.carried_out);
+    let tiers = done().flat_map(|arrival| &arrival.tiers).filter_map(|tier| tier.split_once(':'));
+    let mut first = BTreeMap::new();
+    for (layer, tier) in tiers {
+        let hidden = tier_is_hidden(plan, layer.parse().unwrap());
+        if call.mark == Mark::Key && *first.entry(layer).or_insert(tier) != tier && !hidden {
+            let case = format!("call {number}: {:?}", of(record, number).collect::<Vec<_>>());
+            return Err(("a request with a key is carried out by one tier", case));
+        }
+    }
+    Ok(())
+}
+
+fn tier_is_hidden(plan: &Plan, set: usize) -> bool {
+    let count = |of: fn(&Layer) -> bool| plan.layers.iter().filter(|layer| of(layer)).count();
+    plan.is_below(set, |layer| matches!(layer, Layer::Buffer(_)))
+        || count(|layer| matches!(layer, Layer::Retry { .. })) > 1
+        || count(|layer| matches!(layer, Layer::Endpoints { .. })) > 1
+}
+
+fn inner_hop_is_hidden(plan: &Plan) -> bool {
+    plan.layers.iter().filter(|layer| matches!(layer, Layer::Follow { .. })).count() > 1
+}
+
+/// Checks that only the response to a GET is resumed, and that no layer multiplies the resumes of another.
+fn only_broken_files_are_resumed(plan: &Plan, record: &Record, number: usize, call: &Call) -> Verdict {
+    let case = || format!("call {number}: {:?}", of(record, number).collect::<Vec<_>>());
+    let resumes = || of(record, number).filter(|arrival| arrival.from.is_some());
+    if call.method != plan::Method::Get && resumes().count() > 0 && !redirected(record, number) {
+        return Err(("only a download is resumed", case()));
+    }
+    let of_layer = |layer: &Layer| match layer {
+        Layer::Resume { attempts, .. } => attempts.saturating_sub(1) as usize,
+        _ => 0,
+    };
+    let most = plan.layers.iter().map(of_layer).sum::<usize>();
+    let backups = plan.layers.iter().filter(|layer| matches!(layer, Layer::Backup { .. })).count();
+    let too_many = |arrival: &Arrival| {
+        let same = resumes().filter(|other| (other.from, other.place) == (arrival.from, arrival.place));
+        same.count() > if arrival.place == Place::Backup { most * backups } else { most }
+    };
+    let hops = redirected(record, number);
+    match resumes().any(too_many) && !hops {
+        true => Err(("resumes are not multiplied", case())),
+        false => Ok(()),
+    }
+}
+
+/// Checks that a caller reads the file that the head of its response names, whole or up to the break that it gets.
+fn files_are_intact(plan: &Plan, record: &Record) -> Verdict {
+    for (number, read) in &record.reads {
+        let case = || format!("call {number}: {read:?}, {:?}", of(record, *number).collect::<Vec<_>>());
+        let file = file::content(&read.name);
+        let intact = file.starts_with(&read.data) || inner_hop_is_hidden(plan);
+        if !intact || record.ends[*number] != End::Status(200) {
+            return Err(("the caller reads one file", case()));
+        }
+        match &read.error {
+            None if read.data.len() < file.len() => return Err(("a file that ends well is whole", case())),
+            Some(error) if !has_attempt_timeout(plan) && !is_its_break(record, read, error) => {
+                return Err(("a broken file ends with its break", case()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns `true` if this error ended the response that brought the last byte, or the first response.
+fn is_its_break(record: &Record, read: &Read, error: &str) -> bool {
+    record.ledger.arrivals.iter().enumerate().any(|(number, arrival)| {
+        let Answer::File { bytes, .. } = arrival.answer else { return false };
+        let from = arrival.from.unwrap_or(0);
+        let brought = from + bytes == read.data.len() && (bytes > 0 || from == 0);
+        brought && torn(number).to_string() == error
+    })
+}
+
+fn has_attempt_timeout(plan: &Plan) -> bool {
+    plan.layers.iter().any(|layer| match layer {
+        Layer::Guards { attempt_timeout, .. } | Layer::Endpoints { attempt_timeout, .. } => attempt_timeout.is_some(),
+        _ => false,
     })
 }
 
@@ -160,7 +255,11 @@ fn worker_holds(plan: &Plan, limit: usize) -> usize {
 }
 
 fn worker_starves(plan: &Plan) -> bool {
-    let clones = |layer: &Layer| matches!(layer, Layer::Follow { .. } | Layer::Retry { .. } | Layer::Hedge { .. });
+    let clones = |layer: &Layer| match layer {
+        Layer::Guards { kinds, .. } => kinds.iter().any(|kind| kind.makes_wait()),
+        Layer::Follow { .. } | Layer::Retry { .. } | Layer::Hedge { .. } | Layer::Resume { .. } => true,
+        _ => false,
+    };
     plan.layers.iter().enumerate().any(|(index, layer)| {
         let all = matches!(layer, Layer::Limit(size) if *size <= worker_holds(plan, index));
         all && plan.is_below(index, clones)

@@ -1,7 +1,12 @@
 //! The plan of one run: layers, calls and the servers' acts, all drawn from one seed.
 
+use std::ops::Range;
+
 use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
+
+use super::file;
 
 /// A layer with its settings; times are in milliseconds.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +19,10 @@ pub(crate) enum Layer {
         redirects_below: Option<bool>,
     },
     Hedge {
+        delay: u64,
+    },
+    Resume {
+        attempts: u32,
         delay: u64,
     },
     /// A fallback to a second server of the cluster, optionally with its own retries.
@@ -74,6 +83,13 @@ pub(crate) enum Kind {
     PaceNoQueue,
 }
 
+impl Kind {
+    /// Returns `true` if calls wait for the guard.
+    pub(crate) fn makes_wait(self) -> bool {
+        matches!(self, Self::Rate | Self::BulkheadQueue | Self::Adaptive | Self::SendRate | Self::Pace)
+    }
+}
+
 /// A server's act on one arrival.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Act {
@@ -95,6 +111,13 @@ pub(crate) enum Answer {
     SlowBody,
     /// The body breaks off.
     TornBody,
+    /// A version of a file, or its missing rest if that is what the request asks for. See [`file`](super::file).
+    File {
+        version: u8,
+        /// The maximum number of bytes of this response, after which the body breaks.
+        bytes: usize,
+        slow: bool,
+    },
     SeeOther,
     TemporaryRedirect,
     /// A redirect to another host.
@@ -194,6 +217,7 @@ struct Trouble {
     drops: bool,
     deadlines: bool,
     redirects: bool,
+    files: bool,
 }
 
 impl Plan {
@@ -206,9 +230,9 @@ impl Plan {
             drops: random.random_ratio(1, 2),
             deadlines: random.random_ratio(1, 4),
             redirects: random.random_ratio(1, 4),
+            files: random.random_ratio(1, 2),
         };
-        let length = random.random_range(1..=7);
-        let mut layers: Vec<_> = (0..length).map(|_| layer(&mut random)).collect();
+        let mut layers = layers(&mut random);
         state_the_truth_about_redirects(&mut layers);
         let count = random.random_range(1..=5);
         let calls = (0..count).map(|_| call(&mut random, &trouble)).collect();
@@ -243,9 +267,30 @@ fn pick<T: Copy>(random: &mut SmallRng, from: &[T]) -> T {
     from[random.random_range(0..from.len())]
 }
 
-fn layer(random: &mut SmallRng) -> Layer {
+/// Returns layers of any kinds, or the layers of this crate in any order, most of them.
+fn layers(random: &mut SmallRng) -> Vec<Layer> {
+    if random.random_ratio(2, 3) {
+        let length = random.random_range(1..=7);
+        let any = |_| {
+            let kind = random.random_range(KINDS);
+            layer(random, kind)
+        };
+        return (0..length).map(any).collect();
+    }
+    let mut kinds = OWN.to_vec();
+    kinds.shuffle(random);
+    kinds.retain(|_| random.random_ratio(2, 3));
+    kinds.into_iter().map(|kind| layer(random, kind)).collect()
+}
+
+/// The numbers from which a layer's kind is drawn.
+const KINDS: Range<u32> = 0..30;
+/// A number of each kind of layer that this crate has and that sends, refuses or replaces calls.
+const OWN: [u32; 6] = [0, 5, 7, 14, 23, 26];
+
+fn layer(random: &mut SmallRng, kind: u32) -> Layer {
     let redirects = [None, Some(false), Some(true)];
-    match random.random_range(0..27) {
+    match kind {
         0..=4 => Layer::Retry {
             attempts: random.random_range(2..=4),
             delay: pick(random, &[0, 10, 100]),
@@ -258,7 +303,7 @@ fn layer(random: &mut SmallRng) -> Layer {
         10 => Layer::Spare,
         11..=13 => Layer::Follow { clones: random.random() },
         14..=17 => Layer::Guards {
-            kinds: (0..random.random_range(1..=3)).map(|_| kind(random)).collect(),
+            kinds: (0..random.random_range(1..=3)).map(|_| guard(random)).collect(),
             attempt_timeout: pick(random, &[None, None, Some(120)]),
         },
         18..=19 => Layer::LoadShed,
@@ -274,11 +319,12 @@ fn layer(random: &mut SmallRng) -> Layer {
                 attempt_timeout: pick(random, &[None, None, Some(120)]),
             }
         }
+        26..=28 => Layer::Resume { attempts: random.random_range(2..=4), delay: pick(random, &[0, 10, 100]) },
         _ => Layer::Timeout(pick(random, &[50, 200, 2_000])),
     }
 }
 
-fn kind(random: &mut SmallRng) -> Kind {
+fn guard(random: &mut SmallRng) -> Kind {
     use Kind::*;
     let kinds =
         [Breaker, Rate, Rate, RateNoQueue, Bulkhead, BulkheadQueue, Adaptive, Throttle, SendRate, Pace, PaceNoQueue];
@@ -326,14 +372,20 @@ fn act(random: &mut SmallRng, trouble: &Trouble) -> Act {
     };
     let redirects = trouble.redirects && random.random_ratio(1, 3);
     let answer = if redirects { SeeOther } else { answer };
+    let answer = if trouble.files && random.random_ratio(2, 3) { file(random) } else { answer };
     let works = match answer {
-        Ok | SlowBody | TornBody | SeeOther | SeeOtherHost | Error => true,
+        Ok | SlowBody | TornBody | File { .. } | SeeOther | SeeOtherHost | Error => true,
         TemporaryRedirect | TooMany { .. } | NotConnected | PanicInCall => false,
         Unavailable | Lost | Hang | Panic => random.random(),
     };
     let reads = works || (answer != NotConnected && random.random());
     let after = pick(random, &[0, 0, 5, 20, 60, 150, 400]);
     Act { answer, after, works, early: random.random(), reads }
+}
+
+fn file(random: &mut SmallRng) -> Answer {
+    let bytes = pick(random, &[0, 1, 10, 30, 30, file::LENGTH]);
+    Answer::File { version: pick(random, &[1, 1, 1, 2]), bytes, slow: random.random_ratio(1, 4) }
 }
 
 fn readiness(random: &mut SmallRng, trouble: &Trouble) -> Readiness {

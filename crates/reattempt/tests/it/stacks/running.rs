@@ -18,6 +18,7 @@ use tower::{BoxError, ServiceExt};
 use super::building::Stack;
 use super::cluster::{Arrival, CALL, Cluster, Ledger, Place};
 use super::erased::{AnyBody, Client, RequestBody};
+use super::file;
 use super::oracle;
 use super::plan::{Call, Content, Kind, Layer, Mark, Method, Plan};
 
@@ -39,10 +40,21 @@ pub(crate) enum End {
     Stuck,
 }
 
+/// The part of a file that a caller read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Read {
+    pub(crate) name: String,
+    pub(crate) data: Vec<u8>,
+    /// The text of the error that ended the body.
+    pub(crate) error: Option<String>,
+}
+
 /// Everything that the oracle needs from a run.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Record {
     pub(crate) ends: Vec<End>,
+    /// The files that callers read, with the number of the call.
+    pub(crate) reads: Vec<(usize, Read)>,
     pub(crate) ledger: Ledger,
     /// Permits in use although no attempt was in flight, with the index of the limit's layer.
     pub(crate) missing: Vec<(usize, usize)>,
@@ -82,14 +94,17 @@ async fn observe(plan: &Plan) -> Record {
         for (number, call) in plan.calls.iter().enumerate() {
             calls.spawn(make(stack.client.clone(), *call, number));
         }
-        let mut ends = vec![End::Panicked; plan.calls.len()];
+        let (mut ends, mut reads) = (vec![End::Panicked; plan.calls.len()], Vec::new());
         let (mut missing, mut looks) = (Vec::new(), 0);
         loop {
             tokio::select! {
                 biased;
                 joined = calls.join_next() => match joined {
-                    None => break (ends, missing),
-                    Some(Ok((number, end))) => ends[number] = end,
+                    None => break (ends, reads, missing),
+                    Some(Ok((number, end, read))) => {
+                        ends[number] = end;
+                        reads.extend(read.map(|read| (number, read)));
+                    }
                     Some(Err(_)) => {}
                 },
                 () = sleep(ms(7)), if looks < LOOKS => {
@@ -99,7 +114,7 @@ async fn observe(plan: &Plan) -> Record {
             }
         }
     };
-    let (ends, missing) = ends;
+    let (ends, reads, missing) = ends;
     cluster.calm_down();
     // The longest time for which a guard may refuse without a further cause.
     sleep(secs(300)).await;
@@ -121,7 +136,7 @@ async fn observe(plan: &Plan) -> Record {
     let left = (tasks, instances, out);
     let probe_arrived = is_served_by_primary(&cluster, probe);
     let ledger = cluster.copied();
-    Record { ends, ledger, missing, missing_at_end, leaks, probe: end, probe_arrived, left }
+    Record { ends, reads, ledger, missing, missing_at_end, leaks, probe: end, probe_arrived, left }
 }
 
 fn is_served_by_primary(cluster: &Cluster, number: usize) -> bool {
@@ -131,7 +146,7 @@ fn is_served_by_primary(cluster: &Cluster, number: usize) -> bool {
 
 async fn probed(stack: &Stack, number: usize) -> End {
     let call = make(stack.client.clone(), Call::GET, number);
-    timeout(secs(60), call).await.map_or(End::Stuck, |(_, end)| end)
+    timeout(secs(60), call).await.map_or(End::Stuck, |(_, end, _)| end)
 }
 
 /// Records permits in use while the servers have nothing to do.
@@ -155,23 +170,38 @@ fn missing_now(stack: &Stack) -> Vec<(usize, usize)> {
     stack.limits.iter().map(missing).filter(|(_, missing)| *missing > 0).collect()
 }
 
-/// Makes a call as its caller would. Returns its number and its end.
-async fn make(client: Client, call: Call, number: usize) -> (usize, End) {
+/// Makes a call as its caller would. Returns its number, its end and the file that it read.
+async fn make(client: Client, call: Call, number: usize) -> (usize, End, Option<Read>) {
     sleep(ms(call.starts)).await;
     let exchange = async {
         let response: Response<AnyBody> = client.oneshot(request(&call, number)).await?;
         let status = response.status().as_u16();
-        let _ = response.into_body().collect().await;
-        Ok::<_, BoxError>(status)
+        Ok::<_, BoxError>((status, read(response).await))
     };
     let patience = call.dropped_after.map_or(BOUND, ms);
-    let end = match timeout(patience, exchange).await {
-        Ok(Ok(status)) => End::Status(status),
-        Ok(Err(error)) => End::Failed(error.to_string()),
-        Err(_) if call.dropped_after.is_some() => End::Dropped,
-        Err(_) => End::Stuck,
-    };
-    (number, end)
+    match timeout(patience, exchange).await {
+        Ok(Ok((status, read))) => (number, End::Status(status), read),
+        Ok(Err(error)) => (number, End::Failed(error.to_string()), None),
+        Err(_) if call.dropped_after.is_some() => (number, End::Dropped, None),
+        Err(_) => (number, End::Stuck, None),
+    }
+}
+
+/// Reads the body to its end or to its error. Returns the file if it is one.
+async fn read(response: Response<AnyBody>) -> Option<Read> {
+    let (head, mut body) = response.into_parts();
+    let (mut data, mut error) = (Vec::new(), None);
+    while let Some(frame) = body.frame().await {
+        match frame {
+            Ok(frame) => data.extend_from_slice(frame.data_ref().unwrap()),
+            Err(failed) => {
+                error = Some(failed.to_string());
+                break;
+            }
+        }
+    }
+    let name = head.headers.get(file::NAME)?.to_str().unwrap().into();
+    Some(Read { name, data, error })
 }
 
 fn request(call: &Call, number: usize) -> Request<RequestBody> {
