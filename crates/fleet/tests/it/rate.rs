@@ -50,6 +50,9 @@ impl RateStore for Faulty {
     }
 }
 
+/// More than any test sends or polls, so that a limit without effect fails its test and does not hang it.
+const MOST: u32 = 100_000;
+
 /// A process of the fleet, with the clock that a layer would have.
 #[derive(Clone)]
 struct Process {
@@ -77,7 +80,7 @@ impl Process {
         };
         let mut timer = Box::pin(sleep(Duration::ZERO));
         poll_fn(|cx| {
-            loop {
+            for _ in 0..MOST {
                 match self.limit.resume(&mut ticket, &self.arrival(), cx.waker()) {
                     Resume::Admitted => return Poll::Ready(Ok(())),
                     Resume::Refused(refused) => return Poll::Ready(Err(refused)),
@@ -89,6 +92,7 @@ impl Process {
                     }
                 }
             }
+            panic!("the limit waits until a time that has passed");
         })
         .await
         .map(|()| ticket)
@@ -106,6 +110,7 @@ impl Process {
                         sleep(Duration::from_millis(10)).await;
                     }
                     sent += u32::from(call.is_ok());
+                    assert!(sent < MOST, "calls are sent without end");
                     tokio::task::yield_now().await;
                 }
             }
