@@ -148,8 +148,8 @@ impl SavedHead {
 
     /// Returns the request's target, or `None` if the head is not [restorable](Self::is_restorable).
     pub fn uri(&self) -> Option<Uri> {
-        let part = |range| Bytes::copy_from_slice(&self.pairs[range]);
-        let (_, uri) = target(&mut Pairs(&self.pairs), self.pairs.len(), part)?;
+        let part = |range: Range<usize>| Bytes::copy_from_slice(&self.pairs[range]);
+        let (_, uri) = target(&mut Pairs(&self.pairs), self.pairs.len(), &part)?;
         Some(uri)
     }
 
@@ -190,22 +190,25 @@ impl SavedHead {
         })
     }
 
+    /// Sets the head of `request`, except the extensions, from `buffer`. The values then share the buffer.
     #[inline]
     fn restore<B>(&self, buffer: &Bytes, request: &mut Request<B>) {
-        if self.parse(buffer, request).is_none() {
-            // This is never reached for a restorable head, because every part was valid when it was written.
-            refuse(request);
-        }
-    }
-
-    /// Sets the head of `request`, except the extensions, from `buffer`. The values then share the buffer.
-    fn parse<B>(&self, buffer: &Bytes, request: &mut Request<B>) -> Option<()> {
-        let mut pairs = Pairs(buffer);
-        let (method, uri) = target(&mut pairs, buffer.len(), |part| buffer.slice(part))?;
+        *request.version_mut() = self.version;
+        let target = self.parse(buffer, request.headers_mut());
+        // There is always a target if the head is restorable, because every part was valid when it was written.
+        let (method, uri) = target.unwrap_or_else(|| {
+            request.headers_mut().clear();
+            (Method::CONNECT, Uri::default())
+        });
         *request.method_mut() = method;
         *request.uri_mut() = uri;
-        *request.version_mut() = self.version;
-        self.parse_headers(buffer, pairs, request.headers_mut())
+    }
+
+    fn parse(&self, buffer: &Bytes, headers: &mut HeaderMap) -> Option<(Method, Uri)> {
+        let mut pairs = Pairs(buffer);
+        let target = target(&mut pairs, buffer.len(), &|part| buffer.slice(part))?;
+        self.parse_headers(buffer, pairs, headers)?;
+        Some(target)
     }
 
     fn parse_headers(&self, buffer: &Bytes, pairs: Pairs<'_>, headers: &mut HeaderMap) -> Option<()> {
@@ -263,14 +266,6 @@ impl SavedHead {
     }
 }
 
-/// Creates a head that clients and servers refuse.
-#[cold]
-fn refuse<B>(request: &mut Request<B>) {
-    *request.method_mut() = Method::CONNECT;
-    *request.uri_mut() = Uri::default();
-    request.headers_mut().clear();
-}
-
 /// Returns the value before `rest` in the buffer, or else the next shared value.
 #[inline]
 fn restored<'a>(
@@ -291,7 +286,7 @@ fn text(part: &[u8]) -> Option<&str> {
 
 /// Reads the method and the target, which are the first two pairs in a buffer of this `length`. `part` slices the
 /// buffer.
-fn target(pairs: &mut Pairs<'_>, length: usize, part: impl Fn(Range<usize>) -> Bytes) -> Option<(Method, Uri)> {
+fn target(pairs: &mut Pairs<'_>, length: usize, part: &dyn Fn(Range<usize>) -> Bytes) -> Option<(Method, Uri)> {
     let (method, path) = pairs.next()?;
     let (path, end_of_path) = (path?, length - pairs.0.len());
     let (scheme, authority) = pairs.next()?;

@@ -16,7 +16,7 @@ const SHAPES: usize = 8;
 const LONGEST: usize = 32;
 
 /// The names of a map, in order.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Shape {
     mark: u64,
     /// A map with empty values. `None` until a second head with this mark arrives, so that a client whose requests
@@ -60,7 +60,7 @@ pub(super) fn learn(mark: u64, headers: &HeaderMap) {
     }
     let _ = HELD.try_with(|held| {
         let mut held = held.try_borrow_mut().ok()?;
-        held.resize(SHAPES, Shape::default());
+        held.resize_with(SHAPES, Shape::default);
         let shape = held.get_mut(slot_of(mark))?;
         let blank = (shape.mark == mark).then(|| blanked(headers));
         *shape = Shape { mark, blank };
