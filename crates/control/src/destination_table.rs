@@ -160,7 +160,7 @@ impl<E: Entry> DestinationTable<E> {
         destination: &str,
         now: Duration,
         past_bound: bool,
-        create: impl FnOnce(&Arc<str>) -> E,
+        create: &dyn Fn(&Arc<str>) -> E,
     ) -> Option<Arc<E>> {
         let mut ring = self.lock();
         // Another thread may have added it in the meantime.

@@ -130,10 +130,11 @@ impl<E: Entry> Keyed<E> {
         let most_permanent = if most < LEAST_WITH_PERMANENT { 0 } else { (most / PERMANENT_PART).min(MOST_PERMANENT) };
         let shared = NamedEntry::apart("".into(), Arc::new(shared));
         let next = if most_permanent == 0 { 0 } else { (2 * most_permanent).next_power_of_two() };
-        let empty = (FIRST..NEXT + next).map(|_| OnceLock::new());
+        let mut slots = vec![OnceLock::from(shared)];
+        slots.resize_with(NEXT + next, OnceLock::new);
         Self {
             table: DestinationTable::new(most - most_permanent),
-            slots: [OnceLock::from(shared)].into_iter().chain(empty).collect(),
+            slots: slots.into(),
             permanent: AtomicUsize::new(0),
             most_permanent,
             by_destination: max_destinations.is_some(),
@@ -240,10 +241,10 @@ impl<E: Entry> Keyed<E> {
         destination: &str,
         now: Duration,
         past_bound: bool,
-        create: impl Fn(&Arc<str>) -> E,
+        create: &dyn Fn(&Arc<str>) -> E,
     ) -> Option<Found<'_, E>> {
         if self.permanent.load(Ordering::Acquire) < self.most_permanent {
-            self.table.alone(|| self.add_permanent(hash, destination, &create));
+            self.table.alone(|| self.add_permanent(hash, destination, create));
         }
         // Another thread may have stored it since the first look, even in the last slot.
         if let Some(permanent) = self.find_permanent(hash, destination) {
@@ -273,7 +274,7 @@ impl<E: Entry> Keyed<E> {
 
     /// Gives a new destination a permanent slot, if one is free. Called behind the table's lock.
     #[cold]
-    fn add_permanent(&self, hash: u64, destination: &str, create: impl Fn(&Arc<str>) -> E) {
+    fn add_permanent(&self, hash: u64, destination: &str, create: &dyn Fn(&Arc<str>) -> E) {
         let permanent = self.permanent.load(Ordering::Relaxed);
         // Another thread may have come first.
         if permanent >= self.most_permanent || self.find_permanent(hash, destination).is_some() {
