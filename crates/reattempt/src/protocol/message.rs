@@ -62,13 +62,7 @@ where
             head.move_to(&mut attempt);
         }
         witness::attend(attempt.extensions(), isize::from(saves), next.unproven);
-        attempt.extensions_mut().insert(AttemptNumber(next.number));
-        if let Some(deadline) = next.deadline {
-            attempt.extensions_mut().insert(deadline);
-        }
-        if next.kind == AttemptKind::Hedge {
-            attempt.extensions_mut().insert(Impatient);
-        }
+        next.to_extensions(attempt.extensions_mut());
         attempt
     }
 }
@@ -150,6 +144,24 @@ impl Added<'_> {
         self.deadline_to(extensions);
         if let Some(marker) = self.marker {
             extensions.insert(marker.clone());
+        }
+    }
+}
+
+/// Adds a report to the extensions of a response.
+pub(crate) fn add_report(extensions: &mut Extensions, report: Report) {
+    extensions.insert(report);
+}
+
+impl NextAttempt {
+    /// Adds the number, the deadline and the kind of a further attempt to the extensions of its message.
+    fn to_extensions(self, extensions: &mut Extensions) {
+        extensions.insert(AttemptNumber(self.number));
+        if let Some(deadline) = self.deadline {
+            extensions.insert(deadline);
+        }
+        if self.kind == AttemptKind::Hedge {
+            extensions.insert(Impatient);
         }
     }
 }
@@ -254,7 +266,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
     }
 
     fn attach(&self, response: &mut Response<B>, report: Report) {
-        response.extensions_mut().insert(report);
+        add_report(response.extensions_mut(), report);
     }
 }
 

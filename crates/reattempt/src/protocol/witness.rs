@@ -82,6 +82,14 @@ impl Clone for Witness {
 /// `true` if an earlier attempt may have been processed.
 #[inline]
 pub(crate) fn attend(extensions: &Extensions, copies: isize, unproven: bool) {
+    if !extensions.is_empty() {
+        attend_any(extensions, copies, unproven);
+    }
+}
+
+// Not inlined, because most requests have no extensions.
+#[inline(never)]
+fn attend_any(extensions: &Extensions, copies: isize, unproven: bool) {
     if let Some(Witness(testimony)) = extensions.get() {
         testimony.0.copies.fetch_sub(copies, Ordering::Relaxed);
         testimony.0.unproven.fetch_or(unproven, Ordering::Relaxed);

@@ -115,6 +115,8 @@ impl<T: CallTypes<Strategy: Schedule>> Retrying<T> {
         Self::at(Stage::Waiting { due: None, sent: None, next }, ready_by)
     }
 
+    // Not inlined, so that a call that succeeds at once does not contain it.
+    #[cold]
     fn at(stage: Stage<T>, ready_by: Option<Instant>) -> Pin<Box<Self>> {
         Box::pin(Self {
             progress: None,
