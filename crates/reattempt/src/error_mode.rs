@@ -12,6 +12,7 @@ use crate::call::clock;
 use crate::call::clock::{Instant, sleep_until};
 use crate::call::errors::BoxError;
 pub(crate) use crate::call::protocol::OwnError;
+use crate::call::protocol::sealed::Sealed;
 use crate::call::timed_out::TimedOut;
 
 /// The mode with tower's `BoxError`, which contains a [`TimedOut`] if a time limit interrupted the call.
@@ -31,7 +32,7 @@ pub struct Answered;
     message = "a policy or a layer that keeps the inner service's error type needs `{E}: std::error::Error`",
     note = "for an inner service whose error is a `BoxError` (a `GuardLayer` of HTTP, tower's Timeout, Buffer or LoadShed, kube's client), call `.boxed_errors()` on the `RetryPolicy`, the `HedgePolicy` or the `GuardLayer` around it"
 )]
-pub trait ErrorMode<E>: sealed::Sealed {
+pub trait ErrorMode<E>: Sealed {
     /// The caller's error type.
     type Error;
     /// The timer that interrupts an attempt; `()` if this mode has none.
@@ -147,14 +148,9 @@ impl<E: Into<BoxError>> ErrorMode<E> for BoxedError {
     }
 }
 
-mod sealed {
-    #[expect(unnameable_types, reason = "no other crate implements `ErrorMode`")]
-    pub trait Sealed {}
-
-    impl Sealed for super::OwnError {}
-    impl Sealed for super::BoxedError {}
-    impl Sealed for super::Answered {}
-}
+impl Sealed for OwnError {}
+impl Sealed for BoxedError {}
+impl Sealed for Answered {}
 
 pin_project! {
     /// The timer of one attempt, created only if the attempt is pending at its first poll.

@@ -3,10 +3,11 @@
 use reqwest::{Request, RequestBuilder, Response};
 use tower_service::Service;
 
+use crate::call::protocol::sealed::Sealed;
 use crate::send::send;
 
 /// An extension of reqwest's `RequestBuilder` that sends requests through a wrapped client. Sealed.
-pub trait ReqwestExt: sealed::Sealed {
+pub trait ReqwestExt: Sealed {
     /// Builds the request and sends it through a clone of `client`: a `reqwest::Client` inside any layers. The client
     /// that created the builder sends nothing.
     ///
@@ -37,17 +38,11 @@ pub trait ReqwestExt: sealed::Sealed {
 impl ReqwestExt for RequestBuilder {
     fn send_with<S>(self, client: &S) -> impl Future<Output = Result<Response, S::Error>> + use<S>
     where
-        S: Service<Request, Response = Response> + Clone,
-        S::Error: From<reqwest::Error>,
+        S: Service<Request, Response = Response, Error: From<reqwest::Error>> + Clone,
     {
         let client = client.clone();
         async move { send(client, self.build()?).await }
     }
 }
 
-mod sealed {
-    #[expect(unnameable_types, reason = "no other crate implements `ReqwestExt`")]
-    pub trait Sealed {}
-
-    impl Sealed for reqwest::RequestBuilder {}
-}
+impl Sealed for reqwest::RequestBuilder {}

@@ -25,10 +25,7 @@ pin_project! {
 }
 
 /// Sends one request through a service that belongs to this call.
-pub(crate) fn send<S, Req>(service: S, request: Req) -> Sending<S, Req, S::Future>
-where
-    S: Service<Req>,
-{
+pub(crate) fn send<S: Service<Req>, Req>(service: S, request: Req) -> Sending<S, Req, S::Future> {
     Sending { unsent: Some((service, request)), call: None }
 }
 
@@ -55,6 +52,36 @@ impl<S, Req, F> fmt::Debug for Sending<S, Req, F> {
     }
 }
 
+/// Defines `send` for a service whose clones share its state.
+macro_rules! send_method {
+    () => {
+        /// Sends one request through a clone of this handle: waits until the clone is ready, and calls it.
+        ///
+        /// One handle serves any number of concurrent calls, and need not be `mut`. Each call starts with a copy of the
+        /// handle's own state. If a clone of the inner service changes its state during a call, for example opens a
+        /// connection, later calls do not see that change. The usual clients share their state between clones; tower's
+        /// `Buffer` does so for any service.
+        ///
+        /// # Errors
+        /// Returns the call's error, or the error of an inner service that does not become ready.
+        ///
+        /// # Cancel safety
+        /// Dropping the future cancels the call and every attempt in flight. Its places in guards are released, and the
+        /// tokens of a retry that was not sent return to the budget.
+        pub fn send<Req>(
+            &self,
+            request: Req,
+        ) -> $crate::send::Sending<Self, Req, <Self as tower_service::Service<Req>>::Future>
+        where
+            Self: tower_service::Service<Req> + Clone,
+        {
+            $crate::send::send(self.clone(), request)
+        }
+    };
+}
+
+pub(crate) use send_method;
+
 /// Compiles only if `service` accepts requests of type `Request`; does nothing.
 ///
 /// If a wrapped client does not accept its requests, the compiler only reports that "the method exists, but its trait
@@ -75,9 +102,6 @@ impl<S, Req, F> fmt::Debug for Sending<S, Req, F> {
 ///     .service(Client::builder(TokioExecutor::new()).build_http());
 /// reattempt::check::<Request<Full<Bytes>>, _>(&client);
 /// ```
-pub fn check<Request, S>(service: &S)
-where
-    S: Service<Request>,
-{
+pub fn check<Request, S: Service<Request>>(service: &S) {
     let _ = service;
 }

@@ -33,8 +33,7 @@ impl Prefetched {
     #[inline]
     pub(super) fn poll_body<B>(mut body: Pin<&mut B>, length: Option<u64>) -> Result<Bytes, Self>
     where
-        B: Body<Data = Bytes>,
-        B::Error: Into<BoxError>,
+        B: Body<Data = Bytes, Error: Into<BoxError>>,
     {
         // No reader waits yet; the first reader that polls registers its own waker.
         let mut context = Context::from_waker(Waker::noop());

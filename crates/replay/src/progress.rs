@@ -62,8 +62,7 @@ impl Progress {
     #[inline(always)]
     pub(super) fn poll_source<B>(&mut self, body: Pin<&mut B>, cx: &mut Context<'_>, failed: impl FnOnce()) -> Polled
     where
-        B: Body<Data = Bytes>,
-        B::Error: Into<BoxError>,
+        B: Body<Data = Bytes, Error: Into<BoxError>>,
     {
         let Self { read, end } = self;
         end.poll_source(body, cx, |data| *read = read.wrapping_add(length_of(data)), failed)
@@ -114,8 +113,7 @@ impl End {
         failed: impl FnOnce(),
     ) -> Polled
     where
-        B: Body<Data = Bytes>,
-        B::Error: Into<BoxError>,
+        B: Body<Data = Bytes, Error: Into<BoxError>>,
     {
         if self.stage != Stage::Open {
             return self.closed();

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use super::bucket::TOKEN;
 use super::destinations::Destinations;
 use super::not_full::NotFull;
-use super::settings::{Costs, Kind, Settings, tokens};
+use super::settings::{Costs, Kind, RATIO, Settings, tokens};
+use crate::destination_table::{DEFAULT_DESTINATIONS, clamped_destinations};
+use crate::millionths::millionths;
 use crate::sync::{Apart, AtomicU64, Ordering};
 
 /// A retry budget: a token bucket per destination that every retry must draw from.
@@ -109,14 +112,14 @@ impl RetryBudget {
     ///
     /// The ratio is clamped to 0.000001 to 1, because a higher one would limit nothing. NaN is treated as the lowest.
     pub fn ratio(ratio: f64) -> Self {
-        Self::build(Settings::ratio(ratio))
+        Self::build(Settings::of_ratio(millionths(ratio, 0.000_001, 1.0)))
     }
 
     /// Creates a [`ratio`](Self::ratio) budget of `percent` retries per 100 successful calls.
     ///
     /// The value is clamped to 1 to 100.
     pub fn percent(percent: u32) -> Self {
-        Self::build(Settings::percent(percent))
+        Self::build(Settings::of_ratio(u64::from(percent.clamp(1, 100)) * TOKEN / 100))
     }
 
     /// Creates a ratio budget for a client that normally sends `normal_rps` requests per second to each destination.
@@ -126,7 +129,7 @@ impl RetryBudget {
     ///
     /// The capacity is clamped as in [`capacity`](Self::capacity). NaN is treated as 0.
     pub fn ratio_for_traffic(normal_rps: f64) -> Self {
-        Self::build(Settings::ratio_for(normal_rps))
+        Self::ratio(RATIO).capacity(2.0 * RATIO * normal_rps)
     }
 
     /// Creates a budget of `per_second` retries per second. Up to `burst` unused retries accumulate.
@@ -143,7 +146,7 @@ impl RetryBudget {
     ///
     /// The rate and the burst are clamped as in [`rate`](Self::rate).
     pub fn rate_for_traffic(normal_rps: f64) -> Self {
-        Self::build(Settings::rate_for(normal_rps))
+        Self::rate(RATIO * normal_rps, 2.0 * RATIO * normal_rps)
     }
 
     /// Creates the retry quota that AWS's clients use in their standard mode.
@@ -173,7 +176,7 @@ impl RetryBudget {
     ///
     /// Both are clamped to 1 to 500.
     pub fn quota(retry: u32, after_timeout: u32) -> Self {
-        Self::build(Settings::quota(retry, after_timeout))
+        Self::build(Settings::of_quota(Costs::new(retry, after_timeout)))
     }
 
     /// Creates the default budget: it grants nearly every retry while retries help, and nearly none in an outage.
@@ -271,14 +274,15 @@ impl RetryBudget {
     /// [`max_destinations`](Self::max_destinations) undoes this setting.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn shared(self, on: bool) -> Self {
-        Self::build(self.state.settings.shared(on))
+        let most = self.state.settings.max_destinations.unwrap_or(DEFAULT_DESTINATIONS);
+        Self::build(Settings { max_destinations: (!on).then_some(most), ..self.state.settings })
     }
 
     /// Uses one bucket per destination, for at most `most` destinations. Returns a new budget with full buckets.
     /// Default: 1024, which need a few hundred kilobytes. The number is clamped to 1 to 65536.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn max_destinations(self, most: usize) -> Self {
-        Self::build(self.state.settings.max_destinations(most))
+        Self::build(Settings { max_destinations: Some(clamped_destinations(most)), ..self.state.settings })
     }
 
     /// Returns this budget with the state of a former one, for settings that are replaced while calls are in flight.

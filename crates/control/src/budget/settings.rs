@@ -6,11 +6,11 @@ use reattempt_core::{FailureKind, Recommended, Warning};
 
 use super::bucket::{MOST_TOKENS, Rule, TOKEN};
 use super::cautious::{self, Caution};
-use crate::destination_table::{DEFAULT_DESTINATIONS, clamped_destinations};
+use crate::destination_table::DEFAULT_DESTINATIONS;
 use crate::millionths::millionths;
 
 /// The share of normal traffic that may be retried, for budgets built from a traffic rate.
-const RATIO: f64 = 0.1;
+pub(super) const RATIO: f64 = 0.1;
 /// The default trickle of a ratio budget: one retry per 100 seconds. With a tenth of a token, many clients that each
 /// send one call per second would keep a server down.
 const TRICKLE: u64 = TOKEN / 100;
@@ -25,9 +25,9 @@ pub(crate) struct Settings {
     /// `None` if all destinations share one bucket.
     pub(crate) max_destinations: Option<usize>,
     /// `true` if a capacity was set on a kind that has none.
-    unused_capacity: bool,
+    pub(super) unused_capacity: bool,
     /// `true` if a trickle was set on a kind that has none.
-    unused_trickle: bool,
+    pub(super) unused_trickle: bool,
 }
 
 /// The kind of a budget, with its bucket settings.
@@ -61,7 +61,7 @@ impl Costs {
     /// The capacity of a bucket under a quota.
     const CAPACITY: u32 = 500;
 
-    fn new(retry: u32, after_timeout: u32) -> Self {
+    pub(super) fn new(retry: u32, after_timeout: u32) -> Self {
         let legal = |cost: u32| cost.clamp(1, Self::CAPACITY);
         Self { retry: legal(retry), after_timeout: legal(after_timeout) }
     }
@@ -130,17 +130,9 @@ impl Settings {
     }
 
     /// Returns the settings of a ratio budget. `ratio` is in millionths.
-    fn of_ratio(ratio: u64) -> Self {
+    pub(crate) fn of_ratio(ratio: u64) -> Self {
         let capacity = 10 * TOKEN;
         Self::of(Kind::Tokens(Rule { capacity, ratio, refill: TRICKLE, refunds: false }))
-    }
-
-    pub(crate) fn ratio(ratio: f64) -> Self {
-        Self::of_ratio(millionths(ratio, 0.000_001, 1.0))
-    }
-
-    pub(crate) fn percent(percent: u32) -> Self {
-        Self::of_ratio(u64::from(percent.clamp(1, 100)) * TOKEN / 100)
     }
 
     pub(crate) fn rate(per_second: f64, burst: f64) -> Self {
@@ -148,22 +140,9 @@ impl Settings {
         Self::of(Kind::Tokens(Rule { capacity: capacity(burst), ratio: 0, refill, refunds: false }))
     }
 
-    pub(crate) fn quota(retry: u32, after_timeout: u32) -> Self {
-        Self::of_quota(Costs::new(retry, after_timeout))
-    }
-
     pub(crate) fn of_quota(costs: Costs) -> Self {
         let capacity = u64::from(Costs::CAPACITY) * TOKEN;
         Self::of(Kind::Quota(Rule { capacity, ratio: TOKEN, refill: 0, refunds: true }, costs))
-    }
-
-    pub(crate) fn ratio_for(normal_rps: f64) -> Self {
-        Self::ratio(RATIO).capacity(2.0 * RATIO * normal_rps)
-    }
-
-    pub(crate) fn rate_for(normal_rps: f64) -> Self {
-        let rate = RATIO * normal_rps;
-        Self::rate(rate, 2.0 * rate)
     }
 
     pub(crate) fn capacity(mut self, tokens: f64) -> Self {
@@ -187,15 +166,6 @@ impl Settings {
             Kind::Tokens(rule) | Kind::Quota(rule, _) => rule.refill = refill,
         }
         self
-    }
-
-    pub(crate) fn max_destinations(self, most: usize) -> Self {
-        Self { max_destinations: Some(clamped_destinations(most)), ..self }
-    }
-
-    pub(crate) fn shared(self, on: bool) -> Self {
-        let most = self.max_destinations.unwrap_or(DEFAULT_DESTINATIONS);
-        Self { max_destinations: (!on).then_some(most), ..self }
     }
 }
 

@@ -27,10 +27,7 @@ pub(crate) trait BeforeAttempt<Head>: Send + Sync {
     fn before_attempt<'a>(&'a self, head: &'a mut Head, attempt: AttemptContext) -> HookFuture<'a>;
 }
 
-impl<Head, F> BeforeAttempt<Head> for F
-where
-    F: for<'a> Fn(&'a mut Head, AttemptContext) -> HookFuture<'a> + Send + Sync,
-{
+impl<Head, F: for<'a> Fn(&'a mut Head, AttemptContext) -> HookFuture<'a> + Send + Sync> BeforeAttempt<Head> for F {
     fn before_attempt<'a>(&'a self, head: &'a mut Head, attempt: AttemptContext) -> HookFuture<'a> {
         self(head, attempt)
     }

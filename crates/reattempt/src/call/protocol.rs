@@ -106,7 +106,7 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
 }
 
 pub(crate) mod sealed {
-    #[expect(unnameable_types, reason = "no other crate implements a protocol or a part of one")]
+    #[expect(unnameable_types, reason = "no other crate implements this crate's sealed traits")]
     pub trait Sealed {}
 }
 

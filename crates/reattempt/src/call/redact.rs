@@ -81,10 +81,7 @@ mod tests {
 
     /// Returns the `Debug` form of the saved part of `request`.
     #[cfg(feature = "http")]
-    fn shown<P, Request>(protocol: &P, request: Request) -> String
-    where
-        P: Replay<Request, Saved: std::fmt::Debug>,
-    {
+    fn shown<P: Replay<Request, Saved: std::fmt::Debug>, Request>(protocol: &P, request: Request) -> String {
         let mut saved = None;
         protocol.save(request, Added::default(), &mut saved);
         let saved = saved.unwrap();

@@ -20,7 +20,7 @@ use crate::guard::Shared;
 use crate::guard::contract::GuardOutcome;
 use crate::protocol::Http;
 use crate::protocol::{ReadRequest, RequestProtocol};
-use crate::send::{Sending, send};
+use crate::send::send_method;
 
 /// A client for several servers, with an inner client `C` for each, created by [`Endpoints`].
 ///
@@ -72,19 +72,7 @@ impl<C: Send + Sync + 'static, P, Mode> Balanced<C, P, Mode> {
         self.shared.guard.validate()
     }
 
-    /// Sends one request through a clone of this handle; see [`Retry::send`](crate::Retry::send).
-    ///
-    /// # Errors
-    /// Returns the call's error.
-    ///
-    /// # Cancel safety
-    /// Dropping the future cancels the call.
-    pub fn send<Req>(&self, request: Req) -> Sending<Self, Req, <Self as Service<Req>>::Future>
-    where
-        Self: Service<Req>,
-    {
-        send(self.clone(), request)
-    }
+    send_method!();
 }
 
 impl<C, Req, P, Mode> Service<Req> for Balanced<C, P, Mode>

@@ -17,7 +17,7 @@ use crate::guard::Shared;
 use crate::guard::contract::{GuardOutcome, ResponseFuture};
 use crate::protocol::Http;
 use crate::protocol::ReadRequest;
-use crate::send::{Sending, send};
+use crate::send::send_method;
 
 /// A client that sends its requests to one of several base URLs, created by [`EndpointsLayer`](super::EndpointsLayer).
 ///
@@ -44,19 +44,7 @@ impl<S, P, Mode> Directed<S, P, Mode> {
         &self.inner
     }
 
-    /// Sends one request through a clone of this handle; see [`Retry::send`](crate::Retry::send).
-    ///
-    /// # Errors
-    /// Returns the call's error, or the error of an inner service that does not become ready.
-    ///
-    /// # Cancel safety
-    /// Dropping the future cancels the call.
-    pub fn send<Req>(&self, request: Req) -> Sending<Self, Req, <Self as Service<Req>>::Future>
-    where
-        Self: Service<Req> + Clone,
-    {
-        send(self.clone(), request)
-    }
+    send_method!();
 }
 
 impl<S, Req, P, Mode> Service<Req> for Directed<S, P, Mode>

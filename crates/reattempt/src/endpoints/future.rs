@@ -71,10 +71,7 @@ struct Waiting<C, Req, P> {
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-impl<C, Req, F, P, Mode> ResponseFuture<C, Req, F, P, Mode>
-where
-    C: Send + Sync + 'static,
-{
+impl<C: Send + Sync + 'static, Req, F, P, Mode> ResponseFuture<C, Req, F, P, Mode> {
     #[inline]
     pub(super) fn sent(attempt: Sent<C, Req, F, P, Mode>) -> Self {
         Self { state: State::Sent { attempt } }
@@ -160,10 +157,7 @@ where
     }
 }
 
-impl<C, Req, F, P, Mode> fmt::Debug for ResponseFuture<C, Req, F, P, Mode>
-where
-    C: Send + Sync + 'static,
-{
+impl<C: Send + Sync + 'static, Req, F, P, Mode> fmt::Debug for ResponseFuture<C, Req, F, P, Mode> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let waits = matches!(self.state, State::Waiting { .. });
         f.debug_struct("ResponseFuture").field("waits", &waits).finish_non_exhaustive()

@@ -83,10 +83,7 @@ impl<S> Endpoints<S> {
     }
 
     /// Adds an observer of the set's changes. The observer runs on the task that causes a change, and must not block.
-    pub fn observe<F>(mut self, observer: F) -> Self
-    where
-        F: Fn(&EndpointEvent) + Send + Sync + 'static,
-    {
+    pub fn observe<F: Fn(&EndpointEvent) + Send + Sync + 'static>(mut self, observer: F) -> Self {
         self.settings.observers.push(Arc::new(observer));
         self
     }

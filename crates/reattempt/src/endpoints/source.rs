@@ -75,10 +75,7 @@ pub struct Connected<S, F> {
 impl<K> Endpoints<List<K>> {
     /// Sets the closure that creates an endpoint's client. It is called once for each key, when the key is first
     /// listed.
-    pub fn connect<F, C>(self, connect: F) -> Endpoints<Connected<List<K>, F>>
-    where
-        F: FnMut(K) -> C,
-    {
+    pub fn connect<F: FnMut(K) -> C, C>(self, connect: F) -> Endpoints<Connected<List<K>, F>> {
         self.connected(connect)
     }
 }

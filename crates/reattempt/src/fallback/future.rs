@@ -85,8 +85,7 @@ where
 
 impl<S, Req, F, P> Future for ResponseFuture<S, Req, F, P>
 where
-    S: Service<Req>,
-    S::Error: Into<BoxError>,
+    S: Service<Req, Error: Into<BoxError>>,
     F: Source<P, Req, S::Response>,
     P: GuardOutcome<S::Response, S::Error, BoxedError> + Replaceable<S::Response>,
 {
@@ -190,10 +189,7 @@ impl<R> BackupCall<R> {
 }
 
 /// Returns the call's own outcome.
-fn own_outcome<R, P>(failed: Failed, body: Option<P::Body>) -> Result<P::Replaced, BoxError>
-where
-    P: Replaceable<R>,
-{
+fn own_outcome<R, P: Replaceable<R>>(failed: Failed, body: Option<P::Body>) -> Result<P::Replaced, BoxError> {
     match (failed.0, body) {
         (Ok(head), Some(body)) => Ok(P::from_service(head, body)),
         (Ok(head), None) => Ok(P::from_memory(head, Bytes::new())),

@@ -116,10 +116,7 @@ impl<F, P: RequestProtocol> FallbackLayer<F, P> {
     }
 
     /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type that implements the trait.
-    pub fn observe<O>(self, observer: O) -> Self
-    where
-        O: Fn(&str, &Event<'_>) + Send + Sync + 'static,
-    {
+    pub fn observe<O: Fn(&str, &Event<'_>) + Send + Sync + 'static>(self, observer: O) -> Self {
         self.observe_with(observer)
     }
 

@@ -16,10 +16,9 @@ use crate::error_mode::BoxedError;
 use crate::guard::contract::GuardOutcome;
 use crate::protocol::witness::Testimony;
 use crate::protocol::{Http, ReadRequest, attempt_terms};
-use crate::send::send;
+use crate::send::send_method;
 
 /// A client whose failed calls are replaced, created by [`FallbackLayer`](super::FallbackLayer).
-#[derive(Clone)]
 pub struct Fallback<S, F, P = Http> {
     inner: S,
     shared: Arc<Shared<F, P>>,
@@ -31,30 +30,12 @@ impl<S, F, P> Fallback<S, F, P> {
     }
 
     inner_accessors!(S, inner);
-
-    /// Sends one request through a clone of this handle; see [`Retry::send`](crate::Retry::send).
-    ///
-    /// # Errors
-    /// Returns the call's error if nothing replaces it, a [`BackupFailed`](super::BackupFailed), or the error of an
-    /// inner service that does not become ready.
-    ///
-    /// # Cancel safety
-    /// Dropping the future cancels the call, or the backup's call.
-    pub fn send<Req>(&self, request: Req) -> impl Future<Output = Result<P::Replaced, BoxError>> + use<S, Req, F, P>
-    where
-        S: Service<Req> + Clone,
-        S::Error: Into<BoxError>,
-        F: Source<P, Req, S::Response>,
-        P: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, BoxedError> + Replaceable<S::Response>,
-    {
-        send(Self { inner: self.inner.clone(), shared: Arc::clone(&self.shared) }, request)
-    }
+    send_method!();
 }
 
 impl<S, Req, F, P> Service<Req> for Fallback<S, F, P>
 where
-    S: Service<Req>,
-    S::Error: Into<BoxError>,
+    S: Service<Req, Error: Into<BoxError>>,
     F: Source<P, Req, S::Response>,
     P: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, BoxedError> + Replaceable<S::Response>,
 {
@@ -98,6 +79,12 @@ fn witness_of<P: ReadRequest<Req>, Req>(protocol: &P, request: &mut Req) -> Opti
         return Some(Testimony::call(extensions));
     }
     (!protocol.sends_once(P::view(request))).then(Testimony::void)
+}
+
+impl<S: Clone, F, P> Clone for Fallback<S, F, P> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), shared: Arc::clone(&self.shared) }
+    }
 }
 
 impl<S: fmt::Debug, F, P: fmt::Debug> fmt::Debug for Fallback<S, F, P> {

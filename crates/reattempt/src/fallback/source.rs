@@ -64,10 +64,7 @@ impl<R> fmt::Debug for Replacement<R> {
 
 impl<F: Fn(&Failed) -> Option<Response<Bytes>>> sealed::Sealed for F {}
 
-impl<F, P, Request, R> Source<P, Request, R> for F
-where
-    F: Fn(&Failed) -> Option<Response<Bytes>>,
-{
+impl<F: Fn(&Failed) -> Option<Response<Bytes>>, P, Request, R> Source<P, Request, R> for F {
     type Saved = ();
 
     const SENDS: bool = false;
@@ -139,9 +136,7 @@ impl<B: Clone> SaveRequest<http::Request<B>> for Http {
 impl<S, P, Request, R> Source<P, Request, R> for Backup<S>
 where
     P: SaveRequest<Request>,
-    S: Service<Request, Response = R> + Clone + Send + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: Send,
+    S: Service<Request, Response = R, Error: Into<BoxError>, Future: Send> + Clone + Send + 'static,
     Request: Send + 'static,
 {
     type Saved = Option<P::Saved>;

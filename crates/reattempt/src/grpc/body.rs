@@ -114,11 +114,7 @@ fn late_trailers() -> HeaderMap {
     trailers
 }
 
-impl<B> Body for GrpcBody<B>
-where
-    B: Body,
-    B::Error: Into<BoxError>,
-{
+impl<B: Body<Error: Into<BoxError>>> Body for GrpcBody<B> {
     type Data = B::Data;
     type Error = BoxError;
 

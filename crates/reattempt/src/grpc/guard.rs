@@ -64,8 +64,7 @@ impl StandardLayer<StandardGuards, RetryPolicy<Grpc>> {
 
 impl<B, E, Mode> GuardOutcome<Response<B>, E, Mode> for Grpc
 where
-    B: Body,
-    B::Error: Into<BoxError>,
+    B: Body<Error: Into<BoxError>>,
     Mode: ErrorMode<E>,
 {
     type Guarded<G: Guard> = Response<GuardedBody<GrpcBody<B>, G, Grpc>>;

@@ -71,10 +71,7 @@ impl<S> InboundDeadline<S> {
     inner_accessors!(S, inner);
 }
 
-impl<S, B> Service<Request<B>> for InboundDeadline<S>
-where
-    S: Service<Request<B>>,
-{
+impl<S: Service<Request<B>>, B> Service<Request<B>> for InboundDeadline<S> {
     type Response = S::Response;
     type Error = S::Error;
     type Future = S::Future;

@@ -224,10 +224,7 @@ enum First<D, E> {
 
 pin_project! {
     /// A body whose first frame may have been read ahead.
-    pub struct PeekTrailersBody<B>
-    where
-        B: Body,
-    {
+    pub struct PeekTrailersBody<B: Body> {
         first: First<B::Data, B::Error>,
         #[pin]
         inner: B,

@@ -50,8 +50,7 @@ impl<G: Guard> ShedLayer<G, Grpc, Answered> {
 
 impl<B, E> ShedProtocol<Response<B>, E, Answered> for Grpc
 where
-    B: Body,
-    B::Error: Into<BoxError>,
+    B: Body<Error: Into<BoxError>>,
     E: Error + 'static,
 {
     type Shed<G: Guard> = <Self as GuardOutcome<Response<B>, E, Answered>>::Guarded<G>;

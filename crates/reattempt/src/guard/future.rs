@@ -36,10 +36,7 @@ pin_project! {
     /// `F` is the future of the inner service `S`. No trait bound connects the two, because the compiler could not
     /// prove it for a boxed type in a spawned task.
     #[must_use = "futures do nothing unless polled"]
-    pub struct ResponseFuture<S, Req, F, G, P, Mode>
-    where
-        G: Guard,
-    {
+    pub struct ResponseFuture<S, Req, F, G: Guard, P, Mode> {
         #[pin]
         state: State<S, Req, G, P, F>,
         mode: PhantomData<fn() -> Mode>,
@@ -48,10 +45,7 @@ pin_project! {
 
 pin_project! {
     #[project = StateProjection]
-    enum State<S, Req, G, P, F>
-    where
-        G: Guard,
-    {
+    enum State<S, Req, G: Guard, P, F> {
         // Taken by its first poll.
         OwnEnd { reason: Option<OwnEnd> },
         // Taken when the wait is over.
@@ -198,10 +192,7 @@ enum Failed<E> {
     Service(E),
 }
 
-impl<S, Req, F, G, P, Mode> ResponseFuture<S, Req, F, G, P, Mode>
-where
-    G: Guard,
-{
+impl<S, Req, F, G: Guard, P, Mode> ResponseFuture<S, Req, F, G, P, Mode> {
     fn of(state: State<S, Req, G, P, F>) -> Self {
         Self { state, mode: PhantomData }
     }
@@ -363,10 +354,7 @@ where
     Followed { open, holds: open && succeeded || pass.judge(judged) }
 }
 
-impl<S, Req, F, G, P, Mode> fmt::Debug for ResponseFuture<S, Req, F, G, P, Mode>
-where
-    G: Guard,
-{
+impl<S, Req, F, G: Guard, P, Mode> fmt::Debug for ResponseFuture<S, Req, F, G, P, Mode> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
             State::OwnEnd { .. } => "not sent",

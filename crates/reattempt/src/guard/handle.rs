@@ -21,58 +21,55 @@ pub use reattempt_control::{BreakerState, Counts, Reservation, StateChange, Thro
 
 pub use super::shared::now;
 pub use super::wait::wait_for_tokens;
+use crate::call::protocol::sealed::Sealed;
 
 mod sealed {
+    /// A guard of type `G`, whose methods take the time as an argument.
     #[expect(unnameable_types, reason = "no other type implements it")]
-    pub trait Sealed {}
-}
-use sealed::Sealed;
+    pub trait Timed<G> {
+        fn timed(&self) -> &G;
+    }
 
-impl Sealed for CircuitBreaker {}
-impl Sealed for RateLimit {}
-impl Sealed for Throttle {}
+    impl<G> Timed<G> for G {
+        fn timed(&self) -> &G {
+            self
+        }
+    }
+}
+use sealed::Timed;
+
 impl Sealed for Bulkhead {}
 impl<R: LimitRule> Sealed for AdaptiveLimit<R> {}
 
 /// Methods of a circuit breaker that read the current time themselves.
-pub trait CircuitBreakerExt: Sealed {
+pub trait CircuitBreakerExt: Timed<CircuitBreaker> {
     /// Returns the state for `destination`.
-    fn state(&self, destination: &str) -> BreakerState;
+    fn state(&self, destination: &str) -> BreakerState {
+        self.timed().state_at(destination, now())
+    }
 
     /// Returns the window's counts for `destination`.
-    fn counts(&self, destination: &str) -> Counts;
+    fn counts(&self, destination: &str) -> Counts {
+        self.timed().counts_at(destination, now())
+    }
 
     /// Returns the time until a probe may be sent to `destination`; `None` unless the breaker is open.
-    fn open_time_left(&self, destination: &str) -> Option<Duration>;
+    fn open_time_left(&self, destination: &str) -> Option<Duration> {
+        self.timed().open_time_left_at(destination, now())
+    }
 
     /// Refuses all calls to `destination` until it is [closed](Self::close).
-    fn isolate(&self, destination: &str);
+    fn isolate(&self, destination: &str) {
+        self.timed().isolate_at(destination, now());
+    }
 
     /// Closes the breaker for `destination` and clears its counts. The results of calls in flight do not count.
-    fn close(&self, destination: &str);
-}
-
-impl CircuitBreakerExt for CircuitBreaker {
-    fn state(&self, destination: &str) -> BreakerState {
-        self.state_at(destination, now())
-    }
-
-    fn counts(&self, destination: &str) -> Counts {
-        self.counts_at(destination, now())
-    }
-
-    fn open_time_left(&self, destination: &str) -> Option<Duration> {
-        self.open_time_left_at(destination, now())
-    }
-
-    fn isolate(&self, destination: &str) {
-        self.isolate_at(destination, now());
-    }
-
     fn close(&self, destination: &str) {
-        self.close_at(destination, now());
+        self.timed().close_at(destination, now());
     }
 }
+
+impl CircuitBreakerExt for CircuitBreaker {}
 
 /// Methods of a bulkhead or an adaptive limit that read the current time themselves.
 pub trait UsageExt: Sealed {
@@ -100,7 +97,7 @@ impl<R: LimitRule> UsageExt for AdaptiveLimit<R> {
 }
 
 /// Methods of a throttle that read the current time themselves.
-pub trait ThrottleExt: Sealed {
+pub trait ThrottleExt: Timed<Throttle> {
     /// Returns the counts for `destination`, and the probability of a refusal.
     ///
     /// ```
@@ -109,14 +106,12 @@ pub trait ThrottleExt: Sealed {
     ///
     /// assert_eq!(Throttle::new().counts("https://one.example").probability, 0.0);
     /// ```
-    fn counts(&self, destination: &str) -> ThrottleCounts;
-}
-
-impl ThrottleExt for Throttle {
     fn counts(&self, destination: &str) -> ThrottleCounts {
-        self.counts_at(destination, now())
+        self.timed().counts_at(destination, now())
     }
 }
+
+impl ThrottleExt for Throttle {}
 
 /// Methods of a rate limit that read the current time themselves.
 ///
@@ -129,43 +124,33 @@ impl ThrottleExt for Throttle {
 /// assert!(!limit.allow("https://one.example", 1));
 /// assert_eq!(limit.tokens("https://one.example"), 0.0);
 /// ```
-pub trait RateLimitExt: Sealed {
+pub trait RateLimitExt: Timed<RateLimit> {
     /// Takes `n` tokens. Returns `false`, and takes none, if there are fewer.
     ///
     /// [`wait_for_tokens`] waits until they are available.
-    fn allow(&self, destination: &str, n: u32) -> bool;
+    fn allow(&self, destination: &str, n: u32) -> bool {
+        self.timed().allow_n_at(destination, n, now())
+    }
 
     /// Returns the tokens of `destination`; negative if some were taken in advance.
-    fn tokens(&self, destination: &str) -> f64;
+    fn tokens(&self, destination: &str) -> f64 {
+        self.timed().tokens_at(destination, now())
+    }
 
     /// Sets the rate of `destination` from now on.
-    fn set_limit(&self, destination: &str, limit: Limit);
+    fn set_limit(&self, destination: &str, limit: Limit) {
+        self.timed().set_limit_at(destination, limit, now());
+    }
 
     /// Sets the burst of `destination` from now on.
-    fn set_burst(&self, destination: &str, burst: u32);
+    fn set_burst(&self, destination: &str, burst: u32) {
+        self.timed().set_burst_at(destination, burst, now());
+    }
 
     /// Follows a quota that a server stated: `remaining` calls until `reset`, measured from now.
-    fn follow(&self, destination: &str, remaining: u32, reset: Duration);
-}
-
-impl RateLimitExt for RateLimit {
-    fn allow(&self, destination: &str, n: u32) -> bool {
-        self.allow_n_at(destination, n, now())
-    }
-
-    fn tokens(&self, destination: &str) -> f64 {
-        self.tokens_at(destination, now())
-    }
-
-    fn set_limit(&self, destination: &str, limit: Limit) {
-        self.set_limit_at(destination, limit, now());
-    }
-
-    fn set_burst(&self, destination: &str, burst: u32) {
-        self.set_burst_at(destination, burst, now());
-    }
-
     fn follow(&self, destination: &str, remaining: u32, reset: Duration) {
-        self.follow_at(destination, remaining, reset, now());
+        self.timed().follow_at(destination, remaining, reset, now());
     }
 }
+
+impl RateLimitExt for RateLimit {}

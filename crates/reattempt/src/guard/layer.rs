@@ -194,10 +194,7 @@ impl<G: Guard, P: RequestProtocol, Mode> GuardLayer<G, P, Mode> {
     ///     eprintln!("{destination}: {event}");
     /// });
     /// ```
-    pub fn observe<F>(self, observer: F) -> Self
-    where
-        F: Fn(&str, &Event<'_>) + Send + Sync + 'static,
-    {
+    pub fn observe<F: Fn(&str, &Event<'_>) + Send + Sync + 'static>(self, observer: F) -> Self {
         self.observe_with(observer)
     }
 

@@ -21,7 +21,7 @@ use crate::call::request_terms::Impatient;
 use crate::error_mode::{BoxedError, ErrorMode};
 use crate::protocol::witness::Testimony;
 use crate::protocol::{Http, ReadRequest, attempt_terms};
-use crate::send::{Sending, send};
+use crate::send::send_method;
 
 /// A client whose guard admits or refuses every attempt, created by [`GuardLayer`](super::GuardLayer).
 ///
@@ -46,23 +46,7 @@ impl<S, G, P, Mode> Guarded<S, G, P, Mode> {
     }
 
     inner_accessors!(S, inner);
-
-    /// Sends one request through a clone of this handle; see [`Retry::send`](crate::Retry::send).
-    ///
-    /// # Errors
-    /// Returns the call's error, or the error of an inner service that does not become ready.
-    ///
-    /// # Cancel safety
-    /// Dropping the future cancels the call and releases its place.
-    pub fn send<Req>(&self, request: Req) -> Sending<Self, Req, <Self as Service<Req>>::Future>
-    where
-        S: Service<Req> + Clone,
-        G: Guard,
-        P: ReadRequest<Req> + GuardOutcome<S::Response, S::Error, Mode>,
-        Mode: ErrorMode<S::Error>,
-    {
-        send(self.clone(), request)
-    }
+    send_method!();
 }
 
 impl<S, Req, G, P, Mode> Service<Req> for Guarded<S, G, P, Mode>

@@ -18,7 +18,6 @@ mod future;
 mod layer;
 mod policy;
 mod running;
-mod send;
 mod service;
 mod stopwatch;
 

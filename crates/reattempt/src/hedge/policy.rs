@@ -266,10 +266,7 @@ where
     }
 
     /// Adds a closure as an observer; [`observe_with`](Self::observe_with) adds a type that implements the trait.
-    pub fn observe<F>(self, observer: F) -> Self
-    where
-        F: Fn(&str, &Event<'_>) + Send + Sync + 'static,
-    {
+    pub fn observe<F: Fn(&str, &Event<'_>) + Send + Sync + 'static>(self, observer: F) -> Self {
         self.observe_with(observer)
     }
 

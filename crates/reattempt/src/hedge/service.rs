@@ -19,6 +19,7 @@ use crate::call::report::Report;
 use crate::call::timed_out::TimeLimit;
 use crate::error_mode::ErrorMode;
 use crate::protocol::{AnswerOf, CallStart, CallTypes, ClassifyOutcome, Origin, Protocol, Replay, Types};
+use crate::send::send_method;
 use crate::shared::Shared;
 
 /// A client whose calls are hedged, created by [`HedgeLayer`](crate::hedge::HedgeLayer).
@@ -53,6 +54,7 @@ impl<S: Clone, Policy: Clone> Hedge<S, Policy> {
 
 impl<S, Policy> Hedge<S, Policy> {
     inner_accessors!(S, inner);
+    send_method!();
 
     /// Returns the policy, to read its budget and its delay.
     pub fn policy(&self) -> &Policy {

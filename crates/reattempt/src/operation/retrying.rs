@@ -97,10 +97,7 @@ pub struct Retrying<F, E, Backoff: Schedule, B, J = fn(&E) -> Classification, N 
 }
 
 impl<F, E, Backoff: Schedule, B> Retrying<F, E, Backoff, B> {
-    fn new<Policy>(policy: Policy, operation: F) -> Self
-    where
-        Policy: IntoOperationPolicy<Schedule = Backoff, Budget = B>,
-    {
+    fn new<Policy: IntoOperationPolicy<Schedule = Backoff, Budget = B>>(policy: Policy, operation: F) -> Self {
         Self {
             operation,
             policy: policy.into_operation_policy(),
@@ -175,10 +172,7 @@ impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, C
 
     /// Sets a closure that is called before each retry, with the error and the delay.
     #[doc(alias = "on_retry")]
-    pub fn notify<W>(self, notify: W) -> Retrying<F, E, Backoff, B, J, W, Clock>
-    where
-        W: FnMut(&E, Duration),
-    {
+    pub fn notify<W: FnMut(&E, Duration)>(self, notify: W) -> Retrying<F, E, Backoff, B, J, W, Clock> {
         Retrying {
             operation: self.operation,
             policy: self.policy,

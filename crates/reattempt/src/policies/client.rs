@@ -13,7 +13,7 @@ use super::{PolicyHandle, PolicyTable, TablePolicy};
 use crate::call::options::CallOptions;
 use crate::protocol::{ReadRequest, RequestProtocol};
 use crate::retry::Retry;
-use crate::send::{Sending, send};
+use crate::send::send_method;
 use crate::shared::Shared as Retries;
 
 /// A client that is retried by one of the policies.
@@ -90,19 +90,7 @@ impl<S, P: RequestProtocol> PolicyClient<S, P> {
         &self.stack.inner.guarded.inner.inner
     }
 
-    /// Sends one request through a clone of this client, as [`Retry::send`](crate::Retry::send) does.
-    ///
-    /// # Errors
-    /// Returns the error of the call, or of an inner service that does not become ready.
-    ///
-    /// # Cancel safety
-    /// Dropping the future cancels the call.
-    pub fn send<Req>(&self, request: Req) -> Sending<Self, Req, <Self as Service<Req>>::Future>
-    where
-        Self: Service<Req> + Clone,
-    {
-        send(self.clone(), request)
-    }
+    send_method!();
 }
 
 impl<S: Clone, P: RequestProtocol + Clone> Shared<S, P> {

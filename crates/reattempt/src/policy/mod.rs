@@ -209,10 +209,7 @@ where
     /// let policy = RetryPolicy::http().observe(|destination, event| eprintln!("{destination}: {event}"));
     /// ```
     #[doc(alias("on_retry", "notify", "on_event"))]
-    pub fn observe<F>(self, observer: F) -> Self
-    where
-        F: Fn(&str, &Event<'_>) + Send + Sync + 'static,
-    {
+    pub fn observe<F: Fn(&str, &Event<'_>) + Send + Sync + 'static>(self, observer: F) -> Self {
         self.observe_with(observer)
     }
 

@@ -30,7 +30,7 @@ use crate::call::errors::chain;
 use crate::call::progress::{Progress, report_end};
 use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
-use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, RequestProtocol, Saved, sealed, witness};
+use crate::protocol::{AttemptNumber, ClassifyOutcome, Http, RequestProtocol, Saved, witness};
 
 /// A [`RetryPolicy`] for tower's own `tower::retry::RetryLayer`, created with [`RetryPolicy::stock`].
 ///
@@ -147,8 +147,7 @@ impl<Backoff> Clone for StockCall<Backoff> {
 
 impl<ReqBody, Backoff, B, Response, E> Policy<Request<ReplayBody<ReqBody>>, Response, E> for StockPolicy<Backoff, B>
 where
-    ReqBody: Body<Data = Bytes>,
-    ReqBody::Error: Into<BoxError>,
+    ReqBody: Body<Data = Bytes, Error: Into<BoxError>>,
     Backoff: Schedule,
     B: Budget,
     Http: ClassifyOutcome<Response>,
@@ -213,8 +212,7 @@ impl<Backoff: Schedule, B: Budget> RetryPolicy<Http, Backoff, B, OwnError> {
         result: &mut Result<Response, E>,
     ) -> Option<StockDelay>
     where
-        ReqBody: Body<Data = Bytes>,
-        ReqBody::Error: Into<BoxError>,
+        ReqBody: Body<Data = Bytes, Error: Into<BoxError>>,
         Http: ClassifyOutcome<Response>,
         E: Error + 'static,
     {
@@ -310,8 +308,6 @@ impl<Backoff: Schedule, B: Budget> RetryPolicy<Http, Backoff, B, OwnError> {
         }
     }
 }
-
-impl<ReqBody> sealed::Sealed for Request<ReplayBody<ReqBody>> {}
 
 /// In the stock middleware, a request is its own saved form.
 impl<ReqBody> Saved for Request<ReplayBody<ReqBody>> {

@@ -36,11 +36,7 @@ impl<B> fmt::Debug for SavedRequest<B> {
     }
 }
 
-impl<B> SavedRequest<B>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+impl<B: Body<Data = Bytes, Error: Into<BoxError>>> SavedRequest<B> {
     /// Saves a request with this head, and returns the first attempt's body, which is the first reader of `body`.
     #[inline(always)]
     pub(crate) fn save(head: SavedHead, body: ReplayBody<B>, saved: &mut Option<Self>) -> ReplayBody<B> {
@@ -82,8 +78,7 @@ impl<B> Saved for SavedRequest<B> {
 #[cold]
 fn add_and_forward<B>(mut request: Request<B>, added: Added<'_>) -> Request<ReplayBody<B>>
 where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
+    B: Body<Data = Bytes, Error: Into<BoxError>>,
 {
     added.to_headers(request.headers_mut());
     added.to_extensions(request.extensions_mut());
@@ -167,11 +162,7 @@ impl NextAttempt {
 }
 
 #[diagnostic::do_not_recommend]
-impl<B> Replay<Request<B>> for Http
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Replay<Request<B>> for Http {
     type Attempt = Request<ReplayBody<B>>;
     type Saved = SavedRequest<B>;
     type Rest = ReplayBody<B>;

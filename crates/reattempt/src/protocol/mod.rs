@@ -80,6 +80,8 @@ pub(crate) use settings::Http;
 pub use witness::Testimony;
 
 impl sealed::Sealed for Http {}
+impl<B> sealed::Sealed for http::Request<B> {}
+impl<B> sealed::Sealed for http::Response<B> {}
 impl<C> sealed::Sealed for CloneRequest<C> {}
 impl<B> sealed::Sealed for SavedRequest<B> {}
 impl<Request> sealed::Sealed for SavedClone<Request> {}

@@ -9,12 +9,7 @@ use tower::BoxError;
 
 use super::ResumePoint;
 use crate::call::options::CallOptions;
-use crate::protocol::{Http, ReadRequest, RequestProtocol};
-
-pub(super) mod sealed {
-    #[expect(unnameable_types, reason = "no other crate implements these traits")]
-    pub trait Sealed {}
-}
+use crate::protocol::{Http, ReadRequest, RequestProtocol, sealed};
 
 /// A request whose response body can be resumed. Sealed.
 #[diagnostic::on_unimplemented(
@@ -88,9 +83,6 @@ impl Target {
 pub(super) fn path_of(uri: &Uri) -> Box<str> {
     uri.path_and_query().map_or("", |path| path.as_str()).into()
 }
-
-impl<B> sealed::Sealed for Request<B> {}
-impl<B> sealed::Sealed for Response<B> {}
 
 impl<B: Body + Default> ResumableRequest for Request<B> {
     type Head = Parts;

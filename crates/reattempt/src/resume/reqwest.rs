@@ -10,8 +10,9 @@ use tokio::time::Instant;
 use tower::BoxError;
 
 use super::ResumePoint;
-use super::message::{ResumableRequest, ResumableResponse, ResumedAs, Target, sealed};
+use super::message::{ResumableRequest, ResumableResponse, ResumedAs, Target};
 use crate::guard::with_url;
+use crate::protocol::sealed;
 
 impl sealed::Sealed for Request {}
 impl sealed::Sealed for Response {}
@@ -65,10 +66,7 @@ impl ResumableResponse for Response {
     }
 }
 
-impl<T> ResumedAs<T> for Response
-where
-    T: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Sync + 'static,
-{
+impl<T: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Sync + 'static> ResumedAs<T> for Response {
     type Resumed = Response;
 
     fn from_message(message: http::Response<T>) -> Response {

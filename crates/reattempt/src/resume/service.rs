@@ -23,7 +23,7 @@ use crate::call::context::CallContext;
 use crate::call::frame::{self, Tried};
 use crate::call::options::CallOptions;
 use crate::protocol::{Http, ReadRequest};
-use crate::send::{Sending, send};
+use crate::send::send_method;
 use crate::shared::Shared;
 
 /// A client whose broken downloads are resumed, created by [`ResumeLayer`](super::ResumeLayer).
@@ -51,26 +51,12 @@ impl<S: Clone, Backoff, B> Resume<S, Backoff, B> {
 
 impl<S, Backoff, B> Resume<S, Backoff, B> {
     inner_accessors!(S, inner);
-
-    /// Sends one request through a clone of this handle; see [`Retry::send`](crate::Retry::send).
-    ///
-    /// # Errors
-    /// Returns the inner service's error.
-    ///
-    /// # Cancel safety
-    /// Dropping the future cancels the call.
-    pub fn send<Req>(&self, request: Req) -> Sending<Self, Req, <Self as Service<Req>>::Future>
-    where
-        Self: Service<Req> + Clone,
-    {
-        send(self.clone(), request)
-    }
+    send_method!();
 }
 
 impl<S, Req, Backoff, B> Service<Req> for Resume<S, Backoff, B>
 where
-    S: Service<Req, Error: Into<BoxError>> + Clone,
-    S::Response: ResumedAs<ResumeBody<ServiceSource<S, Req>, Backoff, B>>,
+    S: Service<Req, Error: Into<BoxError>, Response: ResumedAs<ResumeBody<ServiceSource<S, Req>, Backoff, B>>> + Clone,
     Req: ResumableRequest,
     Http: ReadRequest<Req>,
     Backoff: Schedule,
@@ -141,8 +127,7 @@ pin_project! {
 
 impl<S, Req, Backoff, B> Future for ResponseFuture<S, Req, Backoff, B>
 where
-    S: Service<Req, Error: Into<BoxError>> + Clone,
-    S::Response: ResumedAs<ResumeBody<ServiceSource<S, Req>, Backoff, B>>,
+    S: Service<Req, Error: Into<BoxError>, Response: ResumedAs<ResumeBody<ServiceSource<S, Req>, Backoff, B>>> + Clone,
     Req: ResumableRequest,
     Backoff: Schedule,
     B: Budget,

@@ -133,10 +133,7 @@ pin_project! {
     }
 }
 
-impl<S, Req> Future for RestFuture<S, Req>
-where
-    S: Service<Req, Response: ResumableResponse> + Clone,
-{
+impl<S: Service<Req, Response: ResumableResponse> + Clone, Req> Future for RestFuture<S, Req> {
     type Output = Result<Response<<S::Response as ResumableResponse>::Body>, S::Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

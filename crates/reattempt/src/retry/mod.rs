@@ -17,8 +17,6 @@ mod future;
 #[cfg(feature = "http")]
 pub(crate) mod layer;
 #[cfg(feature = "http")]
-mod send;
-#[cfg(feature = "http")]
 pub(crate) mod service;
 
 #[cfg(feature = "http")]

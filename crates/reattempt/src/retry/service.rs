@@ -21,6 +21,7 @@ use crate::call::settings::Settings;
 use crate::error_mode::ErrorMode;
 use crate::policy::RetryPolicy;
 use crate::protocol::{Added, ClassifyOutcome, Origin, Protocol, Replay};
+use crate::send::send_method;
 use crate::shared::Shared;
 
 /// A client whose calls are retried, created by [`RetryLayer`](crate::RetryLayer).
@@ -28,6 +29,26 @@ use crate::shared::Shared;
 /// The client has the inner service's response and error types. With [`attempt_timeout`](RetryPolicy::attempt_timeout)
 /// or [`boxed_errors`](RetryPolicy::boxed_errors), its error is tower's `BoxError`. Cloning it clones the inner service
 /// and shares everything else.
+///
+/// ```no_run
+/// use bytes::Bytes;
+/// use http::Request;
+/// use http_body_util::Full;
+/// use hyper_util::client::legacy::Client;
+/// use hyper_util::rt::TokioExecutor;
+/// use reattempt::RetryLayer;
+/// use tower::ServiceBuilder;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = ServiceBuilder::new()
+///     .layer(RetryLayer::http())
+///     .service(Client::builder(TokioExecutor::new()).build_http());
+///
+/// let request = Request::get("http://one.example/").body(Full::<Bytes>::default())?;
+/// let response = client.send(request).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Retry<S, Policy = RetryPolicy> {
     pub(crate) inner: S,
@@ -57,6 +78,7 @@ impl<S, Policy> Retry<S, Policy> {
     }
 
     inner_accessors!(S, inner);
+    send_method!();
 }
 
 impl<S, Req, Attempt, P, Backoff, B, Mode> Service<Req> for Retry<S, RetryPolicy<P, Backoff, B, Mode>>

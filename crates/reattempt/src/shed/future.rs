@@ -20,10 +20,7 @@ pin_project! {
     /// # Cancel safety
     /// Dropping the future cancels the call and frees its place.
     #[must_use = "futures do nothing unless polled"]
-    pub struct ResponseFuture<S, A, F, G, P, Mode>
-    where
-        G: Guard,
-    {
+    pub struct ResponseFuture<S, A, F, G: Guard, P, Mode> {
         #[pin]
         pub(super) call: guard::contract::ResponseFuture<S, Request<A>, F, G, P, Mode>,
         pub(super) gauge: Arc<Gauge>,
@@ -46,10 +43,7 @@ where
     }
 }
 
-impl<S, A, F, G, P, Mode> fmt::Debug for ResponseFuture<S, A, F, G, P, Mode>
-where
-    G: Guard,
-{
+impl<S, A, F, G: Guard, P, Mode> fmt::Debug for ResponseFuture<S, A, F, G, P, Mode> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture").field("call", &self.call).finish_non_exhaustive()
     }

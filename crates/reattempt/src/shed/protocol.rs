@@ -47,10 +47,7 @@ where
     fn shed<G: Guard>(result: Result<Self::Guarded<G>, Mode::Error>, gauge: &Gauge) -> Result<Self::Shed<G>, E>;
 }
 
-impl<B> ShedProtocol<Response<B>, Infallible, BoxedError> for Http
-where
-    B: Body<Data = bytes::Bytes>,
-{
+impl<B: Body<Data = bytes::Bytes>> ShedProtocol<Response<B>, Infallible, BoxedError> for Http {
     type Shed<G: Guard> = Response<FallbackBody<GuardedBody<B, G>>>;
 
     fn shed<G: Guard>(

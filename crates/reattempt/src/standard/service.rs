@@ -14,7 +14,7 @@ use crate::policy::RetryPolicy;
 use crate::protocol::{ClassifyOutcome, Origin, Replay};
 use crate::retry;
 use crate::retry::service::Retry;
-use crate::send::send;
+use crate::send::send_method;
 
 /// A client in the standard stack, created by [`StandardLayer`](super::StandardLayer).
 ///
@@ -32,22 +32,7 @@ impl<R> Standard<R> {
 
     inner_accessors!(R, client);
 
-    /// Sends one request through a clone of this handle; see [`Retry::send`](crate::Retry::send).
-    ///
-    /// # Errors
-    /// Returns the call's error, or the error of an inner service that does not become ready.
-    ///
-    /// # Cancel safety
-    /// Dropping the future cancels the call.
-    pub fn send<Req>(
-        &self,
-        request: Req,
-    ) -> impl Future<Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>> + use<R, Req>
-    where
-        Self: Service<Req> + Clone,
-    {
-        send(self.clone(), request)
-    }
+    send_method!();
 }
 
 impl<S: Clone, Policy: Clone> Standard<Retry<S, Policy>> {

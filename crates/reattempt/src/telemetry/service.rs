@@ -16,7 +16,7 @@ use super::record::Record;
 use crate::accessors::inner_accessors;
 use crate::error_mode::{ErrorMode, OwnError};
 use crate::protocol::{Http, ReadRequest};
-use crate::send::{Sending, send};
+use crate::send::send_method;
 
 /// A layer that measures calls or attempts. [`HttpTelemetry::around`] creates one of each.
 pub struct HttpTelemetryLayer<Mode = OwnError> {
@@ -50,29 +50,12 @@ pub struct Measured<S, Mode = OwnError> {
 
 impl<S, Mode> Measured<S, Mode> {
     inner_accessors!(S, inner);
-
-    /// Sends one request through a clone of this handle; see [`Retry::send`](crate::Retry::send).
-    ///
-    /// # Errors
-    /// Returns the call's error, or the error of an inner service that does not become ready.
-    ///
-    /// # Cancel safety
-    /// Dropping the future cancels the call.
-    pub fn send<Req>(&self, request: Req) -> Sending<Self, Req, <Self as Service<Req>>::Future>
-    where
-        S: Service<Req> + Clone,
-        S::Response: ResponseHead,
-        Http: ReadRequest<Req>,
-        Mode: ErrorMode<S::Error>,
-    {
-        send(self.clone(), request)
-    }
+    send_method!();
 }
 
 impl<S, Req, Mode> Service<Req> for Measured<S, Mode>
 where
-    S: Service<Req>,
-    S::Response: ResponseHead,
+    S: Service<Req, Response: ResponseHead>,
     Http: ReadRequest<Req>,
     Mode: ErrorMode<S::Error>,
 {

@@ -92,11 +92,7 @@ pin_project! {
     }
 }
 
-impl<B> ReplayBody<B>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+impl<B: Body<Data = Bytes, Error: Into<BoxError>>> ReplayBody<B> {
     /// Creates the first reader of `body`.
     ///
     /// | body | treatment |
@@ -254,11 +250,7 @@ where
 }
 
 /// An empty body, which tower-http's `FollowRedirect` needs for the request after a 303.
-impl<B> Default for ReplayBody<B>
-where
-    B: Body<Data = Bytes> + Default,
-    B::Error: Into<BoxError>,
-{
+impl<B: Body<Data = Bytes, Error: Into<BoxError>> + Default> Default for ReplayBody<B> {
     fn default() -> Self {
         Self::passthrough(B::default())
     }

@@ -12,11 +12,7 @@ use super::{Inner, InnerProjected, ReplayBody};
 use crate::error::BoxError;
 use crate::progress::{End, Length, Polled};
 
-impl<B> Body for ReplayBody<B>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Body for ReplayBody<B> {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -76,8 +72,7 @@ impl<B> ReplayBody<B> {
 #[inline(never)]
 fn poll_once<B>(body: Pin<&mut SyncWrapper<B>>, rest: &mut Length, end: &mut End, cx: &mut Context<'_>) -> Polled
 where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
+    B: Body<Data = Bytes, Error: Into<BoxError>>,
 {
     end.poll_source(body.get_pin_mut(), cx, |data| *rest = rest.after(data), || ())
 }

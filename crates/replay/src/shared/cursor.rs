@@ -37,11 +37,7 @@ pub(super) struct Cursor<B> {
     pub(super) polls_fresh: bool,
 }
 
-impl<B> Cursor<B>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
     /// Polls a shared body. The fast path is inlined here: it keeps and returns fresh data for the leader and wakes no
     /// reader.
     #[inline(never)]

@@ -160,11 +160,7 @@ impl<B> Reader<B> {
     }
 }
 
-impl<B> Reader<B>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Reader<B> {
     #[inline]
     pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Polled {
         let shared = &self.shared.state;

@@ -47,11 +47,7 @@ impl<B> State<B> {
     }
 }
 
-impl<B> SoleReader<B>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+impl<B: Body<Data = Bytes, Error: Into<BoxError>>> SoleReader<B> {
     #[inline(always)]
     pub(super) fn poll_frame(
         &mut self,

@@ -94,10 +94,7 @@ pub trait Observer: Send + Sync {
     fn on_event(&self, destination: &str, event: &Event<'_>);
 }
 
-impl<F> Observer for F
-where
-    F: Fn(&str, &Event<'_>) + Send + Sync,
-{
+impl<F: Fn(&str, &Event<'_>) + Send + Sync> Observer for F {
     fn on_event(&self, destination: &str, event: &Event<'_>) {
         self(destination, event);
     }

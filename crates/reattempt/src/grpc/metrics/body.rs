@@ -28,11 +28,7 @@ impl fmt::Debug for MeasuredEnd {
     }
 }
 
-impl<B> Watch<B> for MeasuredEnd
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Watch<B> for MeasuredEnd {
     type Error = BoxError;
 
     fn error(error: B::Error) -> BoxError {

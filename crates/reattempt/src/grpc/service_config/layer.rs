@@ -181,10 +181,7 @@ impl<Budgets: Budget + Clone> ServiceConfigLayer<Budgets> {
     /// let layer = ServiceConfigLayer::new(ServiceConfig::default())
     ///     .observe(|server, event| eprintln!("{server}: {event}"));
     /// ```
-    pub fn observe<F>(self, observer: F) -> Self
-    where
-        F: Fn(&str, &Event<'_>) + Send + Sync + 'static,
-    {
+    pub fn observe<F: Fn(&str, &Event<'_>) + Send + Sync + 'static>(self, observer: F) -> Self {
         self.observe_with(observer)
     }
 

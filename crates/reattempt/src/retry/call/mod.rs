@@ -58,10 +58,7 @@ pub(super) struct Call<T: CallTypes<Strategy: Schedule>> {
 
 pin_project! {
     /// The state that only retries need.
-    pub(in crate::retry) struct Retrying<T>
-    where
-        T: CallTypes<Strategy: Schedule>,
-    {
+    pub(in crate::retry) struct Retrying<T: CallTypes<Strategy: Schedule>> {
         progress: Option<Progress<<T::Strategy as Schedule>::Delays>>,
         // The last attempt's error, in case its retry is not sent.
         last_error: Option<T::Error>,

@@ -41,10 +41,7 @@ pin_project! {
     /// So it is created late: when its hook is due or, without a hook, when its service is ready.
     #[project = StageView]
     #[project_replace = StageTaken]
-    pub(super) enum Stage<T>
-    where
-        T: CallTypes,
-    {
+    pub(super) enum Stage<T: CallTypes> {
         // The budget has not confirmed the retry yet. The previous outcome may still go to the caller.
         Confirming { held: Box<Held<T>>, sent: Option<T::Service> },
         // The refused response is being read to its end, until `by` at the latest.
