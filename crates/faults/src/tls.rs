@@ -45,6 +45,7 @@ use tokio_rustls::TlsAcceptor;
 pub struct Tls {
     der: CertificateDer<'static>,
     pem: String,
+    key_pem: String,
     config: Arc<ServerConfig>,
 }
 
@@ -74,7 +75,7 @@ impl Tls {
             .with_no_client_auth()
             .with_single_cert(vec![der.clone()], key)
             .map_err(invalid)?;
-        Ok(Self { der, pem, config: Arc::new(config) })
+        Ok(Self { der, pem, key_pem: made.signing_key.serialize_pem(), config: Arc::new(config) })
     }
 
     /// Returns the certificate in DER.
@@ -85,6 +86,23 @@ impl Tls {
     /// Returns the certificate in PEM.
     pub fn certificate_pem(&self) -> &str {
         &self.pem
+    }
+
+    /// Returns the private key in PEM, as PKCS #8, for a server that is not of this crate: nginx, haproxy, a database.
+    ///
+    /// ```
+    /// use reattempt_faults::Tls;
+    ///
+    /// let tls = Tls::new()?;
+    /// let folder = std::env::temp_dir().join(format!("tls-{}", std::process::id()));
+    /// std::fs::create_dir_all(&folder)?;
+    /// std::fs::write(folder.join("certificate.pem"), tls.certificate_pem())?;
+    /// std::fs::write(folder.join("key.pem"), tls.private_key_pem())?;
+    /// # std::fs::remove_dir_all(&folder)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn private_key_pem(&self) -> &str {
+        &self.key_pem
     }
 
     /// Returns the server's side of the handshake, in which it selects this protocol.

@@ -11,7 +11,9 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use reattempt_faults::{Break, Faults, Http2, Reply, Server, Tls, WireFault};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::time::timeout;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 use tower::ServiceExt;
@@ -203,4 +205,21 @@ fn debug_of_tls_has_no_key() {
     assert_eq!(Tls::for_names(["ü"]).unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
     let text = format!("{:?}", Tls::new().unwrap());
     assert!(text.contains("BEGIN CERTIFICATE") && !text.contains("PRIVATE"), "{text}");
+}
+
+/// Another server accepts the key together with the certificate.
+#[test]
+fn key_in_pem_is_of_the_certificate() {
+    let (tls, other) = (Tls::new().unwrap(), Tls::new().unwrap());
+    let accepted = |key: &Tls| {
+        let key = PrivateKeyDer::from_pem_slice(key.private_key_pem().as_bytes()).unwrap();
+        let certificate = CertificateDer::from_pem_slice(tls.certificate_pem().as_bytes()).unwrap();
+        ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .is_ok()
+    };
+    assert_eq!([accepted(&tls), accepted(&other)], [true, false]);
 }
