@@ -1,19 +1,22 @@
 //! Downloads from a real nginx through connections that break at random bytes, and a file that is replaced half-way.
 //!
-//! `run` starts nginx, which serves a folder over HTTP/1.1 and HTTP/2, and passes both ports and the folder.
+//! The script `nginx` starts nginx, which serves a folder over HTTP/1.1 and HTTP/2, each with and without TLS.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, Empty};
+use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -21,13 +24,16 @@ use reattempt::report::ReportSlot;
 use reattempt::resume::ResumeLayer;
 use reattempt::schedule::Constant;
 use reattempt::{CallOptions, RetryBudget};
-use reattempt_faults::{Break, Faults, Relay, Script, Step, WireFault};
+use reattempt_faults::{Break, Faults, Relay, Script, Step, Tls, WireFault};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
 use tokio::time::timeout;
 use tower::{BoxError, Layer, ServiceExt};
 
 const LENGTH: usize = 100_000_000;
 
-/// The breaks of a whole download, at random bytes.
+/// The breaks of a whole download if no byte is lost. A reset discards what the client has not read, so there are more.
 const BREAKS: usize = 100;
 
 /// The most memory in use at once that a download may add. Sockets and frames have buffers of 64 KiB to 1 MiB.
@@ -82,6 +88,31 @@ fn write(folder: &Path, version: u8) -> std::io::Result<()> {
     std::fs::rename(next, folder.join("film"))
 }
 
+/// A way to reach nginx.
+struct Listener<'a> {
+    address: SocketAddr,
+    http2: bool,
+    /// The certificate that the client trusts; `None` without TLS.
+    certificate: Option<&'a Path>,
+}
+
+impl Listener<'_> {
+    fn name(&self) -> String {
+        let protocol = if self.http2 { "HTTP/2" } else { "HTTP/1.1" };
+        protocol.to_owned() + if self.certificate.is_some() { ", TLS" } else { "" }
+    }
+
+    /// Returns the configuration of a client that trusts the certificate alone.
+    fn trusting(&self) -> Result<ClientConfig, BoxError> {
+        let mut roots = RootCertStore::empty();
+        if let Some(certificate) = self.certificate {
+            roots.add(CertificateDer::from_pem_file(certificate)?)?;
+        }
+        let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+        Ok(config.with_safe_default_protocol_versions()?.with_root_certificates(roots).with_no_client_auth())
+    }
+}
+
 /// The outcome of a download whose bytes were all of one version.
 struct Outcome {
     bytes: usize,
@@ -93,14 +124,22 @@ struct Outcome {
 /// Downloads the file and compares each byte with `version`. `half_way` is called in the middle.
 async fn download(
     relay: &Relay,
-    http2: bool,
+    nginx: &Listener<'_>,
     version: u8,
     half_way: impl FnOnce() -> std::io::Result<()>,
 ) -> Result<Outcome, BoxError> {
-    let client = Client::builder(TokioExecutor::new()).http2_only(http2).build_http();
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    let connector = HttpsConnectorBuilder::new().with_tls_config(nginx.trusting()?).https_or_http();
+    let connector = match nginx.http2 {
+        true => connector.enable_http2().wrap_connector(tcp),
+        false => connector.enable_http1().wrap_connector(tcp),
+    };
+    let client = Client::builder(TokioExecutor::new()).http2_only(nginx.http2).build(connector);
+    let scheme = if nginx.certificate.is_some() { "https" } else { "http" };
     let layer = ResumeLayer::http().backoff(Constant::immediate()).budget(RetryBudget::unlimited());
     let slot = ReportSlot::default();
-    let request = Request::get(format!("http://{}/film", relay.address()));
+    let request = Request::get(format!("{scheme}://{}/film", relay.address()));
     let request = request.extension(CallOptions::new().report_to(&slot)).body(Empty::<Bytes>::new())?;
     let before = IN_USE.load(Ordering::Relaxed);
     MOST.store(before, Ordering::Relaxed);
@@ -129,12 +168,14 @@ async fn download(
     Ok(Outcome { bytes, error, resumes, memory })
 }
 
-/// Returns a relay to nginx whose first connections are reset after random bytes; the mean is a hundredth of the file.
+/// Returns a relay to nginx whose connections are reset or closed after random bytes; the mean is a hundredth of the
+/// file.
 async fn relay(nginx: SocketAddr, seed: u64) -> Result<(Faults<WireFault>, Relay), BoxError> {
     let mut random = SmallRng::seed_from_u64(seed);
-    let steps = (0..BREAKS).map(|_| {
+    let steps = (0..4 * BREAKS).map(|_| {
         let after = random.random_range(1..2 * LENGTH / BREAKS - 50_000);
-        Step::new(WireFault::read(u64::try_from(after).unwrap_or(1), Break::Reset))
+        let how = if random.random() { Break::Reset } else { Break::Close };
+        Step::new(WireFault::read(u64::try_from(after).unwrap_or(1), how))
     });
     let faults = Faults::new(Script::new(steps).may_remain());
     let relay = faults.relay(nginx).await?;
@@ -143,27 +184,44 @@ async fn relay(nginx: SocketAddr, seed: u64) -> Result<(Faults<WireFault>, Relay
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<ExitCode, BoxError> {
-    let usage = "usage: reattempt-resume-check PORT_OF_HTTP1 PORT_OF_HTTP2 FOLDER SEED";
-    let [http1, http2, folder, seed] = &std::env::args().skip(1).collect::<Vec<_>>()[..] else {
-        return Err(usage.into());
-    };
-    let (folder, seed) = (Path::new(folder), seed.parse()?);
-    let mut holds = true;
-    for (port, is_http2) in [(http1, false), (http2, true)] {
-        let nginx = SocketAddr::from(([127, 0, 0, 1], port.parse()?));
-        let name = if is_http2 { "HTTP/2" } else { "HTTP/1.1" };
+    let usage = "usage: reattempt-resume-check certificate FOLDER | FOLDER SEED PORT_OF_HTTP1 PORT_OF_HTTP2 \
+                 PORT_OF_HTTP1_TLS PORT_OF_HTTP2_TLS";
+    let arguments = std::env::args().skip(1).collect::<Vec<_>>();
+    match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["certificate", folder] => certify(Path::new(folder)).map(|()| ExitCode::SUCCESS),
+        [folder, seed, ports @ ..] if ports.len() == 4 => check(Path::new(folder), seed.parse()?, ports).await,
+        _ => Err(usage.into()),
+    }
+}
 
-        write(folder, 1)?;
-        let (_faults, broken) = relay(nginx, seed).await?;
-        let whole = timeout(HANGS, download(&broken, is_http2, 1, || Ok(()))).await??;
+/// Writes a new certificate and its key.
+fn certify(folder: &Path) -> Result<(), BoxError> {
+    let tls = Tls::new()?;
+    std::fs::write(folder.join("certificate.pem"), tls.certificate_pem())?;
+    std::fs::write(folder.join("key.pem"), tls.private_key_pem())?;
+    Ok(())
+}
+
+async fn check(folder: &Path, seed: u64, ports: &[&str]) -> Result<ExitCode, BoxError> {
+    let (files, certificate) = (folder.join("www"), folder.join("certificate.pem"));
+    let ways = [(false, None), (true, None), (false, Some(&*certificate)), (true, Some(&*certificate))];
+    let mut holds = true;
+    for ((http2, certificate), port) in ways.into_iter().zip(ports) {
+        let address = SocketAddr::from(([127, 0, 0, 1], port.parse()?));
+        let nginx = Listener { address, http2, certificate };
+        let name = nginx.name();
+
+        write(&files, 1)?;
+        let (_faults, broken) = relay(nginx.address, seed).await?;
+        let whole = timeout(HANGS, download(&broken, &nginx, 1, || Ok(()))).await??;
         let Outcome { bytes, error, resumes, memory } = whole;
-        println!("{name:<8} {bytes:>9} bytes after {resumes:>3} resumes, {memory:>7} bytes of memory");
+        println!("{name:<13} {bytes:>9} bytes after {resumes:>3} resumes, {memory:>7} bytes of memory");
         holds &= bytes == LENGTH && error.is_none() && memory <= MEMORY && resumes > 50;
 
-        let (_faults, broken) = relay(nginx, seed).await?;
-        let changed = timeout(HANGS, download(&broken, is_http2, 1, || write(folder, 2))).await??;
+        let (_faults, broken) = relay(nginx.address, seed).await?;
+        let changed = timeout(HANGS, download(&broken, &nginx, 1, || write(&files, 2))).await??;
         let Outcome { bytes, error, resumes, .. } = changed;
-        println!("{name:<8} {bytes:>9} bytes after {resumes:>3} resumes, replaced half-way: {error:?}");
+        println!("{name:<13} {bytes:>9} bytes after {resumes:>3} resumes, replaced half-way: {error:?}");
         holds &= (LENGTH / 2..LENGTH).contains(&bytes) && error.is_some();
     }
     println!("{} (seed {seed})", if holds { "all of it holds" } else { "not all of it holds" });
