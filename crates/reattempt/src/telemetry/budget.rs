@@ -7,7 +7,7 @@ use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use reattempt_control::RetryBudget;
 
-/// The metrics of retry budgets, as OpenTelemetry instruments. Budgets are read when the metrics reader collects.
+/// A set of OpenTelemetry instruments for retry budgets. Budgets are read when the metrics reader collects.
 ///
 /// | instrument | unit | labels |
 /// |---|---|---|
@@ -15,7 +15,7 @@ use reattempt_control::RetryBudget;
 /// | `reattempt.budget.lowest` (a gauge) | `{token}` | name |
 /// | `reattempt.budget.destinations` (a gauge) | `{destination}` | name |
 ///
-/// `lowest` is the lowest balance among the destinations. It is absent while there is no destination. The label `name`
+/// `lowest` is the lowest balance of any destination. It is not reported until there is a destination. The label `name`
 /// is the name given to [`record`](Self::record).
 ///
 /// ```
@@ -40,7 +40,7 @@ impl BudgetMetrics {
         Self { meter: provider.meter_with_scope(scope) }
     }
 
-    /// Records a budget under this name. The provider keeps a clone of the budget, which shares its state.
+    /// Starts recording a budget under this name. The provider keeps a clone that shares the budget's state.
     pub fn record(&self, name: impl Into<Arc<str>>, budget: &RetryBudget) {
         let labels = [KeyValue::new("name", name.into())];
         let (of, name) = (budget.clone(), labels.clone());

@@ -1,7 +1,7 @@
 //! The call to which an attempt belongs.
 //!
-//! Requests of reqwest have no extensions, and layers may replace a request. So the call is stored in a thread-local
-//! variable while its service is called and polled, like a tracing span.
+//! Reqwest requests expose no extensions, and layers may replace a request. The call is therefore stored in a
+//! thread-local variable while its service is called and polled, like a tracing span.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ thread_local! {
 pub(super) struct Call {
     /// The telemetry that measures this call.
     owner: Arc<Shared>,
-    /// The nearest enclosing call that another telemetry measures. Calls of the same telemetry are skipped. Otherwise
-    /// calls that each start in a task of an earlier call would form a chain and keep each other alive.
+    /// The nearest enclosing call that belongs to a different `HttpTelemetry`. Calls of the same one are skipped.
+    /// Otherwise, calls that start inside each other would form an ever-growing chain.
     outer: Option<Arc<Call>>,
     sent: AtomicU32,
 }
@@ -35,7 +35,7 @@ impl Call {
         Arc::new(Self { owner: Arc::clone(owner), outer, sent: AtomicU32::new(0) })
     }
 
-    /// Counts an attempt, and returns the number of earlier ones. It is 0 outside of a call.
+    /// Counts an attempt and returns the number of earlier ones, which is 0 outside a call.
     pub(super) fn count_attempt(owner: &Arc<Shared>) -> u32 {
         CURRENT.with_borrow(|current| {
             let mut call = current.as_ref();
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use crate::telemetry::labels::Servers;
 
-    /// Nested calls of one telemetry do not keep each other alive.
+    /// Nested calls of the same `HttpTelemetry` do not keep each other alive.
     #[test]
     fn nested_calls_keep_no_chain() {
         let telemetry = || Arc::new(Shared { outputs: Vec::new(), servers: Arc::new(Servers::new(1)) });

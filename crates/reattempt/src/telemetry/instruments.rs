@@ -1,4 +1,4 @@
-//! The OpenTelemetry instruments, with the names, units and bounds of its conventions.
+//! The OpenTelemetry instruments, with the names, units and bucket boundaries from its conventions.
 
 use opentelemetry::metrics::{Counter, Histogram, MeterProvider};
 use opentelemetry::{InstrumentationScope, KeyValue};
@@ -75,7 +75,7 @@ pub(super) fn server(server: &Server) -> impl Iterator<Item = KeyValue> {
     [address].into_iter().chain(port)
 }
 
-/// Returns the labels of an end.
+/// Returns the labels for an outcome.
 pub(super) fn ended(end: &End) -> impl Iterator<Item = KeyValue> {
     let status = end.status.map(|status| KeyValue::new("http.response.status_code", i64::from(status)));
     let version = end.version.map(|version| KeyValue::new("network.protocol.version", version));

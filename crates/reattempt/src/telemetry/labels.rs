@@ -1,4 +1,4 @@
-//! The labels of calls and attempts. Each comes from a list or a bounded table.
+//! The labels of calls and attempts, all from fixed lists or a bounded table.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -13,7 +13,7 @@ use crate::call::request_view::RequestView;
 use crate::call::timed_out::TimedOut;
 use crate::protocol::{is_refused_here, verdict_of_error};
 
-/// The label for values outside the lists.
+/// The label for all other values.
 pub(super) const OTHER: &str = "_OTHER";
 
 /// The methods that RFC 9110, RFC 5789 and the QUERY draft define.
@@ -54,8 +54,8 @@ impl Servers {
     }
 }
 
-/// Returns the host of a request's URI in lower case, an IPv6 address without its brackets, with its port or that of
-/// its scheme.
+/// Returns the host and port of a request's URI. The host is in lower case, without an IPv6 address's brackets. The
+/// scheme determines the default port.
 pub(super) fn server_of(request: RequestView<'_>) -> Option<Server> {
     let (scheme, authority) = request.scheme_and_authority();
     let authority = Authority::try_from(authority?).ok()?;
@@ -69,7 +69,7 @@ pub(super) fn server_of(request: RequestView<'_>) -> Option<Server> {
     Some(Server { address: host.to_ascii_lowercase().into(), port })
 }
 
-/// Returns the URL of a request without user information and query.
+/// Returns the URL of a request without userinfo and query.
 pub(super) fn url_of(request: RequestView<'_>) -> String {
     let (scheme, authority) = request.scheme_and_authority();
     let host = authority.map(|name| name.rsplit_once('@').map_or(name, |(_, host)| host));
@@ -79,7 +79,7 @@ pub(super) fn url_of(request: RequestView<'_>) -> String {
     }
 }
 
-/// Returns the label of an error.
+/// Returns the `error.type` label of an error.
 pub(super) fn error_type(error: &(dyn Error + 'static)) -> &'static str {
     if is_refused_here(error) {
         return "refused";
@@ -95,7 +95,7 @@ pub(super) fn error_type(error: &(dyn Error + 'static)) -> &'static str {
     }
 }
 
-/// The head of a response from any client.
+/// A response whose head can be read, from any client.
 pub trait ResponseHead {
     #[doc(hidden)]
     fn head(&self) -> (StatusCode, Version);

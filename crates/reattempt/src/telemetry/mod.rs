@@ -4,7 +4,7 @@
 //! [`HttpTelemetry`] creates two layers: one outside the retry layer for calls, and one inside it for attempts. Their
 //! measurements end with the response head, so the types of requests and responses stay the same.
 //!
-//! Nothing is measured unless these layers are used, so other clients pay nothing.
+//! Clients without these layers have no overhead.
 
 mod call;
 mod labels;
@@ -42,7 +42,7 @@ pub use service::{HttpTelemetryLayer, Measured, ResponseFuture};
 /// The default number of servers that have their own labels.
 const SERVERS: usize = 100;
 
-/// The telemetry of an HTTP client: metrics, OpenTelemetry spans and `tracing` spans, each if it is enabled.
+/// The telemetry of an HTTP client: metrics, OpenTelemetry spans and `tracing` spans, each enabled separately.
 ///
 /// `metrics` (feature `opentelemetry`) enables these instruments:
 ///
@@ -51,37 +51,38 @@ const SERVERS: usize = 100;
 /// | `http.client.request.duration` (a histogram) | `s` | method, server, status or error | for each attempt |
 /// | `reattempt.http.call.duration` (a histogram) | `s` | method, server, status or error | for each call |
 /// | `reattempt.http.call.resends` (a histogram) | `{resend}` | method, server | for a call with more than one attempt |
-/// | `reattempt.retries` (a counter) | `{retry}` | | by the [observer](#observer) |
-/// | `reattempt.replacements` (a counter) | `{attempt}` | | by the observer |
-/// | `reattempt.given_up` (a counter) | `{call}` | reason | by the observer |
+/// | `reattempt.retries` (a counter) | `{retry}` | | for each retry or hedge, by the [observer](#observer) |
+/// | `reattempt.replacements` (a counter) | `{attempt}` | | for each replacement, by the observer |
+/// | `reattempt.given_up` (a counter) | `{call}` | reason | for each failed call, by the observer |
 ///
-/// Under OpenTelemetry's conventions, `http.client.request.duration` measures each request that is sent. So whole calls
-/// have a separate instrument; otherwise each retried request would be counted twice.
+/// OpenTelemetry's conventions define `http.client.request.duration` as the duration of each request that is sent.
+/// Whole calls have a separate instrument, because otherwise retried requests would be counted twice.
 ///
-/// `spans` (feature `opentelemetry`) and `tracing` (feature `tracing`) create a span for each call, and below it a
-/// client span for each attempt. Both are named after the method, or `HTTP` if no RFC defines it.
+/// `spans` (feature `opentelemetry`) and `tracing` (feature `tracing`) create a span for each call, with a child client
+/// span for each attempt. Both are named after the method, or `HTTP` if no RFC defines it.
 ///
 /// | label of metrics, attribute of spans | value |
 /// |---|---|
 /// | `http.request.method` | the method, or `_OTHER` if no RFC defines it |
-/// | `server.address`, `server.port` | from the request's URI; for an attempt of [base URLs](crate::endpoints), the endpoint's |
+/// | `server.address`, `server.port` | from the request's URI; with several [base URLs](crate::endpoints), from the chosen endpoint |
 /// | `http.response.status_code` | the status, if there was a response |
 /// | `network.protocol.version` | `1.1` or `2`, if there was a response |
-/// | `error.type` | the status from 400; `timeout`, `connect`, `network`, `refused` by a guard of this client, `cancelled`, otherwise `_OTHER` |
+/// | `error.type` | a status of 400 or above; `timeout`, `connect`, `network`, `refused` (by a guard of this client), `cancelled`, or else `_OTHER` |
 /// | `http.request.resend_count` (spans) | the number of earlier attempts of the call; on the span of a call, the number of attempts after the first |
-/// | `url.full` (spans) | the URL without user information and query, which may contain credentials |
+/// | `url.full` (spans) | the URL without userinfo and query, which may contain credentials |
 ///
 /// # Cardinality
-/// The labels of metrics are bounded, whatever peers or callers send: methods, errors and reasons come from lists,
-/// there are at most 900 statuses (100 to 999), and only the first 100 servers have their own labels. All others share
-/// the address `_OTHER`. [`max_servers`](Self::max_servers) sets that number. Spans have the real server.
+/// The labels of metrics are bounded, whatever peers or callers send. Methods, errors and reasons come from fixed
+/// lists. There are at most 900 statuses (100 to 999). Only the first 100 servers have their own labels, and all others
+/// share the address `_OTHER`. [`max_servers`](Self::max_servers) sets that number. Spans always contain the actual
+/// server.
 ///
 /// # Observer
-/// This type is also an [`Observer`], which counts retries and the reasons why calls end. Pass a clone of it to
+/// This type is also an [`Observer`] that counts retries and failed calls. Pass a clone to
 /// [`observe_with`](crate::RetryPolicy::observe_with).
 ///
 /// # Cost
-/// Each call and each attempt allocates a record for each enabled output. A client without these layers pays nothing.
+/// Each call and each attempt allocates one record per enabled output. A client without these layers has no overhead.
 ///
 /// ```
 /// # #[cfg(feature = "opentelemetry")] {
@@ -110,7 +111,7 @@ pub struct HttpTelemetry<Mode = OwnError> {
     mode: PhantomData<fn() -> Mode>,
 }
 
-/// The outputs and labels that all layers of one telemetry share.
+/// The outputs and labels that all layers of one `HttpTelemetry` share.
 #[derive(Clone)]
 struct Shared {
     outputs: Vec<Arc<dyn Output>>,
@@ -123,8 +124,9 @@ impl HttpTelemetry {
         Self::with(Shared { outputs: Vec::new(), servers: Arc::new(Servers::new(SERVERS)) })
     }
 
-    /// Measures services whose error is a `BoxError`: behind tower's `Timeout` or `Buffer`, or around policies with
-    /// [`boxed_errors`](crate::RetryPolicy::boxed_errors) and the [standard stack](crate::standard).
+    /// Changes the error type that measured services must have to `BoxError`. This is needed around tower's `Timeout`
+    /// or `Buffer`, the [standard stack](crate::standard), or policies with
+    /// [`boxed_errors`](crate::RetryPolicy::boxed_errors).
     pub fn boxed_errors(self) -> HttpTelemetry<BoxedError> {
         HttpTelemetry { shared: self.shared, mode: PhantomData }
     }
@@ -151,7 +153,7 @@ impl<Mode> HttpTelemetry<Mode> {
 
     /// Creates spans with a tracer of `provider`, named `reattempt`.
     ///
-    /// An attempt's context is current while its service is called and polled. A layer below that injects the current
+    /// An attempt's context is current while its service is called and polled. An inner layer that injects the current
     /// context into headers therefore propagates the attempt's span.
     #[cfg(feature = "opentelemetry")]
     #[cfg_attr(docsrs, doc(cfg(feature = "opentelemetry")))]
@@ -166,8 +168,8 @@ impl<Mode> HttpTelemetry<Mode> {
 
     /// Creates `tracing` spans with the target `reattempt` and the level INFO: `http.call` and `http.request`.
     ///
-    /// The fields are named as in OpenTelemetry's semantic conventions. In addition there are `otel.name`, `otel.kind`
-    /// and `otel.status_code`, which tracing-opentelemetry reads. The events of a policy's
+    /// The fields are named as in OpenTelemetry's semantic conventions. The additional fields are `otel.name`,
+    /// `otel.kind` and `otel.status_code`, which tracing-opentelemetry reads. The events of a policy's
     /// [`TracingObserver`](crate::observe::TracingObserver) are recorded inside these spans.
     #[cfg(feature = "tracing")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tracing")))]
@@ -181,17 +183,17 @@ impl<Mode> HttpTelemetry<Mode> {
         Self::with(shared)
     }
 
-    /// Puts `layer` between two measuring layers: the outer one measures calls, the inner one attempts.
+    /// Puts `layer` between two measuring layers. The outer one measures calls, and the inner one measures attempts.
     ///
     /// `layer` is a retry policy or layer, a hedge layer, the standard stack, or a `ServiceBuilder` with several of
-    /// them. Below a tower `Buffer`, which moves attempts to another task, resends are not counted.
+    /// them. Resends are not counted below a tower `Buffer`, because it moves attempts to another task.
     pub fn around<L>(&self, layer: L) -> Stack<Stack<HttpTelemetryLayer<Mode>, L>, HttpTelemetryLayer<Mode>> {
         let attempts = HttpTelemetryLayer::of_attempts(self.clone());
         Stack::new(Stack::new(attempts, layer), HttpTelemetryLayer::of_calls(self.clone()))
     }
 }
 
-/// Counts retries, and the reasons why calls end.
+/// Counts retries, replacements and failed calls.
 impl<Mode> Observer for HttpTelemetry<Mode> {
     fn on_event(&self, _: &str, event: &Event<'_>) {
         self.shared.outputs.iter().for_each(|output| output.on_event(event));

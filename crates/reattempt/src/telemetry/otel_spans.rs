@@ -1,4 +1,4 @@
-//! OpenTelemetry spans.
+//! OpenTelemetry spans for calls and attempts.
 
 use opentelemetry::trace::{Span, SpanKind, Status, TraceContextExt, Tracer, TracerProvider};
 use opentelemetry::{Context, InstrumentationScope, KeyValue};
@@ -6,7 +6,7 @@ use opentelemetry::{Context, InstrumentationScope, KeyValue};
 use super::instruments::{ended, server};
 use super::output::{Begun, End, Entered, Open, Output, Side};
 
-/// The spans of a tracer.
+/// An output that creates spans with an OpenTelemetry tracer.
 pub(super) struct OtelSpans<T> {
     tracer: T,
 }
@@ -43,7 +43,7 @@ fn resends(count: u32) -> Option<KeyValue> {
     (count > 0).then(|| KeyValue::new("http.request.resend_count", i64::from(count)))
 }
 
-/// The context of a span.
+/// The OpenTelemetry context that contains the span.
 struct OtelSpan(Context);
 
 impl Open for OtelSpan {

@@ -1,4 +1,4 @@
-//! The contract of an output: metrics, OpenTelemetry spans or `tracing` spans.
+//! The trait that every telemetry output implements: metrics, OpenTelemetry spans and `tracing` spans.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -9,9 +9,9 @@ use super::labels::OTHER;
 use super::labels::Server;
 use crate::observe::Event;
 
-/// An output of the telemetry.
+/// A destination for telemetry data.
 pub(super) trait Output: Send + Sync {
-    /// Begins a call or an attempt.
+    /// Starts recording a call or an attempt.
     fn begin(&self, begun: &Begun<'_>) -> Box<dyn Open>;
 
     /// Records an event of a retry policy.
@@ -27,11 +27,11 @@ pub(super) trait Open: Send + Sync {
         Entered::Nothing(PhantomData)
     }
 
-    /// Ends it.
+    /// Records the end of the call or attempt.
     fn end(&mut self, end: &End);
 }
 
-/// A guard of an output, which ends when it is dropped.
+/// A guard that exits the span or context when it is dropped.
 #[expect(dead_code, reason = "the guards are only dropped")]
 pub(super) enum Entered<'a> {
     Nothing(PhantomData<&'a ()>),
@@ -48,30 +48,30 @@ pub(super) enum Side {
     Attempt,
 }
 
-/// A call or an attempt that begins.
+/// The details of a call or an attempt that is starting.
 pub(super) struct Begun<'a> {
     pub(super) side: Side,
     /// The method as a label.
     pub(super) method: &'static str,
-    /// The server as a label, from a bounded table.
+    /// The server as a metric label, from a bounded table.
     pub(super) server: &'a Server,
-    /// The server itself, for spans; `None` for a request without one.
+    /// The actual server, for spans; `None` if the request has no authority.
     pub(super) real_server: Option<&'a Server>,
-    /// The URL without user information and query.
+    /// The URL without userinfo and query.
     pub(super) url: &'a dyn Fn() -> String,
-    /// The number of earlier attempts of the call.
+    /// The number of earlier attempts in the same call.
     pub(super) resends: u32,
 }
 
 impl Begun<'_> {
-    /// Returns the name of a span: the method, or `HTTP` for one that no RFC defines.
+    /// Returns the span name: the method, or `HTTP` if no RFC defines the method.
     #[cfg(any(feature = "opentelemetry", feature = "tracing"))]
     pub(super) fn span_name(&self) -> &'static str {
         if self.method == OTHER { "HTTP" } else { self.method }
     }
 }
 
-/// The end of a call or an attempt.
+/// The result of a call or an attempt.
 pub(super) struct End {
     pub(super) after: Duration,
     pub(super) status: Option<u16>,

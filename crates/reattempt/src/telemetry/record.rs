@@ -1,4 +1,4 @@
-//! The record of a call or an attempt, from its start to the response head, the error or the drop.
+//! The record of a call or an attempt, from its start until it returns a response head or an error, or is dropped.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) struct Record {
     call: Option<Arc<Call>>,
     open: Vec<Box<dyn Open>>,
     head: Option<(StatusCode, Version)>,
-    /// The error type. It is `cancelled` until there is an outcome.
+    /// The error type, which is `cancelled` until there is an outcome.
     error: Option<Cow<'static, str>>,
 }
 
@@ -37,7 +37,7 @@ impl Record {
         Self { started: Instant::now(), call, open, head: None, error: Some("cancelled".into()) }
     }
 
-    /// Runs the inner service as a part of this call or attempt.
+    /// Runs a closure with this call or attempt as the current one.
     pub(super) fn within<R>(&self, run: impl FnOnce() -> R) -> R {
         let _entered = self.call.as_ref().map(Call::enter);
         nested(&self.open, run)
@@ -49,13 +49,13 @@ impl Record {
         self.error = (status.as_u16() >= 400).then(|| status.as_str().to_owned().into());
     }
 
-    /// Ends the record with an error of this type.
+    /// Ends the record with an error type.
     pub(super) fn failed(mut self, error: &'static str) {
         self.error = Some(error.into());
     }
 }
 
-/// Calls `run` inside all of these, with the first one outermost.
+/// Calls `run` with all of these entered, the first one outermost.
 fn nested<R>(open: &[Box<dyn Open>], run: impl FnOnce() -> R) -> R {
     match open.split_first() {
         Some((first, rest)) => {

@@ -1,4 +1,4 @@
-//! The layer outside and inside the retry layer, its service and its future.
+//! The layer that measures calls or attempts, its service and its future.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -78,10 +78,10 @@ pin_project! {
     /// The future of [`Measured`].
     ///
     /// # Cancel safety
-    /// Dropping the future drops the call or the attempt, whose `error.type` is then `cancelled`.
+    /// Dropping the future cancels the call or the attempt, whose `error.type` is then `cancelled`.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<F, Mode = OwnError> {
-        // Declared first, so that it is dropped first: attempts end before their call.
+        // Declared before `record`, so that attempts end before their call.
         #[pin]
         inner: F,
         // `None` once there is an outcome.

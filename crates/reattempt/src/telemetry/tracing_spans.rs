@@ -5,10 +5,10 @@ use tracing::{Span, info_span};
 
 use super::output::{Begun, End, Entered, Open, Output, Side};
 
-/// The spans of the current subscriber.
+/// An output that creates spans in the current subscriber.
 pub(super) struct TracingSpans;
 
-/// Creates a span of this name, with the fields that calls and attempts share.
+/// Creates a span with this name and the fields that calls and attempts share.
 macro_rules! span {
     ($name:literal, $kind:literal, $begun:expr) => {
         info_span!(
