@@ -1,5 +1,4 @@
-//! The services inside the retries: guards, then endpoints. If a policy has no guards or no endpoints, the attempt is
-//! passed on.
+//! The services inside the retries: first the guards, then the endpoints. Both are optional.
 
 use std::fmt;
 use std::sync::Arc;
@@ -67,7 +66,7 @@ pub struct Attempts<S, P: RequestProtocol> {
     pub(super) guarded: Guarded<Directions<S, P>, Guards, P, Errors<P>>,
 }
 
-/// The guards and endpoints of one policy, which a client can take over.
+/// The guards and endpoints of one policy, which can be installed in a client.
 pub(super) struct Seat<P> {
     guards: Arc<Shared<Guards, P>>,
     endpoints: Option<Directed<P>>,
@@ -88,7 +87,7 @@ impl<P: RequestProtocol + Clone> Seat<P> {
         Attempts { guarded: Guarded::new(Arc::clone(&self.guards), directions) }
     }
 
-    /// Gives these guards and endpoints to a client, whose inner service keeps its readiness.
+    /// Installs these guards and endpoints in a client. Its inner service stays ready.
     pub(super) fn take_over<S>(&self, client: &mut Attempts<S, P>) {
         client.guarded.shared = Arc::clone(&self.guards);
         client.guarded.inner.endpoints = self.endpoints.clone();

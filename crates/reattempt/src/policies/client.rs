@@ -16,16 +16,17 @@ use crate::retry::Retry;
 use crate::send::send_method;
 use crate::shared::Shared as Retries;
 
-/// A client that is retried by one of the policies.
+/// A client whose calls are retried under one of the policies.
 type Stack<S, P> = Retry<Attempts<S, P>, TablePolicy<P>>;
 
 /// A client that chooses a policy from a table for each call, created by [`PolicyTableLayer`](super::PolicyTableLayer).
 ///
-/// Cloning it clones the inner service and shares everything else. The error type is that of a
-/// [guarded](crate::guard::Guarded) client: tower's `BoxError` for HTTP, and the inner service's own for a protocol
-/// that has a response for refusals.
+/// A clone has a clone of the inner service and shares everything else. The error type is the same as for a
+/// [guarded](crate::guard::Guarded) client: tower's `BoxError` for HTTP. A protocol that can express a refusal as a
+/// response keeps the inner service's error type.
 ///
-/// A call that succeeds at once loads the table once, without a lock or an allocation, unless its policy has guards.
+/// A call that succeeds on the first attempt loads the table once. It takes no lock and does not allocate, unless its
+/// policy has guards.
 pub struct PolicyClient<S, P: RequestProtocol> {
     /// The inner service, under the policy of the latest call.
     stack: Stack<S, P>,
@@ -35,11 +36,11 @@ pub struct PolicyClient<S, P: RequestProtocol> {
 struct Shared<S, P: RequestProtocol> {
     handle: PolicyHandle<P>,
     ready: ArcSwap<Ready<S, P>>,
-    /// The instance from which each policy's spare instance is cloned. It was never polled for readiness.
+    /// An instance that is cloned for each policy of a new table. It was never polled for readiness.
     spare: Mutex<S>,
 }
 
-/// The services that a client's calls use for the table in force.
+/// The services that a client prepared for the current table.
 struct Ready<S, P: RequestProtocol> {
     table: Arc<(u64, PolicyTable<P>)>,
     policies: Vec<Prepared<S, P>>,
@@ -72,8 +73,8 @@ impl<S: Clone, P: RequestProtocol + Clone> PolicyClient<S, P> {
         Self { stack, shared: Arc::new(shared) }
     }
 
-    /// Returns a handle to this client with options for all its calls. They override the policies, and a request's own
-    /// options override them.
+    /// Returns a handle to this client with options for all its calls. They override the policies' settings. A
+    /// request's own options override both.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self { stack: self.stack.with_options(options), shared: Arc::clone(&self.shared) }
     }
@@ -94,7 +95,7 @@ impl<S, P: RequestProtocol> PolicyClient<S, P> {
 }
 
 impl<S: Clone, P: RequestProtocol + Clone> Shared<S, P> {
-    /// Returns the services for the table in force.
+    /// Returns the services for the current table.
     #[inline]
     fn ready(&self) -> Guard<Arc<Ready<S, P>>> {
         let ready = self.ready.load();
@@ -107,7 +108,7 @@ impl<S: Clone, P: RequestProtocol + Clone> Shared<S, P> {
     /// Prepares the services for a new table.
     #[cold]
     fn prepare(&self) -> Arc<Ready<S, P>> {
-        // Because of the lock, only one of several concurrent calls prepares them.
+        // The lock ensures that concurrent calls prepare the services only once.
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let table = self.handle.current.table();
         let former = self.ready.load_full();
@@ -116,7 +117,7 @@ impl<S: Clone, P: RequestProtocol + Clone> Shared<S, P> {
         }
         let ready = Arc::new(Ready::of(table, &*spare));
         self.ready.store(Arc::clone(&ready));
-        // Done before the former services are dropped, because that may run the program's code.
+        // Unlocks before the old services are dropped, because dropping them may run user code.
         drop(spare);
         ready
     }
@@ -136,12 +137,12 @@ where
         self.stack.poll_ready(cx)
     }
 
-    /// Sends the first attempt through the readied inner service, under the request's policy.
+    /// Starts the call under the request's policy. Its first attempt uses the inner service that is ready.
     fn call(&mut self, request: Req) -> Self::Future {
         let ready = self.shared.ready();
         let place = ready.table.1.choose(P::view(&request));
         if let Some(Prepared { retries, seat }) = ready.policies.get(place) {
-            // A client whose calls all use one policy does not switch.
+            // Consecutive calls usually have the same policy, so nothing is cloned for them.
             if !Arc::ptr_eq(retries, &self.stack.shared) {
                 self.stack.shared = Arc::clone(retries);
                 seat.take_over(&mut self.stack.inner);

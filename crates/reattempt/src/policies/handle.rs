@@ -1,4 +1,4 @@
-//! The table in force.
+//! The current policy table, and a handle that replaces it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,16 +9,15 @@ use arc_swap::ArcSwap;
 use super::PolicyTable;
 use crate::protocol::RequestProtocol;
 
-/// The [`PolicyTable`] in force, which can be replaced at any time.
+/// A handle to the current [`PolicyTable`], which can be replaced at any time.
 ///
-/// Clones share the table: keep one to [`replace`](Self::replace) it. The table is kept alive by its clients, even if
-/// there is no handle.
+/// Clones share the table, so keep one to [`replace`](Self::replace) it. Clients keep the table alive even if all
+/// handles are dropped.
 pub struct PolicyHandle<P: RequestProtocol> {
     pub(super) current: Arc<Current<P>>,
 }
 
-/// The table in force. The table's number is also stored separately, so that a call can compare it without loading the
-/// table.
+/// The current table. Its number is also stored separately, so that a call can compare it without loading the table.
 pub(super) struct Current<P: RequestProtocol> {
     pub(super) number: AtomicU64,
     table: ArcSwap<(u64, PolicyTable<P>)>,
@@ -26,15 +25,15 @@ pub(super) struct Current<P: RequestProtocol> {
 }
 
 impl<P: RequestProtocol> PolicyHandle<P> {
-    /// Creates a handle with this table in force.
+    /// Creates a handle with this table as the current one.
     pub fn new(table: PolicyTable<P>) -> Self {
         let table = ArcSwap::from_pointee((0, table));
         Self { current: Arc::new(Current { number: AtomicU64::new(0), table, replacing: Mutex::new(()) }) }
     }
 
-    /// Replaces the table in force. Calls that have already started keep their policies.
+    /// Replaces the current table. Calls that have already started keep their policies.
     ///
-    /// The next call of each client prepares its services for the new table: it clones the client once for each policy.
+    /// The next call of each client clones the inner service once for each policy in the new table.
     pub fn replace(&self, table: PolicyTable<P>) {
         let Current { number, table: in_force, replacing } = &*self.current;
         let replacing = replacing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +41,7 @@ impl<P: RequestProtocol> PolicyHandle<P> {
         let former = in_force.swap(Arc::new((next, table)));
         // Stored after the table, so that a client that reads the new number also finds the new table.
         number.store(next, Ordering::Release);
-        // Done before the former table is dropped, because that may run the program's code.
+        // Unlocks before the old table is dropped, because dropping it may run user code.
         drop(replacing);
         drop(former);
     }
@@ -70,7 +69,7 @@ impl<P: RequestProtocol> fmt::Debug for WeakPolicyHandle<P> {
 }
 
 impl<P: RequestProtocol> Current<P> {
-    /// Returns the table in force, with its number.
+    /// Returns the current table with its number.
     pub(super) fn table(&self) -> Arc<(u64, PolicyTable<P>)> {
         self.table.load_full()
     }

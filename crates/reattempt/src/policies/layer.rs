@@ -1,4 +1,4 @@
-//! The layer whose clients follow a table.
+//! The layer that creates clients for a policy table.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::{PolicyClient, PolicyHandle};
 use crate::protocol::RequestProtocol;
 
 impl<P: RequestProtocol> PolicyHandle<P> {
-    /// Creates a layer whose clients follow this handle.
+    /// Creates a layer whose clients use this handle's current table.
     pub fn layer(&self) -> PolicyTableLayer<P> {
         PolicyTableLayer { handle: self.clone() }
     }

@@ -1,14 +1,14 @@
 //! Policies that are chosen for each call, from a table that can be replaced while calls are in flight.
 //!
 //! A program whose policies come from a file or a control plane puts them into a [`PolicyTable`], with conditions on
-//! the request. A [`PolicyHandle`] contains the table in force. A call uses the policy that was in force when it
-//! started. The crate `reattempt-policy-file` reads the table from a file, and reads it again when the file changes.
+//! the request. A [`PolicyHandle`] contains the current table. A call uses the table that was current when the call
+//! started. The crate `reattempt-policy-file` reads the table from a file and reloads it when the file changes.
 //!
 //! | item | content |
 //! |---|---|
 //! | [`PolicyStack`] | one policy, with its guards and endpoints |
 //! | [`PolicyTable`] | the policies, and the function that chooses one |
-//! | [`PolicyHandle`] | the table in force |
+//! | [`PolicyHandle`] | the current table |
 //! | [`PolicyTableLayer`], [`PolicyClient`] | the layer, and the client to store |
 //!
 //! ```
@@ -34,8 +34,7 @@
 //! handle.replace(PolicyTable::new(once()));
 //! ```
 //!
-//! Budgets, guards and endpoints contain their own state: a new table with clones of the former ones continues with
-//! their state.
+//! Budgets, guards and endpoints contain their own state. To keep that state, put clones of them into the new table.
 
 mod attempts;
 mod client;

@@ -11,10 +11,10 @@ use crate::guard::GuardLayer;
 use crate::policy::RetryPolicy;
 use crate::protocol::RequestProtocol;
 
-/// A budget of any kind, which is the budget type of the policies in a table.
+/// The type-erased budget of the policies in a table.
 pub type TableBudget = Arc<dyn Budget>;
 
-/// A retry policy whose schedule and budget were chosen at run time.
+/// A retry policy whose schedule and budget are chosen at run time.
 pub type TablePolicy<P> = RetryPolicy<P, SharedSchedule, TableBudget, <P as RequestProtocol>::Errors>;
 
 /// A policy of a [`PolicyTable`](super::PolicyTable): retries, then the guards of each attempt, then its endpoints.
@@ -35,7 +35,7 @@ impl<P: RequestProtocol + Clone> PolicyStack<P> {
         Self { policy, guards: GuardLayer::of(protocol, None), endpoints: None }
     }
 
-    /// Changes the retries.
+    /// Changes the retry policy.
     ///
     /// Set the time limit of attempts with [`guards`](Self::guards), so that the guards record it as a failure.
     pub fn retries(self, change: impl FnOnce(TablePolicy<P>) -> TablePolicy<P>) -> Self {
@@ -50,9 +50,9 @@ impl<P: RequestProtocol + Clone> PolicyStack<P> {
         Self { guards: change(self.guards), ..self }
     }
 
-    /// Sets the guards of each attempt. The first one decides first. Default: none.
+    /// Sets the guards of each attempt. Guards decide in the given order. Default: none.
     ///
-    /// Each admitted attempt allocates for each guard, and for each pair of them
+    /// Each admitted attempt allocates once per guard and once per pair of guards
     /// ([`erase`](crate::guard::contract::erase)).
     pub fn guarded_by(self, guards: impl IntoIterator<Item = SharedGuard, IntoIter: DoubleEndedIterator>) -> Self {
         let chained = |rest, first| reattempt_core::guard::erase((first, rest));
@@ -60,7 +60,7 @@ impl<P: RequestProtocol + Clone> PolicyStack<P> {
         Self { guards: self.guards.with_guard(all), ..self }
     }
 
-    /// Sets the endpoints for requests to their base URL. Other requests are sent unchanged. Default: none.
+    /// Sets the endpoints that serve requests to their base URL. Other requests are sent unchanged. Default: none.
     pub fn endpoints(self, endpoints: EndpointsLayer<P, P::Errors>) -> Self {
         Self { endpoints: Some(endpoints), ..self }
     }

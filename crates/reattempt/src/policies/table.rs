@@ -11,16 +11,16 @@ use crate::protocol::RequestProtocol;
 /// A condition on a request.
 type Matches = Box<dyn Fn(RequestView<'_>) -> bool + Send + Sync>;
 
-/// Policies, and the conditions under which they apply.
+/// A list of policies with the conditions under which they apply.
 ///
-/// The first policy whose condition is true applies, or else the default. The conditions run at the start of each call.
-/// They must not block.
+/// The first policy whose condition is true applies, or else the default. The conditions run at the start of each call
+/// and must not block.
 pub struct PolicyTable<P: RequestProtocol> {
     /// The policies. The default comes first.
     pub(super) stacks: Vec<PolicyStack<P>>,
     /// The conditions, each with the index of its policy.
     routes: Vec<(Matches, usize)>,
-    /// The owner of the policies, which lives as long as clients use them.
+    /// A value that is kept alive while clients use the policies.
     _owner: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -41,13 +41,13 @@ impl<P: RequestProtocol> PolicyTable<P> {
         self
     }
 
-    /// Adds another condition for the policy that was added last. If none was added, the condition selects the default.
+    /// Adds another condition for the most recently added policy, or for the default if there is none.
     pub fn or_if(mut self, matches: impl Fn(RequestView<'_>) -> bool + Send + Sync + 'static) -> Self {
         self.routes.push((Box::new(matches), self.stacks.len() - 1));
         self
     }
 
-    /// Keeps `owner` alive while the table is in force or a client uses it, for example the task that replaces the
+    /// Keeps a value alive while the table is current or a client uses it, for example the task that replaces the
     /// table.
     pub fn owned_by(self, owner: Arc<dyn Any + Send + Sync>) -> Self {
         Self { _owner: Some(owner), ..self }
