@@ -1,4 +1,4 @@
-//! A measurement of a server's load, with a clock and random numbers.
+//! A server's load gauge, with a clock and random numbers.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use reattempt_core::guard::Refused;
 use crate::call::random::CallRandom;
 use crate::guard::handle::now;
 
-/// Counts of one server's calls in the last two seconds.
+/// A gauge that counts a server's calls in the last two seconds.
 pub struct Gauge(ServerLoad);
 
 impl Gauge {

@@ -1,4 +1,4 @@
-//! The layer that puts a guard in front of a server's service.
+//! The layer that protects a server's service with a guard.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::error_mode::BoxedError;
 use crate::guard::GuardLayer;
 use crate::protocol::{Http, RequestProtocol};
 
-/// A layer that guards a server, and responds to the calls that the guard refuses.
+/// A layer that protects a server with a guard and responds to refused calls.
 ///
-/// All requests share one state of the guard, across clones of the layer and all services that it creates.
+/// Clones of the layer and all services that it creates share the guard's state.
 pub struct ShedLayer<G, P = Http, Mode = BoxedError>
 where
     P: RequestProtocol,
@@ -27,7 +27,7 @@ where
 impl<G: Guard> ShedLayer<G> {
     /// Creates a layer for an HTTP server whose error is `Infallible`, such as an axum `Router` or one of its handlers.
     pub fn http(guard: G) -> Self {
-        // The server did its work for a caller that was too slow or had exhausted its quota.
+        // The caller was too slow or exceeded its quota, so the server is not at fault.
         let http = Http::new()
             .destination(|_| "".into())
             .on_status(StatusCode::REQUEST_TIMEOUT, Verdict::Success)

@@ -1,7 +1,7 @@
-//! Load shedding for servers: a guard in front of a service, whose refusals become responses with a delay for clients.
+//! Load shedding for servers: a guard in front of a service that refuses excess calls with a `Retry-After` response.
 //!
-//! An overloaded server finishes less and less of its work in time. [`ShedLayer`] immediately refuses calls that the
-//! guard does not admit. An [`AdaptiveLimit`](crate::guard::AdaptiveLimit) finds the server's capacity automatically.
+//! An overloaded server completes fewer and fewer calls in time. [`ShedLayer`] immediately refuses calls that the guard
+//! does not admit. An [`AdaptiveLimit`](crate::guard::AdaptiveLimit) finds the server's capacity automatically.
 //!
 //! ```
 //! use reattempt::guard::AdaptiveLimit;
@@ -22,35 +22,34 @@
 //!
 //! # Signs of load
 //!
-//! An adaptive limit follows the service's latencies, and its 503 and 504 responses. A caller cannot lower the limit
-//! with its own deadline or quota. A call that ends with 408 or 429, or is dropped at its deadline, is recorded as
-//! served, with its latency. A call that is dropped earlier is not recorded. In other protocols, codes are treated like
-//! the statuses with the same meaning.
+//! An adaptive limit reacts to the service's latencies and to its 503 and 504 responses. A caller cannot lower the
+//! limit with its own deadline or quota. A call that ends with 408 or 429, or is dropped at its deadline, is recorded
+//! as served, with its latency. A call that is dropped earlier is not recorded. Other protocols' codes are treated like
+//! the equivalent HTTP statuses.
 //!
 //! # Callers that do not read
 //!
-//! A place is held until the response body ends. A caller that does not read its response keeps its place, and over
-//! HTTP/2 one connection can hold all places. In front of untrusted callers, set
+//! A call holds its place until the response body ends. A caller that does not read its response keeps the place, and a
+//! single HTTP/2 connection can hold all places. If callers are untrusted, set
 //! [`release_at_head`](crate::guard::AdaptiveLimit::release_at_head).
 //!
 //! # Callers that upload slowly
 //!
-//! The place is also held while the service reads the request body. A caller that sends its body slowly therefore keeps
-//! its place, so limit the time for request bodies inside this layer. [The order page](crate::order#slow-uploads) shows
-//! how.
+//! A call also holds its place while the service reads the request body, so a slow upload blocks the place. Limit the
+//! time for reading request bodies inside this layer. [The order page](crate::order#slow-uploads) shows how.
 //!
 //! # The delay in a refusal
 //!
-//! The delay is the known wait of the guard's refusal. If there is none, it is the number of calls refused in the last
-//! two seconds, divided by the rate at which calls end. If none has ended, it is 1 s. The delay is clamped to 100 ms to
-//! 30 s. Up to 100 % is added at random, so that clients do not retry at the same time. The sum is sent as
-//! `Retry-After` in whole seconds, rounded up, and as `retry-after-ms`.
+//! If the guard's refusal contains a known wait, that wait is the delay. Otherwise, the delay is the number of calls
+//! refused in the last two seconds, divided by the rate at which calls end. If no call has ended, it is 1 s. The delay
+//! is clamped to between 100 ms and 30 s. Up to 100 % is added at random, so that clients do not retry at the same
+//! time. The sum is sent as `Retry-After` in whole seconds, rounded up, and as `retry-after-ms`.
 //!
-//! # Retries that make up most of the load
+//! # When most calls are retries
 //!
 //! Refusals contain `x-should-retry: false` if at least 20 calls have arrived in the last two seconds, and more than
 //! half of them were retries. A call is a retry if its `x-envoy-attempt-count` is above 1. Proxies send this header,
-//! and a client can send it from a [`before_attempt`](crate::RetryPolicy::before_attempt) hook.
+//! and a client can add it in a [`before_attempt`](crate::RetryPolicy::before_attempt) hook.
 
 mod future;
 mod gauge;

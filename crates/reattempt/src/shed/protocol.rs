@@ -1,4 +1,4 @@
-//! The part of a protocol that turns refusals into responses.
+//! The part of a protocol that creates responses for refused calls.
 
 use std::convert::Infallible;
 
@@ -42,7 +42,7 @@ where
         number(headers, ATTEMPT_COUNT).is_some_and(|attempt| attempt > 1)
     }
 
-    /// Returns the response to a call: the server's own, or a refusal.
+    /// Returns the response to a call: the service's own, or a refusal.
     #[doc(hidden)]
     fn shed<G: Guard>(result: Result<Self::Guarded<G>, Mode::Error>, gauge: &Gauge) -> Result<Self::Shed<G>, E>;
 }
@@ -63,7 +63,7 @@ impl<B: Body<Data = bytes::Bytes>> ShedProtocol<Response<B>, Infallible, BoxedEr
         };
         let mut response = Response::new(FallbackBody::default());
         let Some(refused) = error.downcast_ref::<Refused>() else {
-            // The service itself never fails, so a time limit has ended the call.
+            // The service is infallible, so the only other error is a timeout.
             *response.status_mut() = StatusCode::GATEWAY_TIMEOUT;
             return Ok(response);
         };

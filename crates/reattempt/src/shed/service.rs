@@ -1,4 +1,4 @@
-//! The service that sheds load: it turns the guard's refusals into responses.
+//! The service that sheds load and responds to refused calls.
 
 use std::fmt;
 use std::sync::Arc;
