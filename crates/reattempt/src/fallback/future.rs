@@ -30,11 +30,11 @@ use crate::protocol::witness::Testimony;
 pin_project! {
     /// The future of a call whose failure may be replaced.
     ///
-    /// If the deadline passes during the backup's call, the error is a [`BackupFailed`] around a [`TimedOut`]. If the
-    /// future is polled again after its end, it stays pending.
+    /// If the deadline passes during the backup's call, the error is a [`BackupFailed`] around a [`TimedOut`]. If it is
+    /// polled again after completion, it stays pending.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the call, or the backup's call. A dropped call has no fallback.
+    /// Dropping the future cancels the call, or the backup's call. No fallback is produced for a dropped call.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req, F, P>
     where
@@ -50,21 +50,21 @@ pin_project! {
     }
 }
 
-/// The data that a call needs at its end.
+/// The state that is needed when the call ends.
 pub(super) struct Waiting<Req, R, F: Source<P, Req, R>, P> {
     pub(super) shared: Arc<Shared<F, P>>,
     pub(super) saved: Option<F::Saved>,
     pub(super) options: Option<CallOptions>,
     pub(super) deadline: Option<Deadline>,
     pub(super) repeatable: bool,
-    /// Present if a refusal is proof only together with this witness.
+    /// `Some` if a refusal is proof only together with this witness.
     pub(super) testimony: Option<Testimony>,
-    /// Present only if an observer is set.
+    /// `Some` only if an observer is set.
     pub(super) destination: Option<Box<str>>,
 }
 
-/// A failed call whose request is being sent to a backup. Its own response body has been dropped, which frees the
-/// response's place in a guard.
+/// A failed call whose request is being sent to a backup. The failed response's body has been dropped, which releases
+/// its place in any guard.
 struct BackupCall<R> {
     backup: Pin<Box<dyn Future<Output = Result<R, BoxError>> + Send>>,
     failed: Failed,
@@ -160,7 +160,7 @@ impl<Req, R, F: Source<P, Req, R>, P: Replaceable<R>> Waiting<Req, R, F, P> {
             && error.is_none_or(|error| protocol.errors_prove() || (is_refused_here(error) && witnessed()))
     }
 
-    /// Marks a response that replaces a failed outcome, and notifies the observer if `helps`.
+    /// Marks a replacement response, and notifies the observer if `helps` is `true`.
     fn mark(&self, extensions: &mut Extensions, failed: Failed, helps: bool) {
         if let (true, Some(observer), Some(destination)) = (helps, &self.shared.observer, &self.destination) {
             observer.on_event(destination, &Event::FellBack);
@@ -188,7 +188,7 @@ impl<R> BackupCall<R> {
     }
 }
 
-/// Returns the call's own outcome.
+/// Returns the original outcome.
 fn own_outcome<R, P: Replaceable<R>>(failed: Failed, body: Option<P::Body>) -> Result<P::Replaced, BoxError> {
     match (failed.0, body) {
         (Ok(head), Some(body)) => Ok(P::from_service(head, body)),

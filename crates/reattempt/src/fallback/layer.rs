@@ -12,11 +12,11 @@ use super::{Backup, Failed, Fallback};
 use crate::call::observe::{self, Event, Observer};
 use crate::protocol::{Http, RequestProtocol, protocol_setters};
 
-/// A layer that replaces the outcome of a call for which all retries have failed.
+/// A layer that replaces the outcome of a failed call, after all retries.
 ///
-/// Put it outside every other layer. A fallback response has a [`FellBack`](super::FellBack) in its extensions, with
-/// the call's own outcome. The error type is tower's `BoxError`. If nothing replaces the outcome, the caller gets the
-/// call's own error.
+/// Put it outside every other layer. A fallback response has a [`FellBack`](super::FellBack) in its extensions, which
+/// contains the original outcome. The error type is tower's `BoxError`. If there is no replacement, the call returns
+/// its original error.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -36,7 +36,7 @@ pub struct FallbackLayer<F, P = Http> {
 
 impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F> {
     /// Creates a layer that replaces the outcomes of failed HTTP calls with responses from a function. If the function
-    /// returns `None`, the caller gets the call's own outcome.
+    /// returns `None`, the call returns its original outcome.
     pub fn http(make: F) -> Self {
         Self::with(Http::new(), make)
     }
@@ -46,19 +46,18 @@ impl<S> FallbackLayer<Backup<S>> {
     /// Creates a layer that sends the requests of failed calls to another service, the backup.
     ///
     /// The backup must have the client's response type, so put the same layers around it. Each request is cloned before
-    /// it is sent. Only the request's deadline limits the time of the backup's call.
+    /// it is sent. The backup's call has no time limit except the request's deadline.
     ///
     /// Once the backup is called, the call's outcome is the backup's. Its response is marked with
     /// [`FellBack`](super::FellBack), and its error is the source of a [`BackupFailed`](super::BackupFailed). Both
-    /// contain the call's own outcome. The first response's body is dropped before the backup is called.
+    /// contain the original outcome. The body of the failed response is dropped before the backup is called.
     ///
     /// A request that must not be processed twice is sent to the backup only if there is proof that it was not
     /// processed. An idempotency key does not suffice, because the backup may not know the key. A 429, a 425 or a
     /// [guard](crate::guard)'s refusal is proof. With [`redirects_below(false)`](Http::redirects_below), a failed
-    /// connection and tower's `Overloaded` are proof too. A refusal is not proof if the guard refused a later hop of a
-    /// redirect.
+    /// connection and tower's `Overloaded` are proof too. A guard's refusal of a later redirect hop is not proof.
     ///
-    /// With reqwest's requests, this layer cannot detect that an inner retry layer has sent them before. So nothing is
+    /// For reqwest requests, this layer cannot detect whether an inner retry layer has already sent them. Nothing is
     /// proof for them, unless this layer has `redirects_below(false)` and does not generate idempotency keys. Give both
     /// layers the same [`Http`](crate::Http), so that both have the same key settings.
     ///
@@ -89,7 +88,7 @@ impl<S> FallbackLayer<Backup<S>> {
     }
 }
 
-/// HTTP settings that fallbacks use.
+/// The HTTP settings that affect fallbacks.
 impl<F> FallbackLayer<F, Http> {
     protocol_setters!(Http: reading, http, proving, repeating);
 }
@@ -109,7 +108,7 @@ impl<F, P: RequestProtocol> FallbackLayer<F, P> {
     }
 
     /// Sets whether permanent failures, such as a 404, are replaced too. Default: `false`, because the caller caused
-    /// these failures.
+    /// such a failure.
     pub fn on_permanent(mut self, on: bool) -> Self {
         self.shared.on_permanent = on;
         self

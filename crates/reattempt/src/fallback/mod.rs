@@ -1,7 +1,7 @@
-//! Fallbacks: a response in place of a call for which all retries have failed.
+//! Fallbacks: a response to return when all retries of a call have failed.
 //!
-//! Put [`FallbackLayer`] **outside** all other layers. It replaces an outcome after retries, hedges and guards have
-//! given up, so no budget, breaker or limit records a fallback.
+//! Put [`FallbackLayer`] **outside** all other layers. It acts after retries, hedges and guards have given up, so no
+//! budget, breaker or limit records a fallback.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -34,19 +34,19 @@
 //! | a guard's refusal | yes |
 //! | 501, 505, any other 4xx | only with [`on_permanent`](FallbackLayer::on_permanent) |
 //! | an error in the caller's own request body | no |
-//! | a call that the caller drops | no |
+//! | a call that the caller dropped | no |
 //!
-//! The caller's own classification has precedence, as it has for retries.
+//! The caller's own classification takes precedence, as it does for retries.
 //!
 //! A [`Backup`] is another server. Once it is called, the call's outcome is the backup's: a response marked with
-//! [`FellBack`], or a [`BackupFailed`]. Both contain the call's own outcome. Other layers of this crate do not accept
-//! either as proof that the request was not processed.
+//! [`FellBack`], or a [`BackupFailed`]. Both contain the original outcome. Neither counts as proof, in other layers of
+//! this crate, that the request was not processed.
 //!
 //! # The last good response
 //!
-//! The layer does not store responses. A body is a stream that the caller reads, perhaps not to its end. To store it,
-//! the layer would have to delay every body until it is complete. Only the caller knows which bodies are small, and how
-//! long each may be used. So the caller stores the bodies that it has read, and the fallback returns them:
+//! The layer does not store responses. A body is a stream, which the caller might not read to its end. To store it, the
+//! layer would have to delay every body until it is complete. Only the caller knows which bodies are small, and how
+//! long each may be reused. The caller therefore stores the bodies that it has read, and the fallback returns them:
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};
@@ -100,8 +100,8 @@
 //! | item | content |
 //! |---|---|
 //! | [`FallbackLayer`], [`Fallback`], [`ResponseFuture`] | the middleware |
-//! | [`Failed`], [`FellBack`], [`BackupFailed`] | the failure, the mark on the response that replaces it, and a backup's error |
-//! | [`Backup`], [`SaveRequest`] | another service as the fallback, and the requests that can be saved for it |
+//! | [`Failed`], [`FellBack`], [`BackupFailed`] | the failure, the mark on a fallback response, and a backup's error |
+//! | [`Backup`], [`SaveRequest`] | another service as the fallback, and the protocols that can save requests for it |
 
 mod body;
 mod future;

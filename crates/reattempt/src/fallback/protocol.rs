@@ -1,4 +1,4 @@
-//! The part of a protocol that fallbacks need: responses that can be split.
+//! The part of a protocol that lets fallbacks split and rebuild responses.
 
 use bytes::Bytes;
 use http::Response;
@@ -19,7 +19,7 @@ pub trait Replaceable<R>: RequestProtocol {
     /// The response type of a call.
     type Replaced;
 
-    /// Splits a response.
+    /// Splits a response into its head and body.
     #[doc(hidden)]
     fn split(response: R) -> (Parts, Self::Body);
 

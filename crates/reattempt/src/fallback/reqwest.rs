@@ -1,4 +1,4 @@
-//! Fallbacks around `reqwest::Client`.
+//! Fallback support for `reqwest::Client`.
 
 use bytes::Bytes;
 use http::response::Parts;

@@ -1,4 +1,4 @@
-//! The client with a fallback, which saves the part of each request that the fallback needs.
+//! The client with a fallback, which saves whatever the fallback needs from each request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ where
         let destination = observed.then(|| protocol.destination_of(view).into());
         let options = options.map(|options| *options);
         let permitted = options.as_ref().and_then(CallOptions::get_repeatable);
-        // An idempotency key does not suffice, because a server recognises only keys that were sent to it.
+        // An idempotency key does not suffice, because the backup may not know the key.
         let repeatable = permitted.unwrap_or_else(|| {
             let safety = protocol.retry_safety(view);
             safety.repeatable && !safety.keyed
@@ -72,8 +72,8 @@ where
 /// Prepares a request so that a refusal can prove that the request was not processed. A retry layer below may have sent
 /// it before, because of its key or its own options. A guard may also have refused a later hop.
 ///
-/// A request with private extensions cannot carry this witness. So it has no proof, unless the user states that nothing
-/// below sends a request twice.
+/// A request with private extensions cannot carry this witness. It has no proof, unless the user states that no inner
+/// layer sends a request twice.
 fn witness_of<P: ReadRequest<Req>, Req>(protocol: &P, request: &mut Req) -> Option<Testimony> {
     if let Some(extensions) = P::extensions_mut(request) {
         return Some(Testimony::call(extensions));

@@ -12,7 +12,7 @@ use crate::call::options::CallOptions;
 use crate::error_mode::BoxedError;
 use crate::guard::contract::GuardOutcome;
 
-/// The state that clones and calls in flight share.
+/// The settings that clones and calls in flight share.
 pub(crate) struct Shared<F, P> {
     pub(crate) protocol: P,
     pub(crate) source: Arc<F>,
@@ -34,7 +34,7 @@ impl<F, P> Shared<F, P> {
     {
         let (classification, judged) = self.protocol.health(outcome, options);
         let unprocessed = matches!(classification.verdict, Verdict::NotProcessed(_));
-        // This includes a 408, although it is not a server failure.
+        // A 408 counts too, although it is not a server failure.
         let retryable = outcome.is_ok() && classification.verdict.failure().is_some();
         match judged.health {
             _ if self.protocol.facts(outcome).refused_here => Some(unprocessed),

@@ -13,16 +13,16 @@ use crate::call::deadline::Deadline;
 use crate::protocol::{Http, Protocol, witness};
 use crate::send::send;
 
-/// A source of responses that replace failed ones: a function of the [`Failed`] outcome, or a [`Backup`]. Sealed.
+/// A source of fallback responses: a function of the [`Failed`] outcome, or a [`Backup`]. Sealed.
 pub trait Source<P, Request, R>: sealed::Sealed {
-    /// The part of a request that is saved until its call ends.
+    /// The part of a request that is saved until the call ends.
     type Saved;
 
     /// `true` if requests may be sent to another server.
     #[doc(hidden)]
     const SENDS: bool;
 
-    /// Returns the request to send, and the part that a replacement needs.
+    /// Returns the request to send, and the part that the fallback needs.
     #[doc(hidden)]
     fn save_part(&self, protocol: &P, request: Request) -> (Request, Self::Saved);
 
@@ -48,7 +48,7 @@ pub enum Replacement<R> {
     None,
     /// A response in memory.
     Made(Response<Bytes>),
-    /// The request was sent to another service.
+    /// The future of the request to another service.
     Sent(Pin<Box<dyn Future<Output = Result<R, BoxError>> + Send>>),
 }
 
@@ -80,11 +80,11 @@ impl<F: Fn(&Failed) -> Option<Response<Bytes>>, P, Request, R> Source<P, Request
 
 /// Another service as the fallback, with the same request and response types.
 ///
-/// Each request is saved while it is sent. A request that must not be processed twice is sent to the backup only if
+/// Each request is saved before it is sent. A request that must not be processed twice is sent to the backup only if
 /// there is proof that the server has not processed it. An idempotency key does not suffice, because the backup may not
 /// know the key. Once the backup is called, the call's outcome is the backup's, even if it fails
-/// ([`BackupFailed`](super::BackupFailed)). A request that cannot be saved, such as reqwest's with a stream body, has
-/// no backup. Nothing is sent to the backup after the call's deadline.
+/// ([`BackupFailed`](super::BackupFailed)). A request that cannot be saved, such as a reqwest request with a stream
+/// body, is never sent to the backup. Nothing is sent to the backup after the call's deadline.
 #[derive(Debug, Clone)]
 pub struct Backup<S>(S);
 
@@ -100,7 +100,7 @@ impl<S> sealed::Sealed for Backup<S> {}
 /// A protocol that can save a request of type `Request` for a [`Backup`]. Sealed.
 ///
 /// HTTP clones an `http::Request<B>` where `B: Clone`, and a reqwest request unless its body is a stream. A protocol
-/// whose bodies are not `Clone` keeps them while they stream.
+/// whose bodies are not `Clone` saves their data as they are sent.
 #[diagnostic::on_unimplemented(
     message = "this `FallbackLayer` cannot save a request of type `{Request}` for a backup",
     note = "over HTTP it must be an `http::Request<B>` where `B: Clone`, or that of reqwest 0.13 with the feature `reqwest` of reattempt"
@@ -113,7 +113,7 @@ pub trait SaveRequest<Request>: Protocol {
     #[doc(hidden)]
     fn save_copy(&self, request: Request) -> (Request, Option<Self::Saved>);
 
-    /// Returns the request for the backup, or `None` if its body was not kept completely. If the protocol sends
+    /// Returns the request for the backup, or `None` if its body was not saved completely. If the protocol sends
     /// deadlines, its deadline field contains the time left.
     #[doc(hidden)]
     fn take_copy(saved: Self::Saved, deadline: Option<Deadline>) -> Option<Request>;
