@@ -1,4 +1,4 @@
-//! The loop of a blocking operation, which calls the closure and sleeps on its thread.
+//! The retry loop of a blocking operation, which runs and sleeps on the caller's thread.
 
 use std::thread;
 use std::time::Duration;
@@ -16,9 +16,9 @@ where
     J: Fn(&E) -> Classification,
     N: FnMut(&E, Duration),
 {
-    /// Runs the operation on this thread, which sleeps between attempts.
+    /// Runs the operation on the current thread, which sleeps between attempts.
     ///
-    /// Do not call it on a thread that runs asynchronous tasks, because all of them would be blocked.
+    /// Do not call this on a thread that runs asynchronous tasks, because it blocks all of them.
     ///
     /// # Errors
     /// Returns a [`RetryError`] with the operation's last error and the stop reason.
@@ -30,7 +30,7 @@ where
         self.call_with(thread::sleep)
     }
 
-    /// Runs the operation and calls `sleep` between attempts, for tests or other kinds of threads.
+    /// Runs the operation and calls `sleep` between attempts, for tests and for other ways of sleeping.
     ///
     /// # Errors
     /// Returns a [`RetryError`] with the operation's last error and the stop reason.
@@ -49,7 +49,7 @@ where
                 }
                 Err(error) => error,
             };
-            // A thread does not wait for a remote budget's confirmation; the budget is charged anyway.
+            // A blocking call does not wait for a remote budget's confirmation, but is charged anyway.
             let due = tries.fail(&error).and_then(|granted| match tries.notify_retry(&error, &granted) {
                 Some(due) => {
                     sleep(due.saturating_duration_since(Instant::now()));

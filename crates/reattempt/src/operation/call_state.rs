@@ -1,5 +1,5 @@
-//! The state of a call of an operation. It is created only for a call that has a failed attempt, options, or a policy
-//! that needs something before the first attempt.
+//! The state of an operation's call. It is created at the first failure. It is created earlier for a call with options,
+//! or with a policy that needs it before the first attempt.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::call::report::Report;
 use crate::call::request_terms::RequestTerms;
 use crate::call::settings::Settings;
 
-/// The destination of all operations: they share one bucket of the policy's budget.
+/// The destination of all operations, so that they share one bucket of the policy's budget.
 pub(super) const DESTINATION: &str = "";
 
 /// The state of a call.
@@ -26,11 +26,11 @@ pub(super) struct CallState<Backoff: Schedule, B> {
     settings: Held<Backoff, B>,
     context: CallContext,
     progress: Option<Progress<Backoff::Delays>>,
-    /// The start of the call, for a budget that counts calls.
+    /// The call's account with a budget that counts calls.
     counted: Account,
 }
 
-/// A call's settings: a policy's, or its own if it has only a schedule.
+/// A call's settings: those of a policy, or its own if it has only a schedule.
 enum Held<Backoff, B> {
     Shared(Arc<Settings<Operations, Backoff, B>>),
     Own(Settings<Operations, Backoff, B>),
@@ -68,7 +68,7 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
         Box::new(Self { settings, context, progress: None, counted: Account::default() })
     }
 
-    /// Records the start of an attempt, and with the first one the start of the call.
+    /// Records the start of an attempt. The first one also starts the call.
     pub(super) fn on_send(&mut self, number: u32) -> SentAt
     where
         B: Budget,
@@ -82,7 +82,7 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
         self.context.on_send(&self.settings.strategy)
     }
 
-    /// Decides what follows a failed attempt.
+    /// Decides whether to retry after a failed attempt.
     pub(super) fn failed(
         &mut self,
         started: Instant,
@@ -102,7 +102,7 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
         self.progress.as_mut().map_or(Poll::Ready(Ok(())), |progress| progress.poll_confirmed(cx))
     }
 
-    /// Withdraws a retry that was confirmed after the call's time was over.
+    /// Withdraws a retry that was confirmed too late for the call.
     pub(super) fn check_in_time(&mut self, now: Instant) -> Result<(), StopReason> {
         match &mut self.progress {
             Some(progress) => progress.check_in_time(&self.settings, &self.context, now, false),
@@ -110,7 +110,7 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
         }
     }
 
-    /// Notifies the observer that attempt `number` follows.
+    /// Notifies the observer of the retry after attempt `number`.
     pub(super) fn notify_retry(&self, number: u32) {
         if let Some(progress) = &self.progress {
             progress.notify_retry(&self.settings, number);

@@ -1,4 +1,4 @@
-//! The error of a retried operation that did not succeed.
+//! The error of a retried operation that failed.
 
 use std::error::Error;
 use std::fmt;
@@ -11,13 +11,13 @@ use crate::call::report::Report;
 
 /// The error of a retried operation: the last attempt's error, the stop reason, and the report of all attempts.
 ///
-/// The `Display` text contains the reason, the number of attempts and the time. If the last error is an [`Error`], it
-/// is the [`source`](std::error::Error::source). The `Debug` output also contains the last error, in which the user
-/// information and query of URLs are removed.
+/// The `Display` text contains the reason, the number of attempts and the elapsed time. If the last error is an
+/// [`Error`], it is the [`source`](std::error::Error::source). The `Debug` output also contains the last error, without
+/// the userinfo and query of its URLs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RetryError<E> {
     error: E,
-    // Boxed, because the error is part of every result, and the report is only read after a failure.
+    // Boxed to keep every `Result` small. The report is read only after a failure.
     report: Box<Report>,
 }
 
@@ -37,7 +37,7 @@ impl<E> RetryError<E> {
         self.error
     }
 
-    /// Returns the reason why no further attempt followed.
+    /// Returns the reason why the operation was not retried again.
     pub fn stop_reason(&self) -> StopReason {
         self.report.stop_reason()
     }
@@ -47,8 +47,8 @@ impl<E> RetryError<E> {
         self.report.retries().saturating_add(1)
     }
 
-    /// Returns the time from the start of the call to the end of its last attempt. A call starts when its first attempt
-    /// is first pending; a blocking call starts with its first attempt.
+    /// Returns the time from the start of the call to the end of its last attempt. An asynchronous call starts when its
+    /// first attempt first returns `Pending`; a blocking call starts with its first attempt.
     pub fn elapsed(&self) -> Duration {
         self.report.attempts().last().map_or(Duration::ZERO, |last| last.ended)
     }

@@ -13,23 +13,23 @@ use super::tries::Tries;
 use super::{RetryError, Retrying};
 use crate::call::progress::Granted;
 
-/// The attempts that may end in one poll. A further one waits until other tasks have run.
+/// The maximum number of attempts that complete in one poll, before other tasks may run.
 const ATTEMPTS_AT_ONCE: usize = 128;
 
 pin_project! {
     /// The future of a retried operation, created when [`retry`](crate::retry()) is awaited.
     ///
-    /// If the future is polled again after its end, it stays pending, like every future of this crate.
+    /// If it is polled again after completion, it stays pending, like every future in this crate.
     ///
     /// # Cancel safety
-    /// Dropping the future drops the attempt in flight or the wait, and returns an unspent token to the budget.
+    /// Dropping the future cancels the attempt in flight or the wait, and returns an unspent token to the budget.
     #[must_use = "futures do nothing unless polled"]
     pub struct RetryingFuture<F, Fut, E, Backoff: Schedule, B, J, N, Clock: Timer = TokioTimer> {
-        // `None` once it has ended.
+        // `None` once the future has completed.
         running: Option<Running<F, Backoff, B, J, N, Clock>>,
         #[pin]
         attempt: Option<Fut>,
-        // `None` if an attempt is due or in flight. Boxed, because few operations ever wait.
+        // `None` while an attempt is due or in flight. Boxed, because few operations ever wait.
         wait: Option<Box<Wait<E, Clock::Sleep>>>,
     }
 }
@@ -42,7 +42,7 @@ struct Running<F, Backoff: Schedule, B, J, N, Clock> {
 
 /// The wait before a granted retry.
 struct Wait<E, Sleep> {
-    /// The error of the last attempt, which is returned if the retry is withdrawn.
+    /// The last attempt's error, which is returned if the retry is withdrawn.
     error: E,
     granted: Granted,
     /// `None` until the budget has confirmed the retry.
@@ -51,7 +51,7 @@ struct Wait<E, Sleep> {
 
 impl<E, Sleep: Future> Wait<E, Sleep> {
     /// Polls until the next attempt is due, or the retry is withdrawn.
-    // Not inlined, because it would cost operations that never wait 17 instructions.
+    // Not inlined, because that would cost every operation 17 instructions, even if it never waits.
     #[inline(never)]
     fn poll_due<Backoff, B, J, N, Clock>(
         &mut self,
@@ -114,7 +114,7 @@ where
                     *this.wait = Some(wait);
                     return Poll::Pending;
                 };
-                // A confirmation or a timer can be late, as after the sleep of a computer.
+                // A confirmation or a timer can be late, for example after the computer was suspended.
                 (wait.error, due.and_then(|()| tries.check_in_time()))
             } else {
                 if this.attempt.is_none() {
@@ -126,7 +126,7 @@ where
                     tries.takes_time();
                     return Poll::Pending;
                 };
-                // Dropped before anything else happens, because the next attempt may need its resources.
+                // Dropped first, because the next attempt may need its resources.
                 this.attempt.set(None);
                 let error = match result {
                     Ok(value) => {
@@ -154,7 +154,7 @@ where
                 return Poll::Ready(Err(error));
             }
         }
-        // An operation that always fails at once must not starve other tasks.
+        // An operation that always fails immediately must not starve other tasks.
         cx.waker().wake_by_ref();
         Poll::Pending
     }

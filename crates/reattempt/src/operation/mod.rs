@@ -1,15 +1,15 @@
-//! Retries of any operation, asynchronous or blocking, with the same engine.
+//! Retries for any operation, asynchronous or blocking.
 //!
 //! [`retry`](crate::retry()) takes a schedule, a profile or a policy, and a closure that starts the operation. It
 //! returns the first success, or a [`RetryError`] with the last error.
 //!
 //! | item | content |
 //! |---|---|
-//! | [`retry_blocking`] | retries an operation that blocks its thread |
+//! | [`retry_blocking`] | retries a blocking operation |
 //! | [`Retrying`], [`RetryingFuture`] | the operation with its settings, and its future |
 //! | [`RetryError`] | the last error, with the stop reason |
 //! | [`IntoOperationPolicy`], [`OperationPolicy`] | the values that `retry` accepts as a policy |
-//! | [`Timer`], [`TokioTimer`] | clock and timer of a runtime other than tokio, and tokio's |
+//! | [`Timer`], [`TokioTimer`] | the clock and timer of another runtime, and tokio's |
 //! | [`Operations`] | the protocol of [`RetryPolicy::operations`](crate::RetryPolicy::operations) |
 //! | [`is_transient_io_error`], [`is_transient_sqlstate`] | conditions for [`Retrying::when`] |
 

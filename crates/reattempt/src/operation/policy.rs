@@ -11,10 +11,10 @@ use crate::call::settings::Settings;
 use crate::policy::{Profile, RetryPolicy};
 
 impl RetryPolicy<Operations> {
-    /// Creates the policy for [`retry`](crate::retry()) and [`retry_blocking`](crate::operation::retry_blocking), with
-    /// every default in the table of [`RetryPolicy`]. All calls share one budget.
+    /// Creates a policy for [`retry`](crate::retry()) and [`retry_blocking`](crate::operation::retry_blocking) with the
+    /// defaults listed at [`RetryPolicy`]. All calls share one budget.
     ///
-    /// The policy has no attempt timeout and no hook, because the operation itself can do the work of both.
+    /// The policy has no attempt timeout and no hook, because the operation itself can do both.
     ///
     /// ```
     /// use reattempt::{RetryPolicy, retry};
@@ -32,16 +32,16 @@ impl RetryPolicy<Operations> {
     }
 }
 
-/// A value that [`retry`](crate::retry()) accepts: a [`RetryPolicy::operations`], a reference to one, a [`Profile`], or
-/// any schedule.
+/// A policy that [`retry`](crate::retry()) accepts: a [`RetryPolicy::operations`], a reference to one, a [`Profile`],
+/// or any schedule.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no policy of operations",
     note = "`RetryPolicy::http()` and the like are for the requests of a service; for an operation use `RetryPolicy::operations()`, a schedule or a profile"
 )]
 pub trait IntoOperationPolicy {
-    /// The schedule of the delays.
+    /// The schedule type.
     type Schedule: Schedule;
-    /// The budget, which must grant every retry.
+    /// The budget type.
     type Budget: Budget;
 
     /// Converts this value to a policy.
@@ -50,7 +50,7 @@ pub trait IntoOperationPolicy {
 
 /// The policy of one operation: a [`RetryPolicy`], or a schedule with the default limits.
 ///
-/// For a schedule, nothing is allocated before an attempt fails.
+/// With only a schedule, nothing is allocated before an attempt fails.
 pub struct OperationPolicy<Backoff, B>(pub(super) Policy<Backoff, B>);
 
 pub(super) enum Policy<Backoff, B> {
@@ -59,7 +59,7 @@ pub(super) enum Policy<Backoff, B> {
 }
 
 impl<Backoff, B> Policy<Backoff, B> {
-    /// Returns `true` if the policy needs nothing before the first attempt.
+    /// Returns `true` if the policy needs no state before the first attempt.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
         match self {

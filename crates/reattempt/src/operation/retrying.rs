@@ -13,24 +13,24 @@ use super::timer::{Timer, TokioTimer};
 use super::tries::Tries;
 use crate::call::options::CallOptions;
 
-/// Retries an asynchronous operation until it succeeds or until a limit ends the call.
+/// Retries an asynchronous operation until it succeeds or a limit is reached.
 ///
 /// | `policy` | limits | budget |
 /// |---|---|---|
 /// | [`RetryPolicy::operations`](crate::RetryPolicy::operations) | the policy's | the policy's |
-/// | a [`Profile`](crate::profile::Profile) | the profile's | the profile's, if it has one |
+/// | a [`Profile`](crate::profile::Profile) | the profile's | the profile's, if any |
 /// | a schedule | 3 attempts, 30 s | none |
 ///
-/// `operation` is called once for each attempt, and must be safe to repeat. Every error is retried, unless
-/// [`when`](Retrying::when) or [`classify`](Retrying::classify) returns otherwise. No attempt is timed out. Waiting
-/// requires a tokio runtime with its time driver, unless the call has a timer of its own
+/// `operation` is called once for each attempt, and must be safe to repeat. By default, every error is retried;
+/// [`when`](Retrying::when) and [`classify`](Retrying::classify) restrict that. Attempts have no timeout. Delays
+/// require a tokio runtime with its time driver enabled, unless the call has its own timer
 /// ([`sleep_with`](Retrying::sleep_with), [`timer`](Retrying::timer)).
 ///
 /// # Errors
 /// Returns a [`RetryError`](super::RetryError) with the operation's last error and the stop reason.
 ///
 /// # Cancel safety
-/// Dropping the future drops the attempt in flight or the wait, and returns an unspent token to the budget.
+/// Dropping the future cancels the attempt in flight or the wait, and returns an unspent token to the budget.
 ///
 /// ```
 /// use std::time::Duration;
@@ -56,7 +56,7 @@ where
     Retrying::new(policy, operation)
 }
 
-/// Retries an operation that blocks its thread; [`call`](Retrying::call) runs it.
+/// Retries a blocking operation, which [`call`](Retrying::call) runs.
 ///
 /// ```
 /// use std::time::Duration;
@@ -91,7 +91,7 @@ pub struct Retrying<F, E, Backoff: Schedule, B, J = fn(&E) -> Classification, N 
     classify: J,
     notify: N,
     timer: Clock,
-    /// `true` if waits need no runtime of tokio.
+    /// `true` if waits do not need a tokio runtime.
     own_timer: bool,
     error: PhantomData<fn(E)>,
 }
@@ -112,8 +112,7 @@ impl<F, E, Backoff: Schedule, B> Retrying<F, E, Backoff, B> {
 }
 
 impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, Clock> {
-    /// Sets the condition for a retry: if it returns `false` for an error, the call ends. Default: every error is
-    /// retried.
+    /// Sets which errors are retried. If the closure returns `false`, the call ends. Default: every error.
     ///
     /// This replaces an earlier [`classify`](Self::classify).
     #[doc(alias("retry_if", "filter", "retryable"))]
@@ -130,11 +129,11 @@ impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, C
         })
     }
 
-    /// Classifies errors. Use it if the kind of failure matters: for a schedule per kind, or for a budget that charges
-    /// more for some kinds. This replaces an earlier [`when`](Self::when).
+    /// Classifies errors. Use it if the kind of failure matters, as for a schedule per kind, or for a budget that
+    /// charges more for some kinds. This replaces an earlier [`when`](Self::when).
     ///
-    /// The closure returns a verdict, optionally with the delay that the error asks for. A verdict of success or
-    /// permanent failure ends the call with the error.
+    /// The closure returns a verdict, optionally with the delay that the server asked for. If the verdict is success or
+    /// permanent failure, the call ends with the error.
     ///
     /// ```
     /// use std::time::Duration;
@@ -185,12 +184,12 @@ impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, C
         }
     }
 
-    /// Waits with this function instead of tokio's timer, so that no tokio runtime is necessary. The time of attempts
-    /// is measured with the system's clock.
+    /// Waits with this function instead of tokio's timer, so no tokio runtime is required. Attempts are timed with the
+    /// system clock.
     ///
-    /// The function gets the length of the wait, and returns a future that ends after it:
-    /// `.sleep_with(async_io::Timer::after)`. `wasm32-unknown-unknown` has no clock, so it has [`timer`](Self::timer)
-    /// only.
+    /// The function takes the duration of the wait and returns a future that completes after it, as in
+    /// `.sleep_with(async_io::Timer::after)`. On `wasm32-unknown-unknown`, which has no clock, use
+    /// [`timer`](Self::timer) instead.
     #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     pub fn sleep_with<Sleep, Wait>(
         self,
@@ -203,10 +202,10 @@ impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, C
         self.timer(SleepFunction(sleep))
     }
 
-    /// Uses this clock and timer instead of tokio's, for other runtimes, for `wasm32-unknown-unknown` and for tests.
+    /// Uses this clock and timer instead of tokio's, for other runtimes, `wasm32-unknown-unknown` and tests.
     ///
-    /// A [`Deadline`](crate::Deadline) is on tokio's clock. Here it ends after the same time, counted from the start of
-    /// the call.
+    /// A [`Deadline`](crate::Deadline) uses tokio's clock. The time left at the start of the call is converted to this
+    /// clock.
     pub fn timer<Own: Timer>(self, timer: Own) -> Retrying<F, E, Backoff, B, J, N, Own> {
         Retrying {
             operation: self.operation,
@@ -220,13 +219,13 @@ impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, C
         }
     }
 
-    /// Sets this call's options, which override the policy: limits, deadline, schedule, report slot. A deadline
-    /// prevents later retries, but does not interrupt attempts.
+    /// Sets options for this call, which override the policy: limits, deadline, schedule and report slot. A deadline
+    /// prevents further retries, but does not interrupt an attempt.
     pub fn with_options(self, options: CallOptions) -> Self {
         Self { options: Some(options), ..self }
     }
 
-    /// An operation with the state of its call.
+    /// Returns the operation and the initial state of its call.
     #[inline]
     pub(super) fn begin(self, blocking: bool) -> (F, Tries<Backoff, B, J, N, Clock>)
     where

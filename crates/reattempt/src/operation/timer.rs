@@ -1,4 +1,4 @@
-//! The clock and the timer of a retried operation: tokio's, or those of its caller.
+//! The clock and the timer of a retried operation: tokio's or custom ones.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use tokio::time::Sleep;
 
 use crate::call::clock::{self, Instant};
 
-/// A clock and a timer for [`Retrying::timer`](super::Retrying::timer), where tokio's are not available.
+/// A clock and a timer for [`Retrying::timer`](super::Retrying::timer), for use without tokio.
 ///
-/// Budgets and schedules with shared state compare the times of their calls, so all of these calls need the same clock.
+/// Budgets and schedules with shared state compare times from several calls, so all of these calls must use one clock.
 ///
 /// ```
 /// use std::cell::Cell;
@@ -43,17 +43,17 @@ use crate::call::clock::{self, Instant};
 /// # tokio_test::block_on(example());
 /// ```
 pub trait Timer {
-    /// The future of a wait. Its output is ignored. The wait starts at its first poll or earlier.
+    /// The future of a wait, whose output is ignored. The wait may start before the first poll.
     type Sleep: Future;
 
-    /// Returns the time since a fixed moment. It never decreases.
+    /// Returns the time since a fixed instant. It must never decrease.
     fn now(&self) -> Duration;
 
-    /// Creates a wait that ends at this time, which may have passed.
+    /// Creates a wait that ends at this time, which may be in the past.
     fn sleep_until(&mut self, due: Duration) -> Self::Sleep;
 }
 
-/// The clock and the timer of tokio, the default of [`retry`](crate::retry()).
+/// The tokio clock and timer, which [`retry`](crate::retry()) uses by default.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TokioTimer;
 
@@ -70,7 +70,7 @@ impl Timer for TokioTimer {
     }
 }
 
-/// The system's clock, with a function that creates waits.
+/// The system clock, with a function that creates waits.
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub(super) struct SleepFunction<F>(pub(super) F);
 

@@ -1,10 +1,10 @@
-//! Conditions for transient errors of sockets and databases.
+//! Conditions that detect transient errors of sockets and databases.
 
 use std::io::{Error, ErrorKind};
 
-/// Returns `true` for an I/O error that another attempt may fix: a connection was refused, lost or too slow.
+/// Returns `true` if an I/O error may be transient: the connection was refused, lost or too slow.
 ///
-/// Returns `false` for errors of the file system, permissions or malformed data.
+/// Returns `false` for file system errors, missing permissions and malformed data.
 ///
 /// ```
 /// use std::io::{Error, ErrorKind};
@@ -30,7 +30,7 @@ pub fn is_transient_io_error(error: &Error) -> bool {
     )
 }
 
-/// Returns `true` for a database's SQLSTATE that another attempt may fix.
+/// Returns `true` if a database error with this SQLSTATE may be transient.
 ///
 /// | class | failure | except |
 /// |---|---|---|
@@ -38,7 +38,7 @@ pub fn is_transient_io_error(error: &Error) -> bool {
 /// | 40 | the transaction was rolled back because of a deadlock or its isolation level | 40002, a violated constraint |
 /// | 57P | the server is starting or shutting down | 57P04, a dropped database |
 ///
-/// After 08007 and 40003 it is unknown whether the transaction was committed, so repeat it only if it may run twice.
+/// After 08007 or 40003, it is unknown whether the transaction was committed. Retry it only if it may run twice.
 ///
 /// ```
 /// use reattempt::operation::is_transient_sqlstate;

@@ -1,7 +1,6 @@
-//! The attempts of one operation, for both the asynchronous and the blocking form.
+//! The retry loop's state, shared by asynchronous and blocking operations.
 //!
-//! The input is the result of each attempt. The output is the result of the call, or the time at which the next attempt
-//! is due.
+//! It takes the result of each attempt, and returns the result of the call or the time of the next attempt.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -18,26 +17,26 @@ use crate::call::progress::Granted;
 use crate::call::random::CallRandom;
 use crate::call::report::Report;
 
-/// The state of a call, whose attempts the driver makes.
+/// The state of a call. The caller of its methods makes the attempts.
 ///
-/// A call that succeeds at once has only a policy. The first failure allocates the rest, in one box.
+/// A call that succeeds on its first attempt needs only the policy. The first failure allocates the rest in one box.
 pub(super) struct Tries<Backoff: Schedule, B, J, N, Clock> {
     classify: J,
     notify: N,
-    // Always present between two method calls.
+    // Always `Some` between two method calls.
     course: Option<Course<Backoff, B>>,
-    /// The time at which the call was first pending.
+    /// The time at which the call first returned `Pending`.
     started: Option<Instant>,
     sent_at: SentAt,
     /// The number of the attempt in flight.
     number: u32,
     timer: Clock,
-    /// `true` if waits need no runtime of tokio.
+    /// `true` if waits do not need a tokio runtime.
     own_timer: bool,
 }
 
 enum Course<Backoff: Schedule, B> {
-    /// No attempt has failed, and the policy needed nothing before the first one.
+    /// No attempt has failed, and no state was needed before the first one.
     Plain(Policy<Backoff, B>),
     Full(Box<CallState<Backoff, B>>),
 }
@@ -64,12 +63,12 @@ impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
         self.number
     }
 
-    /// Starts the call's time, unless it has already started.
+    /// Starts measuring the call's elapsed time, unless this was already done.
     pub(super) fn takes_time(&mut self) {
         self.started.get_or_insert_with(|| now(&self.timer));
     }
 
-    /// Records the start of the next attempt, and with the first one the start of the call.
+    /// Records the start of the next attempt. The first one also starts the call.
     #[inline]
     pub(super) fn attempt(&mut self)
     where
@@ -106,7 +105,7 @@ impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
         }
     }
 
-    /// Withdraws a retry that was confirmed after the call's time was over.
+    /// Withdraws a retry that was confirmed too late for the call.
     pub(super) fn check_in_time(&mut self) -> Result<(), StopReason> {
         match &mut self.course {
             Some(Course::Full(call)) => call.check_in_time(now(&self.timer)),
@@ -114,7 +113,7 @@ impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
         }
     }
 
-    /// Notifies the caller and the observer of the retry. Returns the wait before it; `None` for none.
+    /// Notifies the caller and the observer of the retry. Returns its delay, or `None` if there is no delay.
     pub(super) fn resume<E>(&mut self, error: &E, granted: &Granted) -> Option<Clock::Sleep>
     where
         N: FnMut(&E, Duration),
@@ -123,7 +122,7 @@ impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
         Some(self.timer.sleep_until(clock::since_epoch(due)))
     }
 
-    /// Notifies the caller and the observer of the retry. Returns the time at which it is due; `None` for immediately.
+    /// Notifies the caller and the observer of the retry. Returns its due time, or `None` if it is due immediately.
     pub(super) fn notify_retry<E>(&mut self, error: &E, granted: &Granted) -> Option<Instant>
     where
         N: FnMut(&E, Duration),
@@ -136,7 +135,7 @@ impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
         granted.due
     }
 
-    /// Records that the call ends with an error. Returns it with the report.
+    /// Records that the call ends with an error. Returns the error together with the report.
     #[inline(never)]
     pub(super) fn give_up<E>(&mut self, error: E, stop: StopReason) -> RetryError<E> {
         let (number, started) = (self.number, self.started);
@@ -174,7 +173,7 @@ impl<Backoff: Schedule, B, J, N, Clock: Timer> Tries<Backoff, B, J, N, Clock> {
         }
     }
 
-    /// Returns the state of the call, creating it if necessary, and the timer.
+    /// Returns the state of the call, which is created if necessary, and the timer.
     fn call(&mut self) -> Option<(&mut CallState<Backoff, B>, &Clock)> {
         let call = match self.course.take()? {
             Course::Plain(policy) => CallState::new(policy, None, self.own_timer, &self.timer),
