@@ -1,51 +1,52 @@
-//! The position of the retry layer among other layers, and the hidden retries below it.
+//! The order of layers around a client, and hidden retries inside the client.
 //!
-//! A layer outside the retry layer handles a call once; a layer inside handles every attempt. `ServiceBuilder` lists
-//! layers from the outside in. [`StandardLayer`](crate::standard::StandardLayer) combines five rows of this table: the
-//! overall timeout, retries or hedging, guards, several servers if there are any, and the attempt timeout.
+//! A layer outside the retry layer handles each call once; a layer inside it handles every attempt. `ServiceBuilder`
+//! lists layers from the outside in. [`StandardLayer`](crate::standard::StandardLayer) combines five rows of this
+//! table: the overall timeout, retries or hedging, guards, several servers if there are any, and the attempt timeout.
 //!
 //! | order | layer | reason |
 //! |---|---|---|
 //! | 1, outermost | a trace or metric of the whole call | one span for each call |
-//! | 2 | a fallback ([`FallbackLayer`](crate::fallback::FallbackLayer)) | it replaces an outcome only after all other layers have given up. Inside the retry layer, its outcomes are no proof: only repeatable requests are retried, and an idempotency key no longer counts once the [backup](crate::fallback::Backup) was called |
-//! | 3 | an overall timeout, tower's `Timeout` | limits all attempts together, and drops them cleanly |
+//! | 2 | a fallback ([`FallbackLayer`](crate::fallback::FallbackLayer)) | it replaces an outcome only after all other layers have given up. Inside the retry layer, its outcomes never prove that a request was not processed. Only repeatable requests would then be retried, and an idempotency key would not count once the [backup](crate::fallback::Backup) was called |
+//! | 3 | an overall timeout, tower's `Timeout` | limits the time of all attempts together, and cancels them cleanly |
 //! | 4 | a limit on calls (`ConcurrencyLimit`, `LoadShed`) | a waiting retry keeps its place |
 //! | 5 | following redirects (tower-http's `FollowRedirect`) | each hop is a separate call, so a POST is not repeated because a later hop failed |
-//! | 6 | resuming downloads ([`ResumeLayer`](crate::resume::ResumeLayer)) | it reads the body after the retry layer has returned the response, and the limit in the next row turns a stall into a break |
+//! | 6 | resuming downloads ([`ResumeLayer`](crate::resume::ResumeLayer)) | it reads the body after the retry layer has returned the response. The limit in the next row turns a stall into an error that it can resume after |
 //! | 7 | a limit on the time between two frames of a response body | once the retry layer has returned the response, the caller reads the body ([below](#servers-that-stall)) |
 //! | 8 | **the retry layer** | |
 //! | 9 | hedging ([`HedgeLayer`](crate::hedge::HedgeLayer)), inside the retry layer or in its place | a retry follows only after all hedged attempts have failed, and a backoff is not mistaken for a slow call |
-//! | 10 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they decide on every attempt; outside the retry layer they would decide on calls. A refusal ends the call, unless the guard asks for a wait of at most 5 s (a breaker 1 s) and the call has time for it. A hedge does not wait: if it is refused, the attempts in flight continue |
-//! | 11 | several servers ([`EndpointsLayer`](crate::endpoints::EndpointsLayer), [`Balanced`](crate::endpoints::Balanced)) | a server is picked for each attempt, and a retry or hedge goes to a server that its call has not tried. A guard outside this layer has one state for the service, a guard inside it one for each endpoint. A breaker outside should not count consecutive failures, because one broken connection can fail many calls at once. A `Buffer` outside would hide the endpoints that a call has tried |
-//! | 12 | `Buffer` | its clones share one worker; its error is a `BoxError` ([below](#clients-with-a-boxed-error)) |
+//! | 10 | guards ([`GuardLayer`](crate::guard::GuardLayer)), all in one layer: breaker, rate limit, bulkhead, pace | they admit or refuse every attempt; outside the retry layer they would do so only once per call. A refusal ends the call, unless the guard's wait is at most 5 s (for a breaker, 1 s) and the call has time for it. A hedge does not wait: if it is refused, the attempts in flight continue |
+//! | 11 | several servers ([`EndpointsLayer`](crate::endpoints::EndpointsLayer), [`Balanced`](crate::endpoints::Balanced)) | a server is picked for each attempt, and a retry or hedge goes to a server that the call has not tried. A guard outside this layer has one state for the whole service; a guard inside it has one for each endpoint. A breaker outside should not count consecutive failures, because one broken connection can fail many calls at once. A `Buffer` outside would hide the endpoints that a call has tried |
+//! | 12 | `Buffer` | its clones share one worker, and its error is a `BoxError` ([below](#clients-with-a-boxed-error)) |
 //! | 13 | a limit on the attempts that reach the server (`RateLimit`, `ConcurrencyLimit`) | it includes retries |
 //! | 14 | authentication, signatures, a trace of each attempt | renewed for each attempt, like a [`before_attempt`](crate::RetryPolicy::before_attempt) hook |
-//! | 15 | a timeout for each attempt | inside guards, so that a breaker counts the timeout. Outside them, tower's `Timeout` looks like a caller that hangs up, so the breaker never opens. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
+//! | 15 | a timeout for each attempt | inside guards, so that a breaker counts the timeout. Outside them, tower's `Timeout` looks like a caller that cancels, so the breaker never opens. Without guards, use [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) |
 //! | 16 | other load balancing, reconnecting | an endpoint is picked for every attempt |
 //! | innermost | the client | |
 //!
-//! A concurrency limit outside the retry layer keeps its permit while a call waits for its retry. Inside, the permit is
-//! free during the wait. A tonic interceptor cannot retry a call, because it does not send the call. Put the
+//! Outside the retry layer, a concurrency limit holds its permit while a call waits for its retry. Inside, the permit
+//! is released during the wait. A tonic interceptor cannot retry a call, because it does not send it. Put the
 //! interceptor on the channel that the retry layer wraps.
 //!
 //! # Services with state in each clone
 //!
-//! The layer sends the first attempt through the readied instance, and each retry through a clone of the previous
-//! retry's instance. The first of these is a clone of a spare instance that all clones of the client share. This has no
-//! effect if clones of the inner service share their state, as with a `Buffer`, a pool or tonic's `Channel`. A round
-//! robin with a counter in each clone picks endpoints 0, 0 and 1: the first retry goes to the first attempt's endpoint.
-//! With [`RetryPolicy::clone_per_call`](crate::RetryPolicy::clone_per_call) it picks 0, 1 and 2, at the cost of one
-//! clone per call.
+//! The layer sends the first attempt through the instance that is ready, and each retry through a clone of the previous
+//! retry's instance. The first retry uses a clone of a spare instance that all clones of the client share. This makes
+//! no difference if clones of the inner service share their state, as with a `Buffer`, a pool or tonic's `Channel`. A
+//! round-robin service with a counter in each clone picks endpoints 0, 0 and 1, so the first retry goes to the first
+//! attempt's endpoint. With [`RetryPolicy::clone_per_call`](crate::RetryPolicy::clone_per_call) it picks 0, 1 and 2, at
+//! the cost of one clone per call.
 //!
-//! The layer stores no instance that was readied. When a `LoadShed` refuses a call, its instance stays in the queue of
-//! the limit below, which later assigns it a place. So call `send`, or drop the clone after the call: a refused handle
-//! that stays alive takes the place that its own retry needs.
+//! The layer never stores an instance that is ready. When a `LoadShed` refuses a call, its instance stays in the queue
+//! of the inner limit, and later gets a permit. Therefore call `send`, or drop the clone after the call. A refused
+//! handle that stays alive takes the permit that its own retry needs.
 //!
 //! # Turning the layer off with a setting
 //!
 //! `option_layer(wanted.then(RetryLayer::http))` returns tower's `Either`, whose type differs from that of the wrapped
-//! client. It has no method `send` (E0599), and its two variants take different request types. Instead, keep the layer
-//! and set [`never_retry`](crate::RetryPolicy::never_retry). A call is then one attempt, and none of its body is saved:
+//! client. It has no `send` method (E0599), and its two variants take different request types. Instead, keep the layer
+//! and set [`never_retry`](crate::RetryPolicy::never_retry). Each call is then a single attempt, and its body is not
+//! saved:
 //!
 //! ```
 //! use reattempt::{RetryLayer, RetryPolicy};
@@ -57,17 +58,18 @@
 //!
 //! # Clients with a boxed error
 //!
-//! Inside the retry layer, tower's `Timeout`, `Buffer` and `LoadShed`, and kube's client, fail with a `BoxError`: use
-//! [`RetryPolicy::boxed_errors`](crate::RetryPolicy::boxed_errors). [A guide page](crate::guide::boxed) covers such
-//! clients, and those that are boxed or take one body type.
+//! The error type of tower's `Timeout`, `Buffer` and `LoadShed`, and of kube's client, is `BoxError`. If one of them is
+//! inside the retry layer, use [`RetryPolicy::boxed_errors`](crate::RetryPolicy::boxed_errors). [A guide
+//! page](crate::guide::boxed) covers such clients, and clients that are boxed or accept only one body type.
 //!
 //! # Services that follow redirects
 //!
 //! A server that answers a POST with a redirect has processed it. If a service below the retry layer follows that
-//! redirect and a later hop is refused, a retry would repeat the POST. So above such a service only repeatable requests
-//! are retried, and the layer does not wait after a guard refuses a later hop.
-//! [`redirects_below`](crate::Http::redirects_below) lists the signs of such a service, and overrides them. It is best
-//! to follow redirects outside the retry layer. Inside it, tower-http's layer needs a body that implements `Default`:
+//! redirect and a later hop is refused, a retry would repeat the POST. Around such a service, only repeatable requests
+//! are therefore retried, and the layer does not wait after a guard refuses a later hop.
+//! [`redirects_below`](crate::Http::redirects_below) explains how such a service is detected, and overrides the
+//! detection. Preferably, follow redirects outside the retry layer. Inside it, tower-http's layer needs a body that
+//! implements `Default`:
 //!
 //! ```
 //! use bytes::Bytes;
@@ -88,9 +90,9 @@
 //!
 //! # Slow uploads
 //!
-//! In front of a service, a [`ShedLayer`](crate::shed::ShedLayer) admits a call once its head has arrived. The call
-//! keeps its place while the service reads the request body. So callers that send single bytes slowly could take every
-//! place. tower-http's `RequestBodyDeadlineLayer`, inside the shed layer, limits the time for the whole body. Its
+//! A [`ShedLayer`](crate::shed::ShedLayer) admits a call as soon as its head has arrived. The call holds its place
+//! while the service reads the request body. Callers that send single bytes slowly could therefore take every place.
+//! tower-http's `RequestBodyDeadlineLayer`, inside the shed layer, limits the time for the whole body. Its
 //! `RequestBodyTimeoutLayer` limits only the time between two frames, which such callers do not exceed.
 //!
 //! ```
@@ -138,15 +140,15 @@
 //! # Servers that stall
 //!
 //! No attempt is timed out unless [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) is set, and that limit has
-//! three gaps. Another layer or the client can close each of them:
+//! three gaps. Another layer or a client setting closes each of them:
 //!
 //! | gap | remedy |
 //! |---|---|
-//! | Over HTTP/2 the retry uses the same connection. If the connection has stalled, so does the retry. | Make the client test its connections: `http2_keep_alive_interval` and `http2_keep_alive_timeout` in hyper-util and reqwest, `http2_keep_alive_interval` and `keep_alive_timeout` in tonic. A connection that fails the test is closed, and its calls are retried on another. |
+//! | Over HTTP/2 the retry uses the same connection. If the connection has stalled, the retry stalls too. | Make the client test its connections: `http2_keep_alive_interval` and `http2_keep_alive_timeout` in hyper-util and reqwest, `http2_keep_alive_interval` and `keep_alive_timeout` in tonic. A connection that fails the test is closed, and its calls are retried on another. |
 //! | The limit ends with the response head. If the body stalls, its reader hangs. | tower-http's `ResponseBodyTimeoutLayer` outside the retry layer limits the time between frames; in reqwest, `read_timeout`. |
-//! | If no connection is made in time, the layer cannot distinguish that from a slow server, and a POST is not retried. | Set a shorter `connect_timeout`, in all three clients (hyper-util: `HttpConnector::set_connect_timeout`). Its error proves that no request was sent. |
+//! | If connecting takes too long, the layer cannot distinguish that from a slow server, and a POST is not retried. | Set a shorter `connect_timeout`, in all three clients (hyper-util: `HttpConnector::set_connect_timeout`). Its error proves that no request was sent. |
 //!
-//! A body that stalls, with a limit of five seconds between two frames:
+//! This example limits the time between two frames of a response body to five seconds:
 //!
 //! ```
 //! use std::convert::Infallible;
@@ -185,17 +187,17 @@
 //!
 //! - **hyper-util's legacy client** resends a request on a new connection if a pooled one closed before anything was
 //!   written. That is safe, and limited by the number of pooled connections.
-//!   `Client::builder(…).retry_canceled_requests(false)` turns it off. Over HTTP/2, calls wait for a connection that
-//!   another call opens. If that call gives up, the layer sends them again once, which is no attempt. The last attempt
-//!   is not sent again.
+//!   `Client::builder(…).retry_canceled_requests(false)` turns it off. Over HTTP/2, calls can wait for a connection
+//!   that another call is opening. If that call is cancelled, the layer resends the waiting calls once, without
+//!   counting an attempt. A call's last attempt is not resent.
 //! - **reqwest** does the same through hyper-util, and retries HTTP/2 requests that the server refused unprocessed
-//!   (REFUSED_STREAM, GOAWAY) up to twice; `ClientBuilder::retry(reqwest::retry::never())` turns the latter off. It
-//!   also follows redirects. So by default there is no proof that a POST was not processed, and only a repeatable POST
-//!   is retried. Use `redirect::Policy::none()` on the client and
-//!   [`redirects_below(false)`](crate::Http::redirects_below) on the protocol: then every POST is retried after 429 or
+//!   (REFUSED_STREAM, GOAWAY) up to twice; `ClientBuilder::retry(reqwest::retry::never())` turns the latter off.
+//!   reqwest also follows redirects. By default, there is therefore no proof that a POST was not processed, and only a
+//!   repeatable POST is retried. Use `redirect::Policy::none()` on the client and
+//!   [`redirects_below(false)`](crate::Http::redirects_below) on the protocol. Every POST is then retried after 429 or
 //!   a refused connection.
-//! - **tonic's `Channel`** retries nothing. It reconnects when it is next used, so a failed connection fails only one
+//! - **tonic's `Channel`** does not retry. It reconnects when it is next used, so a failed connection fails only one
 //!   call.
 //! - **Another retry layer**, for example in a client library, multiplies attempts: three layers of four attempts send
-//!   64. [`RetryPolicy::nested`](crate::RetryPolicy::nested) coordinates the layers in one process. Between processes,
-//!   a [`before_attempt`](crate::RetryPolicy::before_attempt) hook can write the attempt's number into a header.
+//! 64. [`RetryPolicy::nested`](crate::RetryPolicy::nested) coordinates the layers in one process. Between processes, a
+//!     [`before_attempt`](crate::RetryPolicy::before_attempt) hook can send the attempt number in a header.
