@@ -1,12 +1,12 @@
 //! Profiles: the delays and limits of well-known libraries and services, by name.
 //!
-//! A profile sets the delays and limits of a policy. A limit or budget that is set on the policy itself, before or
-//! after, has precedence. A profile never changes which requests are safe to repeat. It sets a budget only where the
-//! table names one.
+//! A profile sets the delays and limits of a policy. A limit or budget that is set on the policy itself takes
+//! precedence, regardless of the order. A profile never changes which requests are safe to repeat. It sets a budget
+//! only if its table lists one.
 //!
-//! The profiles of three services also classify the service's failures, because the delays alone would not be enough:
-//! GitHub, for example, refuses with 403. The classifiers are part of the profiles, so one line of code selects both,
-//! or one word in a policy file. For hedges and guards, use the functions themselves, such as
+//! Three profiles also classify the service's failures, because delays alone would not suffice. GitHub, for example,
+//! refuses requests with 403. The classifier is part of the profile, so one line of code, or one word in a policy file,
+//! selects both. For hedges and guards, use the classifier functions directly, such as
 //! [`classify::github`](crate::classify::github).
 //!
 //! ```
@@ -16,15 +16,15 @@
 //! assert_eq!(policy.limits().max_attempts, 3);
 //! ```
 //!
-//! [`retry`](crate::retry()), for any other operation, takes a profile directly.
+//! [`retry`](crate::retry()), which retries any other operation, accepts a profile directly.
 //!
 //! | profile | delays | attempts | elapsed time |
 //! |---|---|---|---|
 //! | [`standard`] | full jitter, 100 ms doubling to 5 s | 3 | 30 s |
-//! | [`cenkalti`] | 500 ms growing by half to 60 s, ± 50 % | | 15 min |
+//! | [`cenkalti`] | 500 ms growing by 50 % to 60 s, ± 50 % | | 15 min |
 //! | [`cenkalti_short`] | the same | | 2 s |
 //! | [`cenkalti_quick`] | 50 ms doubling to 150 ms, ± 50 % | | 250 ms |
-//! | [`cenkalti_medium`] | 100 ms growing by half to 500 ms, ± 50 % | | 1 s |
+//! | [`cenkalti_medium`] | 100 ms growing by 50 % to 500 ms, ± 50 % | | 1 s |
 //! | [`cenkalti_slow`] | 100 ms doubling to 3 s, ± 50 % | | 10 s |
 //! | [`go_backoff_linear`] | 250 ms, growing by 250 ms to 16 s | | |
 //! | [`go_backoff_exponential`] | 5 s doubling to 320 s | | |
@@ -34,18 +34,18 @@
 //! | [`retryablehttp_linear`] | `n + 1` times a random delay from 1 s to 30 s | 5 | |
 //! | [`aws`] | full jitter, 1 s doubling to 20 s; with its quota as the budget | 3 | |
 //! | [`stripe`] | full jitter, 500 ms doubling to 4 s | 3 | |
-//! | [`google`] | 1 s doubling to 16 s, each with up to 1 s more | 6 | |
-//! | [`twitter_streaming`] | at once, then depending on the kind of failure | | |
-//! | [`github`] | 60 s doubling after a rate limit, else as [`standard`]; with its classifier | 3 | 5 min |
+//! | [`google`] | 1 s doubling to 16 s, plus up to 1 s each | 6 | |
+//! | [`twitter_streaming`] | immediate, then depending on the kind of failure | | |
+//! | [`github`] | 60 s doubling after a rate limit, otherwise like [`standard`]; with its classifier | 3 | 5 min |
 //! | [`kubernetes`] | 1 s doubling to 30 s, ± 50 %; with its classifier | 11 | |
 //! | [`openai`] | 500 ms doubling to 8 s, less up to a quarter; with its classifier | 3 | |
 //!
-//! An empty cell means no limit, as in the source. The policy's budget still ends such calls: the default one grants
-//! three retries while no call succeeds, unless their delays reach ten minutes. To leave the delays as the only limit,
-//! set [`RetryBudget::unlimited`].
+//! An empty cell means that there is no limit, as in the source. The policy's budget still ends such calls. The default
+//! budget grants three retries while no call succeeds, unless their delays reach ten minutes. For no limit at all, set
+//! [`RetryBudget::unlimited`].
 //!
-//! Profiles of sources without jitter have none either. Many clients that fail at the same time then retry at the same
-//! time; [`ScheduleExt::jittered`] spreads them out.
+//! If the source has no jitter, neither does its profile. Clients that fail at the same time then also retry at the
+//! same time; [`ScheduleExt::jittered`] spreads them out.
 
 // structure(file-length): one list of profiles, most of it tables.
 
@@ -108,10 +108,10 @@ pub fn cenkalti_short() -> Profile<Exponential> {
 /// |---|---|---|---|---|---|
 /// | 50 ms | 2 | 150 ms | ± 50 % | no limit | 250 ms |
 ///
-/// Of the 30 ms calls that always fail, seven in eight are retried twice. The others are retried once, or seldom three
-/// times. They end after 100 to 280 ms. The published estimates of 3–4 retries and 250–380 ms do not apply here: they
-/// count attempts, and that library checks the time only after the wait. Here a delay that would pass the limit ends
-/// the call at once.
+/// A 30 ms call that always fails is retried twice in seven of eight cases, otherwise once or, rarely, three times. It
+/// ends after 100 to 280 ms. The published estimates of 3–4 retries and 250–380 ms do not apply here. They count
+/// attempts, and that library checks the time only after the wait. Here, a delay that would exceed the limit ends the
+/// call immediately.
 pub fn cenkalti_quick() -> Profile<Exponential> {
     unlimited(symmetric(50, 2.0, 150), Some(Duration::from_millis(250)))
 }
@@ -122,9 +122,9 @@ pub fn cenkalti_quick() -> Profile<Exponential> {
 /// |---|---|---|---|---|---|
 /// | 100 ms | 1.5 | 500 ms | ± 50 % | no limit | 1 s |
 ///
-/// A 100 ms call that always fails is usually retried three times; about one such call in twenty is retried four times,
-/// and very few only twice. It ends after 0.6 to 1.1 s. The published estimates are at most 5 retries and 1–1.5 s. The
-/// published time does not apply here, for the reason given at [`cenkalti_quick`].
+/// A 100 ms call that always fails is usually retried three times. About one in twenty is retried four times, and very
+/// few only twice. It ends after 0.6 to 1.1 s. The published estimates are at most 5 retries and 1–1.5 s. The published
+/// time does not apply here, for the reason given at [`cenkalti_quick`].
 pub fn cenkalti_medium() -> Profile<Exponential> {
     unlimited(symmetric(100, 1.5, 500), Some(Duration::from_secs(1)))
 }
@@ -135,14 +135,14 @@ pub fn cenkalti_medium() -> Profile<Exponential> {
 /// |---|---|---|---|---|---|
 /// | 100 ms | 2 | 3 s | ± 50 % | no limit | 10 s |
 ///
-/// A 300 ms call that always fails is usually retried six times; about one such call in five is retried seven times,
-/// and very few five or eight times. It ends after 5.5 to 10.3 s. The published estimates, 8–9 retries and 10–14 s, do
-/// not apply here, for the reason given at [`cenkalti_quick`].
+/// A 300 ms call that always fails is usually retried six times. About one in five is retried seven times, and very few
+/// five or eight times. It ends after 5.5 to 10.3 s. The published estimates, 8–9 retries and 10–14 s, do not apply
+/// here, for the reason given at [`cenkalti_quick`].
 pub fn cenkalti_slow() -> Profile<Exponential> {
     unlimited(symmetric(100, 2.0, 3000), Some(Duration::from_secs(10)))
 }
 
-/// Returns linear delays as in the Go library go-backoff.
+/// Returns the linear delays of the Go library go-backoff.
 ///
 /// | base | step | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -151,7 +151,7 @@ pub fn go_backoff_linear() -> Profile<Linear> {
     unlimited(network_errors(), None)
 }
 
-/// Returns exponential delays as in go-backoff.
+/// Returns the exponential delays of go-backoff.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -160,7 +160,7 @@ pub fn go_backoff_exponential() -> Profile<Exponential> {
     unlimited(http_errors(), None)
 }
 
-/// Returns exponential delays as in go-backoff, without a cap.
+/// Returns the exponential delays of go-backoff without a cap.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -169,7 +169,7 @@ pub fn go_backoff_uncapped() -> Profile<Exponential> {
     unlimited(rate_limited(), None)
 }
 
-/// Returns full-jitter delays as in go-backoff.
+/// Returns the full-jitter delays of go-backoff.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -187,8 +187,8 @@ pub fn retryablehttp() -> Profile<Exponential> {
     limited(Exponential::no_jitter(secs(1)).max_delay(secs(30)), 5)
 }
 
-/// Returns jittered linear delays as in go-retryablehttp: `n` times a random delay between the shortest and the
-/// longest. `n` is the retry's number, from 1.
+/// Returns the jittered linear delays of go-retryablehttp: `n` times a random delay between the shortest and the
+/// longest. `n` is the retry number, starting at 1.
 ///
 /// | shortest | longest | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -204,7 +204,7 @@ pub fn retryablehttp() -> Profile<Exponential> {
 /// The profile has a [`Linear`] schedule with the middle of the range as its step, and a [`Jitter::symmetric`] that
 /// reaches both ends. Other ranges can be built in the same way.
 pub fn retryablehttp_linear() -> Profile<Jittered<Linear>> {
-    // 15.5 s, give or take 14.5 s.
+    // 15.5 s ± 14.5 s.
     let jitter = Jitter::symmetric(14.5 / 15.5);
     limited(Linear::new(Duration::from_millis(15_500)).jittered(jitter), 5)
 }
@@ -222,7 +222,7 @@ pub fn aws() -> Profile<Exponential> {
     profile
 }
 
-/// Returns the delays that Stripe recommends to its clients.
+/// Returns the delays that Stripe recommends for its clients.
 ///
 /// | base | factor | cap | jitter | attempts | elapsed time |
 /// |---|---|---|---|---|---|
@@ -234,7 +234,7 @@ pub fn stripe() -> Profile<Exponential> {
     limited(full_jitter(500, 4000), 3)
 }
 
-/// Returns Google's documented retries for its APIs: truncated exponential backoff with a random part.
+/// Returns the retry settings that Google documents for its APIs: truncated exponential backoff plus a random delay.
 ///
 /// | retry | delay in s, from | to |
 /// |---|---|---|
@@ -244,14 +244,14 @@ pub fn stripe() -> Profile<Exponential> {
 /// | 4 | 8 | 9 |
 /// | 5 | 16 | 17 |
 ///
-/// Six attempts, no limit on elapsed time.
+/// There are six attempts, and no limit on elapsed time.
 pub fn google() -> Profile<TruncatedExponential> {
     limited(TruncatedExponential::default(), 6)
 }
 
 /// Returns the reconnection rules for Twitter's streaming API.
 ///
-/// The first retry is sent at once after any failure. Then:
+/// The first retry is sent immediately after any failure. Later retries are delayed:
 ///
 /// | failure | base | growth | cap |
 /// |---|---|---|---|
@@ -259,11 +259,11 @@ pub fn google() -> Profile<TruncatedExponential> {
 /// | an HTTP status | 5 s | doubling | 320 s |
 /// | HTTP 420 | 60 s | doubling | none |
 ///
-/// Each kind has its own count. No limit on attempts or elapsed time, and no jitter.
+/// Each kind of failure has its own count. There is no limit on attempts or elapsed time, and no jitter.
 ///
-/// In a policy, all counts start again with each call, which suffices for making a connection. No layer sees the end of
-/// the stream itself. So the stream's owner keeps the schedule in a [`Reconnecting`](crate::schedule::Reconnecting),
-/// and resets it with each message.
+/// In a policy, all counts restart with each call, which is enough for connecting. A layer cannot detect the end of the
+/// stream itself. The stream's owner therefore keeps the schedule in a [`Reconnecting`](crate::schedule::Reconnecting),
+/// and resets it after each message.
 ///
 /// ```
 /// use reattempt::{Verdict, profile, retry};
@@ -317,11 +317,11 @@ pub fn twitter_streaming() -> Profile<SharedSchedule> {
 ///
 /// | failure | delays | longest delay for the server | attempts | elapsed time |
 /// |---|---|---|---|---|
-/// | rate limit: 429, and 403 that [`classify::github`](crate::classify::github) recognises | what the server asks for; else 60 s doubling, each with up to 6 s more | 60 s | 3 | 5 min |
+/// | rate limit: 429, and 403 that [`classify::github`](crate::classify::github) recognises | the delay that the server asks for, otherwise 60 s doubling, plus up to 6 s each | 60 s | 3 | 5 min |
 /// | any other | full jitter, 100 ms doubling to 5 s | 60 s | 3 | 5 min |
 ///
 /// GitHub documents the first row, and forbids requests before the delay has passed. The second row and the limits are
-/// our choice. The hourly quota may be reset in more than 60 s. Then the call ends with GitHub's response, and the stop
+/// our choice. If the hourly quota is reset in more than 60 s, the call ends with GitHub's response, and the stop
 /// reason is [`ServerDelayTooLong`](crate::StopReason::ServerDelayTooLong). To wait for the reset, raise both limits:
 ///
 /// ```
@@ -351,10 +351,11 @@ pub fn github() -> Profile<SharedSchedule> {
 /// | 1 s | 2 | 30 s | ± 50 % | 11 | no limit |
 ///
 /// [`classify::kubernetes`](crate::classify::kubernetes) decides which responses are retried. A `Retry-After` replaces
-/// the delay. client-go waits for 1 s after a lost connection. The growth and the jitter are our additions, because all
-/// clients lose their connections at once when an API server restarts.
+/// the delay. client-go waits for 1 s after a lost connection. We added growth and jitter, because all clients lose
+/// their connections at once when an API server restarts.
 ///
-/// A PATCH is not repeated, because the layer cannot tell whether that is safe. Server-side apply may be repeated:
+/// A PATCH is not repeated, because the layer cannot determine whether that is safe. A server-side apply may be
+/// repeated:
 ///
 /// ```
 /// use reattempt::{CallOptions, Http, RetryPolicy, profile};
@@ -383,11 +384,12 @@ pub fn kubernetes() -> Profile<Exponential> {
 /// | 5 | 6 | 8 |
 /// | 6 | 6 | 8 |
 ///
-/// Three attempts, no limit on elapsed time. `retry-after-ms` and `Retry-After` replace the delay; if they ask for more
-/// than 120 s, the call is not retried. [`classify::openai`](crate::classify::openai) classifies the responses.
+/// There are three attempts, and no limit on elapsed time. `retry-after-ms` and `Retry-After` replace the delay. If
+/// they ask for more than 120 s, the call is not retried. [`classify::openai`](crate::classify::openai) classifies the
+/// responses.
 ///
-/// OpenAI's clients repeat every request. This profile repeats a POST only after 429 or a proof that it was not
-/// processed, because the API has no idempotency keys. A completion costs tokens when it is repeated, and may be stored
+/// OpenAI's clients repeat every request. This profile repeats a POST only after 429 or with proof that it was not
+/// processed, because the API has no idempotency keys. A repeated completion costs tokens again, and may be stored
 /// twice. If that is acceptable, mark the requests to these paths as repeatable:
 ///
 /// ```
@@ -400,7 +402,7 @@ pub fn kubernetes() -> Profile<Exponential> {
 /// let policy = RetryPolicy::with(http).profile(profile::openai());
 /// ```
 pub fn openai() -> Profile<Exponential> {
-    // 0.75 to 1 times 500 ms, 1 s, …: 437.5 ms, give or take a seventh.
+    // 0.75 to 1 times 500 ms is 437.5 ms ± 1/7.
     let from = Duration::from_micros(437_500);
     let mut profile = limited(Exponential::symmetric(from, 1.0 / 7.0).max_delay(secs(7)), 3);
     profile.max_server_delay = secs(120);
@@ -411,7 +413,7 @@ pub fn openai() -> Profile<Exponential> {
     profile
 }
 
-/// Returns every profile with its constructor's name, for tools in which a user chooses one.
+/// Returns every profile with its constructor's name, for tools that offer a choice of profiles.
 pub fn all() -> [(&'static str, Profile<SharedSchedule>); 19] {
     [
         ("standard", standard().shared()),
