@@ -1,8 +1,8 @@
 //! Retries for any HTTP or gRPC client that is a tower `Service`.
 //!
-//! Wrap a client in one layer. Transient failures are retried when that is safe, and a retry budget protects a
-//! struggling server. A request that the server may have processed is repeated only if that is safe. `Retry-After` is
-//! obeyed, delays are jittered, and the caller gets the last real outcome with a report.
+//! Wrap a client in one layer. Transient failures are retried, and a retry budget protects a struggling server. A
+//! request that the server may have processed is repeated only if that is safe. `Retry-After` is obeyed, delays are
+//! jittered, and the caller gets the last attempt's outcome with a report.
 //!
 //! ```no_run
 //! use bytes::Bytes;
@@ -54,14 +54,14 @@
 //!
 //! | feature | effect | versions | default |
 //! |---|---|---|---|
-//! | `http` | layers around HTTP clients; without it, only [`retry()`], schedules and budgets | http 1, tower 0.5 | on |
-//! | `hyper` | classifies the errors of hyper and hyper-util clients, h2's included | hyper 1, hyper-util 0.1, h2 0.4 | on |
+//! | `http` | layers for HTTP clients; without it, only [`retry()`], schedules and budgets | http 1, tower 0.5 | on |
+//! | `hyper` | classifies errors from hyper, hyper-util and h2 | hyper 1, hyper-util 0.1, h2 0.4 | on |
 //! | `reqwest` | retries requests of `reqwest::Client` | reqwest 0.13 | off |
-//! | `grpc` | gRPC over any HTTP/2 client: codes, trailers, service configs | – | off |
+//! | `grpc` | supports gRPC over any HTTP/2 client: codes, trailers, service configs | – | off |
 //! | `tonic` | retries calls of a tonic `Channel`; implies `grpc` | tonic 0.14 | off |
 //! | `tower-http` | supports tower-http's classifiers and its `FollowRedirect` | tower-http 0.7 | off |
-//! | `tracing` | `tracing` events, and spans of calls and attempts | tracing 0.1 | off |
-//! | `opentelemetry` | metrics and spans of HTTP calls, metrics of guards and, with `tonic`, of gRPC calls | opentelemetry 0.33 | off |
+//! | `tracing` | emits `tracing` events, and spans for calls and attempts | tracing 0.1 | off |
+//! | `opentelemetry` | records metrics and spans for HTTP calls, and metrics for guards and (with `tonic`) gRPC calls | opentelemetry 0.33 | off |
 //!
 //! | topic | see |
 //! |---|---|
@@ -78,23 +78,22 @@
 //! | delays, and well-known retry policies by name | [`schedule`], [`profile`] |
 //! | the retry budget | [`RetryBudget`] |
 //! | options for one call | [`CallOptions`] |
-//! | the order of this layer relative to others | [`order`] |
+//! | where to put this layer among others | [`order`] |
 //! | retries, guards and time limits in one layer | [`standard`] |
 //! | circuit breakers, rate limits and other limits for every attempt | [`guard`] |
 //! | load shedding in front of a server | [`shed`] |
 //! | several equivalent servers behind one client | [`endpoints`] |
-//! | policies chosen per request, which can be replaced while calls are in flight | [`policies`] |
+//! | policies that are chosen per request and can be replaced at run time | [`policies`] |
 //! | policies from a file, reloaded when it changes | the crate `reattempt-policy-file` |
-//! | a second attempt for slow calls | [`hedge`] |
-//! | a response in place of a failed call | [`fallback`] |
+//! | a second attempt in parallel to a slow one | [`hedge`] |
+//! | a substitute response for a failed call | [`fallback`] |
 //! | downloads that continue after a broken connection | [`resume`] |
 //! | pacing: calls slowed to the rate that a server accepts | [`guard::Pace`] |
 //! | gRPC: service configs, metrics, trailers | `grpc`, behind its feature |
 //! | retries of any other operation | [`retry()`], [`operation`] |
 //! | the reason why a client does not compile | [`check`] |
 //!
-//! The crate root has the names that a program needs to wrap a client. Every other item is in the module for its
-//! subject.
+//! The crate root contains the items that most programs need to wrap a client. All other items are in modules by topic.
 
 #![forbid(unsafe_code)]
 #![warn(unnameable_types)]
