@@ -1,6 +1,6 @@
-//! Accessors for the inner service, which every service in this crate has.
+//! Accessors for the inner service, shared by every service in this crate.
 
-/// Defines `get_ref`, `get_mut` and `into_inner` for a service with a `$Inner` in a field.
+/// Defines `get_ref`, `get_mut` and `into_inner` for a service with a field of type `$Inner`.
 macro_rules! inner_accessors {
     ($Inner:ty, $($field:ident).+) => {
         /// Returns the inner service.
@@ -8,7 +8,8 @@ macro_rules! inner_accessors {
             &self.$($field).+
         }
 
-        /// Returns the inner service, which the next call uses. Do not ready it: this service's `poll_ready` does that.
+        /// Returns the inner service, which the next call uses. Do not call its `poll_ready`: this service's
+        /// `poll_ready` does that.
         pub fn get_mut(&mut self) -> &mut $Inner {
             &mut self.$($field).+
         }

@@ -1,4 +1,4 @@
-//! Classification: the verdict for an outcome, and the server's request for a delay or for no retry.
+//! Classification: which outcomes are failures, and whether the server asked for a delay or for no retry.
 //!
 //! [`Http::classify`](crate::Http::classify) takes a function from an [`Outcome`] to a [`Verdict`](crate::Verdict).
 //! [`CallOptions::classify`](crate::CallOptions::classify) takes one for a single call.
@@ -11,7 +11,7 @@
 //! | [`Hints`], [`Hinted`] | the headers that are read as hints, such as `Retry-After` |
 //! | [`verdict_of_status`], [`verdict_of_error`] | the verdicts of the built-in classification |
 //! | [`github`], [`kubernetes`], [`openai`] | classifiers for well-known services, each part of a [profile](crate::profile) |
-//! | [`is_repeatable`] | the requests that may be sent twice, based on method or key |
+//! | [`is_repeatable`] | which requests may be sent twice, based on method or key |
 //! | [`IDEMPOTENCY_KEY`], [`new_idempotency_key`] | the header that makes a POST repeatable |
 
 #[cfg(feature = "tower-http")]

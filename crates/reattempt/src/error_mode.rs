@@ -38,7 +38,7 @@ pub trait ErrorMode<E>: Sealed {
     /// The timer that interrupts an attempt; `()` if this mode has none.
     #[doc(hidden)]
     type Timer: Default;
-    /// `true` if an attempt's time limit interrupts the attempt, and a deadline the call.
+    /// `true` if time limits interrupt attempts, and deadlines interrupt calls.
     #[doc(hidden)]
     const INTERRUPTS: bool;
     /// `true` if the protocol has a response for a deadline that has passed.
@@ -52,14 +52,14 @@ pub trait ErrorMode<E>: Sealed {
     #[doc(hidden)]
     fn own(error: E) -> Self::Error;
 
-    /// Applies a function to the caller's error if the error type allows that.
+    /// Applies a function to the caller's error if it is a `BoxError`.
     #[doc(hidden)]
     fn explained(error: Self::Error, explain: impl FnOnce(BoxError) -> BoxError) -> Self::Error {
         let _ = explain;
         error
     }
 
-    /// Returns the error as a classifier reads it.
+    /// Returns the error in the form that classifiers take.
     #[doc(hidden)]
     fn view(error: &Self::Error) -> &(dyn Error + 'static);
 
@@ -67,7 +67,7 @@ pub trait ErrorMode<E>: Sealed {
     #[doc(hidden)]
     fn timer(timer: Pin<&mut Self::Timer>) -> Option<Pin<&mut AttemptTimer>>;
 
-    /// Returns the caller's error for an interrupted attempt; `None` if only the protocol can have a response for it.
+    /// Returns the caller's error for an interrupted attempt, or `None` if only the protocol can respond to it.
     #[doc(hidden)]
     fn timed_out(error: TimedOut) -> Option<Self::Error> {
         let _ = error;
@@ -153,7 +153,7 @@ impl Sealed for BoxedError {}
 impl Sealed for Answered {}
 
 pin_project! {
-    /// The timer of one attempt, created only if the attempt is pending at its first poll.
+    /// The timer of one attempt, which starts only if the attempt's first poll returns `Pending`.
     #[derive(Default)]
     pub struct AttemptTimer {
         started: Option<Instant>,
@@ -163,8 +163,8 @@ pin_project! {
 }
 
 impl AttemptTimer {
-    /// Polls the timer, which the first poll creates with the time `due(now)`. Returns the time of the first poll once
-    /// the timer has expired.
+    /// Polls the timer. The first poll creates it with the time `due(now)`. Returns the time of the first poll once the
+    /// timer expires.
     pub(crate) fn poll(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -173,7 +173,7 @@ impl AttemptTimer {
         let mut this = self.project();
         let started = *this.started.get_or_insert_with(|| {
             let now = Instant::now();
-            // Without a runtime nothing can wait, so the limit has no effect.
+            // Timers need a runtime, so without one the limit has no effect.
             this.sleep.set(due(now).filter(|_| clock::has_timer()).map(sleep_until));
             now
         });
@@ -183,7 +183,7 @@ impl AttemptTimer {
         }
     }
 
-    /// Discards the timer before the next attempt. Returns the time at which the attempt was first pending.
+    /// Discards the timer before the next attempt. Returns the time at which the attempt first returned `Pending`.
     #[inline]
     pub(crate) fn reset(mut self: Pin<&mut Self>) -> Option<Instant> {
         let started = self.started;

@@ -1,4 +1,4 @@
-//! Observers: functions and types that are notified of every event in every call.
+//! Observers, which are notified of every event in every call.
 //!
 //! [`RetryPolicy::observe`](crate::RetryPolicy::observe) adds an observer. Any `Fn(&str, &Event)` is an [`Observer`].
 //! `TracingObserver`, behind the feature `tracing`, writes each [`Event`] to `tracing`.

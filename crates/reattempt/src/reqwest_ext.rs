@@ -1,4 +1,4 @@
-//! reqwest's request builder, extended to send its request through a wrapped client.
+//! An extension of reqwest's request builder that sends requests through a wrapped client.
 
 use reqwest::{Request, RequestBuilder, Response};
 use tower_service::Service;
@@ -6,10 +6,10 @@ use tower_service::Service;
 use crate::call::protocol::sealed::Sealed;
 use crate::send::send;
 
-/// An extension of reqwest's `RequestBuilder` that sends requests through a wrapped client. Sealed.
+/// An extension of reqwest's `RequestBuilder` with a method that sends requests through a wrapped client. Sealed.
 pub trait ReqwestExt: Sealed {
-    /// Builds the request and sends it through a clone of `client`: a `reqwest::Client` inside any layers. The client
-    /// that created the builder sends nothing.
+    /// Builds the request and sends it through a clone of `client`, a `reqwest::Client` inside any layers. The client
+    /// that created the builder is not used.
     ///
     /// # Errors
     /// Returns the builder's error (for example, for a bad URL) or the call's error.

@@ -5,14 +5,14 @@
 //! | [`Exponential`] | growing by a factor up to a cap, with no, full, equal or symmetric jitter |
 //! | [`Decorrelated`] | random, from the base to three times the previous delay |
 //! | [`TruncatedExponential`] | doubling, each with a random part, for a fixed number of retries |
-//! | [`Constant`], [`Linear`], [`List`] | constant; growing linearly; a list of durations |
+//! | [`Constant`], [`Linear`], [`List`] | constant, growing linearly, or from a list of durations |
 //! | [`Responsive`] | one interval for all calls, longer after refusals and shorter after successes |
 //! | [`Iterated`] | from any iterator, created for each call; adapts schedules of other crates |
 //! | [`Reconnecting`] | from any schedule, continued from one call to the next until a reset |
 //! | [`SharedSchedule`] | from any schedule, type-erased |
 //!
-//! [`ScheduleExt`] has the combinators: limits, caps, floors, jitter, sequences, and one schedule for each kind of
-//! failure. A custom schedule implements two traits: [`Schedule`] has the settings, and [`Delays`] the state of one
+//! [`ScheduleExt`] provides combinators: limits, caps, floors, jitter, sequences, and a schedule for each kind of
+//! failure. A custom schedule implements two traits: [`Schedule`] for its settings, and [`Delays`] for the state of one
 //! call. Before each retry, [`Delays`] receives the [`Failure`] with its [`FailureKind`], and a [`Random`] for jitter.
 //! Layers pass a [`CallRandom`].
 //!

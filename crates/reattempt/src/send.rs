@@ -1,4 +1,4 @@
-//! One call through a shared handle: the service is cloned, readied, called and dropped.
+//! One call through a shared handle, which is cloned, polled until it is ready, called and dropped.
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,10 +9,9 @@ use tower_service::Service;
 
 pin_project! {
     /// The future of a call through its own clone of a handle. It waits until the clone is ready, calls it, and drops
-    /// it at once.
+    /// it immediately.
     ///
-    /// If the handle fails with an error before it is ready, the future returns that error. If it is polled again, it
-    /// stays pending.
+    /// If `poll_ready` returns an error, so does the future. If it is polled again after completion, it stays pending.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the call.
@@ -24,7 +23,7 @@ pin_project! {
     }
 }
 
-/// Sends one request through a service that belongs to this call.
+/// Sends one request through a service that only this call uses.
 pub(crate) fn send<S: Service<Req>, Req>(service: S, request: Req) -> Sending<S, Req, S::Future> {
     Sending { unsent: Some((service, request)), call: None }
 }
@@ -36,8 +35,8 @@ impl<S: Service<Req>, Req> Future for Sending<S, Req, S::Future> {
         let mut this = self.project();
         if let Some((service, _)) = this.unsent {
             let ready = ready!(service.poll_ready(cx));
-            // Dropped at once: a refused handle stays in the inner service's queue, which would assign the next place
-            // to it (trap 50).
+            // Dropped immediately, because a refused handle stays in the inner service's queue and would get the next
+            // permit (trap 50).
             let unsent = this.unsent.take();
             ready?;
             this.call.set(unsent.map(|(mut service, request)| service.call(request)));
@@ -82,10 +81,10 @@ macro_rules! send_method {
 
 pub(crate) use send_method;
 
-/// Compiles only if `service` accepts requests of type `Request`; does nothing.
+/// Checks at compile time that `service` accepts requests of type `Request`.
 ///
 /// If a wrapped client does not accept its requests, the compiler only reports that "the method exists, but its trait
-/// bounds were not satisfied". With a call of this function, it names the unsatisfied bound and the remedy. Remove the
+/// bounds were not satisfied". If you call this function, it reports the unsatisfied bound and the remedy. Remove the
 /// call once the program compiles.
 ///
 /// ```

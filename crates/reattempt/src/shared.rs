@@ -11,9 +11,9 @@ use crate::call::frame::{Sending, Timed, Tried};
 /// The state that a client's clones and its calls in flight share.
 pub(crate) struct Shared<S, Policy> {
     pub(crate) policy: Policy,
-    /// The spare instance. A call with one attempt clones nothing. A clone of the spare instance sends a call's first
-    /// retry. Each later retry is sent by a clone of the previous one's instance, so changes to its state carry over.
-    /// The last clone becomes the spare instance. Each hedge is sent by a clone of it.
+    /// The instance that is cloned for retries. A call with one attempt clones nothing. A call's first retry uses a
+    /// clone of the spare instance. Each later retry uses a clone of the previous retry's instance, so changes to its
+    /// state carry over. The last clone becomes the spare instance. Each hedge uses a clone of it.
     ///
     /// The spare instance was never polled for readiness, so it reserves nothing.
     ///
@@ -42,9 +42,9 @@ impl<S: Clone, Policy> Shared<S, Policy> {
     }
 }
 
-/// Sends an attempt after the first, if possible to an endpoint that the call has not tried. Returns the future and
-/// that endpoint. `deadline` is the call's.
-// The first attempt does not use this function, because returning a pair would move its future once more.
+/// Sends an attempt after the first, if possible to an endpoint that the call has not tried. Returns the future and the
+/// endpoint. `deadline` is the call's deadline.
+// Not used for the first attempt, because returning a pair would move its future once more.
 pub(crate) fn send_next<S: Service<A>, A>(
     service: &mut S,
     attempt: A,
