@@ -5,14 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::io::copy_bidirectional;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::WireFault;
 use super::io::FaultyIo;
 use crate::faults::{Faults, Shared};
-use crate::task::Task;
 
 impl Faults<WireFault> {
     /// Opens a loopback port that forwards to a server, for any client and protocol.
@@ -21,18 +20,42 @@ impl Faults<WireFault> {
     ///
     /// Returns the operating system's error if no port can be opened.
     pub async fn relay(&self, server: SocketAddr) -> io::Result<Relay> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let address = listener.local_addr()?;
-        let task = Task::spawn(accept(listener, server, Arc::clone(&self.shared)));
-        Ok(Relay { address, _task: task })
+        let port = bound(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        let (address, shared) = (port.local_addr()?, Arc::clone(&self.shared));
+        let mut relay = Relay { address, server, shared, listening: JoinSet::new(), closed: Some(port) };
+        relay.open()?;
+        Ok(relay)
     }
 }
 
-/// A port that forwards to a server until it is dropped.
+/// A port that forwards to a server until it is dropped. In between, it can be closed, as if the server were down.
+///
+/// ```
+/// use reattempt_faults::{Faults, Reply, Script, Server, WireFault};
+/// use tokio::net::TcpStream;
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// # runtime.block_on(async {
+///
+/// let server = Server::http1([Reply::reset()]).await?;
+/// let faults = Faults::<WireFault>::new(Script::default());
+/// let mut relay = faults.relay(server.address()).await?;
+/// relay.close().await?;
+/// assert!(TcpStream::connect(relay.address()).await.is_err()); // refused
+/// relay.open()?;
+/// TcpStream::connect(relay.address()).await?;
+/// # drop(server.finish()); // a doc test without a client
+/// # Ok::<(), std::io::Error>(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Relay {
     address: SocketAddr,
-    _task: Task,
+    server: SocketAddr,
+    shared: Arc<Shared<WireFault>>,
+    listening: JoinSet<()>,
+    /// Reserves the port while nothing listens on it.
+    closed: Option<TcpSocket>,
 }
 
 impl Relay {
@@ -40,6 +63,50 @@ impl Relay {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+
+    /// Ends all connections, and refuses further ones. The port stays reserved, so [`open`](Self::open) opens the same
+    /// address. A closed port stays closed.
+    ///
+    /// # Errors
+    ///
+    /// Returns the operating system's error if the port cannot be reserved. It is closed, but another program may use
+    /// it.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the port is closed, but may not be reserved.
+    pub async fn close(&mut self) -> io::Result<()> {
+        self.listening.shutdown().await;
+        if self.closed.is_none() {
+            self.closed = Some(bound(self.address)?);
+        }
+        Ok(())
+    }
+
+    /// Opens the port again after [`close`](Self::close). An open port stays open. It must be called in a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// Returns the operating system's error if the port is not reserved and another program uses it.
+    pub fn open(&mut self) -> io::Result<()> {
+        if !self.listening.is_empty() {
+            return Ok(());
+        }
+        let port = self.closed.take().map_or_else(|| bound(self.address), Ok)?;
+        self.listening.spawn(accept(port.listen(BACKLOG)?, self.server, Arc::clone(&self.shared)));
+        Ok(())
+    }
+}
+
+/// The number of connections that may wait for the relay. A larger number has no effect in most systems.
+const BACKLOG: u32 = 1024;
+
+fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    // Earlier connections of the port may still be in the system's tables.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
 }
 
 async fn accept(listener: TcpListener, server: SocketAddr, shared: Arc<Shared<WireFault>>) {

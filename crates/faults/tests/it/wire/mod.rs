@@ -4,3 +4,4 @@ mod clients;
 #[cfg(feature = "hyper")]
 mod connector;
 mod io;
+mod relay;
