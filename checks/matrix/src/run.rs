@@ -4,9 +4,8 @@ use std::net::SocketAddr;
 
 use futures_util::future::join_all;
 use reattempt_faults::{Faults, Http2, Ledger, Relay, Reply, Rule, Script, Server, Step, Tls, WireFault};
-use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::Builder;
-use tokio::task::{JoinSet, yield_now};
+use tokio::task::yield_now;
 use tower::BoxError;
 
 use crate::call::call;
@@ -61,7 +60,9 @@ async fn check(cell: Cell, trusted: &Tls, certificate: &Tls) -> Result<Result<()
     });
     let ends = tokio::select! {
         ends = join_all(calls) => ends,
-        () = recovery(&exchange, &ledger, &mut places) => return Ok(Err("the recovery has ended".to_owned())),
+        ended = recovery(&exchange, &ledger, &mut places) => {
+            return ended.map(|()| Err("the recovery has ended".to_owned()));
+        }
     };
     drop(client);
     let observe = |(number, end)| Observed { attempts: exchange.attempts(number), end };
@@ -103,7 +104,7 @@ fn violations(cell: Cell, ledger: &Ledger) -> Vec<String> {
 }
 
 /// Lets the servers recover once all first attempts have failed, and lets time pass for those that stall.
-async fn recovery(exchange: &Exchange, ledger: &Ledger, places: &mut [Place]) {
+async fn recovery(exchange: &Exchange, ledger: &Ledger, places: &mut [Place]) -> Result<(), BoxError> {
     let cell = exchange.cell;
     if cell.is_stuck() {
         // Every attempt ends by time alone.
@@ -131,7 +132,7 @@ async fn recovery(exchange: &Exchange, ledger: &Ledger, places: &mut [Place]) {
         exchange.firsts_over().await;
     }
     for place in places {
-        place.recover();
+        place.recover()?;
     }
     exchange.recover();
     if cell.stalls() {
@@ -150,10 +151,7 @@ fn stalled(ledger: &Ledger) -> usize {
 struct Place {
     address: SocketAddr,
     server: Server,
-    /// The port that nothing listens on.
-    down: Option<TcpSocket>,
     relay: Option<(Faults<WireFault>, Relay)>,
-    forwarding: JoinSet<()>,
 }
 
 impl Place {
@@ -169,20 +167,19 @@ impl Place {
             (Security::Tls, Protocol::Http1) => Server::http1_tls(tls, faults).await?,
             (Security::Tls, _) => Server::http2_tls(tls, Http2::new(), faults).await?,
         };
-        let (mut address, mut down, mut relay) = (server.address(), None, None);
-        if cell.fault == Fault::Down {
-            let socket = TcpSocket::new_v4()?;
-            socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
-            address = socket.local_addr()?;
-            down = Some(socket);
-        }
-        if let Some(fault) = fault::wire(cell.fault) {
-            let faults = Faults::new(Script::new([Step::new(fault).always()]).may_remain());
-            let opened = faults.relay(address).await?;
+        let (mut address, mut relay) = (server.address(), None);
+        let is_down = cell.fault == Fault::Down;
+        let fault = fault::wire(cell.fault);
+        if is_down || fault.is_some() {
+            let faults = Faults::new(Script::new(fault.map(|fault| Step::new(fault).always())).may_remain());
+            let mut opened = faults.relay(address).await?;
+            if is_down {
+                opened.close().await?;
+            }
             address = opened.address();
             relay = Some((faults, opened));
         }
-        Ok(Self { address, server, down, relay, forwarding: JoinSet::new() })
+        Ok(Self { address, server, relay })
     }
 
     /// Returns the number of connections that clients have opened.
@@ -190,23 +187,12 @@ impl Place {
         self.relay.as_ref().map_or(0, |(faults, _)| faults.ledger().connections())
     }
 
-    fn recover(&mut self) {
+    fn recover(&mut self) -> Result<(), BoxError> {
         self.server.recover();
-        if let Some((faults, _)) = &self.relay {
+        if let Some((faults, relay)) = &mut self.relay {
             faults.recover();
+            relay.open()?;
         }
-        if let Some(listener) = self.down.take().and_then(|socket| socket.listen(1024).ok()) {
-            let server = self.server.address();
-            self.forwarding.spawn(async move {
-                let mut connections = JoinSet::new();
-                while let Ok((mut client, _)) = listener.accept().await {
-                    connections.spawn(async move {
-                        if let Ok(mut upstream) = TcpStream::connect(server).await {
-                            let _ended = tokio::io::copy_bidirectional(&mut client, &mut upstream).await;
-                        }
-                    });
-                }
-            });
-        }
+        Ok(())
     }
 }

@@ -16,11 +16,11 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use proxy::{Port, Proxy};
+use proxy::Proxy;
 use reattempt::report::ReportSlot;
 use reattempt::schedule::Constant;
 use reattempt::{CallOptions, Http, ReplayBody, Retry, RetryBudget, RetryLayer, RetryPolicy};
-use reattempt_faults::{Faults, Ledger, Reply, Rule, Script, Server, Step};
+use reattempt_faults::{Faults, Ledger, Reply, Rule, Script, Server, Step, WireFault};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{sleep, timeout};
 use tower::{BoxError, Layer, ServiceExt};
@@ -126,14 +126,12 @@ async fn scene(
 
 async fn check(program: &str) -> Result<bool, BoxError> {
     let ledger = Ledger::new();
-    let (mut servers, mut ports) = (Vec::new(), Vec::new());
+    let (mut servers, mut ports, without) = (Vec::new(), Vec::new(), Faults::<WireFault>::new(Script::default()));
     for number in 0..2 {
         let script = Script::new([Step::new(Reply::default()).delay(ANSWERS).always()]);
         let server = Server::http1(Faults::in_cluster(script, format!("server {number}"), &ledger)).await?;
-        let mut port = Port::new(server.address())?;
-        port.open()?;
+        ports.push(without.relay(server.address()).await?);
         servers.push(server);
-        ports.push(port);
     }
     let proxy = Proxy::start(program, &ports).await?;
     let mut holds = true;

@@ -1,68 +1,19 @@
-//! A haproxy with a configuration of its own, and the two ports in front of its back ends.
+//! A haproxy with a configuration of its own.
 
 use std::fs;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::net::{TcpSocket, TcpStream};
+use reattempt_faults::Relay;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
-use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tower::BoxError;
 
 /// Reached only if haproxy does not start.
 const STARTS: Duration = Duration::from_secs(10);
-
-/// The address of a back end, which can be down: a connection is then refused.
-#[derive(Debug)]
-pub(crate) struct Port {
-    pub(crate) address: SocketAddr,
-    server: SocketAddr,
-    /// Keeps the port while nothing listens on it.
-    down: Option<TcpSocket>,
-    forwarding: JoinSet<()>,
-}
-
-impl Port {
-    /// Reserves a port in front of a server. It is down.
-    pub(crate) fn new(server: SocketAddr) -> io::Result<Self> {
-        let socket = bound(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-        Ok(Self { address: socket.local_addr()?, server, down: Some(socket), forwarding: JoinSet::new() })
-    }
-
-    pub(crate) fn open(&mut self) -> io::Result<()> {
-        let Some(socket) = self.down.take() else { return Ok(()) };
-        let (listener, server) = (socket.listen(1024)?, self.server);
-        self.forwarding.spawn(async move {
-            let mut connections = JoinSet::new();
-            while let Ok((mut client, _)) = listener.accept().await {
-                connections.spawn(async move {
-                    if let Ok(mut upstream) = TcpStream::connect(server).await {
-                        let _ended = tokio::io::copy_bidirectional(&mut client, &mut upstream).await;
-                    }
-                });
-            }
-        });
-        Ok(())
-    }
-
-    /// Ends all connections, and refuses further ones.
-    pub(crate) async fn close(&mut self) -> io::Result<()> {
-        self.forwarding.shutdown().await;
-        self.down = Some(bound(self.address)?);
-        Ok(())
-    }
-}
-
-fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
-    let socket = TcpSocket::new_v4()?;
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    Ok(socket)
-}
 
 /// A haproxy that runs until it is dropped.
 #[derive(Debug)]
@@ -75,14 +26,14 @@ pub(crate) struct Proxy {
 
 impl Proxy {
     /// Starts `program` in front of these back ends, which it connects to once for each request.
-    pub(crate) async fn start(program: &str, back_ends: &[Port]) -> Result<Self, BoxError> {
+    pub(crate) async fn start(program: &str, back_ends: &[Relay]) -> Result<Self, BoxError> {
         let folder = std::env::temp_dir().join(format!("reattempt-haproxy-{}", std::process::id()));
         fs::create_dir_all(&folder)?;
-        let free = || bound(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?.local_addr();
-        let (http1, http2) = (free()?, free()?);
+        let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        let (http1, http2) = (free().await?.local_addr()?, free().await?.local_addr()?);
         let servers = back_ends.iter().enumerate();
         let servers =
-            servers.map(|(number, port)| format!("  server s{number} {}\n", port.address)).collect::<String>();
+            servers.map(|(number, port)| format!("  server s{number} {}\n", port.address())).collect::<String>();
         let stats = folder.join("stats");
         let config = format!(
             "global\n  stats socket {} level admin expose-fd listeners\n\
