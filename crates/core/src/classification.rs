@@ -1,4 +1,4 @@
-//! The classification of an attempt's outcome: verdict, server hint, and the trait of classifiers.
+//! The classification of outcomes: verdicts, server hints, and the `Classifier` trait.
 
 use core::time::Duration;
 
@@ -18,7 +18,7 @@ pub enum Verdict {
     /// The attempt failed, and another may succeed. The request may have been processed, so it is retried only if it is
     /// repeatable.
     Transient(Failure),
-    /// The attempt failed before the server did any work. Every request may be retried.
+    /// The attempt failed before the server did any work. Any request may be retried.
     NotProcessed(Failure),
 }
 
@@ -37,18 +37,18 @@ impl Verdict {
         Verdict::Transient(Failure::new(FailureKind::Server))
     }
 
-    /// Creates the verdict for a failure that occurred before the server did any work. Every request may be retried.
+    /// Creates the verdict for a failure that occurred before the server did any work. Any request may be retried.
     pub const fn not_processed() -> Self {
         Verdict::NotProcessed(Failure::new(FailureKind::Server))
     }
 
-    /// Creates the verdict for a refusal due to too many requests. Every request may be retried, and a shared pace
-    /// slows down.
+    /// Creates the verdict for a request refused because of rate limiting. Any request may be retried, and a shared
+    /// pace slows down.
     pub const fn throttled() -> Self {
         Verdict::NotProcessed(Failure::new(FailureKind::Throttled))
     }
 
-    /// Returns the failure of the two retryable verdicts; `None` for the others.
+    /// Returns the failure if the verdict is retryable, or `None` otherwise.
     pub const fn failure(&self) -> Option<&Failure> {
         match self {
             Verdict::Transient(failure) | Verdict::NotProcessed(failure) => Some(failure),
@@ -80,8 +80,8 @@ pub enum ServerHint {
     /// The server made no request.
     #[default]
     None,
-    /// The shortest delay before the next attempt (`Retry-After`). It replaces the schedule's delay, and is lengthened
-    /// by up to a tenth. A hint of zero leaves the schedule's delay as it is.
+    /// The shortest delay before the next attempt (`Retry-After`). It replaces the schedule's delay, and is randomly
+    /// lengthened by up to 10 %. A hint of zero leaves the schedule's delay unchanged.
     After(Duration),
     /// Like [`After`](Self::After), except that the schedule's delay is used if it is longer (gRPC's `RetryInfo`).
     AtLeast(Duration),
@@ -106,7 +106,7 @@ impl ServerHint {
     }
 }
 
-/// A verdict and the server's hint: the two facts about an outcome on which the retry decision depends.
+/// A verdict and the server's hint: the result of classifying an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Classification {
@@ -131,8 +131,8 @@ impl From<Verdict> for Classification {
 
 /// A function that classifies some outcomes and returns `None` for the others.
 ///
-/// If it returns `None`, the next classifier is called; the protocol's own table comes last. So a custom classifier
-/// cannot drop a default by accident.
+/// If it returns `None`, the next classifier is called; the protocol's own table comes last. A custom classifier
+/// therefore cannot disable the defaults by accident.
 ///
 /// Every `Fn(Outcome) -> Option<Verdict>` is a classifier. So is every `Fn(Outcome) -> Option<Classification>`,
 /// which also supplies a hint.
@@ -152,7 +152,7 @@ impl From<Verdict> for Classification {
 /// assert!(conflict.classify(503).is_none(), "left to the table");
 /// ```
 ///
-/// A type implements the trait for the outcome type that it takes, by value or by reference:
+/// Implement the trait for the outcome type that the classifier takes, by value or by reference:
 ///
 /// ```
 /// use reattempt::Verdict;
@@ -173,7 +173,7 @@ impl From<Verdict> for Classification {
 /// }
 /// ```
 pub trait Classifier<Outcome> {
-    /// Returns the classification of `outcome`; `None` defers to the next classifier.
+    /// Classifies `outcome`, or returns `None` to defer to the next classifier.
     fn classify(&self, outcome: Outcome) -> Option<Classification>;
 }
 

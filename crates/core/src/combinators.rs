@@ -1,7 +1,7 @@
-//! Schedule adapters, which shorten, bound, jitter or chain schedules.
+//! Adapters that shorten, bound, jitter or chain schedules.
 //!
-//! An adapter forwards every attempt, success and failure to its inner schedules. So an adaptive schedule works the
-//! same inside an adapter.
+//! Adapters forward every attempt, success and failure to their inner schedules, so adaptive schedules work inside them
+//! unchanged.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -55,24 +55,24 @@ pub trait ScheduleExt: Schedule + Sized {
         Capped { inner: self, longest }
     }
 
-    /// Raises each delay to `shortest`. See [`Floor`].
+    /// Raises each delay to at least `shortest`. See [`Floor`].
     fn floor(self, shortest: Duration) -> Floor<Self> {
         Floor { inner: self, shortest }
     }
 
-    /// Continues with `second` after this schedule has ended. See [`Then`].
+    /// Continues with `second` once this schedule has ended. See [`Then`].
     fn then<S: Schedule>(self, second: S) -> Then<Self, S> {
         Then { first: self, second }
     }
 
-    /// Puts one retry without a delay before this schedule. See [`ImmediateFirst`].
+    /// Adds an immediate retry before this schedule. See [`ImmediateFirst`].
     fn immediate_first(self) -> ImmediateFirst<Self> {
         ImmediateFirst { inner: self }
     }
 
     /// Uses another `schedule`, with its own retry count, for failures that match. See [`ForFailures`].
     ///
-    /// If several are added, the last one has precedence.
+    /// If several are added, the last one takes precedence.
     ///
     /// ```
     /// use core::time::Duration;
@@ -101,7 +101,7 @@ pub trait ScheduleExt: Schedule + Sized {
 
 impl<S: Schedule> ScheduleExt for S {}
 
-/// Implements `Schedule` for an adapter. The state of a call is the adapter around the inner schedule's state.
+/// Implements `Schedule` for an adapter. A call's state is the same adapter around the inner schedule's state.
 macro_rules! adapter {
     ($Adapter:ident { $($setting:ident),* }, |$state:ident, $retry:ident, $random:ident| $next:expr) => {
         impl<S: Schedule> Schedule for $Adapter<S> {
@@ -143,11 +143,11 @@ adapter!(Take { retries }, |state, retry, random| if retry.number < state.retrie
     None
 });
 
-/// A schedule whose delays are limited to a maximum, created by [`ScheduleExt::capped`].
+/// A schedule with a maximum delay, created by [`ScheduleExt::capped`].
 ///
 /// The maximum applies after any jitter of the inner schedule. Every longer delay becomes exactly the maximum, so
-/// clients retry at the same time. Prefer the schedule's own cap, which applies before the jitter. Or add the jitter
-/// last: `schedule.capped(…).jittered(…)`.
+/// clients retry at the same time. Prefer the schedule's own cap, which applies before the jitter. Alternatively, add
+/// the jitter last: `schedule.capped(…).jittered(…)`.
 #[derive(Debug, Clone, Copy)]
 pub struct Capped<T> {
     inner: T,
@@ -159,7 +159,7 @@ adapter!(Capped { longest }, |state, retry, random| state
     .next_delay(retry, random)
     .map(|delay| delay.min(state.longest)));
 
-/// A schedule whose delays are raised to a minimum, created by [`ScheduleExt::floor`].
+/// A schedule with a minimum delay, created by [`ScheduleExt::floor`].
 ///
 /// As with [`Capped`], the limit applies after any jitter of the inner schedule.
 #[derive(Debug, Clone, Copy)]
@@ -175,8 +175,8 @@ adapter!(Floor { shortest }, |state, retry, random| state
 
 /// A schedule whose delays are jittered, created by [`ScheduleExt::jittered`].
 ///
-/// The inner schedule receives the jittered delay as [`NextRetry::previous`]. Most schedules ignore it, because they
-/// grow with the retry number.
+/// The inner schedule receives the jittered delay as [`NextRetry::previous`]. Most schedules ignore it, because their
+/// delays depend on the retry number.
 #[derive(Debug, Clone, Copy)]
 pub struct Jittered<T> {
     inner: T,
@@ -188,7 +188,7 @@ adapter!(Jittered { jitter }, |state, retry, random| {
     Some(state.jitter.draw(interval, random))
 });
 
-/// A retry without a delay, followed by a schedule; created by [`ScheduleExt::immediate_first`].
+/// An immediate retry followed by a schedule, created by [`ScheduleExt::immediate_first`].
 ///
 /// The inner schedule begins with the second retry, as retry 0 and without a previous delay. Jitter and floors apply to
 /// the first retry only if they are added after this adapter.
@@ -204,7 +204,7 @@ adapter!(ImmediateFirst {}, |state, retry, random| {
     }
 });
 
-/// Two schedules, one after the other; created by [`ScheduleExt::then`].
+/// A schedule followed by another, created by [`ScheduleExt::then`].
 ///
 /// The second schedule starts its own count: its first retry is retry 0, without a previous delay. Once the first
 /// schedule has ended, it is not used again.
@@ -275,7 +275,7 @@ impl<A: Delays, B: Delays> Delays for ThenDelays<A, B> {
     }
 }
 
-/// Renumbers a retry for a schedule that started at the retry numbered `first`.
+/// Renumbers a retry for a schedule that took over at retry `first`.
 fn counted_from(retry: &NextRetry, first: u32) -> NextRetry {
     let number = retry.number.saturating_sub(first);
     NextRetry { number, previous: retry.previous.filter(|_| number > 0), ..*retry }

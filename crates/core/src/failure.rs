@@ -26,7 +26,7 @@ pub enum FailureKind {
     Throttled,
     /// The server responded with a server error (HTTP 5xx, gRPC UNAVAILABLE).
     Server,
-    /// Any other failure that a classifier marks retryable.
+    /// Any other failure that a classifier marks as retryable.
     Other,
 }
 
@@ -41,8 +41,8 @@ impl Failure {
         Self { code: Some(code), ..self }
     }
 
-    /// Marks the failure as one at a later hop of a redirect. Even if that hop processed nothing, an earlier hop may
-    /// have processed the request.
+    /// Marks the failure as having occurred at a later hop of a redirect. Even if that hop processed nothing, an
+    /// earlier hop may have processed the request.
     pub const fn after_hop(self) -> Self {
         Self { after_hop: true, ..self }
     }
@@ -57,7 +57,7 @@ impl Failure {
         self.kind
     }
 
-    /// Returns the HTTP status or the gRPC code; `None` if there was no response.
+    /// Returns the HTTP status or the gRPC code, or `None` if there was no response.
     pub const fn code(&self) -> Option<u16> {
         self.code
     }

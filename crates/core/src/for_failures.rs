@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use crate::{Delays, Failure, Limits, NextRetry, Random, Schedule, SentAt, Warning};
 
-/// One schedule for matching failures and another for the rest; created by
+/// One schedule for matching failures and another for the rest, created by
 /// [`ScheduleExt::for_failures`](crate::ScheduleExt::for_failures).
 ///
 /// Each schedule counts its own failures, from 0, and receives the delay after its own last failure. If the matching
@@ -100,7 +100,7 @@ where
     B: Delays,
 {
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration> {
-        // The delay that was actually used, perhaps the server's, belongs to the schedule of that failure.
+        // The delay actually used, which may be the server's, is recorded for the schedule of that failure.
         let last = if self.matched { &mut self.matching.previous } else { &mut self.rest.previous };
         *last = retry.previous;
         self.matched = (self.matches)(&retry.failure);
@@ -127,7 +127,7 @@ impl<D: Delays> Counted<D> {
     }
 }
 
-// Implemented by hand, because `matches` is usually a closure.
+// Not derived, because `matches` is usually a closure.
 impl<F, A: fmt::Debug, B: fmt::Debug> fmt::Debug for ForFailures<F, A, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ForFailures")

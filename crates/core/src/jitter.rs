@@ -1,4 +1,4 @@
-//! Jitter: a random delay near an interval, and the bounds of such delays.
+//! Jitter, which randomises delays so that clients do not retry in step.
 
 use core::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::random::{from_nanos, narrow};
 
 /// The range from which a delay is drawn. It is relative to the *interval*, which is the delay before jitter.
 ///
-/// Clients that fail at the same time and wait equally long also retry at the same time. Jitter spreads them out.
+/// Clients that fail at the same time and wait for the same delay also retry at the same time. Jitter spreads them out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Jitter(Form);
 
@@ -37,7 +37,7 @@ impl Jitter {
 
     /// Creates the range from `interval · (1 − r)` to `interval · (1 + r)`; the mean is the interval.
     ///
-    /// `randomisation` is `r`. It is clamped to 0 to 1, and NaN is treated as 0.
+    /// `randomisation` is `r`. It is clamped to the range 0 to 1, and NaN is treated as 0.
     pub const fn symmetric(randomisation: f64) -> Self {
         Self(Form::Symmetric(randomisation.max(0.0).min(1.0)))
     }
@@ -73,7 +73,7 @@ impl Jitter {
     }
 }
 
-/// Draws from a symmetric range. Not inlined, so that the cheaper cases are inlined.
+/// Draws from a symmetric range. Not inlined, so that the cheaper cases can be.
 #[inline(never)]
 fn draw_symmetric(interval: Duration, randomisation: f64, random: &mut dyn Random) -> Duration {
     let (shortest, longest) = symmetric_range(interval, randomisation);
@@ -86,10 +86,10 @@ fn symmetric_range(interval: Duration, randomisation: f64) -> (Duration, Duratio
     (interval.saturating_sub(spread), interval.saturating_add(spread))
 }
 
-/// Returns a fraction of the interval (`part`, from 0 to 1), to the nanosecond or to a float's precision.
+/// Returns a fraction of the interval (`part`, from 0 to 1), exact to the nanosecond or to float precision.
 #[inline]
 fn spread(interval: Duration, part: f64) -> Duration {
-    // From here to twice this value, floats are whole numbers, and their bits count up with them.
+    // From this value to twice it, floats are consecutive integers, as are their bit patterns.
     const WHOLE: f64 = (1_u64 << 52) as f64;
     match narrow(interval) {
         Some(nanos @ 0..0x10_0000_0000_0000) => from_nanos((nanos as f64 * part + WHOLE).to_bits() - WHOLE.to_bits()),

@@ -1,14 +1,14 @@
-//! The contracts of reattempt, and the engine that decides on retries.
+//! The core traits of reattempt, and the engine that makes retry decisions.
 //!
-//! The crate is `no_std` with `alloc` and has no dependencies. It has no clock, socket, runtime or global generator. A
-//! *driver* sends the attempts and waits: a tower layer, a plain future or a simulator. The driver supplies the time
-//! and the random numbers.
+//! The crate is `no_std` with `alloc` and has no dependencies. It has no clock, socket, runtime or global random number
+//! generator. A *driver*, such as a tower layer, a plain future or a simulator, sends the attempts and waits. It also
+//! supplies the time and the random numbers.
 //!
 //! # When to use it alone
 //!
-//! Programs depend on the crate `reattempt`. Depend on this one to publish a part that plugs into it:
+//! Applications depend on the crate `reattempt`. Depend on this one to publish a component that plugs into it:
 //!
-//! | part | implement |
+//! | component | implement |
 //! |---|---|
 //! | delays | [`Schedule`] and [`Delays`] |
 //! | a limit on retries | [`Budget`] |
@@ -34,7 +34,7 @@
 //! }
 //! ```
 //!
-//! Depend on it also to write a driver. A [`Call`] is the state of one call. After each failed attempt it makes a
+//! Also depend on it to write a driver. A [`Call`] holds the state of one call. After each failed attempt it makes a
 //! [`Decision`] from the outcome's [`Classification`], the call's [`Limits`], the schedule's delay and the budget's
 //! permit. A [`HedgeCall`] does the same for a call whose attempts run in parallel.
 #![no_std]

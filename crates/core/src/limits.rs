@@ -1,4 +1,4 @@
-//! A call's limits: attempts and time.
+//! Limits on the attempts and the time of a call.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -21,8 +21,8 @@ pub struct Limits {
     /// The maximum number of attempts, including the first; 0 and 1 both turn retries off. Default 3: a fourth attempt
     /// rarely succeeds where three failed.
     pub max_attempts: u32,
-    /// The maximum time from the start of the call to the start of its last attempt; `None` for no limit. A retry whose
-    /// delay would end later is not sent. Default 30 s: most callers have given up by then.
+    /// The maximum time from the start of the call to the start of its last attempt; `None` means no limit. A retry
+    /// whose delay would end later is not sent. Default 30 s: most callers have given up by then.
     pub max_elapsed: Option<Duration>,
     /// The longest delay that a server may request. If it requests more, the call is not retried. Default 60 s, but the
     /// default `max_elapsed` of 30 s takes effect first.
@@ -36,8 +36,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns a warning for each limit outside its recommended range. A limit of one attempt has no warning, because
-    /// it is deliberate.
+    /// Returns a warning for each limit outside its recommended range. A limit of one attempt gives no warning, because
+    /// it is assumed to be deliberate.
     pub fn validate(&self) -> Vec<Warning> {
         let attempts = f64::from(self.max_attempts.max(2));
         let elapsed = self.max_elapsed;

@@ -4,13 +4,13 @@ use core::time::Duration;
 
 const NANOS_PER_SECOND: u32 = 1_000_000_000;
 
-/// Durations below this many seconds, 544 years, have less than 2⁶⁴ nanoseconds.
+/// Durations below this many seconds, 544 years, have fewer than 2⁶⁴ nanoseconds.
 const NARROW_SECONDS: u64 = 1 << 34;
 
 /// A source of random numbers.
 ///
-/// The numbers must be fast and independent, but need not be secret. With most schedules a first-time success draws no
-/// number, so an implementation may seed itself on its first call.
+/// The numbers must be independent and fast to generate, but need not be cryptographically secure. With most schedules
+/// a first-time success draws no number, so an implementation may seed itself lazily.
 pub trait Random {
     /// Returns the next 64 uniformly distributed bits.
     fn next_u64(&mut self) -> u64;
@@ -39,14 +39,14 @@ impl<R: Random + ?Sized> Random for &mut R {
     }
 }
 
-/// Returns the duration in nanoseconds, if they are certain to fit.
+/// Returns the duration in nanoseconds, if it is certain to fit in 64 bits.
 #[inline]
 pub(crate) fn narrow(duration: Duration) -> Option<u64> {
     let nanoseconds = |seconds| seconds * u64::from(NANOS_PER_SECOND);
     (duration.as_secs() < NARROW_SECONDS).then(|| nanoseconds(duration.as_secs()) + u64::from(duration.subsec_nanos()))
 }
 
-/// Returns [`Duration::from_nanos`], without its division for delays below a second.
+/// Returns the same as [`Duration::from_nanos`], without its division for delays below a second.
 #[inline]
 pub(crate) fn from_nanos(nanoseconds: u64) -> Duration {
     if nanoseconds < u64::from(NANOS_PER_SECOND) {
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn each_nanosecond_has_its_share() {
-        // Both sides of a second, and of the limit of 64 bits of nanoseconds.
+        // Values around one second, and around the limit of 64-bit nanoseconds.
         let border = Duration::from_secs(NARROW_SECONDS);
         for low in [Duration::ZERO, Duration::from_secs(1), border] {
             for low in [low, low.saturating_sub(Duration::from_nanos(2))] {

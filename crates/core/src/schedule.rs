@@ -1,4 +1,4 @@
-//! The schedule's contract. A schedule sets the delay before each retry.
+//! Schedules, which set the delay before each retry.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -14,7 +14,7 @@ use crate::{Failure, Limits, Random, Warning};
 pub struct NextRetry {
     /// The number of the retry, from 0: retry 0 is the second attempt.
     pub number: u32,
-    /// The delay before the last attempt; `None` if that was the first.
+    /// The delay before the last attempt, or `None` if that was the first.
     pub previous: Option<Duration>,
     /// The failure of the last attempt.
     pub failure: Failure,
@@ -39,7 +39,7 @@ impl NextRetry {
     }
 }
 
-/// A value that a schedule attaches to an attempt when it is sent, and receives with the outcome.
+/// A value that a schedule attaches to an attempt when it is sent, and gets back with the outcome.
 ///
 /// An adaptive schedule uses it to ignore the outcomes of attempts that were sent before its last change. Other
 /// schedules return the default, 0.
@@ -56,7 +56,7 @@ pub trait Schedule: Send + Sync + 'static {
     /// Creates the state of a call at its first failure.
     fn delays(&self) -> Self::Delays;
 
-    /// Records that an attempt is sent. The returned value is passed back with the attempt's outcome.
+    /// Records that an attempt is being sent. The returned value is passed back with the attempt's outcome.
     #[inline]
     fn on_send(&self) -> SentAt {
         SentAt::default()
@@ -94,7 +94,7 @@ pub trait Schedule: Send + Sync + 'static {
 pub trait Delays {
     /// Returns the delay before this retry; `None` ends the call's retries.
     ///
-    /// This method is called before every retry. If the server asks for a delay, the server's delay is used, and the
+    /// This method is called before every retry. A delay requested by the server is used instead of the result, but the
     /// schedule still counts the retry.
     fn next_delay(&mut self, retry: &NextRetry, random: &mut dyn Random) -> Option<Duration>;
 
@@ -108,7 +108,7 @@ pub trait Delays {
     }
 }
 
-/// Forwards every method of a `Schedule` but `delays` to another schedule.
+/// Forwards every `Schedule` method except `delays` to another schedule.
 macro_rules! forward_events {
     ($self:ident => $inner:expr) => {
         #[inline]
@@ -160,7 +160,7 @@ impl<S: Schedule + ?Sized> Schedule for Arc<S> {
 
 /// A type-erased schedule, for schedules that are chosen at run time or per request.
 ///
-/// Clones share the schedule. The state of a call is boxed, and created at its first failure.
+/// Clones share the schedule. The state of a call is boxed, and is created at its first failure.
 #[derive(Clone)]
 pub struct SharedSchedule(Arc<dyn Schedule<Delays = BoxedDelays>>);
 

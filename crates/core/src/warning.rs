@@ -23,7 +23,7 @@ pub struct Recommended {
     text: &'static str,
 }
 
-/// Times are in seconds, ratios are fractions.
+/// Times are in seconds; ratios are fractions.
 impl Recommended {
     /// The number of attempts per call.
     pub const ATTEMPTS: Self = Self::new(2.0, 10.0, "2 to 10, usually 3 to 5");
@@ -41,9 +41,9 @@ impl Recommended {
     pub const BURST: Self = Self::new(1.0, 5.0, "1 to 5, usually 2");
     /// The failure ratio that opens a breaker.
     pub const FAILURE_RATIO: Self = Self::new(0.3, 0.7, "0.3 to 0.7, usually 0.5");
-    /// The window in which a breaker counts.
+    /// The window over which a breaker counts outcomes.
     pub const WINDOW: Self = Self::new(30.0, 300.0, "30 s to 5 min, usually 60 s");
-    /// The open time of a breaker.
+    /// The time for which a breaker stays open.
     pub const OPEN_TIME: Self = Self::new(10.0, 120.0, "10 s to 2 min, usually 30 s");
 
     const fn new(least: f64, most: f64, text: &'static str) -> Self {
@@ -72,7 +72,7 @@ impl Recommended {
     }
 }
 
-/// A setting with a value that is allowed, but unusual or without effect.
+/// A setting whose value is allowed, but unusual or without effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
     field: &'static str,

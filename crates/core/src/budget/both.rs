@@ -8,8 +8,8 @@ use crate::{Failure, ServerHint, Warning};
 
 /// A pair of budgets. A retry needs a permit from each, and every event is reported to both.
 ///
-/// Each budget gets back exactly the tokens that it charged. If the second budget refuses, the first gets its tokens
-/// back at once. A granted retry allocates once; nothing else allocates.
+/// Each budget is refunded exactly the tokens that it charged. If the second budget refuses, the first is refunded
+/// immediately. Granting a retry allocates once; nothing else allocates.
 impl<A: Budget, B: Budget> Budget for (A, B) {
     fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit> {
         let first = self.0.acquire(destination, failure, now)?;

@@ -1,4 +1,4 @@
-//! The retry budget's contract. A budget must grant every retry before it is made.
+//! Retry budgets. Every retry must be granted by a budget before it is sent.
 
 mod both;
 mod permit;
@@ -15,9 +15,9 @@ pub use spend_only::SpendOnly;
 
 /// A client-wide limit on retries.
 ///
-/// One budget serves all calls, from any thread. Clones of a budget share its state. `destination` names the
-/// server of a request, such as `https://example.com`; a budget with a single bucket ignores it. `now` is
-/// monotonic time since a fixed moment.
+/// A single budget serves all calls, from any thread. Clones share its state. `destination` identifies the request's
+/// server, such as `https://example.com`; a budget with a single bucket ignores it. `now` is the monotonic time since
+/// some fixed instant.
 ///
 /// # Events
 ///
@@ -26,22 +26,22 @@ pub use spend_only::SpendOnly;
 /// | a call starts (only if [`counts_calls`](Budget::counts_calls)) | [`on_start`](Budget::on_start) |
 /// | a retryable failure, after which only the budget can still refuse the retry | [`acquire_after_failure`](Budget::acquire_after_failure) |
 /// | a retryable failure after which another rule prevents the retry | [`on_failure`](Budget::on_failure) |
-/// | a hedge is about to be sent beside the attempts in flight | [`acquire`](Budget::acquire) |
+/// | a hedge is about to be sent alongside the attempts in flight | [`acquire`](Budget::acquire) |
 /// | a granted retry waits to be sent, and is confirmed or refused | [`PermitIssuer::poll_confirmed`] |
 /// | a paid retry ended, or was not sent | [`PermitIssuer`] |
 /// | a call succeeded | [`on_success`](Budget::on_success) |
-/// | a call ended with a response that is a permanent failure | [`on_permanent_failure`](Budget::on_permanent_failure) |
+/// | a call ended with a permanent-failure response | [`on_permanent_failure`](Budget::on_permanent_failure) |
 ///
 /// Each failed attempt is reported once. A call that ends with an error is not reported, because only responses earn
 /// tokens.
 pub trait Budget: Send + Sync + 'static {
-    /// Takes the cost of another attempt after `failure`. Returns `None` if the budget has too few tokens.
+    /// Withdraws the cost of another attempt after `failure`. Returns `None` if the budget has too few tokens.
     ///
-    /// The permit returns the tokens if it is dropped unspent. For a hedge that follows a slow attempt, the failure is
-    /// a [`Timeout`](crate::FailureKind::Timeout).
+    /// Dropping the permit unspent returns the tokens. For a hedge that follows a slow attempt, the failure is a
+    /// [`Timeout`](crate::FailureKind::Timeout).
     fn acquire(&self, destination: &str, failure: &Failure, now: Duration) -> Option<Permit>;
 
-    /// Records a failed attempt and takes the cost of its retry. This is the last step of a retry decision.
+    /// Records a failed attempt and withdraws the cost of its retry. This is the last step of a retry decision.
     ///
     /// A budget that counts failures overrides this method to do both in one atomic step. Default:
     /// [`on_failure`](Budget::on_failure), then [`acquire`](Budget::acquire).
@@ -50,28 +50,28 @@ pub trait Budget: Send + Sync + 'static {
         self.acquire(destination, failure, now)
     }
 
-    /// Records a failed attempt after which another rule prevents the retry.
+    /// Records a failed attempt that another rule prevents from being retried.
     ///
-    /// This method is not called for a call that must never be retried.
+    /// Not called for calls that must never be retried.
     fn on_failure(&self, destination: &str, failure: &Failure, now: Duration) {
         let _ = (destination, failure, now);
     }
 
-    /// Records a call that succeeded. `retries` is the number of its paid retries and hedges.
+    /// Records a successful call. `retries` is the number of its paid retries and hedges.
     fn on_success(&self, destination: &str, retries: u32) {
         let _ = (destination, retries);
     }
 
-    /// Records a call that ended with a response that is a permanent failure.
+    /// Records a call whose response was a permanent failure.
     ///
-    /// `hint` is [`Stop`](ServerHint::Stop) only if the call could have been retried. Default: recorded as a success,
-    /// because a server that responds is working.
+    /// `hint` is [`Stop`](ServerHint::Stop) only if the call could have been retried. The default implementation
+    /// records a success, because a server that responds is working.
     fn on_permanent_failure(&self, destination: &str, hint: ServerHint, retries: u32) {
         let _ = hint;
         self.on_success(destination, retries);
     }
 
-    /// Records the start of a call. The caller drops the returned permit when the call ends, whatever the outcome.
+    /// Records the start of a call. The caller drops the returned permit when the call ends, regardless of the outcome.
     ///
     /// Called only if [`counts_calls`](Budget::counts_calls) returns `true`.
     fn on_start(&self, destination: &str) -> Permit {
@@ -81,8 +81,8 @@ pub trait Budget: Send + Sync + 'static {
 
     /// Returns `true` if every call must be reported to [`on_start`](Budget::on_start).
     ///
-    /// A first-time success then costs more, because its destination must be computed. The value must be constant,
-    /// because a caller may read it only once. Default: `false`.
+    /// First-time successes then cost more, because their destination must be computed. The value must be constant,
+    /// because callers may read it only once. Default: `false`.
     #[inline]
     fn counts_calls(&self) -> bool {
         false
@@ -91,7 +91,7 @@ pub trait Budget: Send + Sync + 'static {
     /// Returns `true` if recording a success would have no effect for any destination. Callers may then
     /// skip computing the destination.
     ///
-    /// [`on_permanent_failure`](Budget::on_permanent_failure) without a hint must have no effect either. Default:
+    /// [`on_permanent_failure`](Budget::on_permanent_failure) without a hint must then have no effect either. Default:
     /// `false`, which is always safe.
     #[inline]
     fn is_full(&self) -> bool {
@@ -104,8 +104,8 @@ pub trait Budget: Send + Sync + 'static {
         false
     }
 
-    /// Returns `true` if the budget has a state per destination. Otherwise callers may pass an empty destination and
-    /// skip computing it.
+    /// Returns `true` if the budget keeps separate state for each destination. Otherwise callers may pass an empty
+    /// destination and skip computing it.
     ///
     /// The value must be constant. Default: `true`, which is always safe.
     #[inline]
@@ -165,9 +165,9 @@ impl<B: Budget + ?Sized> Budget for Arc<B> {
     }
 }
 
-/// The absence of a budget: every retry is granted.
+/// A budget that grants every retry.
 ///
-/// Use it only if retries are bounded elsewhere.
+/// Use it only if retries are limited elsewhere.
 #[doc(alias("no_budget", "disabled"))]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unlimited;

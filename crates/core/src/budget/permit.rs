@@ -1,33 +1,33 @@
-//! The tokens of one retry, from the decision to the end of that retry.
+//! Permits, which hold the tokens for one retry from the decision until the retry ends.
 
 use alloc::sync::Arc;
 use core::task::{Context, Poll};
 use core::{fmt, mem};
 
-/// The issuer of a permit. Through this trait, a budget is notified about the retries that it granted.
+/// The issuer of a permit. It is notified when a granted retry ends, or if it is never sent.
 pub trait PermitIssuer: Send + Sync {
     /// Refunds `cost`, because the retry was never sent.
     fn give_back(&self, cost: u32);
 
-    /// Records the end of a retry that was sent, even if its call was dropped.
+    /// Records the end of a retry that was sent. Also called if the retry's call was dropped.
     ///
-    /// `succeeded` is `true` if the retry was the last attempt of a call that succeeded.
+    /// `succeeded` is `true` if the retry was the last attempt of a successful call.
     fn on_retry_end(&self, cost: u32, succeeded: bool) {
         let _ = (cost, succeeded);
     }
 
-    /// Polls for the confirmation of a permit by a remote store: `true` if the retry may be sent.
+    /// Polls for a remote store's confirmation of the permit. Resolves to `true` if the retry may be sent.
     ///
-    /// A driver polls it while the delay before the retry runs, and sends the retry only after `true`. After `false` it
-    /// drops the permit. Once given, the answer must not change. The budget must limit the time until it answers,
-    /// because no driver has a timeout for the confirmation. Default: `true` at once.
+    /// The driver polls it during the delay before the retry, and sends the retry only after `true`. After `false` it
+    /// drops the permit. Once ready, the result must not change. The budget must bound the time until it is ready,
+    /// because drivers apply no timeout. Default: immediately `true`.
     fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool> {
         let _ = cx;
         Poll::Ready(true)
     }
 }
 
-/// Tokens taken for one retry that has not been sent yet.
+/// Tokens withdrawn for one retry that has not been sent yet.
 ///
 /// Dropping a permit returns the tokens to the budget. After [`spend`](Permit::spend), they are not returned.
 #[must_use = "an unspent permit returns its tokens when it is dropped"]
@@ -36,7 +36,7 @@ pub struct Permit(Tokens);
 
 /// A paid retry that is in flight.
 ///
-/// [`succeed`](PaidRetry::succeed) reports a success to the issuer. Dropping the value reports any other end.
+/// [`succeed`](PaidRetry::succeed) reports a success to the issuer. Dropping the value reports any other outcome.
 #[must_use = "the retry ends when this value is dropped"]
 #[derive(Default)]
 pub struct PaidRetry(Tokens);
@@ -47,8 +47,8 @@ struct Tokens {
     cost: u32,
 }
 
-/// The object-safe form of [`PermitIssuer`] inside a permit. It takes the permit's reference by value, so the permit
-/// stays in registers.
+/// The object-safe form of [`PermitIssuer`] inside a permit. It takes the `Arc` by value, so the permit stays in
+/// registers.
 trait Issuer: Send + Sync {
     fn give_back(self: Arc<Self>, cost: u32);
     fn on_retry_end(self: Arc<Self>, cost: u32, succeeded: bool);
@@ -83,7 +83,7 @@ impl PermitIssuer for Both {
         self.1.clone().on_retry_end(succeeded);
     }
 
-    /// Both issuers must confirm. Both are polled, so that either answer wakes the driver.
+    /// Both issuers must confirm. Both are polled, so that either one can wake the driver.
     fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool> {
         match (self.0.poll_confirmed(cx), self.1.poll_confirmed(cx)) {
             (Poll::Ready(true), second) => second,
@@ -120,15 +120,15 @@ impl Permit {
         Self(Tokens { issuer: Some(issuer), cost })
     }
 
-    /// Creates a permit that cost nothing.
+    /// Creates a permit without a cost.
     #[inline]
     pub const fn free() -> Self {
         Self(Tokens { issuer: None, cost: 0 })
     }
 
-    /// Joins two permits for the same retry. Each issuer is notified with its own cost.
+    /// Combines two permits for the same retry. Each issuer is notified with its own cost.
     ///
-    /// The cost of the joined permit is the sum. Allocates only if both have an issuer.
+    /// The cost of the combined permit is the sum. Allocates only if both have an issuer.
     pub fn and(mut self, mut other: Self) -> Self {
         let (first, second) = (mem::take(&mut self.0), mem::take(&mut other.0));
         let cost = first.cost.saturating_add(second.cost);
@@ -139,16 +139,16 @@ impl Permit {
         }
     }
 
-    /// Polls for the budget's confirmation before the retry is sent: `true` if it may be sent.
+    /// Polls for the budget's confirmation. Resolves to `true` if the retry may be sent.
     ///
-    /// A budget without a remote store confirms at once. A driver that cannot wait may [`spend`](Self::spend) the
-    /// permit without an answer.
+    /// A budget without a remote store confirms immediately. A driver that cannot wait may [`spend`](Self::spend) the
+    /// permit without confirmation.
     #[inline]
     pub fn poll_confirmed(&self, cx: &mut Context<'_>) -> Poll<bool> {
         self.0.poll_confirmed(cx)
     }
 
-    /// Records that the retry is being sent. After that, no drop returns the tokens.
+    /// Records that the retry is being sent. Its tokens are no longer returned on drop.
     #[inline]
     pub fn spend(mut self) -> PaidRetry {
         PaidRetry(mem::take(&mut self.0))
@@ -161,7 +161,7 @@ impl PaidRetry {
         self.0.cost
     }
 
-    /// Converts a paid retry back to a permit, because a layer below refused to send the retry.
+    /// Converts a paid retry back into a permit, after an inner layer refused to send the retry.
     pub fn unsent(mut self) -> Permit {
         Permit(mem::take(&mut self.0))
     }

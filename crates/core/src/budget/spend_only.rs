@@ -1,4 +1,4 @@
-//! The budget for the second of two layers that share a budget.
+//! A budget wrapper for the second of two layers that share a budget.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -8,9 +8,9 @@ use crate::{Failure, Warning};
 
 /// A budget that grants retries and records no outcomes.
 ///
-/// Use it if a retry layer and a hedge layer share a budget. Otherwise both layers would report the same outcomes. Pass
-/// the budget itself to the retry layer, and `SpendOnly(budget.clone())` to the hedge layer. Every retry and every
-/// hedge still takes its tokens.
+/// Use it if a retry layer and a hedge layer share a budget. Without it, both layers would report the same outcomes.
+/// Pass the budget itself to the retry layer, and `SpendOnly(budget.clone())` to the hedge layer. Retries and hedges
+/// still cost tokens.
 ///
 /// ```
 /// use core::time::Duration;

@@ -1,20 +1,20 @@
-//! The end of a call, as reported to its budget.
+//! The outcome of a call, as reported to its budget.
 
 use core::time::Duration;
 
 use crate::{Budget, Failure, PaidRetry, Permit, ServerHint};
 
-/// The end of a call, as reported to its budget.
+/// The outcome of a call, as reported to its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallEnd {
     /// The call succeeded.
     Succeeded,
-    /// The call ended with a response that is a permanent failure and carries this hint.
+    /// The call ended with a permanent-failure response that carried this hint.
     Permanent(ServerHint),
     /// The call ended with an error or a retryable failure, or it was dropped. Such a call earns no tokens.
     Failed,
-    /// A response that had begun ended with a retryable failure, too late for a retry.
+    /// The response ended with a retryable failure after it had begun, too late for a retry.
     FailedLate {
         /// The failure.
         failure: Failure,
@@ -25,9 +25,9 @@ pub enum CallEnd {
 
 /// The payments that a call reports to its budget when it ends: the current retry and the number of paid retries.
 ///
-/// If the budget counts calls, a call has an account from its [start](Self::start), otherwise from its first failure. A
-/// gRPC call ends after its response has begun, so an account may outlive the call's state. A dropped account reports
-/// only the end of the current retry. A call without retries has the default value.
+/// An account is created at the [start](Self::start) of the call if the budget counts calls, otherwise at the first
+/// failure. A gRPC call ends after its response has begun, so an account may outlive the call's state. A dropped
+/// account reports only the end of the current retry. A call without retries has the default value.
 #[derive(Debug, Default)]
 pub struct Account {
     call: Permit,
@@ -41,8 +41,8 @@ impl Account {
         Self { call: Permit::default(), last, retries }
     }
 
-    /// Records the start of a call with a budget that [counts calls](Budget::counts_calls). Its permit is dropped with
-    /// the account.
+    /// Records the start of a call with a budget that [counts calls](Budget::counts_calls). The budget's permit is
+    /// dropped with the account.
     pub fn start<B: Budget + ?Sized>(destination: &str, budget: &B) -> Self {
         Self { call: budget.on_start(destination), ..Self::default() }
     }
@@ -53,7 +53,7 @@ impl Account {
         Self { call: start.call, ..self }
     }
 
-    /// Records that the current retry has failed, before the next one is paid.
+    /// Records that the current retry has failed, before the next one is paid for.
     pub(super) fn retry_failed(&mut self) {
         self.last = PaidRetry::default();
     }
@@ -69,7 +69,7 @@ impl Account {
         self.retries = self.retries.saturating_add(1);
     }
 
-    /// Returns `true` if the call has paid for a retry. The end of such a call must be reported, even to a full budget.
+    /// Returns `true` if the call has paid for a retry. The end of such a call must be reported even to a full budget.
     pub fn has_paid(&self) -> bool {
         self.retries > 0
     }
@@ -96,8 +96,8 @@ impl Account {
         drop(call);
     }
 
-    /// Reports the success of a call that was not counted and paid for no retry. Equivalent to [`settle`](Self::settle)
-    /// on the default account, but cheaper.
+    /// Reports the success of an uncounted call without paid retries. Equivalent to [`settle`](Self::settle) on the
+    /// default account, but cheaper.
     #[inline]
     pub fn settle_unpaid<B: Budget + ?Sized>(destination: &str, budget: &B) {
         budget.on_success(destination, 0);

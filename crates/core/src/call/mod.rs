@@ -1,6 +1,6 @@
 //! The state of one call, from its first failed attempt to its end.
 //!
-//! Every driver has one: the retry layer, the stock `tower::retry::Policy`, plain operations, and simulations. The
+//! Every driver uses it: the retry layer, the stock `tower::retry::Policy`, plain operations and simulations. The
 //! driver sends attempts and waits; everything else happens here.
 
 mod account;
@@ -27,10 +27,10 @@ pub enum Decision {
     ///
     /// After a guard's refusal, the new attempt [replaces](Call::resends) the one that was not sent.
     Retry {
-        /// The time to wait first.
+        /// The delay before the attempt is sent.
         after: Duration,
     },
-    /// Send the request again at once. It was not processed, and sending it again is not counted as a retry.
+    /// Send the request again immediately. It was not processed, so this does not count as a retry.
     Resend,
 }
 
@@ -40,8 +40,8 @@ pub enum Decision {
 ///
 /// # Cancel safety
 ///
-/// A call that is dropped between two attempts returns the permit of the retry that was not sent. A call that is
-/// dropped during a retry reports the end of that retry.
+/// A call dropped between two attempts returns the permit of the unsent retry. A call dropped during a retry reports
+/// the end of that retry.
 ///
 /// ```
 /// use core::time::Duration;
@@ -87,7 +87,7 @@ pub struct Call<D> {
     resent: Resent,
     /// `true` if the current attempt is a paid retry.
     paid: bool,
-    /// The number of attempts that guards of this client have refused.
+    /// The number of attempts refused by this client's guards.
     refusals: u32,
 }
 
@@ -107,7 +107,7 @@ impl<D: Delays> Call<D> {
         }
     }
 
-    /// Records that the current attempt has failed, and decides what follows.
+    /// Records that the current attempt has failed, and decides what to do next.
     ///
     /// The checks, in order: a guard's refusal → the caller's own body → a resend → the verdict → retries forbidden →
     /// attempts left → safe to repeat → body kept → the server's stop → delay → elapsed time → deadline → budget → a
@@ -129,7 +129,7 @@ impl<D: Delays> Call<D> {
             return self.refused(terms, failed, refused, random);
         }
         if failed.source_failed {
-            // Whatever error the client reports, the caller's own body has failed.
+            // The caller's own body has failed, regardless of the error that the client reports.
             return Decision::Return(StopReason::Permanent);
         }
         if self.may_resend(terms, failed) {
@@ -176,8 +176,8 @@ impl<D: Delays> Call<D> {
         Decision::Return(StopReason::NoTimer)
     }
 
-    /// Returns `true` if an unprocessed attempt is resent at once: at most once per call for each kind (TR-1, TR-2,
-    /// TR-4). Limits, schedule and budget do not apply.
+    /// Returns `true` if an unprocessed attempt is resent immediately: at most once per call for each kind (TR-1, TR-2,
+    /// TR-4). The limits, the schedule and the budget do not apply.
     fn may_resend(&mut self, terms: &Terms, failed: &FailedAttempt<'_>) -> bool {
         let Some(kind) = failed.undone else { return false };
         let late = failed.until_deadline == Some(Duration::ZERO);
@@ -201,13 +201,13 @@ impl<D> Call<D> {
         }
     }
 
-    /// Polls for the budget's confirmation of the granted retry. A budget without a remote store confirms at once.
+    /// Polls for the budget's confirmation of the granted retry. A budget without a remote store confirms immediately.
     ///
-    /// Meanwhile the delay runs, and the driver keeps the failed outcome.
+    /// Meanwhile, the driver waits out the delay and keeps the failed outcome.
     ///
     /// # Errors
     ///
-    /// Returns [`BudgetExhausted`](StopReason::BudgetExhausted) if the retry is refused. Its permit then goes back to
+    /// Returns [`BudgetExhausted`](StopReason::BudgetExhausted) if the retry is refused. Its permit is then returned to
     /// the budget.
     #[inline]
     pub fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
@@ -221,20 +221,20 @@ impl<D> Call<D> {
         })
     }
 
-    /// Cancels a granted retry that will not be sent, and gives its permit back to the budget.
+    /// Cancels a granted retry that will not be sent, and returns its permit to the budget.
     ///
-    /// Call it, for instance, if the request is no longer available, or if the call's time is over.
+    /// Call it, for example, if the request is no longer available or the call has timed out.
     pub fn revoke(&mut self) {
         self.permit = None;
         self.resends = false;
     }
 
-    /// Returns the number of the last attempt sent, from 1. A resent attempt keeps its number.
+    /// Returns the number of the last attempt sent, counting from 1. A resent attempt keeps its number.
     pub fn attempt(&self) -> u32 {
         self.so_far.attempts
     }
 
-    /// Returns the last delay that was decided.
+    /// Returns the most recently decided delay.
     pub fn last_delay(&self) -> Option<Duration> {
         self.last_delay
     }
@@ -244,7 +244,7 @@ impl<D> Call<D> {
         self.resends
     }
 
-    /// Takes the account, to be reported to the budget when the call ends. An unspent permit is returned at once.
+    /// Takes the account, to be reported to the budget when the call ends. An unspent permit is returned immediately.
     pub fn take_account(&mut self) -> Account {
         self.permit = None;
         core::mem::take(&mut self.account)

@@ -1,4 +1,4 @@
-//! The decision after a guard of this client refused to send an attempt.
+//! The decision after one of this client's guards refused an attempt.
 
 use core::time::Duration;
 
@@ -7,23 +7,24 @@ use crate::decide::{FailedAttempt, Terms, longest_wait, not_repeatable, spread};
 use crate::guard::{GuardKind, Refused};
 use crate::{Delays, Random, StopReason, Verdict};
 
-/// The longest wait in a guard's refusal after which an attempt is sent again.
+/// The longest wait after which a refused attempt is sent again.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// The longest wait for an open breaker. The delays of its callers differ by at most a tenth. After 5 s, all these
-/// callers would overload the server that the breaker protects, and a busy client's breaker would keep opening.
+/// The longest wait for an open breaker. Its callers' delays differ by at most 10 %. If they all returned after 5 s,
+/// they would overload the protected server, and a busy client's breaker would keep reopening.
 const LONGEST_WAIT_OPEN: Duration = Duration::from_secs(1);
 
 impl<D: Delays> Call<D> {
-    /// Decides what follows a refusal. A refusal is not a server failure, so schedule and budget do not apply. A
-    /// retry's permit is kept for its next try or returned.
+    /// Decides what to do after a refusal. A refusal is not a server failure, so the schedule and the budget do not
+    /// apply. A retry's permit is kept for the next try, or returned.
     ///
     /// The verdict shows whether the refusal proves that the request was not processed. An earlier hop, or another copy
     /// of the request, may have been processed. Without that proof, only a repeatable request is sent again.
     ///
-    /// The request is sent again under the same number if the refusal has a wait of at most [`LONGEST_WAIT`], or
-    /// [`LONGEST_WAIT_OPEN`]. The wait must fit the elapsed time and the deadline. If another endpoint is left, the
-    /// request is sent there at once. Both happen at most `max_attempts` times in a call.
+    /// The request is sent again, with the same attempt number, if the refusal's wait is at most [`LONGEST_WAIT`] (or
+    /// [`LONGEST_WAIT_OPEN`]). The wait must also fit within the elapsed-time limit and the deadline. If another
+    /// endpoint is available, the request is sent there immediately. A call is sent again at most `max_attempts` times
+    /// in total.
     pub(super) fn refused(
         &mut self,
         terms: &Terms,
@@ -53,8 +54,8 @@ impl<D: Delays> Call<D> {
             GuardKind::CIRCUIT_BREAKER => LONGEST_WAIT_OPEN,
             _ => LONGEST_WAIT,
         };
-        // Only a refusal that proves that nothing was processed lets the call go to another endpoint at once. Otherwise
-        // an earlier hop of a redirect may have been processed at this attempt's endpoint.
+        // The call moves to another endpoint immediately only if the refusal proves that nothing was processed.
+        // Otherwise an earlier hop of a redirect may have been processed at this attempt's endpoint.
         let proven = matches!(failed.classification.verdict, Verdict::NotProcessed(_));
         let wait = if failed.elsewhere && proven { Some(Duration::ZERO) } else { refused.wait() };
         match wait.filter(|wait| again && *wait <= longest.min(most)) {

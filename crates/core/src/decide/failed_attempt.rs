@@ -5,7 +5,7 @@ use core::time::Duration;
 use crate::guard::Refused;
 use crate::{Classification, SentAt};
 
-/// The stage at which an attempt ended, before a server processed it.
+/// The stage at which an attempt ended without being processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Undone {
@@ -13,8 +13,8 @@ pub enum Undone {
     NoConnection,
     /// The request was never passed to the connection.
     NotDispatched,
-    /// The server refused it before its application processed any of it, with REFUSED_STREAM or a GOAWAY that excludes
-    /// the request. Some proxies send REFUSED_STREAM after their backend has processed the request.
+    /// The server refused the request before processing any of it, with REFUSED_STREAM or a GOAWAY that excludes the
+    /// request. Some proxies send REFUSED_STREAM after their backend has processed the request.
     Refused,
 }
 
@@ -37,17 +37,17 @@ impl Resent {
 
 /// A failed attempt, as reported by the driver.
 ///
-/// [`new`](FailedAttempt::new) sets every other field to a value that allows a retry.
+/// [`new`](FailedAttempt::new) sets the remaining fields to values that allow a retry.
 #[derive(Debug, Clone, Copy)]
 pub struct FailedAttempt<'a> {
     /// The classification of the outcome.
     pub classification: Classification,
-    /// The refusal, if a guard below refused to send the attempt. It is considered before everything else.
+    /// The refusal, if an inner guard refused to send the attempt. It is checked before everything else.
     pub refused: Option<Refused>,
-    /// The stage at which the attempt ended, if it was not processed and the protocol resends such attempts at once.
-    /// `None` otherwise.
+    /// The stage at which the attempt ended, if it was not processed and the protocol resends such attempts
+    /// immediately.
     pub undone: Option<Undone>,
-    /// `true` if no server has responded to the attempt, and an endpoint that the call has not tried is available.
+    /// `true` if no server responded to the attempt, and an endpoint that the call has not tried is available.
     pub elsewhere: bool,
     /// `true` if the caller's own request body has failed.
     pub source_failed: bool,
@@ -57,11 +57,11 @@ pub struct FailedAttempt<'a> {
     pub sent_at: SentAt,
     /// The time since the call started.
     pub elapsed: Duration,
-    /// The time left until the call's deadline; `None` without one.
+    /// The time left until the call's deadline, or `None` if it has no deadline.
     pub until_deadline: Option<Duration>,
-    /// The server of the request, used as the budget's key.
+    /// The request's server, used as the budget's key.
     pub destination: &'a str,
-    /// Monotonic time, for the budget.
+    /// The current monotonic time, for the budget.
     pub now: Duration,
     /// Returns `true` if the driver can wait. It is called only if there is a delay.
     pub can_wait: fn() -> bool,

@@ -1,4 +1,4 @@
-//! The retry decision: one function over plain values.
+//! The retry decision, a single function of plain values.
 
 mod failed_attempt;
 
@@ -15,9 +15,9 @@ pub use failed_attempt::{FailedAttempt, Resent, Undone};
 pub struct Terms {
     /// The limits of the call.
     pub limits: Limits,
-    /// `true` if the request may be processed twice.
+    /// `true` if the request may safely be processed twice.
     pub repeatable: bool,
-    /// The reason why the call must not be retried, if there is one.
+    /// The reason why the call must not be retried, if any.
     pub forbidden: Option<StopReason>,
 }
 
@@ -31,15 +31,15 @@ impl Terms {
 /// The attempts of a call so far.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SoFar {
-    /// Their number, including the one that failed.
+    /// The number of attempts, including the one that failed.
     pub(crate) attempts: u32,
-    /// The number of retries that were sent to another endpoint at once, without a delay from the schedule.
+    /// The number of retries sent immediately to another endpoint, without a delay from the schedule.
     pub(crate) at_once: u32,
     /// The last delay requested from the schedule.
     pub(crate) previous: Option<Duration>,
 }
 
-/// Returns `true` if the next attempt is sent to another endpoint at once.
+/// Returns `true` if the next attempt is sent immediately to another endpoint.
 pub(crate) fn goes_elsewhere(failed: &FailedAttempt<'_>) -> bool {
     failed.elsewhere && failed.classification.hint == ServerHint::None
 }
@@ -64,9 +64,9 @@ pub enum StopReason {
     BodyNotKept,
     /// The schedule has no further delay.
     ScheduleEnded,
-    /// The server requested no further attempt.
+    /// The server asked the client not to retry.
     ServerSaidStop,
-    /// The server requested a longer delay than is allowed.
+    /// The server requested a delay longer than the limit.
     ServerDelayTooLong,
     /// The next delay would exceed the limit on elapsed time.
     ElapsedExhausted,
@@ -82,12 +82,12 @@ pub enum StopReason {
     NotReady,
     /// The caller or the kind of request forbids retries.
     Forbidden,
-    /// A guard of this client refused to send the attempt. The time until it may admit one is unknown, longer than 5 s,
-    /// or too long for the call's limits.
+    /// One of this client's guards refused the attempt. The wait until it may admit one is unknown, too long for the
+    /// call's limits, or longer than 5 s (circuit breaker: 1 s).
     Refused,
-    /// Another retry layer, inside or outside this one, retries this call.
+    /// Another retry layer, inside or outside this one, already retries this call.
     Nested,
-    /// The delay cannot be waited for, because the call runs outside a runtime.
+    /// The call cannot wait for the delay, because it runs outside a runtime.
     NoTimer,
 }
 
@@ -118,18 +118,18 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// Decides what follows an attempt.
+/// Decides what to do after a failed attempt.
 ///
 /// The checks, in order: attempts left → safe to repeat → body kept → the server's stop → delay → elapsed time →
-/// deadline → budget. The budget comes last because only it has a side effect. A call that is refused earlier takes no
-/// token.
+/// deadline → budget. The budget comes last because it is the only check with a side effect. A call refused earlier
+/// takes no token.
 ///
-/// A delay from the server replaces the schedule's; the schedule still counts the retry. The delay is lengthened by up
-/// to a tenth, so that clients do not all retry at once. This random part is limited by the elapsed time and the
-/// deadline. So it never prevents a retry that the server's delay alone allows.
+/// A delay from the server replaces the schedule's, but the schedule still counts the retry. The delay is randomly
+/// lengthened by up to 10 %, so that clients do not retry at the same time. The random part is clamped to the time
+/// limits, so it never prevents a retry that the server's delay alone allows.
 ///
-/// If no server has responded, another endpoint may still work. So the retry is sent there at once, and the schedule
-/// does not advance.
+/// If no server has responded, another endpoint may still work. The retry is then sent there immediately, and the
+/// schedule does not advance.
 pub(crate) fn decide<B: Budget + ?Sized>(
     terms: &Terms,
     so_far: &SoFar,
@@ -153,7 +153,7 @@ pub(crate) fn decide<B: Budget + ?Sized>(
     Err(refused)
 }
 
-/// Returns the delay before the retry, or the reason why there is none. The budget is not consulted.
+/// Returns the delay before the retry, or the reason why there is no retry. The budget is not consulted.
 fn delay(
     terms: &Terms,
     so_far: &SoFar,
@@ -217,14 +217,14 @@ pub(crate) fn longest_wait(limits: &Limits, elapsed: Duration, until_deadline: O
     of_elapsed.into_iter().chain(of_deadline).min().unwrap_or(Duration::MAX)
 }
 
-/// Returns the server's delay, lengthened at random so that its clients do not retry at the same time.
+/// Returns the server's delay, randomly lengthened so that its clients do not retry at the same time.
 ///
 /// The range is clamped before the draw, so that delays do not cluster at the limit.
 pub(crate) fn spread(asked: Duration, most: Duration, random: &mut dyn Random) -> Duration {
     random.between(asked, asked.saturating_add(asked / 10).min(most))
 }
 
-/// Returns the failure to retry, or the reason why it must not be retried. The delay is not considered.
+/// Returns the failure to retry, or the reason why it must not be retried. The delay is checked elsewhere.
 fn permitted(terms: &Terms, so_far: &SoFar, failed: &FailedAttempt<'_>) -> Result<Failure, StopReason> {
     let (failure, harmless) = match failed.classification.verdict {
         Verdict::Success => return Err(StopReason::Succeeded),

@@ -65,7 +65,7 @@ impl Scene {
         }
     }
 
-    /// Returns this scene after a change.
+    /// Returns this scene with a change applied.
     pub(crate) fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
@@ -92,8 +92,8 @@ impl Scene {
     }
 }
 
-/// Returns one scene for each reason not to retry (a limit, a property of the request, the server), in the order of the
-/// decision. Everything else favours a retry.
+/// Returns one scene for each reason not to retry, in the order of the checks. Everything else in a scene allows a
+/// retry.
 pub(crate) fn refusals() -> Vec<(StopReason, Scene)> {
     let scene = |change: fn(&mut Scene)| Scene::new().with(change);
     vec![
@@ -109,7 +109,7 @@ pub(crate) fn refusals() -> Vec<(StopReason, Scene)> {
     ]
 }
 
-/// A schedule with equal delays.
+/// A schedule with a constant delay.
 struct Says {
     delay: Option<Duration>,
     shared: bool,

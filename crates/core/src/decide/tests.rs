@@ -174,7 +174,7 @@ fn the_ends_of_each_limit() {
     refused(longest.asking(secs(60) + TICK), StopReason::ServerDelayTooLong);
 }
 
-/// The random part of a server's delay is limited by the time limits, and never stops a retry.
+/// The random part of a server's delay is clamped to the time limits, and never prevents a retry.
 #[test]
 fn a_server_delay_is_cut_at_the_time_limits() {
     let scene = Scene::new().asking(secs(10)).with(|s| s.draw = u64::MAX);
@@ -253,7 +253,7 @@ fn unprocessed_is_repeated_if_unrepeatable() {
         })
     };
     assert_eq!(unprocessed(Scene::new()).outcome(), Ok(secs(1)));
-    // All other reasons apply to it as well.
+    // All other stop reasons still apply.
     for (reason, scene) in refusals() {
         if reason != StopReason::NotRepeatable {
             assert_eq!(unprocessed(scene).outcome(), Err(reason));
@@ -276,8 +276,8 @@ fn zero_from_the_server_leaves_the_schedule() {
     assert_eq!(late.outcome(), Err(StopReason::ElapsedExhausted));
 }
 
-/// Without a response, the retry goes to another endpoint at once. It needs a permit from the budget but no delay from
-/// the schedule.
+/// Without a response, the retry is sent immediately to another endpoint. It needs a permit from the budget but no
+/// delay from the schedule.
 // E-18
 #[test]
 fn unanswered_goes_elsewhere_at_once() {

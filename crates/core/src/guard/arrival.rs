@@ -8,12 +8,12 @@ use super::Refused;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Arrival<'a> {
-    /// The request's server, such as `https://example.com`. A guard with a single state ignores it.
+    /// The request's server, such as `https://example.com`. A guard without per-destination state ignores it.
     pub destination: &'a str,
-    /// Monotonic time since a fixed moment.
+    /// The monotonic time since some fixed instant.
     pub now: Duration,
-    /// The call's deadline on the same clock, if it has one. An attempt that would wait beyond the deadline is refused
-    /// at once.
+    /// The call's deadline on the same clock, if it has one. An attempt that would wait past the deadline is refused
+    /// immediately.
     pub latest: Option<Duration>,
     /// `true` if the attempt may wait. Hedges may not.
     pub patient: bool,
@@ -69,9 +69,9 @@ pub enum Resume {
     Admitted,
     /// The attempt keeps waiting.
     Waiting {
-        /// The time of the next poll, unless the attempt is woken earlier.
+        /// The time at which to poll again, unless the attempt is woken earlier.
         until: Option<Duration>,
     },
-    /// The attempt may not be sent, and its ticket is void.
+    /// The attempt may not be sent, and its ticket is no longer valid.
     Refused(Refused),
 }

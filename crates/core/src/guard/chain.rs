@@ -13,11 +13,11 @@ use crate::Warning;
 pub struct PairTicket<A, B> {
     first: Option<A>,
     second: Option<B>,
-    /// The first guard has not admitted yet.
+    /// `true` until the first guard admits the attempt.
     first_waits: bool,
 }
 
-/// One guard's ticket in a pair while the other guard runs. If the other guard panics, this ticket ends.
+/// One guard's ticket in a pair, which is ended if the other guard panics.
 struct EndedOnPanic<'a, G: Guard> {
     guard: &'a G,
     ticket: Option<G::Ticket>,
@@ -140,11 +140,11 @@ impl<A: Guard, B: Guard> Guard for (A, B) {
     }
 }
 
-/// Steps that a pair takes in several places.
+/// Steps shared by several methods of a pair.
 trait Pair: Guard {
     /// Ends both tickets, because one guard refused.
     fn refuse(&self, ticket: &mut Self::Ticket, refused: Refused, now: Duration) -> Resume;
-    /// Requests a new decision from the first guard after a wait for the second one.
+    /// Requests a new decision from the first guard after waiting for the second one.
     fn renew_first(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>) -> Resume;
 }
 

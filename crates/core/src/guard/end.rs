@@ -14,7 +14,7 @@ pub enum End {
         health: Health,
         /// The delay that the server requested.
         hint: ServerHint,
-        /// The quota that the response states, if it was read.
+        /// The quota stated in the response, if it was read.
         quota: Option<Quota>,
         /// The time since the attempt was sent.
         after: Duration,
@@ -25,10 +25,10 @@ pub enum End {
         /// The time since the attempt was sent.
         after: Duration,
     },
-    /// The attempt was never sent: another guard refused it, or it was dropped while it waited. The guard's state must
-    /// be as if the attempt had never arrived.
+    /// The attempt was never sent: another guard refused it, or it was dropped while waiting. The guard's state must be
+    /// as if the attempt had never arrived.
     Unsent,
-    /// The response body has ended. Only a guard that held its ticket until then is notified of it.
+    /// The response body has ended. Only guards that hold their ticket until then are notified.
     Over(BodyEnd),
 }
 

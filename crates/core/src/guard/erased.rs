@@ -1,4 +1,4 @@
-//! Type-erased guards, for lists that are known only at run time.
+//! Type-erased guards, for lists of guards that are known only at run time.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -17,10 +17,10 @@ pub type SharedGuard = Arc<dyn Guard<Ticket = SharedTicket>>;
 /// The ticket of a [`SharedGuard`]: a box with the inner guard's ticket.
 pub struct SharedTicket(Box<dyn Any + Send + Sync>);
 
-/// Erases a guard's type, for instance for guards that are listed in a file.
+/// Erases a guard's type, for example if the guards are listed in a config file.
 ///
 /// Each admitted attempt allocates once, and once more if the guard holds its place until the body ends. A zero-sized
-/// ticket allocates nothing. A ticket of another guard has no effect.
+/// ticket allocates nothing. A ticket from another guard has no effect.
 ///
 /// ```
 /// # use core::time::Duration;

@@ -1,14 +1,14 @@
-//! The contract of admission control: a guard admits or refuses every attempt, including the first.
+//! Admission control: guards admit or refuse every attempt, including the first.
 //!
 //! A [`Budget`](crate::Budget) limits retries. A [`Guard`] limits attempts: a circuit breaker, a rate limit, a
-//! bulkhead. It needs no runtime: time is an argument, and the guard wakes a waiting call through its [`Waker`].
+//! bulkhead. Guards need no runtime: time is an argument, and a waiting call is woken through its [`Waker`].
 //!
 //! | step of an attempt | method |
 //! |---|---|
 //! | the attempt arrives | [`Guard::admit`] |
 //! | it waits and is polled | [`Guard::resume`] |
 //! | it has waited for another guard | [`Guard::renew`] |
-//! | its response has begun, but may take long to end | [`Guard::is_probe`] |
+//! | its response has begun, but may take a long time to end | [`Guard::is_probe`] |
 //! | it has ended, or is not sent | [`Guard::end_ticket`], after [`Guard::times_success`] if it was served |
 //! | the caller only needs a forecast | [`Guard::would_admit`] |
 //!
@@ -40,33 +40,35 @@
 //!
 //! # The layer
 //!
-//! One layer, one future and one error serve all guards, in `reattempt::guard`:
+//! One layer, one future and one error type in `reattempt::guard` serve all guards:
 //!
 //! 1. `GuardLayer::http(guard)` takes one guard. Combine several in a pair, `(breaker, (limit, bulkhead))`, in the
 //!    order in which they decide.
 //! 2. `call` checks the deadline first: a call whose deadline has passed is not sent.
 //! 3. It computes the destination, reads the clock once, and calls [`admit`](Guard::admit). The clock is read again at
 //!    the end, unless the attempt succeeds and the guard [does not time successes](Guard::times_success).
-//! 4. *Admitted*: the readied instance is called. *Waiting*: the future holds the ticket and one timer; each poll calls
-//!    [`resume`](Guard::resume), and the timer is set to its `until`. After the wait the inner service is readied anew.
+//! 4. *Admitted*: the ready instance of the service is called. *Waiting*: the future holds the ticket and one timer;
+//!    each poll calls [`resume`](Guard::resume), and the timer is set to its `until`. After the wait, the inner service
+//!    is polled for readiness again.
 //! 5. *Refused*: the error is a `BoxError` around [`Refused`]. gRPC calls get UNAVAILABLE, or RESOURCE_EXHAUSTED for a
 //!    limit that the caller set itself.
-//! 6. If the call waits or is not sent, a clone replaces the readied instance, because the readied instance may hold a
+//! 6. If the call waits or is not sent, a clone replaces the ready instance, because a ready instance may hold a
 //!    permit.
 //! 7. The future holds a pass, which ends its ticket exactly once, even if the future is dropped or panics. The ticket
-//!    is *judged* at the response (gRPC: at the trailers). If it is dropped, it is *abandoned* once the inner future
-//!    was polled, and *unsent* before.
+//!    is *judged* at the response (gRPC: at the trailers). If it is dropped, it is *abandoned* if the inner future has
+//!    been polled, and *unsent* otherwise.
 //! 8. An attempt dropped at or after its deadline is judged as unavailable, because it is a timeout.
 //! 9. [`Health`] is derived from the classification. A success maps to `Served`, and a retryable failure to `Failed`,
-//!    `Unavailable` or `Overloaded`. Permanent failures have a table of their own. An error in the caller's own body
-//!    maps to `Ignored`. Custom classifiers change the classification, and so the health.
-//! 10. If the guard holds its place to the end of the body, [`end_ticket`](Guard::end_ticket) returns the ticket. The
-//!     response's body then ends the ticket as *over*.
-//! 11. [`Refused`] is recognised before any classifier. No outer breaker, limit, throttle or budget counts it.
-//! 12. The retry layer sends again only if [`Refused::wait`] is at most 5 s, and fits the deadline and the elapsed
-//!     time. A request that is not repeatable is sent again only if no earlier hop of the attempt can have been
-//!     processed. Hedges arrive [impatient](Arrival::impatient), so they do not wait. A refused hedge was not sent: its
-//!     permit returns, and no observer is notified of an attempt.
+//!    `Unavailable` or `Overloaded`. Permanent failures have their own table. An error in the caller's own body maps to
+//!    `Ignored`. Custom classifiers change the classification, and therefore the health.
+//! 10. If the guard holds its place until the end of the body, [`end_ticket`](Guard::end_ticket) returns the ticket.
+//!     The response body then ends the ticket as *over*.
+//! 11. [`Refused`] is recognised before any classifier runs. No outer breaker, limit, throttle or budget counts it.
+//! 12. The retry layer sends the attempt again only if [`Refused::wait`] is at most 5 s (1 s for a circuit breaker).
+//!     The wait must also fit within the deadline and the elapsed-time limit. A request that is not repeatable is sent
+//!     again only if no earlier hop of the attempt can have been processed. Hedges arrive
+//!     [impatient](Arrival::impatient), so they do not wait. A refused hedge was not sent: its permit is returned, and
+//!     no observer is notified of an attempt.
 //! 13. Observers are notified of waiting and refused calls. State changes are reported through the guard's own
 //!     callbacks.
 
@@ -91,17 +93,17 @@ use crate::Warning;
 
 /// Admission control for every attempt, including the first.
 ///
-/// One guard serves all calls, from any thread. Each ticket that it returns is passed to
+/// A single guard serves all calls, from any thread. Each ticket that it returns is passed to
 /// [`end_ticket`](Guard::end_ticket) exactly once, unless [`resume`](Guard::resume) or [`renew`](Guard::renew) refuses
 /// the attempt.
 ///
 /// A pair of guards is itself a guard: its second guard is called only if the first admits. `Arc<G>` and `Option<G>`
 /// are guards too; `None` admits everything. [`erase`] gives all guards the same type.
 pub trait Guard: Send + Sync + 'static {
-    /// The type of ticket that an attempt holds once it is admitted or queued.
+    /// The ticket that an admitted or queued attempt holds.
     type Ticket: Send + Sync + 'static;
 
-    /// Decides on an attempt that arrives.
+    /// Decides whether to admit an arriving attempt.
     ///
     /// Never returns [`Admit::Waiting`] for an arrival that is not [patient](Arrival::patient).
     fn admit(&self, arrival: &Arrival<'_>) -> Admit<Self::Ticket>;
@@ -109,7 +111,7 @@ pub trait Guard: Send + Sync + 'static {
     /// Records the end of an attempt, sent or not.
     ///
     /// Returns the ticket if the guard holds its place until the response body ends. The ticket is then passed to this
-    /// method once more, with [`End::Over`].
+    /// method again, with [`End::Over`].
     fn end_ticket(&self, ticket: Self::Ticket, end: &End, now: Duration) -> Option<Self::Ticket>;
 
     /// Returns `false` if [`end_ticket`](Guard::end_ticket) does not use `now` for a served attempt whose response
@@ -120,8 +122,8 @@ pub trait Guard: Send + Sync + 'static {
         true
     }
 
-    /// Returns `true` if the attempt is a probe, sent only to find out if the server works again. If the response is a
-    /// stream, a probe is judged at its first message, because its end may be hours away. Default: `false`.
+    /// Returns `true` if the attempt is a probe, sent only to find out if the server has recovered. If the response is
+    /// a stream, a probe is judged at its first message, because its end may be hours away. Default: `false`.
     fn is_probe(&self, ticket: &Self::Ticket) -> bool {
         let _ = ticket;
         false
@@ -133,16 +135,16 @@ pub trait Guard: Send + Sync + 'static {
         None
     }
 
-    /// Decides on a waiting attempt. Stores `waker`, and wakes it when the attempt may be sent.
+    /// Decides whether a waiting attempt may be sent. Stores `waker`, and wakes it once the attempt may be sent.
     ///
-    /// After [`Resume::Refused`] the ticket is void: it is not passed to [`end_ticket`](Guard::end_ticket). Default:
-    /// admitted.
+    /// After [`Resume::Refused`] the ticket is no longer valid: it is not passed to [`end_ticket`](Guard::end_ticket).
+    /// Default: admits the attempt.
     fn resume(&self, ticket: &mut Self::Ticket, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let _ = (ticket, arrival, waker);
         Resume::Admitted
     }
 
-    /// Decides again about an admitted attempt that has waited for another guard.
+    /// Reconsiders an admitted attempt that has waited for another guard.
     ///
     /// Default: the ticket ends [unsent](End::Unsent), and the attempt arrives again as impatient. A guard with scarce
     /// places returns the ticket unchanged, so that the attempt keeps its place.
@@ -162,7 +164,8 @@ pub trait Guard: Send + Sync + 'static {
         }
     }
 
-    /// Returns the decision that [`admit`](Guard::admit) would make, without taking anything. Default: admitted.
+    /// Returns the decision that [`admit`](Guard::admit) would make, without reserving anything. Default: admits every
+    /// attempt.
     ///
     /// # Errors
     ///

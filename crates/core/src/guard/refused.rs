@@ -44,11 +44,11 @@ impl GuardKind {
     pub const PACE: Self = Self::named(&"pace");
     /// A set of endpoints.
     pub const ENDPOINTS: Self = Self::named(&"set of endpoints");
-    /// A guard without its own name.
+    /// A guard without a name of its own.
     pub const UNNAMED: Self = Self::named(&"guard");
 
-    /// Creates a custom kind of guard. The name is a few lower-case words: it appears in error texts and, joined with
-    /// `_` or `-`, in metrics and gRPC metadata.
+    /// Creates a custom kind of guard. The name should be a few lower-case words. It appears in error texts and, joined
+    /// with `_` or `-`, in metrics and gRPC metadata.
     pub const fn named(name: &'static &'static str) -> Self {
         Self(name)
     }

@@ -1,6 +1,6 @@
 //! The decisions of a hedged call, whose attempts run in parallel.
 //!
-//! The decisions depend on plain values alone: the terms of the call, the state of its attempts, an event and the time.
+//! The decisions depend only on plain values: the terms of the call, the state of its attempts, an event and the time.
 //! The ids in brackets (HG-4) are the rules of gRPC's proposal A6 in `docs/RULES.md`. They apply to HTTP as well.
 
 mod permits;
@@ -18,7 +18,7 @@ pub use permits::HedgePermits;
 pub struct HedgeTerms {
     /// The limits of the call. After `max_elapsed` no further attempt is sent.
     pub limits: Limits,
-    /// The time from one attempt to the next; zero for all at once (HG-2).
+    /// The time between attempts. Zero sends them all at the same time (HG-2).
     pub delay: Duration,
     /// The time from the start of the call to its deadline, after which no further attempt is sent.
     pub deadline: Option<Duration>,
@@ -53,9 +53,9 @@ pub enum HedgeEvent {
     Refused,
     /// An attempt ended because it could not read the rest of the request body.
     BodyLost,
-    /// A further attempt was sent.
+    /// Another attempt was sent.
     Sent,
-    /// No further attempt can be sent; the reason is given.
+    /// No further attempt can be sent, for this reason.
     Stopped(StopReason),
     /// Time has passed without another event.
     TimePassed,
@@ -75,7 +75,7 @@ impl HedgeEvent {
         }
     }
 
-    /// Returns the stop reason if this event ends the call in every state; `None` otherwise.
+    /// Returns the stop reason if this event ends the call in every state, or `None` otherwise.
     pub fn ends(self) -> Option<StopReason> {
         match self {
             // HG-3
@@ -93,7 +93,7 @@ impl HedgeEvent {
 pub enum HedgeDecision {
     /// The attempts in flight continue.
     Continue {
-        /// The time of the next attempt since the start of the call, if one is to be sent.
+        /// The time of the next attempt, if there is one, measured from the start of the call.
         next: Option<Duration>,
     },
     /// The call ends with the last outcome that arrived. All other attempts are cancelled.
@@ -102,7 +102,7 @@ pub enum HedgeDecision {
 
 /// The state of a hedged call's attempts.
 ///
-/// Times are measured from the start of the call. The driver sends each attempt at the time given, and reports events.
+/// Times are measured from the start of the call. The driver sends each attempt at the given time, and reports events.
 ///
 /// ```
 /// use core::time::Duration;
@@ -125,7 +125,7 @@ pub enum HedgeDecision {
 pub struct HedgeCall {
     sent: u32,
     in_flight: u32,
-    /// The reason why no further attempt is sent.
+    /// The reason why no further attempt is sent, if any.
     frozen: Option<StopReason>,
     /// The time of the next attempt, unless it is forbidden.
     due: Duration,
@@ -149,7 +149,7 @@ impl HedgeCall {
         self.in_flight
     }
 
-    /// Records an event at `now` and decides what follows.
+    /// Records an event at `now` and decides what to do next.
     pub fn next(
         &mut self,
         terms: &HedgeTerms,
@@ -171,7 +171,7 @@ impl HedgeCall {
                     return HedgeDecision::Return(StopReason::Permanent);
                 }
             }
-            // As in HG-8: if this client has no room for an attempt, no other is sent.
+            // As in HG-8: if this client has no capacity for an attempt, no other is sent.
             HedgeEvent::Refused => {
                 self.in_flight = self.in_flight.saturating_sub(1);
                 self.sent = self.sent.saturating_sub(1).max(1);
@@ -188,7 +188,7 @@ impl HedgeCall {
                 self.due = now.saturating_add(terms.delay);
                 self.held_until = None;
             }
-            // HG-8 among others
+            // HG-8, among others.
             HedgeEvent::Stopped(reason) => self.freeze(reason),
             HedgeEvent::Succeeded | HedgeEvent::Fatal | HedgeEvent::TimePassed => {}
         }
@@ -203,7 +203,7 @@ impl HedgeCall {
     /// Moves the next attempt to the time that a server requested.
     fn obey(&mut self, terms: &HedgeTerms, hint: ServerHint, now: Duration, random: &mut dyn Random) {
         match hint {
-            // HG-4; another attempt's failure does not shorten a delay that a server requested.
+            // HG-4: another attempt's failure does not shorten a delay that a server requested.
             ServerHint::None => self.due = self.held_until.unwrap_or(now).max(now),
             // HG-7
             ServerHint::Exactly(wait) => self.hold(now.saturating_add(wait)),
@@ -226,7 +226,7 @@ impl HedgeCall {
         self.held_until = Some(until);
     }
 
-    /// Prevents every further attempt. An earlier reason is kept.
+    /// Prevents all further attempts. The first reason is kept.
     fn freeze(&mut self, reason: StopReason) {
         self.frozen.get_or_insert(reason);
     }
@@ -239,7 +239,7 @@ impl HedgeCall {
         if let Some(reason) = self.frozen {
             return Err(reason);
         }
-        // An attempt whose time has come is sent now, if at all.
+        // An attempt that is already due is sent now, if at all.
         let soonest = self.due.max(now);
         if terms.deadline.is_some_and(|deadline| soonest >= deadline) {
             Err(StopReason::DeadlineExceeded)

@@ -8,8 +8,8 @@ use crate::{Account, Budget, Failure, FailureKind, PaidRetry, Permit, StopReason
 
 /// The budget permits of a call's hedges, held until the call ends.
 ///
-/// A hedge's permit is spent only when the hedge ends, because until then a layer below may still refuse to send it. If
-/// this value is dropped, the permits of the hedges in flight are spent, because they were sent.
+/// A hedge's permit is spent only when the hedge ends, because until then an inner layer may still refuse to send it.
+/// If this value is dropped, the permits of the hedges in flight are spent, because they were sent.
 #[derive(Default)]
 pub struct HedgePermits {
     call: Account,
@@ -25,8 +25,8 @@ impl HedgePermits {
         self.call = Account::start(destination, budget);
     }
 
-    /// Requests a permit for a hedge from the budget. `failure` is the preceding failure; `None` if the hedge is sent
-    /// only because no response has come yet.
+    /// Requests a permit for a hedge from the budget. `failure` is the preceding failure, or `None` if the hedge is
+    /// sent only because no response has arrived yet.
     ///
     /// # Errors
     /// Returns the stop reason if the budget refuses the hedge.
@@ -51,7 +51,7 @@ impl HedgePermits {
         self.in_flight.push((number, permit));
     }
 
-    /// Records that attempt `number` has ended. Without a permit, this has no effect.
+    /// Records that attempt `number` has ended. Has no effect if the attempt has no permit.
     pub fn on_end(&mut self, number: u32) {
         if let Some(permit) = self.take(number) {
             self.retries = self.retries.saturating_add(1);
@@ -59,7 +59,7 @@ impl HedgePermits {
         }
     }
 
-    /// Records that a layer below refused to send attempt `number`, and gives its permit back to the budget.
+    /// Records that an inner layer refused to send attempt `number`, and returns its permit to the budget.
     pub fn on_refusal(&mut self, number: u32) {
         drop(self.take(number));
     }
@@ -69,8 +69,8 @@ impl HedgePermits {
         Some(self.in_flight.remove(place).1)
     }
 
-    /// Ends the call. `winner` is the number of the attempt that won; 0 if none did. The permits of the hedges in
-    /// flight are spent.
+    /// Ends the call. `winner` is the number of the winning attempt, or 0 if there is none. The permits of the hedges
+    /// in flight are spent.
     pub fn end_call(&mut self, winner: u32) -> Account {
         let last = self.last.take().filter(|(number, _)| *number == winner);
         let retries = mem::take(&mut self.retries).saturating_add(self.spend_in_flight());

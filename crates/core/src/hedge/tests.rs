@@ -31,8 +31,8 @@ impl Run {
         Self { terms, call: HedgeCall::new(&terms) }
     }
 
-    /// Applies the event at `time`, in milliseconds from the start. Returns the time of the next attempt, or the reason
-    /// for the end of the call.
+    /// Applies the event at `time`, in milliseconds from the start. Returns the time of the next attempt, or the stop
+    /// reason.
     fn at(&mut self, time: u64, event: HedgeEvent) -> Result<Option<u128>, StopReason> {
         match self.call.next(&self.terms, event, ms(time), &mut Longest) {
             HedgeDecision::Continue { next } => Ok(next.map(|due| due.as_millis())),
@@ -257,7 +257,7 @@ fn walk(run: &Run, events: &[HedgeEvent], time: u64, left: u32) -> u32 {
         let ends =
             matches!(event, HedgeEvent::Failed(_) | HedgeEvent::Errored | HedgeEvent::Refused | HedgeEvent::BodyLost);
         let sends = *event == HedgeEvent::Sent;
-        // The driver sends an attempt only when its time has come, and only attempts in flight can end.
+        // The driver sends an attempt only when it is due, and only attempts in flight can end.
         if (ends && before.in_flight == 0) || (sends && upcoming.is_none()) {
             continue;
         }
