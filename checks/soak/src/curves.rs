@@ -39,7 +39,8 @@ impl Kind {
     pub(crate) const ALL: [Self; 4] = [Self::Allocated, Self::Resident, Self::Descriptors, Self::Tasks];
 
     /// Returns the growth that is no sign of a leak: a few connections of the pools, which end at random, with their
-    /// buffers, and the gaps between allocations, which grow for some minutes. One leaked byte a call is more in an hour.
+    /// buffers, and the gaps between allocations, which grow for some minutes. One leaked byte a call is more in an
+    /// hour.
     pub(crate) fn tolerance(self) -> f64 {
         match self {
             Self::Allocated => 0.5,

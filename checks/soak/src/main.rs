@@ -2,9 +2,9 @@
 //! come and go and to 10,000 destinations.
 //!
 //! `reattempt-soak-check [SECONDS] [PICTURE]`. After a warm-up of 100,000 calls, every hundredth of the time the calls
-//! pause, and everything is counted. No permit or place may be held then. Allocated and resident memory, descriptors and
-//! tasks must stay within 2 % from the first quarter of the time to the last, but for what a few connections need. The
-//! picture has their curves.
+//! pause, and everything is counted. No permit or place may be held then. Allocated and resident memory, descriptors
+//! and tasks must stay within 2 % from the first quarter of the time to the last, but for what a few connections need.
+//! The picture has their curves.
 
 mod curves;
 mod load;

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use reattempt_control::EndpointId;
 use reattempt_core::{
-    Account, Budget, Call, Decision, Delays, FailedAttempt, Failure, FailureKind, Schedule, StopReason, Verdict,
+    Account, Budget, Call, Decision, Delays, FailedAttempt, Failure, FailureKind, Limits, Schedule, StopReason, Verdict,
 };
 
 use super::context::CallContext;
-use super::log::{CallLog, end_event};
+use super::log::{CallLog, Observing, end_event};
 use super::schedule::{CallDelays, ChosenSchedule};
 use super::settings::Settings;
 use crate::call::clock;
@@ -83,12 +83,8 @@ impl<D: Delays> Progress<D> {
     }
 
     /// Returns the time at which this call stops waiting, if there is a limit.
-    pub(crate) fn time_limit<P: Protocol, Strategy: Schedule, B>(
-        &self,
-        settings: &Settings<P, Strategy, B>,
-        context: &CallContext,
-    ) -> Option<Instant> {
-        let elapsed = context.limits(&settings.limits).max_elapsed;
+    pub(crate) fn time_limit(&self, limits: &Limits, context: &CallContext) -> Option<Instant> {
+        let elapsed = context.limits(limits).max_elapsed;
         let latest = elapsed.map(|most| clock::later(self.started, most));
         latest.into_iter().chain(context.deadline).min()
     }
@@ -197,14 +193,14 @@ impl<D: Delays> Progress<D> {
 
     /// Withdraws a retry that was confirmed at `now`, if the call's time is over. If the error mode ends calls at their
     /// deadline, the call ends in that way instead.
-    pub(crate) fn check_in_time<P: Protocol, Strategy: Schedule, B>(
+    pub(crate) fn check_in_time(
         &mut self,
-        settings: &Settings<P, Strategy, B>,
+        limits: &Limits,
         context: &CallContext,
         now: Instant,
         ends_at_deadline: bool,
     ) -> Result<(), StopReason> {
-        let most = context.limits(&settings.limits).max_elapsed;
+        let most = context.limits(limits).max_elapsed;
         let stop = if !ends_at_deadline && context.deadline.is_some_and(|deadline| deadline <= now) {
             StopReason::DeadlineExceeded
         } else if most.is_some_and(|most| clock::later(self.started, most) < now) {
@@ -228,13 +224,9 @@ impl<D: Delays> Progress<D> {
     }
 
     /// Notifies the observer that attempt `number` follows.
-    pub(crate) fn notify_retry<P: Protocol, Strategy: Schedule, B>(
-        &self,
-        settings: &Settings<P, Strategy, B>,
-        number: u32,
-    ) {
+    pub(crate) fn notify_retry(&self, observer: &Observing, number: u32) {
         let after = self.call.last_delay().unwrap_or_default();
-        self.log.notify(&settings.observer, &Event::WillRetry { attempt: number, after });
+        self.log.notify(observer, &Event::WillRetry { attempt: number, after });
     }
 
     /// Returns the failure of the last attempt.
@@ -244,9 +236,9 @@ impl<D: Delays> Progress<D> {
 
     /// Records the end of the call and notifies the observer. If the last attempt could have been retried, its end is
     /// already recorded.
-    pub(crate) fn report_end<P: Protocol, Strategy: Schedule, B>(
+    pub(crate) fn report_end(
         &mut self,
-        settings: &Settings<P, Strategy, B>,
+        observer: &Observing,
         (number, endpoint): (u32, Option<EndpointId>),
         stop: StopReason,
         last: LastOutcome<'_>,
@@ -262,7 +254,7 @@ impl<D: Delays> Progress<D> {
             let endpoint = endpoint.and_then(EndpointId::name);
             self.log.record(ended, (number, self.call.resends()), endpoint, outcome);
             if stop != StopReason::Succeeded {
-                self.log.notify_failure(&settings.observer);
+                self.log.notify_failure(observer);
             }
         }
         let none = if stop == StopReason::NotReady { 0 } else { number };
@@ -270,7 +262,7 @@ impl<D: Delays> Progress<D> {
             Some(last) => (last.number, last.endpoint.as_deref()),
             None => (none, None),
         };
-        self.log.notify(&settings.observer, &end_event(attempts, stop, endpoint));
+        self.log.notify(observer, &end_event(attempts, stop, endpoint));
     }
 
     /// Takes the report of the finished call.
@@ -306,7 +298,7 @@ pub(crate) fn report_end<'a, P: Protocol, Strategy: Schedule, B>(
         let started = context.started.unwrap_or_else(Instant::now);
         new.insert(Progress::new(settings, context, started, destination()))
     });
-    progress.report_end(settings, (number, endpoint), stop, last, Instant::now);
+    progress.report_end(&settings.observer, (number, endpoint), stop, last, Instant::now);
     let report = progress.report(&settings.protocol, stop);
     match slot {
         Some(slot) if failed_before => {

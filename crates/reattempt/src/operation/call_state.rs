@@ -105,7 +105,7 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
     /// Withdraws a retry that was confirmed too late for the call.
     pub(super) fn check_in_time(&mut self, now: Instant) -> Result<(), StopReason> {
         match &mut self.progress {
-            Some(progress) => progress.check_in_time(&self.settings, &self.context, now, false),
+            Some(progress) => progress.check_in_time(&self.settings.limits, &self.context, now, false),
             None => Ok(()),
         }
     }
@@ -113,7 +113,7 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
     /// Notifies the observer of the retry after attempt `number`.
     pub(super) fn notify_retry(&self, number: u32) {
         if let Some(progress) = &self.progress {
-            progress.notify_retry(&self.settings, number);
+            progress.notify_retry(&self.settings.observer, number);
         }
     }
 
@@ -154,7 +154,7 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
             let started = started.unwrap_or_else(&now);
             Progress::new(&self.settings, &self.context, started, DESTINATION.into())
         });
-        progress.report_end(&self.settings, (number, None), stop, Ok(None), now);
+        progress.report_end(&self.settings.observer, (number, None), stop, Ok(None), now);
         progress.report(&Operations, stop)
     }
 }

@@ -156,32 +156,13 @@ impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, C
         W: Fn(&E) -> V,
         V: Into<Classification>,
     {
-        let classify = move |error: &E| classify(error).into();
-        Retrying {
-            operation: self.operation,
-            policy: self.policy,
-            options: self.options,
-            classify,
-            notify: self.notify,
-            timer: self.timer,
-            own_timer: self.own_timer,
-            error: PhantomData,
-        }
+        self.map(|_, notify, timer| (move |error: &E| classify(error).into(), notify, timer))
     }
 
     /// Sets a closure that is called before each retry, with the error and the delay.
     #[doc(alias = "on_retry")]
     pub fn notify<W: FnMut(&E, Duration)>(self, notify: W) -> Retrying<F, E, Backoff, B, J, W, Clock> {
-        Retrying {
-            operation: self.operation,
-            policy: self.policy,
-            options: self.options,
-            classify: self.classify,
-            notify,
-            timer: self.timer,
-            own_timer: self.own_timer,
-            error: PhantomData,
-        }
+        self.map(|classify, _, timer| (classify, notify, timer))
     }
 
     /// Waits with this function instead of tokio's timer, so no tokio runtime is required. Attempts are timed with the
@@ -207,22 +188,23 @@ impl<F, E, Backoff: Schedule, B, J, N, Clock> Retrying<F, E, Backoff, B, J, N, C
     /// A [`Deadline`](crate::Deadline) uses tokio's clock. The time left at the start of the call is converted to this
     /// clock.
     pub fn timer<Own: Timer>(self, timer: Own) -> Retrying<F, E, Backoff, B, J, N, Own> {
-        Retrying {
-            operation: self.operation,
-            policy: self.policy,
-            options: self.options,
-            classify: self.classify,
-            notify: self.notify,
-            timer,
-            own_timer: true,
-            error: PhantomData,
-        }
+        Retrying { own_timer: true, ..self.map(|classify, notify, _| (classify, notify, timer)) }
     }
 
     /// Sets options for this call, which override the policy: limits, deadline, schedule and report slot. A deadline
     /// prevents further retries, but does not interrupt an attempt.
     pub fn with_options(self, options: CallOptions) -> Self {
         Self { options: Some(options), ..self }
+    }
+
+    /// Returns these settings with other functions.
+    fn map<J2, N2, Own>(
+        self,
+        change: impl FnOnce(J, N, Clock) -> (J2, N2, Own),
+    ) -> Retrying<F, E, Backoff, B, J2, N2, Own> {
+        let Self { operation, policy, options, classify, notify, timer, own_timer, error } = self;
+        let (classify, notify, timer) = change(classify, notify, timer);
+        Retrying { operation, policy, options, classify, notify, timer, own_timer, error }
     }
 
     /// Returns the operation and the initial state of its call.

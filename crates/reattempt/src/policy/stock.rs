@@ -254,7 +254,7 @@ impl<Backoff: Schedule, B: Budget> RetryPolicy<Http, Backoff, B, OwnError> {
                         }
                         if !granted.replaces {
                             call.number = call.number.saturating_add(1);
-                            progress.notify_retry(&self.settings, call.number);
+                            progress.notify_retry(&self.settings.observer, call.number);
                         }
                         request.body().forget_polls();
                         witness::attend(request.extensions(), 0, progress.is_unproven());

@@ -188,7 +188,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         }
         if self.limit.is_none() && clock::has_timer() {
             let progress = self.progress.as_ref();
-            let limit = progress.and_then(|progress| progress.time_limit(&self.settings, &self.context));
+            let limit = progress.and_then(|progress| progress.time_limit(&self.settings.limits, &self.context));
             self.limit = limit.map(|limit| Box::pin(sleep_until(limit)));
         }
         let Some(limit) = &mut self.limit else { return Poll::Pending };
@@ -249,7 +249,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
     /// Withdraws a granted resume if its time is over.
     fn check_in_time(&mut self) -> Result<(), StopReason> {
         let Some(progress) = &mut self.progress else { return Ok(()) };
-        progress.check_in_time(&self.settings, &self.context, Instant::now(), false)
+        progress.check_in_time(&self.settings.limits, &self.context, Instant::now(), false)
     }
 
     /// Withdraws a granted resume, and ends the body. Returns the break.
@@ -264,7 +264,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         if let Some(progress) = &mut self.progress {
             if !progress.replaces() {
                 self.number = self.number.saturating_add(1);
-                progress.notify_retry(&self.settings, self.number);
+                progress.notify_retry(&self.settings.observer, self.number);
             }
             progress.on_send();
         }
@@ -340,7 +340,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
     fn report_end(&mut self, stop: StopReason, last: LastOutcome<'_>) {
         let Some(mut progress) = self.progress.take() else { return };
         drop::<Account>(progress.account());
-        progress.report_end(&self.settings, (self.number, None), stop, last, Instant::now);
+        progress.report_end(&self.settings.observer, (self.number, None), stop, last, Instant::now);
         let report = progress.report(&self.settings.protocol, stop);
         if let Some(slot) = self.context.slot() {
             slot.put(report);

@@ -5,7 +5,8 @@ use opentelemetry::{InstrumentationScope, KeyValue};
 use reattempt_core::StopReason;
 
 use super::labels::{OTHER, Server};
-use super::output::{Begun, End, Open, Output, Side};
+use super::layer::Side;
+use super::output::{Begun, End, Open, Output};
 use crate::observe::Event;
 
 /// The bucket boundaries for durations that the conventions recommend, in seconds.

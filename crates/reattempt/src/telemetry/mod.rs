@@ -8,6 +8,7 @@
 
 mod call;
 mod labels;
+pub(crate) mod layer;
 mod output;
 mod record;
 mod service;
@@ -37,7 +38,8 @@ use output::Output;
 pub use budget::BudgetMetrics;
 #[doc(hidden)]
 pub use labels::ResponseHead;
-pub use service::{HttpTelemetryLayer, Measured, ResponseFuture};
+pub use layer::{Measured, MeasuringLayer};
+pub use service::ResponseFuture;
 
 /// The default number of servers that have their own labels.
 const SERVERS: usize = 100;
@@ -187,9 +189,8 @@ impl<Mode> HttpTelemetry<Mode> {
     ///
     /// `layer` is a retry policy or layer, a hedge layer, the standard stack, or a `ServiceBuilder` with several of
     /// them. Resends are not counted below a tower `Buffer`, because it moves attempts to another task.
-    pub fn around<L>(&self, layer: L) -> Stack<Stack<HttpTelemetryLayer<Mode>, L>, HttpTelemetryLayer<Mode>> {
-        let attempts = HttpTelemetryLayer::of_attempts(self.clone());
-        Stack::new(Stack::new(attempts, layer), HttpTelemetryLayer::of_calls(self.clone()))
+    pub fn around<L>(&self, layer: L) -> Stack<Stack<MeasuringLayer<Self>, L>, MeasuringLayer<Self>> {
+        layer::around(self, layer)
     }
 }
 

@@ -4,7 +4,8 @@ use opentelemetry::trace::{Span, SpanKind, Status, TraceContextExt, Tracer, Trac
 use opentelemetry::{Context, InstrumentationScope, KeyValue};
 
 use super::instruments::{ended, server};
-use super::output::{Begun, End, Entered, Open, Output, Side};
+use super::layer::Side;
+use super::output::{Begun, End, Entered, Open, Output};
 
 /// An output that creates spans with an OpenTelemetry tracer.
 pub(super) struct OtelSpans<T> {

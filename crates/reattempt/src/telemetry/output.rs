@@ -7,6 +7,7 @@ use std::time::Duration;
 #[cfg(any(feature = "opentelemetry", feature = "tracing"))]
 use super::labels::OTHER;
 use super::labels::Server;
+use super::layer::Side;
 use crate::observe::Event;
 
 /// A destination for telemetry data.
@@ -39,13 +40,6 @@ pub(super) enum Entered<'a> {
     Context(opentelemetry::ContextGuard),
     #[cfg(feature = "tracing")]
     Span(tracing::span::Entered<'a>),
-}
-
-/// The subject of a measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
-    Call,
-    Attempt,
 }
 
 /// The details of a call or an attempt that is starting.

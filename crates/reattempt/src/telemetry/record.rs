@@ -8,7 +8,8 @@ use http::{StatusCode, Version};
 use super::Shared;
 use super::call::Call;
 use super::labels::{method_of, server_of, url_of, version_of};
-use super::output::{Begun, End, Open, Side};
+use super::layer::Side;
+use super::output::{Begun, End, Open};
 use crate::call::clock::Instant;
 use crate::call::request_view::RequestView;
 

@@ -1,4 +1,4 @@
-//! The layer that measures calls or attempts, its service and its future.
+//! The measurement of an HTTP call or attempt: the service and its future.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,54 +6,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
-use tower_layer::Layer;
 use tower_service::Service;
 
-use super::HttpTelemetry;
 use super::labels::{ResponseHead, error_type};
-use super::output::Side;
 use super::record::Record;
-use crate::accessors::inner_accessors;
+use super::{HttpTelemetry, Measured};
 use crate::error_mode::{ErrorMode, OwnError};
 use crate::protocol::{Http, ReadRequest};
-use crate::send::send_method;
 
-/// A layer that measures calls or attempts. [`HttpTelemetry::around`] creates one of each.
-pub struct HttpTelemetryLayer<Mode = OwnError> {
-    telemetry: HttpTelemetry<Mode>,
-    side: Side,
-}
-
-impl<Mode> HttpTelemetryLayer<Mode> {
-    pub(super) fn of_calls(telemetry: HttpTelemetry<Mode>) -> Self {
-        Self { telemetry, side: Side::Call }
-    }
-
-    pub(super) fn of_attempts(telemetry: HttpTelemetry<Mode>) -> Self {
-        Self { telemetry, side: Side::Attempt }
-    }
-}
-
-impl<S, Mode> Layer<S> for HttpTelemetryLayer<Mode> {
-    type Service = Measured<S, Mode>;
-
-    fn layer(&self, inner: S) -> Measured<S, Mode> {
-        Measured { inner, layer: self.clone() }
-    }
-}
-
-/// An HTTP client whose calls or attempts are measured; created by [`HttpTelemetry::around`].
-pub struct Measured<S, Mode = OwnError> {
-    inner: S,
-    layer: HttpTelemetryLayer<Mode>,
-}
-
-impl<S, Mode> Measured<S, Mode> {
-    inner_accessors!(S, inner);
-    send_method!();
-}
-
-impl<S, Req, Mode> Service<Req> for Measured<S, Mode>
+impl<S, Req, Mode> Service<Req> for Measured<S, HttpTelemetry<Mode>>
 where
     S: Service<Req, Response: ResponseHead>,
     Http: ReadRequest<Req>,
@@ -68,7 +29,7 @@ where
     }
 
     fn call(&mut self, request: Req) -> Self::Future {
-        let record = Record::begin(&self.layer.telemetry.shared, self.layer.side, Http::view(&request));
+        let record = Record::begin(&self.telemetry.shared, self.side, Http::view(&request));
         let inner = record.within(|| self.inner.call(request));
         ResponseFuture { inner, record: Some(record), mode: PhantomData }
     }
@@ -114,30 +75,6 @@ where
             }
             result
         })
-    }
-}
-
-impl<Mode> Clone for HttpTelemetryLayer<Mode> {
-    fn clone(&self) -> Self {
-        Self { telemetry: self.telemetry.clone(), side: self.side }
-    }
-}
-
-impl<S: Clone, Mode> Clone for Measured<S, Mode> {
-    fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), layer: self.layer.clone() }
-    }
-}
-
-impl<Mode> fmt::Debug for HttpTelemetryLayer<Mode> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpTelemetryLayer").field("telemetry", &self.telemetry).field("side", &self.side).finish()
-    }
-}
-
-impl<S: fmt::Debug, Mode> fmt::Debug for Measured<S, Mode> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Measured").field("inner", &self.inner).field("layer", &self.layer).finish()
     }
 }
 

@@ -3,7 +3,8 @@
 use tracing::field::Empty;
 use tracing::{Span, info_span};
 
-use super::output::{Begun, End, Entered, Open, Output, Side};
+use super::layer::Side;
+use super::output::{Begun, End, Entered, Open, Output};
 
 /// An output that creates spans in the current subscriber.
 pub(super) struct TracingSpans;

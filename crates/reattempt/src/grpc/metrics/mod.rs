@@ -20,12 +20,14 @@ use opentelemetry::metrics::MeterProvider;
 use tower_layer::Stack;
 
 use crate::error_mode::{BoxedError, OwnError};
+use crate::telemetry::MeasuringLayer;
+use crate::telemetry::layer::around;
 use instruments::Instruments;
 
 pub use body::{MeasuredBody, MeasuredEnd};
 pub(crate) use call::mark;
 pub use instruments::RetryMetric;
-pub use service::{GrpcMetricsLayer, Measured, ResponseFuture};
+pub use service::ResponseFuture;
 
 /// The metrics of a gRPC channel's calls and attempts, as OpenTelemetry instruments.
 ///
@@ -130,9 +132,8 @@ impl<Mode> GrpcMetrics<Mode> {
     ///
     /// To record with two providers, pass the result to `around` of another `GrpcMetrics`. Each provider then gets its
     /// own measurements.
-    pub fn around<L>(&self, layer: L) -> Stack<Stack<GrpcMetricsLayer<Mode>, L>, GrpcMetricsLayer<Mode>> {
-        let attempts = GrpcMetricsLayer::of_attempts(self.clone());
-        Stack::new(Stack::new(attempts, layer), GrpcMetricsLayer::of_calls(self.clone()))
+    pub fn around<L>(&self, layer: L) -> Stack<Stack<MeasuringLayer<Self>, L>, MeasuringLayer<Self>> {
+        around(self, layer)
     }
 }
 

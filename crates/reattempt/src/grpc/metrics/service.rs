@@ -1,4 +1,4 @@
-//! The metrics layer outside and inside the retry layer, its service and its future.
+//! The measurement of a gRPC call or attempt: the service and its future.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,58 +8,17 @@ use http::{Request, Response};
 use pin_project_lite::pin_project;
 use reattempt_grpc::code_of_head;
 use tonic::body::Body;
-use tower_layer::Layer;
 use tower_service::Service;
 
 use super::span::Span;
 use super::{GrpcMetrics, MeasuredBody, MeasuredEnd};
-use crate::accessors::inner_accessors;
 use crate::error_mode::{ErrorMode, OwnError};
 use crate::grpc::errors::code_of_error;
 use crate::protocol::watched::Watched;
+use crate::telemetry::Measured;
+use crate::telemetry::layer::Side;
 
-/// A layer that measures calls or attempts. [`GrpcMetrics::around`] creates one of each.
-pub struct GrpcMetricsLayer<Mode = OwnError> {
-    metrics: GrpcMetrics<Mode>,
-    side: Side,
-}
-
-/// The subject of a measurement.
-#[derive(Debug, Clone, Copy)]
-enum Side {
-    Calls,
-    Attempts,
-}
-
-impl<Mode> GrpcMetricsLayer<Mode> {
-    pub(super) fn of_calls(metrics: GrpcMetrics<Mode>) -> Self {
-        Self { metrics, side: Side::Calls }
-    }
-
-    pub(super) fn of_attempts(metrics: GrpcMetrics<Mode>) -> Self {
-        Self { metrics, side: Side::Attempts }
-    }
-}
-
-impl<S, Mode> Layer<S> for GrpcMetricsLayer<Mode> {
-    type Service = Measured<S, Mode>;
-
-    fn layer(&self, inner: S) -> Measured<S, Mode> {
-        Measured { inner, layer: self.clone() }
-    }
-}
-
-/// A gRPC client whose calls or attempts are measured; created by [`GrpcMetrics::around`].
-pub struct Measured<S, Mode = OwnError> {
-    inner: S,
-    layer: GrpcMetricsLayer<Mode>,
-}
-
-impl<S, Mode> Measured<S, Mode> {
-    inner_accessors!(S, inner);
-}
-
-impl<S, Mode, B> Service<Request<Body>> for Measured<S, Mode>
+impl<S, Mode, B> Service<Request<Body>> for Measured<S, GrpcMetrics<Mode>>
 where
     S: Service<Request<Body>, Response = Response<B>>,
     Mode: ErrorMode<S::Error>,
@@ -73,10 +32,10 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        let instruments = &self.layer.metrics.instruments;
-        let (span, request) = match self.layer.side {
-            Side::Calls => (Span::call(instruments, &mut request), request),
-            Side::Attempts => Span::attempt(instruments, request),
+        let instruments = &self.telemetry.instruments;
+        let (span, request) = match self.side {
+            Side::Call => (Span::call(instruments, &mut request), request),
+            Side::Attempt => Span::attempt(instruments, request),
         };
         let inner = self.inner.call(request);
         ResponseFuture { inner, span: Some(span), mode: std::marker::PhantomData }
@@ -120,30 +79,6 @@ where
             span.end_with(code);
         }
         Poll::Ready(result.map(|response| response.map(|inner| Watched { inner, watch: MeasuredEnd(span) })))
-    }
-}
-
-impl<Mode> Clone for GrpcMetricsLayer<Mode> {
-    fn clone(&self) -> Self {
-        Self { metrics: self.metrics.clone(), side: self.side }
-    }
-}
-
-impl<S: Clone, Mode> Clone for Measured<S, Mode> {
-    fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), layer: self.layer.clone() }
-    }
-}
-
-impl<Mode> fmt::Debug for GrpcMetricsLayer<Mode> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GrpcMetricsLayer").field("metrics", &self.metrics).field("side", &self.side).finish()
-    }
-}
-
-impl<S: fmt::Debug, Mode> fmt::Debug for Measured<S, Mode> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Measured").field("inner", &self.inner).field("layer", &self.layer).finish()
     }
 }
 

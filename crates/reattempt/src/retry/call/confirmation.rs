@@ -39,8 +39,8 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         held.granted.now = Instant::now();
         let in_time = match retrying.progress {
             Some(progress) => {
-                let settings = &*self.shared.policy.settings;
-                progress.check_in_time(settings, &self.context, held.granted.now, T::Mode::ENDS_LATE)
+                let limits = &self.shared.policy.settings.limits;
+                progress.check_in_time(limits, &self.context, held.granted.now, T::Mode::ENDS_LATE)
             }
             None => Ok(()),
         };

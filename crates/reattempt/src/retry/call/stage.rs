@@ -87,11 +87,11 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         if !granted.replaces {
             self.number = self.number.saturating_add(1);
             if let Some(progress) = retrying.progress {
-                progress.notify_retry(settings, self.number);
+                progress.notify_retry(&settings.observer, self.number);
             }
         }
         let progress = retrying.progress.as_ref();
-        let end = progress.and_then(|progress| progress.time_limit(settings, &self.context));
+        let end = progress.and_then(|progress| progress.time_limit(&settings.limits, &self.context));
         let mut stage = retrying.stage;
         let (due, sent) = (granted.due, stage.as_mut().take_sent());
         *retrying.ready_by = end;

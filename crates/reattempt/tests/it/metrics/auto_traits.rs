@@ -2,9 +2,8 @@
 
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use reattempt::error::BoxedError;
-use reattempt::grpc::metrics::{
-    GrpcMetrics, GrpcMetricsLayer, Measured, MeasuredBody, ResponseFuture as MeasuredFuture, RetryMetric,
-};
+use reattempt::grpc::metrics::{GrpcMetrics, MeasuredBody, ResponseFuture as MeasuredFuture, RetryMetric};
+use reattempt::telemetry::{Measured, MeasuringLayer};
 use std::fmt::Debug;
 
 fn all<T: Send + Sync + Unpin + Clone + Debug>() {}
@@ -13,8 +12,8 @@ fn send_unpin<T: Send + Unpin + Debug>() {}
 #[test]
 fn they_are_send_and_sync_and_clone() {
     all::<GrpcMetrics>();
-    all::<GrpcMetricsLayer<BoxedError>>();
-    all::<Measured<()>>();
+    all::<MeasuringLayer<GrpcMetrics<BoxedError>>>();
+    all::<Measured<(), GrpcMetrics>>();
     all::<RetryMetric>();
     send_unpin::<MeasuredBody<()>>();
     send_unpin::<MeasuredFuture<std::future::Ready<()>>>();

@@ -6,7 +6,7 @@ use http::Request;
 use reattempt::error::BoxedError;
 use reattempt::guard::{Bulkhead, GuardLayer};
 use reattempt::hedge::HedgePolicy;
-use reattempt::telemetry::{BudgetMetrics, HttpTelemetry, HttpTelemetryLayer, Measured, ResponseFuture};
+use reattempt::telemetry::{BudgetMetrics, HttpTelemetry, Measured, MeasuringLayer, ResponseFuture};
 use reattempt::{RetryBudget, RetryPolicy};
 use reattempt_schedule_fixed::Constant;
 use tokio::time::timeout;
@@ -181,8 +181,8 @@ fn types_are_send_and_sync_and_clone() {
     fn all<T: Send + Sync + Clone + std::fmt::Debug>() {}
     fn send<T: Send + Sync + std::fmt::Debug>() {}
     all::<HttpTelemetry>();
-    all::<HttpTelemetryLayer<BoxedError>>();
-    all::<Measured<()>>();
+    all::<MeasuringLayer<HttpTelemetry<BoxedError>>>();
+    all::<Measured<(), HttpTelemetry>>();
     all::<BudgetMetrics>();
     send::<ResponseFuture<std::future::Ready<()>>>();
     assert_eq!(format!("{:?}", HttpTelemetry::new()), "HttpTelemetry { outputs: 0, .. }");
