@@ -1,4 +1,4 @@
-//! Idempotency keys: the header that makes any request repeatable, and a function that creates keys.
+//! Idempotency keys, which make any request repeatable.
 
 use http::{HeaderName, HeaderValue};
 
@@ -8,13 +8,13 @@ pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key
 
 /// Creates a key for one call. Send it unchanged with every attempt of that call.
 ///
-/// The value is a random UUID (version 4) in double quotes, such as
-/// `"8e03978e-40d5-43e8-bc93-6894a57f9324"`. The IETF draft (§2.1) defines the value as a structured-field
-/// string, which has quotes. Servers that do not parse the value, such as Stripe's, treat the quotes as part of
-/// the key. If a server requires a bare value, set the header yourself.
+/// The value is a random UUID (version 4) in double quotes, such as `"8e03978e-40d5-43e8-bc93-6894a57f9324"`. The IETF
+/// draft (§2.1) defines the value as a structured-field string, which includes the quotes. Servers that do not parse
+/// the value, such as Stripe's, treat the quotes as part of the key. If a server requires a bare value, set the header
+/// yourself.
 ///
-/// The random bits come from the operating system, never from the jitter's generator. Otherwise two processes with the
-/// same seed would share a key, and one would get the other's response.
+/// The random bits come from the operating system, never from the generator used for jitter. Otherwise two processes
+/// with the same seed could share a key, and one would get the other's response.
 ///
 /// # Panics
 ///
@@ -39,7 +39,7 @@ pub fn new_idempotency_key() -> HeaderValue {
     HeaderValue::from_bytes(&quoted).expect("visible ASCII is a legal header value")
 }
 
-/// Returns the lower-case digit of a number below 16.
+/// Returns the lower-case hexadecimal digit for a number below 16.
 fn hexadecimal(number: u8) -> u8 {
     if number < 10 { b'0' + number } else { b'a' + number - 10 }
 }

@@ -1,15 +1,15 @@
 //! HTTP for retries: statuses, server hints, transport errors, repeatability, idempotency keys.
 //!
-//! A retry decision needs two facts from this crate. A [`Verdict`](reattempt_core::Verdict) states whether an attempt
+//! This crate supplies two inputs to a retry decision. A [`Verdict`](reattempt_core::Verdict) states whether an attempt
 //! failed, and whether another may succeed. A [`ServerHint`](reattempt_core::ServerHint) is the server's request for a
 //! delay, or for no retry.
 //!
-//! | outcome or request | function |
+//! | input | function |
 //! |---|---|
 //! | a response status | [`verdict_of_status`] |
 //! | the headers of a refused response | [`Hints::read`], then [`Hinted::classification`] |
-//! | a client's error | [`verdict_of_error`]; [`is_callers_own`] shows whether the client caused it |
-//! | a request that may be sent twice | [`is_repeatable`], [`new_idempotency_key`] |
+//! | an error from the client | [`verdict_of_error`]; [`is_callers_own`] returns `true` if the client itself caused it |
+//! | a request, to find out if it may be sent twice | [`is_repeatable`], [`new_idempotency_key`] |
 //!
 //! ```
 //! use http::{HeaderMap, Method, StatusCode};

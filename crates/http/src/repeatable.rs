@@ -1,15 +1,15 @@
-//! The rule for repeatable requests, based on method and headers.
+//! The rule that decides from the method and the headers if a request is repeatable.
 
 use http::{HeaderMap, Method};
 use reattempt_replay::SavedHead;
 
 use crate::idempotency::IDEMPOTENCY_KEY;
 
-/// Returns `true` if the server may process this request more than once without harm.
+/// Returns `true` if it is harmless for the server to process this request more than once.
 ///
-/// These are requests with the idempotent methods GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110 §9.2.2), and with
-/// QUERY, which is defined as safe. Requests with a non-blank [`Idempotency-Key`](IDEMPOTENCY_KEY) are repeatable too.
-/// Extension methods such as PROPFIND are not, even if they are idempotent.
+/// The repeatable methods are GET, HEAD, OPTIONS, TRACE, PUT and DELETE, which are idempotent (RFC 9110 §9.2.2), and
+/// QUERY, which is safe. Requests with a non-blank [`Idempotency-Key`](IDEMPOTENCY_KEY) are repeatable too. Extension
+/// methods such as PROPFIND are not, even if they are idempotent.
 ///
 /// ```
 /// use http::{HeaderMap, Method};
@@ -33,7 +33,7 @@ pub fn is_head_repeatable(head: &SavedHead) -> bool {
     head.method().is_some_and(|method| method.is_idempotent()) || has_key(head.values(&IDEMPOTENCY_KEY))
 }
 
-/// Returns `true` if any of these values is an idempotency key.
+/// Returns `true` if any of these header values is an idempotency key.
 fn has_key<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> bool {
     values.any(|key| !key.trim_ascii().is_empty())
 }

@@ -1,8 +1,8 @@
-//! A parser for structured-field lists (RFC 9651), which returns the members with their parameters.
+//! A parser for structured-field lists (RFC 9651) that returns the parameters of each member.
 //!
 //! A list with any malformed member is rejected as a whole.
 
-/// The parameters of one member, in order: each name, with its value if that is a non-negative integer.
+/// The parameters of one member, in order: each name, with its value if it is a non-negative integer.
 pub(super) type Integers<'a> = Vec<(&'a [u8], Option<u64>)>;
 
 /// Returns the parameters of each list member, or `None` if the text is not a list of items.
@@ -21,7 +21,7 @@ pub(super) fn items(text: &[u8]) -> Option<Vec<Integers<'_>>> {
     }
 }
 
-/// The unread rest of the text.
+/// The remaining input.
 struct Unread<'a>(&'a [u8]);
 
 impl<'a> Unread<'a> {
@@ -34,7 +34,7 @@ impl<'a> Unread<'a> {
         self.take_while(|byte| bytes.contains(&byte));
     }
 
-    /// Takes the leading bytes that `belongs` accepts.
+    /// Consumes the leading bytes that `belongs` accepts.
     fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> &'a [u8] {
         let end = self.0.iter().position(|byte| !belongs(*byte)).unwrap_or(self.0.len());
         let (taken, rest) = self.0.split_at(end);

@@ -1,6 +1,6 @@
-//! Server hints: a delay, or an end to the retries, requested in the headers of a refused response.
+//! Server hints: response headers that ask the client to delay its retries or to stop them.
 //!
-//! The peer may send any bytes. A header that cannot be parsed is ignored.
+//! Headers that cannot be parsed are ignored, because a peer may send anything.
 
 mod list;
 mod number;
@@ -21,18 +21,18 @@ static RETRY_AFTER_MS: [HeaderName; 2] =
 static SHOULD_RETRY: [HeaderName; 2] =
     [HeaderName::from_static("x-should-retry"), HeaderName::from_static("stripe-should-retry")];
 
-/// The settings that select the response headers to read for hints.
+/// Selects the response headers that are read for hints.
 ///
 /// | header | value | default |
 /// |---|---|---|
 /// | `retry-after-ms`, `x-ms-retry-after-ms` | a delay in milliseconds; a fraction is rounded up | read |
-/// | `Retry-After` | a delay in whole seconds, or one of the three HTTP dates (RFC 9110 §10.2.3) | read |
-/// | `RateLimit`, `RateLimit-Reset`, `X-RateLimit-Reset` | the time at which an exhausted quota is reset | not read: a retry seldom needs a full quota, and vendors disagree on the unit |
+/// | `Retry-After` | a delay in whole seconds, or a date in one of HTTP's three formats (RFC 9110 §10.2.3) | read |
+/// | `RateLimit`, `RateLimit-Reset`, `X-RateLimit-Reset` | the time at which an exhausted quota is reset | not read: a retry rarely needs a full quota, and vendors disagree on the unit |
 /// | `x-should-retry`, `stripe-should-retry` | `true` or `false`, in any case | read |
 ///
-/// - If several headers have a delay, the first in this table is used, because it is the most precise.
-/// - If one header has several values, on one line or several, the longest delay is used. With a shorter delay, the
-///   retry would arrive before the time that the server asked for.
+/// - If several headers contain a delay, the first one in this table is used, because it is the most precise.
+/// - If a header has several values, on one line or several, the longest delay is used. A shorter one could make the
+///   retry arrive too early for the server.
 /// - A delay of zero sets no minimum: the schedule's delay is used.
 /// - `false` prevents any retry. It takes precedence over `true` and every other rule.
 /// - `true` overrides the [table of statuses](crate::verdict_of_status). It does not override the client's own rules
@@ -81,7 +81,7 @@ pub struct Hinted {
 }
 
 impl Hints {
-    /// Creates settings with which no hint is read.
+    /// Creates settings that read no hints.
     #[must_use]
     pub const fn none() -> Self {
         Self { retry_after: false, retry_after_ms: false, should_retry: false, rate_limit: false }
@@ -113,23 +113,23 @@ impl Hints {
     ///
     /// | header | value |
     /// |---|---|
-    /// | `RateLimit: "name";r=0;t=30` (draft-ietf-httpapi-ratelimit-headers, from version 08 on) | the seconds `t` of a limit whose remaining quota `r` is 0; the longest of several |
+    /// | `RateLimit: "name";r=0;t=30` (draft-ietf-httpapi-ratelimit-headers, from version 08 on) | the seconds `t` of a limit whose remaining quota `r` is 0; the longest if there are several |
     /// | `RateLimit-Reset` beside `RateLimit-Remaining: 0` (the draft up to version 06) | seconds |
     /// | `X-RateLimit-Reset` beside `X-RateLimit-Remaining: 0` | seconds; from 1,000,000,000 on (2001-09-09), seconds since 1970 |
     ///
-    /// The first header in this table that is present is used. A malformed `RateLimit` is ignored as a whole. None of
-    /// these headers is read if `Age` is above 0, because the response then comes from a cache.
+    /// If several of these headers are present, the first one in the table is used. A malformed `RateLimit` is ignored
+    /// as a whole. None of them is read if `Age` is above 0, because the response then comes from a cache.
     #[must_use]
     pub const fn rate_limit(mut self, read: bool) -> Self {
         self.rate_limit = read;
         self
     }
 
-    /// Reads the hints in one response.
+    /// Reads the hints from a response's headers.
     ///
-    /// The delay until a date is measured from the response's own `Date`, so this machine's clock may be wrong.
+    /// The delay until a date is measured from the response's own `Date`, so it does not depend on the local clock.
     /// `wall_clock` is called at most once, and only for a date in a response without a valid `Date`. A date in the
-    /// past gives a delay of zero. Numbers that are too large saturate.
+    /// past gives a delay of zero. Overflowing numbers saturate.
     pub fn read(&self, headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> Hinted {
         if headers.is_empty() {
             return Hinted { hint: ServerHint::None, should_retry: None };
@@ -143,8 +143,8 @@ impl Hints {
         Hinted { hint, should_retry }
     }
 
-    /// Reads the quota in a response, whatever its status. Returns `None` unless [`rate_limit`](Self::rate_limit) is
-    /// set.
+    /// Reads the quota from a response's headers, regardless of its status. Returns `None` unless
+    /// [`rate_limit`](Self::rate_limit) is on.
     ///
     /// If there are several quotas, returns the one with the fewest calls per second.
     ///
@@ -228,7 +228,7 @@ fn until(headers: &HeaderMap, wall_clock: impl FnOnce() -> SystemTime) -> impl F
     move |date| date.duration_since(*now).unwrap_or(Duration::ZERO)
 }
 
-/// Returns the longest delay among a header's values. Values that `parse` cannot read are skipped.
+/// Returns the longest delay among a header's values. Values that cannot be parsed are skipped.
 fn longest(values: GetAll<'_, HeaderValue>, parse: &dyn Fn(&[u8]) -> Option<Duration>) -> Option<Duration> {
     let mut longest = None;
     for value in values {
@@ -245,8 +245,8 @@ fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let line = rest?;
         let mut commas = line.iter().enumerate().filter(|(_, byte)| **byte == b',');
-        // Only the first comma of a member can follow a day's name. So each byte is read a few times at most, whatever
-        // the peer sends.
+        // Only the first comma of a member can follow a day's name. Each byte is therefore read only a few times,
+        // whatever the peer sends.
         let splits = |(place, _): (usize, &u8)| {
             let before = line[..place].trim_ascii();
             let day = !before.is_empty() && before.iter().all(u8::is_ascii_alphabetic);
@@ -263,7 +263,7 @@ fn read_should_retry(headers: &HeaderMap) -> Option<bool> {
     for value in SHOULD_RETRY.iter().flat_map(|name| headers.get_all(name)) {
         let value = value.as_bytes().trim_ascii();
         if value.eq_ignore_ascii_case(b"false") {
-            return Some(false); // false outweighs true
+            return Some(false); // `false` takes precedence over `true`
         }
         if value.eq_ignore_ascii_case(b"true") {
             retry = Some(true);

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Reads ASCII digits, without sign or fraction. The number saturates (RFC 9110 §10.2.3: "delay-seconds = 1*DIGIT").
+/// Parses ASCII digits, without a sign or a fraction. The number saturates (RFC 9110 §10.2.3: "delay-seconds =
+/// 1*DIGIT").
 pub(super) fn digits(value: &[u8]) -> Option<u64> {
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return None;
@@ -12,13 +13,13 @@ pub(super) fn digits(value: &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// Reads a delay in whole seconds.
+/// Parses a delay in whole seconds.
 pub(super) fn delta_seconds(value: &[u8]) -> Option<Duration> {
     digits(value).map(Duration::from_secs)
 }
 
-/// Reads a delay in milliseconds. A fraction is allowed, because the vendors' own clients read a float, and is rounded
-/// up.
+/// Parses a delay in milliseconds. A fraction is rounded up; it is allowed because the vendors' own clients parse a
+/// float.
 pub(super) fn milliseconds(value: &[u8]) -> Option<Duration> {
     let mut parts = value.splitn(2, |byte| *byte == b'.');
     let whole = digits(parts.next()?)?;

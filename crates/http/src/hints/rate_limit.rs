@@ -1,4 +1,4 @@
-//! The rate-limit headers: the remaining quota, and the delay until its reset.
+//! The rate-limit headers, which contain the remaining quota and the delay until its reset.
 
 use std::cmp::Ordering;
 use std::time::{Duration, UNIX_EPOCH};
@@ -38,7 +38,7 @@ pub(super) fn wait(headers: &HeaderMap, until: Until<'_>) -> Option<Duration> {
         .or_else(|| of_vendor(headers, until).and_then(reset))
 }
 
-/// Returns the tightest quota.
+/// Returns the most restrictive quota.
 #[cold]
 pub(super) fn quota(headers: &HeaderMap, until: Until<'_>) -> Option<Quota> {
     if is_cached(headers) {
@@ -52,18 +52,18 @@ pub(super) fn quota(headers: &HeaderMap, until: Until<'_>) -> Option<Quota> {
     Some(Quota::new(u32::try_from(remaining).unwrap_or(u32::MAX), reset))
 }
 
-/// Compares quotas by rate. At the same rate, the longer one comes first.
+/// Compares quotas by rate. If the rates are equal, the one with the longer time comes first.
 fn by_rate(one: &Left, other: &Left) -> Ordering {
     let crossed = |(calls, _): &Left, (_, time): &Left| u128::from(*calls).saturating_mul(time.as_nanos());
     crossed(one, other).cmp(&crossed(other, one)).then(other.1.cmp(&one.1))
 }
 
-/// Returns `true` if the response does not show the current quota.
+/// Returns `true` if the response comes from a cache, so its quota may be outdated.
 fn is_cached(headers: &HeaderMap) -> bool {
     longest(headers.get_all(AGE), &delta_seconds).is_some_and(|age| !age.is_zero())
 }
 
-/// Returns the quota from two headers. If there are several values, the fewest remaining calls and the longest time are
+/// Returns the quota from two headers. If there are several values, the lowest remaining count and the longest time are
 /// used.
 fn pair(headers: &HeaderMap, remaining: &HeaderName, reset: &HeaderName) -> Option<Left> {
     let values = headers.get_all(remaining).iter();
@@ -80,8 +80,8 @@ fn of_vendor(headers: &HeaderMap, until: Until<'_>) -> Option<Left> {
     Some((remaining, reset))
 }
 
-/// Returns the members with `r` and `t`. All lines of the field form one list, and a malformed list is ignored as a
-/// whole (RFC 9651 §4.2). If a parameter is repeated, the last value is used.
+/// Returns the members with `r` and `t`. All field lines form a single list, which is ignored as a whole if it is
+/// malformed (RFC 9651 §4.2). If a parameter is repeated, the last value is used.
 fn list(headers: &HeaderMap) -> Vec<Left> {
     let mut quotas = Vec::new();
     for line in headers.get_all(&RATE_LIMIT) {

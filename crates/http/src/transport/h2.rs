@@ -1,6 +1,6 @@
 //! h2 errors: resets, GOAWAYs and the underlying io errors.
 //!
-//! The verdict depends on the side that raised the error, because only the server can prove that it did not process a
+//! The verdict depends on which side raised the error, because only the server can prove that it did not process a
 //! request.
 
 use std::error::Error;
@@ -26,10 +26,10 @@ pub(super) fn sign(error: &(dyn Error + 'static)) -> Option<Sign> {
         } else if is_ended_here(error) {
             Sign::Proof(Verdict::Permanent)
         } else if error.reason().is_some() {
-            // The server broke the protocol, perhaps after it had processed the request.
+            // The server violated the protocol, possibly after it had processed the request.
             Sign::Proof(LOST)
         } else {
-            // A misuse of h2.
+            // The client misused h2.
             Sign::Proof(Verdict::Permanent)
         }
     })
@@ -40,7 +40,7 @@ pub(super) fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     error.downcast_ref::<::h2::Error>().is_some_and(is_ended_here)
 }
 
-/// Returns `true` if the client's own user of h2, such as hyper, ended the stream or the connection.
+/// Returns `true` if the local user of h2, such as hyper, ended the stream or the connection.
 fn is_ended_here(error: &::h2::Error) -> bool {
     (error.is_reset() || error.is_go_away()) && !error.is_remote() && !error.is_library()
 }

@@ -7,8 +7,8 @@ use reattempt_core::{FailureKind, Verdict};
 
 use super::{LOST, Phase, Sign, TIMED_OUT, Undone};
 
-/// The text of hyper's error for a request whose connection task was dropped. `is_user()` returns `true` for it, as for
-/// the caller's own errors, and no predicate identifies it.
+/// The text of hyper's error for a request whose connection task was dropped. No predicate identifies it: `is_user()`
+/// returns `true`, as it does for the caller's own errors.
 const DISPATCH_GONE: &str = "dispatch task is gone";
 
 /// The source of that error if the connection task, which polls the caller's body, panicked.
@@ -33,8 +33,8 @@ fn is_dispatch_gone(error: &::hyper::Error) -> bool {
 
 fn of_client(error: &legacy::Error) -> Sign {
     let is_before_dispatch = || {
-        // The client adds the connection to the error of a request that was passed to one. Without it, a hyper error
-        // arose in the handshake of a new connection.
+        // The client adds the connection to the error of a request that was passed to one. A hyper error without it
+        // occurred during the handshake of a new connection.
         error.connect_info().is_none() && error.source().is_some_and(|below| below.is::<::hyper::Error>())
     };
     if error.is_connect() && error.source().is_some_and(is_given_up) {
@@ -54,19 +54,19 @@ fn is_given_up(error: &(dyn Error + 'static)) -> bool {
 
 fn of_connection(error: &::hyper::Error) -> Sign {
     if error.is_user() {
-        // The caller's own body, whatever its error.
+        // The caller's own body failed, unless the connection task is gone.
         match is_dispatch_gone(error) {
             true => Sign::Proof(LOST),
             false => Sign::Proof(Verdict::Permanent),
         }
     } else if error.is_canceled() || error.is_closed() {
-        // hyper's client returns these only for requests that had not yet been passed to the connection. A request
-        // that was lost with its connection ends with another error.
+        // hyper's client returns these only for requests that had not yet been passed to the connection. A request that
+        // is lost with its connection fails with another error.
         Sign::Undone(Undone::NotDispatched, FailureKind::Connect)
     } else if error.is_timeout() {
         Sign::Proof(TIMED_OUT)
     } else if error.source().is_none() {
-        // The response broke off, is not HTTP, or came without a request. The server may have processed the request.
+        // The response was cut off, is not HTTP, or came without a request. The server may have processed the request.
         Sign::Proof(LOST)
     } else {
         Sign::At(Phase::Connected)

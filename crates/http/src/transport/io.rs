@@ -6,7 +6,7 @@ use reattempt_core::{Failure, FailureKind, Verdict};
 
 use super::{LOST, NOT_CONNECTED, Phase, Sign, TIMED_OUT, tls};
 
-/// The verdict for an unreachable network: a request may have been sent before.
+/// The verdict for an unreachable network. A request may already have been sent.
 const OUT_OF_REACH: Verdict = Verdict::Transient(Failure::new(FailureKind::Connect));
 
 pub(super) fn sign(error: &Error, phase: Phase) -> Sign {
@@ -16,7 +16,7 @@ pub(super) fn sign(error: &Error, phase: Phase) -> Sign {
         Phase::Connected => on_connection(error),
         Phase::Unknown => match kind {
             ErrorKind::ConnectionRefused | ErrorKind::AddrNotAvailable => Some(NOT_CONNECTED),
-            // A router's report can also end an established connection that has already carried a request.
+            // A router's ICMP error can also end an established connection that has already carried a request.
             ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => Some(OUT_OF_REACH),
             kind => anywhere(kind),
         },
@@ -24,9 +24,9 @@ pub(super) fn sign(error: &Error, phase: Phase) -> Sign {
     verdict.map_or(Sign::None, Sign::Presumption)
 }
 
-/// Returns the verdict for an error while connecting: retryable, except for the kinds listed.
+/// Returns the verdict for an error while connecting, which is retryable unless its kind is listed.
 ///
-/// The exceptions are listed because an unresolved name has no stable kind. rustls reports its refusals as
+/// The exceptions are listed because an unresolved name has no stable kind. rustls reports its rejections as
 /// `InvalidData`, and `Other` is only a wrapper.
 fn connecting(kind: ErrorKind) -> Option<Verdict> {
     match kind {
@@ -41,7 +41,7 @@ fn connecting(kind: ErrorKind) -> Option<Verdict> {
 /// Returns the verdict for a read or write error on an established connection, which is then lost.
 ///
 /// TLS libraries report alerts and unreadable records as `InvalidData` or `Other`. In TLS 1.3 the client's certificate
-/// is refused only after the handshake, and a server that refused it will refuse it again.
+/// is rejected only after the handshake, and a server that rejected it will do so again.
 fn on_connection(error: &Error) -> Option<Verdict> {
     match error.kind() {
         ErrorKind::TimedOut => Some(TIMED_OUT),
@@ -51,7 +51,7 @@ fn on_connection(error: &Error) -> Option<Verdict> {
     }
 }
 
-/// Returns the verdict for an error at an unknown place, if its kind shows a lost connection.
+/// Returns the verdict for an error at an unknown stage, if its kind indicates a lost connection.
 fn anywhere(kind: ErrorKind) -> Option<Verdict> {
     match kind {
         ErrorKind::TimedOut => Some(TIMED_OUT),

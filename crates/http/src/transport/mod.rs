@@ -1,4 +1,4 @@
-//! The classification of transport errors, by the known types in an error's source chain.
+//! The classification of transport errors, based on the known types in an error's source chain.
 //!
 //! Each submodule recognises one client's error types.
 
@@ -25,33 +25,33 @@ use reattempt_replay::ReplayError;
 ///
 /// | cause | verdict |
 /// |---|---|
-/// | no connection was made: refused, unreachable, timed out, no such name, closed or reset in the TLS handshake, or ended there by the alert internal_error | not processed, [`Connect`](FailureKind::Connect) |
+/// | no connection was made: refused, unreachable, timed out, name not found, closed or reset during the TLS handshake, or ended there by the alert internal_error | not processed, [`Connect`](FailureKind::Connect) |
 /// | the call waited for a connection that another call gave up or failed to open | not processed, [`Connect`](FailureKind::Connect) |
 /// | the request was never passed to its connection (hyper's `is_canceled`, `is_closed`) | not processed, [`Connect`](FailureKind::Connect) |
 /// | the server's HTTP/2 GOAWAY excluded the request, or the server reset the stream with REFUSED_STREAM | not processed, [`Network`](FailureKind::Network) |
-/// | the connection was lost later: reset, closed during the response, another HTTP/2 reset, a protocol error that the client found, a TLS alert, an unreadable TLS record | transient, [`Network`](FailureKind::Network) |
+/// | the connection was lost later: reset, closed during the response, another HTTP/2 reset, a protocol error detected by the client, a TLS alert, an unreadable TLS record | transient, [`Network`](FailureKind::Network) |
 /// | the response is not HTTP | transient, [`Network`](FailureKind::Network) |
 /// | no response in time | transient, [`Timeout`](FailureKind::Timeout) |
-/// | no connection, for a permanent reason: certificate or protocol refused in the TLS handshake, unusable URI or scheme | permanent |
-/// | the server refused the client's certificate after the TLS handshake, as in TLS 1.3 | permanent |
+/// | no connection, for a permanent reason: certificate or protocol rejected in the TLS handshake, invalid URI or scheme | permanent |
+/// | the server rejected the client's certificate after the TLS handshake, as in TLS 1.3 | permanent |
 /// | the caller's body failed, or the client cancelled the request | permanent |
-/// | a `reqwest::Error` created from a status | the one from [`verdict_of_status`](crate::verdict_of_status) |
+/// | a `reqwest::Error` created from a status | that of [`verdict_of_status`](crate::verdict_of_status) |
 ///
-/// Among `std::io` errors, only the kinds of failed connections are known. This crate's features `hyper` (hyper,
-/// hyper-util's legacy client, h2), `reqwest` and `tonic` add these clients' errors. Layer timeouts, such as
+/// Among `std::io` errors, only those of failed connections are recognised. This crate's features `hyper` (hyper,
+/// hyper-util's legacy client, h2), `reqwest` and `tonic` add the errors of these clients. Layer timeouts, such as
 /// `tower::timeout::error::Elapsed`, are recognised only by the layers of `reattempt`.
 ///
 /// An `io::Error` outside a client's error does not show whether a request was sent. Only a refused connection or an
-/// unusable local address proves that none was. An unreachable host or network is therefore transient,
+/// unusable local address proves that it was not. An unreachable host or network is therefore transient,
 /// [`Connect`](FailureKind::Connect).
 ///
 /// # TLS alerts
 ///
 /// An alert is recognised in the text of the TLS library's error. On an established connection it is treated as a lost
-/// connection, unless the text names a certificate, an unknown CA or denied access. In the handshake, every alert
+/// connection, unless the text names a certificate, an unknown CA or denied access. During the handshake, every alert
 /// except internal_error is permanent. A server sends internal_error if it cannot continue for a reason unrelated to
-/// the client. Nothing was processed then, and the next attempt may succeed. Servers without a certificate for the
-/// requested name send it too. Calls to them are then retried in vain, as often as the policy allows.
+/// the client. Nothing has then been processed, and the next attempt may succeed. Servers without a certificate for the
+/// requested name send it too. Calls to such servers are retried in vain, as often as the policy allows.
 ///
 /// # REFUSED_STREAM
 ///
@@ -61,9 +61,9 @@ use reattempt_replay::ReplayError;
 ///
 /// # Redirects
 ///
-/// If a client follows redirects itself, the first server may have processed the request before the connection
-/// to the next server fails. The error does not show this. For requests that must not be repeated, turn redirects
-/// off (in reqwest: `redirect::Policy::none()`), or follow them in a layer outside the retries.
+/// If a client follows redirects itself, the first server may have processed the request before the connection to the
+/// next one fails. The error does not show this. For requests that must not be repeated, turn redirects off (in
+/// reqwest: `redirect::Policy::none()`), or follow them in a layer outside the retry layer.
 ///
 /// ```
 /// use std::io::{Error, ErrorKind};
@@ -81,9 +81,10 @@ pub fn verdict_of_error(error: &(dyn Error + 'static)) -> Option<Verdict> {
     walk(error, Phase::Unknown)
 }
 
-/// Returns `true` if the client caused the error. Such an error shows nothing about the server's health.
+/// Returns `true` if the client caused the error. Such an error is unrelated to the server's health.
 ///
-/// The cases: the caller's request body failed, the request could not be built, or the client stopped the upload.
+/// This is the case if the caller's request body failed, the request could not be built, or the client stopped the
+/// upload.
 #[must_use]
 pub fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     std::iter::successors(Some(error), |&error| source(error)).any(|error| {
@@ -99,11 +100,12 @@ pub fn is_callers_own(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
-/// Returns the evidence that a request was not processed, if it can be sent again at once.
+/// Returns the evidence that a request was not processed, if the request can be sent again immediately.
 ///
 /// gRPC resends such a request without a delay (a transparent retry). HTTP does so only if the call waited for another
-/// call's connection: all calls that wait then share one new connection. Returns `None` for every other failure. A
-/// connection that this call failed to open is one, because a server that is down must not be called again at once.
+/// call's connection: all waiting calls then share one new connection. Returns `None` for every other failure. This
+/// includes a connection that the call itself failed to open, because a server that is down must not be called again
+/// immediately.
 #[must_use]
 pub fn undone(error: &(dyn Error + 'static)) -> Option<Undone> {
     let mut link = Some(error);
@@ -119,7 +121,7 @@ pub fn undone(error: &(dyn Error + 'static)) -> Option<Undone> {
 
 /// Returns the HTTP/2 error code of the server's stream reset (RFC 9113 §7).
 ///
-/// Returns `None` if the server did not reset the stream. Without the feature `hyper`, it always returns `None`.
+/// Returns `None` if the server did not reset the stream. Always returns `None` without the feature `hyper`.
 #[must_use]
 pub fn reset_reason(error: &(dyn Error + 'static)) -> Option<u32> {
     #[cfg(feature = "hyper")]
@@ -135,7 +137,7 @@ const NOT_CONNECTED: Verdict = Verdict::NotProcessed(Failure::new(FailureKind::C
 const LOST: Verdict = Verdict::Transient(Failure::new(FailureKind::Network));
 const TIMED_OUT: Verdict = Verdict::Transient(Failure::new(FailureKind::Timeout));
 
-/// The place where an error arose, as shown by the outer errors in the chain.
+/// The stage at which an error occurred, as shown by the outer errors in the chain.
 #[cfg_attr(not(feature = "hyper"), expect(dead_code, reason = "only a client's error tells"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -162,7 +164,7 @@ enum Sign {
     At(Phase),
 }
 
-/// Walks the chain. Outer errors have precedence, because they show which side caused an inner one: a broken pipe may
+/// Walks the chain. Outer errors take precedence, because they show which side caused an inner one: a broken pipe may
 /// come from the server or from the caller's own request body.
 fn walk(error: &(dyn Error + 'static), phase: Phase) -> Option<Verdict> {
     let below = |phase| source(error).and_then(|source| walk(source, phase));
@@ -171,8 +173,8 @@ fn walk(error: &(dyn Error + 'static), phase: Phase) -> Option<Verdict> {
         Sign::Proof(verdict) => Some(verdict),
         Sign::Undone(_, kind) => Some(Verdict::NotProcessed(Failure::new(kind))),
         Sign::Presumption(verdict) => below(phase).or(Some(verdict)),
-        // Without evidence that the network is to blame, another attempt fails the same way. Examples are a certificate
-        // that native-tls refuses, and an unusable URI.
+        // Without evidence that the network is to blame, another attempt would fail the same way. Examples are a
+        // certificate that native-tls rejects, and an invalid URI.
         Sign::At(Phase::Connecting) => match below(Phase::Connecting) {
             Some(Verdict::Transient(_) | Verdict::NotProcessed(_)) => Some(NOT_CONNECTED),
             // RFC 8446 §6.2: the error is unrelated to the peer.
@@ -188,7 +190,7 @@ fn sign(error: &(dyn Error + 'static), phase: Phase) -> Sign {
         return io::sign(error, phase);
     }
     if let Some(ReplayError::Superseded | ReplayError::NotKept) = error.downcast_ref() {
-        // The client stopped the upload. The error's cause does not matter.
+        // The client stopped the upload, for whatever reason.
         return Sign::Proof(Verdict::Permanent);
     }
     #[cfg(feature = "hyper")]
@@ -206,8 +208,8 @@ fn sign(error: &(dyn Error + 'static), phase: Phase) -> Sign {
     Sign::None
 }
 
-/// Returns the next error in the chain. [`Error::source`] does not suffice for two types: an `io::Error` skips its
-/// wrapped error, and an h2 error returns none.
+/// Returns the next error in the chain. [`Error::source`] is not enough for two types: an `io::Error` skips its wrapped
+/// error, and an h2 error returns `None`.
 fn source<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     if let Some(error) = error.downcast_ref::<std::io::Error>() {
         return error.get_ref().map(|inner| inner as &(dyn Error + 'static));

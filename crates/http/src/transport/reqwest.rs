@@ -14,7 +14,7 @@ pub(super) fn sign(error: &::reqwest::Error) -> Sign {
         // reqwest's own types for these two cases are private.
         Sign::Proof(NOT_CONNECTED)
     } else if error.is_timeout() {
-        // `is_timeout` searches the whole chain, so a timeout in the caller's body also makes it true.
+        // `is_timeout` searches the whole chain, so it is also `true` for a timeout in the caller's body.
         Sign::Presumption(TIMED_OUT)
     } else {
         Sign::None

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 
 use super::*;
 
-/// An error in the chain without any information.
+/// An uninformative error in the chain.
 #[derive(Debug)]
 struct Wrapper(std::io::Error);
 
@@ -48,7 +48,7 @@ fn a_bare_io_error_is_judged_by_its_kind() {
     }
 }
 
-/// An error on an established connection means a lost connection, unless TLS refused a certificate.
+/// An error on an established connection is a lost connection, unless TLS rejected a certificate.
 #[cfg(feature = "hyper")]
 #[test]
 fn io_error_on_connection_is_lost() {
@@ -66,7 +66,7 @@ fn io_error_on_connection_is_lost() {
     }
 }
 
-/// The texts of rustls, OpenSSL 1 and 3, and BoringSSL have these verdicts, on an established connection and in the
+/// The texts of rustls, OpenSSL 1 and 3, and BoringSSL give these verdicts, on an established connection and during the
 /// handshake.
 // trap 24
 #[cfg(feature = "hyper")]

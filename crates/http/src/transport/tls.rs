@@ -1,10 +1,10 @@
-//! TLS alerts. TLS libraries report them only in their error texts, each with its own spelling.
+//! TLS alerts, which TLS libraries report only in their error texts, each with its own spelling.
 
 use std::error::Error;
 
 use super::source;
 
-/// Returns `true` if either side refused a certificate or the access.
+/// Returns `true` if either side rejected a certificate or denied access.
 pub(super) fn is_refusal(error: &(dyn Error + 'static)) -> bool {
     names(error, &["certificate", "unknownca", "accessdenied"])
 }
