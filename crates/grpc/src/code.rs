@@ -6,7 +6,7 @@ use reattempt_core::{Failure, FailureKind, Verdict};
 
 /// A gRPC status code.
 ///
-/// An undefined number is [`Code::Unknown`], as in most libraries (RET-5).
+/// An undefined number becomes [`Code::Unknown`], as in most libraries (RET-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are those of the gRPC specification")]
 pub enum Code {
@@ -74,7 +74,7 @@ impl Code {
     /// Parses the value of a `grpc-status` field for lookup in a policy's list of codes.
     ///
     /// Returns `None` for an undefined number: no list matches it, although the caller gets `Unknown` (RET-5). A value
-    /// that is not a number is `Unknown`.
+    /// that is not a number gives `Unknown`.
     pub fn listed_from_bytes(value: &[u8]) -> Option<Self> {
         match read(value) {
             None if is_number(value) => None,
@@ -84,7 +84,7 @@ impl Code {
 
     /// Returns the code for a stream reset by the server with this HTTP/2 error code (RFC 9113 §7).
     ///
-    /// The mapping is gRPC's. `NO_ERROR` before any response is `Internal`.
+    /// The mapping is gRPC's. `NO_ERROR` before any response maps to `Internal`.
     pub fn from_reset(reason: u32) -> Self {
         match reason {
             // REFUSED_STREAM
@@ -99,7 +99,7 @@ impl Code {
         }
     }
 
-    /// Returns the name in the specification, such as "DEADLINE_EXCEEDED".
+    /// Returns the name from the specification, such as "DEADLINE_EXCEEDED".
     pub fn name(self) -> &'static str {
         Self::NAMES[usize::from(self.number())]
     }
@@ -114,7 +114,7 @@ fn is_number(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(u8::is_ascii_digit)
 }
 
-/// Returns the code with the number in this text.
+/// Returns the code whose number is in this text.
 fn read(value: &[u8]) -> Option<Code> {
     let text = std::str::from_utf8(value).ok().filter(|_| is_number(value))?;
     let number: usize = text.parse().ok()?;
@@ -141,12 +141,12 @@ impl fmt::Display for Code {
     }
 }
 
-/// Returns the verdict for a status that the server sent instead of a response.
+/// Returns the verdict for a call that ended with this status code.
 ///
 /// | code | verdict |
 /// |---|---|
 /// | OK | success |
-/// | UNAVAILABLE, RESOURCE_EXHAUSTED | not processed: the server refused the call, so every method may be retried |
+/// | UNAVAILABLE, RESOURCE_EXHAUSTED | not processed: the server refused the call, so any method may be retried |
 /// | DEADLINE_EXCEEDED | transient: retried only if the call may be repeated |
 /// | any other | permanent |
 pub fn verdict_of_code(code: Code) -> Verdict {

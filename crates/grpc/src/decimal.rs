@@ -1,9 +1,9 @@
-//! A parser that reads JSON numbers as integers, because a float would lose decimals.
+//! A parser that reads JSON numbers as integers, because a float would lose digits.
 
 /// A JSON number, scaled by a power of ten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decimal {
-    /// The whole units, which saturate.
+    /// The number of whole units, saturated.
     pub(crate) units: u64,
     /// `true` if no digit was cut off.
     pub(crate) exact: bool,
@@ -44,7 +44,7 @@ impl Decimal {
         Some(Self { units, exact })
     }
 
-    /// Parses a whole number; `None` for any other text.
+    /// Parses a whole number. Returns `None` for any other text.
     pub(crate) fn whole(text: &str) -> Option<u64> {
         Self::parse(text, 0).filter(|number| number.exact).map(|number| number.units)
     }

@@ -22,7 +22,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// Returns the delay from the `google.rpc.RetryInfo` in a status's details (RI-1).
 ///
-/// Returns `None` if the details have no delay, have a negative one, or cannot be parsed (RI-4).
+/// Returns `None` if the details contain no delay or a negative one, or cannot be parsed (RI-4).
 ///
 /// ```
 /// use std::time::Duration;
@@ -109,7 +109,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// An iterator over the fields of a message. An unreadable field is `None` and ends the iteration.
+/// An iterator over the fields of a message. A malformed field yields `None` and ends the iteration.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {

@@ -7,19 +7,19 @@ use reattempt_core::{ServerHint, Verdict};
 
 use crate::{Code, verdict_of_code};
 
-/// The header with the status code, in a response's trailers or in the head of a response without messages.
+/// The header with the status code, sent in the trailers or in the head of a response without messages.
 pub const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 /// The header with the status message, percent-encoded.
 pub const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 /// The header with a server's [`pushback`], which delays or stops retries.
 pub const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
-/// Returns the gRPC code that a response head determines.
+/// Returns the gRPC code that follows from a response head, if the head determines it.
 ///
 /// | head | code |
 /// |---|---|
-/// | with `grpc-status` | the one in the field (ST-1) |
-/// | an HTTP status other than 200, or a non-gRPC content type | the one in gRPC's table of HTTP statuses (OUT-1) |
+/// | with `grpc-status` | the one in the header (ST-1) |
+/// | an HTTP status other than 200, or a non-gRPC content type | the one from gRPC's table of HTTP statuses (OUT-1) |
 /// | any other, including one without a content type | `None`: the call is committed to this response, and the status follows in the trailers |
 pub fn code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
     match headers.get(GRPC_STATUS) {
@@ -28,7 +28,7 @@ pub fn code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
     }
 }
 
-/// Returns the gRPC code that a response head determines, for look-up in a policy's list of codes.
+/// Returns the gRPC code that follows from a response head, for lookup in a policy's list of codes.
 ///
 /// This is the result of [`code_of_head`], except for an undefined `grpc-status` number, which gives `None` (RET-5).
 pub fn listed_code_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Code> {
@@ -61,8 +61,8 @@ fn is_grpc(content_type: &HeaderValue) -> bool {
 /// Returns the verdict for a response head, or `None` if the call is committed to this response.
 ///
 /// The verdict is that of [`verdict_of_code`], with one exception. A head without `grpc-status` may come from a proxy
-/// that has forwarded the request. So HTTP 502, 503 and 504 are transient there, but a call refused with 429 is still
-/// treated as not processed.
+/// that has forwarded the request. HTTP 502, 503 and 504 are therefore transient there, but a call refused with 429
+/// still counts as not processed.
 pub fn verdict_of_head(status: StatusCode, headers: &HeaderMap) -> Option<Verdict> {
     let verdict = verdict_of_code(code_of_head(status, headers)?);
     let by_server = headers.contains_key(GRPC_STATUS);
@@ -86,7 +86,7 @@ pub fn pushback(headers: &HeaderMap) -> ServerHint {
     }
 }
 
-/// Reads a decimal number from 0 to 2147483647, without a sign or leading zeros.
+/// Parses a decimal number from 0 to 2147483647, without a sign or leading zeros.
 fn milliseconds(value: &[u8]) -> Option<u32> {
     let plain = value == b"0" || (!value.starts_with(b"0") && value.iter().all(u8::is_ascii_digit));
     let text = std::str::from_utf8(value).ok().filter(|_| plain)?;

@@ -1,10 +1,10 @@
-//! gRPC for retries: status codes, pushback, service configs, throttling.
+//! gRPC for retries: status codes, pushback, service configs and throttling.
 //!
 //! | source | result |
 //! |---|---|
-//! | head of a response | [`code_of_head`], [`verdict_of_head`] |
-//! | trailers, or a head with a status | [`Code::from_bytes`], [`verdict_of_code`]; the server's delay from [`pushback`] or [`retry_info`] |
-//! | service config from the service's owner | [`ServiceConfig`], and [`ServiceConfigHandle`] to replace it while calls run |
+//! | a response head | [`code_of_head`], [`verdict_of_head`] |
+//! | trailers, or a response head with a status | [`Code::from_bytes`], [`verdict_of_code`]; the server's delay from [`pushback`] or [`retry_info`] |
+//! | a service config from the service's owner | [`ServiceConfig`], and [`ServiceConfigHandle`] to replace it while calls are in flight |
 //! | `retryThrottling` in a service config | [`RetryThrottle`], a retry budget |
 //!
 //! ```
@@ -32,8 +32,8 @@
 //! # When to use it alone
 //!
 //! Use it to read or check service configs, or to apply gRPC's retry rules in your own client. Nothing here sleeps or
-//! sends. Neither a peer's data nor a config's text can cause a panic. The crate `reattempt` decides and retries, and
-//! re-exports these items in `reattempt::grpc`.
+//! sends. No data from a peer or a config can cause a panic. The crate `reattempt` decides and retries, and re-exports
+//! these items in `reattempt::grpc`.
 //!
 //! Ids in brackets (`PB-4`, `SC-6`) are rules in `docs/RULES.md` of the repository.
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The longest protobuf duration, about ten thousand years.
 const MOST_SECONDS: u64 = 315_576_000_000;
 
-/// Reads `digits[.digits]s` with at most nine decimals. Returns `None` for anything else and for negative durations.
+/// Parses `digits[.digits]s` with at most nine decimals. Returns `None` for anything else and for negative durations.
 ///
 /// The number must be valid JSON. If `lenient`, digits may be missing before or after the point, and leading zeros are
 /// allowed.

@@ -1,10 +1,10 @@
-//! A service config's errors, each with its position in the document.
+//! The errors in a service config, each with its position in the document.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// All errors in a service config; there is at least one.
+/// A non-empty list of all errors in a service config.
 ///
 /// [`Display`](fmt::Display) writes the first 20 errors, one per line, and then the number of further errors.
 /// [`iter`](Self::iter) returns all of them.
@@ -24,7 +24,7 @@ pub struct ServiceConfigErrors {
     errors: Vec<ServiceConfigError>,
 }
 
-/// The maximum number of errors in one text.
+/// The maximum number of errors in a displayed text.
 const MOST_WRITTEN: usize = 20;
 
 impl ServiceConfigErrors {
@@ -124,8 +124,8 @@ impl ServiceConfigError {
         Self { position, ..Self::of_document("is not JSON", error) }
     }
 
-    /// Returns the path of the invalid value, as in `methodConfig[0].retryPolicy.maxAttempts`; empty for the whole
-    /// document.
+    /// Returns the path of the invalid value, such as `methodConfig[0].retryPolicy.maxAttempts`. It is empty for the
+    /// whole document.
     pub fn path(&self) -> &str {
         &self.path
     }

@@ -1,6 +1,6 @@
-//! The current service config of a channel, which can be replaced while calls run, and the channel's throttle.
+//! A channel's current service config, which can be replaced while calls are in flight, and the channel's throttle.
 //!
-//! Calls read the policy of a method without a lock and without allocation.
+//! Calls look up a method's policy without locking or allocating.
 
 use std::error::Error;
 use std::fmt;
@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use super::{MethodConfig, ServiceConfig, ServiceConfigErrors};
 use crate::RetryThrottle;
 
-/// The current service config of a channel, which can be replaced at any time.
+/// A channel's current service config, which can be replaced at any time.
 ///
 /// Clones share the config: keep one clone to [`update`](Self::update) it, and pass the others to layers. A call uses
 /// the policy in force when it starts (CALL-6).
@@ -21,7 +21,7 @@ use crate::RetryThrottle;
 /// | [`new`](Self::new), [`use_default`](Self::use_default) | the default |
 /// | [`update`](Self::update) with a valid config | that config |
 /// | [`update`](Self::update) with an invalid one | unchanged |
-/// | [`unresolved`](Self::unresolved), until `use_default` or a valid `update` | none, not even the default: calls must fail |
+/// | [`unresolved`](Self::unresolved), until `use_default` or a valid `update` | none, not even the default; calls must fail |
 ///
 /// The [`throttle`](Self::throttle) survives all changes. If `retryThrottling` changes, the bucket keeps the same
 /// fraction of its size.
@@ -46,11 +46,11 @@ pub struct ServiceConfigHandle {
 }
 
 struct Shared {
-    /// The config that is in force unless another one is supplied.
+    /// The config in force until another one is supplied.
     default: Arc<ServiceConfig>,
     in_force: ArcSwap<Choice>,
     throttle: RetryThrottle,
-    /// The lock held during a change, so that config and throttle change in the same order.
+    /// Held during a change, so that config and throttle change in the same order.
     changing: Mutex<()>,
 }
 
@@ -63,7 +63,7 @@ impl ServiceConfigHandle {
         Self::of(Ok(Arc::clone(&default)), default)
     }
 
-    /// Creates a handle that has no config yet, for configs that arrive with name resolution.
+    /// Creates a handle without a config, for configs that come from name resolution.
     ///
     /// The first [`update`](Self::update) with a valid config, or [`use_default`](Self::use_default), ends this state.
     pub fn unresolved(default: ServiceConfig) -> Self {
@@ -81,7 +81,7 @@ impl ServiceConfigHandle {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Puts a config in force.
+    /// Replaces the config in force.
     ///
     /// Pass the whole result of [`ServiceConfig::parse`], [`load`](ServiceConfig::load) or a
     /// [`lenient`](ServiceConfig::lenient) reader, without `?`. A handle without a config stores the errors and reports
@@ -103,7 +103,7 @@ impl ServiceConfigHandle {
         }
     }
 
-    /// Puts the default in force. Call it when the config source no longer supplies a config.
+    /// Reverts to the default config. Call it when the config source no longer supplies a config.
     pub fn use_default(&self) {
         self.choose(Arc::clone(&self.shared.default));
     }
@@ -134,7 +134,7 @@ impl ServiceConfigHandle {
 
     /// Returns the policy of a method in the config in force, as [`ServiceConfig::for_method`] does.
     ///
-    /// This method does not allocate or wait. Later configs do not change the returned policy.
+    /// This method neither allocates nor blocks. Later configs do not change the returned policy.
     ///
     /// # Errors
     ///
@@ -175,14 +175,14 @@ impl fmt::Debug for ServiceConfigHandle {
     }
 }
 
-/// The error of a [`ServiceConfigHandle`] that has no config yet. Calls must fail with UNAVAILABLE (SC-6).
+/// The error returned by a [`ServiceConfigHandle`] that has no config yet. Calls must fail with UNAVAILABLE (SC-6).
 #[derive(Debug, Clone)]
 pub struct NoServiceConfig {
     errors: Option<Arc<ServiceConfigErrors>>,
 }
 
 impl NoServiceConfig {
-    /// Returns the errors of the last invalid config, if there was one.
+    /// Returns the errors in the last invalid config, if there was one.
     pub fn errors(&self) -> Option<&ServiceConfigErrors> {
         self.errors.as_deref()
     }
@@ -198,7 +198,7 @@ impl fmt::Display for NoServiceConfig {
 }
 
 impl Error for NoServiceConfig {
-    /// Returns the errors of the last config supplied.
+    /// Returns the errors in the last config supplied.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.errors.as_deref().map(|errors| errors as &(dyn Error + 'static))
     }

@@ -1,15 +1,15 @@
 //! A JSON document as nodes, each with its text and its path.
 //!
-//! A node remains text until its value is needed, and is parsed one level at a time. So numbers keep their digits, and
-//! repeated keys are found. Unknown fields of any depth are skipped without recursion. The known part has few levels,
-//! so each byte is read only a few times.
+//! A node remains text until its value is needed, and is parsed one level at a time. Numbers thus keep their digits,
+//! and duplicate keys are detected. Unknown fields are skipped without recursion, however deeply they are nested. The
+//! known fields are not nested deeply, so each byte is read only a few times.
 
 use std::fmt;
 
 use serde_core::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The path to a node, printed as in `methodConfig[0].timeout`; empty for the document itself.
+/// The path to a node, such as `methodConfig[0].timeout`. It is empty for the document itself.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Path<'p> {
     Document,
@@ -37,7 +37,7 @@ fn is_plain(key: &str) -> bool {
         && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// The maximum number of the document's characters that an error shows.
+/// The maximum number of characters from the document that an error shows.
 const MOST_SHOWN: usize = 64;
 
 /// Returns the start of `text`, on one line.
@@ -66,7 +66,7 @@ impl<'d> Node<'d, '_> {
         serde_json::from_str(self.raw.get()).ok()
     }
 
-    /// Returns the text of a number. With `quoted`, a number in a string is accepted too.
+    /// Returns the text of a number. If `quoted`, a number in a string is accepted too.
     pub(super) fn number(&self, quoted: bool) -> Option<String> {
         let text = self.raw.get();
         if quoted && text.starts_with('"') {
@@ -95,12 +95,12 @@ impl<'d> Node<'d, '_> {
     }
 }
 
-/// Returns `true` if a JSON value is a number, judging from its first character.
+/// Returns `true` if a JSON value is a number, judging by its first character.
 fn is_number(text: &str) -> bool {
     text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
 }
 
-/// The members of an object in order, including repeated ones.
+/// The members of an object in document order, including duplicates.
 struct Members<'d>(Vec<(String, &'d RawValue)>);
 
 impl<'d> Deserialize<'d> for Members<'d> {

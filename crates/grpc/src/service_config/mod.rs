@@ -1,8 +1,8 @@
 //! The service config: the JSON document in which a service's owner sets retries, hedging, deadlines and throttling.
 //!
-//! A [`ServiceConfig`] is parsed from a text, a reader or a file, and contains the policy of each method. For an
-//! invalid document, all errors are returned, each with its JSON path. A [`ServiceConfigHandle`] contains the config in
-//! force. This module neither watches files nor resolves names.
+//! A [`ServiceConfig`] is parsed from a string, a reader or a file, and contains the policy for each method. If the
+//! document is invalid, all its errors are returned, each with its JSON path. A [`ServiceConfigHandle`] holds the
+//! config in force. This module neither watches files nor resolves names.
 
 mod code_set;
 mod duration;
@@ -27,17 +27,17 @@ pub use handle::{NoServiceConfig, ServiceConfigHandle};
 pub use method::{MethodConfig, MethodHedgingPolicy, MethodPolicy, MethodRetryPolicy};
 pub use unapplied::UnappliedSetting;
 
-/// The policies of a service's methods, and their shared throttling.
+/// The policies for a service's methods, and their shared throttling.
 ///
 /// The fields `methodConfig` and `retryThrottling` are read. If any value in them breaks a rule, the whole document is
-/// rejected (SC-5), and [`ServiceConfigErrors`] lists every such value. A `null` is treated as an absent field. `{}` is
-/// a valid config without policies.
+/// rejected (SC-5), and [`ServiceConfigErrors`] lists every such value. A `null` field is treated as absent. `{}` is a
+/// valid config without policies.
 ///
 /// All other fields are ignored. `loadBalancingConfig`, `loadBalancingPolicy` (SC-9) and `healthCheckConfig` belong to
-/// the channel. No published rule defines `perAttemptRecvTimeout` (DL-6). The list of choices in a DNS record (SC-10)
-/// is not accepted as a service config.
+/// the channel. No published rule defines `perAttemptRecvTimeout` (DL-6). A list of choices, as found in a DNS record
+/// (SC-10), is not accepted as a service config.
 ///
-/// The rules leave some cases open. These are errors here:
+/// The rules leave some cases open. The following are errors here:
 ///
 /// - a field or a name given twice (SC-4, SC-8);
 /// - both policies for one method (SC-14);
@@ -86,30 +86,30 @@ impl ServiceConfig {
     ///
     /// # Errors
     ///
-    /// Returns the syntax error if the text is not JSON; otherwise an error for each value that breaks a rule.
+    /// Returns the syntax error if the text is not JSON, or else an error for each value that breaks a rule.
     pub fn parse(text: &str) -> Result<Self, ServiceConfigErrors> {
         ServiceConfigReader::default().parse(text)
     }
 
-    /// Reads a service config from a reader, to its end.
+    /// Reads a service config from a reader until its end.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`parse`](Self::parse), or an error if the reader fails or its bytes are not UTF-8.
+    /// Returns the same errors as [`parse`](Self::parse), or an error if the reader fails or its bytes are not UTF-8.
     pub fn read(reader: impl io::Read) -> Result<Self, ServiceConfigErrors> {
         ServiceConfigReader::default().read(reader)
     }
 
-    /// Reads a service config from a file, blocking the current thread while it reads.
+    /// Reads a service config from a file. This blocks the current thread.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`parse`](Self::parse), or an error if the file cannot be read or is not UTF-8.
+    /// Returns the same errors as [`parse`](Self::parse), or an error if the file cannot be read or is not UTF-8.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ServiceConfigErrors> {
         ServiceConfigReader::default().load(path)
     }
 
-    /// Creates a lenient reader. It accepts two deviations that other libraries also accept.
+    /// Creates a lenient reader, which accepts two deviations that other libraries also accept.
     ///
     /// - Numbers may be strings (`"maxAttempts": "4"`), as some protobuf JSON writers produce.
     /// - Durations may lack digits before or after the point, or have leading zeros (`".5s"`, `"1.s"`, `"01s"`), as is
@@ -125,15 +125,15 @@ impl ServiceConfig {
         ServiceConfigReader { lenient: true }
     }
 
-    /// Returns the policy of a method, given its path: "/service/method".
+    /// Returns the policy for a method, given its path: "/service/method".
     ///
-    /// The most specific entry applies: the one for the method, else the one for its service, else the default entry.
+    /// The most specific entry applies: the one for the method, then the one for its service, then the default entry.
     /// Entries are not merged (SC-1). Returns `None` if the config has no such entry. This method does not allocate.
     pub fn for_method(&self, path: &str) -> Option<&MethodConfig> {
         self.entry(path).map(|method| &**method)
     }
 
-    /// Returns the shared policy of a method, given its path.
+    /// Returns the shared policy for a method, given its path.
     #[inline]
     fn entry(&self, path: &str) -> Option<&Arc<MethodConfig>> {
         self.named(path).or_else(|| self.named(&path[..=path.rfind('/')?])).or(self.default.as_ref())
@@ -171,8 +171,8 @@ impl ServiceConfig {
     }
 }
 
-/// Compares names by length first, so that few are compared byte by byte. A config has few names, so a search costs
-/// less than hashing.
+/// Compares names by length first, so that few are compared byte by byte. A config has few names, so a binary search is
+/// cheaper than hashing.
 fn order(one: &str, other: &str) -> Ordering {
     one.len().cmp(&other.len()).then_with(|| one.cmp(other))
 }
@@ -202,7 +202,7 @@ impl ServiceConfigReader {
         reader::read(text, self.lenient)
     }
 
-    /// Reads a service config from a reader, to its end.
+    /// Reads a service config from a reader until its end.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ impl ServiceConfigReader {
         self.parse_bytes(&bytes)
     }
 
-    /// Reads a service config from a file, blocking the current thread while it reads.
+    /// Reads a service config from a file. This blocks the current thread.
     ///
     /// # Errors
     ///

@@ -54,7 +54,7 @@ impl Reader {
             retry_throttling: self.optional(&root, "retryThrottling", Self::throttling),
             ..ServiceConfig::default()
         };
-        // The path at which each name first occurs.
+        // The path at which each name first occurred.
         let mut first = HashMap::new();
         let entries = root.get("methodConfig");
         for (number, entry) in self.items(entries.as_ref()).iter().enumerate() {
@@ -83,7 +83,7 @@ impl Reader {
         Some(config)
     }
 
-    /// Reads a name in the lookup form of [`ServiceConfig::for_method`]; empty for the default entry.
+    /// Reads a name in the form that [`ServiceConfig::for_method`] looks up. It is empty for the default entry.
     fn name(&mut self, node: &Node<'_, '_>) -> Option<String> {
         let name = self.object(node)?;
         let service = self.part_of_name(&name, "service");
@@ -242,7 +242,7 @@ impl Reader {
         Some(items.into_iter().enumerate().map(node).collect())
     }
 
-    /// Returns the items of a list; empty if the list is absent.
+    /// Returns the items of a list, or none if the list is absent.
     fn items<'d, 'p>(&mut self, node: Option<&'p Node<'d, '_>>) -> Vec<Node<'d, 'p>> {
         node.and_then(|node| self.list(node)).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Unapplied settings of a config, so that a program can report them.
+//! Config settings that no layer applies, so that a program can report them.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ impl fmt::Display for UnappliedSetting<'_> {
 
 /// Returns the unapplied settings of an entry.
 pub(super) fn of<'a>(name: &'a str, method: &MethodConfig) -> impl Iterator<Item = UnappliedSetting<'a>> + use<'a> {
-    // With `waitForReady: false`, calls behave as they do anyway.
+    // `waitForReady: false` is the default behaviour.
     let fields = [
         ("waitForReady", method.wait_for_ready == Some(true)),
         ("maxRequestMessageBytes", method.max_request_message_bytes.is_some()),

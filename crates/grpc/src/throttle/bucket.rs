@@ -1,6 +1,6 @@
-//! The bucket of a throttle: its tokens and settings in one word, without a lock.
+//! A throttle's lock-free token bucket, with the tokens and settings in one word.
 //!
-//! Each change, even to the settings, is a single compare-and-swap. So tokens and settings always match.
+//! Each change, even to the settings, is a single compare-and-swap. Tokens and settings are thus always consistent.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -16,8 +16,8 @@ const TOKEN: u64 = 1000;
 const BITS: u32 = 20;
 const MASK: u64 = (1 << BITS) - 1;
 
-/// A packed [`Level`]. It guards no other memory, so every access is relaxed: all threads see the changes to one word
-/// in the same order.
+/// A packed [`Level`]. It guards no other memory, so relaxed accesses suffice: all threads see the changes to a single
+/// word in the same order.
 pub(super) struct Bucket {
     word: AtomicU64,
 }
@@ -67,7 +67,7 @@ impl Level {
         Self { tokens: (self.tokens + self.ratio).min(self.max), ..self }
     }
 
-    /// Returns the same fraction of `full`, rounded down. Without earlier settings the bucket is full.
+    /// Returns the same fraction of `full`, rounded down. Without previous settings, the bucket is full.
     fn carried_over(self, full: Self) -> Self {
         let share = (self.tokens * full.max).checked_div(self.max);
         Self { tokens: share.unwrap_or(full.max), ..full }
@@ -79,7 +79,7 @@ impl Bucket {
         Self { word: AtomicU64::new(Level::full(settings).pack()) }
     }
 
-    /// Takes one token, or what is left of it. Returns `true` if retries are throttled afterwards.
+    /// Takes one token, or whatever is left if less. Returns `true` if retries are throttled afterwards.
     pub(super) fn debit(&self) -> bool {
         self.change(Level::debited).is_throttled()
     }

@@ -19,7 +19,7 @@ pub use throttling::RetryThrottling;
 ///
 /// The throttle is a token bucket that starts full. A [counted failure](Self::failed) takes one token, and a successful
 /// call adds `tokenRatio`. Retries and hedges are sent only while more than half of the tokens are left. Without
-/// settings nothing is throttled (THR-11).
+/// settings, nothing is throttled (THR-11).
 ///
 /// Clones share the bucket. Use one throttle per channel, for all its methods (THR-1). A throttle takes no lock, and
 /// its counts are exact under contention.
@@ -36,8 +36,8 @@ pub use throttling::RetryThrottling;
 ///
 /// # As a budget
 ///
-/// As a [`Budget`] it takes a token when an attempt fails, and a retry's permit costs nothing. So a call's last attempt
-/// also costs a token if it fails (RET-1).
+/// As a [`Budget`], it charges for failed attempts, and permits are free. A call's last attempt therefore also costs a
+/// token if it fails (RET-1).
 ///
 /// A permanent failure adds nothing, because only status OK adds tokens (THR-4). If the server's pushback stops the
 /// call, the failure takes a token (THR-3, PB-8).
@@ -47,7 +47,7 @@ pub struct RetryThrottle {
 }
 
 impl RetryThrottle {
-    /// Creates a throttle with a full bucket. With `None` nothing is throttled.
+    /// Creates a throttle with a full bucket. With `None`, nothing is throttled.
     pub fn new(settings: Option<RetryThrottling>) -> Self {
         Self { bucket: Arc::new(Bucket::new(settings)) }
     }
@@ -60,22 +60,22 @@ impl RetryThrottle {
         !self.bucket.debit()
     }
 
-    /// Records a successful call, which adds `tokenRatio`. Call it once for each call with status OK, whatever its
+    /// Records a successful call, which adds `tokenRatio`. Call it once for each call with status OK, regardless of its
     /// method (THR-4).
     #[inline]
     pub fn succeeded(&self) {
         self.bucket.credit();
     }
 
-    /// Returns `true` if no retry or hedge may currently be sent.
+    /// Returns `true` if retries and hedges are currently throttled.
     pub fn is_throttled(&self) -> bool {
         self.bucket.is_throttled()
     }
 
     /// Replaces the settings, for all clones at once.
     ///
-    /// The bucket keeps the same fraction of its size, so that a new config does not refill it. If nothing was
-    /// throttled before, the bucket starts full. Settings equal to the current ones have no effect.
+    /// The bucket stays filled to the same fraction, so that a new config does not refill it. Without previous
+    /// settings, the bucket starts full. Settings equal to the current ones have no effect.
     pub fn configure(&self, settings: Option<RetryThrottling>) {
         self.bucket.configure(settings);
     }
@@ -93,7 +93,7 @@ impl From<RetryThrottling> for RetryThrottle {
 }
 
 impl Budget for RetryThrottle {
-    /// Returns a permit that costs nothing, unless retries are throttled.
+    /// Returns a free permit, unless retries are throttled.
     fn acquire(&self, _: &str, _: &Failure, _: Duration) -> Option<Permit> {
         (!self.is_throttled()).then(Permit::free)
     }

@@ -54,15 +54,15 @@ impl Default for RetryThrottling {
     }
 }
 
-/// Returns the thousandths of a number, clamped to 0.001 to 1000.
+/// Converts a number to thousandths, clamped to 0.001 to 1000.
 ///
-/// The number is read in its JSON form, 0.3 as "0.3", so that the result is 300 and not 299.
+/// The number is parsed from its decimal text ("0.3"), so that the result is 300 and not 299.
 fn thousandths(number: f64) -> u32 {
     let number = if number > 0.001 { number.min(1000.0) } else { 0.001 };
     max_tokens_of(&number.to_string()).unwrap_or(1)
 }
 
-/// Returns the thousandths of a `maxTokens` given as JSON text; `None` unless they are in [`MAX_TOKENS`].
+/// Parses a JSON `maxTokens` into thousandths. Returns `None` unless they are in [`MAX_TOKENS`].
 pub(crate) fn max_tokens_of(text: &str) -> Option<u32> {
     let number = Decimal::parse(text, 3)?;
     let above = number.units == 1_000_000 && !number.exact;
@@ -70,9 +70,9 @@ pub(crate) fn max_tokens_of(text: &str) -> Option<u32> {
     legal.then_some(number.units)?.try_into().ok()
 }
 
-/// Returns the thousandths of a `tokenRatio` given as JSON text; `None` unless they are in [`TOKEN_RATIO`].
+/// Parses a JSON `tokenRatio` into thousandths. Returns `None` unless they are in [`TOKEN_RATIO`].
 ///
-/// They saturate, because 1000 tokens fill any bucket.
+/// The value saturates, because 1000 tokens fill any bucket.
 pub(crate) fn token_ratio_of(text: &str) -> Option<u32> {
     let units = Decimal::parse(text, 3)?.units;
     (units > 0).then(|| units.try_into().unwrap_or(u32::MAX))
