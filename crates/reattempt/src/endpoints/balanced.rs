@@ -1,4 +1,4 @@
-//! A client that has an inner client for each endpoint.
+//! A client with a separate inner client for each endpoint.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -24,18 +24,19 @@ use crate::send::send_method;
 
 /// A client for several servers, with an inner client `C` for each, created by [`Endpoints`].
 ///
-/// The client is always ready. Each call picks an endpoint, readies a clone of its client and sends. An idle handle
-/// holds no connection or permit of any client. An error from readiness is an outcome like any other.
+/// The client is always ready. Each call picks an endpoint, waits until a clone of its client is ready, and sends the
+/// request. An idle handle holds no connection or permit of any client. An error from `poll_ready` is an outcome like
+/// any other.
 ///
-/// Clones share the endpoints. Requests are not rewritten: `Host`, `:authority` and the TLS name are those of the
-/// server for which each inner client was created.
+/// Clones share the endpoints. Requests are not rewritten. `Host`, `:authority` and the TLS server name depend on the
+/// inner client.
 pub struct Balanced<C, P = Http, Mode = BoxedError> {
     shared: Arc<Shared<EndpointGuard<C>, P>>,
     mode: PhantomData<fn() -> Mode>,
 }
 
 impl<S: Source> Endpoints<S> {
-    /// Creates an HTTP client with the defaults of [`Http`]. The requests are `http::Request`s or reqwest's.
+    /// Creates an HTTP client with the defaults of [`Http`], for `http::Request` or `reqwest::Request`.
     pub fn http(self) -> Balanced<S::Client> {
         self.with(Http::new())
     }
@@ -59,15 +60,15 @@ impl<C, P, Mode> Balanced<C, P, Mode> {
         EndpointsHandle::new(&self.shared.guard)
     }
 
-    /// Changes the error type to tower's `BoxError`. A protocol that answers refusals with a response needs this if the
-    /// inner client's error is a `BoxError`.
+    /// Changes the error type to tower's `BoxError`. This is needed if the inner client's error is a `BoxError` and the
+    /// protocol has a response for refusals.
     pub fn boxed_errors(self) -> Balanced<C, P, BoxedError> {
         Balanced { shared: self.shared, mode: PhantomData }
     }
 }
 
 impl<C: Send + Sync + 'static, P, Mode> Balanced<C, P, Mode> {
-    /// Returns a warning for each unusual setting, and if there are more than 100 endpoints without a subset.
+    /// Returns a warning for each unusual setting, and for more than 100 endpoints without a subset.
     pub fn validate(&self) -> Vec<Warning> {
         self.shared.guard.validate()
     }

@@ -51,7 +51,7 @@ impl BaseUrl {
             None => host,
         };
         let authority: Authority = normal.parse().map_err(|_| error("has no valid host"))?;
-        // Cloned once here, because the first clone allocates, which no attempt should do.
+        // The first clone allocates, so it is done here and not during an attempt.
         drop(authority.clone());
         let path = parts.path_and_query.as_ref().map_or("", |path| path.path());
         if path.split('/').any(is_dots) {
@@ -83,7 +83,7 @@ impl BaseUrl {
         self.to_string().into()
     }
 
-    /// Returns the part of the request's path below this base; `None` if the request is for something else.
+    /// Returns the request's path below this base, or `None` if the request has a different base.
     ///
     /// A request without a host has no base, so its whole path is returned.
     pub(super) fn rest<'a>(&self, scheme: Option<&str>, authority: Option<&str>, path: &'a str) -> Option<&'a str> {
@@ -110,7 +110,7 @@ impl BaseUrl {
     }
 }
 
-/// Returns `true` for path segments that refer to another directory.
+/// Returns `true` for the path segments `.` and `..`, also if they are percent-encoded.
 fn is_dots(segment: &str) -> bool {
     let plain = segment.replace("%2e", ".").replace("%2E", ".");
     plain == "." || plain == ".."

@@ -1,4 +1,4 @@
-//! One client over several base URLs.
+//! One client for several base URLs.
 
 use std::fmt;
 use std::marker::PhantomData;

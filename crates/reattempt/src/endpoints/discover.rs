@@ -1,4 +1,4 @@
-//! tower's `Discover` as a source of endpoints.
+//! Endpoints from a tower `Discover`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Display;
@@ -21,16 +21,16 @@ use crate::call::errors::BoxError;
 /// The wait after an error, so that a source that always fails does not cause a busy loop.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// A source of endpoints that follows a `Discover`.
+/// A source of endpoints that applies the changes from a `Discover`.
 #[derive(Debug)]
 pub struct Discovered<D>(pub(super) D);
 
 impl<D: Discover> Endpoints<Discovered<D>> {
-    /// Follows a `tower::discover::Discover`, such as a stream of changes or a `ServiceList`.
+    /// Applies the changes from a `tower::discover::Discover`, such as a stream of changes or a `ServiceList`.
     ///
-    /// A key that is inserted again becomes a new endpoint with the new service. After an error the set does not
+    /// A key that is inserted again becomes a new endpoint with the new service. After an error, the set does not
     /// change, and the source is polled again after 1 s. If the source ends or panics, the set no longer changes. The
-    /// last endpoint is removed only once there is another one.
+    /// last endpoint is removed only when another one is added.
     pub fn discover(discover: D) -> Self {
         Self::of(Discovered(discover))
     }
@@ -38,7 +38,7 @@ impl<D: Discover> Endpoints<Discovered<D>> {
 
 type Found<D> = Option<Result<Change<<D as Discover>::Key, <D as Discover>::Service>, BoxError>>;
 
-/// The job that follows a source of changes.
+/// The job that applies changes from a source.
 pub(super) struct Follow<D: Discover> {
     discover: Pin<Box<D>>,
     names: BTreeSet<Arc<str>>,
@@ -141,7 +141,7 @@ where
     }
 }
 
-/// Takes the changes that are available. `None` means the end.
+/// Takes the available changes. `None` marks the end.
 fn changes<D>(mut discover: Pin<&mut D>, cx: &mut std::task::Context<'_>) -> Vec<Found<D>>
 where
     D: Discover,

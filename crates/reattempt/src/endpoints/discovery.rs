@@ -1,4 +1,4 @@
-//! The task that updates a set. While it waits, it has only a weak reference to the set, and it ends with the set.
+//! The task that updates a set. While it waits, it holds only a weak reference, so it ends with the set.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -17,10 +17,10 @@ use crate::call::errors::{BoxError, chain};
 const AWAITED: u8 = 0;
 /// Calls do not wait.
 const ANSWERED: u8 = 1;
-/// Calls do not wait, and the next one in a runtime starts the task again.
+/// Calls do not wait, and the next one in a runtime restarts the task.
 const STOPPED: u8 = 2;
 
-/// The discovery of a set.
+/// The discovery task of a set and its state.
 #[derive(Default)]
 pub(super) struct Discovery {
     /// One of the constants.
@@ -34,13 +34,13 @@ pub(super) struct Discovery {
 enum Task {
     #[default]
     None,
-    /// To be started: the set was created outside a runtime, or the runtime of the task has ended.
+    /// Not running: the set was created outside a runtime, or the task's runtime has shut down.
     New(Pin<Box<dyn Future<Output = ()> + Send>>),
     Running(AbortHandle),
 }
 
 impl Discovery {
-    /// Starts the task. Without a runtime, the first call starts it.
+    /// Starts the task, or lets the first call start it if there is no runtime.
     pub(super) fn begin(&self, task: impl Future<Output = ()> + Send + 'static) {
         *self.lock() = Task::New(Box::pin(task));
         self.start();
@@ -57,7 +57,8 @@ impl Discovery {
             }
         };
         self.change(STOPPED, ANSWERED);
-        // The lock is not held here: a runtime that is about to end drops the task at once, and this puts the job back.
+        // The lock is not held here, because a runtime that is shutting down drops the task immediately, which puts the
+        // job back.
         let spawned = runtime.spawn(new).abort_handle();
         let mut task = self.lock();
         if let Task::None = *task {
@@ -65,11 +66,11 @@ impl Discovery {
         }
     }
 
-    /// Takes back a task whose runtime has ended.
+    /// Takes back a task whose runtime has shut down.
     pub(super) fn put_back(&self, task: impl Future<Output = ()> + Send + 'static) {
         *self.lock() = Task::New(Box::pin(task));
         self.change(ANSWERED, STOPPED);
-        // Calls that wait in other runtimes start it again.
+        // Calls that wait in other runtimes restart it.
         self.answer.notify_waiters();
     }
 
@@ -82,7 +83,7 @@ impl Discovery {
         self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns `true` if a call has to wait, or to start the task.
+    /// Returns `true` if a call must wait or must start the task.
     #[inline]
     pub(super) fn holds_up_calls(&self) -> bool {
         self.state.load(Ordering::Acquire) != ANSWERED
@@ -99,7 +100,7 @@ impl Discovery {
         self.answer.notify_waiters();
     }
 
-    /// Requests a look-up, because an endpoint has failed.
+    /// Requests an early look-up, because an endpoint has failed.
     pub(super) fn look_up_soon(&self) {
         self.wanted.notify_one();
     }
@@ -114,7 +115,7 @@ impl Drop for Discovery {
 }
 
 pin_project! {
-    /// A future supplied by the user. Its panics are converted to errors.
+    /// A user's future, whose panics are converted to errors.
     pub(super) struct Caught<F> {
         #[pin]
         future: F,
@@ -139,9 +140,9 @@ impl<F: Future> Future for Caught<F> {
     }
 }
 
-/// Calls user code. Its panics are converted to errors.
+/// Calls user code, and converts its panics to errors.
 pub(super) fn caught<R>(code: impl FnOnce() -> R) -> Result<R, BoxError> {
-    // The values that it captured are dropped or not used again.
+    // Sound because the captured values are dropped or not used again.
     catch_unwind(AssertUnwindSafe(code)).map_err(|_| "the discovery panicked".into())
 }
 

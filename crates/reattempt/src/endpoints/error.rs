@@ -14,7 +14,7 @@ pub struct EndpointsError {
 
 impl EndpointsError {
     pub(super) fn new(value: &str, problem: &'static str) -> Self {
-        // A text without a scheme may contain credentials too.
+        // Text without a scheme may contain credentials too.
         let address = value.rsplit_once('@').map_or(value, |(_, address)| address);
         Self { value: redacted(address).into(), problem }
     }

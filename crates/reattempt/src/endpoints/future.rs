@@ -1,4 +1,4 @@
-//! The future of a call, which waits for the first result of a discovery and then sends an attempt.
+//! The future of a call, which waits for the first endpoints if necessary and then sends an attempt.
 
 use std::fmt;
 use std::pin::Pin;
@@ -29,11 +29,11 @@ use crate::protocol::witness::Testimony;
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 pin_project! {
-    /// A call to one of several endpoints.
+    /// The future of a call to one of several endpoints.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the attempt. The endpoint then records nothing, unless a layer's time limit dropped
-    /// the attempt.
+    /// Dropping the future cancels the attempt. Nothing is then recorded for the endpoint, unless a layer's time limit
+    /// dropped the attempt.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<C, Req, F, P, Mode>
     where
@@ -92,15 +92,15 @@ where
     C: Send + Sync + 'static,
     P: ReadRequest<Req>,
 {
-    /// Waits until the set has endpoints. Returns the end of a call that has waited too long.
+    /// Polls until the set has endpoints. Returns an error if the call has waited too long.
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), OwnEnd>> {
         let discovery = &self.shared.guard.discovery;
         if discovery.is_awaited() && self.answer.as_mut().poll(cx).is_ready() && discovery.is_awaited() {
-            // The task's runtime has ended, so the task continues in the current one.
+            // The task's runtime has shut down, so the task continues in the current one.
             self.answer = Box::pin(Arc::clone(&discovery.answer).notified_owned());
             discovery.start();
             if self.answer.as_mut().poll(cx).is_ready() && discovery.is_awaited() {
-                // The current runtime has also ended.
+                // The current runtime has shut down too.
                 return Poll::Ready(Err(OwnEnd::Refused(EMPTY)));
             }
         }

@@ -17,9 +17,9 @@ use crate::guard::handle::now;
 /// A set of endpoints with its observers and its discovery, shared by the set's clients and
 /// [handles](super::EndpointsHandle).
 ///
-/// The type is the [`Guard`] of each attempt, and uses the tickets, health, body watching and timeouts of
-/// [guards](crate::guard). The services of this module call the guard themselves. Its ticket determines the endpoint
-/// for each attempt, whereas a guard layer has only one inner service.
+/// This type is the [`Guard`] of each attempt, and reuses the tickets, health, body watching and timeouts of
+/// [guards](crate::guard). The services in this module call it directly instead of through a guard layer. Its ticket
+/// determines the attempt's endpoint, whereas a guard layer has only one inner service.
 pub struct EndpointGuard<T> {
     pub(super) set: EndpointSet<T>,
     pub(super) discovery: Discovery,
@@ -54,7 +54,7 @@ impl<T> EndpointGuard<T> {
     }
 
     pub(super) fn notify(&self, event: &EndpointEvent) {
-        // Cloned outside the lock, because an observer may add another one.
+        // Cloned so that the lock is not held, because an observer may add another one.
         let observers = self.observers().clone();
         observers.iter().for_each(|observer| observer(event));
     }
@@ -105,7 +105,7 @@ impl<T: Send + Sync + 'static> Guard for EndpointGuard<T> {
         Some(Arc::clone(ticket.name()))
     }
 
-    /// Returns the ticket unchanged, because the attempt is already bound to its endpoint.
+    /// Returns the ticket unchanged, because the attempt already has its endpoint.
     fn renew(&self, ticket: EndpointTicket<T>, _: &Arrival<'_>) -> Result<EndpointTicket<T>, Refused> {
         Ok(ticket)
     }

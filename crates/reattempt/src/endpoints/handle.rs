@@ -11,8 +11,8 @@ use super::base_url::BaseUrl;
 use super::guard::EndpointGuard;
 use crate::guard::handle::now;
 
-/// A handle to a client's endpoints. Clones share the set, which exists as long as one of its handles, clients or
-/// response bodies.
+/// A handle to a client's endpoints. Clones share the set, which is kept alive by its handles, clients and response
+/// bodies.
 pub struct EndpointsHandle<T> {
     guard: Arc<EndpointGuard<T>>,
 }
@@ -35,11 +35,11 @@ impl<T> EndpointsHandle<T> {
 
     /// Replaces the list of endpoints. `make` creates the services for new names.
     ///
-    /// An endpoint that stays keeps its state and its connections. A removed endpoint gets no more attempts, but its
-    /// attempts in flight continue. The next result of a discovery replaces this list.
+    /// An endpoint in both lists keeps its state and its connections. A removed endpoint gets no new attempts, but its
+    /// attempts in flight continue. The next discovery result replaces this list.
     ///
     /// # Errors
-    /// Returns an error for an empty list or a duplicate name, and then changes nothing.
+    /// Returns an error for an empty list or a duplicate name. In that case, nothing changes.
     pub fn update<N: Into<Arc<str>>>(
         &self,
         names: impl IntoIterator<Item = N>,
@@ -52,7 +52,7 @@ impl<T> EndpointsHandle<T> {
         Ok(())
     }
 
-    /// Adds an observer of the set's changes. The observer runs on the task that causes a change, and must not block.
+    /// Adds an observer of the set's changes. It runs on the task that causes a change, and must not block.
     pub fn observe(&self, observer: impl Fn(&EndpointEvent) + Send + Sync + 'static) {
         self.guard.observe(Arc::new(observer));
     }
@@ -61,11 +61,10 @@ impl<T> EndpointsHandle<T> {
 impl EndpointsHandle<BaseUrl> {
     /// Replaces the endpoints with these base URLs, in one tier.
     ///
-    /// The base URL that requests are written for ([`Endpoints::base`](super::Endpoints::base)) does not change.
+    /// The base URL that requests contain ([`Endpoints::base`](super::Endpoints::base)) does not change.
     ///
     /// # Errors
-    /// Returns the first problem in the list, like [`Endpoints::urls`](super::Endpoints::urls). In that case
-    /// nothing changes.
+    /// Returns the same errors as [`Endpoints::urls`](super::Endpoints::urls). In that case, nothing changes.
     pub fn update_urls(&self, urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<(), EndpointsError> {
         let urls = BaseUrl::read_all(urls)?;
         replace_urls(&self.guard, urls.into_iter().map(|url| (0, url)).collect());
@@ -73,7 +72,7 @@ impl EndpointsHandle<BaseUrl> {
     }
 }
 
-/// Replaces the endpoints with base URLs, each with its tier.
+/// Replaces the endpoints with base URLs and their tiers.
 pub(super) fn replace_urls(guard: &EndpointGuard<BaseUrl>, urls: Vec<(usize, BaseUrl)>) {
     let named: Vec<_> = urls.into_iter().map(|(tier, url)| (tier, url.name(), url)).collect();
     let endpoints = named.iter().map(|(tier, name, _)| (*tier, Arc::clone(name)));
@@ -97,7 +96,7 @@ impl<T> Clone for EndpointsHandle<T> {
     }
 }
 
-/// Lists the endpoints with their states.
+/// The output lists the endpoints with their states.
 impl<T> fmt::Debug for EndpointsHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.view()).finish()

@@ -1,7 +1,7 @@
 //! The job of the task that updates a set.
 //!
-//! If the runtime of the task ends before the set, the set takes the job back. The next call in another runtime starts
-//! it there.
+//! If the task's runtime shuts down before the set is dropped, the set takes the job back. The next call in another
+//! runtime restarts it there.
 
 use std::sync::{Arc, Weak};
 
@@ -15,12 +15,12 @@ pub(super) trait Job: Send + Sized + 'static {
     fn run(&mut self, guard: &Weak<EndpointGuard<Self::Client>>) -> impl Future<Output = ()> + Send;
 }
 
-/// Starts the task of a set. Without a runtime, the first call starts it.
+/// Starts the task of a set, or lets the first call start it if there is no runtime.
 pub(super) fn begin<J: Job>(guard: &Arc<EndpointGuard<J::Client>>, job: J) {
     guard.discovery.begin(Running { guard: Arc::downgrade(guard), job: Some(job) }.run());
 }
 
-/// A job in a task. The job is taken out when it has ended.
+/// A job that runs in a task, or `None` once it has ended.
 struct Running<J: Job> {
     guard: Weak<EndpointGuard<J::Client>>,
     job: Option<J>,
@@ -39,12 +39,12 @@ impl<J: Job> Drop for Running<J> {
     fn drop(&mut self) {
         let Some(guard) = self.guard.upgrade() else { return };
         match self.job.take().filter(|_| !std::thread::panicking()) {
-            // The runtime has ended before the job.
+            // The runtime shut down before the job ended.
             Some(job) => {
                 let again = Self { guard: Weak::clone(&self.guard), job: Some(job) };
                 guard.discovery.put_back(again.run());
             }
-            // Calls that wait for the first endpoints continue.
+            // Lets calls continue that wait for the first endpoints.
             None => guard.discovery.answered(),
         }
     }

@@ -1,4 +1,4 @@
-//! The layer that sends requests to one of several base URLs, through one client.
+//! The layer that sends requests to one of several base URLs through one client.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,7 +19,7 @@ use crate::guard::Shared;
 use crate::protocol::Http;
 use crate::protocol::RequestProtocol;
 
-/// Base URLs in tiers, and the base URL that requests contain.
+/// The servers' base URLs in tiers, and the base URL that requests contain.
 #[derive(Debug)]
 pub struct Urls {
     tiers: Vec<(usize, BaseUrl)>,
@@ -27,11 +27,11 @@ pub struct Urls {
 }
 
 impl Endpoints<Urls> {
-    /// Lists the servers as base URLs, `https://host:port/prefix`, for one client.
+    /// Lists the servers' base URLs, in the form `https://host:port/prefix`, for one client.
     ///
     /// # Errors
     /// Returns an error for an empty list, a duplicate URL, or URLs with different schemes. Each URL must have a host,
-    /// and must not have a query, a fragment, a user name or `..`.
+    /// and must not contain a query, a fragment, a user name or `..`.
     pub fn urls(urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, EndpointsError> {
         let urls = BaseUrl::read_all(urls)?;
         let base = urls.first().cloned().ok_or_else(EndpointsError::empty)?;
@@ -39,9 +39,8 @@ impl Endpoints<Urls> {
         Ok(Self::of(Urls { tiers, base }))
     }
 
-    /// Adds a tier of servers. An attempt is sent to it if the earlier tiers have no server in service that the call
-    /// has not tried. After an outage of more than half of a tier, it also gets the calls for the part of that tier
-    /// that is still out.
+    /// Adds a tier of servers. An attempt is sent to it if the call has tried every server in service in earlier tiers.
+    /// After an outage of more than half of a tier, it also gets the share of calls for servers that are still out.
     ///
     /// # Errors
     /// Returns the same errors as [`urls`](Self::urls), including the URLs of earlier tiers.
@@ -62,8 +61,8 @@ impl Endpoints<Urls> {
     /// Sets the base URL that requests contain, which is replaced with that of an endpoint. Default: the first URL.
     ///
     /// # Errors
-    /// Returns an error for an invalid base URL, like [`urls`](Self::urls), or for an `https` base URL with `http`
-    /// servers, to which requests would be sent in clear text.
+    /// Returns an error for an invalid base URL, like [`urls`](Self::urls). An `https` base URL with `http` servers is
+    /// also an error, because requests would be sent in clear text.
     pub fn base(mut self, url: &str) -> Result<Self, EndpointsError> {
         let base = BaseUrl::read(url)?;
         let is_clear = |(_, server): &(usize, BaseUrl)| server.scheme == Scheme::HTTP;
@@ -75,12 +74,12 @@ impl Endpoints<Urls> {
     }
 }
 
-/// A layer that sends each attempt to one of several servers, through one client.
+/// A layer that sends each attempt to one of several servers through one client.
 ///
 /// Requests contain one base URL, by default the first of the list. The layer replaces it with that of the picked
-/// endpoint: scheme, host, port and prefix. An explicit `Host` header is kept. Requests outside the base URL are not
-/// changed, such as one that follows a redirect to another host. A request with only a path has no base, so its whole
-/// path follows the prefix.
+/// endpoint: scheme, host, port and prefix. An explicit `Host` header is kept. Requests with another base URL are not
+/// changed, for example after a redirect to another host. If a request has only a path, the path is appended to the
+/// endpoint's base URL.
 ///
 /// Clones of the layer and its services share the endpoints.
 ///
@@ -158,7 +157,7 @@ impl<P, Mode> EndpointsLayer<P, Mode> {
         (&self.shared, &self.base)
     }
 
-    /// Returns a warning for each unusual setting, and if there are more than 100 endpoints without a subset.
+    /// Returns a warning for each unusual setting, and for more than 100 endpoints without a subset.
     pub fn validate(&self) -> Vec<Warning> {
         self.shared.guard.validate()
     }

@@ -1,4 +1,4 @@
-//! Look-ups at intervals: DNS, and the user's closures.
+//! Endpoints from periodic look-ups: DNS or a closure.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -21,14 +21,14 @@ use crate::call::errors::BoxError;
 
 /// The maximum time of one look-up.
 const LONGEST_LOOK_UP: Duration = Duration::from_secs(10);
-/// The times between failed look-ups.
+/// The delays after consecutive failed look-ups, in seconds.
 const AFTER_FAILURES: [u64; 6] = [1, 2, 4, 8, 16, 30];
-/// The minimum interval, whatever the user sets.
+/// The lower bound of the interval that the user sets.
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 /// The minimum time between a look-up and one that an ejection requests.
 const SHORTEST: Duration = Duration::from_secs(5);
 
-/// A source of keys that is read at intervals. Sealed.
+/// A source of keys that is read periodically. Sealed.
 pub trait LookUp: Send + 'static {
     /// The key of an endpoint, such as its address.
     type Key: Display + Send;
@@ -50,7 +50,7 @@ pub struct Every<L> {
 pub struct Dns {
     host: Box<str>,
     port: u16,
-    /// A look-up that has exceeded its time. It blocks a thread, so the next one starts only after its end.
+    /// A look-up that exceeded its time limit. It blocks a thread, so the next one starts only after it ends.
     pending: Option<JoinHandle<io::Result<Vec<SocketAddr>>>>,
 }
 
@@ -58,7 +58,7 @@ impl Endpoints<Every<Dns>> {
     /// Looks up the addresses of `host:port` with the system's resolver, once per interval `every` (at least 1 s). IPv6
     /// addresses are in brackets.
     ///
-    /// The system's resolver does not report how long an answer is valid. To use another resolver, call
+    /// The system's resolver does not report how long a result is valid. To use another resolver, call
     /// [`look_up`](Endpoints::look_up) instead.
     ///
     /// # Errors
@@ -90,16 +90,16 @@ impl LookUp for Dns {
     }
 }
 
-/// A closure that looks up endpoints.
+/// A source that calls a closure.
 #[derive(Debug)]
 pub struct ByClosure<F>(F);
 
 impl<F> Endpoints<Every<ByClosure<F>>> {
     /// Calls the closure for the keys of all endpoints, once per interval `every` (at least 1 s). Use it for a
-    /// registry, SRV records, or a resolver that respects how long an answer is valid.
+    /// registry, SRV records, or a resolver that respects DNS TTLs.
     ///
-    /// After an error, a panic, a look-up of more than 10 s or an empty result, the set does not change. The closure is
-    /// called again after 1 s; this delay doubles up to 30 s.
+    /// If the closure fails, panics, takes more than 10 s or returns no keys, the set does not change. The closure is
+    /// called again after 1 s. This delay doubles up to 30 s.
     pub fn look_up<Look, Keys, E>(every: Duration, look_up: F) -> Self
     where
         F: FnMut() -> Look + Send + 'static,
@@ -127,7 +127,7 @@ where
     }
 }
 
-/// The job that reads a source repeatedly.
+/// The job that reads a source periodically.
 pub(super) struct KeepUp<L, F> {
     look_ups: Every<L>,
     connect: F,
@@ -211,7 +211,7 @@ fn update<C: Send + Sync + 'static, K: Display>(
     let mut by_name: HashMap<Arc<str>, K> = by_name?;
     let mut names: Vec<_> = by_name.keys().cloned().collect();
     names.sort_unstable();
-    // Updates the set even if the keys are the same as before, because a handle may have replaced the endpoints.
+    // The set is updated even if the keys are unchanged, because a handle may have replaced the endpoints.
     caught(|| {
         let endpoints = names.iter().map(|name| (0, Arc::clone(name)));
         guard.replace(endpoints, |_| false, |name| by_name.remove(name).map(&mut *connect));

@@ -1,4 +1,4 @@
-//! Metrics of endpoints, as OpenTelemetry instruments.
+//! Metrics of sets of endpoints, as OpenTelemetry instruments.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -11,7 +11,7 @@ use super::guard::EndpointGuard;
 use super::handle::EndpointsHandle;
 use crate::guard::handle::now;
 
-/// The metrics of sets of endpoints, as OpenTelemetry instruments.
+/// A set of OpenTelemetry instruments for endpoints.
 ///
 /// | instrument | unit | labels |
 /// |---|---|---|
@@ -25,12 +25,12 @@ use crate::guard::handle::now;
 ///
 /// The labels are:
 ///
-/// - **`name`**: the name given with the set.
+/// - **`name`**: the name passed to [`record`](Self::record).
 /// - **`reason`**: `in_a_row` or `failure_rate`.
 /// - **`endpoint`**: the name of the endpoint, only if [`with_endpoints`](Self::with_endpoints) is called.
 ///
-/// `resolved` counts the discovery results that differ from the previous one. Gauges and picks are read when their
-/// reader collects.
+/// `resolved` counts the discovery results that differ from the previous one. Gauges and picks are read when the
+/// metrics reader collects.
 ///
 /// ```
 /// use opentelemetry_sdk::metrics::SdkMeterProvider;
@@ -70,7 +70,7 @@ impl EndpointMetrics {
         }
     }
 
-    /// Adds the endpoint to the labels. Default: off, because every endpoint ever discovered adds its own time series.
+    /// Adds the endpoint to the labels. Default: off, because every endpoint ever discovered creates new time series.
     pub fn with_endpoints(self) -> Self {
         Self { endpoints: true, ..self }
     }
@@ -106,7 +106,7 @@ impl EndpointMetrics {
         endpoints.observe(move |event| metrics.count(&name, event));
     }
 
-    /// Creates the gauge of the endpoints that `counts`.
+    /// Creates a gauge that counts the endpoints for which `counts` returns `true`.
     fn gauge<T: Send + Sync + 'static>(
         &self,
         gauge: &'static str,
@@ -158,14 +158,14 @@ fn word(reason: EjectReason) -> &'static str {
     }
 }
 
-/// The labels of a number that each endpoint has.
+/// The labels of a metric that is recorded for each endpoint.
 struct Labels {
     set: KeyValue,
     endpoints: bool,
 }
 
 impl Labels {
-    /// Observes the number of each endpoint, or the sum with that of the endpoints that have left.
+    /// Observes each endpoint's value, or the sum of all, which includes removed endpoints.
     fn observe<T: Send + Sync + 'static>(
         &self,
         observer: &dyn AsyncInstrument<u64>,

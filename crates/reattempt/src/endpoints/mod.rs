@@ -1,12 +1,12 @@
-//! One client over several equivalent servers.
+//! One client for several equivalent servers.
 //!
 //! Retries and hedges go to a server that the call has not tried. Fast and healthy servers get more calls, and a server
-//! that keeps failing is ejected for a while.
+//! that keeps failing is ejected temporarily.
 //!
 //! | the client | the servers | use |
 //! |---|---|---|
 //! | one client for any host: hyper-util, reqwest | base URLs | [`EndpointsLayer`] |
-//! | one client per server: a channel, a client for one address | a list, the addresses of a name, a registry | [`Endpoints`], which creates a [`Balanced`] |
+//! | one client per server: a channel, a client for one address | a list, the addresses of a host name, a registry | [`Endpoints`], which creates a [`Balanced`] |
 //!
 //! ```
 //! use http_body_util::Full;
@@ -26,45 +26,44 @@
 //! # }
 //! ```
 //!
-//! If no server responded to an attempt, it is sent to another server immediately, if that is safe and the retry budget
-//! has a token. After a response, the retry waits for its delay, and is also sent to another server. Choosing another
-//! server does not make a retry safe, because the servers share their state: a request that must not be processed twice
-//! is not repeated there.
+//! If an attempt gets no response, its retry is sent to another server immediately, provided that is safe and the retry
+//! budget grants it. If an attempt gets a failure response, its retry is sent to another server after its delay.
+//! Choosing another server does not make a retry safe, because the servers share state. A request that must not be
+//! processed twice is not repeated there either.
 //!
 //! # The pick
 //!
 //! The layer draws two random endpoints that are in service and that the call has not tried, and picks the one with the
 //! lower *price*: latency × (calls in flight + 1) × (1 + 32 × failure rate). An endpoint is ejected after five
-//! consecutive failures, or if at least half of 20 or more calls within 10 s fail. The ejection lasts 5 s at first,
-//! doubles up to 30 s, and is lengthened by up to a fifth at random. At most half of the endpoints are out of service;
-//! if more are ejected, all stay in service, and only the price keeps calls away from them. Outcomes are judged as they
-//! are for [guards](crate::guard).
+//! consecutive failures, or if at least half of 20 or more calls within 10 s fail. The first ejection lasts 5 s, and
+//! each further one twice as long, up to 30 s. Up to 20 % is added at random. At most half of the endpoints are out of
+//! service. If more are ejected, all stay in service, and only the price steers calls away from the failing ones.
+//! Outcomes are classified as they are for [guards](crate::guard).
 //!
 //! # Tiers
 //!
-//! A call is sent to a later tier if the earlier tiers have no endpoint in service that it has not tried: for example
-//! to another region, if the local one is down. In the last tier at most half of the endpoints are ejected, in earlier
-//! tiers all may be. After an outage of more than half of a tier, the next tier also gets the calls for the part of it
-//! that is still out. So calls return to a tier server by server.
+//! A call is sent to a later tier if it has tried every endpoint in service in the earlier tiers. For example, it goes
+//! to another region if the local one is down. In the last tier, at most half of the endpoints are ejected; in earlier
+//! tiers, all may be. After an outage of more than half of a tier, the next tier also gets the share of calls for
+//! servers that are still out. Calls therefore return to a tier server by server.
 //!
-//! Tiers share no state, so a later tier may not know the idempotency key of a request. Such a request goes to another
-//! tier only with proof that it was not processed. The retry layer must know the tier of each attempt for that. Put
-//! neither a `Buffer` nor another set between the two, and no second retry layer above or below the tiers, unless both
-//! are [`nested`](crate::RetryPolicy::nested). Tower's own retry layer does not learn the tier.
+//! Tiers share no state, so a later tier may not know a request's idempotency key. Such a request goes to another tier
+//! only with proof that it was not processed. For that, the retry layer must know the tier of each attempt. Put neither
+//! a `Buffer` nor another set between the two. Do not add a second retry layer outside or inside the tiers, unless both
+//! are [`nested`](crate::RetryPolicy::nested). Tower's own retry layer cannot know the tier.
 //!
 //! # Order
 //!
-//! Put layers that concern the whole service outside: retries or hedges, a breaker, a deadline. Put guards that keep a
-//! state per server inside. Put a `Buffer` below this layer, because it moves calls to another task, and the endpoints
-//! already tried are recorded only on the sending thread. If two layers retry, the inner one avoids the endpoints that
-//! it has tried.
+//! Put layers for the whole service outside: retries or hedges, a breaker, a deadline. Put guards with separate state
+//! for each server inside. Put a `Buffer` inside too: it moves calls to another task, but the endpoints already tried
+//! are recorded only on the sending thread. If two layers retry, the inner one avoids the endpoints that it has tried.
 //!
-//! A [`Balanced`] sends every request to its servers, whatever its authority. Use another client for redirects to other
-//! hosts. Servers with different prefixes must not redirect with absolute paths.
+//! A [`Balanced`] sends every request to its servers, whatever its authority. Use a different client for redirects to
+//! other hosts. Servers with different prefixes must not redirect to absolute paths.
 //!
 //! # Refusals
 //!
-//! Until a discovery's first result, calls wait up to 5 s or until their deadline. If there is no endpoint, a call is
+//! Until the first discovery result, calls wait up to 5 s or until their deadline. If there is no endpoint, a call is
 //! refused with [`Reason::Empty`](crate::guard::Reason::Empty).
 
 mod balanced;

@@ -1,4 +1,4 @@
-//! An endpoint's client, which is readied as part of each call.
+//! An endpoint's client, whose `poll_ready` is part of each call.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -28,7 +28,7 @@ where
     send_to_endpoint(shared, request, |ticket, request| Ok(send(ticket.service().clone(), request)))
 }
 
-/// A client that is always ready: the inner client is readied as part of each call.
+/// A client that is always ready. Each call waits until the inner client is ready.
 #[derive(Debug)]
 pub struct OnDemand<C>(C);
 

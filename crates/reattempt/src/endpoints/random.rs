@@ -7,7 +7,7 @@ use reattempt_core::Random;
 
 thread_local!(static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(0)));
 
-/// This thread's generator (SplitMix64). A pick needs no secrecy.
+/// This thread's SplitMix64 generator. Picks need not be unpredictable.
 pub(super) struct OfThread;
 
 impl Random for OfThread {
@@ -23,7 +23,7 @@ impl Random for OfThread {
 
 /// Seeds all later picks on this thread, so that tests on one thread are reproducible.
 ///
-/// By default each thread has a random seed.
+/// By default, each thread has a random seed.
 ///
 /// ```
 /// reattempt::endpoints::seed_picks(7);

@@ -1,4 +1,4 @@
-//! Requests whose base URL is replaced with that of an endpoint.
+//! The replacement of a request's base URL with that of an endpoint.
 
 use http::uri::PathAndQuery;
 use http::{Request, Uri};
@@ -12,16 +12,16 @@ use super::base_url::BaseUrl;
     note = "`EndpointsLayer` takes `http::Request<B>`, and `reqwest::Request` with the feature `reqwest`"
 )]
 pub trait Rewrite {
-    /// Returns `true` if the request is for the servers of this base.
+    /// Returns `true` if the request has this base URL.
     #[doc(hidden)]
     fn is_for(&self, base: &BaseUrl) -> bool;
 
-    /// Replaces the request's base.
+    /// Replaces the request's base URL.
     #[doc(hidden)]
     fn rewrite(&mut self, from: &BaseUrl, to: &BaseUrl) -> Result<(), EndpointsError>;
 }
 
-/// Returns the error for a request whose URL is too long. All parts are valid, so nothing else can be wrong.
+/// Returns the error for a URL that is too long, the only possible error because all parts are valid.
 #[cold]
 fn too_long(to: &BaseUrl) -> EndpointsError {
     EndpointsError::new(&to.name(), "has no room for the path of the request (65,534 bytes with its prefix)")

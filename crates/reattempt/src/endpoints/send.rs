@@ -46,7 +46,7 @@ where
             let pass = Pass::new(Arc::clone(shared), ticket, &arrival, options);
             ResponseFuture::sent(pass, attempt)
         }
-        // A set of endpoints never makes an attempt wait.
+        // A set of endpoints never returns `Waiting`.
         Admit::Waiting(_) | Admit::Refused(_) => {
             Testimony::of(P::view(&request)).iter().for_each(Testimony::refuse);
             ResponseFuture::not_sent(OwnEnd::Refused(EMPTY))
@@ -54,7 +54,7 @@ where
     }
 }
 
-/// Sends a request to one of the endpoints if its URL starts with their base, otherwise unchanged.
+/// Sends a request to one of the endpoints if it has their base URL, otherwise unchanged.
 #[inline]
 pub(crate) fn direct<S, Req, P, Mode>(
     shared: &Arc<Shared<EndpointGuard<BaseUrl>, P>>,
@@ -77,7 +77,7 @@ where
         Ok(inner.call(request))
     });
     if !is_sent {
-        // Releases the readied instance.
+        // Drops the instance that is ready.
         *inner = inner.clone();
     }
     future

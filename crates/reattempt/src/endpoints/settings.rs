@@ -13,7 +13,7 @@ use crate::call::settings::no_time_for_attempts;
 /// An observer of a set's changes.
 pub(super) type EventObserver = Arc<dyn Fn(&EndpointEvent) + Send + Sync>;
 
-/// The settings for a set of equivalent servers, before a client is created for them.
+/// A builder for a set of equivalent servers and their client.
 ///
 /// `S` is the source of the servers: a list, a look-up, or a `tower::discover::Discover`.
 #[must_use = "`.http()` or a layer makes a client of it"]
@@ -53,10 +53,10 @@ impl<S> Endpoints<S> {
         Self { source, settings: Settings::default() }
     }
 
-    /// Turns ejections off. Failing endpoints stay in service, and only their latency, load and failure rate keep calls
-    /// away from them.
+    /// Turns ejections off. Failing endpoints stay in service, and only their latency, load and failure rate steer
+    /// calls away from them.
     ///
-    /// By default an endpoint is ejected for 5 s to 36 s after 5 consecutive failures. It is also ejected if at least
+    /// By default, an endpoint is ejected for 5 s to 36 s after 5 consecutive failures. It is also ejected if at least
     /// half of 20 or more calls within 10 s fail. At most half of the endpoints are out of service; if more fail, all
     /// stay in service.
     pub fn without_ejections(mut self) -> Self {
@@ -64,9 +64,9 @@ impl<S> Endpoints<S> {
         self
     }
 
-    /// Uses at most `most` endpoints of each tier. Default: all. Recommended for more than 100 endpoints.
+    /// Uses at most `most` endpoints of each tier. Default: all. Set this if there are more than 100 endpoints.
     ///
-    /// Each client chooses its own subset, and an update replaces as few endpoints as possible.
+    /// Each client chooses its own subset. An update replaces as few endpoints as possible.
     pub fn subset(mut self, most: NonZeroUsize) -> Self {
         self.settings.subset = Some(most);
         self
@@ -82,7 +82,7 @@ impl<S> Endpoints<S> {
         self
     }
 
-    /// Adds an observer of the set's changes. The observer runs on the task that causes a change, and must not block.
+    /// Adds an observer of the set's changes. It runs on the task that causes a change, and must not block.
     pub fn observe<F: Fn(&EndpointEvent) + Send + Sync + 'static>(mut self, observer: F) -> Self {
         self.settings.observers.push(Arc::new(observer));
         self

@@ -1,4 +1,4 @@
-//! Sources of endpoints that have a client for each endpoint.
+//! Sources of endpoints with a separate client for each.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -23,17 +23,17 @@ pub trait Source {
     /// The client for an endpoint.
     type Client: Send + Sync + 'static;
 
-    /// Fills the set, or starts to update it.
+    /// Fills the set or starts the task that updates it.
     #[doc(hidden)]
     fn begin(self, guard: &Arc<EndpointGuard<Self::Client>>);
 }
 
-/// A list of endpoint keys in tiers, the source of [`Endpoints::list`].
+/// A list of endpoint keys in tiers, created by [`Endpoints::list`].
 #[derive(Debug)]
 pub struct List<K>(Vec<(usize, K)>);
 
 impl<K: Display> Endpoints<List<K>> {
-    /// Lists the servers as keys, such as addresses, from which [`connect`](Self::connect) creates clients.
+    /// Lists the servers' keys, such as addresses. [`connect`](Self::connect) creates a client for each.
     ///
     /// # Errors
     /// Returns an error for an empty list or a duplicate key.
@@ -43,9 +43,8 @@ impl<K: Display> Endpoints<List<K>> {
         Ok(list)
     }
 
-    /// Adds a tier of servers. An attempt is sent to it if the earlier tiers have no server in service that the call
-    /// has not tried. After an outage of more than half of a tier, it also gets the calls for the part of that tier
-    /// that is still out.
+    /// Adds a tier of servers. An attempt is sent to it if the call has tried every server in service in earlier tiers.
+    /// After an outage of more than half of a tier, it also gets the share of calls for servers that are still out.
     ///
     /// # Errors
     /// Returns an error for an empty list or a duplicate key.
@@ -65,7 +64,7 @@ fn check_keys<K: Display>(keys: &[(usize, K)]) -> Result<(), EndpointsError> {
     check_names(&keys.iter().map(|(_, key)| key.to_string().into()).collect::<Vec<_>>())
 }
 
-/// Keys, and the closure that creates a client for each.
+/// A source of keys with the closure that creates a client for each.
 #[derive(Debug)]
 pub struct Connected<S, F> {
     keys: S,
@@ -81,8 +80,8 @@ impl<K> Endpoints<List<K>> {
 }
 
 impl<L: LookUp> Endpoints<Every<L>> {
-    /// Sets the closure that creates an endpoint's client. It is called when a key is first found, and again if the key
-    /// was removed and returns.
+    /// Sets the closure that creates an endpoint's client. It is called when a key is first found, and again if a
+    /// removed key returns.
     pub fn connect<F, C>(self, connect: F) -> Endpoints<Connected<Every<L>, F>>
     where
         F: FnMut(L::Key) -> C + Send + 'static,
