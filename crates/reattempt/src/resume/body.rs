@@ -1,4 +1,4 @@
-//! The response body, which is continued after it breaks.
+//! The response body that is resumed after it breaks.
 
 use std::fmt;
 use std::pin::Pin;
@@ -17,13 +17,13 @@ use super::{BrokenOff, ResumePoint, Source};
 pin_project! {
     /// The body of a response returned through a [`ResumeLayer`](super::ResumeLayer).
     ///
-    /// A body that can be resumed ends only after `Content-Length` bytes; otherwise its last frame is an error. The
-    /// memory needed does not depend on the length: no frame is kept. After an error, the body stays ended.
+    /// A resumable body ends without an error only after `Content-Length` bytes. No frame is saved, so the memory
+    /// needed does not depend on the length. After an error, the body has ended.
     ///
     /// # Cancel safety
-    /// Dropping the body drops the response that is being read, or cancels the resume in flight.
+    /// Dropping the body drops the current response or cancels the resume in flight.
     pub struct ResumeBody<R: Source, Backoff: Schedule, B> {
-        // `None` between two parts, and after the end.
+        // `None` between two parts and after the end.
         #[pin]
         part: Option<R::Body>,
         // `None` if the body cannot be resumed. Its frames are then returned unchanged.
@@ -36,29 +36,29 @@ struct Resumable<R: Source, Backoff: Schedule, B> {
     point: ResumePoint,
     /// `true` for the body of the first response.
     is_first: bool,
-    /// Threads may share a body, so it must be `Sync`; services, futures and delays need not be.
+    /// Wrapped because a body must be `Sync`, whereas services, futures and delays need not be.
     resumption: SyncWrapper<Box<Resumption<R, Backoff, B>>>,
 }
 
-/// The consequence of a poll of a part.
+/// The result of polling a part.
 enum Next<F> {
-    /// The caller gets this frame.
+    /// A frame to return.
     Frame(F),
-    /// The caller gets this frame, and the body is not resumed from now on.
+    /// A frame to return, after which the body is no longer resumable.
     Whole(F),
-    /// The body has ended, with an error if there is one.
+    /// The end of the body, with an error if it failed.
     End(Option<BoxError>),
-    /// Bytes are missing.
+    /// A break: bytes are missing.
     Break(Break),
 }
 
 impl<R: Source, Backoff: Schedule, B> ResumeBody<R, Backoff, B> {
-    /// Creates a body that is returned unchanged.
+    /// Creates a body that is passed through unchanged.
     pub(super) fn whole(body: R::Body) -> Self {
         Self { part: Some(body), resumable: None }
     }
 
-    /// Creates a body that can be resumed, unless its length shows that a decoder or another adapter changed it.
+    /// Creates a resumable body, unless its length shows that a decoder or another adapter changed it.
     pub(super) fn new(body: R::Body, point: ResumePoint, resumption: Resumption<R, Backoff, B>) -> Self {
         let fits = body.size_hint().exact().is_none_or(|length| length == point.total());
         if !fits || point.missing() == 0 || resumption.is_forbidden() {
@@ -76,11 +76,10 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumable<R, Backoff, B> {
             Some(Ok(frame)) => match frame.data_ref().map(Buf::remaining) {
                 Some(length) => self.read_data(frame, u64::try_from(length).unwrap_or(u64::MAX)),
                 None if !is_complete => Next::Break(self.end_early()),
-                // These are the first response's trailers, because a complete later part is dropped before its
-                // trailers.
+                // Only the first response's trailers get here, because a later part is dropped once it is complete.
                 None => Next::Frame(frame),
             },
-            // There is no missing part that could be requested.
+            // No bytes are missing, so there is nothing to request.
             Some(Err(error)) if is_complete => Next::End(Some(error)),
             Some(Err(error)) => Next::Break(Break::Error(error)),
             None if is_complete => Next::End(None),
@@ -94,7 +93,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumable<R, Backoff, B> {
                 self.resumption.get_mut().receive(length, self.point.missing() == 0);
                 Next::Frame(frame)
             }
-            // Nothing was joined yet, so the caller gets what the server sends.
+            // No parts were joined yet, so the caller gets exactly what the server sends.
             Err(_) if self.is_first => Next::Whole(frame),
             Err(too_long) => Next::End(Some(self.resumption.get_mut().give_up(&too_long))),
         }
@@ -117,7 +116,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Body for ResumeBody<R, Backoff, B>
                 let Some(resumable) = this.resumable else { return Poll::Ready(frame) };
                 match resumable.read(frame) {
                     Next::Frame(frame) => {
-                        // The part is complete, so the rest is not needed, and the server may never end it.
+                        // All bytes were received. The server may never end this part, so it is not read further.
                         if !resumable.is_first && resumable.point.missing() == 0 {
                             this.part.set(None);
                             *this.resumable = None;
@@ -134,7 +133,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Body for ResumeBody<R, Backoff, B>
                         return Poll::Ready(error.map(Err));
                     }
                     Next::Break(broke) => {
-                        // Dropped before anything else happens: it may hold a place that the resume needs.
+                        // Dropped first, because it may hold a place that the resume needs.
                         this.part.set(None);
                         resumable.resumption.get_mut().break_off(broke).map(|()| None)
                     }

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// The error for a body that ended before its `Content-Length`, although the client below reported no error.
+/// The error for a body that ended before its `Content-Length`, although the inner client reported no error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BrokenOff {
     pub(super) received: u64,

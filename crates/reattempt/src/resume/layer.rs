@@ -20,18 +20,18 @@ use crate::call::observe::{self, Event, Observer};
 use crate::call::request_view::RequestView;
 use crate::protocol::{Http, Protocol, protocol_setters};
 
-/// The broken attempt, and five resumes without a new byte.
+/// The broken attempt plus five resumes without a new byte.
 const MAX_ATTEMPTS: u32 = 6;
 
-/// A layer that continues a GET whose response body broke. [The module](super) describes the rules.
+/// A layer that resumes a GET request when its response body breaks, as described in the [module docs](super).
 ///
-/// Put it outside the retry layer, guards and endpoints. The error type of the calls stays the inner service's own. The
-/// error type of the body is tower's `BoxError`. The layer needs a tokio runtime with its time driver. Without a
-/// runtime, nothing is resumed after a delay.
+/// Put it outside the retry layer, guards and endpoints. Calls keep the inner service's error type. The error type of
+/// the body is tower's `BoxError`. The layer needs a tokio runtime with its time driver enabled. Without a runtime,
+/// nothing is resumed after a delay.
 ///
 /// | setting | default | reason |
 /// |---|---|---|
-/// | schedule | full jitter from 100 ms, doubling up to 5 s; it starts again after each new byte | as for retries |
+/// | schedule | full jitter from 100 ms, doubling up to 5 s; it restarts after each new byte | as for retries |
 /// | `max_attempts` | 6 | after five resumes without a new byte, the server is probably down, or fails at the same byte each time |
 /// | `max_elapsed` | 30 s | as for retries, but measured from the last break |
 /// | budget | [`RetryBudget::cautious`] for each destination | as for retries |
@@ -47,7 +47,7 @@ pub struct ResumeLayer<Backoff = Exponential, B = RetryBudget> {
 }
 
 impl ResumeLayer {
-    /// Creates a layer with every default in the table of [`ResumeLayer`].
+    /// Creates a layer with the defaults listed at [`ResumeLayer`].
     pub fn http() -> Self {
         let mut settings = Settings::new(Http::new(), Http::default_backoff(), Http::default_budget());
         settings.limits.max_attempts = MAX_ATTEMPTS;
@@ -55,7 +55,7 @@ impl ResumeLayer {
     }
 }
 
-/// HTTP settings that resumes use.
+/// The HTTP settings that affect resumes.
 impl<Backoff, B> ResumeLayer<Backoff, B> {
     protocol_setters!(Http: reading, http);
 }
@@ -79,22 +79,22 @@ impl<Backoff, B> ResumeLayer<Backoff, B> {
         ResumeLayer { settings: self.settings.map(|schedule, _| (schedule, budget)) }
     }
 
-    /// Sets the maximum number of attempts without a new byte, including the one that broke; 0 and 1 both mean that
-    /// nothing is resumed. Default: 6.
+    /// Sets the maximum number of attempts without a new byte, including the one that broke. 0 and 1 turn resumes off.
+    /// Default: 6.
     pub fn max_attempts(mut self, attempts: u32) -> Self {
         self.settings.limits.max_attempts = attempts;
         self
     }
 
-    /// Sets the maximum time from a break to the head of the response that continues the body; `None` for no limit.
-    /// Default: 30 s.
+    /// Sets the maximum time from a break to the head of the response that continues the body. `None` removes the
+    /// limit. Default: 30 s.
     pub fn max_elapsed(mut self, elapsed: impl Into<Option<Duration>>) -> Self {
         self.settings.limits.max_elapsed = elapsed.into();
         self
     }
 
-    /// Sets the maximum delay that a server may ask for. If the server asks for a longer delay, the body is not
-    /// resumed. Default: 60 s, but the default `max_elapsed` of 30 s is a stricter limit.
+    /// Sets the maximum delay that a server may ask for. If it asks for more, the body is not resumed. Default: 60 s,
+    /// but the default `max_elapsed` of 30 s is stricter.
     pub fn max_server_delay(mut self, delay: Duration) -> Self {
         self.settings.limits.max_server_delay = delay;
         self
@@ -129,9 +129,9 @@ impl<Backoff, B> ResumeLayer<Backoff, B> {
 }
 
 impl<Backoff: Schedule + Clone, B: Budget + Clone> ResumeLayer<Backoff, B> {
-    /// Makes the body of a response resumable without a layer. `source` requests the rest; it is usually a closure.
+    /// Makes a response body resumable without a layer. `source`, usually a closure, requests the rest.
     ///
-    /// `request` is the original request. The source must send its request to the same resource, with the headers of
+    /// `request` is the original request. The source must send its requests to the same resource, with the headers of
     /// [`ResumePoint::write_to`].
     ///
     /// ```

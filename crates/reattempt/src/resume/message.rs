@@ -1,4 +1,4 @@
-//! The requests and responses that a resume layer can handle.
+//! The request and response types that a resume layer supports.
 
 use std::time::Duration;
 
@@ -17,53 +17,53 @@ use crate::protocol::{Http, ReadRequest, RequestProtocol, sealed};
     note = "it repeats `http::Request<B>` where `B: http_body::Body + Default`, and `reqwest::Request` of reqwest 0.13 with the feature `reqwest` of reattempt"
 )]
 pub trait ResumableRequest: sealed::Sealed + Sized {
-    /// The part of the request that is kept while the response body is read.
+    /// The part of the request that is saved while the response body is read.
     type Head;
 
-    /// Returns the head of a request; `None` if its response cannot be resumed.
+    /// Returns the head of a request, or `None` if its response cannot be resumed.
     #[doc(hidden)]
     fn head(&self) -> Option<Self::Head>;
 
-    /// Returns the time that the client below allows for the request and its whole body, if there is a limit.
+    /// Returns the inner client's time limit for the request and its whole response body, if any.
     #[doc(hidden)]
     fn time_limit(&self) -> Option<Duration> {
         None
     }
 
-    /// Returns the path and query that the caller requested.
+    /// Returns the original path and query.
     #[doc(hidden)]
     fn path(head: &Self::Head) -> Box<str>;
 
-    /// Returns the state at the start of the response body; `None` if the body cannot be resumed.
+    /// Returns the state at the start of the response body, or `None` if the body cannot be resumed.
     #[doc(hidden)]
     fn point(head: &Self::Head, status: StatusCode, response: &HeaderMap) -> Option<ResumePoint>;
 
-    /// Creates the request for the rest.
+    /// Creates the request for the rest of the body.
     #[doc(hidden)]
     fn for_rest(head: &Self::Head, point: &ResumePoint) -> Self;
 }
 
 /// A response with a body that can be resumed. Sealed.
 pub trait ResumableResponse: sealed::Sealed {
-    /// The body.
+    /// The response body.
     type Body: Body<Error: Into<BoxError>>;
 
-    /// Converts the response to a message. Its extensions contain the [`Target`], if it is known.
+    /// Converts the response to an `http::Response`. Its extensions contain the [`Target`], if known.
     #[doc(hidden)]
     fn into_message(self) -> Response<Self::Body>;
 }
 
-/// A response type that can have a body of type `T` in place of its own. Sealed.
+/// A response type whose body can be replaced with one of type `T`. Sealed.
 pub trait ResumedAs<T>: ResumableResponse {
-    /// The response type with that body.
+    /// The response type with the new body.
     type Resumed;
 
-    /// Converts a message to that response.
+    /// Converts an `http::Response` to the new response type.
     #[doc(hidden)]
     fn from_message(message: Response<T>) -> Self::Resumed;
 }
 
-/// The address of the request that was responded to, after any redirects.
+/// The final address of a request, after any redirects.
 #[derive(Clone)]
 pub(super) struct Target {
     /// The scheme and the authority.
@@ -111,9 +111,9 @@ impl<B: Body + Default> ResumableRequest for Request<B> {
     fn for_rest(head: &Parts, point: &ResumePoint) -> Self {
         let mut head = head.clone();
         point.write_to(&mut head.headers);
-        // Each resume is a decision of this layer, so a retry layer below must not multiply it (trap 28).
+        // This layer decides on every resume, so an inner retry layer must not multiply them (trap 28).
         let options = head.extensions.remove::<CallOptions>().unwrap_or_default();
-        // The caller's slot receives the report of this layer alone.
+        // Only this layer's report goes into the caller's slot.
         head.extensions.insert(options.never_retry().without_report());
         Self::from_parts(head, B::default())
     }
@@ -141,7 +141,7 @@ impl<B: Body<Error: Into<BoxError>>, T> ResumedAs<T> for Response<B> {
     }
 }
 
-/// Returns the URI that tower-http's `FollowRedirect` adds to a response, as does reqwest, which uses it.
+/// Returns the URI that tower-http's `FollowRedirect` adds to a response. reqwest uses it too.
 fn requested_uri(extensions: &Extensions) -> Option<&Uri> {
     #[cfg(feature = "tower-http")]
     if let Some(uri) = extensions.get::<tower_http::follow_redirect::RequestUri>() {
@@ -155,7 +155,7 @@ fn requested_uri(extensions: &Extensions) -> Option<&Uri> {
     None
 }
 
-/// Returns the destination of a request, which is the key of the budget.
+/// Returns the destination of a request, which is its key in the budget.
 pub(super) fn destination<Req>(protocol: &Http, request: &Req) -> Box<str>
 where
     Http: ReadRequest<Req>,

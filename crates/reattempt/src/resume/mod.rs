@@ -1,12 +1,12 @@
-//! Downloads that continue after their connection broke.
+//! Downloads that resume after a broken connection.
 //!
-//! A retry layer's work ends with the head of the response. If the connection breaks in the middle of a large body, the
-//! caller has half of a file and an error. [`ResumeLayer`] requests the missing rest and continues the body, so that
-//! the caller reads one body without a gap. It is a separate layer, and downloads are resumed only if it is added.
+//! A retry layer is done once it has the response head. If the connection breaks in the middle of a large body, the
+//! caller is left with half a file and an error. [`ResumeLayer`] requests the missing part and continues the body, so
+//! that the caller reads one body without a gap. It is a separate layer, and downloads are resumed only if you add it.
 //!
 //! Put it **outside** the retry layer, guards and endpoints; [`order`](crate::order) shows its position among other
-//! layers. Each resume is then a call to the inner layers: guards admit it, and a set of endpoints picks a server for
-//! it.
+//! layers. Each resume is then a separate call to the inner layers: guards admit it, and a set of endpoints picks a
+//! server for it.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -25,78 +25,79 @@
 //! # reattempt::check::<http::Request<Empty<Bytes>>, _>(&client);
 //! ```
 //!
-//! [The guide](crate::guide::downloads) has a page for users.
+//! The guide has [a page on downloads](crate::guide::downloads).
 //!
 //! # What is resumed
 //!
-//! Two versions of a file must never be joined. So only a body that can be continued safely is resumed; any other
-//! passes through unchanged. [`ResumePoint`] has the rules.
+//! Parts of two versions of a file must never be joined. Only a body that can be continued safely is therefore resumed;
+//! any other body passes through unchanged. [`ResumePoint`] implements these rules:
 //!
 //! | part | rule |
 //! |---|---|
 //! | request | a GET without a body, and without its own `Range`, `If-Range` or precondition (`If-None-Match`, …) |
 //! | response | 200 with `Content-Length`, and without `Content-Encoding` and `Transfer-Encoding` |
-//! | validator | a strong `ETag`; without any `ETag`, a `Last-Modified` at least 60 s before `Date` |
+//! | validator | a strong `ETag`, or, if there is no `ETag`, a `Last-Modified` at least 60 s before `Date` |
 //! | the break | an error that [`Http`](crate::Http) classifies as a lost connection, or an end before `Content-Length` |
 //!
-//! The request for the rest repeats the caller's request, with `Range: bytes=k-`, the validator in `If-Range`, and
+//! The request for the rest is the caller's request with `Range: bytes=k-`, the validator in `If-Range`, and
 //! `Accept-Encoding: identity`.
 //!
 //! | its response | effect |
 //! |---|---|
 //! | 206 with the same validator, and with exactly the missing range of the same total | the body continues |
-//! | a retryable failure, such as 503 or a lost connection | the next resume, after a delay |
-//! | anything else: 200, 416, another validator, another range, several parts, an encoding | the caller gets the break |
+//! | a retryable failure, such as 503 or a lost connection | another resume follows after a delay |
+//! | anything else: 200, 416, a different validator or range, several parts, an encoding | the body fails with the break |
 //!
-//! The caller gets the break as it was: the inner body's error, boxed. An end before `Content-Length` is a
+//! The break is the inner body's error, boxed. If the body ended before `Content-Length` without an error, it is a
 //! [`BrokenOff`]. hyper's HTTP/2 client reports such an end if the server resets the stream with NO_ERROR.
 //!
-//! If a layer below decodes the response, it is not resumed, because decoding removes `Content-Length`. So turn off
-//! reqwest's features `gzip`, `brotli`, `zstd` and `deflate`, or request `Accept-Encoding: identity`. A decoder outside
-//! this layer never gets a resumed body, because an encoded response is not resumed.
+//! If an inner layer decodes the response, it is not resumed, because decoding removes `Content-Length`. Turn off
+//! reqwest's features `gzip`, `brotli`, `zstd` and `deflate`, or request `Accept-Encoding: identity`. Decoders outside
+//! this layer do not help, because encoded responses are not resumed either.
 //!
-//! A validator identifies a version of one resource. Replicas behind [endpoints](crate::endpoints) are one resource, so
-//! a resume may go to another replica with the same strong validator. It prefers a replica that was not tried since the
-//! last new byte, if this layer is directly above the endpoints. A retry layer in between keeps the first pick to
-//! itself; then only that replica's failures count against it. The content of a
-//! [fallback](crate::fallback) and that of the server are never joined.
+//! A validator identifies a version of one resource. Replicas behind [endpoints](crate::endpoints) count as one
+//! resource, so a resume may go to another replica with the same strong validator. If this layer is directly outside
+//! the endpoints, a resume prefers a replica that was not tried since the last new byte. A retry layer in between hides
+//! the first pick; that replica is then avoided only because of its recorded failures. Content from a
+//! [fallback](crate::fallback) is never joined with content from the server.
 //!
-//! If the inner client follows redirects, the final path and query must be the same again. The scheme, host and port
-//! are compared too, unless the path and query are those that the caller requested. That is visible for reqwest, and
-//! for tower-http's `FollowRedirect` with the feature `tower-http`. Four consequences:
+//! If the inner client follows redirects, the final path and query must be the same each time. The scheme, host and
+//! port must match too, unless the path and query are the requested ones. This works for reqwest, and for tower-http's
+//! `FollowRedirect` with the feature `tower-http`. There are four consequences:
 //!
-//! - A redirect to the same path on another host looks like the choice of another replica, so its part is joined.
-//! - Over reqwest, replicas behind endpoints continue each other only if endpoints leave the path as requested.
-//! - Of two layers that follow redirects, only the outer one's address is visible. So use one.
-//! - A redirect to a signed URL, with another query each time, ends the download. Request the final URL instead.
+//! - A redirect to the same path on another host looks like a different replica, so the parts are joined.
+//! - With reqwest, a download continues on another replica only if the endpoints do not change the path.
+//! - If two layers follow redirects, only the outer one's address is visible, so use only one.
+//! - A download is not resumed if each request is redirected to a new signed URL. Request the final URL instead.
 //!
 //! # Limits
 //!
 //! | limit | default | |
 //! |---|---|---|
-//! | resumes in a row without a new byte | 5 | [`max_attempts`](ResumeLayer::max_attempts) counts the broken attempt too |
+//! | consecutive resumes without a new byte | 5 | [`max_attempts`](ResumeLayer::max_attempts) counts the broken attempt too |
 //! | time from a break to the head of the response that continues the body | 30 s | [`max_elapsed`](ResumeLayer::max_elapsed) |
 //! | budget | [`RetryBudget::cautious`](crate::RetryBudget::cautious) for each destination | every resume takes a permit |
 //!
-//! A new byte resets the count, the time and the delays. For the budget, a resume succeeds if it brought 64 KiB or the
-//! rest. So the download ends if the server breaks it after each byte, but long downloads over a poor network continue.
+//! A new byte resets the count, the time and the delays. The budget records a resume as a success if it received 64 KiB
+//! or the rest. The download therefore fails if the server breaks it after each byte, but long downloads over a poor
+//! network continue.
 //!
-//! The request's [`CallOptions`](crate::CallOptions) apply as in a retry layer, except `attempt_timeout`. Those of a
-//! handle are set with [`Resume::with_options`].
+//! The request's [`CallOptions`](crate::CallOptions) apply as in a retry layer, except `attempt_timeout`.
+//! [`Resume::with_options`] sets them for a handle.
 //!
-//! The caller's [`Deadline`](crate::Deadline) ends every wait for a resume. It does not interrupt a body that stalls:
-//! a timeout of the inner client, or a body with a timeout below this layer, turns a stall into a break. The timeout of
-//! a `reqwest::Request` limits the whole download, parts included. That of `ClientBuilder::timeout` limits each part.
+//! The caller's [`Deadline`](crate::Deadline) ends every wait for a resume. It does not interrupt a body that stalls. A
+//! timeout of the inner client, or an inner body with a timeout, turns a stall into a break. The timeout of a
+//! `reqwest::Request` limits the whole download with all its parts. `ClientBuilder::timeout` limits each part.
 //!
-//! A resume is not retried again by a [`RetryLayer`](crate::RetryLayer) below, whose attempts would multiply:
-//! its request has [`never_retry`](crate::CallOptions::never_retry). reqwest's requests cannot carry that option, so
-//! share one budget there.
+//! An inner [`RetryLayer`](crate::RetryLayer) does not retry a resume, because the attempts would multiply: the
+//! resume's request has [`never_retry`](crate::CallOptions::never_retry). reqwest requests cannot carry that option, so
+//! let both layers share one budget.
 //!
 //! # Report
 //!
-//! If a body broke, the call's [`ReportSlot`](crate::report::ReportSlot) receives a new report at the end of the body:
-//! the attempt that broke, and each resume as an attempt. Observers get the same events as from a retry layer. If the
-//! body is dropped, there is no report.
+//! If a body broke, the call's [`ReportSlot`](crate::report::ReportSlot) receives a new report when the body ends. It
+//! lists the attempt that broke, and each resume as an attempt. Observers get the same events as from a retry layer. A
+//! dropped body has no report.
 //!
 //! # Trailers
 //!
@@ -105,7 +106,7 @@
 //!
 //! # Without a layer
 //!
-//! [`ResumeLayer::resumed`] makes the response of any client resumable: a function sends the request for the rest.
+//! [`ResumeLayer::resumed`] makes any client's response resumable, with a function that sends the request for the rest.
 
 mod body;
 mod broken_off;

@@ -1,4 +1,4 @@
-//! Downloads through `reqwest::Client`.
+//! Resume support for `reqwest::Client`.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ impl sealed::Sealed for Request {}
 impl sealed::Sealed for Response {}
 
 impl ResumableRequest for Request {
-    // The request head, and the time at which the first request was sent.
+    // The request without its body, and the time at which the first request was sent.
     type Head = (Request, Instant);
 
     fn head(&self) -> Option<Self::Head> {
@@ -46,7 +46,7 @@ impl ResumableRequest for Request {
         // A request without a body can always be cloned.
         let mut request = head.try_clone().unwrap_or_else(|| Self::new(head.method().clone(), head.url().clone()));
         point.write_to(request.headers_mut());
-        // The caller's time limit for the whole download does not start again.
+        // The caller's time limit for the whole download is not restarted.
         if let Some(limit) = head.timeout() {
             *request.timeout_mut() = Some(limit.saturating_sub(began.elapsed()));
         }

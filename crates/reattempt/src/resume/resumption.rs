@@ -1,4 +1,4 @@
-//! The decision after a break on requesting the rest, and the state of that request.
+//! The decision whether to resume after a break, and the state of the resume.
 
 use std::error::Error;
 use std::fmt;
@@ -31,11 +31,11 @@ use crate::call::report::Report;
 use crate::call::request_view::RequestView;
 use crate::protocol::{RequestProtocol, SavedClone, proof, refusal_in};
 
-/// The number of bytes after which the budget records a resume as a success. A server that breaks after fewer bytes
-/// each time uses up the budget.
+/// The number of bytes after which the budget records a resume as a success. A server that breaks each time after fewer
+/// bytes uses up the budget.
 const WORTHWHILE: u64 = 64 * 1024;
 
-/// The end of a part before the end of the content.
+/// A part that ended before the end of the content.
 pub(super) enum Break {
     /// The part failed.
     Error(BoxError),
@@ -49,33 +49,33 @@ pub(super) struct Resumption<R: Source, Backoff: Schedule, B> {
     settings: Arc<Settings<Backoff, B>>,
     context: CallContext,
     destination: Box<str>,
-    /// The final target of the first response, if it is known.
+    /// The final target of the first request, if it is known.
     target: Option<Target>,
-    /// `true` if that target has the path that the caller requested: nothing was redirected, except to another host.
+    /// `true` if the target has the requested path: there was no redirect, except perhaps to another host.
     is_as_requested: bool,
-    /// `true` if a fallback below replaced the first response.
+    /// `true` if an inner fallback replaced the first response.
     from_fallback: bool,
-    /// The time at which the head of the first response came.
+    /// The time at which the first response head arrived.
     began: Instant,
-    /// The number of the attempt whose body is read, or that is in flight.
+    /// The number of the current attempt.
     number: u32,
     sent_at: SentAt,
     /// The number of bytes read from the current part.
     gained: u64,
-    /// `true` if the budget has recorded the success of the last resume.
+    /// `true` if the last resume's success was recorded in the budget.
     is_settled: bool,
     /// `None` until the body first breaks.
     progress: Option<Progress<Backoff::Delays>>,
-    /// The break that the caller gets if the body is not resumed.
+    /// The break to return if the body is not resumed.
     broke: Option<BoxError>,
     stage: Stage<R::Future>,
-    /// The timer that ends the wait for the rest.
+    /// The timer that limits the wait for the rest.
     limit: Option<Pin<Box<Sleep>>>,
 }
 
 /// The stage of a resume.
 enum Stage<F> {
-    /// A part is read.
+    /// A part is being read.
     Reading,
     /// A resume is granted. The budget may have to confirm it.
     Granted(Granted),
@@ -105,7 +105,7 @@ impl<R: Source, Backoff: Schedule, B> Resumption<R, Backoff, B> {
         path: &str,
         response: &mut Parts,
     ) -> Self {
-        // Outer layers do not need this extension.
+        // Removed because outer layers do not need it.
         let target = response.extensions.remove::<Target>();
         Self {
             source,
@@ -134,7 +134,7 @@ impl<R: Source, Backoff: Schedule, B> Resumption<R, Backoff, B> {
 }
 
 impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
-    /// Records bytes of the part that is read.
+    /// Records bytes that were read from the current part.
     pub(super) fn receive(&mut self, bytes: u64, is_last: bool) {
         self.gained = self.gained.saturating_add(bytes);
         let Some(progress) = &mut self.progress else { return };
@@ -148,7 +148,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         }
     }
 
-    /// Decides what follows the break of a part.
+    /// Decides whether to resume after a part breaks.
     ///
     /// # Errors
     /// Returns the break if the body is not resumed.
@@ -173,7 +173,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         self.failed(now, classification, None, Err(text))
     }
 
-    /// Ends the body, because the rest does not continue it. Returns the break.
+    /// Ends the body, because the response does not continue it. Returns the break.
     pub(super) fn give_up(&mut self, reason: &(dyn Error + 'static)) -> BoxError {
         self.stop(StopReason::Permanent, Err(reason))
     }
@@ -205,7 +205,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
                     let due = granted.due;
                     match ready!(self.poll_confirmed(cx)) {
                         Ok(()) => match due {
-                            // The confirmation may come outside of the runtime.
+                            // The body may be polled outside the runtime after the confirmation.
                             Some(_) if !clock::has_timer() => Err(self.withdraw(StopReason::NoTimer)),
                             Some(due) => Ok(Stage::Waiting(Box::pin(sleep_until(due)))),
                             None => Ok(self.send(point)),
@@ -215,7 +215,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
                 }
                 Stage::Waiting(sleep) => {
                     ready!(sleep.as_mut().poll(cx));
-                    // The caller may poll much later than the delay ends.
+                    // The caller may poll long after the delay has ended.
                     match self.check_in_time() {
                         Ok(()) => Ok(self.send(point)),
                         Err(stop) => Err(self.stop(stop, Ok(None))),
@@ -246,7 +246,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         Poll::Ready(self.check_in_time())
     }
 
-    /// Withdraws a granted resume if its time is over.
+    /// Withdraws a granted resume if it is too late.
     fn check_in_time(&mut self) -> Result<(), StopReason> {
         let Some(progress) = &mut self.progress else { return Ok(()) };
         progress.check_in_time(&self.settings.limits, &self.context, Instant::now(), false)
@@ -273,7 +273,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         Stage::Sent(Box::pin(self.source.request_rest(point.clone())))
     }
 
-    /// Returns the part that continues the body; `None` if another resume follows.
+    /// Returns the part that continues the body, or `None` if another resume follows.
     fn read_head(
         &mut self,
         outcome: Result<Response<R::Body>, BoxError>,
@@ -303,7 +303,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         }
     }
 
-    /// Decides what follows a failed attempt, which ended with a status or the text of an error.
+    /// Decides whether to resume again after a failed attempt, which ended with a status or an error text.
     fn failed(
         &mut self,
         now: Instant,
@@ -332,7 +332,7 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
     fn stop(&mut self, stop: StopReason, last: LastOutcome<'_>) -> BoxError {
         self.stage = Stage::Reading;
         self.report_end(stop, last);
-        // Only a body that broke is resumed.
+        // Always `Some`, because only a body that broke is resumed.
         self.broke.take().unwrap_or_else(|| Box::new(BrokenOff { received: 0, total: 0 }))
     }
 
@@ -347,8 +347,8 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
         }
     }
 
-    /// Returns `false` if redirects or a fallback led to a different resource than the first response's. The host may
-    /// differ if a set of endpoints chose it, which is likely if the path is the requested one.
+    /// Returns `false` if redirects or a fallback led to a different resource than before. The host may differ if the
+    /// path is the requested one, because a set of endpoints probably chose it.
     fn is_same_resource(&self, head: &Parts) -> bool {
         let is_same_target = match (&self.target, head.extensions.get::<Target>()) {
             (Some(first), Some(target)) => {
@@ -373,16 +373,15 @@ impl<R: Source, Backoff: Schedule, B: Budget> Resumption<R, Backoff, B> {
     }
 }
 
-/// Classifiers do not get the request, because the caller's request differs from the request for the rest.
+/// Classifiers do not get a request, because the request for the rest differs from the caller's.
 const NO_REQUEST: Option<&SavedClone<()>> = None;
 
-/// Returns `false` for a status that shows that the content differs, whatever a classifier returns.
+/// Returns `false` if the status proves that the content changed, whatever a classifier returns.
 fn may_change(status: StatusCode) -> bool {
     status.is_client_error() && status != StatusCode::RANGE_NOT_SATISFIABLE || status.is_server_error()
 }
 
-/// The error for a redirect or fallback that led to a different resource than before, where an equal validator proves
-/// nothing.
+/// The error for a redirect or fallback to a different resource, where an equal validator proves nothing.
 #[derive(Debug)]
 struct OtherResource;
 

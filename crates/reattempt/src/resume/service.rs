@@ -28,10 +28,10 @@ use crate::shared::Shared;
 
 /// A client whose broken downloads are resumed, created by [`ResumeLayer`](super::ResumeLayer).
 ///
-/// Each resume is sent by a clone of the inner service.
+/// Each resume is sent through a clone of the inner service.
 pub struct Resume<S, Backoff = Exponential, B = RetryBudget> {
     inner: S,
-    /// The instance of the service that resumes clone.
+    /// The spare instance of the service, which is cloned for resumes.
     shared: Arc<Shared<S, ()>>,
     settings: Arc<Settings<Backoff, B>>,
     options: Option<CallOptions>,
@@ -42,7 +42,7 @@ impl<S: Clone, Backoff, B> Resume<S, Backoff, B> {
         Self { shared: Arc::new(Shared::new((), inner.clone())), inner, settings, options: None }
     }
 
-    /// Returns a handle to this client with options for the resumes of all its calls. A request's own options have
+    /// Returns a handle to this client with options for the resumes of all its calls. A request's own options take
     /// precedence.
     pub fn with_options(&self, options: CallOptions) -> Self {
         Self { options: Some(options), ..self.clone() }
@@ -87,8 +87,8 @@ where
                 until: frame::deadline(),
             }
         });
-        // An inner set of endpoints passes its pick back through the frame. A layer above with a frame of its own needs
-        // the pick more: without it, that layer would not know that another server may not know an idempotency key.
+        // An inner set of endpoints reports its pick through the frame. If an outer layer has a frame, that layer must
+        // get the pick, because another server may not know an idempotency key.
         let frame = kept.as_ref().and_then(|_| frame::Sending::outermost());
         let call = self.inner.call(request);
         let tried = frame.map_or(Tried::Nowhere, |frame| frame.close().into());
@@ -96,14 +96,14 @@ where
     }
 }
 
-/// The data that resumes need.
+/// The state that is needed for resumes.
 struct Kept<S, Req: ResumableRequest, Backoff, B> {
     head: Req::Head,
     context: CallContext,
     destination: Box<str>,
     shared: Arc<Shared<S, ()>>,
     settings: Arc<Settings<Backoff, B>>,
-    /// The deadline of a layer above.
+    /// The deadline of an outer layer.
     until: Option<Instant>,
 }
 

@@ -2,5 +2,5 @@
 
 use crate::protocol::Http;
 
-/// The settings of resumes: those of a policy over HTTP.
+/// The settings of resumes, which are those of an HTTP retry policy.
 pub(super) type Settings<Backoff, B> = crate::call::settings::Settings<Http, Backoff, B>;

@@ -1,4 +1,4 @@
-//! The source of the rest of a broken body: the service below the layer, or a function.
+//! The source of the rest of a broken body: the inner service or a function.
 
 use std::fmt;
 use std::pin::Pin;
@@ -22,14 +22,14 @@ use crate::shared::{Shared, send_next};
 /// A source of the rest of a broken body. Every `FnMut(ResumePoint)` whose future returns an `http::Response` is a
 /// source.
 pub trait Source {
-    /// The body of a response.
+    /// The response body.
     type Body: Body<Error: Into<BoxError>>;
     /// The error of a request.
     type Error: Into<BoxError>;
-    /// The future of a response.
+    /// The future that returns a response.
     type Future: Future<Output = Result<Response<Self::Body>, Self::Error>>;
 
-    /// Requests the content from the first missing byte.
+    /// Requests the content, starting at the first missing byte.
     fn request_rest(&mut self, point: ResumePoint) -> Self::Future;
 }
 
@@ -49,7 +49,7 @@ where
     }
 }
 
-/// The service below a [`ResumeLayer`](super::ResumeLayer), with the request that it repeats.
+/// The inner service of a [`ResumeLayer`](super::ResumeLayer), with the request that it repeats.
 pub struct ServiceSource<S, Req: ResumableRequest> {
     shared: Arc<Shared<S, ()>>,
     head: Req::Head,
@@ -58,7 +58,7 @@ pub struct ServiceSource<S, Req: ResumableRequest> {
     /// The endpoints that were tried since the last new byte.
     trail: Trail,
     received: u64,
-    /// The deadline of a layer above.
+    /// The deadline of an outer layer.
     until: Option<Instant>,
 }
 
@@ -96,7 +96,7 @@ impl<S, Req: ResumableRequest> fmt::Debug for ServiceSource<S, Req> {
     }
 }
 
-/// An instance of the service for one resume, which becomes the spare instance when it is called.
+/// An instance of the service for one resume. A clone of it becomes the spare instance after the call.
 struct Spare<S> {
     service: S,
     shared: Arc<Shared<S, ()>>,
@@ -116,10 +116,10 @@ impl<S: Service<Req> + Clone, Req> Service<Req> for Spare<S> {
 
     fn call(&mut self, request: Req) -> S::Future {
         let (call, tried) = send_next(&mut self.service, request, self.trail, self.until);
-        // An instance is called once.
+        // Each instance is called only once.
         let _ = self.picked.set(tried);
-        // The next resume is sent by a clone of this resume's instance (trap 42). The instance itself is dropped right
-        // after its call, because it may be left in a queue (trap 50).
+        // The next resume uses a clone of this resume's instance (trap 42). The instance itself is dropped right after
+        // its call, because it may still be in a queue (trap 50).
         self.shared.give_back(self.service.clone());
         call
     }
