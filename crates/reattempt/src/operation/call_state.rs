@@ -110,7 +110,7 @@ impl<Backoff: Schedule, B> CallState<Backoff, B> {
         }
     }
 
-    /// Notifies the observer of the retry after attempt `number`.
+    /// Notifies the observer of a retry, which is attempt `number`.
     pub(super) fn notify_retry(&self, number: u32) {
         if let Some(progress) = &self.progress {
             progress.notify_retry(&self.settings.observer, number);
