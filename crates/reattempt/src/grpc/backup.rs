@@ -1,4 +1,4 @@
-//! A backup for a gRPC channel. tonic's requests are saved for it while their bodies stream.
+//! A backup for a gRPC channel. tonic's requests are saved for it as their bodies are sent.
 
 use http::Request;
 use reattempt_replay::SavedHead;
@@ -10,16 +10,16 @@ use crate::fallback::{Backup, FallbackLayer, SaveRequest};
 use crate::protocol::{Saved, SavedRequest};
 
 impl<S> FallbackLayer<Backup<S>, Grpc> {
-    /// Creates a layer that sends the requests of failed gRPC calls to another channel, the backup. This needs the
-    /// feature `tonic`, because the requests must be those of tonic's generated clients.
+    /// Creates a layer that sends the requests of failed gRPC calls to another channel, the backup. This requires the
+    /// feature `tonic` and requests from tonic's generated clients.
     ///
     /// The backup must have the client's response type, so put the same layers around it. Once the backup is called,
-    /// the call's outcome is the backup's, even if it fails. A call whose response has begun is not replaced, however
-    /// it ends.
+    /// the call's outcome is the backup's, even if it fails. Once a response has begun, it is not replaced, however it
+    /// ends.
     ///
-    /// The body is kept while it streams to the first channel, up to the limit in [`Grpc::replay`]: 256 KiB per call. A
-    /// call with a longer body has no backup. When the backup is called, the first upload ends. The `grpc-timeout`
-    /// header then contains the time left until the deadline.
+    /// The body is saved as it is sent to the first channel, up to the limit in [`Grpc::replay`]: by default, 256 KiB
+    /// per call. A call with a longer body is not sent to the backup. When the backup is called, the first upload is
+    /// aborted. The `grpc-timeout` header then contains the time left until the deadline.
     ///
     /// The backup may process a method a second time only if
     /// [`CallOptions::repeatable`](crate::CallOptions::repeatable) allows that. Otherwise the backup is called only if
@@ -54,8 +54,8 @@ impl<S> FallbackLayer<Backup<S>, Grpc> {
 impl SaveRequest<Request<Body>> for Grpc {
     type Saved = SavedRequest<Body>;
 
-    /// Returns the request to send, and its saved form. The code repeats that of other clients, because a function
-    /// shared with them would no longer be inlined there.
+    /// Returns the request to send, and its saved form. This duplicates code for other clients, where a shared function
+    /// would no longer be inlined.
     #[inline]
     fn save_copy(&self, request: Request<Body>) -> (Request<Body>, Option<SavedRequest<Body>>) {
         let (head, body) = request.into_parts();

@@ -1,4 +1,4 @@
-//! The body of a gRPC response, which reads the status in its trailers.
+//! The gRPC response body, which reads the status in its trailers.
 
 use std::fmt;
 use std::pin::Pin;
@@ -16,20 +16,20 @@ use crate::call::finish::Finish;
 use crate::call::timed_out::RefusedResponse;
 
 pin_project! {
-    /// The body of a response under a gRPC policy.
+    /// The response body of a call under a gRPC policy.
     ///
-    /// The body returns the frames of the inner service's own body, which is not boxed. The status in the trailers
-    /// determines if the call succeeded:
+    /// The frames of the inner body, which is not boxed, are returned unchanged. The status in the trailers determines
+    /// whether the call succeeded:
     ///
-    /// | end of the body | the budget |
+    /// | end of the body | effect on the budget |
     /// |---|---|
-    /// | OK | records one success (THR-4) |
-    /// | a retryable code | records a failure, which comes too late for a retry |
-    /// | dropped before its end | records nothing |
+    /// | OK | records a success (THR-4) |
+    /// | a retryable code | records a failure, although it is too late for a retry |
+    /// | dropped before its end | none |
     ///
-    /// At the call's deadline, the body ends with DEADLINE_EXCEEDED trailers. The inner body is dropped, which cancels
-    /// the stream. A `grpc-status-details-bin` that is not base64 is removed from the trailers, because tonic's clients
-    /// would panic on it (TN-7).
+    /// At the call's deadline, the body ends with DEADLINE_EXCEEDED trailers. The inner body is then dropped, which
+    /// cancels the stream. If `grpc-status-details-bin` is not valid base64, it is removed from the trailers, because
+    /// tonic's clients would panic on it (TN-7).
     ///
     /// # Errors
     /// The errors are those of the inner body, boxed. For a lost connection, the error is a `tonic::Status` with
@@ -39,22 +39,22 @@ pin_project! {
     /// # Cancel safety
     /// Dropping the body before its end cancels the stream.
     pub struct GrpcBody<B> {
-        // `None` if a deadline has ended the body, or if there never was one.
+        // `None` if a deadline has ended the body, or if there was no body.
         #[pin]
         inner: Option<B>,
-        // `None` once the end is known, or if nothing depends on it.
+        // `None` once the end is known, or if it need not be recorded.
         finish: Option<Finish>,
     }
 }
 
 impl<B> GrpcBody<B> {
-    /// Creates a body that reports its end to `finish`, if there is one.
+    /// Creates a body that reports its end to `finish`, if any.
     #[inline]
     pub(super) fn new(inner: B, finish: Option<Finish>) -> Self {
         Self { inner: Some(inner), finish }
     }
 
-    /// Returns the response for a head whose body was discarded. The head contains the status.
+    /// Returns the response for a head that contains the status and whose body was discarded.
     pub(super) fn of_head(head: &RefusedResponse) -> Response<Self> {
         let mut response = Response::new(Self { inner: None, finish: None });
         *response.version_mut() = http::Version::HTTP_2;
@@ -64,7 +64,7 @@ impl<B> GrpcBody<B> {
         response
     }
 
-    /// Returns a response that no server sent: a status, and a mark with the outcome that it represents.
+    /// Returns a locally created response: a status, marked with the outcome that it represents.
     pub(crate) fn answering(code: Code, text: &str, mark: Unanswered) -> Response<Self> {
         let mut response = Response::new(Self { inner: None, finish: None });
         *response.version_mut() = http::Version::HTTP_2;
@@ -74,14 +74,14 @@ impl<B> GrpcBody<B> {
     }
 }
 
-/// Returns a body without messages and trailers. tonic's interceptors create one for a call that they refuse.
+/// Returns a body without messages and trailers, which tonic's interceptors need to refuse a call.
 impl<B> Default for GrpcBody<B> {
     fn default() -> Self {
         Self { inner: None, finish: None }
     }
 }
 
-/// Returns the headers of a status, for a response head or trailers.
+/// Returns a status as headers, for a response head or trailers.
 fn status_of(code: Code, text: &str) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(3);
     headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -107,7 +107,7 @@ pub(super) fn set_status(headers: &mut HeaderMap, code: Code, text: &str) {
     }
 }
 
-/// Returns the trailers of a body that was ended by the deadline.
+/// Returns the trailers of a body that the deadline has ended.
 fn late_trailers() -> HeaderMap {
     let mut trailers = HeaderMap::with_capacity(2);
     set_status(&mut trailers, Code::DeadlineExceeded, PASSED);
@@ -128,7 +128,7 @@ impl<B: Body<Error: Into<BoxError>>> Body for GrpcBody<B> {
                 ready!(finish.poll_deadline(cx));
                 true
             }
-            // A status that has already arrived takes effect.
+            // A status that has already arrived takes precedence over the deadline.
             (Poll::Ready(Some(Ok(frame))), Some(_)) if frame.is_trailers() => false,
             (Poll::Ready(None), Some(finish)) if finish.has_status => false,
             (Poll::Ready(_), Some(finish)) => finish.is_late(),
@@ -168,7 +168,7 @@ impl<B: Body<Error: Into<BoxError>>> Body for GrpcBody<B> {
         }
     }
 
-    /// Returns `false` until the status has been read, so that no reader stops before it.
+    /// Returns `false` until the status has been read, so that readers do not stop before it.
     fn is_end_stream(&self) -> bool {
         self.finish.is_none() && self.inner.as_ref().is_none_or(Body::is_end_stream)
     }
@@ -184,9 +184,9 @@ impl<B: fmt::Debug> fmt::Debug for GrpcBody<B> {
     }
 }
 
-/// Adds a status to a non-gRPC response (OUT-1), and repairs one that a client could not read.
+/// Adds a status to a non-gRPC response (OUT-1), and repairs a status that a client could not read.
 ///
-/// If the headers leave no room for the status, they are dropped.
+/// If there is no room for the status, the other headers are dropped.
 pub(super) fn presentable(status: StatusCode, headers: &mut HeaderMap) {
     if !headers.contains_key(GRPC_STATUS) {
         let Some(code) = reattempt_grpc::code_of_head(status, headers) else { return };

@@ -1,4 +1,4 @@
-//! tonic's requests, with one boxed body per attempt, because tonic's channel accepts only that type.
+//! Requests for tonic's channel, which accepts only its own boxed body type.
 
 use http::request::Parts;
 use http::{Extensions, HeaderMap, Request};
@@ -28,7 +28,7 @@ impl Replay<Request<Body>> for Grpc {
     fn save(&self, request: Request<Body>, added: Added<'_>, saved: &mut Option<Self::Saved>) -> Request<Body> {
         let (mut head, body) = request.into_parts();
         first(&mut head.headers, added);
-        // A generated client's body encodes its single message when it is read, and does not announce its length.
+        // A generated client's body encodes its single message when it is polled, so its length is unknown until then.
         let limits = self.http.limits_of(&head, &body);
         let saved_head = added.saved_with(&mut head);
         let body = SavedRequest::save(saved_head, Self::first_reader(body, &head.extensions, &limits), saved);
@@ -38,8 +38,8 @@ impl Replay<Request<Body>> for Grpc {
     fn again(&self, saved: Self::Saved, next: NextAttempt, further: &mut Option<Self::Saved>) -> Request<Body> {
         let mut attempt = saved.again(next, further);
         let headers = attempt.headers_mut();
-        // The number of previous attempts. Replaced attempts are not included (RPH-1, RPH-2). If the caller's header
-        // map is full, there is no room for it.
+        // The number of previous attempts without the replaced ones (RPH-1, RPH-2). It is omitted if the caller's
+        // header map is full.
         if next.number > 1 {
             let _ = headers.try_insert(PREVIOUS_ATTEMPTS, (next.number - 1).into());
         }
@@ -67,11 +67,11 @@ impl Replay<Request<Body>> for Grpc {
 }
 
 impl Grpc {
-    /// Creates the first reader of a request's body. The message of a unary call is read now: then its readers need no
-    /// lock and no allocation.
+    /// Creates the first reader of a request's body. The message of a unary call is read immediately, so that its
+    /// readers need no lock and no allocation.
     ///
-    /// Without a runtime, which the body may need, it is read later. It is also read later inside a fallback, which
-    /// takes a poll of the body as a sign that the request was sent.
+    /// It is read later if there is no runtime, which the body may need. It is also read later inside a fallback, for
+    /// which a poll of the body means that the request was sent.
     #[inline]
     pub(super) fn first_reader(body: Body, extensions: &Extensions, limits: &ReplayLimits) -> ReplayBody<Body> {
         match Handle::try_current() {

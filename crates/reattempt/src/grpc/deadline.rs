@@ -7,8 +7,8 @@ use crate::call::deadline::Deadline;
 pub(super) const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 impl Deadline {
-    /// Reads the deadline from an inbound request's `grpc-timeout` header. The time is measured from now. Returns
-    /// `None` if the header is missing or malformed.
+    /// Reads the deadline from an inbound request's `grpc-timeout` header, counted from now. Returns `None` if the
+    /// header is missing or malformed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -38,7 +38,7 @@ impl Deadline {
             (u128::from(left.as_secs()), 'S'),
             (u128::from(left.as_secs() / 60), 'M'),
         ];
-        // The longest time, about thirty years, easily fits in minutes.
+        // The longest time, about thirty years, always fits in minutes.
         let fitting = units.into_iter().find(|(figure, _)| *figure <= 99_999_999);
         if let Some((figure, unit)) = fitting
             && let Ok(value) = HeaderValue::try_from(format!("{figure}{unit}"))

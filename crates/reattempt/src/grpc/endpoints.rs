@@ -1,4 +1,4 @@
-//! Balanced clients over several servers of a gRPC service.
+//! Balanced clients for several servers of a gRPC service.
 
 use super::Grpc;
 use crate::endpoints::{Balanced, Endpoints, Source};

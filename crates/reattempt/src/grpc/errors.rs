@@ -1,5 +1,5 @@
-//! The classification of errors under gRPC. It depends on an error's origin, never on the status into which a client
-//! would convert it (TN-10).
+//! The classification of errors under gRPC. It depends on an error's origin, never on the status that a client would
+//! convert it to (TN-10).
 
 use std::error::Error;
 
@@ -15,15 +15,15 @@ use crate::call::timed_out::{TimeLimit, TimedOut};
 use crate::protocol::proof::is_from_fallback;
 use crate::protocol::verdict_of_error;
 
-/// The meaning of an outcome that no server sent.
+/// The classification of an outcome that no server sent.
 ///
-/// It also marks, in its extensions, a response that a layer returns instead of an error. A layer around it classifies
-/// the response like that error, not like a server's response.
+/// As a response extension, it marks a response that a layer returns instead of an error. An outer layer classifies
+/// such a response like the error, not like a server's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unanswered {
-    /// The code for look-up in a service config's list; `None` if no list applies.
+    /// The code to look up in a service config's list, or `None` if no list applies.
     code: Option<Code>,
-    /// The verdict without such a list.
+    /// The verdict if there is no such list.
     verdict: Verdict,
 }
 
@@ -31,7 +31,7 @@ impl Unanswered {
     /// The call's own deadline has passed, which ends the call (DL-4).
     pub(crate) const LATE: Self = Self { code: None, verdict: Verdict::Permanent };
 
-    /// Nothing was sent, because the request cannot be written to its server.
+    /// Nothing was sent, because the request cannot be addressed to its server.
     pub(crate) const UNWRITABLE: Self = Self { code: None, verdict: Verdict::Permanent };
 
     /// Nothing was sent, because there is no service config.
@@ -40,7 +40,8 @@ impl Unanswered {
         verdict: Verdict::NotProcessed(Failure::new(FailureKind::Connect).with_code(Code::Unavailable.number())),
     };
 
-    /// Nothing was sent, because the call exceeded one of the caller's own limits. No service config list applies.
+    /// Nothing was sent, because the call would have exceeded one of the caller's own limits. No service config list
+    /// applies.
     pub(crate) const TURNED_AWAY: Self = Self {
         code: None,
         verdict: Verdict::NotProcessed(Failure::new(FailureKind::Other).with_code(Code::ResourceExhausted.number())),
@@ -58,14 +59,14 @@ impl Unanswered {
         verdict: Verdict::NotProcessed(Failure::new(FailureKind::Other).with_code(Code::Unavailable.number())),
     };
 
-    /// Returns the meaning of an error.
+    /// Returns the classification of an error.
     ///
     /// | error | code | retried |
     /// |---|---|---|
     /// | no connection was made, or the request was not passed to it | UNAVAILABLE | for every method |
     /// | the connection was lost | UNAVAILABLE (OUT-2) | if the call is repeatable |
-    /// | the server reset the stream | gRPC's code for the reason | depending on the code |
-    /// | a time limit below passed, such as tonic's `Endpoint::timeout` | DEADLINE_EXCEEDED (TN-4) | if the call is repeatable |
+    /// | the server reset the stream | gRPC's code for the reset reason | depending on the code |
+    /// | a time limit of the inner client passed, such as tonic's `Endpoint::timeout` | DEADLINE_EXCEEDED (TN-4) | if the call is repeatable |
     fn of(error: &(dyn Error + 'static)) -> Self {
         let limit = time_limit(error).map(TimedOut::limit);
         if matches!(limit, Some(TimeLimit::Deadline | TimeLimit::Elapsed)) {
@@ -74,7 +75,7 @@ impl Unanswered {
         let code = code_of_error(error);
         let named = |failure: Failure| failure.with_code(code.number());
         let verdict = if own_status(error).is_some() {
-            // A status that the service below created itself, such as an interceptor's.
+            // A status that the inner service created itself, such as an interceptor's.
             reattempt_grpc::verdict_of_code(code)
         } else {
             match verdict_of_error(error) {
@@ -93,8 +94,8 @@ impl Unanswered {
 
     /// Returns the classification of this outcome.
     ///
-    /// If a service config has a policy for the method, its list decides. Without a policy, a failed connection is
-    /// still retried.
+    /// If a service config has a policy for the method, its list of codes decides. Without a policy, only a failed
+    /// connection is retried.
     pub(super) fn classification(self, method: Option<&dyn MethodOverrides>) -> Classification {
         let unsent = self.verdict.failure().is_some_and(|failure| failure.kind() == FailureKind::Connect);
         let verdict = match method {
@@ -111,7 +112,7 @@ pub(super) fn classify_error(error: &(dyn Error + 'static), method: Option<&dyn 
     Unanswered::of(error).classification(method)
 }
 
-/// Returns the verdict on a stream reset by the server, which may have processed the request before.
+/// Returns the verdict for a stream reset. The server may already have processed the request.
 fn of_reset(code: Code) -> Verdict {
     match reattempt_grpc::verdict_of_code(code) {
         Verdict::NotProcessed(failure) => Verdict::Transient(failure),
@@ -119,8 +120,8 @@ fn of_reset(code: Code) -> Verdict {
     }
 }
 
-/// Returns the code for an attempt, a call or a response that ended with this error. Classification, caller and metrics
-/// use it.
+/// Returns the code for an attempt, a call or a response that ended with this error. It is used for classification, for
+/// metrics and for the caller.
 pub(crate) fn code_of_error(error: &(dyn Error + 'static)) -> Code {
     match own_status(error).or_else(|| code_of_transport(error)) {
         Some(code) => code,
@@ -130,12 +131,12 @@ pub(crate) fn code_of_error(error: &(dyn Error + 'static)) -> Code {
     }
 }
 
-/// Returns the code for a connection error or a time limit below.
+/// Returns the code for a connection error, or for a time limit of the inner client.
 fn code_of_transport(error: &(dyn Error + 'static)) -> Option<Code> {
     if let Some(reason) = reattempt_http::reset_reason(error) {
         return Some(Code::from_reset(reason));
     }
-    // A connection that keep-alive found dead has also timed out, but no time limit has passed.
+    // A dead connection detected by keep-alive also looks like a timeout, but no time limit has passed.
     let limit = is_local_timeout(error) || reattempt_http::verdict_of_error(error).is_none();
     match verdict_of_error(error).failure()?.kind() {
         FailureKind::Timeout if limit => Some(Code::DeadlineExceeded),
@@ -143,22 +144,22 @@ fn code_of_transport(error: &(dyn Error + 'static)) -> Option<Code> {
     }
 }
 
-/// Returns the code, the text and the mark of the response for this error, if a client would convert it into a
+/// Returns the code, the message and the mark of the response for this error, if a client would convert it to a
 /// different status.
 ///
-/// Returns `None` for a status, and for a time limit of this crate, whose source is a status. Also returns `None` for a
+/// Returns `None` for a status, and for a timeout of this crate, whose source is a status. Also returns `None` for a
 /// failed connection, which tonic recognises, and for an unknown error type.
 pub(super) fn in_terms_of_grpc(error: &(dyn Error + 'static)) -> Option<(Code, Box<str>, Unanswered)> {
     if own_status(error).is_some() || time_limit(error).is_some() || is_connecting(error) {
         return None;
     }
     let code = code_of_transport(error)?;
-    // The text of a status that was converted from an error contains much that is irrelevant.
+    // The message of a status that was converted from an error contains irrelevant details.
     let mut below = causes(error).skip_while(|&error| is_status(error));
     Some((code, chain(below.next().unwrap_or(error)), Unanswered::of(error)))
 }
 
-/// Wraps the error in a status with the right code, if a client would convert it into a different status.
+/// Wraps the error in a status with the right code, if a client would convert it to a different status.
 #[cfg(feature = "tonic")]
 pub(super) fn explained(error: BoxError) -> BoxError {
     let Some((code, text, _)) = in_terms_of_grpc(&*error) else { return error };
@@ -176,7 +177,7 @@ pub(super) fn explained(error: BoxError) -> BoxError {
     error
 }
 
-/// Returns the error as a time limit of a layer in this crate, if it is one.
+/// Returns the error as a [`TimedOut`] of this crate, if it is one.
 fn time_limit<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a TimedOut> {
     causes(error).find_map(|error| error.downcast_ref())
 }
@@ -204,7 +205,7 @@ fn is_status(_: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// Returns `true` if tonic was about to connect.
+/// Returns `true` if tonic failed while connecting.
 #[cfg(feature = "tonic")]
 fn is_connecting(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|error| error.is::<tonic::ConnectError>())
@@ -215,8 +216,8 @@ fn is_connecting(_: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// Returns `true` if the error comes from a timer that enforces the call's own `grpc-timeout`: the channel's timer, or
-/// that of a server, which cancels the stream (TN-4).
+/// Returns `true` if the error comes from a timer for the call's own `grpc-timeout`. This is either the channel's timer
+/// or the server's, which cancels the stream (TN-4).
 pub(super) fn is_timer(error: &(dyn Error + 'static)) -> bool {
     let reset = reattempt_http::reset_reason(error).map(Code::from_reset);
     reset == Some(Code::Cancelled) || is_local_timeout(error)
@@ -238,7 +239,7 @@ pub(super) fn is_refused<B>(response: &Response<B>) -> bool {
     refusal(response).is_some()
 }
 
-/// Returns the refusal that a response represents.
+/// Returns the refusal in a response's extensions.
 pub(super) fn refusal<B>(response: &Response<B>) -> Option<Refused> {
     let refused = response.extensions().get().copied()?;
     response.headers().contains_key(GRPC_STATUS).then_some(refused)

@@ -1,4 +1,4 @@
-//! The facts of a gRPC request.
+//! The facts that layers read from a gRPC request.
 
 use std::borrow::Cow;
 
@@ -29,8 +29,8 @@ impl<B> ReadRequest<Request<B>> for Grpc {
 impl RequestProtocol for Grpc {
     type Errors = Answered;
 
-    /// Returns `true` if the request sets no terms. The method that generated clients put into the extensions does not
-    /// count.
+    /// Returns `true` if the request sets no terms. The method name that generated clients add to the extensions does
+    /// not count.
     #[inline]
     fn has_no_terms(&self, request: RequestView<'_>) -> bool {
         let has_terms = request.extensions().is_some_and(|extensions| {
@@ -48,12 +48,12 @@ impl RequestProtocol for Grpc {
         self.http.options_by_rule(request)
     }
 
-    /// Returns the deadline in the header, because servers receive the deadline only there.
+    /// Returns the deadline in the header, because that is the only deadline that servers receive.
     fn existing_deadline(&self, request: RequestView<'_>, _: Option<Deadline>) -> Option<Deadline> {
         request.headers().and_then(Deadline::from_headers)
     }
 
-    /// Combines the deadlines: the earliest of the caller's, the request's and the policy's applies (DL-1).
+    /// Returns the earliest of the caller's, the request's and the policy's deadlines (DL-1).
     fn terms(&self, request: RequestView<'_>) -> RequestTerms {
         let own = terms_of(self, request);
         let configured = self.timeout.map(Deadline::after);
@@ -64,7 +64,7 @@ impl RequestProtocol for Grpc {
         }
     }
 
-    /// Permits retries of every method, but no repetition, because only the caller can decide that.
+    /// Allows retries of every method, but not repeating it, which only the caller can allow.
     fn retry_safety(&self, _: RequestView<'_>) -> RetrySafety {
         RetrySafety { may_retry: true, repeatable: false, keyed: false }
     }
@@ -84,8 +84,8 @@ impl RequestProtocol for Grpc {
     }
 }
 
-/// Returns whether the map has the timeout header, and whether it has the header for previous attempts. One pass over
-/// all names costs less than two look-ups.
+/// Returns whether the map contains the timeout header and the header for previous attempts. One pass over all names is
+/// cheaper than two look-ups.
 #[inline]
 fn own_fields(headers: &HeaderMap) -> (bool, bool) {
     let (mut timeout, mut previous) = (false, false);

@@ -11,11 +11,10 @@ use super::Grpc;
 use crate::fallback::{Failed, FallbackBody, FallbackLayer, Replaceable};
 
 impl<F: Fn(&Failed) -> Option<Response<Bytes>>> FallbackLayer<F, Grpc> {
-    /// Creates a layer that replaces failed gRPC calls with the result of a function. Its response contains one encoded
-    /// message.
+    /// Creates a layer that replaces failed gRPC calls with a function's response, which contains one encoded message.
     ///
-    /// If the headers of that response contain a `grpc-status`, it is a status without a message. A call whose response
-    /// has begun is not replaced, however it ends.
+    /// A response with a `grpc-status` in its headers is a status without a message. Once a server's response has
+    /// begun, it is not replaced, however it ends.
     ///
     /// ```
     /// use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! The end of a gRPC call whose response has begun: trailers, an error or a deadline.
+//! The end of a gRPC call after its response head: trailers, an error or the deadline.
 
 use std::error::Error;
 
@@ -9,7 +9,7 @@ use super::errors::code_of_error;
 use crate::call::finish::Finish;
 
 impl Finish {
-    /// Records that the deadline ended the response. No server has sent a status, so the budget records nothing.
+    /// Records that the deadline ended the response. No status was received, so the budget records nothing.
     pub(super) fn end_late(self) {
         if self.has_status {
             return;
@@ -33,7 +33,7 @@ impl Finish {
         }
     }
 
-    /// Records that the response broke off with this error.
+    /// Records that the response failed with this error.
     pub(super) fn end_with_error(self, error: &(dyn Error + 'static)) {
         if self.has_status {
             return;

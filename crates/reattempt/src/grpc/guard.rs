@@ -1,4 +1,4 @@
-//! Guards around gRPC clients: calls are judged at their trailers, and a refused call gets a response.
+//! Guards around gRPC clients, which classify calls by their trailers and respond to refused calls.
 
 use std::error::Error;
 
@@ -27,10 +27,10 @@ use crate::standard::{StandardGuards, StandardLayer};
 impl<G: Guard> GuardLayer<G, Grpc> {
     /// Creates a layer that guards gRPC calls with the defaults of [`Grpc`].
     ///
-    /// The caller of a refused call gets UNAVAILABLE, or RESOURCE_EXHAUSTED if the caller's own limit was exceeded. The
+    /// A refused call fails with UNAVAILABLE, or with RESOURCE_EXHAUSTED if the caller's own limit was exceeded. The
     /// response has the [`Refused`](crate::guard::Refused) in its extensions, and the header `reattempt-refused` names
-    /// the guard. A call is judged at its trailers. If its response is dropped after a message, the call is recorded as
-    /// served; if it is dropped earlier, the call is ignored.
+    /// the guard. The outcome of a call is recorded when its trailers arrive. If its response is dropped after a
+    /// message, the call is recorded as served; if it is dropped earlier, the call is ignored.
     ///
     /// A tonic client's requests contain no host, so all calls through one layer share a state (see
     /// [destinations](Grpc)).
@@ -48,7 +48,7 @@ impl<G: Guard> GuardLayer<G, Grpc> {
 }
 
 impl StandardLayer<StandardGuards, RetryPolicy<Grpc>> {
-    /// Creates the stack for gRPC calls. The type of a client `C` in the stack is [`StandardClient<C,
+    /// Creates the stack for gRPC calls. A client `C` inside the stack has the type [`StandardClient<C,
     /// Grpc>`](crate::standard::StandardClient).
     ///
     /// ```
@@ -120,7 +120,7 @@ where
     }
 }
 
-/// Returns the health of a call whose response has ended with these trailers.
+/// Returns the health of a call whose response ended with these trailers.
 fn of_trailers(grpc: &Grpc, trailers: &HeaderMap, options: Option<&CallOptions>) -> Judged {
     let verdict = grpc.classify_trailers(trailers, options);
     let classification = verdict.with_hint(grpc.hint(trailers));
@@ -134,7 +134,7 @@ fn of_broken_body(_: &Grpc, error: &BoxError, options: Option<&CallOptions>) -> 
     of_classification(&classification, UNAVAILABLE, Err::<fn() -> Health, _>(&**error))
 }
 
-/// The codes of a server that does not accept the work, or does not finish it in time.
+/// The codes of a server that does not accept calls, or does not finish them in time.
 const UNAVAILABLE: &[u16] = &[Code::DeadlineExceeded.number(), Code::Unavailable.number()];
 
 /// The header that names the guard in a refusal.
@@ -164,7 +164,7 @@ fn refused_answer<B>(refused: Refused) -> Response<GrpcBody<B>> {
     answer
 }
 
-/// Returns the health for a status that no retry would improve.
+/// Returns the health for a status that is not retryable.
 fn of_head(status: StatusCode, headers: &HeaderMap) -> Health {
     match code_of_head(status, headers) {
         Some(Code::ResourceExhausted) => Health::Overloaded,

@@ -1,4 +1,4 @@
-//! Hedging of gRPC calls: the calls that may be hedged, the non-fatal codes, and a service config's hedging policy.
+//! Hedging of gRPC calls: the non-fatal codes, and a service config's hedging policy.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ impl<B: Clone, Mode> HedgePolicy<Grpc, B, Mode> {
     /// Sets the codes with which an attempt may fail without ending the call (HG-4, HG-5). If the set is empty, every
     /// error ends the call. Default: UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED.
     ///
-    /// Classifiers that were added earlier have precedence. An attempt that failed without a response is treated as
+    /// Classifiers that were added earlier take precedence. An attempt that failed without a response is treated as
     /// UNAVAILABLE.
     pub fn non_fatal_codes(self, codes: CodeSet) -> Self {
         self.set(|settings| {
@@ -23,7 +23,8 @@ impl<B: Clone, Mode> HedgePolicy<Grpc, B, Mode> {
     }
 }
 
-/// Returns the verdict if only `codes` are non-fatal; `None` for a success, and for an error that the table classifies.
+/// Returns the verdict if only `codes` are non-fatal. Returns `None` for a success, and for an error that the default
+/// rules classify.
 fn verdict(codes: CodeSet, outcome: Outcome<'_>) -> Option<Verdict> {
     let (Some(status), Some(headers)) = (outcome.status(), outcome.headers()) else {
         return (!codes.contains(Code::Unavailable)).then_some(Verdict::Permanent);
@@ -33,7 +34,7 @@ fn verdict(codes: CodeSet, outcome: Outcome<'_>) -> Option<Verdict> {
     Some(if codes.contains(code) { Verdict::Transient(failure) } else { Verdict::Permanent })
 }
 
-/// Converts a service config's hedging policy: its attempts, up to the cap, its delay and its codes.
+/// Converts a service config's hedging policy: its attempts (up to the cap), its delay and its codes.
 impl From<&MethodHedgingPolicy> for HedgePolicy<Grpc> {
     fn from(policy: &MethodHedgingPolicy) -> Self {
         HedgePolicy::grpc()

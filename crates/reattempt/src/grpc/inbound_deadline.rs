@@ -1,4 +1,4 @@
-//! The deadline of an inbound call, which its handler can use for outbound calls.
+//! The deadline of an inbound call, which handlers can propagate to outbound calls.
 //!
 //! [`InboundDeadlineLayer`] wraps a server. It reads `grpc-timeout` and inserts a [`Deadline`] into the
 //! request's extensions.
@@ -23,12 +23,12 @@ use crate::call::deadline::Deadline;
 /// | axum | `Router::layer` | an argument of type `http::Extensions` |
 /// | tonic | `Server::builder().layer(…)` | `request.extensions()` |
 ///
-/// The peer chooses the time. An outbound call that ends at a propagated deadline is recorded as a timeout of its
-/// server. Enough such timeouts open a circuit breaker for all callers. So do not propagate the deadlines of untrusted
+/// The peer chooses the timeout. An outbound call that ends at a propagated deadline is recorded as a timeout of its
+/// server. Enough such timeouts open a circuit breaker for all callers. Do not propagate the deadlines of untrusted
 /// peers, or refuse their requests if too little time is [left](Deadline::remaining).
 ///
-/// Make it the outermost layer, because the time is measured from there. A request with a missing or malformed header
-/// gets no deadline. If an outer layer has set an earlier deadline, that one is kept.
+/// Make it the outermost layer, because the timeout starts when this layer gets the request. A request with a missing
+/// or malformed header gets no deadline. An earlier deadline that an outer layer has set is kept.
 ///
 /// ```
 /// use std::convert::Infallible;

@@ -1,8 +1,8 @@
-//! gRPC: codes, trailers, pushback and service configs, for the same retry, hedge and guard layers.
+//! gRPC support for the retry, hedge and guard layers: codes, trailers, pushback and service configs.
 //!
 //! [`RetryLayer::grpc`](crate::RetryLayer::grpc) and [`RetryPolicy::grpc`](crate::RetryPolicy::grpc) retry gRPC over
-//! any HTTP/2 client. [`Grpc`] has the settings for what is retried and read; its setters are also available on the
-//! policies. It is not at the crate root, because tonic has types with that name. So write `grpc::Grpc`.
+//! any HTTP/2 client. [`Grpc`] contains the settings for what is retried and read. Its setters are also available on
+//! the policies. It is not at the crate root, because tonic has types with that name, so write `grpc::Grpc`.
 //!
 //! | item | content |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | [`GrpcCode`] | the status codes |
 //! | [`service_config`] | retries and hedging per method, from a JSON service config |
 //! | [`peek_trailers`] | reads the trailers of short responses before they are classified |
-//! | [`inbound_deadline`] | the deadline of a server's caller, for outbound calls |
+//! | [`inbound_deadline`] | the deadline of an inbound call, for outbound calls |
 //! | `metrics` | gRPC's own instruments, behind the feature `opentelemetry` |
 
 #[cfg(feature = "tonic")]

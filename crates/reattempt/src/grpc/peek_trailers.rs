@@ -1,5 +1,5 @@
-//! Retries of errors that a server sends as headers followed by trailers. Without this module, such headers end the
-//! retries before the status is known.
+//! Retries of errors that a server sends as headers followed by trailers. By default, such headers end the retries
+//! before the status is known.
 //!
 //! [`PeekTrailersLayer`] waits for the first frame of each response. If that frame is trailers with a status, they
 //! become part of the head, and the retry layer classifies them (ST-5). Every other response is passed on unchanged.
@@ -24,21 +24,22 @@ use crate::call::clock;
 
 /// A layer that reads the first frame of each gRPC response, and adds it to the head if it is trailers.
 ///
-/// Some servers (those on Go's `net/http`, such as connect-go) send an error as headers followed by trailers. Under
-/// gRPC's rules, such headers end the retries. Put this layer **inside** a [`RetryLayer`](crate::RetryLayer) or a
-/// [`HedgeLayer`](crate::hedge::HedgeLayer) if the client calls only such servers.
+/// Some servers, for example those built on Go's `net/http` (such as connect-go), send an error as headers followed by
+/// trailers. Under gRPC's rules, such headers end the retries. Put this layer **inside** a
+/// [`RetryLayer`](crate::RetryLayer) or a [`HedgeLayer`](crate::hedge::HedgeLayer) if the client calls only such
+/// servers.
 ///
 /// # Cost
 /// A response without a `grpc-status` in its head is **delayed until its first frame arrives, or until `within` has
-/// passed**. No frame is lost. Some servers send headers first and then wait for the client (bidirectional streams).
-/// Each such response is delayed by `within`: keep it short, or send such calls through another client. A timer is
+/// passed**. No frame is lost. In bidirectional streams, some servers send headers and then wait for the client. Each
+/// such response is delayed by `within`, so keep it short, or send such calls through another client. A timer is
 /// created only if the frame does not arrive with the head.
 ///
 /// # At run time
 /// [`set_enabled`](Self::set_enabled) turns the layer off and on while calls are in flight.
 ///
 /// # Cancel safety
-/// Dropping the future drops the response that it is holding.
+/// Dropping the future drops a response that it holds.
 ///
 /// ```
 /// use std::time::Duration;
@@ -55,7 +56,7 @@ use crate::call::clock;
 #[derive(Debug, Clone)]
 pub struct PeekTrailersLayer {
     within: Duration,
-    /// Shared by the clones of the layer and by their services.
+    /// Shared by all clones of the layer and their services.
     disabled: Arc<AtomicBool>,
 }
 
@@ -65,7 +66,7 @@ impl PeekTrailersLayer {
         Self { within, disabled: Arc::default() }
     }
 
-    /// Turns the layer on or off, for all its clones and their services. It is initially on.
+    /// Turns the layer on or off, for all its clones and their services. Default: on.
     ///
     /// The change applies to new calls. A call in flight is not affected.
     ///
@@ -135,7 +136,7 @@ pin_project! {
     pub struct ResponseFuture<F, B> {
         #[pin]
         attempt: F,
-        // The response that waits for its first frame.
+        // The response whose first frame has not arrived yet.
         held: Option<Response<B>>,
         // `None` if the layer was off when the call started.
         within: Option<Duration>,
@@ -178,7 +179,7 @@ where
 impl<F, B> Projection<'_, F, B> {
     /// Returns `true` if the response has been delayed long enough.
     fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
-        // Without a runtime nothing can wait, so nothing is delayed.
+        // Timers need a runtime, so without one nothing is delayed.
         let within = self.within.filter(|within| !within.is_zero() && clock::has_timer());
         let Some(within) = within else { return true };
         if self.sleep.is_none() {
@@ -191,18 +192,18 @@ impl<F, B> Projection<'_, F, B> {
 /// The headers that may accompany a status.
 const OF_A_STATUS: [HeaderName; 3] = [GRPC_MESSAGE, GRPC_STATUS_DETAILS_BIN, GRPC_RETRY_PUSHBACK_MS];
 
-/// Returns the response with the frame that was read.
+/// Returns the response with its peeked frame.
 fn peeked<B: Body>(response: Response<B>, first: First<B::Data, B::Error>) -> Response<PeekTrailersBody<B>> {
     let (mut head, inner) = response.into_parts();
     let first = match first {
         First::Read(Some(Ok(frame))) => match frame.into_trailers() {
-            // A header map has a size limit, and a server could send more than fits.
+            // A header map has a size limit, which a server's trailers could exceed.
             Ok(trailers) if trailers.contains_key(GRPC_STATUS) && head.headers.try_reserve(trailers.len()).is_ok() => {
-                // Headers that belong to a status are ignored if they come before it (PB-1).
+                // Status headers in the head are ignored if the status comes in the trailers (PB-1).
                 for name in OF_A_STATUS {
                     head.headers.remove(name);
                 }
-                // If a name is in both, the trailers' value is used.
+                // If a name is in both, the trailers' value wins.
                 head.headers.extend(trailers);
                 First::Read(None)
             }
@@ -214,9 +215,9 @@ fn peeked<B: Body>(response: Response<B>, first: First<B::Data, B::Error>) -> Re
     Response::from_parts(head, PeekTrailersBody { first, inner })
 }
 
-/// The known part of a body: its first frame, or its end.
+/// The state of a body's first frame.
 enum First<D, E> {
-    /// The first frame, an error or the end was read, and not returned yet.
+    /// The first frame, an error or the end was read but not yet returned.
     Read(Option<Result<Frame<D>, E>>),
     /// Nothing has been read ahead, or it has already been returned.
     Unread,
@@ -265,7 +266,7 @@ impl<B: Body> Body for PeekTrailersBody<B> {
         match &self.first {
             First::Unread => self.inner.size_hint(),
             First::Read(None) => SizeHint::with_exact(0),
-            // The rest includes a frame that the inner body no longer counts.
+            // The inner body's hint does not include the frame that was already read.
             First::Read(Some(_)) => SizeHint::default(),
         }
     }

@@ -6,7 +6,7 @@ use crate::policy::RetryPolicy;
 use crate::retry::RetryLayer;
 
 impl RetryPolicy<Grpc> {
-    /// Creates the policy for gRPC calls.
+    /// Creates a policy for gRPC calls.
     ///
     /// | setting | default |
     /// |---|---|
@@ -14,45 +14,44 @@ impl RetryPolicy<Grpc> {
     /// | attempts | 3 |
     /// | elapsed time | 30 s |
     /// | budget | none |
-    /// | kept body per request | 256 KiB |
-    /// | attempts that no server application has processed | [replaced](Grpc::transparent_retries) at once, once |
+    /// | saved body per request | 256 KiB |
+    /// | attempts that no server application has processed | [replaced](Grpc::transparent_retries) immediately, once |
     ///
     /// A call is retried only if its response headers contain the status. Any other response ends the retries (COM-1),
     /// and its [body](crate::grpc::GrpcBody) reads the status.
     ///
     /// # What is retried
-    /// A call is repeatable if its [options](crate::CallOptions::repeatable) say so. For comparison, the last column
-    /// shows a [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer) with an empty config.
+    /// A call is repeatable only if its [options](crate::CallOptions::repeatable) allow it. For comparison, the last
+    /// column shows a [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer) with an empty config.
     ///
     /// | outcome before any response headers | `grpc()` | an empty service config |
     /// |---|---|---|
-    /// | a request that no server application has processed: REFUSED_STREAM, a GOAWAY that excludes it, not dispatched | replaced at once, once; then retried | replaced at once, once |
+    /// | a request that no server application has processed: REFUSED_STREAM, a GOAWAY that excludes it, not dispatched | replaced immediately, once; then retried | replaced immediately, once |
     /// | a failed connection | retried | retried |
     /// | UNAVAILABLE or RESOURCE_EXHAUSTED from the server, HTTP status 429 | retried | not retried |
-    /// | DEADLINE_EXCEEDED from the server, a time limit below, a lost connection, HTTP status 502, 503 or 504 | retried if repeatable | not retried |
+    /// | DEADLINE_EXCEEDED from the server, a time limit of the inner client, a lost connection, HTTP status 502, 503 or 504 | retried if repeatable | not retried |
     /// | every other code, an error of an unknown type | not retried | not retried |
     ///
     /// CANCELLED means that the caller has cancelled the call. It is retried only if [`on_code`](Grpc::on_code) or a
     /// service config lists it.
     ///
     /// # Errors
-    /// If a connection is lost, the caller gets UNAVAILABLE; if a time limit below passes, DEADLINE_EXCEEDED. The
-    /// message contains the cause. A layer around this one classifies such a response like the error, because no server
-    /// sent it.
+    /// A lost connection results in UNAVAILABLE, and a time limit of the inner client in DEADLINE_EXCEEDED. The message
+    /// contains the cause. Outer layers classify such a response like the error, because no server sent it.
     ///
     /// # Cancel safety
-    /// The caller's task encodes the message of a unary call, and up to two frames of a message stream. tonic's
-    /// `CancellationHandle` ends a message stream. To cancel a unary call, drop it.
+    /// The message of a unary call is encoded on the caller's task, as are up to two frames of a message stream.
+    /// tonic's `CancellationHandle` ends a message stream. To cancel a unary call, drop it.
     ///
     /// # Deadlines
     /// The deadline of a call is the earliest of three: its `grpc-timeout` header, a [`Deadline`](crate::Deadline) in
     /// its extensions or options, and [`timeout`](Grpc::timeout). Every attempt sends the time left in its own
     /// `grpc-timeout`.
     ///
-    /// A call whose deadline passes ends with DEADLINE_EXCEEDED, whether during an attempt, during a wait, or while the
-    /// response is read. The types stay the inner service's own ([`Answered`](crate::error::Answered)). If the delay
-    /// before a retry would exceed the deadline, the call ends at once, and the message contains the last failure. A
-    /// call without a deadline has no timer.
+    /// A call whose deadline passes ends with DEADLINE_EXCEEDED, whether during an attempt, during a delay, or while
+    /// the response is read. Calls keep the inner service's error type ([`Answered`](crate::error::Answered)). If the
+    /// delay before a retry would exceed the deadline, the call ends immediately, and the message contains the last
+    /// failure. A call without a deadline has no timer.
     pub fn grpc() -> Self {
         Self::with(Grpc::new())
     }
@@ -73,12 +72,12 @@ impl HedgeLayer<HedgePolicy<Grpc>> {
 }
 
 impl HedgePolicy<Grpc> {
-    /// Creates the policy that hedges gRPC calls **of every method** (HG-14).
+    /// Creates a policy that hedges gRPC calls **to every method** (HG-14).
     ///
     /// By default, UNAVAILABLE, RESOURCE_EXHAUSTED and DEADLINE_EXCEEDED do not end the other attempts
-    /// ([`non_fatal_codes`](Self::non_fatal_codes)). There is no budget, and up to 256 KiB of each request are kept.
-    /// All other defaults are in the table of [`HedgePolicy`]. A response without a status in its headers wins,
-    /// whatever the status in its trailers (COM-1, HG-3).
+    /// ([`non_fatal_codes`](Self::non_fatal_codes)). There is no budget, and up to 256 KiB of each request are saved.
+    /// All other defaults are listed at [`HedgePolicy`]. A response without a status in its headers wins, whatever the
+    /// status in its trailers (COM-1, HG-3).
     pub fn grpc() -> Self {
         Self::with(Grpc::new())
     }

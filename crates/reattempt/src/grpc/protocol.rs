@@ -28,11 +28,11 @@ use crate::protocol::{
 };
 
 /// The gRPC protocol with its settings: which codes are retried, which server delays are respected, and how much of
-/// each request is kept.
+/// each request is saved.
 ///
-/// If the response headers contain a status, the response is classified. Any other response ends the retries (COM-1),
-/// and its [body](GrpcBody) reads the status in the trailers. [`RetryPolicy::grpc`](crate::RetryPolicy::grpc) lists
-/// what is retried.
+/// A response is classified only if its headers contain the status. Any other response ends the retries (COM-1), and
+/// its [body](GrpcBody) reads the status in the trailers. [`RetryPolicy::grpc`](crate::RetryPolicy::grpc) lists what is
+/// retried.
 ///
 /// | setting | default |
 /// |---|---|
@@ -44,12 +44,12 @@ use crate::protocol::{
 /// | [`destination`](Grpc::destination) | scheme, host and port; empty if the request has no host |
 ///
 /// A tonic client's requests contain no host, because its `Channel` adds it. All calls then share one destination with
-/// an empty name, which is usually right for a single channel. To name destinations for observers, or for budgets and
-/// guards that several channels share, use the generated client's `with_origin`, or [`destination`](Grpc::destination).
+/// an empty name, which is usually right for a single channel. If observers need names, or several channels share a
+/// budget or guard, use the generated client's `with_origin`, or [`destination`](Grpc::destination).
 #[derive(Debug, Clone)]
 pub struct Grpc {
     pub(crate) http: Http,
-    /// `true` if an unprocessed attempt is replaced at once, once.
+    /// `true` if an unprocessed attempt is immediately replaced, at most once.
     pub(crate) replaces: bool,
     /// `true` if a `RetryInfo` is read.
     pub(crate) retry_info: bool,
@@ -74,15 +74,14 @@ impl Grpc {
         }));
     }
 
-    /// Returns `true` if this head ends the retries and needs no classifier, as most do.
+    /// Returns `true` if this head ends the retries without a classifier, as most do.
     #[inline]
     fn commits<B>(&self, response: &Response<B>) -> bool {
         let head = response.headers();
         self.http.has_no_classifier() && code_of_head(response.status(), head).is_none()
     }
 
-    /// Returns the classification of a response head or trailers, which have the same form; `None` if the head ends the
-    /// retries.
+    /// Returns the classification of a response head or trailers, or `None` if the head ends the retries.
     fn classify_status(
         &self,
         status: StatusCode,
@@ -107,7 +106,7 @@ impl Grpc {
         })
     }
 
-    /// Returns the server's hint: its pushback, or else its `RetryInfo` (RI-4).
+    /// Returns the server's hint: its pushback, otherwise its `RetryInfo` (RI-4).
     pub(super) fn hint(&self, headers: &HeaderMap) -> ServerHint {
         match pushback(headers) {
             ServerHint::None if self.retry_info => retry_info(headers).map_or(ServerHint::None, ServerHint::AtLeast),
@@ -138,7 +137,7 @@ impl Protocol for Grpc {
         RetryBudget::unlimited()
     }
 
-    /// Returns a status, which a tonic client converts to DEADLINE_EXCEEDED for its caller.
+    /// Returns a status, so that a tonic client reports DEADLINE_EXCEEDED to its caller.
     #[cfg(feature = "tonic")]
     fn source_of_time_limit() -> Option<BoxError> {
         Some(Box::new(tonic::Status::deadline_exceeded("a time limit of the call has passed")))
@@ -183,7 +182,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
     ) -> Classification {
         let request = || known(saved);
         let method = options.and_then(CallOptions::method);
-        // `true` if the proof comes from this client, not from a server's code or a classifier.
+        // `own` is `true` if the proof comes from this client, not from a server's code or a classifier.
         let (classification, own) = match outcome {
             Ok(response) if options.is_none() && self.commits(response) => {
                 return Verdict::Success.into();
@@ -191,7 +190,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
             Ok(response) if errors::refusal(response).is_some() => (not_sent(), true),
             Err(error) if refusal_in(error).is_some() => (not_sent(), true),
             Ok(response) => match response.extensions().get::<Unanswered>() {
-                // A layer below created the response. Classifiers are for server responses.
+                // An inner layer created the response, and classifiers are only for server responses.
                 Some(unanswered) => (unanswered.classification(method), true),
                 None => {
                     let (status, headers) = (response.status(), response.headers());
@@ -226,8 +225,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         response.extensions_mut().insert(report);
     }
 
-    /// Returns `true` if the status follows in the trailers. A head that is classified as a success then ends the
-    /// retries, but not the call.
+    /// Returns `true` if the status follows in the trailers. A successful head then ends the retries, but not the call.
     #[inline]
     fn is_open(&self, response: &Response<B>, succeeded: bool) -> bool {
         let headers = response.headers();
@@ -292,14 +290,14 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Grpc {
         }
     }
 
-    /// Creates a response with UNAVAILABLE for a lost connection, or with the code for any other error.
+    /// Creates a response with the code for an error, such as UNAVAILABLE for a lost connection.
     fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
         let (code, text, mark) = errors::in_terms_of_grpc(error)?;
         Some(with_report(GrpcBody::answering(code, &text, mark), report))
     }
 }
 
-/// Returns the response with its call's report, if there is one.
+/// Adds the call's report to the response, if there is one.
 fn with_report<B>(mut answer: Response<GrpcBody<B>>, report: Option<Report>) -> Response<GrpcBody<B>> {
     if let Some(report) = report {
         answer.extensions_mut().insert(report);

@@ -1,4 +1,4 @@
-//! Setters of [`Grpc`].
+//! The setters of [`Grpc`].
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::policy::RetryPolicy;
 use crate::protocol::{Http, forward_setters, message_setters, protocol_setters};
 
 impl Grpc {
-    /// Creates the protocol with the defaults in the table of [`Grpc`].
+    /// Creates the protocol with the defaults listed at [`Grpc`].
     pub fn new() -> Self {
         Self::default()
     }
@@ -40,11 +40,11 @@ impl Grpc {
         self
     }
 
-    /// Sets whether an attempt that never reached the server's application is replaced at once. Default: `true` (TR-1
-    /// to TR-9).
+    /// Sets whether an attempt that never reached the server's application is replaced immediately. Default: `true`
+    /// (TR-1 to TR-9).
     ///
-    /// Such an attempt was refused with REFUSED_STREAM or GOAWAY, or was never passed to its connection. Each of the
-    /// two kinds is replaced once per call. A replacement is not a retry: it is not counted towards any limit, takes no
+    /// Such an attempt was refused with REFUSED_STREAM or GOAWAY, or was never written to its connection. Each of the
+    /// two kinds is replaced once per call. A replacement is not a retry. It does not count towards any limit, takes no
     /// budget token, and is sent even if [`max_attempts`](crate::RetryPolicy::max_attempts) is 1. If no replacement is
     /// left, the attempt is retried like any other refusal.
     ///
@@ -60,7 +60,7 @@ impl Grpc {
     /// Sets whether a `google.rpc.RetryInfo` in a status's details is read. Default: `false` (RI-4).
     ///
     /// Its delay is a minimum for a failure that is retried anyway, or for the next hedge. A longer schedule delay is
-    /// used unchanged. Pushback has precedence over `RetryInfo`, and
+    /// used unchanged. Pushback takes precedence over `RetryInfo`, and
     /// [`max_server_delay`](crate::RetryPolicy::max_server_delay) limits the delay.
     #[must_use]
     pub fn retry_info(mut self, read: bool) -> Self {
@@ -68,8 +68,8 @@ impl Grpc {
         self
     }
 
-    /// Sets the time limit for a whole call: all attempts, all waits and reading the response. If the call has an
-    /// earlier deadline, that one applies (DL-1). Default: none.
+    /// Sets the time limit for a whole call: all attempts, all delays and reading the response. An earlier deadline of
+    /// the call takes precedence (DL-1). Default: none.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -91,7 +91,7 @@ macro_rules! grpc_setters {
     };
 }
 
-/// Protocol settings, which [`protocol`](RetryPolicy::protocol) and [`with`](RetryPolicy::with) change too.
+/// The protocol settings, which [`protocol`](RetryPolicy::protocol) and [`with`](RetryPolicy::with) also change.
 ///
 /// ```
 /// use std::time::Duration;
@@ -108,19 +108,19 @@ impl<Backoff: Schedule + Clone, B: Clone, Mode> RetryPolicy<Grpc, Backoff, B, Mo
     grpc_setters!(codes, hints, calls);
 }
 
-/// Protocol settings, which [`protocol`](HedgePolicy::protocol) and [`with`](HedgePolicy::with) change too.
+/// The protocol settings, which [`protocol`](HedgePolicy::protocol) and [`with`](HedgePolicy::with) also change.
 impl<B: Clone, Mode> HedgePolicy<Grpc, B, Mode> {
     protocol_setters!(Grpc: reading, sending, proving);
     grpc_setters!(codes, hints, calls);
 }
 
-/// gRPC settings that guards use.
+/// The gRPC settings that affect guards.
 impl<G: Guard, Mode> GuardLayer<G, Grpc, Mode> {
     protocol_setters!(Grpc: reading);
     grpc_setters!(codes, hints);
 }
 
-/// gRPC settings that fallbacks use.
+/// The gRPC settings that affect fallbacks.
 impl<F> FallbackLayer<F, Grpc> {
     protocol_setters!(Grpc: reading, sending, proving);
     grpc_setters!(codes);

@@ -18,17 +18,17 @@ use crate::guard::contract::GuardOutcome;
 use crate::shed::{Gauge, ShedLayer, ShedProtocol, number};
 
 impl<G: Guard> ShedLayer<G, Grpc, Answered> {
-    /// Creates a layer that guards a gRPC server, such as tonic's, with `Server::builder().layer(…)`.
+    /// Creates a layer that protects a gRPC server. For tonic, add it with `Server::builder().layer(…)`.
     ///
-    /// A refusal is RESOURCE_EXHAUSTED or UNAVAILABLE, as with [`GuardLayer::grpc`], and its delay is sent as
-    /// `grpc-retry-pushback-ms`. A pushback of −1 stops clients from retrying. A call is a retry if its
+    /// A refusal has the code RESOURCE_EXHAUSTED or UNAVAILABLE, as with [`GuardLayer::grpc`], and its delay is sent as
+    /// `grpc-retry-pushback-ms`. A pushback of −1 stops clients from retrying. A call counts as a retry if its
     /// `grpc-previous-rpc-attempts` is above 0.
     ///
     /// An adaptive limit reacts to UNAVAILABLE as it does to 503. A call that ends with RESOURCE_EXHAUSTED or
     /// DEADLINE_EXCEEDED is recorded as served.
     ///
-    /// A call holds its place until its trailers, even with a guard that frees places at the head. So limit the
-    /// duration of streams from untrusted callers.
+    /// A call holds its place until its trailers, even with a guard that releases places at the response head. Limit
+    /// the duration of streams from untrusted callers.
     ///
     /// ```
     /// use reattempt::guard::AdaptiveLimit;
@@ -39,7 +39,7 @@ impl<G: Guard> ShedLayer<G, Grpc, Answered> {
     /// let builder = ServiceBuilder::new().layer(layer);
     /// ```
     pub fn grpc(guard: G) -> Self {
-        // The server did its work for a caller that had exhausted its quota or allowed it too little time.
+        // The caller exceeded its quota or allowed too little time, so the server is not at fault.
         let grpc = Grpc::new()
             .destination(|_| "".into())
             .on_code(Code::ResourceExhausted, Verdict::Success)
@@ -71,7 +71,7 @@ where
             false => u32::try_from(advice.after.as_millis()).unwrap_or(u32::MAX).into(),
         };
         response.headers_mut().insert(GRPC_RETRY_PUSHBACK_MS, pushback);
-        // The header is for refusals on the client's side.
+        // This header is only for refusals by a client's guard.
         response.headers_mut().remove(REFUSED_BY);
         Ok(response)
     }

@@ -1,4 +1,4 @@
-//! The body of a measured response, whose frames are unchanged.
+//! The response body of a measured call or attempt.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ use super::span::Span;
 use crate::grpc::errors::code_of_error;
 use crate::protocol::watched::{Watch, Watched};
 
-/// The body of a measured response. It returns the frames of the inner body unchanged, and reads the status.
+/// The body of a measured response, which reads the status. The frames of the inner body are returned unchanged.
 ///
 /// Its errors are the inner body's, boxed. If the body is dropped before its end, the call is recorded as cancelled.
 pub type MeasuredBody<B> = Watched<B, MeasuredEnd>;
 
-/// The measurement of one call, which ends with the response body.
+/// The measurement of a call or an attempt, which ends with the response body.
 pub struct MeasuredEnd(
     /// `None` once the end is known.
     pub(super) Option<Span>,

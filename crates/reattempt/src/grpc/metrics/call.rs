@@ -1,6 +1,6 @@
-//! One call, as shared by both measurements: its labels, and the counts of its attempts.
+//! The state of a call that both measuring layers share: its labels, and the counts of its attempts.
 //!
-//! Input: the start and the end of each attempt, on any task. Output: the numbers recorded when the call ends.
+//! Attempts record their start and their end, on any task. The totals are recorded when the call ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,14 +15,14 @@ use crate::call::clock::Instant;
 use crate::call::deadline::Deadline;
 use crate::protocol::AttemptKind;
 
-/// A call, in the extensions of its request and of each of its attempts.
+/// A call, which is stored in the extensions of its request and its attempts.
 pub(super) struct Call {
     pub(super) instruments: Arc<Instruments>,
-    /// Method and target.
+    /// The labels for the method and the target.
     pub(super) labels: [KeyValue; 2],
-    /// The caller's deadline. The time in the request's header is measured from here.
+    /// The caller's deadline. A timeout in the request's header starts when the call is created.
     pub(super) deadline: Option<Deadline>,
-    /// The call measured by the metrics layer around this one.
+    /// The same call as measured by an outer metrics layer.
     outer: Option<Arc<Call>>,
     tally: Mutex<Tally>,
 }
@@ -34,13 +34,13 @@ struct Tally {
     hedges: u64,
     /// The number of attempts in flight.
     active: u32,
-    /// The end of the last attempt in flight, and its code. `None` while an attempt is in flight.
+    /// The time and the code at the end of the last attempt. `None` while an attempt is in flight.
     idle: Option<(Instant, Code)>,
-    /// The total time without an attempt in flight, before the current pause.
+    /// The total time without an attempt in flight, excluding the current pause.
     delay: Duration,
 }
 
-/// Writes the kind of an attempt into its extensions, if its call is measured.
+/// Adds the attempt's kind to its extensions, if its call is measured.
 pub(crate) fn mark(extensions: &mut Extensions, kind: AttemptKind) {
     if extensions.get::<Arc<Call>>().is_some() {
         extensions.insert(kind);
@@ -122,7 +122,7 @@ impl Call {
             if let Some((since, last)) = tally.idle.take()
                 && last != code
             {
-                // The call ended while it waited for another attempt, not with the last one.
+                // The call ended while it waited for another attempt.
                 tally.delay += now.saturating_duration_since(since);
             }
             for (instrument, count) in [

@@ -1,18 +1,18 @@
-//! The instruments, with gRPC's names, units and bounds (OBS-2, OBS-3, OBS-4).
+//! The instruments, with gRPC's names, units and bucket boundaries (OBS-2, OBS-3, OBS-4).
 
 use std::sync::Arc;
 
 use opentelemetry::InstrumentationScope;
 use opentelemetry::metrics::{Counter, Histogram, Meter, MeterProvider};
 
-/// The bounds of durations, in seconds.
+/// The bucket boundaries for durations, in seconds.
 const LATENCIES: [f64; 41] = [
     0.0, 0.00001, 0.00005, 0.0001, 0.0003, 0.0006, 0.0008, 0.001, 0.002, 0.003, 0.004, 0.005, 0.006, 0.008, 0.01,
     0.013, 0.016, 0.02, 0.025, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8,
     1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
 ];
 
-/// The bounds of sizes, in bytes.
+/// The bucket boundaries for sizes, in bytes.
 const SIZES: [f64; 14] = [
     0.0,
     1024.0,
@@ -33,19 +33,19 @@ const SIZES: [f64; 14] = [
 const RETRIES: [f64; 5] = [1.0, 2.0, 3.0, 4.0, 5.0];
 const TRANSPARENT_RETRIES: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 10.0];
 
-/// A metric of a call's retries (gRPC's A96, still experimental), labelled with method and target.
+/// An optional metric of a call's retries, with the labels method and target (gRPC's proposal A96, still experimental).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RetryMetric {
-    /// `grpc.client.call.retries`, `{retry}`: the retries of a call that had any.
+    /// `grpc.client.call.retries`, `{retry}`: the number of retries, for calls that had any.
     Retries,
-    /// `grpc.client.call.transparent_retries`, `{transparent_retry}`: the attempts of a call that replaced an
-    /// unprocessed one. Recorded only if there were any.
+    /// `grpc.client.call.transparent_retries`, `{transparent_retry}`: the number of attempts that replaced an
+    /// unprocessed one, for calls that had any.
     TransparentRetries,
-    /// `grpc.client.call.hedges`, `{hedge}`: the hedges of a call that had any.
+    /// `grpc.client.call.hedges`, `{hedge}`: the number of hedges, for calls that had any.
     Hedges,
-    /// `grpc.client.call.retry_delay`, `s`: the time that a call spent with no attempt in flight, even if no other
-    /// attempt followed. 0 for a call that never waited.
+    /// `grpc.client.call.retry_delay`, `s`: the time that a call spent without an attempt in flight, even if no attempt
+    /// followed. It is 0 for a call that never waited.
     RetryDelay,
 }
 

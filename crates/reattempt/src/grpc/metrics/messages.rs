@@ -1,13 +1,13 @@
-//! The message bytes in a gRPC body: the body without the five bytes before each message.
+//! The message bytes in a gRPC body, without the five-byte prefix of each message.
 
-/// A counter of message bytes, independent of the body's frames.
+/// A counter of message bytes, independent of frame boundaries.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Messages {
-    /// The messages seen so far.
+    /// The message bytes counted so far.
     pub(super) bytes: u64,
     /// The remaining bytes of the current message.
     left: usize,
-    /// The known part of the current prefix: the number of bytes, and the length that they encode.
+    /// The part of the current prefix that was read: its number of bytes, and the length that they encode.
     prefix: (u8, u32),
 }
 
@@ -23,7 +23,7 @@ impl Messages {
                 continue;
             }
             let (read, length) = self.prefix;
-            // The compression flag comes first, and is shifted out again.
+            // The first byte is the compression flag, which is shifted out again.
             let length = length << 8 | u32::from(*byte);
             self.prefix = (read + 1, length);
             if read == 4 {

@@ -1,8 +1,8 @@
 //! Metrics of gRPC calls and their attempts.
 //!
 //! [`GrpcMetrics`] creates two layers: one outside the retry layer for calls, and one inside it for attempts. They
-//! record gRPC's own instruments (its proposals A66 and A96; OBS-2, OBS-4). A request extension connects the two.
-//! [`RetryMetric`] lists the instruments that are off by default.
+//! record the instruments that gRPC defines in its proposals A66 and A96 (OBS-2, OBS-4). A request extension connects
+//! the two layers. [`RetryMetric`] lists the instruments that are off by default.
 
 mod body;
 mod call;
@@ -29,7 +29,7 @@ pub(crate) use call::mark;
 pub use instruments::RetryMetric;
 pub use service::ResponseFuture;
 
-/// The metrics of a gRPC channel's calls and attempts, as OpenTelemetry instruments.
+/// A set of OpenTelemetry instruments for the calls and attempts on a gRPC channel.
 ///
 /// | instrument | unit | labels | recorded |
 /// |---|---|---|---|
@@ -38,12 +38,12 @@ pub use service::ResponseFuture;
 /// | `grpc.client.attempt.sent_total_compressed_message_size` | `By` | method, target, status | when it ends |
 /// | `grpc.client.attempt.rcvd_total_compressed_message_size` | `By` | method, target, status | when it ends |
 /// | `grpc.client.call.duration` | `s` | method, target, status | when the call ends |
-/// | those of [`RetryMetric`] | | method, target | when the call ends, if [enabled](Self::enable) |
+/// | each [`RetryMetric`] | | method, target | when the call ends, if [enabled](Self::enable) |
 ///
 /// All but the first are histograms with the bucket boundaries that gRPC defines (OBS-3). The labels are:
 ///
-/// - **`grpc.method`**: "package.Service/Method" if a generated client has put it into the request's extensions. For
-///   every other request it is "other", unless [`generic_methods`](Self::generic_methods) lists its name.
+/// - **`grpc.method`**: "package.Service/Method" if a generated client has added it to the request's extensions. For
+///   every other request, it is "other", unless [`generic_methods`](Self::generic_methods) selects the method.
 /// - **`grpc.target`**: the argument of [`new`](Self::new).
 /// - **`grpc.status`**: the name of the code, such as "OK" or "DEADLINE_EXCEEDED".
 ///
@@ -53,20 +53,20 @@ pub use service::ResponseFuture;
 /// | a non-gRPC response | the code for its HTTP status (OUT-1) |
 /// | a response without a status | UNKNOWN (ST-3) |
 /// | the stream was reset | the code for the reset reason |
-/// | a time limit below passed | DEADLINE_EXCEEDED |
+/// | a time limit of the inner client passed | DEADLINE_EXCEEDED |
 /// | any other lost or failed connection | UNAVAILABLE |
-/// | dropped before its end; a losing hedge (OBS-6) | CANCELLED, or DEADLINE_EXCEEDED if the call's deadline has passed |
+/// | dropped before its end, such as a losing hedge (OBS-6) | CANCELLED, or DEADLINE_EXCEEDED if the call's deadline has passed |
 ///
-/// An attempt starts when its service is called, and ends when its status is known: for a streamed response, at the end
-/// of the body. Sizes are those of the messages as sent, compressed or not, without the five bytes before each message.
-/// Time comes from tokio's clock.
+/// An attempt starts when its service is called, and ends when its status is known. For a streamed response, that is
+/// the end of the body. Message sizes are measured after compression, without the five-byte prefix of each message.
+/// Times are measured with tokio's clock.
 ///
-/// The instruments belong to a meter named `reattempt`. The global provider is used only if you pass
+/// The instruments belong to a meter named `reattempt`. To use the global provider, pass
 /// `opentelemetry::global::meter_provider()`.
 ///
 /// # Cost
 /// Each measured call allocates its labels, a counter and a request extension. Each attempt allocates a counter of sent
-/// bytes and a box around its body. A client without metrics pays nothing, even with the feature on.
+/// bytes and a box around its body. A client without metrics has no overhead, even if the feature is enabled.
 ///
 /// ```
 /// use opentelemetry_sdk::metrics::SdkMeterProvider;
@@ -102,29 +102,29 @@ impl GrpcMetrics {
         Self { instruments, mode: PhantomData }
     }
 
-    /// Measures services whose error is a `BoxError`: behind tower's `Timeout` or `Buffer`, or around policies with
-    /// [`boxed_errors`](crate::RetryPolicy::boxed_errors).
+    /// Changes the error type that measured services must have to `BoxError`. This is needed around tower's `Timeout`
+    /// or `Buffer`, or policies with [`boxed_errors`](crate::RetryPolicy::boxed_errors).
     pub fn boxed_errors(self) -> GrpcMetrics<BoxedError> {
         GrpcMetrics { instruments: self.instruments, mode: PhantomData }
     }
 }
 
 impl<Mode> GrpcMetrics<Mode> {
-    /// Enables retry metrics, which gRPC marks as experimental. Default: none.
+    /// Enables retry metrics, which gRPC considers experimental. Default: none.
     pub fn enable(mut self, metrics: impl IntoIterator<Item = RetryMetric>) -> Self {
         let instruments = Arc::make_mut(&mut self.instruments);
         metrics.into_iter().for_each(|metric| instruments.enable(metric));
         self
     }
 
-    /// Sets the methods ("package.Service/Method") that are recorded by name even if no generated client has named
-    /// them. Default: none, because each name in a request would create a time series.
+    /// Sets which methods ("package.Service/Method") are recorded by name for requests without a generated client.
+    /// Default: none, because each name in a request would create a time series.
     pub fn generic_methods(mut self, recorded: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         Arc::make_mut(&mut self.instruments).generic_methods = Some(Arc::new(recorded));
         self
     }
 
-    /// Puts `layer` between two measuring layers: the outer one measures calls, the inner one attempts.
+    /// Puts `layer` between two measuring layers. The outer one measures calls, and the inner one measures attempts.
     ///
     /// `layer` is a [`RetryLayer`](crate::RetryLayer), a [`HedgeLayer`](crate::hedge::HedgeLayer), a
     /// [`ServiceConfigLayer`](crate::grpc::service_config::ServiceConfigLayer), or a `ServiceBuilder` with several of

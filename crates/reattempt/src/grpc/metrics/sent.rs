@@ -1,4 +1,4 @@
-//! The count of an attempt's sent messages.
+//! The message bytes that an attempt has sent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use http_body::Frame;
 use super::messages::Messages;
 use crate::protocol::watched::Watch;
 
-/// The count of messages that an attempt's request body has sent.
+/// The shared count of message bytes sent by an attempt's request body.
 pub(super) struct Sent {
     messages: Messages,
     sent: Arc<AtomicU64>,

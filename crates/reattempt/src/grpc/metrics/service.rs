@@ -46,10 +46,10 @@ pin_project! {
     /// The future of [`Measured`].
     ///
     /// # Cancel safety
-    /// Dropping the future drops the call or the attempt, which is then recorded as cancelled.
+    /// Dropping the future cancels the call or the attempt, which is then recorded as cancelled.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<F, Mode = OwnError> {
-        // Declared first, so that it is dropped first: inner measurements end before outer ones.
+        // Declared before `span`, so that inner measurements end before outer ones.
         #[pin]
         inner: F,
         // `None` once there is an outcome.

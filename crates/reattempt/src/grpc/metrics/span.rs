@@ -1,7 +1,6 @@
 //! The measurement of a call or an attempt, from start to end.
 //!
-//! Input: the bytes sent and received, and the status. Output: one measurement per instrument, recorded when the span
-//! is dropped.
+//! It counts the bytes sent and received, and records one measurement per instrument when it is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +25,7 @@ pub(super) struct Span {
     started: Instant,
     deadline: Option<Deadline>,
     of: Of,
-    /// The status at its end; `None` if it was dropped before.
+    /// The final status, or `None` if the call or attempt was dropped earlier.
     code: Option<Code>,
 }
 
@@ -36,7 +35,7 @@ enum Of {
 }
 
 impl Span {
-    /// Starts a call, and puts it into the extensions of `request`.
+    /// Starts a call, and adds it to the extensions of `request`.
     pub(super) fn call(instruments: &Arc<Instruments>, request: &mut Request<Body>) -> Self {
         let started = Instant::now();
         let call = Arc::new(Call::new(instruments, request));
@@ -50,7 +49,7 @@ impl Span {
         let call = Call::of(instruments, &attempt);
         let extensions = attempt.extensions();
         call.attempt_begins(extensions.get::<AttemptKind>().copied(), started);
-        // The engine may have set a different deadline.
+        // The retry or hedge layer may have set a different deadline.
         let own = Deadline::of(extensions);
         let deadline = own.into_iter().chain(call.deadline).min();
         let sent = Arc::<AtomicU64>::default();
@@ -66,7 +65,7 @@ impl Span {
         }
     }
 
-    /// Records the code at the end.
+    /// Ends the span with a code.
     pub(super) fn end_with(mut self, code: Code) {
         self.code = Some(code);
     }
@@ -76,7 +75,7 @@ impl Drop for Span {
     fn drop(&mut self) {
         let now = Instant::now();
         let code = self.code.unwrap_or_else(|| match self.deadline {
-            // Another attempt's timer may have ended the call a moment earlier.
+            // Another attempt's timer may have ended the call slightly earlier.
             Some(deadline) if clock::is_due(deadline.instant(), self.started, now) => Code::DeadlineExceeded,
             _ => Code::Cancelled,
         });

@@ -15,26 +15,26 @@ use crate::policy::RetryPolicy;
 
 use super::{Hedges, Retries};
 
-/// The default cap on a call's attempts (CALL-8).
+/// The default maximum number of attempts per call (CALL-8).
 const DEFAULT_CAP: u32 = 5;
 
 /// A layer that retries and hedges calls on a gRPC channel according to a service config.
 ///
-/// The layer looks up each call's method in the config in force. That entry applies until the call ends (SC-1, CALL-6).
+/// The layer looks up each call's method in the current config. That entry applies until the call ends (SC-1, CALL-6).
 ///
 /// | in the config | effect on a call |
 /// |---|---|
-/// | `retryPolicy` | the config sets the attempts, the backoff (± 20 %) and the codes. Every call to the method is retried after these codes, because the service's owner lists them |
-/// | `hedgingPolicy` | the config sets the attempts, the delay and the codes. There are no retries in addition (CALL-1, HG-9) |
-/// | neither policy, or no entry | the call is retried only in two cases: transparent retries (CALL-2), and a failed connection. So an empty config retries less than [`RetryPolicy::grpc`], whose docs compare the two |
+/// | `retryPolicy` | the config sets the attempts, the backoff (± 20 %) and the codes. Every call to the method is retried after these codes, because the service's owner allows it |
+/// | `hedgingPolicy` | the config sets the attempts, the delay and the codes. Hedged calls are not retried (CALL-1, HG-9) |
+/// | neither policy, or no entry | the call is retried only in two cases: transparent retries (CALL-2), and a failed connection. An empty config therefore retries less than [`RetryPolicy::grpc`], whose docs compare the two |
 /// | `timeout` | the earlier of this limit and the caller's deadline applies (DL-1) |
 /// | `retryThrottling` | the handle's throttle must grant all retries and hedges. Every call that ends with OK adds tokens (THR-1, THR-4) |
-/// | `waitForReady`, `maxRequestMessageBytes`, `maxResponseMessageBytes` | none: the channel and the generated client have these settings. [`ServiceConfig::unapplied`](crate::grpc::service_config::ServiceConfig::unapplied) lists those in a config |
-/// | load balancing | none: it belongs below this layer |
+/// | `waitForReady`, `maxRequestMessageBytes`, `maxResponseMessageBytes` | none: set these on the channel and the generated client. [`ServiceConfig::unapplied`](crate::grpc::service_config::ServiceConfig::unapplied) lists the ones in a config |
+/// | load balancing | none: it belongs inside this layer |
 ///
-/// While a handle has no config, every call gets UNAVAILABLE (SC-6).
+/// While a handle has no config, every call fails with UNAVAILABLE (SC-6).
 ///
-/// The [`CallOptions`](crate::CallOptions) of a request override the config. Rule CALL-3 gives clients less freedom.
+/// The [`CallOptions`](crate::CallOptions) of a request override the config. Rule CALL-3 allows clients less.
 ///
 /// ```
 /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigHandle, ServiceConfigLayer};
@@ -81,8 +81,8 @@ impl ServiceConfigLayer {
         Self::with(handle, Grpc::new())
     }
 
-    /// Creates a layer that applies the config of `handle` with a custom protocol value: classifiers, the limit on kept
-    /// bodies, transparent retries. These settings apply to retried and hedged calls.
+    /// Creates a layer that applies the config of `handle` with a custom protocol value: classifiers, the limit on
+    /// saved bodies, transparent retries. These settings apply to retried and hedged calls.
     pub fn with(handle: impl Into<ServiceConfigHandle>, grpc: Grpc) -> Self {
         let handle = handle.into();
         let throttle = handle.throttle();
@@ -97,7 +97,7 @@ impl ServiceConfigLayer {
     }
 
     /// Adds a budget, for example one that many processes share. A retry or hedge then needs a permit from it and from
-    /// the config's throttle. Default: the throttle alone, as gRPC specifies.
+    /// the config's throttle. Default: only the throttle, as gRPC specifies.
     ///
     /// ```
     /// use reattempt::RetryBudget;
@@ -119,12 +119,12 @@ impl ServiceConfigLayer {
 }
 
 impl<Budgets: Budget + Clone> ServiceConfigLayer<Budgets> {
-    /// Sets the maximum number of attempts per call. Higher numbers in the config are lowered to it. Default 5, for
-    /// retried and hedged calls (CALL-8).
+    /// Sets the maximum number of attempts per retried or hedged call. Higher numbers in the config are lowered to it.
+    /// Default: 5 (CALL-8).
     ///
-    /// 0 and 1 turn the config's retries and hedges off. Two kinds of retry remain: transparent retries, which
-    /// [`transparent_retries`](Grpc::transparent_retries) turns off (TR-8), and retries of failed connections, for
-    /// methods without a policy. [`never_retry`](Self::never_retry) turns all of them off.
+    /// 0 and 1 turn the config's retries and hedges off. Two kinds of retry remain. One is transparent retries, which
+    /// [`transparent_retries`](Grpc::transparent_retries) turns off (TR-8). The other is retries of failed connections,
+    /// for methods without a policy. [`never_retry`](Self::never_retry) turns all of them off.
     pub fn max_attempts(self, attempts: u32) -> Self {
         let cap = attempts.max(DEFAULT_CAP);
         Self { most_attempts: attempts, ..self }.hedges(|hedges| hedges.attempts_cap(cap))
@@ -133,7 +133,7 @@ impl<Budgets: Budget + Clone> ServiceConfigLayer<Budgets> {
     /// Turns all retries and hedges off. Each call is sent once, whatever the config and the call's own options
     /// contain. Requests are not saved.
     ///
-    /// The config's timeouts still apply. While there is no config, calls still get UNAVAILABLE.
+    /// The config's timeouts still apply. While there is no config, calls still fail with UNAVAILABLE.
     ///
     /// ```
     /// use reattempt::grpc::service_config::{ServiceConfig, ServiceConfigLayer};
@@ -145,9 +145,9 @@ impl<Budgets: Budget + Clone> ServiceConfigLayer<Budgets> {
     }
 
     /// Changes the protocol's settings for retried and hedged calls: classifiers, rules that set options, the limits on
-    /// kept bodies, transparent retries. Both kinds of call share the memory limit for kept bodies.
+    /// saved bodies, transparent retries. Both kinds of call share the memory limit for saved bodies.
     ///
-    /// Call it before [`retries`](Self::retries) and [`hedges`](Self::hedges), because it replaces their protocol
+    /// Call this before [`retries`](Self::retries) and [`hedges`](Self::hedges), because it replaces their protocol
     /// settings.
     ///
     /// ```
@@ -185,7 +185,7 @@ impl<Budgets: Budget + Clone> ServiceConfigLayer<Budgets> {
         self.observe_with(observer)
     }
 
-    /// Changes retry settings that are not in a config: hooks, drain time, observers.
+    /// Changes retry settings that a service config cannot express: hooks, drain time, observers.
     ///
     /// `change` gets the layer's retry policy. That policy's schedule and maximum attempts apply only to retries of
     /// failed connections, for methods without a retry or hedging policy in the config.

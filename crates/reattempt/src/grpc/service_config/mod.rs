@@ -1,4 +1,4 @@
-//! JSON service configs, with which a service's owner sets retries, hedging, deadlines and throttling per method.
+//! JSON service configs, in which a service's owner sets retries, hedging, deadlines and throttling per method.
 //!
 //! [`ServiceConfigLayer`] applies a config to the calls on a channel. It looks up each call's method in the current
 //! config, and sends the call through a retrying or a hedging client.
@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`ServiceConfigLayer`], [`Client`] | the layer, and the client to store: `Client<Channel>` |
 //! | [`ServiceConfig`] | a config: parsed from JSON, or loaded from a file |
-//! | [`ServiceConfigHandle`] | the config in force, which can be replaced while calls are in flight |
+//! | [`ServiceConfigHandle`] | the current config, which can be replaced while calls are in flight |
 //! | [`ServiceConfigErrors`] | all errors in a document |
 //!
 //! [`MethodRetryPolicy`] and [`MethodHedgingPolicy`] are entries in the document, whereas
@@ -34,7 +34,7 @@ pub use reattempt_grpc::{
 };
 pub use service::Client;
 
-/// The policy for calls that a config does not hedge.
+/// The policy for calls that the config does not hedge.
 type Retries<Budgets> = crate::policy::RetryPolicy<Grpc, Exponential, Budgets>;
-/// The policy for calls that a config hedges.
+/// The policy for calls that the config hedges.
 type Hedges<Budgets> = HedgePolicy<Grpc, Budgets>;

@@ -26,15 +26,15 @@ use crate::shared::Shared as HedgeShared;
 /// A gRPC client whose calls are retried or hedged according to a service config, created by
 /// [`ServiceConfigLayer`](super::ServiceConfigLayer).
 ///
-/// The error type is the inner service's own. Cloning it clones the inner service and shares everything else.
+/// The error type is the inner service's own. A clone has a clone of the inner service and shares everything else.
 pub struct Client<S, Budgets = RetryThrottle> {
-    /// The client for retried calls, which contains the inner service.
+    /// The client for calls that are not hedged, which contains the inner service.
     retry: Retry<S, Retries<Budgets>>,
     shared: Arc<Shared<S, Budgets>>,
     options: Option<CallOptions>,
 }
 
-/// The entry for methods without one in the config.
+/// The entry for methods that are not in the config.
 static NO_ENTRY: LazyLock<Arc<MethodConfig>> = LazyLock::new(Arc::default);
 
 struct Shared<S, Budgets> {
@@ -93,7 +93,7 @@ where
         self.retry.inner.poll_ready(cx)
     }
 
-    /// Sends the first attempt through the readied inner service, according to the config in force.
+    /// Starts the call according to the current config. The first attempt uses the inner service that is ready.
     fn call(&mut self, request: Req) -> Self::Future {
         let shared = &*self.shared;
         let config = match shared.handle.for_method(Grpc::view(&request).path()) {
@@ -103,8 +103,8 @@ where
                 return ResponseFuture::refused(none);
             }
         };
-        // If the client has turned hedging off, the retrying client sends the call, with one attempt. It still replaces
-        // an attempt that no server has seen.
+        // If the client has turned hedging off, the retrying client sends the call with one attempt. It still replaces
+        // an attempt that reached no server.
         let hedged = config.hedging_delay().is_some() && shared.most_attempts > 1;
         let options = self.options.clone().unwrap_or_default();
         let options = options.with_method(config, shared.most_attempts);
