@@ -92,7 +92,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     #[inline]
     fn clear(&mut self) {
         if let Some(mut retrying) = self.retrying.take()
-            && let Some(service) = retrying.as_mut().project().stage.take_sent()
+            && let Some(service) = retrying.as_mut().take_sent()
         {
             self.shared.give_back(service);
         }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use reattempt_core::{Schedule, StopReason};
 
-use super::stage::{Stage, StageTaken};
+use super::stage::Stage;
 use super::{Call, Held, Retrying};
 use crate::call::clock::Instant;
 use crate::error_mode::ErrorMode;
@@ -24,17 +24,17 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
     /// Holds the outcome until the budget confirms the retry. The delay already runs.
     #[cold]
     pub(super) fn hold(&mut self, held: Held<T>) {
-        let mut stage = self.retrying.get_or_insert_with(Retrying::new).as_mut().project().stage;
-        let sent = stage.as_mut().take_sent();
-        stage.set(Stage::Confirming { held: Box::new(held), sent });
+        let mut retrying = self.retrying.get_or_insert_with(Retrying::new).as_mut().project();
+        *retrying.held = Some(Box::new(held));
+        retrying.stage.set(Stage::Confirming);
     }
 
     /// Continues with the budget's answer about the retry for which the outcome is held. Returns the end of the call,
     /// if the retry is refused.
     pub(super) fn confirm(&mut self, confirmed: Result<(), StopReason>) -> Option<AnswerOf<T>> {
         let mut retrying = self.retrying.as_mut()?.as_mut().project();
-        let StageTaken::Confirming { mut held, sent } = retrying.stage.as_mut().take() else { return None };
-        retrying.stage.set(Stage::Sent { service: sent });
+        retrying.stage.set(Stage::Sent);
+        let mut held = retrying.held.take()?;
         // The response is drained from now on.
         held.granted.now = Instant::now();
         let in_time = match retrying.progress {

@@ -18,7 +18,7 @@ use reattempt_control::Trail;
 use reattempt_core::{Account, Budget, Schedule, SentAt};
 use tokio::time::Sleep;
 
-use self::stage::{Next, Stage};
+use self::stage::{Next, Stage, StageView};
 use crate::call::clock::Instant;
 use crate::call::context::CallContext;
 use crate::call::frame::{Frame, Tried};
@@ -72,6 +72,14 @@ pin_project! {
         trail: Trail,
         // The time by which hook and service must be ready for the next attempt, if there is a limit.
         ready_by: Option<Instant>,
+        // The outcome of the last attempt, until the budget has confirmed a retry.
+        held: Option<Box<Held<T>>>,
+        // The instance that sends the next attempt: the one being readied, or a clone of the one that sent the last.
+        service: Option<T::Service>,
+        // The source of the next attempt, from the confirmation until it is sent.
+        next: Option<Next<T>>,
+        // The head of a next attempt that is already made, unless its hook is running.
+        head: Option<Box<T::Head>>,
         // The timer of the current stage.
         #[pin]
         sleep: Option<Sleep>,
@@ -87,8 +95,24 @@ struct Held<T: CallTypes> {
 }
 
 impl<T: CallTypes<Strategy: Schedule>> Retrying<T> {
+    // Not inlined, so that a call that succeeds at once does not contain it.
+    #[cold]
     pub(in crate::retry) fn new() -> Pin<Box<Self>> {
-        Self::at(Stage::Sent { service: None }, None)
+        Box::pin(Self {
+            progress: None,
+            last_error: None,
+            refused: None,
+            counted: Account::default(),
+            tried: Tried::default(),
+            trail: Trail::new(),
+            ready_by: None,
+            held: None,
+            service: None,
+            next: None,
+            head: None,
+            sleep: None,
+            stage: Stage::Sent,
+        })
     }
 
     /// Creates the state of a first attempt whose endpoint is not known yet.
@@ -103,29 +127,27 @@ impl<T: CallTypes<Strategy: Schedule>> Retrying<T> {
 
     /// Records the instance that will send the first retry.
     pub(in crate::retry) fn sent_by(self: Pin<&mut Self>, service: T::Service) {
-        self.project().stage.set(Stage::Sent { service: Some(service) });
+        *self.project().service = Some(service);
+    }
+
+    /// Takes the instance for the next attempt, unless it is already being readied.
+    fn take_sent(self: Pin<&mut Self>) -> Option<T::Service> {
+        let this = self.project();
+        match this.stage.project() {
+            StageView::Readying => None,
+            _ => this.service.take(),
+        }
     }
 
     /// Creates the state for a first attempt that is not sent yet, because of a hook or because it is too late.
     pub(in crate::retry) fn of_first((head, rest): (T::Head, T::Rest), ready_by: Option<Instant>) -> Pin<Box<Self>> {
-        let next = Next::Made(Box::new(head), rest);
-        Self::at(Stage::Waiting { due: None, sent: None, next }, ready_by)
-    }
-
-    // Not inlined, so that a call that succeeds at once does not contain it.
-    #[cold]
-    fn at(stage: Stage<T>, ready_by: Option<Instant>) -> Pin<Box<Self>> {
-        Box::pin(Self {
-            progress: None,
-            last_error: None,
-            refused: None,
-            counted: Account::default(),
-            tried: Tried::default(),
-            trail: Trail::new(),
-            ready_by,
-            sleep: None,
-            stage,
-        })
+        let mut retrying = Self::new();
+        let mut this = retrying.as_mut().project();
+        *this.head = Some(Box::new(head));
+        *this.next = Some(Next::Made(rest));
+        *this.ready_by = ready_by;
+        this.stage.set(Stage::Waiting { due: None });
+        retrying
     }
 
     /// Stores the start of the call until its end.

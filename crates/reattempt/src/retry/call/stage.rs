@@ -11,7 +11,7 @@ use tokio::task::coop::poll_proceed;
 use tokio::time::Sleep;
 use tower_service::Service;
 
-use super::{Call, Held, Retrying};
+use super::{Call, Retrying};
 use crate::call::clock;
 use crate::call::clock::{Instant, sleep_until};
 use crate::call::deadline::Deadline;
@@ -29,50 +29,29 @@ type HookFuture<Head> = Pin<Box<dyn Future<Output = Box<Head>> + Send>>;
 pub(super) enum Next<T: CallTypes> {
     /// The saved request.
     Saved(T::Saved),
-    /// The attempt itself, created before it can be sent: its head and the rest of it.
-    Made(Box<T::Head>, T::Rest),
+    /// The attempt itself, created before it can be sent. Its head is apart, because a hook may have it.
+    Made(T::Rest),
 }
 
 pin_project! {
     /// The stage of the next attempt, in the order in which [`Call::poll_stages`] passes them.
     ///
-    /// `sent` is the service instance that will send the attempt, if an earlier attempt left one. From the drain on,
-    /// the stage also has the saved request, so an attempt always follows. An attempt is larger than the saved request.
-    /// So it is created late: when its hook is due or, without a hook, when its service is ready.
+    /// An attempt is larger than the saved request. So it is created late: when its hook is due or, without a hook,
+    /// when its service is ready.
     #[project = StageView]
-    #[project_replace = StageTaken]
     pub(super) enum Stage<T: CallTypes> {
-        // The budget has not confirmed the retry yet. The previous outcome may still go to the caller.
-        Confirming { held: Box<Held<T>>, sent: Option<T::Service> },
+        // The budget has not confirmed the retry yet. The outcome that is held may still go to the caller.
+        Confirming,
         // The refused response is being read to its end, until `by` at the latest.
-        Draining { #[pin] drain: T::Drain, by: Instant, due: Option<Instant>, sent: Option<T::Service>, saved: T::Saved },
-        // The attempt is due at this time; `None` for immediately. A first attempt is in `next` as `Made`, a retry as
-        // `Saved`.
-        Waiting { due: Option<Instant>, sent: Option<T::Service>, next: Next<T> },
+        Draining { #[pin] drain: T::Drain, by: Instant, due: Option<Instant> },
+        // The attempt is due at this time; `None` for immediately.
+        Waiting { due: Option<Instant> },
         // A hook is running for the attempt's head.
-        Hooking { service: T::Service, hook: HookFuture<T::Head>, rest: T::Rest },
+        Hooking { hook: HookFuture<T::Head> },
         // The service is being readied for the attempt, which already exists if a hook has processed it.
-        Readying { service: T::Service, next: Next<T> },
-        // The attempt is in flight. The instance is a clone of the one that sent it.
-        Sent { service: Option<T::Service> },
-    }
-}
-
-impl<T: CallTypes> Stage<T> {
-    /// Takes the instance for the next attempt, unless it is already being readied.
-    pub(super) fn take_sent(self: Pin<&mut Self>) -> Option<T::Service> {
-        match self.project() {
-            StageView::Confirming { sent, .. }
-            | StageView::Draining { sent, .. }
-            | StageView::Waiting { sent, .. }
-            | StageView::Sent { service: sent } => sent.take(),
-            StageView::Hooking { .. } | StageView::Readying { .. } => None,
-        }
-    }
-
-    /// Takes the stage, and leaves that of an attempt in flight until the next stage is set.
-    pub(super) fn take(self: Pin<&mut Self>) -> StageTaken<T> {
-        self.project_replace(Stage::Sent { service: None })
+        Readying,
+        // The attempt is in flight.
+        Sent,
     }
 }
 
@@ -92,8 +71,8 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         }
         let progress = retrying.progress.as_ref();
         let end = progress.and_then(|progress| progress.time_limit(&settings.limits, &self.context));
-        let mut stage = retrying.stage;
-        let (due, sent) = (granted.due, stage.as_mut().take_sent());
+        let (mut stage, due) = (retrying.stage, granted.due);
+        *retrying.next = Some(Next::Saved(saved));
         *retrying.ready_by = end;
         match result {
             Ok(response) => {
@@ -103,11 +82,11 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
                 }
                 let drained = clock::later(granted.now, settings.drain_time);
                 let by = end.map_or(drained, |end| drained.min(end));
-                stage.set(Stage::Draining { drain, by, due, sent, saved });
+                stage.set(Stage::Draining { drain, by, due });
             }
             Err(error) => {
                 *retrying.last_error = Some(error);
-                stage.set(Stage::Waiting { due, sent, next: Next::Saved(saved) });
+                stage.set(Stage::Waiting { due });
             }
         }
     }
@@ -137,22 +116,21 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
             let Some(retrying) = &mut self.retrying else { return Poll::Pending };
             let mut this = retrying.as_mut().project();
             let ended = match this.stage.as_mut().project() {
-                StageView::Confirming { .. } => {
+                StageView::Confirming => {
                     let confirmed = ready!(self.poll_confirmed(cx));
                     self.confirm(confirmed)
                 }
-                StageView::Draining { drain, by, .. } => {
+                StageView::Draining { drain, by, due } => {
+                    let due = *due;
                     // Without a timer, only data that is immediately available is drained.
                     if drain.poll(cx).is_pending() && clock::has_timer() {
                         ready!(poll_sleep(this.sleep, cx, *by));
                     }
                     // The response is dropped here, so that its connection is free or closed before the next attempt.
-                    if let StageTaken::Draining { due, sent, saved, .. } = this.stage.as_mut().take() {
-                        this.stage.set(Stage::Waiting { due, sent, next: Next::Saved(saved) });
-                    }
+                    this.stage.set(Stage::Waiting { due });
                     None
                 }
-                StageView::Waiting { due, .. } => {
+                StageView::Waiting { due } => {
                     if let Some(due) = *due {
                         ready!(poll_sleep(this.sleep.as_mut(), cx, due));
                     }
@@ -163,19 +141,19 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
                     }
                     ended
                 }
-                StageView::Hooking { hook, .. } => {
+                StageView::Hooking { hook } => {
                     let polled = poll_by(this.sleep, this.ready_by, cx, |cx| hook.as_mut().poll(cx));
                     match ready!(polled) {
                         Ok(head) => {
-                            if let StageTaken::Hooking { service, rest, .. } = this.stage.as_mut().take() {
-                                this.stage.set(Stage::Readying { service, next: Next::Made(head, rest) });
-                            }
+                            *this.head = Some(head);
+                            this.stage.set(Stage::Readying);
                             None
                         }
                         Err(Late) => self.time_up(),
                     }
                 }
-                StageView::Readying { service, .. } => {
+                StageView::Readying => {
+                    let service = this.service.get_or_insert_with(|| self.shared.spare());
                     let polled = poll_by(this.sleep, this.ready_by, cx, |cx| service.poll_ready(cx));
                     match ready!(polled) {
                         Ok(Ok(())) => {
@@ -194,7 +172,7 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
                         Err(Late) => self.time_up(),
                     }
                 }
-                StageView::Sent { .. } => return Poll::Pending,
+                StageView::Sent => return Poll::Pending,
             };
             if let Some(ended) = ended {
                 return Poll::Ready(ControlFlow::Break(ended));
@@ -204,50 +182,37 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
 
     /// Continues after the wait, with the hook if there is one, or else with the service.
     fn finish_wait(&mut self) {
-        let Some(retrying) = &mut self.retrying else { return };
-        let StageTaken::Waiting { sent, next, .. } = retrying.as_mut().project().stage.take() else { return };
-        let service = sent.unwrap_or_else(|| self.shared.spare());
-        let stage = match self.shared.policy.settings.hook.clone() {
-            None => Stage::Readying { service, next },
-            Some(hook) => {
-                let (mut head, rest) = match next {
-                    Next::Made(head, rest) => (head, rest),
-                    Next::Saved(saved) => {
-                        let attempt = self.next_attempt(saved);
-                        let (head, rest) = self.shared.policy.settings.protocol.split(attempt);
-                        (Box::new(head), rest)
-                    }
-                };
-                let retrying = self.retrying.as_ref();
-                let cause = retrying.and_then(|retrying| retrying.progress.as_ref()?.last_failure());
-                let refused = retrying.and_then(|retrying| retrying.refused.clone());
-                let attempting = AttemptContext { number: self.number, cause, refused };
-                let hook = Box::pin(async move {
-                    hook.before_attempt(&mut head, attempting).await;
-                    head
-                });
-                Stage::Hooking { service, hook, rest }
+        let hook = self.call_hook();
+        if let Some(retrying) = &mut self.retrying {
+            retrying.as_mut().project().stage.set(hook.map_or(Stage::Readying, |hook| Stage::Hooking { hook }));
+        }
+    }
+
+    /// Calls the hook, if there is one, for the head of the next attempt.
+    fn call_hook(&mut self) -> Option<HookFuture<T::Head>> {
+        let hook = self.shared.policy.settings.hook.clone()?;
+        let retrying = self.retrying.as_mut()?.as_mut().project();
+        let (mut head, rest) = match retrying.next.take()? {
+            Next::Made(rest) => (retrying.head.take()?, rest),
+            Next::Saved(saved) => {
+                let attempt = self.next_attempt(saved);
+                let (head, rest) = self.shared.policy.settings.protocol.split(attempt);
+                (Box::new(head), rest)
             }
         };
-        if let Some(retrying) = &mut self.retrying {
-            retrying.as_mut().project().stage.set(stage);
-        }
+        let retrying = self.retrying.as_mut()?.as_mut().project();
+        *retrying.next = Some(Next::Made(rest));
+        let cause = retrying.progress.as_ref().and_then(Progress::last_failure);
+        let attempting = AttemptContext { number: self.number, cause, refused: retrying.refused.clone() };
+        Some(Box::pin(async move {
+            hook.before_attempt(&mut head, attempting).await;
+            head
+        }))
     }
 
     /// Sends the attempt through the readied service.
     fn send(&mut self, timer: Pin<&mut T::Timer>) -> Option<T::Future> {
-        let taken = self.retrying.as_mut()?.as_mut().project().stage.take();
-        let StageTaken::Readying { mut service, next } = taken else { return None };
-        let attempt = match next {
-            Next::Saved(saved) => self.next_attempt(saved),
-            Next::Made(head, rest) => {
-                let protocol = &self.shared.policy.settings.protocol;
-                let mut attempt = protocol.join(*head, rest);
-                // The attempt may have been created some time ago.
-                protocol.refresh(&mut attempt, self.context.deadline.map(Deadline::at));
-                attempt
-            }
-        };
+        let attempt = self.take_attempt()?;
         self.on_send();
         T::Mode::timer(timer).map(AttemptTimer::reset);
         let mut retrying = self.retrying.as_mut()?.as_mut().project();
@@ -255,11 +220,28 @@ impl<T: CallTypes<Strategy: Schedule>> Call<T> {
         if let Some(progress) = retrying.progress {
             progress.on_send();
         }
-        let (sent, tried) = send_next(&mut service, attempt, *retrying.trail, self.context.deadline);
+        let service = retrying.service.as_mut()?;
+        let (sent, tried) = send_next(service, attempt, *retrying.trail, self.context.deadline);
         *retrying.tried = tried;
         // Only a clone is kept, because a refused instance is still in the inner service's queue (trap 50).
-        retrying.stage.set(Stage::Sent { service: Some(service.clone()) });
+        *service = service.clone();
+        retrying.stage.set(Stage::Sent);
         Some(sent)
+    }
+
+    /// Takes the next attempt, or creates it from the saved request.
+    fn take_attempt(&mut self) -> Option<T::Attempt> {
+        let retrying = self.retrying.as_mut()?.as_mut().project();
+        Some(match retrying.next.take()? {
+            Next::Saved(saved) => self.next_attempt(saved),
+            Next::Made(rest) => {
+                let protocol = &self.shared.policy.settings.protocol;
+                let mut attempt = protocol.join(*retrying.head.take()?, rest);
+                // The attempt may have been created some time ago.
+                protocol.refresh(&mut attempt, self.context.deadline.map(Deadline::at));
+                attempt
+            }
+        })
     }
 
     /// Creates the next attempt from the saved request, and saves what further attempts need.
