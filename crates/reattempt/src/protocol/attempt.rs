@@ -1,4 +1,4 @@
-//! Attempts made from a saved request, and a layer's additions to a new request.
+//! Attempts that are created from a saved request, and a layer's additions to a new request.
 
 use crate::call::context::CallContext;
 use crate::call::deadline::Deadline;
@@ -11,13 +11,13 @@ use crate::call::request_terms::NestedMarker;
 pub enum AttemptKind {
     /// The previous attempt failed.
     Retry,
-    /// The previous attempt was not processed at all. This one has the same number.
+    /// The previous attempt was not processed. This attempt has the same number.
     Replacement,
-    /// Earlier attempts are still in flight, or have failed.
+    /// Earlier attempts are still in flight or have failed.
     Hedge,
 }
 
-/// An attempt made from a saved request.
+/// The parameters of an attempt that is created from a saved request.
 #[derive(Debug, Clone, Copy)]
 pub struct NextAttempt {
     /// The attempt's number; a replacement has the number of the attempt that it replaces.
@@ -26,7 +26,7 @@ pub struct NextAttempt {
     pub kind: AttemptKind,
     /// `true` if this is the last attempt, so that the request need not be saved again.
     pub last: bool,
-    /// `true` if the head stays saved even for the last attempt, for a classifier.
+    /// `true` if a classifier needs the head to stay saved, even for the last attempt.
     pub needs_head: bool,
     /// The call's deadline.
     pub deadline: Option<Deadline>,
@@ -35,8 +35,7 @@ pub struct NextAttempt {
 }
 
 impl NextAttempt {
-    /// Creates attempt `number` of a call, whose earlier attempts may have been processed. `last` is `true` if the
-    /// limits allow no further one.
+    /// Creates the parameters of attempt `number`. `last` is `true` if the limits allow no further attempt.
     pub(crate) fn new<P: Protocol>(
         protocol: &P,
         context: &CallContext,
@@ -59,15 +58,15 @@ impl NextAttempt {
 /// A layer's additions to a request. Most calls have none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Added<'a> {
-    /// An idempotency key.
+    /// `true` if an idempotency key is added.
     pub key: bool,
-    /// `true` if the caller forbids processing the request twice, whatever its method and key. It adds nothing to the
-    /// request.
+    /// `true` if the caller forbids processing the request twice, whatever its method and key. Nothing is added to the
+    /// request for it.
     pub once: bool,
     /// A deadline that has not yet been added to the request.
     pub deadline: Option<Deadline>,
-    /// `true` if neither the caller nor the request has set the deadline. It is then added only to extensions that the
-    /// request already has, because layers below also get it from the frame.
+    /// `true` if neither the caller nor the request has set the deadline. It is then added only if the request already
+    /// has extensions, because inner layers also get it from the frame.
     pub implied: bool,
     /// This layer's marker.
     pub marker: Option<&'a NestedMarker>,

@@ -1,4 +1,4 @@
-//! The start of a call: the options of its caller, handle and policy, combined with the terms of its request.
+//! The start of a call: the options of the caller, the handle and the policy, combined with the request's terms.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::call::settings::Settings;
 pub(crate) struct CallStart {
     pub(crate) context: CallContext,
     /// `true` if the request must be saved. [`new`](Self::new) sets it only if the protocol replaces unprocessed
-    /// attempts; the layer then adds its own reasons.
+    /// attempts. The layer may also set it.
     pub(crate) saves: bool,
     /// `true` if the request needs an idempotency key.
     pub(crate) needs_key: bool,
@@ -26,14 +26,14 @@ pub(crate) struct CallStart {
     strip: bool,
     /// `true` if neither the caller nor the request has set the deadline.
     implied: bool,
-    /// `true` if the deadline cannot have passed, because it was computed for this call.
+    /// `true` if the deadline cannot have passed, because it was just computed.
     in_time: bool,
     /// The time at the start of the call, if the clock was read.
     pub(crate) now: Option<Instant>,
 }
 
 impl CallStart {
-    /// Creates the terms of a call for `request`, which may have a total time.
+    /// Creates the terms of a call for `request`, with a total time if there is one.
     pub(crate) fn new<P, Req, Strategy, B>(
         settings: &Settings<P, Strategy, B>,
         of_handle: Option<&CallOptions>,

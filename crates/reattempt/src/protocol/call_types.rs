@@ -1,4 +1,4 @@
-//! The types of a retried or hedged call, so that its code has one type parameter, whose bounds are written once.
+//! The types of a retried or hedged call, bundled into one type parameter whose bounds are written once.
 
 use std::marker::PhantomData;
 
@@ -11,11 +11,11 @@ use crate::error_mode::ErrorMode;
 /// The types of a call.
 pub(crate) trait CallTypes {
     type Request;
-    /// The inner service's request, with its head and the rest.
+    /// The inner service's request type, and its parts: the head and the rest.
     type Attempt;
     type Head: Send + 'static;
     type Rest;
-    /// The inner service's response and error.
+    /// The inner service's response and error types.
     type Response;
     type ServiceError;
     type Future: Future<Output = Result<Self::Response, Self::ServiceError>>;
@@ -23,7 +23,7 @@ pub(crate) trait CallTypes {
         + Clone;
     type Saved: Saved;
     type Drain: Future<Output = ()>;
-    /// The caller's response and error.
+    /// The caller's response and error types.
     type Answer;
     type Error;
     type Protocol: Protocol<Head = Self::Head>
@@ -31,7 +31,7 @@ pub(crate) trait CallTypes {
         + ClassifyOutcome<Self::Response, Drain = Self::Drain, Answer = Self::Answer>;
     type Timer: Default;
     type Mode: ErrorMode<Self::ServiceError, Error = Self::Error, Timer = Self::Timer>;
-    /// The schedule of retries, or the settings that only hedges have.
+    /// The retry schedule, or the settings that only hedges have.
     type Strategy;
     type Budget: Budget;
 }
@@ -39,7 +39,7 @@ pub(crate) trait CallTypes {
 /// The result of an attempt.
 pub(crate) type ResultOf<T> = Result<<T as CallTypes>::Response, <T as CallTypes>::Error>;
 
-/// The result of a call, for its caller.
+/// The result that the caller of a call gets.
 pub(crate) type AnswerOf<T> = Result<<T as CallTypes>::Answer, <T as CallTypes>::Error>;
 
 /// The types of a call through the service `S`.

@@ -1,4 +1,4 @@
-//! The protocol for `Clone` requests, whose outcomes a function classifies.
+//! The protocol for `Clone` requests, with a function that classifies outcomes.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -42,7 +42,7 @@ impl<Request> Saved for SavedClone<Request> {
     type Body = Infallible;
 }
 
-/// Omits the request, which may contain credentials.
+/// The output omits the request, which may contain credentials.
 impl<Request> fmt::Debug for SavedClone<Request> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SavedClone").finish_non_exhaustive()
@@ -96,7 +96,7 @@ where
         _: Option<&impl Saved>,
     ) -> Classification {
         match outcome {
-            // A time limit of this policy is not an outcome of the service.
+            // A timeout of this policy is not an outcome of the service.
             Err(error) if error.is::<TimedOut>() => errors::verdict_of_error(error).into(),
             Err(error) if errors::refusal_in(error).is_some() && !proof::is_from_fallback(Err(error)) => {
                 errors::not_sent()

@@ -1,4 +1,4 @@
-//! The default destination of a request: the key for its server in budgets and guards.
+//! The default destination of a request, which is the key for its server in budgets and guards.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use reattempt_control::bounded_name;
 
 use crate::call::request_view::RequestView;
 
-/// Returns the destination as a key for stored state: the destination itself, or its hash if it is long.
+/// Returns the key under which a destination's state is stored: the destination, or its hash if it is long.
 #[inline]
 pub(super) fn bounded(destination: Cow<'_, str>) -> Cow<'_, str> {
     if let Cow::Owned(hash) = bounded_name(&destination) {
@@ -18,7 +18,7 @@ pub(super) fn bounded(destination: Cow<'_, str>) -> Cow<'_, str> {
 }
 
 /// Returns the default destination: the URI's authority, or the `Host` header if `by_host` is set. An `https`
-/// destination begins with the scheme, because it may be another server than the `http` one.
+/// destination begins with the scheme, because it may be a different server than the `http` one.
 pub(super) fn default_destination(request: RequestView<'_>, by_host: bool) -> Cow<'_, str> {
     match request.scheme_and_authority() {
         (scheme @ (None | Some("" | "http")), Some(authority)) => normal(authority, scheme),
@@ -41,8 +41,8 @@ fn of_host<'a>(host: Option<&[u8]>, scheme: Option<&str>) -> Cow<'a, str> {
     host.map(|host| normalized(host.as_str(), scheme).into_owned()).unwrap_or_default().into()
 }
 
-/// Returns `true` if the bytes contain no colon, no `@`, no capital letter and only ASCII. Most authorities are such
-/// plain names. The function compares eight bytes at once.
+/// Returns `true` if all bytes are ASCII, without a colon, an `@` or a capital letter. Most authorities are such plain
+/// names. The function checks eight bytes at once.
 #[inline]
 fn is_plain(bytes: &[u8]) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;
@@ -64,8 +64,8 @@ fn is_plain(bytes: &[u8]) -> bool {
     }
 }
 
-/// Returns the host in lower case, with the port unless it is the scheme's default. User, password and the final dot of
-/// an absolute name are removed. Borrows if the authority already has this form.
+/// Returns the host in lower case, with the port unless it is the scheme's default. The userinfo and the final dot of
+/// an absolute name are removed. The result is borrowed if the authority already has this form.
 #[inline]
 fn normal<'a>(authority: &'a str, scheme: Option<&str>) -> Cow<'a, str> {
     match is_plain(authority.as_bytes()) && !authority.ends_with('.') {

@@ -1,4 +1,4 @@
-//! Draining a refused response, after which its connection can be reused.
+//! Draining of refused responses, so that their connections can be reused.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,8 +11,7 @@ use reattempt_replay::Drain;
 use crate::call::timed_out::RefusedResponse;
 
 pin_project! {
-    /// A future that reads a refused response to its end, but not more bytes than
-    /// [`drain_limit`](crate::Http::drain_limit).
+    /// A future that reads a refused response to its end, up to [`drain_limit`](crate::Http::drain_limit) bytes.
     #[derive(Debug)]
     pub struct DrainBody<B> {
         #[pin]

@@ -8,7 +8,7 @@ use reattempt_core::{Classification, Failure, FailureKind, Verdict};
 use crate::call::errors::causes;
 use crate::call::timed_out::{TimeLimit, TimedOut};
 
-/// Returns the verdict for an error: HTTP's, or a timeout for an error of tower, tokio or this crate. If a layer of
+/// Returns the verdict for an error of an HTTP client, or for a timeout of tower, tokio or this crate. If a layer of
 /// this client refused the attempt, it was not sent. Unknown errors are not retried.
 pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
     if is_refused_here(error) {
@@ -17,8 +17,8 @@ pub(crate) fn verdict_of_error(error: &(dyn Error + 'static)) -> Verdict {
     if let Some(verdict) = reattempt_http::verdict_of_error(error) {
         return verdict;
     }
-    // A time limit set by an inner layer. An attempt that took too long may succeed next time; a limit on the whole
-    // call ends the call.
+    // A time limit set by an inner layer. An attempt that took too long may succeed next time, whereas a limit on the
+    // whole call ends the call.
     if let Some(own) = causes(error).find_map(|error| error.downcast_ref::<TimedOut>()) {
         return match own.limit() {
             TimeLimit::Attempt => Verdict::Transient(Failure::new(FailureKind::Timeout)),

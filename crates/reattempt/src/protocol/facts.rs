@@ -1,4 +1,4 @@
-//! The facts about a request, each computed in one place from a view of its head.
+//! The facts about a request that layers need, each computed in one place from a view of its head.
 
 use std::borrow::Cow;
 
@@ -18,12 +18,12 @@ const MOST_HEADERS: usize = 24_576;
 
 /// A protocol for requests, which reads all facts from a view of the request's head. Sealed.
 ///
-/// The default methods apply to requests about which nothing is known.
+/// The default methods are for request types about which nothing is known.
 pub trait RequestProtocol: Protocol {
     /// The [error mode](crate::error::ErrorMode) of a guarded client, which can express a refusal.
     type Errors;
 
-    /// Returns `true` if a new request contains no options of its caller.
+    /// Returns `true` if a new request contains no options from its caller.
     #[doc(hidden)]
     #[inline]
     fn has_no_terms(&self, request: RequestView<'_>) -> bool {
@@ -46,7 +46,8 @@ pub trait RequestProtocol: Protocol {
         None
     }
 
-    /// Returns the deadline that a new request has for the server. `carried` is the deadline in its extensions.
+    /// Returns the deadline that a new request already sends to the server. `carried` is the deadline in its
+    /// extensions.
     #[doc(hidden)]
     #[inline]
     fn existing_deadline(&self, request: RequestView<'_>, carried: Option<Deadline>) -> Option<Deadline> {
@@ -67,7 +68,7 @@ pub trait RequestProtocol: Protocol {
         false
     }
 
-    /// Returns whether a request may be retried and whether it may be repeated.
+    /// Returns whether a request may be retried, and whether it may be processed twice.
     #[doc(hidden)]
     fn retry_safety(&self, request: RequestView<'_>) -> RetrySafety;
 
@@ -91,7 +92,7 @@ pub trait RequestProtocol: Protocol {
         false
     }
 
-    /// Returns the destination of a request: the key of budgets and guards.
+    /// Returns the destination of a request, which is its key in budgets and guards.
     #[doc(hidden)]
     fn destination_of<'a>(&self, request: RequestView<'a>) -> Cow<'a, str> {
         let _ = request;
@@ -99,7 +100,7 @@ pub trait RequestProtocol: Protocol {
     }
 }
 
-/// Returns the terms that the request itself contains. Its deadline may also come from a layer above.
+/// Returns the terms that the request itself contains. Its deadline may also come from an outer layer.
 pub(crate) fn terms_of<P: RequestProtocol + ?Sized>(protocol: &P, request: RequestView<'_>) -> RequestTerms {
     let carried = request.extension().copied();
     let existing_deadline = protocol.existing_deadline(request, carried);
@@ -114,7 +115,7 @@ pub(crate) fn terms_of<P: RequestProtocol + ?Sized>(protocol: &P, request: Reque
 }
 
 /// Returns an attempt's deadline and options, for layers that send no further attempt. The options are boxed, because
-/// few calls have any and each future would move them.
+/// few calls have any, and every future would otherwise move them.
 #[inline]
 pub(crate) fn attempt_terms<P: RequestProtocol>(
     protocol: &P,
@@ -191,7 +192,7 @@ impl<Request, C: Send + Sync + 'static> ReadRequest<Request> for CloneRequest<C>
 impl<C: Send + Sync + 'static> RequestProtocol for CloneRequest<C> {
     type Errors = BoxedError;
 
-    /// Permits every request to be retried and repeated, because the classifier alone decides.
+    /// Allows every request to be retried and repeated, because only the classifier decides.
     fn retry_safety(&self, _: RequestView<'_>) -> RetrySafety {
         RetrySafety { may_retry: true, repeatable: true, keyed: false }
     }
@@ -214,7 +215,7 @@ impl RequestProtocol for Http {
         self.options_for.as_ref()?(request)
     }
 
-    /// Returns `true` if a request is not repeatable without a key, and a header for one can be added.
+    /// Returns `true` if a request is not repeatable without a key, and there is room for the header.
     fn needs_key(&self, request: RequestView<'_>) -> bool {
         self.generate_keys
             && request.headers().is_some_and(|headers| headers.keys_len() < MOST_HEADERS)
@@ -222,7 +223,7 @@ impl RequestProtocol for Http {
             && !request.contains(&UPGRADE)
     }
 
-    /// An idempotent method needs no key; any other request is repeatable only with a key.
+    /// Allows an idempotent method to be repeated without a key, and any other method only with a key.
     fn retry_safety(&self, request: RequestView<'_>) -> RetrySafety {
         let idempotent = request.has_method(Method::is_idempotent);
         let keyed = !idempotent && self.trust_keys && request.is_repeatable();
@@ -231,15 +232,15 @@ impl RequestProtocol for Http {
     }
 
     /// Returns `true` for QUERY and the safe methods of RFC 9110 §9.2.1, and with `idempotent` for the methods of
-    /// §9.2.2. An upgrade request is not hedged, because that would open two conversations. An idempotency key makes no
-    /// request hedgeable, because servers refuse a second request while the first one with its key is in flight.
+    /// §9.2.2. An upgrade request is not hedged, because that would open two connections. An idempotency key does not
+    /// allow hedging, because servers refuse a second request while the first one with the same key is in flight.
     fn may_hedge(&self, request: RequestView<'_>, idempotent: bool) -> bool {
         let allowed = |method: &Method| method.is_safe() || (idempotent && method.is_idempotent());
         request.has_method(allowed) && !request.contains(&UPGRADE)
     }
 
-    /// Returns `true` only if the service below follows no redirects. Otherwise the failed connection may be to a
-    /// redirect's target, after the first server has processed the request.
+    /// Returns `true` only if the inner service follows no redirects. Otherwise, the connection to a redirect's target
+    /// may have failed, after the first server processed the request.
     fn errors_prove(&self) -> bool {
         self.redirects == Some(false)
     }

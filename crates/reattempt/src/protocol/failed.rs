@@ -1,4 +1,4 @@
-//! The failure that a fallback replaces, the marker on its response, and the error of its backup.
+//! The failure that a fallback replaces, the marker on the fallback response, and a backup's error.
 
 use std::error::Error;
 use std::fmt;
@@ -21,7 +21,7 @@ impl Failed {
         self.0.as_ref().map_err(|error| &**error)
     }
 
-    /// Returns the report of the retry layer, if the call ended with a response.
+    /// Returns the retry layer's report, if the call ended with a response.
     pub fn report(&self) -> Option<&Report> {
         self.0.as_ref().ok()?.extensions.get()
     }
@@ -49,10 +49,10 @@ impl fmt::Debug for Failed {
     }
 }
 
-/// The marker in the extensions of a response from a fallback or a backup. It contains the call's own outcome.
+/// The marker in the extensions of a response from a fallback or a backup. It contains the original outcome.
 ///
-/// A response with this marker does not show whether the server processed the request, whatever its status. So an outer
-/// retry layer or fallback does not resend a request that must not be processed twice.
+/// Whatever its status, a response with this marker does not show whether the server processed the request. An outer
+/// retry layer or fallback therefore does not resend a request that must not be processed twice.
 ///
 /// ```
 /// use http::Response;
@@ -68,13 +68,13 @@ impl fmt::Debug for Failed {
 pub struct FellBack(pub(crate) Arc<Failed>);
 
 impl FellBack {
-    /// Returns the call's own outcome.
+    /// Returns the original outcome.
     pub fn failed(&self) -> &Failed {
         &self.0
     }
 }
 
-/// The error of a call whose backup failed without a response. It contains the call's own outcome.
+/// The error of a call whose backup failed without a response. It contains the original outcome.
 ///
 /// Its source is the backup's error. Like a [`FellBack`] response, it does not show whether the server processed the
 /// request. Its texts contain no credentials.
@@ -84,7 +84,7 @@ pub struct BackupFailed {
 }
 
 impl BackupFailed {
-    /// Returns the call's own outcome.
+    /// Returns the original outcome.
     pub fn failed(&self) -> &Failed {
         &self.failed
     }

@@ -1,4 +1,4 @@
-//! Requests and responses of the `http` crate.
+//! Support for the request and response types of the `http` crate.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -44,7 +44,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> SavedRequest<B> {
         body
     }
 
-    /// Returns the next attempt. Unless it is the last, `further` can make another one.
+    /// Returns the next attempt. Unless it is the last, `further` is set to the saved request for another one.
     pub(crate) fn again(self, next: NextAttempt, further: &mut Option<Self>) -> Request<ReplayBody<B>> {
         let Self { mut head, body } = self;
         body.forget_polls();
@@ -86,7 +86,7 @@ where
 }
 
 impl Http {
-    /// Returns the limits on the saved part of a request body, given its head.
+    /// Returns the limits on saving a request body, given the request's head.
     #[inline(always)]
     pub(crate) fn limits_of(&self, head: &Parts, body: &impl Body) -> Cow<'_, ReplayLimits> {
         if body.is_end_stream() {
@@ -98,14 +98,14 @@ impl Http {
 }
 
 impl Added<'_> {
-    /// Returns `true` if the layer adds anything.
+    /// Returns `true` if the layer adds anything to the request.
     #[inline]
     pub(crate) fn is_any(self) -> bool {
         self.key || self.deadline.is_some() || self.marker.is_some()
     }
 
-    /// Adds these parts to a message's head, and returns the saved head. It lacks the deadline, which
-    /// [`SavedRequest::again`] adds to each further attempt.
+    /// Adds these parts to a message's head, and returns the saved head. The saved head lacks the deadline, which
+    /// [`SavedRequest::again`] adds to each later attempt.
     #[inline(always)]
     pub(crate) fn saved_with(self, head: &mut Parts) -> SavedHead {
         let saved_head = Added { deadline: None, ..self };
@@ -149,7 +149,7 @@ pub(crate) fn add_report(extensions: &mut Extensions, report: Report) {
 }
 
 impl NextAttempt {
-    /// Adds the number, the deadline and the kind of a further attempt to the extensions of its message.
+    /// Adds the number, the deadline and the kind of a later attempt to its extensions.
     fn to_extensions(self, extensions: &mut Extensions) {
         extensions.insert(AttemptNumber(self.number));
         if let Some(deadline) = self.deadline {
@@ -183,7 +183,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Replay<Request<B>> for Http {
         Request::from_parts(head, ReplayBody::passthrough(body))
     }
 
-    // Inlined and destructured first, because each further call or borrow copies the request.
+    // Inlined and destructured first, because each additional call or borrow copies the request.
     #[inline(always)]
     fn save(&self, request: Request<B>, added: Added<'_>, saved: &mut Option<Self::Saved>) -> Self::Attempt {
         let (mut head, body) = request.into_parts();
@@ -203,7 +203,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Replay<Request<B>> for Http {
         saved.again(next, further)
     }
 
-    /// Forgets that the body was polled: only the previous attempt may have polled it.
+    /// Resets the mark that the body was polled, because only the previous attempt may have polled it.
     fn refresh(&self, attempt: &mut Self::Attempt, _: Option<Deadline>) {
         attempt.body().forget_polls();
     }
@@ -262,7 +262,7 @@ impl<B: Body> ClassifyOutcome<Response<B>> for Http {
 }
 
 impl Http {
-    /// Classifies an outcome that is not a plain success in the table.
+    /// Classifies an outcome that is not a plain success under the default rules.
     #[inline(never)]
     fn classify_message<B>(
         &self,

@@ -1,4 +1,4 @@
-//! Protocols: the traits for bounds in generic code, and the types behind them. All traits are sealed.
+//! Protocols: the traits to use as bounds in generic code, and their types. All traits are sealed.
 //!
 //! A policy contains a protocol: [`Http`], [`CloneRequest`] or [`Operations`](crate::operation::Operations). Compiler
 //! messages mention these traits:
@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`Protocol`] | a protocol with its settings |
 //! | [`RequestProtocol`], [`ReadRequest`] | read all facts about a request from one view |
-//! | [`Replay`] | turns a request into its first attempt and a saved form, which makes further attempts |
+//! | [`Replay`] | turns a request into its first attempt and a saved form for later attempts |
 //! | [`ClassifyOutcome`] | classifies outcomes and drains refused responses |
 
 use std::error::Error;
@@ -96,12 +96,12 @@ impl sealed::Sealed for SavedReqwest {}
 pub trait Replay<Request>: ReadRequest<Request> {
     /// The inner service's request type.
     type Attempt;
-    /// The saved form of a request, for further attempts.
+    /// The saved form of a request, for later attempts.
     type Saved: Saved;
     /// The part of an attempt without its head.
     type Rest;
 
-    /// Returns the reason why a new request cannot be saved, if there is one.
+    /// Returns the reason why a new request cannot be saved, if any.
     #[doc(hidden)]
     #[inline]
     fn cannot_save(&self, request: &Request) -> Option<StopReason> {
@@ -113,16 +113,16 @@ pub trait Replay<Request>: ReadRequest<Request> {
     #[doc(hidden)]
     fn forward(&self, request: Request, added: Added<'_>) -> Self::Attempt;
 
-    /// Returns the first attempt, and writes the saved form to `saved`: it is too large to return by value.
+    /// Returns the first attempt. The saved form is written to `saved`, because it is too large to return by value.
     #[doc(hidden)]
     fn save(&self, request: Request, added: Added<'_>, saved: &mut Option<Self::Saved>) -> Self::Attempt;
 
-    /// Returns the `next` attempt, and writes to `further` what further attempts need. The saved form must be
+    /// Returns the `next` attempt, and sets `further` to the saved form for later attempts. The saved form must be
     /// [available](Saved::at_hand).
     #[doc(hidden)]
     fn again(&self, saved: Self::Saved, next: NextAttempt, further: &mut Option<Self::Saved>) -> Self::Attempt;
 
-    /// Updates an attempt that was created earlier and is sent now.
+    /// Updates an attempt that was created earlier and is about to be sent.
     #[doc(hidden)]
     fn refresh(&self, attempt: &mut Self::Attempt, deadline: Option<Deadline>) {
         let _ = (attempt, deadline);
@@ -148,7 +148,7 @@ pub trait Saved: sealed::Sealed {
         RequestView::HEADLESS
     }
 
-    /// Returns the saved body, which is the reader for the next attempt; `None` if it is part of the request.
+    /// Returns the saved body, from which the next attempt reads, or `None` if it is part of the request.
     #[doc(hidden)]
     fn body(&self) -> Option<&ReplayBody<Self::Body>> {
         None
@@ -179,11 +179,11 @@ pub trait ClassifyOutcome<Response>: Protocol {
     /// The response type for the caller: for HTTP, the response type itself.
     type Answer;
 
-    /// Classifies the outcome of an attempt, given the saved form of its request. A guard's refusal precedes all
-    /// classifiers.
+    /// Classifies the outcome of an attempt, given the saved form of its request. A guard's refusal takes precedence
+    /// over all classifiers.
     ///
-    /// Only the verdict [`NotProcessed`](reattempt_core::Verdict::NotProcessed) proves that the request was not
-    /// processed, even for a refusal: an earlier hop may have been processed before it.
+    /// Only the verdict [`NotProcessed`](reattempt_core::Verdict::NotProcessed) is proof that the request was not
+    /// processed. A refusal alone is not, because an earlier hop may have been processed.
     #[doc(hidden)]
     fn classify_outcome(
         &self,
@@ -192,11 +192,11 @@ pub trait ClassifyOutcome<Response>: Protocol {
         saved: Option<&impl Saved>,
     ) -> Classification;
 
-    /// Returns the facts about an outcome that is not a success. They precede all classifiers.
+    /// Returns the facts about an outcome that is not a success. They take precedence over all classifiers.
     #[doc(hidden)]
     fn facts(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> OutcomeFacts;
 
-    /// Returns the code in the response head, if there is one: for HTTP, the status.
+    /// Returns the code in the response head, if any. For HTTP, it is the status.
     #[doc(hidden)]
     fn code(response: &Response) -> Option<u16> {
         let _ = response;
@@ -232,7 +232,7 @@ pub trait ClassifyOutcome<Response>: Protocol {
     #[doc(hidden)]
     fn answer(response: Response, open: bool) -> Self::Answer;
 
-    /// Converts a response that is open or may stall to the caller's type, with the accounting due at its end.
+    /// Converts a response that is open or may stall to the caller's type. `finish` does the accounting at its end.
     #[doc(hidden)]
     fn watched(response: Response, finish: Finish) -> Self::Answer {
         drop(finish);
@@ -246,7 +246,7 @@ pub trait ClassifyOutcome<Response>: Protocol {
         None
     }
 
-    /// Returns `true` if the outcome may come from a timer for the call's own deadline, in a layer below or at the
+    /// Returns `true` if the outcome may come from a timer for the call's own deadline, in an inner layer or at the
     /// server.
     #[doc(hidden)]
     fn is_timer(&self, outcome: Result<&Response, &(dyn Error + 'static)>) -> bool {
@@ -254,14 +254,14 @@ pub trait ClassifyOutcome<Response>: Protocol {
         false
     }
 
-    /// Creates a response for an error, if the protocol has one.
+    /// Creates a response for an error, if the protocol can represent it as one.
     #[doc(hidden)]
     fn unanswered(error: &(dyn Error + 'static), report: Option<Report>) -> Option<Self::Answer> {
         let _ = (error, report);
         None
     }
 
-    /// Creates a response for a passed deadline, if the protocol has one. Only then is the report created.
+    /// Creates a response for a passed deadline, if the protocol has one. Otherwise, the report is not created.
     #[doc(hidden)]
     fn too_late(&self, text: &str, report: impl FnOnce() -> Option<Report>) -> Option<Self::Answer> {
         let _ = (text, report);
@@ -277,15 +277,15 @@ pub(crate) fn is_own_deadline<P: ClassifyOutcome<Response>, Response>(
     deadline: Option<Instant>,
     started: Option<Instant>,
 ) -> bool {
-    // Few outcomes come from a timer. For all others, the clock is not read.
+    // Few outcomes come from a timer, so the clock is not read for the others.
     deadline.filter(|_| protocol.is_timer(outcome)).is_some_and(|deadline| {
         let now = Instant::now();
         clock::is_due(deadline, started.unwrap_or(now), now)
     })
 }
 
-/// Converts an error to the end of a call: the protocol's response, if this mode uses one, or else the error. If the
-/// error type allows it, the protocol's own error wraps the error.
+/// Converts an error to the result of a call: the protocol's response if this mode uses one, otherwise the error. If
+/// the error type allows it, the protocol's own error wraps the error.
 #[cold]
 pub(crate) fn unanswered<P, R, E, Mode>(error: Mode::Error, report: Option<Report>) -> Result<P::Answer, Mode::Error>
 where

@@ -1,8 +1,8 @@
-//! The inverse of a protocol's attempts, from which the compiler infers the request type.
+//! The mapping from attempt types back to request types, which lets the compiler infer the request type.
 
 use super::sealed;
 
-/// The inverse of [`Replay`](super::Replay): the request type that becomes attempts of type `Attempt`.
+/// The inverse of [`Replay`](super::Replay): the request type whose attempts have the type `Attempt`.
 #[diagnostic::on_unimplemented(
     message = "the inner client takes requests of type `{Attempt}`, and the attempts of this layer are of another",
     note = "the body of an attempt is `reattempt::ReplayBody<B>`, so that it can be sent again",

@@ -1,7 +1,7 @@
-//! The proof that a request was not processed, and the signs against it.
+//! The proof that a request was not processed, and the reasons to doubt it.
 //!
-//! A refusal, a failed connection, a 429 or a refused stream only concerns what was sent last for one attempt. The
-//! request may still have been processed at an earlier hop of a redirect, as another copy, or by another server. All
+//! A refusal, a failed connection, a 429 or a refused stream only concerns the last request that was sent for an
+//! attempt. Before that, an earlier redirect hop, another copy or another server may have processed the request. All
 //! classifications pass through [`doubted`].
 
 use std::error::Error;
@@ -17,18 +17,18 @@ use super::errors::{is_refused_here, refusal_in};
 use super::failed::{BackupFailed, FellBack};
 use crate::call::errors::causes;
 
-/// Facts about the origin of a failed outcome, read once for the decision and the report.
+/// The origin of a failed outcome, determined once for the retry decision and the report.
 #[derive(Debug, Clone, Copy)]
 pub struct OutcomeFacts {
     /// The guard's refusal, if a guard refused the attempt.
     pub refused: Option<Refused>,
     /// `true` if a layer of this client refused the attempt or its last hop.
     pub refused_here: bool,
-    /// The stage at which an unprocessed attempt ended; `None` if the attempt is not replaced.
+    /// The stage at which an unprocessed attempt failed, or `None` if the attempt is not replaced.
     pub undone: Option<Undone>,
-    /// `true` if a server sent the response, and not a layer below in its place.
+    /// `true` if the response comes from a server and not from an inner layer.
     pub responded: bool,
-    /// `true` if a fallback below replaced the server's outcome. Another server may then have processed the request.
+    /// `true` if an inner fallback replaced the server's outcome. Another server may then have processed the request.
     pub from_fallback: bool,
 }
 
@@ -40,7 +40,7 @@ impl OutcomeFacts {
         Self { undone, from_fallback: is_from_fallback(outcome), ..Self::of_any(outcome.err()) }
     }
 
-    /// Returns the facts, without a replacement that the verdict does not permit. The connection may have been that of
+    /// Returns the facts without a replacement if the verdict does not permit one. The connection may have belonged to
     /// a later hop.
     pub(crate) fn under(self, verdict: Verdict) -> Self {
         let doubted = self.undone == Some(Undone::NoConnection) && !matches!(verdict, Verdict::NotProcessed(_));
@@ -60,8 +60,8 @@ impl OutcomeFacts {
     }
 }
 
-/// Returns the classification, without a doubtful proof. `hops` returns `true` if an earlier hop may have processed the
-/// request.
+/// Returns the classification, but without a doubtful proof. `hops` returns `true` if an earlier hop may have processed
+/// the request.
 #[inline]
 pub(crate) fn doubted(
     classification: Classification,
@@ -79,7 +79,7 @@ pub(crate) fn doubted(
     Verdict::Transient(failure).with_hint(classification.hint)
 }
 
-/// Returns `true` if a fallback below replaced the call's own outcome.
+/// Returns `true` if an inner fallback replaced the original outcome.
 pub(crate) fn is_from_fallback(outcome: Result<&Extensions, &(dyn Error + 'static)>) -> bool {
     match outcome {
         Ok(extensions) => extensions.get::<FellBack>().is_some(),
@@ -87,8 +87,8 @@ pub(crate) fn is_from_fallback(outcome: Result<&Extensions, &(dyn Error + 'stati
     }
 }
 
-/// Returns `true` if an attempt failed before it was sent, although its body was polled. The polled body was sent, so
-/// the refusal or failed connection concerns a later hop or another copy.
+/// Returns `true` if an attempt failed before it was sent, although its body was polled. A polled body means that the
+/// request was sent, so the refusal or failed connection concerns a later hop or another copy.
 pub(crate) fn is_of_later_hop(failure: &Failure, saved: Option<&impl Saved>) -> bool {
     matches!(failure.kind(), FailureKind::Connect | FailureKind::Other)
         && saved.and_then(Saved::body).is_some_and(ReplayBody::was_polled)

@@ -1,4 +1,4 @@
-//! A protocol's setters on the policies and layers that contain it.
+//! The protocol setters on policies and layers.
 
 /// Defines setters on a type that contains a protocol. Each calls the protocol's setter of the same name through the
 /// method `protocol`.
@@ -15,16 +15,16 @@ macro_rules! forward_setters {
     )*};
 }
 
-/// Defines the setters of these groups. A type has only those that affect it.
+/// Defines the setters of these groups. A type gets only the groups that affect it.
 ///
 /// | group | setters |
 /// |---|---|
 /// | `reading` | how requests and outcomes of HTTP messages are read, in every protocol |
-/// | `sending` | how requests are saved and refused responses drained |
+/// | `sending` | how requests are saved, and refused responses drained |
 /// | `proving` | which errors prove that a request was not processed |
-/// | `http` | how outcomes are read over plain HTTP |
+/// | `http` | how outcomes are read, only for plain HTTP |
 /// | `trusting` | whether an `Idempotency-Key` makes a request repeatable |
-/// | `repeating` | key generation, and redirects followed below |
+/// | `repeating` | key generation, and redirects followed by the inner service |
 macro_rules! protocol_setters {
     ($protocol:ident: $($group:ident),+) => {
         $($crate::protocol::protocol_setters! { @$group $protocol })+

@@ -1,4 +1,4 @@
-//! The protocol for `reqwest::Client`, a service of `reqwest::Request`.
+//! HTTP support for `reqwest::Client`.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -22,9 +22,9 @@ use crate::call::timed_out::RefusedResponse;
 
 /// The saved form of a `reqwest::Request`.
 ///
-/// A body of bytes stays in the request, so that reqwest itself can repeat it on a redirect (307, 308). A stream
-/// becomes a replayable body. So does a body of bytes that would exceed the memory limit for all bodies; it can be sent
-/// again only if none of it was read.
+/// An in-memory body stays in the request, so that reqwest itself can resend it on a redirect (307, 308). A stream
+/// becomes a replayable body. So does an in-memory body that would exceed the memory limit for all bodies; it can be
+/// sent again only if none of it was read.
 pub struct SavedReqwest {
     request: Request,
     body: SavedBody,
@@ -32,7 +32,7 @@ pub struct SavedReqwest {
 
 #[derive(Debug)]
 enum SavedBody {
-    /// The body, if any, is in the request, and its memory is reserved.
+    /// The body, if any, is in the request, with memory reserved for it.
     InRequest(Option<ReplayCharge>),
     Stream(ReplayBody<Body>),
 }
@@ -42,7 +42,7 @@ impl SavedBody {
         SavedBody::Stream(ReplayBody::not_kept())
     }
 
-    /// Returns the saved body for the attempt after the next one. `self` keeps the part that the next attempt sends.
+    /// Returns the saved body for the attempt after the next one. `self` keeps the body for the next attempt.
     fn kept_on(&mut self) -> Self {
         match self {
             // The next attempt shares the bytes, so it needs no reservation of its own.
@@ -52,7 +52,7 @@ impl SavedBody {
     }
 }
 
-/// Omits the URL and the headers, which may contain credentials.
+/// The output omits the URL and the headers, which may contain credentials.
 impl fmt::Debug for SavedReqwest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SavedReqwest")
@@ -154,7 +154,7 @@ impl Replay<Request> for Http {
     }
 
     fn join(&self, head: Parts, mut rest: Request) -> Request {
-        // A URL that the hook did not change keeps parts that a URI cannot represent, such as its fragment.
+        // If the hook did not change the URL, parts that a URI cannot represent are kept, such as the fragment.
         let untouched = rest.url().as_str().parse().is_ok_and(|uri: http::Uri| uri == head.uri);
         if !untouched && let Ok(url) = Url::parse(&head.uri.to_string()) {
             *rest.url_mut() = url;
@@ -184,7 +184,7 @@ impl ClassifyOutcome<Response> for Http {
             Ok(response) => self.classify_response(response.status(), response.headers(), options, saved),
             Err(error) => self.classify_error(error, options, saved),
         };
-        // reqwest follows redirects by default, and neither its errors nor its responses show it. A refusal without a
+        // reqwest follows redirects by default, which neither its errors nor its responses show. A refusal without a
         // reqwest error comes from a layer around reqwest.
         judged.unless_doubted(outcome.map(Response::extensions), |_| {
             let around =
@@ -216,7 +216,7 @@ impl ClassifyOutcome<Response> for Http {
     }
 }
 
-/// Copies a request without a body, or with a body of bytes. No other request reaches this function.
+/// Copies a request that has no body or an in-memory body. No other request reaches this function.
 fn copy_of_bodiless(request: &Request) -> Request {
     request.try_clone().unwrap_or_else(|| Request::new(request.method().clone(), request.url().clone()))
 }

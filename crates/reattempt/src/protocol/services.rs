@@ -13,14 +13,16 @@ use super::Outcome;
 ///
 /// | response | verdict | delay |
 /// |---|---|---|
-/// | 429 | not processed | the longer of `retry-after` and the time until `x-ratelimit-reset`, which counts beside `x-ratelimit-remaining: 0`; without both, the schedule's |
+/// | 429 | not processed | the longer of `retry-after` and, with `x-ratelimit-remaining: 0`, the time until `x-ratelimit-reset`; without both, the schedule's delay |
 /// | 403 with `retry-after` or `x-ratelimit-remaining: 0` | not processed | the same |
 ///
-/// Any other 403 is left to the table, which classifies it as permanent: the caller lacks a permission. GitHub refuses
-/// before it processes a request, so a POST may be sent again.
+/// Any other 403 is left to the default rules, which classify it as permanent: the caller lacks a permission. GitHub
+/// refuses a request before processing it, so a POST may be sent again.
 ///
-/// Source: GitHub's [rate limits for the REST API](https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit).
-/// [`profile::github`](crate::profile::github) contains this classifier and the delay of 60 s. For other layers:
+/// Source: GitHub's [rate limits for the REST
+/// API](https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit).
+/// [`profile::github`](crate::profile::github) contains this classifier and the delay of 60 s. In other layers, use it
+/// directly:
 ///
 /// ```
 /// use reattempt::Http;
@@ -48,20 +50,20 @@ pub fn github(outcome: Outcome<'_>) -> Option<Classification> {
     })
 }
 
-/// Classifies the responses of a Kubernetes API server. Returns `None` for all outcomes that are left to the table.
+/// Classifies the responses of a Kubernetes API server. Returns `None` for outcomes that are left to the default rules.
 ///
 /// | response | verdict |
 /// |---|---|
-/// | 429 with `Retry-After` | from the table: not processed |
+/// | 429 with `Retry-After` | default: not processed |
 /// | 429 without it: an eviction that a disruption budget forbids | permanent |
 /// | 5xx with `Retry-After`, such as 500 with the reason `ServerTimeout` | transient |
 /// | 500 without it: an internal error | permanent |
-/// | 502, 503, 504 without it, from a proxy in between | from the table: transient |
+/// | 502, 503, 504 without it, from a proxy | default: transient |
 ///
 /// Source: [`with_retry.go`](https://github.com/kubernetes/client-go/blob/master/rest/with_retry.go) of client-go,
 /// which retries only 429 and 5xx with `Retry-After`, and the [reasons of the
 /// API](https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go). client-go also repeats a
-/// POST after a 5xx with `Retry-After`; here only a repeatable request is sent again.
+/// POST after a 5xx with `Retry-After`. Here, only a repeatable request is sent again.
 ///
 /// [`profile::kubernetes`](crate::profile::kubernetes) contains this classifier.
 pub fn kubernetes(outcome: Outcome<'_>) -> Option<Classification> {
@@ -74,19 +76,19 @@ pub fn kubernetes(outcome: Outcome<'_>) -> Option<Classification> {
     }
 }
 
-/// Classifies the responses of OpenAI's API. Returns `None` for all outcomes that are left to the table.
+/// Classifies the responses of OpenAI's API. Returns `None` for outcomes that are left to the default rules.
 ///
 /// | response | verdict |
 /// |---|---|
-/// | 409: a lock that was not free in time | transient |
+/// | 409: a lock timeout | transient |
 /// | every 5xx | transient |
 ///
-/// In the table, 408 is transient, and 429 is not processed. Without a classifier, `retry-after-ms`, `Retry-After` and
-/// `x-should-retry` are obeyed ([`Hints`]), as in OpenAI's own clients.
+/// By default, a 408 is transient, and a request that gets a 429 was not processed. Even without a classifier,
+/// `retry-after-ms`, `Retry-After` and `x-should-retry` are obeyed ([`Hints`]), as in OpenAI's own clients.
 ///
-/// Source: [`_base_client.py`](https://github.com/openai/openai-python/blob/main/src/openai/_base_client.py) of OpenAI's
-/// Python client. That client also repeats every POST whose response was lost; here only a repeatable request is sent
-/// again. See [`profile::openai`](crate::profile::openai), which contains this classifier.
+/// Source: [`_base_client.py`](https://github.com/openai/openai-python/blob/main/src/openai/_base_client.py) of
+/// OpenAI's Python client. That client also repeats every POST whose response was lost. Here, only a repeatable request
+/// is sent again. [`profile::openai`](crate::profile::openai) contains this classifier.
 pub fn openai(outcome: Outcome<'_>) -> Option<Classification> {
     let status = outcome.status()?;
     (status == StatusCode::CONFLICT || status.is_server_error()).then(|| transient(status))

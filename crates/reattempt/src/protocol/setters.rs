@@ -1,4 +1,4 @@
-//! Setters of [`Http`], and those that all protocols with HTTP messages share.
+//! The setters of [`Http`], and those that all protocols with HTTP messages share.
 
 use http::StatusCode;
 use reattempt_core::{Verdict, Warning};
@@ -13,30 +13,31 @@ macro_rules! message_setters {
         ///
         /// Default: 64 KiB per call (256 KiB for protocols of short messages) and 64 MiB in total. A body in memory is
         /// saved by reference, whatever its size. A body that consists of one frame, such as a boxed `Full`, is also
-        /// saved whole; a frame below 256 KiB is copied. A body that does not fit is sent once and not retried. If a
-        /// hedged call's body outgrows the limit, only the attempt that has read most continues (BUF-8).
+        /// saved completely; a frame below 256 KiB is copied. A body that does not fit is sent once and not retried. If
+        /// a hedged call's body outgrows the limit, only the attempt that has read the most continues (BUF-8).
         ///
-        /// One destination can use at most as much of the total as is still free, so a destination that hangs leaves
-        /// memory for others. See [`ReplayMemory`](crate::body::ReplayMemory) for the resulting shares.
+        /// A destination can use at most as much memory as is still free, so a destination that hangs leaves memory for
+        /// others. [`ReplayMemory`](crate::body::ReplayMemory) describes the resulting shares.
         #[must_use]
         pub fn replay(mut self, limits: reattempt_replay::ReplayLimits) -> Self {
             self.$http().replay = limits.by_destination();
             self
         }
 
-        /// Adds a classifier, which is called before the table and after the classifiers added earlier. If it returns
-        /// `None`, the next classifier or the table classifies the outcome, so no default is lost.
+        /// Adds a classifier, which is called after the classifiers added earlier and before the default rules. If it
+        /// returns `None`, the next classifier or the default rules classify the outcome, so the defaults still apply.
         ///
         /// The classifier returns a verdict, optionally with a server hint: a delay in the server's own format, or
-        /// [`Stop`](crate::classify::ServerHint::Stop). Such a delay replaces the one in the headers that
-        /// [`Hints`](crate::classify::Hints) reads. A `Stop` from the classifier or from the headers ends the call.
+        /// [`Stop`](crate::classify::ServerHint::Stop). Such a delay replaces the one that
+        /// [`Hints`](crate::classify::Hints) reads from the headers. A `Stop` from the classifier or from the headers
+        /// ends the call.
         ///
         /// The classifier can read the response head or the error, and
         /// [the request](crate::classify::Outcome::request), without a copy.
         ///
         /// | layer | effect of the verdict |
         /// |---|---|
-        /// | retries | as the [`Verdict`](crate::Verdict) states |
+        /// | retries | as documented at [`Verdict`](crate::Verdict) |
         /// | hedging | a response whose verdict is transient or "not processed" is not fatal to the call (HG-4). An error is fatal only if the request's own body failed |
         /// | guards | see [`guard`](crate::guard) |
         ///
@@ -87,10 +88,10 @@ macro_rules! message_setters {
         /// Adds a rule that sets options for requests, depending on their method, path or headers.
         ///
         /// Every layer with this protocol calls the rule before it sends a request, possibly more than once. Guards
-        /// inside a retry layer call it for each attempt. The request's own options have precedence, then the handle's,
-        /// then the rules'. If several rules set an option, the first rule has precedence.
+        /// inside a retry layer call it for each attempt. The request's own options take precedence, then the handle's,
+        /// then the rules'. If several rules set an option, the first rule takes precedence.
         ///
-        /// The rule gets a view, because `http::request::Parts` would have to be created for each request.
+        /// The rule gets a view, which is cheaper than creating `http::request::Parts` for each request.
         ///
         /// ```
         /// use reattempt::{CallOptions, Http, RetryPolicy};
@@ -127,8 +128,8 @@ macro_rules! message_setters {
         /// removed. All requests without a host in the URI share the destination `""`, unless
         /// [`destination_by_host`](Self::destination_by_host) is set.
         ///
-        /// Events and traces contain the destination, so it should contain neither user information nor a query. A
-        /// destination of more than 255 bytes is replaced by its hash.
+        /// Events and traces contain the destination, so it should contain neither userinfo nor a query. A destination
+        /// of more than 255 bytes is replaced by its hash.
         ///
         /// ```
         /// use reattempt::{Http, RetryPolicy};
@@ -147,10 +148,10 @@ macro_rules! message_setters {
 
         /// Sets whether the `Host` header is the destination of a request whose URI has no host. Default: `false`.
         ///
-        /// A reverse proxy receives such requests from outside, so their callers choose the header. **With `true`, each
-        /// caller chooses its own bulkhead, breaker and budget there**, and escapes the limits that apply to others.
-        /// Use it only if the client itself writes the header, or if its values were checked. A
-        /// [`destination`](Self::destination) function has precedence.
+        /// A reverse proxy receives such requests from outside, so external callers choose the header. **With `true`,
+        /// each of them chooses its own bulkhead, breaker and budget**, and evades the limits that apply to others. Use
+        /// `true` only if your own code sets the header or checks its values. A [`destination`](Self::destination)
+        /// function takes precedence.
         #[must_use]
         pub fn destination_by_host(mut self, by_host: bool) -> Self {
             self.$http().by_host = by_host;
@@ -161,8 +162,8 @@ macro_rules! message_setters {
         /// `true` (RFC 9113 §8.7).
         ///
         /// Some proxies, such as haproxy 2.6, reset a stream with that code after their backend processed the request.
-        /// Behind such a proxy a POST without an idempotency key could run more than once. With `false`, the reset is
-        /// treated as a lost connection: only repeatable requests are retried.
+        /// With such a proxy, a POST without an idempotency key could run more than once. With `false`, the reset is
+        /// treated as a lost connection, so only repeatable requests are retried.
         ///
         /// reqwest itself retries such streams, up to twice. Turn that off with
         /// `ClientBuilder::retry(reqwest::retry::never())`.
@@ -173,8 +174,8 @@ macro_rules! message_setters {
         }
 
         /// Sets how many bytes of a refused response are read so that its connection can be reused. If the response is
-        /// longer, its connection is closed. Default: 16 KiB. Most error pages are smaller, and reading more would cost
-        /// more than opening a new connection.
+        /// longer, the connection is closed. Default: 16 KiB, because most error pages are smaller, and reading more
+        /// would cost more than a new connection.
         #[must_use]
         pub fn drain_limit(mut self, bytes: u64) -> Self {
             self.$http().drain_limit = bytes;
@@ -195,15 +196,15 @@ impl Http {
 
     /// Sets which server hints are read. Default: all except rate-limit headers.
     ///
-    /// Turn on rate-limit headers ([`Hints::rate_limit`]) if a [`RateLimit`](crate::guard::RateLimit) should follow the
-    /// server's quota.
+    /// Turn on rate-limit headers ([`Hints::rate_limit`]) if a [`RateLimit`](crate::guard::RateLimit) should adapt to
+    /// the server's quota.
     #[must_use]
     pub fn hints(mut self, hints: Hints) -> Self {
         self.hints = hints;
         self
     }
 
-    /// Overrides the table's verdict for one status.
+    /// Overrides the default verdict for one status.
     ///
     /// The verdict for a response comes from the first of these that applies:
     ///
@@ -211,11 +212,11 @@ impl Http {
     /// 2. this verdict;
     /// 3. `x-should-retry: true` or `stripe-should-retry: true` from the server;
     /// 4. the classifier of a [profile](crate::profile);
-    /// 5. the table.
+    /// 5. the default rules ([`Http`]).
     ///
-    /// So `on_status(StatusCode::TOO_MANY_REQUESTS, Verdict::Permanent)` ends the call even if the server asks for a
-    /// retry. If the server asks for no retry (`x-should-retry: false`), the call ends whatever the verdict is.
-    /// [`Hints::should_retry`] turns both values off.
+    /// For example, `on_status(StatusCode::TOO_MANY_REQUESTS, Verdict::Permanent)` ends the call even if the server
+    /// asks for a retry. If the server forbids a retry (`x-should-retry: false`), the call ends whatever the verdict
+    /// is. [`Hints::should_retry`] controls whether both values are read.
     ///
     /// ```
     /// use http::StatusCode;
@@ -235,19 +236,19 @@ impl Http {
     }
 
     /// Sets whether every request that is not repeatable (POST, PATCH, …) gets an `Idempotency-Key`, which makes it
-    /// repeatable. All attempts of a call have the same key. Default: `false`, because the server must support the key.
+    /// repeatable. All attempts of a call have the same key. Default: `false`, because servers must support such keys.
     ///
-    /// Only the retry layer generates keys: a server would refuse a hedge with the key of an attempt in flight. A call
-    /// with a key is retried for at most 24 hours, because servers usually keep keys that long.
+    /// Only the retry layer generates keys, because a server would refuse a hedge with the key of an attempt in flight.
+    /// A call with a key is retried for at most 24 hours, because servers usually keep keys that long.
     ///
     /// If several retry layers send the same call, the outermost must generate the key. An inner layer would generate a
-    /// new key for each attempt of the outer layer. If the inner call loses a connection and then ends with a 429, the
-    /// outer layer would repeat the POST with a new key.
+    /// new key for each attempt of the outer layer. If the inner call loses a connection and then gets a 429, the outer
+    /// layer would repeat the POST with a new key.
     ///
     /// After an [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or a lost connection, the server may still be
-    /// processing the first attempt, and respond 409 to the next one. That ends the call. If 409 has no other meaning,
-    /// set `on_status(StatusCode::CONFLICT, Verdict::Transient(…))`. The call is then retried until the server responds
-    /// with the first attempt's outcome.
+    /// processing the first attempt, and respond to the next one with 409. That ends the call. If 409 has no other
+    /// meaning, set `on_status(StatusCode::CONFLICT, Verdict::Transient(…))`. The call is then retried until the server
+    /// returns the first attempt's outcome.
     #[must_use]
     pub fn generate_idempotency_keys(mut self, generate: bool) -> Self {
         self.generate_keys = generate;
@@ -256,8 +257,8 @@ impl Http {
 
     /// Sets whether an `Idempotency-Key` in the caller's request makes it repeatable. Default: `true`.
     ///
-    /// A proxy forwards keys that its own callers chose. Use `false` there unless the servers support keys: a server
-    /// that ignores them processes a repeated POST twice. Keys that this layer
+    /// A proxy forwards keys that its own callers chose. Use `false` in a proxy unless its servers support keys,
+    /// because a server that ignores them processes a repeated POST twice. Keys that this layer
     /// [generates](Self::generate_idempotency_keys) are not affected. The layer never changes a request's key.
     ///
     /// ```
@@ -271,25 +272,25 @@ impl Http {
         self
     }
 
-    /// Sets whether the service below follows redirects. By default, the layer detects this from several signs.
+    /// Sets whether the inner service follows redirects. By default, the layer detects this.
     ///
-    /// A server that responds with a redirect has processed the request, but a later hop may then be refused. So above
-    /// a service that follows redirects, a refusal is no proof. A request that is not repeatable is then not retried,
-    /// with the stop reason [`EarlierHop`](crate::StopReason::EarlierHop).
+    /// A server that responds with a redirect has processed the request, even if a later hop is then refused. If the
+    /// inner service follows redirects, a refusal is therefore not proof. A request that is not repeatable is not
+    /// retried, and the stop reason is [`EarlierHop`](crate::StopReason::EarlierHop).
     ///
-    /// The signs are:
+    /// The layer assumes that redirects are followed in these cases:
     ///
     /// - The client is a `reqwest::Client`, or the error contains a `reqwest::Error` (feature `reqwest`).
     /// - The response comes from tower-http's `FollowRedirect` (feature `tower-http`), or from a service around a
     ///   `reqwest::Client` (feature `reqwest`).
-    /// - No connection could be made, or a layer of this client refused the attempt, although the request's body was
-    ///   polled. An empty body is treated as polled once a client reads its length.
+    /// - The connection failed, or a layer of this client refused the attempt, although the request's body was polled.
+    ///   An empty body counts as polled once a client reads its length.
     ///
-    /// These signs do not show a `REFUSED_STREAM` or GOAWAY at a later hop, because the first hop polls the body too.
-    /// Bodies sent by reqwest never show the last sign. If your own service follows redirects or sends a request twice,
-    /// use `true`. If the client follows none, such as a reqwest client with `redirect::Policy::none()`, use `false`. A
-    /// POST is then retried after 429 or a refused connection. It is best to place tower-http's `FollowRedirect`
-    /// outside the retry layer.
+    /// A `REFUSED_STREAM` or GOAWAY at a later hop cannot be detected, because the first hop polls the body too. The
+    /// last case cannot be detected for bodies sent by reqwest. If your own service follows redirects or sends a
+    /// request twice, use `true`. If the client follows no redirects, such as a reqwest client with
+    /// `redirect::Policy::none()`, use `false`. A POST is then retried after 429 or a refused connection. Preferably,
+    /// put tower-http's `FollowRedirect` outside the retry layer.
     #[must_use]
     pub fn redirects_below(mut self, follows: bool) -> Self {
         self.redirects = Some(follows);

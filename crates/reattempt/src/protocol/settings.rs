@@ -1,4 +1,4 @@
-//! HTTP's settings, and its classification of responses and errors.
+//! The HTTP protocol's settings, and its classification of responses and errors.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -19,7 +19,7 @@ use crate::call::outcome::ProfileClassifier;
 use crate::call::request_view::RequestView;
 use crate::error_mode::OwnError;
 
-/// Larger than most error pages, and cheaper to read than a new connection.
+/// The default drain limit. Most error pages are smaller, and reading this much is cheaper than a new connection.
 const DRAIN_LIMIT: u64 = 16 * 1024;
 
 /// HTTP/2's error code for refused streams (RFC 9113 §7).
@@ -29,8 +29,8 @@ type Destination = Arc<dyn for<'a> Fn(&'a Uri) -> Cow<'a, str> + Send + Sync>;
 
 type OptionsFor = Arc<dyn for<'a> Fn(RequestView<'a>) -> Option<CallOptions> + Send + Sync>;
 
-/// The HTTP protocol and its settings: which outcomes are retried, which delays are obeyed, and how much of a body is
-/// saved.
+/// The HTTP protocol and its settings: which outcomes are retried, which server delays are respected, and how much of a
+/// body is saved.
 ///
 /// | outcome | request that may be repeated | any other request |
 /// |---|---|---|
@@ -40,11 +40,11 @@ type OptionsFor = Arc<dyn for<'a> Fn(RequestView<'a>) -> Option<CallOptions> + S
 /// | every other 4xx and 5xx | returned | returned |
 /// | proof that nothing was processed: no connection, `REFUSED_STREAM`, a `GOAWAY` that excludes the stream | retried | retried |
 /// | connection lost after sending, no response in time, a response that is not HTTP | retried | returned |
-/// | certificate refused, bad URI, the caller's own body failed | returned | returned |
+/// | certificate rejected, invalid URI, an error in the caller's own body | returned | returned |
 ///
 /// Repeatable requests are GET, HEAD, OPTIONS, TRACE, QUERY, PUT and DELETE, any request with an `Idempotency-Key`, and
-/// any that [`CallOptions::repeatable`](crate::CallOptions::repeatable) marks. Above a service that
-/// [follows redirects](Http::redirects_below) (reqwest, by default), no other request is retried.
+/// any that [`CallOptions::repeatable`](crate::CallOptions::repeatable) marks. If the inner service [follows
+/// redirects](Http::redirects_below) (as reqwest does by default), no other request is retried.
 ///
 /// | setting | default |
 /// |---|---|
@@ -58,7 +58,7 @@ type OptionsFor = Arc<dyn for<'a> Fn(RequestView<'a>) -> Option<CallOptions> + S
 /// | [`trust_idempotency_keys`](Http::trust_idempotency_keys) | `true` |
 /// | [`refused_stream_is_proof`](Http::refused_stream_is_proof) | `true` |
 /// | [`redirects_below`](Http::redirects_below) | detected |
-/// | [`options_for`](Http::options_for) | no rule |
+/// | [`options_for`](Http::options_for) | no rules |
 ///
 /// ```
 /// use http::StatusCode;
@@ -78,7 +78,7 @@ pub struct Http {
     pub(crate) destination: Option<Destination>,
     /// `true` if the `Host` header is the destination of a request without an authority.
     pub(crate) by_host: bool,
-    /// `true` if the client below follows redirects; `None` to detect that.
+    /// `true` if the inner client follows redirects; `None` to detect that.
     pub(crate) redirects: Option<bool>,
     /// `true` if a reset with REFUSED_STREAM proves that the request was not processed.
     pub(crate) refused_stream_is_proof: bool,
@@ -161,7 +161,7 @@ impl Http {
         self.classifier.is_none()
     }
 
-    /// Returns `true` if only the table applies, and it classifies the status as a success.
+    /// Returns `true` if only the default rules apply, and they classify the status as a success.
     #[inline]
     pub(crate) fn is_plain_success(&self, status: StatusCode, options: Option<&CallOptions>) -> bool {
         let by_the_table = self.classifier.is_none() && self.statuses.is_empty();
@@ -215,7 +215,7 @@ impl Http {
         Judged { classification: with_status(verdict, status).with_hint(own.hint.or(hinted.hint)), overridden }
     }
 
-    /// Returns the quota in a response, if hints about rate limits are enabled.
+    /// Returns the quota in a response, if rate-limit hints are enabled.
     #[inline]
     pub(crate) fn quota(&self, headers: &HeaderMap) -> Option<Quota> {
         self.hints.quota(headers, SystemTime::now)
@@ -243,7 +243,7 @@ impl Http {
         self.refused_stream_is_proof || reset_reason(error) != Some(REFUSED_STREAM)
     }
 
-    /// Returns the table's verdict, without a proof that the settings do not accept.
+    /// Returns the default verdict, but without a proof that the settings do not accept.
     pub(crate) fn with_accepted_proof(&self, verdict: Verdict, error: &(dyn Error + 'static)) -> Verdict {
         match verdict {
             Verdict::NotProcessed(failure) if !self.accepts_proof(error) => Verdict::Transient(failure),
@@ -251,12 +251,12 @@ impl Http {
         }
     }
 
-    /// Returns the profile's verdict for a response that the table classifies as a failure, or for an error.
+    /// Returns the profile's verdict for a response that the default rules classify as a failure, or for an error.
     fn of_profile(&self, outcome: Outcome<'_>) -> Option<Classification> {
         (self.profile_classifier?)(outcome)
     }
 
-    /// Returns the classifiers' verdict; the call's own classifiers are first.
+    /// Returns the classifiers' verdict. The call's own classifiers come first.
     #[inline]
     pub(crate) fn custom(&self, outcome: Outcome<'_>, options: Option<&CallOptions>) -> Option<Classification> {
         let of_call = options.and_then(CallOptions::classifier).and_then(|own| own.classify(outcome));
@@ -277,15 +277,15 @@ fn with_status(verdict: Verdict, status: StatusCode) -> Verdict {
     }
 }
 
-/// A classification with its origin: the caller or the table.
+/// A classification with its origin: the caller or the default rules.
 pub(crate) struct Judged {
     classification: Classification,
     overridden: bool,
 }
 
 impl Judged {
-    /// Returns the classification, without a [doubtful](proof::doubted) proof. The caller's own proof is accepted even
-    /// after redirects.
+    /// Returns the classification, but without a [doubtful](proof::doubted) proof. The caller's own proof is accepted
+    /// even after redirects.
     #[inline]
     pub(crate) fn unless_doubted(
         self,

@@ -1,4 +1,4 @@
-//! Classifiers written for tower-http.
+//! Support for tower-http's classifiers.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use super::Outcome;
 
 /// A classifier based on a tower-http [`ClassifyResponse`].
 ///
-/// If `ClassifyResponse` classifies a response as a failure, the table decides whether it is retried. A failure that
-/// the table would not retry is retried only if the request may be repeated. The table also classifies everything else:
-/// successes, errors, and responses that `ClassifyResponse` would classify at their end. Each response's headers are
-/// copied for `ClassifyResponse`.
+/// If `ClassifyResponse` classifies a response as a failure, the default rules decide whether it is retried. A failure
+/// that they would not retry is retried only if the request may be repeated. The default rules also classify everything
+/// else: successes, errors, and responses that `ClassifyResponse` would classify at their end. Each response's headers
+/// are copied for `ClassifyResponse`.
 ///
 /// ```
 /// use reattempt::{Http, RetryPolicy};
@@ -46,8 +46,8 @@ impl<C: ClassifyResponse + Clone> TowerHttpClassifier<C> {
                 }
                 worth_a_retry => worth_a_retry,
             }),
-            // The table decides, because this classifier may cover only some statuses: for 5xx classifiers, 429 is a
-            // success.
+            // The default rules decide, because the classifier may cover only some statuses: for a 5xx classifier, 429
+            // is a success.
             ClassifiedResponse::Ready(Ok(())) => None,
             ClassifiedResponse::RequiresEos(_) => None,
         }

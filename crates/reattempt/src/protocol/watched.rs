@@ -1,4 +1,4 @@
-//! A body with a watcher, for attempts that end with their response body.
+//! A response body with a watcher that is notified of its frames and its end.
 
 use std::fmt;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-/// A watcher of every frame of a body `B`.
+/// A watcher that is notified of every frame of a body `B`.
 pub trait Watch<B: Body> {
     /// The error of the watched body.
     type Error;
@@ -16,11 +16,11 @@ pub trait Watch<B: Body> {
     #[doc(hidden)]
     fn error(error: B::Error) -> Self::Error;
 
-    /// Records a frame, an error, or the end of the body. `is_over` returns `true` if no further frame follows.
+    /// Records a frame, an error, or the end of the body. `is_over` returns `true` if this was the last frame.
     #[doc(hidden)]
     fn read_frame(&mut self, frame: Option<Result<&Frame<B::Data>, &Self::Error>>, is_over: impl FnOnce() -> bool);
 
-    /// Returns `true` while the end is not known, so that the reader continues to poll.
+    /// Returns `true` until the end is known, so that the reader continues to poll.
     #[doc(hidden)]
     fn is_open(&self) -> bool {
         false
@@ -30,7 +30,7 @@ pub trait Watch<B: Body> {
 pin_project! {
     /// A body with a watcher. It returns the inner body's frames unchanged.
     pub struct Watched<B, W> {
-        // The first field is dropped first, so inner watchers end before outer ones.
+        // Declared before the watcher, so that inner watchers end before outer ones.
         #[pin]
         pub(crate) inner: B,
         pub(crate) watch: W,

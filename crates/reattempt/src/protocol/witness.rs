@@ -1,4 +1,4 @@
-//! A witness, which proves that a guard refused the fallback's own request, and not a later hop or a copy.
+//! A witness, which proves that a guard refused the fallback's original request and not a later hop or a copy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
@@ -8,7 +8,7 @@ use http::Extensions;
 use super::AttemptNumber;
 use crate::call::request_view::RequestView;
 
-/// The fallback's handle to the witness that it has put into the extensions of its request.
+/// The fallback's handle to the witness in its request's extensions.
 #[derive(Debug, Clone, Default)]
 pub struct Testimony(Arc<State>);
 
@@ -22,8 +22,8 @@ struct State {
 }
 
 impl Testimony {
-    /// Puts a witness into the request's extensions, unless an outer fallback has done so. It proves nothing about
-    /// further attempts of an outer retry layer, because an earlier one may have been processed.
+    /// Adds a witness to the request's extensions, unless an outer fallback has already done so. It proves nothing for
+    /// the later attempts of an outer retry layer, because an earlier one may have been processed.
     pub(crate) fn call(extensions: &mut Extensions) -> Self {
         if let Some(witness) = extensions.get::<Witness>() {
             return witness.0.clone();
@@ -53,7 +53,7 @@ impl Testimony {
         self.0.refused.store(true, Ordering::Relaxed);
     }
 
-    /// Returns `true` if no attempt before the last one can have been processed.
+    /// Returns `true` if none of the attempts before the last one can have been processed.
     pub(crate) fn is_proven(&self) -> bool {
         !self.0.unproven.load(Ordering::Relaxed)
     }
@@ -66,7 +66,7 @@ impl Testimony {
 
 /// The marker in a request's extensions, which counts its own clones.
 ///
-/// A service that follows redirects sends later hops with a copy of the extensions or without them. If the marker was
+/// A service that follows redirects sends later hops with a copy of the extensions, or without any. If the marker was
 /// cloned, a copy of the request may have been sent.
 #[derive(Debug)]
 pub(crate) struct Witness(Testimony);
