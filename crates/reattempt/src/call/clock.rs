@@ -1,4 +1,4 @@
-//! The crate's only clock: tokio's, so that tests can pause it. `retry()` also takes one of its caller's.
+//! The crate's only clock: tokio's, so that tests can pause it. `retry()` also accepts a custom one.
 
 use std::pin::{Pin, pin};
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::task::unconstrained;
 use tokio::time::Sleep;
 
-/// The fixed moment from which time is counted. It is earlier than any reading of the clock in this process.
+/// The instant from which time is counted. It is earlier than any reading of the clock in this process.
 ///
 /// It is a month before the first use, because a paused clock may have stopped slightly earlier.
 static EPOCH: LazyLock<tokio::time::Instant> = LazyLock::new(epoch);
@@ -25,10 +25,10 @@ fn epoch() -> tokio::time::Instant {
 /// `true` for the target without a clock, on which reading the clock panics and tokio's timers do not run.
 const NO_CLOCK: bool = cfg!(all(target_family = "wasm", target_os = "unknown"));
 
-/// The longest wait of a timer: thirty years.
+/// The longest duration of a timer: thirty years.
 const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
-/// A time on a call's clock, measured since a fixed moment.
+/// A time on a call's clock, as the duration since a fixed instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Instant(Duration);
 
@@ -44,7 +44,7 @@ impl Instant {
         }
     }
 
-    /// Returns the time this long after the fixed moment.
+    /// Returns the time this long after the fixed instant.
     pub(crate) const fn at(since_epoch: Duration) -> Self {
         Self(since_epoch)
     }
@@ -69,7 +69,7 @@ pub(crate) fn sleep_until(until: Instant) -> Sleep {
     tokio::time::sleep_until(until.on_tokio())
 }
 
-/// Returns a time as the monotonic time for budgets.
+/// Returns a time in the form that budgets take.
 pub(crate) const fn since_epoch(now: Instant) -> Duration {
     now.0
 }
@@ -79,18 +79,19 @@ pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
     Instant(now.0.saturating_add(wait.min(FAR)))
 }
 
-/// Returns `true` if a timer for `deadline`, in a layer below or at the server, may have expired by `now`.
+/// Returns `true` if a timer for `deadline`, in an inner layer or at the server, may have expired by `now`.
 ///
 /// The timer was set at `since` or later. It may expire early, because the time in a header is rounded, and timers
 /// themselves round.
 pub(crate) fn is_due(deadline: Instant, since: Instant, now: Instant) -> bool {
     const TIMER: Duration = Duration::from_millis(2);
-    // A time in a header is written with at least five digits, unless it counts in nanoseconds, so its error is small.
+    // A timeout in a header has at least five digits, unless its unit is the nanosecond, so its rounding error is
+    // small.
     let slack = TIMER + now.saturating_duration_since(since) / 65_536;
     deadline.saturating_duration_since(now) <= slack
 }
 
-/// Returns `true` if there is a tokio runtime, which timers require.
+/// Returns `true` if there is a current tokio runtime, which timers require.
 ///
 /// tokio cannot report whether the runtime's time driver is enabled. If it is not, tokio panics when a timer is
 /// created.
@@ -100,7 +101,7 @@ pub(crate) fn has_timer() -> bool {
 
 /// Polls a timer that interrupts another future, which was polled first.
 ///
-/// A future that always has work uses up the cooperative budget that tokio grants a task per poll. If the timer needed
+/// A future that is always busy uses up the cooperative budget that tokio grants a task per poll. If the timer needed
 /// part of that budget, it could never interrupt such a future.
 pub(crate) fn poll_interrupt(sleep: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Poll<()> {
     pin!(unconstrained(sleep)).poll(cx)

@@ -1,6 +1,6 @@
 //! The context of a call: the combined options of its caller, request and handle.
 //!
-//! The retry future, the stock `tower::retry::Policy` and `retry` each have one for every call.
+//! The retry future, the stock `tower::retry::Policy` and `retry` create one for each call.
 
 #[cfg(feature = "http")]
 use std::sync::Arc;
@@ -21,23 +21,23 @@ use crate::call::random::{CallRandom, Seed};
 use crate::call::report::ReportSlot;
 use crate::call::request_terms::{NestedMarker, RequestTerms, RetrySafety};
 
-/// The context of a call, which does not change after the start of the call.
+/// The context of a call, which does not change after the start.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallContext {
-    /// The time at which the call was first pending.
+    /// The time at which the call first returned `Pending`.
     pub(crate) started: Option<Instant>,
     pub(crate) deadline: Option<Instant>,
     pub(crate) repeatable: bool,
     /// `true` if the request is repeatable only because of an idempotency key, whether generated or set by the caller.
     pub(crate) keyed: bool,
-    /// The reason why this call must not be retried at all, if there is one.
+    /// The reason why this call must not be retried at all, if any.
     pub(crate) forbidden: Option<StopReason>,
     pub(crate) options: Option<CallOptions>,
     /// The number of the random stream, used if the policy has a seed.
     stream: u64,
     /// The marker of an outer retry layer, found in the request.
     pub(crate) outer: Option<NestedMarker>,
-    /// `true` if waits use the thread or the caller's timer, so that no runtime is needed.
+    /// `true` if waits block the thread or use the caller's timer, so that no runtime is needed.
     pub(crate) own_timer: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct CallContext {
 const KEY_LIFE: Duration = Duration::from_secs(24 * 3600);
 
 impl CallContext {
-    /// Creates the context of a call. The request's options have precedence over the handle's.
+    /// Creates the context of a call. The request's options take precedence over the handle's.
     #[inline]
     pub(crate) fn new<P: Protocol, Backoff, B>(
         settings: &Settings<P, Backoff, B>,
@@ -75,14 +75,14 @@ impl CallContext {
         }
     }
 
-    /// Creates the context of a call without options, which may have a deadline.
+    /// Creates the context of a call without options, but with an optional deadline.
     #[cfg(feature = "http")]
     #[inline]
     pub(crate) fn until(deadline: Option<Instant>) -> Self {
         Self { deadline, ..Self::default() }
     }
 
-    /// Returns `true` if caller and policy allow retries, so that the request is saved.
+    /// Returns `true` if the caller and the policy allow retries, so that the request must be saved.
     #[inline]
     pub(crate) fn saves(&self, policy: &Limits) -> bool {
         self.forbidden.is_none() && self.max_attempts(policy) > 1
@@ -95,8 +95,8 @@ impl CallContext {
         own.unwrap_or(policy.max_attempts)
     }
 
-    /// Returns the server hint that a budget records with a permanent failure: none if the call could not be retried
-    /// anyway.
+    /// Returns the server hint that a budget records for a permanent failure. It is empty if the call could not be
+    /// retried anyway.
     pub(crate) fn permanent_hint(&self, policy: &Limits, hint: ServerHint) -> ServerHint {
         let method = self.options.as_ref().and_then(CallOptions::method);
         let has_policy = method.is_none_or(|method| method.has_policy());
@@ -108,8 +108,8 @@ impl CallContext {
         self.options.as_ref().and_then(CallOptions::get_repeatable) == Some(false)
     }
 
-    /// Records whether the request itself, without the caller's options, may be retried at all, and whether it may be
-    /// processed twice.
+    /// Records whether the request, regardless of the caller's options, may be retried at all and may be processed
+    /// twice.
     pub(crate) fn set_safety(&mut self, found: RetrySafety) {
         let own = self.options.as_ref().and_then(CallOptions::get_repeatable);
         self.keyed |= found.keyed;
@@ -128,8 +128,8 @@ impl CallContext {
         }
     }
 
-    /// Returns the accounting at the end of a response. Only an open response has an `account`: the head of any other
-    /// decides its status.
+    /// Returns the accounting for the end of a response. Only an open response has an `account`, because the head of
+    /// any other contains its status.
     #[cfg(feature = "http")]
     pub(crate) fn finish<P, Strategy, B>(
         &self,
@@ -156,7 +156,7 @@ impl CallContext {
         }
     }
 
-    /// Returns the slot for the report of the call, if its caller has set one.
+    /// Returns the slot for the call's report, if the caller has set one.
     #[inline]
     pub(crate) fn slot(&self) -> Option<&ReportSlot> {
         self.options.as_ref().and_then(CallOptions::slot)

@@ -1,4 +1,4 @@
-//! The marker of attempts that a time limit of this crate drops. Inner guards then record a timeout.
+//! The marker for attempts that a time limit of this crate drops, so that inner guards record a timeout.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -19,8 +19,8 @@ impl Drop for Before {
     }
 }
 
-/// Drops an attempt by calling `cancel`. If a time limit of the caller's layer ended it, inner guards record it as a
-/// server timeout and not as an abandoned call.
+/// Drops an attempt by calling `cancel`. With `by_limit`, inner guards record the attempt as a server timeout and not
+/// as an abandoned call.
 pub(crate) fn cut_off<R>(by_limit: bool, cancel: impl FnOnce() -> R) -> R {
     if !by_limit {
         return cancel();
@@ -35,8 +35,8 @@ pub(crate) fn is_cut_off() -> bool {
     CUTTING_OFF.get()
 }
 
-/// Records the server of the attempt that is being dropped. The name from the outermost guard that has chosen a server
-/// is recorded first.
+/// Records the server of the attempt that is being dropped. Only the first name is recorded, which comes from the
+/// outermost guard that has chosen a server.
 pub(crate) fn set_server(server: Option<Arc<str>>) {
     SERVER.with_borrow_mut(|named| *named = named.take().or(server));
 }

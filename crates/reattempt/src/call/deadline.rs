@@ -1,4 +1,4 @@
-//! A deadline in the extensions of a request.
+//! The deadline of a call, which travels in the extensions of requests.
 
 use std::time::Duration;
 
@@ -13,21 +13,21 @@ use crate::call::frame;
 /// The message of the error for a call that was ended by its deadline.
 pub(crate) const PASSED: &str = "the deadline of the call has passed";
 
-/// The time by which a call must end.
+/// The deadline of a call: the time by which it must end.
 ///
-/// Put it into the extensions of a request, or into [`CallOptions`](crate::CallOptions). A retry whose delay would pass
+/// Add it to the extensions of a request, or to [`CallOptions`](crate::CallOptions). A retry whose delay would exceed
 /// the deadline is not sent.
 ///
 /// | policy | at the deadline |
 /// |---|---|
-/// | with [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or [`boxed_errors`](crate::RetryPolicy::boxed_errors) | the call ends with a [`TimedOut`](crate::TimedOut); during the wait before a retry, with the last error if there is one |
-/// | whose protocol has a response for it | the call ends with that response |
+/// | with [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or [`boxed_errors`](crate::RetryPolicy::boxed_errors) | the call ends with a [`TimedOut`](crate::TimedOut), or, during the delay before a retry, with the last error if there is one |
+/// | with a protocol that has a response for it | the call ends with that response |
 /// | any other | the attempt in flight continues |
 ///
-/// The deadline is in the extensions of every attempt, with one exception: the end of a [standard
-/// stack's](crate::standard) total time is in those of its later attempts, and in those of the first one only if the
-/// request has other extensions. [`of`](Self::of) always finds it. A server [propagates](Self::propagate) its own
-/// caller's deadline to outbound calls.
+/// The deadline is in the extensions of every attempt, with one exception. The deadline from a [standard
+/// stack's](crate::standard) total time is in the first attempt's extensions only if the request has other extensions.
+/// [`of`](Self::of) always finds it. A server can [propagate](Self::propagate) its own caller's deadline to outbound
+/// calls.
 ///
 /// ```
 /// use std::time::Duration;
@@ -48,12 +48,12 @@ impl Deadline {
         Self(clock::later(Instant::now(), timeout))
     }
 
-    /// Returns the deadline of the attempt with these extensions, for a service below a layer of this crate. Call this
+    /// Returns the deadline of the attempt with these extensions, for a service inside a layer of this crate. Call this
     /// in [`Service::call`](tower::Service::call).
     ///
-    /// The deadline is in the extensions, or the layer above passes it through the thread while it calls its inner
-    /// service. So the future of a call, a task and a service behind tower's `Buffer` find it only in the extensions.
-    /// Where they need it, this layer copies it there:
+    /// The deadline is in the extensions, or the outer layer passes it in a thread-local variable while it calls its
+    /// inner service. A call's future, a task and a service behind tower's `Buffer` therefore find it only in the
+    /// extensions. If they need it, copy it there with this layer:
     ///
     /// ```
     /// use http::Request;
@@ -81,11 +81,11 @@ impl Deadline {
         earlier(extensions.get().copied(), frame::deadline().map(Self::at))
     }
 
-    /// Copies an inbound request's deadline, if it has one, to the extensions of an outbound request. If the outbound
-    /// request already has a deadline, the earlier one applies.
+    /// Copies an inbound request's deadline, if any, to the extensions of an outbound request. If the outbound request
+    /// already has a deadline, the earlier one applies.
     ///
     /// The deadline belongs to a request and not to a task, so a handler may send the outbound request from another
-    /// task. Calls that continue after the handler's response have a deadline only if it is propagated to them.
+    /// task. Calls that outlive the handler's response have no deadline unless it is propagated to them.
     ///
     /// ```
     /// use http::Request;
@@ -96,7 +96,7 @@ impl Deadline {
     /// # }
     /// ```
     ///
-    /// reqwest's requests have no public extensions: set [`CallOptions::deadline`](crate::CallOptions::deadline) on a
+    /// Reqwest requests have no public extensions, so set [`CallOptions::deadline`](crate::CallOptions::deadline) on a
     /// handle.
     #[cfg(feature = "http")]
     pub fn propagate(inbound: &Extensions, outbound: &mut Extensions) {
@@ -106,7 +106,7 @@ impl Deadline {
         }
     }
 
-    /// Returns the time left; zero if the deadline has passed.
+    /// Returns the time left, which is zero if the deadline has passed.
     pub fn remaining(&self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }

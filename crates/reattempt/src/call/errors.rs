@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 
 use super::redact::{ends_word, redacted};
 
-/// tower's type of boxed errors.
+/// The same type as tower's `BoxError`.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Returns the error and its causes, outermost first.
@@ -13,11 +13,11 @@ pub(crate) fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// The maximum length of an error text, in bytes. A peer controls part of some texts: HTTP/2 debug data has up to 64
-/// KiB, for each call of a connection.
+/// The maximum length of an error text, in bytes. Peers control parts of some texts: HTTP/2 debug data has up to 64
+/// KiB, and every call on a connection gets it.
 const LONGEST: usize = 1024;
 
-/// Returns the error and its causes in one line, without credentials. The text is truncated to 1 KiB.
+/// Returns the error and its causes in one line, without credentials, truncated to 1 KiB.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> Box<str> {
     let mut text = BoundedText::of(error);
     for cause in causes(error).skip(1) {
@@ -62,7 +62,7 @@ impl Write for BoundedText {
         }
         let end = (0..=room).rev().find(|end| part.is_char_boundary(*end));
         self.text.push_str(&part[..end.unwrap_or(0)]);
-        // The rest of a truncated URL might be credentials that the redaction cannot recognise.
+        // A truncated URL may end in credentials that the redaction cannot recognise.
         let words = self.text.trim_end_matches(|c| !ends_word(c)).len();
         self.text.truncate(words);
         self.text.push('…');

@@ -1,7 +1,7 @@
-//! The end of a call whose response has begun, if only the end of the body decides whether the call succeeded.
+//! The end of a call whose response body, and not its head, shows whether the call succeeded.
 //!
-//! A protocol whose responses can fail after their heads puts a [`Finish`] into the caller's response body. At its end,
-//! the body calls one of the methods of `Finish`.
+//! A protocol whose responses can fail after the head stores a [`Finish`] in the caller's response body. At its end,
+//! the body calls one of its methods.
 
 use std::fmt;
 use std::pin::Pin;
@@ -21,24 +21,25 @@ use super::options::CallOptions;
 /// The accounting at the end of a call, stored in the response body.
 pub struct Finish {
     pub(crate) client: Arc<dyn Client>,
-    /// The budget's key. The request head, which may contain credentials, is not kept for it.
+    /// The key in the budget. It is stored separately so that the request head, which may contain credentials, can be
+    /// dropped.
     pub(crate) destination: String,
     pub(crate) options: Option<CallOptions>,
-    /// `true` if the call could be retried when it began.
+    /// `true` if the call could be retried when it started.
     pub(crate) retryable: bool,
     /// The account, which is passed to the budget at the end.
     pub(crate) account: Account,
     /// The number of the last attempt.
     pub(crate) attempts: u32,
     pub(crate) deadline: Option<Instant>,
-    /// `true` if the response head had the status, so that nothing is recorded at the end. The deadline still ends the
-    /// body.
+    /// `true` if the response head contained the status, so that nothing is recorded at the end. The deadline still
+    /// ends the body.
     pub(crate) has_status: bool,
-    /// The deadline's timer, created when the body is first pending.
+    /// The deadline's timer, created when the body first returns `Pending`.
     pub(crate) sleep: Option<Pin<Box<Sleep>>>,
 }
 
-/// The parts of a policy that the end of a call needs, without the policy's type parameters.
+/// The parts of a policy that are needed at the end of a call, without the policy's type parameters.
 pub(crate) trait Client: Send + Sync {
     /// Returns the budget for the client's retries.
     fn budget(&self) -> &dyn Budget;
@@ -49,11 +50,11 @@ pub(crate) trait Client: Send + Sync {
 }
 
 impl Finish {
-    /// Waits until the deadline has passed.
+    /// Polls until the deadline has passed.
     pub(crate) fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = self.deadline else { return Poll::Pending };
         match &mut self.sleep {
-            // Without a runtime, waiting is impossible.
+            // Timers need a runtime.
             None if !clock::has_timer() => Poll::Pending,
             sleep => {
                 let sleep = sleep.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
@@ -75,7 +76,7 @@ impl Finish {
         }
     }
 
-    /// Records a failure that comes too late for a retry, with the code for the observer.
+    /// Records a failure that is too late to retry, with the code for the observer.
     ///
     /// If its code is retryable, the budget counts it (THR-3). Its server hint is ignored (PB-11). If the server did
     /// not send the failure (`responded` is `false`), the call earns no credit.
@@ -95,7 +96,7 @@ impl Finish {
         self.account.settle(end, destination, budget);
     }
 
-    /// Notifies the observer that the response broke off with this code.
+    /// Notifies the observer that the response failed with this code after its head.
     pub(crate) fn notify_broke_off(&self, code: u16) {
         if let Some(observer) = self.client.observer() {
             let event = Event::BrokeOff { attempts: self.attempts, code };

@@ -1,10 +1,10 @@
-//! The facts about an attempt that layers pass down without its request: the endpoints that the call has tried, and the
-//! call's deadline. A set of endpoints passes its pick back.
+//! The frame of an attempt: facts that layers pass inwards separately from the request. These are the endpoints that
+//! the call has tried and the call's deadline. A set of endpoints passes its pick back.
 //!
-//! Requests without extensions and layers that do not forward them may be in between, and the first extension of a
-//! request costs three allocations. So a layer opens a frame around the `call` of its inner service: thread-local
+//! Extensions would not work: some requests have none, some layers do not forward them, and the first one costs three
+//! allocations. Instead, a layer opens a frame around the `call` of its inner service. A frame consists of thread-local
 //! values, like a tracing span. A pick outside every frame is not recorded. Frames nest, and each one has only its own
-//! picks; the deadline is that of the innermost frame that has one.
+//! picks. The deadline is that of the innermost frame that has one.
 //!
 //! A service that sends later, such as a guard that waits, stores the frame as a [`Late`].
 
@@ -23,11 +23,11 @@ pub(crate) enum Frame {
     None,
     /// The first attempt of a call is being sent.
     First,
-    /// A later attempt is being sent; [`TRAIL`] has the earlier endpoints.
+    /// A later attempt is being sent; [`TRAIL`] contains the earlier endpoints.
     Next,
-    /// The attempt is sent to this endpoint.
+    /// The attempt was sent to this endpoint.
     Picked(Pick),
-    /// The attempt is sent later, and [`LATE`] receives its pick.
+    /// The attempt will be sent later, and [`LATE`] will receive its pick.
     Deferred,
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum Frame {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pick {
     pub(crate) id: EndpointId,
-    /// `true` if another endpoint was in service that the call had not tried.
+    /// `true` if there was another untried endpoint in service.
     pub(crate) elsewhere: bool,
     /// `true` if the next attempt may go to servers that share no state with this one.
     pub(crate) tiered: bool,
@@ -49,12 +49,12 @@ thread_local! {
     static LATE: RefCell<Option<Arc<OnceLock<Tried>>>> = const { RefCell::new(None) };
     /// The deadline of the innermost frame that has one.
     static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
-    /// The time at which that frame was opened, until a layer takes it.
+    /// The time at which that frame was opened, until a layer has taken it.
     static OPENED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// The frame of an attempt that is being sent. Its drop restores the outer frame, even after a panic.
-// This is a struct and not a closure, because a request is large and a closure would copy it once more.
+/// The frame of an attempt that is being sent. Dropping it restores the outer frame, even after a panic.
+// A guard and not a closure, because a closure would copy the request, which is large, once more.
 pub(crate) struct Sending {
     outer: Frame,
 }
@@ -73,12 +73,12 @@ impl Sending {
         Self { outer: FRAME.replace(Frame::First) }
     }
 
-    /// Opens the frame of a call's first attempt, unless a layer above has opened one.
+    /// Opens the frame of a call's first attempt, unless an outer layer has opened one.
     pub(crate) fn outermost() -> Option<Self> {
         matches!(FRAME.get(), Frame::None).then(Self::first)
     }
 
-    /// Opens the frame of a further attempt, after those at the endpoints of `trail`.
+    /// Opens the frame of a later attempt, after those to the endpoints in `trail`.
     pub(crate) fn next(trail: Trail) -> SendingNext {
         let outer = OuterTrail(TRAIL.replace(trail));
         SendingNext { frame: Self { outer: FRAME.replace(Frame::Next) }, outer }
@@ -91,7 +91,7 @@ impl Sending {
     }
 }
 
-/// The frame of a further attempt. Its drop also restores the outer trail.
+/// The frame of a later attempt. Dropping it also restores the outer trail.
 pub(crate) struct SendingNext {
     frame: Sending,
     outer: OuterTrail,
@@ -113,13 +113,14 @@ impl SendingNext {
     }
 }
 
-/// The times of the attempt that is being sent. Its drop restores the outer frame's deadline, even after a panic.
+/// The times of the attempt that is being sent. Dropping it restores the outer frame's deadline, even after a panic.
 pub(crate) struct Timed {
     outer: Option<Instant>,
 }
 
 impl Timed {
-    /// Opens the frame of an attempt whose call ends at `deadline`, if it has one. `now` is the time, if it was read.
+    /// Opens the frame of an attempt whose call ends at `deadline`, if it has one. `now` is the current time, if it was
+    /// read.
     #[inline]
     pub(crate) fn until(deadline: Option<Instant>, now: Option<Instant>) -> Option<Self> {
         deadline?;
@@ -142,7 +143,7 @@ pub(crate) fn deadline() -> Option<Instant> {
     DEADLINE.get()
 }
 
-/// Returns the time at which a layer sent the attempt. Only the first layer below it does not read the clock again.
+/// Returns the time at which a layer sent the attempt. For all but the next inner layer, the clock is read again.
 #[inline]
 pub(crate) fn arrived() -> Instant {
     OPENED.take().unwrap_or_else(Instant::now)
@@ -185,12 +186,12 @@ impl Tried {
         }
     }
 
-    /// Returns this value if an inner layer has a set of endpoints.
+    /// Returns this value if an inner layer picked an endpoint or will do so.
     pub(crate) fn known(self) -> Option<Self> {
         (!matches!(self, Self::Nowhere)).then_some(self)
     }
 
-    /// Adds the endpoint to the call's trail. Returns `true` if an untried endpoint is left.
+    /// Adds the endpoint to the call's trail. Returns `true` if there is another untried endpoint.
     pub(crate) fn follow(&self, trail: &mut Trail) -> bool {
         self.pick().is_some_and(|pick| {
             trail.push(pick.id);
@@ -219,7 +220,7 @@ pub(crate) fn picked(pick: Pick) {
 /// The frame of an attempt that is sent later.
 #[derive(Debug)]
 pub(crate) struct Late {
-    /// `None` if there is no frame that a pick could be recorded in.
+    /// `None` if there is no frame to record a pick in.
     deferred: Option<Deferred>,
     deadline: Option<Instant>,
 }
@@ -231,7 +232,7 @@ struct Deferred {
 }
 
 impl Late {
-    /// Takes over the innermost frame.
+    /// Takes the innermost frame, to use it later.
     pub(crate) fn take() -> Self {
         Self { deferred: Deferred::take(), deadline: deadline() }
     }
@@ -241,7 +242,7 @@ impl Late {
         self.deadline
     }
 
-    /// Sends the attempt by calling `send`, in its frame.
+    /// Sends the attempt by calling `send` in its frame.
     pub(crate) fn send<R>(&self, send: impl FnOnce() -> R) -> R {
         let _timed = Timed::until(self.deadline, None);
         match &self.deferred {
@@ -252,7 +253,7 @@ impl Late {
 }
 
 impl Deferred {
-    /// Takes over the innermost frame, if it exists and has no pick yet.
+    /// Takes the innermost frame, if it exists and has no pick yet.
     fn take() -> Option<Self> {
         let (Frame::First | Frame::Next) = FRAME.get() else { return None };
         let deferred = Self { trail: trail(), picked: Arc::default() };

@@ -7,15 +7,15 @@ use reattempt_core::Failure;
 #[cfg(feature = "http")]
 use crate::call::timed_out::RefusedResponse;
 
-/// The next attempt, as passed to a [`before_attempt`](crate::RetryPolicy::before_attempt) hook.
+/// The information about the next attempt that a [`before_attempt`](crate::RetryPolicy::before_attempt) hook gets.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AttemptContext {
     /// The attempt's number, from 1.
     pub number: u32,
-    /// The previous attempt's failure; `None` for the first attempt.
+    /// The previous attempt's failure, or `None` for the first attempt.
     pub cause: Option<Failure>,
-    /// The head of the last refused response, if there was one, for example with an authentication challenge.
+    /// The head of the last refused response, if any, for example one with an authentication challenge.
     #[cfg(feature = "http")]
     pub refused: Option<RefusedResponse>,
 }

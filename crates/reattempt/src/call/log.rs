@@ -1,6 +1,6 @@
 //! The log of a call: its finished attempts, for the observer and the report.
 //!
-//! Every retried or hedged call has one. It is created at the first failure or with the first hedge.
+//! It is created at the first failure or with the first hedge.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::report::{AttemptOutcome, AttemptReport, Attempts, Report};
 /// The observer of a policy, if one is set.
 pub(crate) type Observing = Option<Arc<dyn Observer>>;
 
-/// The maximum number of attempts in a report: a call without limits may run for days.
+/// The maximum number of attempts in a report, because a call without limits may run for days.
 const MOST_REPORTED: usize = 64;
 
 /// The finished attempts of a call, and its destination, which is the budget's key.
@@ -62,7 +62,7 @@ impl CallLog {
         outcome: AttemptOutcome,
     ) {
         if self.attempts.len() == MOST_REPORTED {
-            // An attempt in the middle is omitted, because the first and the last ones are the most informative.
+            // An attempt in the middle is omitted, because the first and the last are the most informative.
             self.attempts.remove(MOST_REPORTED / 2);
             self.omitted = self.omitted.saturating_add(1);
         }
@@ -108,7 +108,7 @@ impl CallLog {
     }
 }
 
-/// Returns the event for the end of a call. If it succeeded, the response is from this endpoint.
+/// Returns the event for the end of a call. `endpoint` is the one that responded, if the call succeeded.
 pub(crate) fn end_event(attempts: u32, stop: StopReason, endpoint: Option<&str>) -> Event<'_> {
     match stop {
         StopReason::Succeeded => Event::Succeeded { attempts, endpoint },

@@ -1,4 +1,4 @@
-//! Overrides for all calls of one method, published by the service's owner.
+//! Overrides for all calls to one method, published by the service's owner.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use reattempt_core::Verdict;
 use reattempt_schedule_exponential::ExponentialDelays;
 
-/// Overrides for one method, published by the owner of the service. The caller's own overrides have precedence.
+/// The overrides for one method, published by the service's owner. The caller's own overrides take precedence.
 pub(crate) trait MethodOverrides: fmt::Debug + Send + Sync {
-    /// Returns `true` if the calls of the method are retried or hedged at all.
+    /// Returns `true` if calls to the method are retried or hedged at all.
     fn has_policy(&self) -> bool;
 
     /// Returns the time limit for a call.
     fn timeout(&self) -> Option<Duration>;
 
-    /// Returns the maximum number of attempts; `None` for a method without a policy.
+    /// Returns the maximum number of attempts, or `None` for a method without a policy.
     fn max_attempts(&self) -> Option<u32>;
 
     /// Returns the delays between attempts, if the method is retried.
@@ -23,7 +23,7 @@ pub(crate) trait MethodOverrides: fmt::Debug + Send + Sync {
     /// Returns the time from one attempt to the next, if the method is hedged.
     fn hedging_delay(&self) -> Option<Duration>;
 
-    /// Returns the verdict for an attempt that ended with this code of its protocol. `None` means a code that no list
-    /// can contain.
+    /// Returns the verdict for an attempt that ended with this protocol code. `None` means a code that no list can
+    /// contain.
     fn verdict(&self, code: Option<u16>) -> Verdict;
 }

@@ -27,12 +27,12 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
     }
 }
 
-/// Options of one call, which override the policy's settings.
+/// The options of one call, which override the policy's settings.
 ///
-/// Put them into the extensions of an `http::Request`, or set them for all calls of a handle with
+/// Add them to the extensions of an `http::Request`, or set them for all calls of a handle with
 /// [`Retry::with_options`](crate::Retry::with_options). Use a handle for reqwest, whose requests have no public
-/// extensions. The request's options have precedence over the handle's options, and the handle's over the policy. But
-/// if the request or the handle forbids retries, the call is not retried.
+/// extensions. The request's options take precedence over the handle's, and the handle's over the policy. If either the
+/// request or the handle forbids retries, the call is not retried.
 ///
 /// Each layer uses the options that apply to it and ignores the others. Options set on an outer retry or hedge handle
 /// do not reach guards and fallbacks.
@@ -49,7 +49,7 @@ pub(crate) fn chained(first: Option<SharedClassifier>, next: SharedClassifier) -
 /// | `on_status`, `classify` | yes | yes | no | yes |
 /// | [`report_to`](Self::report_to) | yes | yes | yes | no |
 ///
-/// The stock `tower::retry::RetryLayer` uses the same options as the retry layer, without `attempt_timeout`.
+/// The stock `tower::retry::RetryLayer` uses the same options as the retry layer, except `attempt_timeout`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -100,37 +100,37 @@ impl CallOptions {
         Self { never: true, ..self }
     }
 
-    /// Sets whether the request may be processed twice. With `true`, a POST is retried like a PUT. With `false`, no
-    /// request is repeated after the server may have processed it. Default: depends on the method and the
+    /// Sets whether the request may be processed twice. With `true`, a POST is retried like a PUT. With `false`, a
+    /// request is not repeated if the server may have processed it. Default: depends on the method and the
     /// `Idempotency-Key`.
     #[doc(alias("idempotent", "safe", "retryable"))]
     pub fn repeatable(self, repeatable: bool) -> Self {
         self.set(|settings| settings.repeatable = Some(repeatable))
     }
 
-    /// Sets the maximum number of attempts, including the first; 0 is raised to 1. Default: the policy's value.
+    /// Sets the maximum number of attempts, including the first. 0 is raised to 1. Default: the policy's value.
     #[doc(alias("max_retries", "max_tries"))]
     pub fn max_attempts(self, attempts: u32) -> Self {
         self.set(|settings| settings.max_attempts = Some(attempts))
     }
 
-    /// Sets the maximum time from the start of the call to the start of its last attempt; `None` for no limit. Default:
-    /// the policy's value.
+    /// Sets the maximum time from the start of the call to the start of its last attempt. `None` removes the limit.
+    /// Default: the policy's value.
     #[doc(alias = "total_timeout")]
     pub fn max_elapsed(self, elapsed: impl Into<Option<Duration>>) -> Self {
         let elapsed = elapsed.into();
         self.set(|settings| settings.max_elapsed = Some(elapsed))
     }
 
-    /// Sets the maximum delay that the server may ask for. If the server asks for a longer delay, the call is not
-    /// retried. Default: the policy's value.
+    /// Sets the maximum delay that the server may ask for. If it asks for more, the call is not retried. Default: the
+    /// policy's value.
     pub fn max_server_delay(self, delay: Duration) -> Self {
         self.set(|settings| settings.max_server_delay = Some(delay))
     }
 
     /// Sets the time limit of each attempt, up to its response head. Default: the policy's value.
     ///
-    /// The option only applies under retry policies that can interrupt an attempt: those with
+    /// This option applies only to retry policies that can interrupt an attempt: those with
     /// [`attempt_timeout`](crate::RetryPolicy::attempt_timeout) or [`boxed_errors`](crate::RetryPolicy::boxed_errors).
     /// Other policies and hedging ignore it.
     #[doc(alias = "timeout")]
@@ -155,8 +155,7 @@ impl CallOptions {
         self.classify(move |outcome| (outcome.status() == Some(status)).then_some(verdict))
     }
 
-    /// Adds a classifier, which is called before the policy's classifiers, and after those added to these options
-    /// earlier.
+    /// Adds a classifier, which is called after the classifiers added to these options earlier and before the policy's.
     ///
     /// If the classifier returns `None`, the next one decides. A classifier may also return a hint, as in
     /// [`Http::classify`](crate::Http::classify).
@@ -188,7 +187,7 @@ impl CallOptions {
     }
 }
 
-/// Methods for the engine.
+/// Internal methods.
 impl CallOptions {
     /// Removes the slot for the report.
     #[cfg(feature = "http")]
@@ -214,7 +213,7 @@ impl CallOptions {
         Self { method: Some(method), most_attempts, ..self }
     }
 
-    /// Returns `true` if the options forbid retries and set nothing else that would then have an effect.
+    /// Returns `true` if the options forbid retries, and set nothing else that has an effect on a single attempt.
     #[inline]
     pub(crate) fn only_forbids(&self) -> bool {
         self.never

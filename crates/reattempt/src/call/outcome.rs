@@ -15,7 +15,7 @@ pub type ProfileClassifier = fn(Outcome<'_>) -> Option<Classification>;
 
 /// The outcome of an attempt, for classifiers: the head of a response, or an error.
 ///
-/// Its debug output contains header names without values. URLs in errors are shown without user information and query.
+/// Its debug output contains header names without values. URLs in errors are shown without userinfo and query.
 ///
 /// A classifier can be tested without a server:
 ///
@@ -89,12 +89,12 @@ impl<'a> Outcome<'a> {
         errors::causes(self.error()?).find_map(|error| error.downcast_ref())
     }
 
-    /// Returns the request as the caller sent it, including a generated idempotency key. Changes from a
-    /// `before_attempt` hook are not included.
+    /// Returns the caller's request, including a generated idempotency key, but without changes from a `before_attempt`
+    /// hook.
     ///
-    /// `None` if the request was not saved: the call cannot be retried, or the layer does not save requests (guards,
-    /// fallbacks). It is also `None` when trailers are classified: the head may contain credentials, so it is not kept
-    /// that long.
+    /// Returns `None` if the request was not saved, because the call cannot be retried or the layer does not save
+    /// requests (guards, fallbacks). It is also `None` when trailers are classified, because the head may contain
+    /// credentials and is not kept that long.
     pub fn request(&self) -> Option<RequestView<'a>> {
         self.request
     }

@@ -1,6 +1,6 @@
 //! The progress of a call after its first failure: the state of its decisions, and its report.
 //!
-//! The retry future, the stock `tower::retry::Policy` and `retry` each create it at the first failure.
+//! The retry future, the stock `tower::retry::Policy` and `retry` create it at the first failure.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -45,7 +45,7 @@ pub(crate) type LastOutcome<'a> = Result<Option<u16>, &'a (dyn Error + 'static)>
 pub(crate) struct Granted {
     /// The time of the decision.
     pub(crate) now: Instant,
-    /// The time at which the retry is due; `None` for immediately.
+    /// The time at which the retry is due, or `None` if it is due immediately.
     pub(crate) due: Option<Instant>,
     /// `true` if it replaces the failed attempt.
     pub(crate) replaces: bool,
@@ -89,8 +89,8 @@ impl<D: Delays> Progress<D> {
         latest.into_iter().chain(context.deadline).min()
     }
 
-    /// Decides what follows an attempt that failed at `now`, and notifies the observer of both. The driver sets the
-    /// facts that only it knows; this method adds the times and the destination.
+    /// Decides whether to retry after an attempt that failed at `now`, and notifies the observer of the failure and the
+    /// decision. The caller passes the facts about the attempt; this method adds the times and the destination.
     pub(crate) fn failed<P, Strategy, B>(
         &mut self,
         settings: &Settings<P, Strategy, B>,
@@ -126,7 +126,7 @@ impl<D: Delays> Progress<D> {
         if decision == Decision::Return(StopReason::Permanent) {
             return Err(StopReason::Permanent);
         }
-        // An attempt that is replaced may have any code, also one that is not a failure (CALL-2).
+        // An attempt that is replaced may have any code, even one that is not a failure (CALL-2).
         let failure = verdict.failure().copied().unwrap_or(Failure::new(FailureKind::Network));
         let outcome = AttemptOutcome::Failed { failure, error };
         let ended = self.earlier.0.saturating_add(elapsed);
@@ -151,7 +151,7 @@ impl<D: Delays> Progress<D> {
         }
     }
 
-    /// From now on, decides as for a new call, because attempt `number` has made progress. The log continues.
+    /// Resets the limits as for a new call, because attempt `number` has made progress. The log continues.
     pub(crate) fn continue_at<P, Strategy, B>(
         &mut self,
         settings: &Settings<P, Strategy, B>,
@@ -168,7 +168,7 @@ impl<D: Delays> Progress<D> {
         self.started = now;
     }
 
-    /// Records that an attempt is being sent, which spends its permit.
+    /// Records that an attempt is being sent, which uses its permit.
     pub(crate) fn on_send(&mut self) {
         self.noted = false;
         self.call.on_send();
@@ -181,18 +181,18 @@ impl<D: Delays> Progress<D> {
 
     /// Polls for the budget's confirmation of the granted retry.
     ///
-    /// An error is the reason why the call ends with its last attempt's outcome.
+    /// If it returns an error, the call ends with its last attempt's outcome.
     pub(crate) fn poll_confirmed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StopReason>> {
         let confirmed = self.call.poll_confirmed(cx);
         if let Poll::Ready(Err(_)) = confirmed {
-            // The delay was not waited for.
+            // The retry's delay did not take place.
             self.log.set_delay(None);
         }
         confirmed
     }
 
-    /// Withdraws a retry that was confirmed at `now`, if the call's time is over. If the error mode ends calls at their
-    /// deadline, the call ends in that way instead.
+    /// Withdraws a retry that was confirmed at `now`, if that is too late for the call. If the error mode ends calls at
+    /// their deadline, the call ends with the deadline instead.
     pub(crate) fn check_in_time(
         &mut self,
         limits: &Limits,
@@ -223,7 +223,7 @@ impl<D: Delays> Progress<D> {
         self.call.take_account()
     }
 
-    /// Notifies the observer that attempt `number` follows.
+    /// Notifies the observer of a retry, which is attempt `number`.
     pub(crate) fn notify_retry(&self, observer: &Observing, number: u32) {
         let after = self.call.last_delay().unwrap_or_default();
         self.log.notify(observer, &Event::WillRetry { attempt: number, after });
@@ -287,7 +287,7 @@ pub(crate) fn report_end<'a, P: Protocol, Strategy: Schedule, B>(
     if !failed_before && slot.is_none() {
         let observer = settings.observer.as_ref()?;
         if stop == StopReason::Succeeded {
-            // A call that succeeds at once has only this event.
+            // A call that succeeds on the first attempt has only this event.
             let endpoint = endpoint.and_then(EndpointId::name);
             observer.on_event(&destination(), &end_event(number, stop, endpoint.as_deref()));
             return None;

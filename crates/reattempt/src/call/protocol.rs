@@ -1,4 +1,4 @@
-//! The contract of protocols, for all kinds of calls.
+//! The trait that every protocol implements.
 
 use std::convert::Infallible;
 
@@ -16,16 +16,16 @@ use super::options::CallOptions;
 #[cfg(feature = "http")]
 use super::outcome::ProfileClassifier;
 
-/// A protocol with its settings, such as [`Http`](crate::Http) or [`CloneRequest`](crate::protocol::CloneRequest).
-/// Sealed, like [`Replay`](crate::protocol::Replay) and [`ClassifyOutcome`](crate::protocol::ClassifyOutcome).
+/// A protocol with its settings, such as [`Http`](crate::Http) or [`CloneRequest`](crate::protocol::CloneRequest). This
+/// trait is sealed, like [`Replay`](crate::protocol::Replay) and [`ClassifyOutcome`](crate::protocol::ClassifyOutcome).
 pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
     /// The part of a request that a `before_attempt` hook may change.
     type Head: Send + 'static;
 
-    /// The default [`ErrorMode`](crate::error::ErrorMode) of policies, which determines a call's error type.
+    /// The default [`ErrorMode`](crate::error::ErrorMode) of policies, which determines the error type of calls.
     type Mode;
 
-    /// The names of the protocol's codes, by number. Reports print them.
+    /// The names of the protocol's codes, indexed by number, for reports.
     #[doc(hidden)]
     const CODE_NAMES: &'static [&'static str] = &[];
 
@@ -66,13 +66,13 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
         classifier.is_none()
     }
 
-    /// Returns the source of a time limit's error, if the protocol has a status for it.
+    /// Returns the source of a [`TimedOut`](crate::TimedOut) error, if the protocol has a status for it.
     #[doc(hidden)]
     fn source_of_time_limit() -> Option<BoxError> {
         None
     }
 
-    /// Returns `true` if every success must be reported to the budget, even that of a call that may not be hedged.
+    /// Returns `true` if every success must be recorded in the budget, even that of a call that may not be hedged.
     #[doc(hidden)]
     fn credits_every_call(&self) -> bool {
         false
@@ -84,13 +84,13 @@ pub trait Protocol: sealed::Sealed + Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Returns `true` if the protocol replaces unprocessed attempts, outside all limits.
+    /// Returns `true` if the protocol replaces unprocessed attempts, regardless of all limits.
     #[doc(hidden)]
     fn replaces(&self) -> bool {
         false
     }
 
-    /// Returns the boxed error at the end of a call, with the protocol's own error around it.
+    /// Returns the final error of a call, wrapped in the protocol's own error.
     #[doc(hidden)]
     fn explained(error: BoxError) -> BoxError {
         error
@@ -110,8 +110,8 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// The mode with the inner service's own error type, in which no time limit interrupts an attempt. It is the default
-/// for HTTP.
+/// The mode that keeps the inner service's error type, so that time limits cannot interrupt an attempt. It is the
+/// default for HTTP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnError;
 
@@ -122,7 +122,7 @@ pub struct Operations;
 impl sealed::Sealed for Operations {}
 
 impl Protocol for Operations {
-    /// `Infallible`: an operation has no request head, so no hook runs for it.
+    /// An operation has no request head, so no hook runs for it.
     type Head = Infallible;
     type Mode = OwnError;
 }

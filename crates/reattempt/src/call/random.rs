@@ -1,4 +1,4 @@
-//! The random numbers for jitter. Nothing is seeded or drawn before a first retry needs it.
+//! The random numbers for jitter, which are seeded only when a first retry needs them.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use reattempt_core::Random;
 
-/// A seed that gives each call its own stream, in the order of the calls.
+/// A seed from which each call gets its own stream, in call order.
 #[derive(Debug, Clone)]
 pub(crate) struct Seed {
     seed: u64,
@@ -35,7 +35,7 @@ fn stream(seed: u64, call: u64) -> u64 {
 
 /// The random numbers of one call, from a stream that is seeded at the first draw.
 ///
-/// A simulation that uses the engine directly draws the same numbers as a call through a layer.
+/// A simulation that uses `reattempt-core` directly draws the same numbers as a call through a layer.
 ///
 /// ```
 /// use reattempt::schedule::{CallRandom, Random};
@@ -51,14 +51,14 @@ pub struct CallRandom(State);
 
 #[derive(Debug)]
 enum State {
-    /// Not seeded yet. The seed is this number if there is one, otherwise the operating system provides it.
+    /// Not seeded yet. The seed will be this number, or random if there is none.
     Unseeded(Option<u64>),
     Seeded(SmallRng),
 }
 
 impl CallRandom {
-    /// Returns the random numbers that the call with this number, from 0, draws under a policy with a
-    /// [`seed`](crate::RetryPolicy::seed).
+    /// Returns the random numbers of a call under a policy with a [`seed`](crate::RetryPolicy::seed). `call` is the
+    /// number of the call, from 0.
     pub fn of_call(seed: u64, call: u64) -> Self {
         Self::unseeded(Some(stream(seed, call)))
     }

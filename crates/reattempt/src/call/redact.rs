@@ -1,14 +1,14 @@
-//! Text without credentials. Errors, requests and responses contain credentials in the user information and query of
-//! URLs, and in header values. All such text that the crate prints passes through this module.
+//! Redaction of credentials, which can be in the userinfo and query of URLs and in header values. All text from errors,
+//! requests and responses that the crate prints passes through this module.
 
 use std::fmt;
 
 #[cfg(feature = "http")]
 use http::HeaderMap;
 
-/// Returns `text` without the user information, query and fragment of any URL in it.
+/// Returns `text` without the userinfo, query and fragment of any URL in it.
 ///
-/// A peer may control much of the text, so each byte is read only a few times.
+/// Each byte is read only a few times, because a peer may control much of the text.
 pub(crate) fn redacted(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_inclusive(ends_word) {
@@ -24,7 +24,7 @@ pub(super) fn ends_word(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '<' | '>')
 }
 
-/// Appends a text without spaces to `out`. Everything after its first query is treated as part of that query.
+/// Appends a word to `out`. Everything after its first query is treated as part of that query.
 fn redact_word(word: &str, out: &mut String) {
     let (mut rest, mut query) = (word, "");
     let mut ends: &[char] = &['/', '?', '#'];
@@ -41,7 +41,7 @@ fn redact_word(word: &str, out: &mut String) {
     }
     out.push_str(rest);
     if !query.is_empty() {
-        // The text around the URL may, for example, close a parenthesis.
+        // The surrounding text may, for example, close a parenthesis.
         let closing = query.trim_end_matches([')', ']', '}', '\'', '`', ',', ';', ':', '.']);
         out.extend(["?...", &query[closing.len().max(1)..]]);
     }

@@ -10,15 +10,15 @@ use smallvec::SmallVec;
 /// The report of one call, attempt by attempt.
 ///
 /// The report is in the extensions of a response if an earlier attempt failed, or if the response is a retryable
-/// failure. For errors, and for responses without extensions, put a [`ReportSlot`] into the call's
-/// [options](crate::CallOptions), or set an [observer](crate::observe::Observer).
+/// failure. For errors, and for responses without extensions, set a [`ReportSlot`] in the call's
+/// [options](crate::CallOptions), or use an [observer](crate::observe::Observer).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     pub(crate) attempts: Attempts,
     pub(crate) omitted: u32,
-    /// The number of attempts that were sent, without replacements.
+    /// The number of attempts that were sent, not counting replacements.
     pub(crate) sent: u32,
-    /// The number of the attempt whose outcome the caller got.
+    /// The number of the attempt whose outcome was returned.
     pub(crate) winner: Option<u32>,
     pub(crate) stop: StopReason,
     /// The names of the protocol's codes, by number.
@@ -40,11 +40,12 @@ pub struct AttemptReport {
     pub replacement: bool,
     /// The name of the [endpoint](crate::endpoints) that the attempt was sent to, if the client has a set of endpoints.
     pub endpoint: Option<Arc<str>>,
-    /// The time from the start of the call to the end of the attempt. A call starts when its future is first pending.
+    /// The time from the start of the call to the end of the attempt. A call starts when its future first returns
+    /// `Pending`.
     pub ended: Duration,
     /// The outcome of the attempt.
     pub outcome: AttemptOutcome,
-    /// The delay chosen before the next attempt; `None` for the last.
+    /// The delay before the next attempt, or `None` for the last one.
     pub delay: Option<Duration>,
 }
 
@@ -54,22 +55,21 @@ pub struct AttemptReport {
 pub enum AttemptOutcome {
     /// The attempt succeeded.
     Succeeded,
-    /// The attempt failed, and a retry may succeed.
+    /// The attempt failed, and a retry might succeed.
     Failed {
         /// The kind of failure and the protocol's code.
         failure: Failure,
-        /// The error and its causes, truncated to 1 KiB; `None` if there was a response.
+        /// The error and its causes, truncated to 1 KiB, or `None` if there was a response.
         error: Option<Box<str>>,
     },
-    /// The attempt failed, and a retry would fail too.
+    /// The attempt failed permanently, so a retry would fail too.
     PermanentFailure {
-        /// The protocol's code, if the response head has one: for HTTP, the status.
+        /// The protocol's code, if the response head has one. For HTTP, it is the status.
         code: Option<u16>,
-        /// The error and its causes, truncated to 1 KiB; `None` if there was a response.
+        /// The error and its causes, truncated to 1 KiB, or `None` if there was a response.
         error: Option<Box<str>>,
     },
-    /// The attempt was still in flight when another one ended a hedged call, so it was cancelled. The server may have
-    /// processed it.
+    /// The attempt was cancelled, because another attempt ended the hedged call. The server may have processed it.
     Cancelled,
 }
 
@@ -80,7 +80,7 @@ impl Report {
         Self { attempts, omitted: 0, sent, winner, stop, code_names: &[], body_limits: None }
     }
 
-    /// Returns the report in a response; `None` if only one attempt was sent and it succeeded or failed permanently.
+    /// Returns the report in a response, or `None` if only one attempt was sent and it succeeded or failed permanently.
     ///
     /// ```
     /// use reattempt::Report;
@@ -110,8 +110,8 @@ impl Report {
         self.sent.saturating_sub(1)
     }
 
-    /// Returns the number, from 1, of the attempt whose outcome the caller got; `None` if the outcome is not that of an
-    /// attempt. If all attempts failed, the winner is the one that ended last.
+    /// Returns the number, from 1, of the attempt whose outcome the call returned. Returns `None` if the outcome is not
+    /// that of an attempt. If all attempts failed, the winner is the one that ended last.
     ///
     /// ```
     /// use reattempt::Report;
@@ -166,7 +166,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// The text that names an attempt's endpoint; empty if there is none.
+/// The display form of an attempt's endpoint, which is empty if there is none.
 pub(crate) struct At<'a>(pub(crate) Option<&'a str>);
 
 impl fmt::Display for At<'_> {
@@ -176,7 +176,7 @@ impl fmt::Display for At<'_> {
 }
 
 impl AttemptOutcome {
-    /// Writes the outcome, with its code's name if there is one.
+    /// Writes the outcome, with the name of its code if any.
     fn write(&self, f: &mut fmt::Formatter<'_>, code_names: &[&str]) -> fmt::Result {
         let name = |code: u16| code_names.get(usize::from(code));
         let error = match self {
@@ -212,7 +212,7 @@ impl fmt::Display for AttemptOutcome {
     }
 }
 
-/// A slot that receives the [`Report`] of a call, which may end with a response or an error.
+/// A slot that receives the [`Report`] of a call, whether it ends with a response or an error.
 ///
 /// ```
 /// use reattempt::CallOptions;
@@ -227,7 +227,7 @@ impl fmt::Display for AttemptOutcome {
 pub struct ReportSlot(Arc<Mutex<Option<Report>>>);
 
 impl ReportSlot {
-    /// Takes the report of the call that ended last.
+    /// Takes the report of the most recently ended call.
     pub fn take(&self) -> Option<Report> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

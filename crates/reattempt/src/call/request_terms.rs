@@ -1,4 +1,4 @@
-//! The contents of a new request's extensions that affect its call: overrides, a deadline, an outer layer's marker.
+//! The parts of a new request that affect its call: overrides, a deadline and an outer layer's marker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ pub struct RequestTerms {
 }
 
 impl RequestTerms {
-    /// Takes the call's overrides. Those of the request have precedence over the handle's, and those over a rule's.
+    /// Takes the call's overrides. The request's take precedence over the handle's, and the handle's over a rule's.
     #[inline]
     pub(crate) fn take_options(&mut self, of_handle: Option<&CallOptions>) -> Option<CallOptions> {
         let own = combined(self.options.take(), of_handle);
@@ -41,7 +41,7 @@ fn combined(own: Option<CallOptions>, next: Option<&CallOptions>) -> Option<Call
     }
 }
 
-/// Facts about a request that determine whether it may be retried.
+/// The facts about a request that determine whether it may be retried.
 #[derive(Debug, Clone, Copy)]
 pub struct RetrySafety {
     /// `true` if the request may be retried at all.
@@ -52,9 +52,9 @@ pub struct RetrySafety {
     pub keyed: bool,
 }
 
-/// An attempt's number. From the second attempt on, it is in the extensions of the request.
+/// The number of an attempt, which is in the request's extensions from the second attempt on.
 ///
-/// reqwest's requests do not have it, because their extensions are private.
+/// Reqwest requests do not have it, because their extensions are private.
 ///
 /// ```
 /// # use reattempt::retry::AttemptNumber;
@@ -69,7 +69,7 @@ pub struct AttemptNumber(pub u32);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Impatient;
 
-/// The marker in a request's extensions if an outer layer already retries it.
+/// The marker in a request's extensions that an outer layer already retries it.
 #[derive(Debug, Clone, Default)]
 pub struct NestedMarker(Arc<AtomicBool>);
 

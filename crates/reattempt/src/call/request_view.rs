@@ -24,7 +24,7 @@ use reattempt_replay::SavedHead;
 #[derive(Clone, Copy)]
 pub struct RequestView<'a>(Head<'a>);
 
-/// The head behind a view.
+/// The head that a view refers to.
 #[derive(Clone, Copy)]
 enum Head<'a> {
     Message {
@@ -61,7 +61,7 @@ impl<'a> RequestView<'a> {
         self.scheme_and_authority().0
     }
 
-    /// Returns the URI's authority, if it has one: the host, with user information and port if present.
+    /// Returns the URI's authority, if it has one: the host, with userinfo and port if present.
     pub fn authority(&self) -> Option<&'a str> {
         self.scheme_and_authority().1
     }
@@ -82,7 +82,7 @@ impl<'a> RequestView<'a> {
     }
 }
 
-/// Omits the query, the user information and the header values, which may contain credentials.
+/// The output omits the query, the userinfo and the header values, which may contain credentials.
 impl fmt::Debug for RequestView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestView")
@@ -113,7 +113,7 @@ impl<'a> From<&'a reqwest::Request> for RequestView<'a> {
     }
 }
 
-/// Methods for this crate.
+/// Internal methods.
 impl<'a> RequestView<'a> {
     /// The view of a request that is not an HTTP message.
     pub(crate) const HEADLESS: Self = Self(Head::None);
@@ -134,7 +134,7 @@ impl<'a> RequestView<'a> {
         Self(Head::Saved(head))
     }
 
-    /// Returns the view for classifiers; `None` if there is no head.
+    /// Returns the view for classifiers, or `None` if there is no head.
     pub(crate) fn known(self) -> Option<Self> {
         (self.is_restorable() && !matches!(self.0, Head::None)).then_some(self)
     }
@@ -191,7 +191,7 @@ impl<'a> RequestView<'a> {
         }
     }
 
-    /// Returns the extensions of a new request; `None` if they are private.
+    /// Returns the extensions of a new request, or `None` if they are private.
     #[inline]
     pub(crate) fn extensions(&self) -> Option<&'a Extensions> {
         match self.0 {
@@ -206,7 +206,7 @@ impl<'a> RequestView<'a> {
         self.extensions()?.get()
     }
 
-    /// Returns the URI; `None` if there is no head, or a URL that is not a URI.
+    /// Returns the URI, or `None` if there is no head or its URL is not a valid URI.
     pub(crate) fn uri(&self) -> Option<Cow<'a, Uri>> {
         match self.0 {
             Head::Message { target: Target::Uri(uri), .. } => Some(Cow::Borrowed(uri)),
@@ -233,7 +233,7 @@ impl<'a> RequestView<'a> {
         }
     }
 
-    /// Returns scheme and authority as one text, if the head stores them so.
+    /// Returns the scheme and authority as one string, if the head stores them in that form.
     pub(crate) fn origin(&self) -> Option<&'a str> {
         match self.0 {
             #[cfg(feature = "reqwest")]

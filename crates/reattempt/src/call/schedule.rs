@@ -1,4 +1,4 @@
-//! The schedule for one call, set by the policy, the call or its method.
+//! The schedule of one call, from the policy, the call's options or its method.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::call::options::CallOptions;
 pub(super) enum ChosenSchedule<'a, T> {
     Policy(&'a T),
     Own(&'a SharedSchedule),
-    /// The method's schedule. Shared state, if any, is the policy's.
+    /// The method's schedule. Any shared state belongs to the policy's schedule.
     Method(&'a T, &'a dyn MethodOverrides),
 }
 

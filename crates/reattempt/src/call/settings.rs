@@ -1,4 +1,4 @@
-//! A policy's settings, which its clones and calls share.
+//! The settings of a policy, which its clones and calls share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::call::random::Seed;
 /// The hook of a policy for protocol `P`.
 type Hook<P> = Arc<dyn BeforeAttempt<<P as Protocol>::Head>>;
 
-/// The settings of a policy. The strategy is the schedule of retries, or the settings that only hedges have.
+/// The settings of a policy. The strategy is the retry schedule, or the settings that only hedges have.
 #[derive(Clone)]
 pub(crate) struct Settings<P: Protocol, Strategy, B> {
     pub(crate) protocol: P,
@@ -40,11 +40,11 @@ pub(crate) struct Settings<P: Protocol, Strategy, B> {
     pub(crate) clone_per_call: bool,
     /// `true` if the budget is notified of the start of each call.
     pub(crate) counts_calls: bool,
-    /// `true` if a call needs nothing before its first attempt.
+    /// `true` if a call needs no preparation before its first attempt.
     pub(crate) plain: bool,
 }
 
-/// The settings that the caller has set. A profile does not replace them, except for the backoff.
+/// The settings that the caller has set explicitly. A profile does not replace them, except for the backoff.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Chosen {
     pub(crate) max_attempts: bool,
@@ -60,7 +60,7 @@ pub(crate) struct Chosen {
 }
 
 impl<P: Protocol, Strategy: Schedule, B: Budget> Settings<P, Strategy, B> {
-    /// Returns `true` if nothing depends on the outcome of a call that is not retried.
+    /// Returns `true` if the outcome of a call that is not retried need not be recorded.
     #[inline]
     pub(crate) fn learns_nothing(&self) -> bool {
         self.observer.is_none() && self.strategy.is_stateless() && self.budget.is_full()
@@ -89,7 +89,7 @@ impl<P: Protocol, Strategy, B> Settings<P, Strategy, B> {
         }
     }
 
-    /// Returns these settings with another schedule and budget.
+    /// Returns these settings with a different schedule and budget.
     pub(crate) fn map<U, C>(self, change: impl FnOnce(Strategy, B) -> (U, C)) -> Settings<P, U, C> {
         let (strategy, budget) = change(self.strategy, self.budget);
         Settings {
@@ -127,7 +127,7 @@ impl<P: Protocol, Strategy: Send + Sync, B: Budget> Client for Settings<P, Strat
     }
 }
 
-/// Returns a warning for an attempt timeout of zero, which fails every attempt that is not ready at once.
+/// Returns a warning for an attempt timeout of zero, which fails every attempt that does not complete immediately.
 pub(crate) fn no_time_for_attempts(timeout: Duration) -> Option<Warning> {
     let warning = || Warning::new("attempt_timeout", format_args!("{timeout:?}"), "above 0");
     timeout.is_zero().then(warning)

@@ -14,9 +14,8 @@ use crate::call::redact::Names;
 /// The error of a call that was ended by a time limit.
 ///
 /// Policies with an [attempt timeout](crate::RetryPolicy::attempt_timeout) or [boxed
-/// errors](crate::RetryPolicy::boxed_errors) return it as their `BoxError`, and so do [guard
-/// layers](crate::guard::GuardLayer). The error names the limit. It contains the head of the last refused response, if
-/// there was one, without its body.
+/// errors](crate::RetryPolicy::boxed_errors) return it as a `BoxError`, and so do [guard
+/// layers](crate::guard::GuardLayer). The error contains the limit and the head of the last refused response, if any.
 ///
 /// ```
 /// use reattempt::TimedOut;
@@ -43,13 +42,13 @@ pub enum TimeLimit {
     Attempt,
     /// The call's deadline.
     Deadline,
-    /// The limit on elapsed time, which was reached before the service was ready for another attempt.
+    /// The limit on elapsed time, reached before the service was ready for another attempt.
     Elapsed,
 }
 
 /// The head of a response that was dropped for a retry.
 ///
-/// Its debug output contains only header names, because values may be credentials.
+/// Its debug output contains only header names, because header values may be credentials.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RefusedResponse {
@@ -66,19 +65,19 @@ impl TimedOut {
     }
 
     /// Returns the time since the start of the interrupted attempt. If no attempt was in flight, or the call is hedged,
-    /// the result is the time since the start of the call. If a guard layer did not send the call, the result is the
-    /// time that the call waited.
+    /// this is the time since the start of the call. If a guard layer did not send the call, it is the time that the
+    /// call waited.
     pub fn after(&self) -> Duration {
         self.after
     }
 
-    /// Returns the name of the [endpoint](crate::endpoints) of the interrupted attempt. Returns `None` without a set of
-    /// endpoints, if no attempt was in flight, or if the call is hedged.
+    /// Returns the name of the [endpoint](crate::endpoints) of the interrupted attempt. Returns `None` if there is no
+    /// set of endpoints, if no attempt was in flight, or if the call is hedged.
     pub fn endpoint(&self) -> Option<&str> {
         self.endpoint.as_deref()
     }
 
-    /// Returns the call's last refused response, if there was one.
+    /// Returns the head of the call's last refused response, if any.
     pub fn refused(&self) -> Option<&RefusedResponse> {
         self.refused.as_ref()
     }
@@ -110,7 +109,7 @@ impl fmt::Display for TimedOut {
 }
 
 impl Error for TimedOut {
-    /// Returns the protocol's own error for this limit, if there is one.
+    /// Returns the protocol's own error for this limit, if any.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_deref().map(|source| source as &(dyn Error + 'static))
     }

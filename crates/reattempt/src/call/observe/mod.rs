@@ -19,7 +19,7 @@ pub use self::tracing::TracingObserver;
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// An attempt failed. The outcome shows whether a retry may succeed.
+    /// An attempt failed. The outcome shows whether a retry might succeed.
     AttemptFailed {
         /// The attempt's number, from 1.
         attempt: u32,
@@ -29,40 +29,40 @@ pub enum Event<'a> {
         /// endpoints.
         endpoint: Option<&'a str>,
     },
-    /// Another attempt follows.
+    /// The call will be retried.
     WillRetry {
         /// The next attempt's number, from 2.
         attempt: u32,
         /// The delay before the next attempt.
         after: Duration,
     },
-    /// The failed attempt was not processed at all. A new attempt with the same number replaces it immediately.
+    /// The failed attempt was not processed. A new attempt with the same number replaces it immediately.
     WillReplace {
         /// The number of both attempts.
         attempt: u32,
     },
-    /// The call failed, and no further attempt follows.
+    /// The call failed and will not be retried.
     GaveUp {
         /// The number of attempts.
         attempts: u32,
-        /// The reason why no attempt follows.
+        /// The reason why the call is not retried.
         reason: StopReason,
     },
-    /// The call succeeded: its caller has a response head. The body may still break off.
+    /// The call succeeded: the caller gets a response head. The body may still fail.
     Succeeded {
         /// The number of attempts.
         attempts: u32,
         /// The name of the [endpoint](crate::endpoints) that responded, if the client has a set of endpoints.
         endpoint: Option<&'a str>,
     },
-    /// An attempt waits for a guard.
+    /// An attempt is waiting for a guard.
     Waiting,
     /// A guard refused an attempt, so it was not sent.
     Refused {
         /// The refusal.
         refused: &'a Refused,
     },
-    /// A fallback replaced the outcome of a call for which all retries had failed.
+    /// A fallback replaced the outcome of a failed call.
     FellBack,
     /// The response of a successful call failed after its head, too late for a retry.
     BrokeOff {
@@ -75,8 +75,8 @@ pub enum Event<'a> {
 
 /// An observer of all events of all calls.
 ///
-/// An observer runs on the task that polls the call, without a lock, and must not block. Every `Fn(&str, &Event)` is an
-/// observer.
+/// An observer runs on the task that polls the call, without any lock held, and must not block. Every `Fn(&str,
+/// &Event)` is an observer.
 ///
 /// ```
 /// use reattempt::RetryPolicy;
@@ -89,8 +89,8 @@ pub enum Event<'a> {
 /// });
 /// ```
 pub trait Observer: Send + Sync {
-    /// Records an event of a call to `destination`, the key of budgets and guards. By default, the destination is host
-    /// and port, with the scheme unless that is http. The destination is empty if the request has no host.
+    /// Handles an event of a call to `destination`, the key of budgets and guards. By default, the destination is the
+    /// host and port, with the scheme unless that is http. It is empty if the request has no host.
     fn on_event(&self, destination: &str, event: &Event<'_>);
 }
 
@@ -125,7 +125,7 @@ impl fmt::Display for Event<'_> {
                 write!(f, "the answer to attempt {attempts} broke off with code {code}")
             }
             Event::GaveUp { attempts: 0, reason } => write!(f, "not sent: {reason}"),
-            // After a permanent failure the call returns that response, so nothing was given up.
+            // After a permanent failure, the call returns that response, so nothing was given up.
             Event::GaveUp { attempts, reason: reason @ StopReason::Permanent } => {
                 write!(f, "failed on attempt {attempts}: {reason}")
             }

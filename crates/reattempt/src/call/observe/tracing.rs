@@ -19,7 +19,7 @@ pub struct TracingObserver;
 
 #[cfg(feature = "http")]
 impl TracingObserver {
-    /// Writes a circuit breaker's state change: WARN if it opens, otherwise DEBUG. It is a callback for
+    /// Writes a circuit breaker's state change, at WARN if it opens, otherwise at DEBUG. Pass this function to
     /// [`CircuitBreaker::on_state_change`](crate::guard::CircuitBreaker::on_state_change).
     ///
     /// ```
@@ -64,7 +64,7 @@ impl Observer for TracingObserver {
             Event::BrokeOff { attempts, code } => {
                 debug!(target: "reattempt", destination, attempts, code, "the answer broke off");
             }
-            // After a permanent failure the call returns that response, so nothing was given up.
+            // After a permanent failure, the call returns that response, so nothing was given up.
             Event::GaveUp { attempts, reason: reason @ StopReason::Permanent } => {
                 debug!(target: "reattempt", destination, attempts, %reason, "failed");
             }
