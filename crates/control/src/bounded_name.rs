@@ -10,9 +10,9 @@ const LONGEST: usize = 255;
 
 /// Returns the name under which budgets and guards store a destination's state.
 ///
-/// A limit on the number of destinations does not limit memory if their names can have any length. So a name longer
-/// than 255 bytes is replaced by `#` and a 128-bit hash. The hash keys are random and stay the same for the life of the
-/// process, so an attacker cannot choose two names that collide.
+/// Limiting the number of destinations does not limit memory if names can have any length. Names longer than 255 bytes
+/// are therefore replaced by `#` and a 128-bit hash. The hash keys are random and fixed for the life of the process, so
+/// an attacker cannot choose two names that collide.
 ///
 /// ```
 /// # use reattempt_control::bounded_name;

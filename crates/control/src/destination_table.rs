@@ -1,32 +1,32 @@
 //! A bounded table with one entry per destination, shared by budgets and guards.
 //!
-//! A table that only grows is a leak, and hostile names would fill a table without eviction. So a new destination
-//! evicts another one from a full table.
+//! A table that only grows is a leak, and hostile names could fill a table without eviction. When the table is full, a
+//! new destination therefore evicts another one.
 //!
 //! # Eviction
 //!
 //! An entry with a call in flight is never evicted. All others are *idle*. The entries form a ring with a *hand*, as in
 //! the clock algorithm for page caches. Adding a destination inspects the next [`SEEN`] entries, starting at the hand,
-//! and considers the first [`CONSIDERED`] idle ones. So the work does not grow with the table.
+//! and considers the first [`CONSIDERED`] idle ones. The work therefore does not grow with the table.
 //!
-//! 1. An entry in its initial state is evicted first, because a new entry would be the same.
-//! 2. Otherwise the first entry that was not used since the hand last passed is evicted. Uses are marked beside the
-//!    table: a look-up sets the mark, and the hand clears it.
+//! 1. An entry in its initial state is evicted first, because a new entry would be no different.
+//! 2. Otherwise the first entry that was not used since the hand last passed is evicted. Usage marks are stored outside
+//!    the table: a lookup sets the mark, and the hand clears it.
 //! 3. If all of them were used, the first one is evicted.
 //!
 //! If nothing can be evicted, the new destination gets no entry, and its guard or budget decides without state. A
-//! destination is not refused because of other destinations' names. Only a rate limit keeps one shared state for all
-//! destinations without an entry, and that state may refuse.
+//! destination is never refused because of other destinations' names. The exception is a rate limit: all destinations
+//! without an entry share one state, which may refuse calls.
 //!
 //! # Threads
 //!
 //! The table is divided into parts of about [`PART`] entries. Adding a destination copies one or two parts under a
-//! lock. A look-up reads its part without a lock.
+//! lock. A lookup reads its part without a lock.
 //!
-//! A call holds a reference to its entry from before its first use until it ends. So an entry is idle if only the ring
-//! and its part refer to it. A thread may find an entry just before it is evicted. Therefore one atomic step *retires*
-//! the entry and checks its references. A thread that finds a retired entry repeats its look-up under the lock, where
-//! it sees the new part.
+//! A call holds a reference to its entry from before its first use until the call ends. An entry is therefore idle if
+//! only the ring and its part refer to it. A thread may find an entry just before it is evicted, so the entry is
+//! *retired* and its references are checked in one atomic step. A thread that finds a retired entry repeats its lookup
+//! under the lock, where it sees the new part.
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::AtomicBool;
@@ -40,16 +40,16 @@ use hashbrown::HashTable;
 
 use crate::sync::{Mutex, MutexGuard, Ordering};
 
-/// Every model run must be the same, so the hash has no random seed.
+/// Model runs must be reproducible, so the hash has no random seed.
 #[cfg(loom)]
 type RandomState = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 
 /// The default capacity of a table: enough for the destinations of a busy gateway, in a few hundred kilobytes.
 pub(crate) const DEFAULT_DESTINATIONS: usize = 1024;
-/// The highest capacity of a table. An entry needs a few hundred bytes, so more would be a leak.
+/// The highest capacity of a table. An entry takes a few hundred bytes, so more would amount to a leak.
 const MOST_DESTINATIONS: usize = 65_536;
 
-/// The number of entries that are inspected in a full table, and the number of idle ones that are considered.
+/// The number of entries inspected in a full table, and the number of idle ones considered for eviction.
 const SEEN: usize = 128;
 const CONSIDERED: usize = 8;
 
@@ -68,8 +68,9 @@ pub(crate) fn clamped_destinations(most: usize) -> usize {
 pub(crate) trait Entry {
     /// Retires the entry if it is idle and in its initial state at `now`. Returns `true` if it was retired.
     ///
-    /// With `forgets`, any other state may be lost as well. A call may use the entry until the step that retires it. So
-    /// `is_idle` is called in that step: under the entry's lock, or after the load of the word that is then exchanged.
+    /// If `forgets`, any other state may be discarded as well. A call may use the entry until the step that retires it.
+    /// `is_idle` must therefore be called in that step: under the entry's lock, or after the word to be exchanged is
+    /// loaded.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool;
 }
 
@@ -103,8 +104,8 @@ pub(crate) struct DestinationTable<E> {
     parts: Box<[ArcSwap<Part<E>>]>,
     /// Held while the table changes. An entry is retired only while it is held.
     ring: Mutex<Ring<E>>,
-    /// The marks of entries that were used since the hand last passed. They affect only the eviction order, so
-    /// the model checker need not see them.
+    /// The marks of entries that were used since the hand last passed. They affect only the eviction order, so they are
+    /// not part of the model.
     used: Box<[AtomicBool]>,
     hashing: RandomState,
 }
@@ -116,7 +117,7 @@ struct Ring<E> {
 }
 
 impl<E: Entry> DestinationTable<E> {
-    /// Creates an empty table with room for `most` destinations.
+    /// Creates an empty table with a capacity of `most` destinations.
     pub(crate) fn new(most: usize) -> Self {
         let (empty, parts) = (Arc::default(), most.div_ceil(PART).next_power_of_two());
         Self {
@@ -152,7 +153,7 @@ impl<E: Entry> DestinationTable<E> {
     /// Finds or adds an entry for `destination`, whose hash is `hash`, under the lock. The entry cannot be retired
     /// while the returned reference is held.
     ///
-    /// `create` makes a new entry from its name. Returns `None` if there is no room. With `past_bound` there is always
+    /// `create` creates a new entry for its name. Returns `None` if there is no room. If `past_bound`, there is always
     /// room, for state that the user sets.
     pub(crate) fn enter(
         &self,
@@ -163,7 +164,7 @@ impl<E: Entry> DestinationTable<E> {
         create: &dyn Fn(&Arc<str>) -> E,
     ) -> Option<Arc<E>> {
         let mut ring = self.lock();
-        // Another thread may have added it in the meantime.
+        // Another thread may have added the entry in the meantime.
         if let Some(entry) = self.find(hash, destination) {
             return Some(entry);
         }
@@ -225,13 +226,13 @@ impl<E: Entry> DestinationTable<E> {
         part.store(Arc::new(changed));
     }
 
-    /// Runs `act` while no destination is added.
+    /// Runs `act` while no destination can be added.
     pub(crate) fn alone(&self, act: impl FnOnce()) {
         let _ring = self.lock();
         act();
     }
 
-    /// Runs `first`, and then `act` for each entry, while no destination is added.
+    /// Runs `first`, and then `act` for each entry, while no destination can be added.
     pub(crate) fn for_all(&self, first: impl FnOnce(), act: impl Fn(&Arc<E>)) {
         let ring = self.lock();
         first();
@@ -254,9 +255,9 @@ impl<E: Entry> DestinationTable<E> {
 
     /// Returns the hash of a name.
     ///
-    /// Callers choose slots by the low bits, so the hash is foldhash's `quality`. Under some seeds, its `fast` clusters
-    /// names such as `host-1` and `host-2`: a look-up then compares 18 names instead of about 1.6. The seed is random,
-    /// so an adversary who chooses names cannot predict collisions. Even with collisions, a look-up compares at most as
+    /// Callers choose slots by the low bits, so the hash is foldhash's `quality`. With some seeds, its `fast` clusters
+    /// names such as `host-1` and `host-2`: a lookup then compares 18 names instead of about 1.6. The seed is random,
+    /// so an attacker who chooses names cannot predict collisions. Even with collisions, a lookup compares at most as
     /// many names as the table can hold.
     #[inline]
     pub(crate) fn hash(&self, destination: &str) -> u64 {

@@ -1,8 +1,8 @@
-//! The entries of one budget or guard: a bounded table, with slots in front of it for the first destinations.
+//! The entries of a budget or guard: a bounded table, fronted by permanent slots for the first destinations.
 //!
-//! The first destinations keep their entries in slots that never change. So a look-up among them does not load the
-//! table, and a ticket stores a slot number and counts no references. The first names keep these slots forever, even if
-//! an attacker chose them. Other names are then looked up in the table, which only takes longer.
+//! The first destinations have their entries in slots that never change. Looking them up does not load the table, and
+//! their tickets store a slot number instead of a counted reference. The first names keep these slots forever, even if
+//! an attacker chose them. Other names are then looked up in the table, which is merely slower.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,31 +12,31 @@ use crate::bounded_name::bounded_name;
 use crate::destination_table::{DestinationTable, Entry, NamedEntry};
 use crate::sync::{AtomicUsize, OnceLock, Ordering};
 
-/// The lowest bound with which entries get permanent slots. In a smaller table every entry must be evictable.
+/// The smallest table bound with permanent slots. In a smaller table, every entry must be evictable.
 const LEAST_WITH_PERMANENT: usize = 64;
 
-/// One in this many destinations gets a permanent slot, up to [`MOST_PERMANENT`].
+/// The table's bound divided by this is the number of permanent slots, up to [`MOST_PERMANENT`].
 const PERMANENT_PART: usize = 16;
 const MOST_PERMANENT: usize = 64;
 
 /// The maximum number of destinations that `Debug` lists.
 const LISTED: usize = 16;
 
-/// The entries of one budget or guard.
+/// The entries of a budget or guard.
 pub(crate) struct Keyed<E> {
     table: DestinationTable<E>,
-    /// The entries that are never retired: [`SHARED`], [`FIRST`], and from [`NEXT`] on those of further destinations.
-    /// Each of the latter has the first free slot, starting at its hash. At least half of these slots stay free. Most
-    /// clients have one destination, which needs no hash.
+    /// The entries that are never retired: [`SHARED`], [`FIRST`], and, from [`NEXT`] on, those of further destinations.
+    /// Each of the latter takes the first free slot, starting at its hash. At least half of these slots stay free. Most
+    /// clients have only one destination, which needs no hash.
     slots: Box<[OnceLock<NamedEntry<E>>]>,
-    /// The number of destinations with permanent slots, and its maximum. It changes only under the table's lock.
+    /// The number of destinations with permanent slots, and its maximum. Changed only under the table's lock.
     permanent: AtomicUsize,
     most_permanent: usize,
-    /// `false` if all destinations share one entry.
+    /// `false` if all destinations share an entry.
     by_destination: bool,
 }
 
-/// An entry that is never retired, and its slot. It has no destructor, so dropping it costs nothing.
+/// An entry that is never retired, and its slot. It has no destructor, so dropping it is free.
 pub(crate) struct Permanent<'a, E> {
     entry: &'a Arc<E>,
     slot: usize,
@@ -57,12 +57,12 @@ pub(crate) enum Hold<E> {
     Nothing,
 }
 
-/// The treatment of a new destination for which the table has no room.
+/// The handling of a new destination for which the table has no room.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PastBound {
     /// It gets no entry.
     Nothing,
-    /// It uses an entry that all such destinations share.
+    /// It uses an entry shared by all such destinations.
     Shared,
     /// It is added anyway, for state that the user sets.
     Enters,
@@ -72,7 +72,7 @@ pub(crate) enum PastBound {
 const SHARED: usize = 0;
 /// The slot of the first destination.
 const FIRST: usize = 1;
-/// The slots from here on are those of the next destinations.
+/// The first slot of the further destinations.
 const NEXT: usize = 2;
 
 impl<'a, E> Permanent<'a, E> {
@@ -141,7 +141,7 @@ impl<E: Entry> Keyed<E> {
         }
     }
 
-    /// Returns the entry of `destination` if that needs no look-up. It is never retired.
+    /// Returns the entry of `destination` if it needs no lookup. Such an entry is never retired.
     #[inline(always)]
     pub(crate) fn at_hand(&self, destination: &str) -> Option<Permanent<'_, E>> {
         let slot = if self.by_destination { FIRST } else { SHARED };
@@ -156,13 +156,13 @@ impl<E: Entry> Keyed<E> {
         Some(Found::Permanent(Permanent { entry: &named.entry, slot: SHARED }))
     }
 
-    /// Returns the slots of the next destinations: a power of two, or none.
+    /// Returns the slots of the further destinations, whose number is a power of two or 0.
     #[inline]
     fn next_slots(&self) -> &[OnceLock<NamedEntry<E>>] {
         self.slots.get(NEXT..).unwrap_or_default()
     }
 
-    /// Returns the entry that a ticket holds. A ticket from another guard may not match any entry of this one.
+    /// Returns the entry that a ticket holds, or `None` if the ticket comes from another guard and matches no entry.
     #[inline(always)]
     pub(crate) fn held<'a>(&'a self, hold: &'a Hold<E>) -> Option<&'a E> {
         match hold {
@@ -172,7 +172,8 @@ impl<E: Entry> Keyed<E> {
         }
     }
 
-    /// Uses the entry of `destination`. `act` returns `None` if the entry was retired; a permanent one never is.
+    /// Calls `act` with the entry of `destination`. `act` returns `None` if the entry was retired; a permanent one
+    /// never is.
     ///
     /// Returns `None` if there is no room for the destination and `past_bound` provides no entry.
     #[inline(always)]
@@ -190,7 +191,7 @@ impl<E: Entry> Keyed<E> {
         }
     }
 
-    /// Uses the entry of `destination` in another slot or in the table.
+    /// Calls `act` with the entry of `destination` in another slot or in the table.
     // Not inlined, so that the fast path stays small.
     #[inline(never)]
     fn look_up<R>(
@@ -220,7 +221,7 @@ impl<E: Entry> Keyed<E> {
         act: impl Fn(&Found<'_, E>) -> Option<R>,
     ) -> Option<R> {
         let found = self.table.find(hash, destination).map(Found::Counted);
-        // `None`: there was no entry, or it was retired. An entry that is found under the lock is held, so it cannot be
+        // `None`: there was no entry, or it was retired. An entry found under the lock is held, so it cannot be
         // retired.
         if let Some(done) = found.and_then(|found| act(&found)) {
             return Some(done);
@@ -246,7 +247,7 @@ impl<E: Entry> Keyed<E> {
         if self.permanent.load(Ordering::Acquire) < self.most_permanent {
             self.table.alone(|| self.add_permanent(hash, destination, create));
         }
-        // Another thread may have stored it since the first look, even in the last slot.
+        // Another thread may have stored it in the meantime, even in the last slot.
         if let Some(permanent) = self.find_permanent(hash, destination) {
             return Some(Found::Permanent(permanent));
         }
@@ -272,11 +273,11 @@ impl<E: Entry> Keyed<E> {
         None
     }
 
-    /// Gives a new destination a permanent slot, if one is free. Called behind the table's lock.
+    /// Gives a new destination a permanent slot, if one is free. Called under the table's lock.
     #[cold]
     fn add_permanent(&self, hash: u64, destination: &str, create: &dyn Fn(&Arc<str>) -> E) {
         let permanent = self.permanent.load(Ordering::Relaxed);
-        // Another thread may have come first.
+        // Another thread may have been faster.
         if permanent >= self.most_permanent || self.find_permanent(hash, destination).is_some() {
             return;
         }
@@ -327,7 +328,7 @@ impl<E: Entry> Keyed<E> {
         all
     }
 
-    /// Replaces settings, and then lets each entry adopt them, while no destination is added.
+    /// Replaces settings and lets each entry adopt them, while no destination can be added.
     pub(crate) fn adopt(&self, replace: impl FnOnce(), adopt: impl Fn(&Arc<E>)) {
         let replace_permanent = || {
             replace();
@@ -336,8 +337,8 @@ impl<E: Entry> Keyed<E> {
         self.table.for_all(replace_permanent, &adopt);
     }
 
-    /// Returns what `pick` finds in the entries, sorted by name, and the number of omitted ones. The shared entry has
-    /// no name.
+    /// Returns the values that `pick` finds in the entries, sorted by name, and the number of values omitted. The
+    /// shared entry has no name.
     pub(crate) fn listed<T>(&self, pick: impl Fn(&E) -> Option<T>) -> (Vec<(Arc<str>, T)>, usize) {
         let mut listed = Vec::new();
         self.for_each(|named| {
@@ -356,14 +357,14 @@ impl<E: Entry> Keyed<E> {
     }
 }
 
-/// Returns the slot for a number. `slots` is a power of two, or 0.
+/// Returns the slot for a number. `slots` is a power of two or 0.
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "the slots are counted by the low bits")]
 const fn slot_of(number: u64, slots: usize) -> usize {
     number as usize & slots.wrapping_sub(1)
 }
 
-/// Compares two names. Most are short, so calling `memcmp` costs more than comparing them inline.
+/// Compares two names. Most are short, so comparing them inline is faster than calling `memcmp`.
 #[inline]
 fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());

@@ -1,30 +1,30 @@
 //! State that many calls share: retry budgets, guards, latencies and endpoints.
 //!
-//! Users import these types from `reattempt`: [`RetryBudget`] from its root, the guards from `reattempt::guard`.
+//! Applications import these types from `reattempt`: [`RetryBudget`] from its root, the guards from `reattempt::guard`.
 //!
-//! Input: outcomes of calls, their destinations, and the time as an argument. Output: a decision about a retry or an
-//! attempt. There is no clock, task, timer or runtime.
+//! From the outcomes of calls, their destinations and the time, these types decide about retries and attempts. They use
+//! no clock, task, timer or runtime.
 //!
 //! | type | state |
 //! |---|---|
 //! | [`RetryBudget`] | a token bucket per destination |
 //! | [`Latencies`] | a histogram of the latencies of first attempts |
-//! | [`ServerLoad`] | a server's calls in the last two seconds, for the advice in refusals |
+//! | [`ServerLoad`] | a server's calls in the last two seconds, for advice to refused clients |
 //! | [`EndpointSet`] | several equivalent endpoints, with the latency, failures and calls in flight of each |
 //!
-//! Guards decide on every attempt, including the first. Their contract is [`reattempt_core::guard`]. Each guard keeps
-//! one state per destination, in a bounded table.
+//! Guards admit or refuse every attempt, including the first. Their trait is in [`reattempt_core::guard`]. Each guard
+//! keeps one state per destination, in a bounded table.
 //!
 //! | guard | problem and remedy | state |
 //! |---|---|---|
-//! | [`CircuitBreaker`] | a server fails: calls to it are refused for a while | closed, open or half-open |
+//! | [`CircuitBreaker`] | a server fails: calls to it are refused for some time | closed, open or half-open |
 //! | [`Bulkhead`] | a server is slow: its calls in flight are limited, so calls to other servers continue | calls in flight and in line |
 //! | [`AdaptiveLimit`] | a server's capacity changes: a bulkhead's limit follows it | the limit, a window of samples |
 //! | [`Throttle`] | a server refuses many calls: some calls are not sent | requests and accepts over two minutes |
 //! | [`RateLimit`] | the client has a quota of calls per second: calls wait for tokens or are refused | a token bucket, and waiting calls |
 //! | [`SendRate`] | the client's quota is unknown: refusals lower the rate, successes raise it | the rate, and a rate limit's tokens |
 //!
-//! [`Line`] is the bounded line in which calls wait for a guard.
+//! Calls wait for a guard in a [`Line`], which is bounded.
 //!
 //! ```
 //! use std::time::Duration;

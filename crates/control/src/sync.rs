@@ -13,7 +13,7 @@ pub(crate) use std::sync::{Mutex, MutexGuard};
 #[cfg(not(loom))]
 pub(crate) use std::sync::OnceLock;
 
-/// A cell that is set once, for models. The checker sees its flag, and may show a reader that it is not set yet.
+/// A cell that is set once, for models. The checker sees its flag, so a reader may find it not set yet.
 #[cfg(loom)]
 pub(crate) struct OnceLock<T> {
     is_set: AtomicBool,
@@ -44,8 +44,7 @@ impl<T> From<T> for OnceLock<T> {
     }
 }
 
-/// The number of parts of a striped count. Threads add to different parts, as long as there are at most as many threads
-/// as parts.
+/// The number of parts in a striped count. Threads add to different parts, unless there are more threads than parts.
 pub(crate) const STRIPES: usize = if cfg!(loom) { 2 } else { 4 };
 
 /// Returns the number of this thread's part. Threads are assigned to parts round-robin.
@@ -60,7 +59,7 @@ pub(crate) fn stripe() -> usize {
 #[cfg(loom)]
 loom::thread_local!(static OWN: std::cell::Cell<usize> = std::cell::Cell::new(0));
 
-/// Returns the number of this thread's part: 0 unless the model has set another.
+/// Returns the number of this thread's part, which is 0 unless the model has set another.
 #[cfg(loom)]
 pub(crate) fn stripe() -> usize {
     OWN.with(std::cell::Cell::get)
@@ -73,8 +72,8 @@ pub(crate) fn use_stripe(number: usize) {
     OWN.with(|own| own.set(number));
 }
 
-/// A value on its own cache lines, so that writes to its neighbors do not slow it down. Processors fetch the lines in
-/// pairs of 64 bytes.
+/// A value on its own cache lines, so that writes to neighbouring values do not slow it down. Processors fetch the
+/// lines in pairs of 64 bytes.
 #[repr(align(128))]
 #[derive(Debug, Default)]
 pub(crate) struct Apart<T>(pub(crate) T);

@@ -1,4 +1,4 @@
-//! A bucket of either kind, with the costs of its retries.
+//! A bucket of any kind, with the costs of its retries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(super) enum AnyBucket {
     Cautious(CautiousBucket),
 }
 
-/// A bucket's tokens in millionths, and its doubt, which blocks retries even if there are tokens.
+/// A bucket's tokens in millionths, and its doubt, which blocks retries even if tokens are left.
 #[derive(Clone, Copy)]
 pub(super) struct Balance {
     pub(super) tokens: u64,
@@ -32,7 +32,7 @@ impl Balance {
 }
 
 impl AnyBucket {
-    /// Creates a full bucket. The slot counts it while a success would change it.
+    /// Creates a full bucket. It is counted in `counted` while a success would change it.
     pub(super) fn new(rule: BucketRule, counted: (Arc<NotFull>, Slot)) -> Self {
         match rule {
             BucketRule::Tokens(rule, costs) => Self::Tokens(Bucket::new(rule, counted), costs),
@@ -40,7 +40,8 @@ impl AnyBucket {
         }
     }
 
-    /// Records an event. Returns a permit if the event requests tokens and the bucket grants them; `None` once retired.
+    /// Records an event. Returns a permit if the event requests tokens and the bucket grants them. Returns `None` once
+    /// retired.
     #[inline]
     pub(super) fn record(self: &Arc<Self>, event: Event, now: Duration) -> Option<Option<Permit>> {
         let (take, cost) = match &**self {
@@ -57,8 +58,7 @@ impl AnyBucket {
         }
     }
 
-    /// Takes the tokens that `event` requests in the usual case, without a function call. Returns `None` in every other
-    /// case.
+    /// Inlined fast path: takes the tokens that `event` requests. Returns `None` in all but the usual case.
     #[inline(always)]
     pub(super) fn try_take(self: &Arc<Self>, event: Event, now: Duration) -> Option<Permit> {
         let Self::Tokens(bucket, costs) = &**self else { return None };
@@ -76,7 +76,7 @@ impl AnyBucket {
         };
     }
 
-    /// Returns the balance; `None` once retired.
+    /// Returns the balance, or `None` once retired.
     pub(super) fn balance(&self) -> Option<Balance> {
         Some(match self {
             Self::Tokens(bucket, _) => Balance { tokens: bucket.balance()?, doubt: 0, at: bucket.refilled_until() },
@@ -86,7 +86,7 @@ impl AnyBucket {
         })
     }
 
-    /// Takes over a former bucket's balance, up to the capacity. Called before the bucket is used.
+    /// Adopts a former bucket's balance, up to the capacity. Called before the bucket is used.
     pub(super) fn restore(&self, former: Balance) {
         match self {
             Self::Tokens(bucket, _) => bucket.restore(former.tokens, former.at),
@@ -104,7 +104,7 @@ impl AnyBucket {
 }
 
 impl Entry for AnyBucket {
-    /// Retires the bucket. The destination's next one starts full, so the tokens in use may be granted again.
+    /// Retires the bucket. The destination's next bucket starts full, so the tokens in use may be granted again.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         match self {
             Self::Tokens(bucket, _) => bucket.retire(now, forgets, is_idle),

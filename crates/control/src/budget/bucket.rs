@@ -1,12 +1,13 @@
 //! A lock-free token bucket that is exact under contention.
 //!
 //! Input: requests for tokens with their times, credits, and returned permits. Output: taken, refused or retired. The
-//! model checker includes this file unchanged, so the file does not refer to destinations.
+//! model checker includes this file unchanged, so it must not refer to destinations.
 //!
-//! The balance and the *epoch* (the number of refills so far) share one word, so every change is one compare-and-swap.
-//! A refill adds the tokens, takes the caller's token and starts the next epoch in one step. Then it stores its time,
-//! tagged with the new epoch. Until that tag matches the word's epoch, no other thread refills: takes and credits
-//! proceed as if no time had passed. So no interval is credited twice or beyond the capacity, and no thread waits.
+//! The balance and the *epoch* (the number of refills so far) share one word, so every change is a single
+//! compare-and-swap. A refill adds the tokens, takes the caller's token and starts the next epoch in one step. Then it
+//! stores its time, tagged with the new epoch. Until that tag matches the word's epoch, no other thread refills: takes
+//! and credits proceed as if no time had passed. No interval is thus credited twice or beyond the capacity, and no
+//! thread waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +17,12 @@ use reattempt_core::PermitIssuer;
 use super::not_full::{NotFull, Slot};
 use crate::sync::{AtomicU64, Ordering};
 
-/// One token in millionths, the unit of all amounts here, so that 0.1, 0.3 and 0.6 are exact.
+/// One token in millionths, the unit of all amounts here. It makes 0.1, 0.3 and 0.6 exact.
 pub(crate) const TOKEN: u64 = 1_000_000;
 
 /// The number of low bits that count refills; the balance is above them. The count wraps after half a million. A
-/// compare-and-swap misses a change only if exactly that many refills happen between a thread's load and its swap, and
-/// the balance is the same again.
+/// compare-and-swap misses a change only if exactly that many refills happen between its load and its swap, and the
+/// balance is unchanged.
 const EPOCH_BITS: u32 = 19;
 const EPOCH: u64 = (1 << EPOCH_BITS) - 1;
 
@@ -32,11 +33,11 @@ const ONE: u64 = TOKEN << EPOCH_BITS;
 pub(crate) const MOST_TOKENS: u32 = 10_000_000;
 
 /// The state of a bucket that was removed from the table. It is above every full state, and adding a credit to it does
-/// not overflow. So credits and returned permits treat the bucket as full and do not change it.
+/// not overflow. Credits and returned permits therefore treat the bucket as full and leave it unchanged.
 const RETIRED: u64 = 7 << 61;
 
-/// The lowest value that is not a balance. Subtracting more than the bucket holds wraps to at least this value, and so
-/// does every take from a retired bucket.
+/// The lowest value that is not a balance. Subtracting more than the bucket holds wraps to at least this value, as does
+/// every take from a retired bucket.
 const NO_BALANCE: u64 = 1 << 63;
 const _: () = {
     let most = MOST_TOKENS as u64 * ONE;
@@ -72,7 +73,7 @@ pub(crate) enum Take {
 }
 
 pub(crate) struct Bucket {
-    /// The balance above [`EPOCH_BITS`], the epoch below, or [`RETIRED`].
+    /// The balance above [`EPOCH_BITS`] and the epoch below, or [`RETIRED`].
     state: AtomicU64,
     /// The time up to which refills have been credited, tagged with its epoch.
     refilled_until: AtomicU64,
@@ -82,14 +83,14 @@ pub(crate) struct Bucket {
     credit: u64,
     refill: u64,
     refunds: bool,
-    /// The slot that counts the bucket while it is not full.
+    /// Where the bucket is counted while it is not full.
     counted: (Arc<NotFull>, Slot),
 }
 
 /// A snapshot of a bucket at one time.
 struct Seen {
     state: u64,
-    /// The state after any pending refill, in the next epoch if there was one.
+    /// The state after any pending refill, which starts the next epoch.
     worth: u64,
     /// `true` if `worth` includes a refill.
     refilled: bool,
@@ -111,7 +112,7 @@ impl Bucket {
         }
     }
 
-    /// Takes all `tokens`, or none.
+    /// Takes either all `tokens` or none.
     #[inline]
     pub(crate) fn take(&self, tokens: u32, now: Duration) -> Take {
         self.try_take(tokens, now).unwrap_or_else(|| self.take_in_time(tokens, now))
@@ -129,11 +130,11 @@ impl Bucket {
     }
 
     /// Fast path of [`take`](Self::take), small enough to be inlined: no time has passed, and no other thread changes
-    /// the bucket. Returns `None` in every other case.
+    /// the bucket. Returns `None` otherwise.
     #[inline(always)]
     pub(crate) fn try_take(&self, tokens: u32, now: Duration) -> Option<Take> {
         let (cost, now) = (u64::from(tokens) * ONE, moment(now));
-        // No tokens are added for the time before the last refill.
+        // The time before the last refill adds no tokens.
         if now > self.refilled_until.load(Ordering::Acquire) {
             return None;
         }
@@ -148,7 +149,7 @@ impl Bucket {
             // Nothing is written, so the pending refill stays pending.
             return Some(if seen.state == RETIRED { Take::Retired } else { Take::Refused });
         }
-        // A bucket is counted before it stops being full, and uncounted after it is full again. So the count may
+        // A bucket is counted before it stops being full, and uncounted after it is full again. The count may therefore
         // briefly be too high, but is never too low.
         let was_full = seen.state >= self.full;
         if was_full {
@@ -173,7 +174,7 @@ impl Bucket {
         self.refilled_epoch.store(state & EPOCH, Ordering::Release);
     }
 
-    /// Adds the tokens of a success. Reads no clock, and writes nothing if the bucket is full. Returns `false` if the
+    /// Adds the tokens for a success. Reads no clock, and writes nothing if the bucket is full. Returns `false` if the
     /// bucket was removed from the table.
     #[inline]
     pub(crate) fn credit(&self) -> bool {
@@ -183,7 +184,7 @@ impl Bucket {
         (next < self.full && self.replace(state, next)) || self.add(self.credit)
     }
 
-    /// Fills and uncounts the bucket if time has filled it up by `now`.
+    /// Marks the bucket as full, and stops counting it, if it has filled up over time by `now`.
     pub(crate) fn catch_up(&self, now: Duration) {
         let now = moment(now);
         let seen = self.look(now);
@@ -196,7 +197,7 @@ impl Bucket {
 
     /// Retires the bucket if it is idle and either full at `now` or `forgets` is set. Returns `true` if it was retired.
     ///
-    /// The check and the retirement are one atomic step, so no take is lost in between.
+    /// The check and the retirement are a single atomic step, so no take is lost in between.
     pub(crate) fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         let seen = self.look(moment(now));
         let leaves = seen.state != RETIRED && (forgets || seen.worth >= self.full) && is_idle();
@@ -209,7 +210,7 @@ impl Bucket {
         true
     }
 
-    /// Returns the balance in millionths as of the last take or credit; `None` once retired.
+    /// Returns the balance in millionths as of the last take or credit, or `None` once retired.
     pub(crate) fn balance(&self) -> Option<u64> {
         let state = self.state.load(Ordering::Acquire);
         (state != RETIRED).then_some(state >> EPOCH_BITS)
@@ -220,8 +221,7 @@ impl Bucket {
         self.refilled_until.load(Ordering::Acquire)
     }
 
-    /// Sets the balance in millionths, at most to the capacity, as of a time, unless the bucket has less. No
-    /// other thread may use the bucket yet.
+    /// Lowers the balance to a value in millionths, as of a given time. Called before any other thread uses the bucket.
     pub(crate) fn restore(&self, balance: u64, refilled_until: u64) {
         let state = balance << EPOCH_BITS;
         let own = self.state.load(Ordering::Acquire);
@@ -266,7 +266,7 @@ impl Bucket {
 
     /// Returns the state, and its value at `now`.
     ///
-    /// The state is loaded again last. If its epoch has not changed, the time read in between belongs to that epoch.
+    /// The state is reloaded last. If its epoch has not changed, the time read in between belongs to that epoch.
     fn look(&self, now: u64) -> Seen {
         let epoch = self.refilled_epoch.load(Ordering::Acquire);
         let until = self.refilled_until.load(Ordering::Acquire);
@@ -293,8 +293,8 @@ impl Bucket {
         self.counted.0.remove(self.counted.1);
     }
 
-    /// Exchanges the state. Release and acquire, because a thread loads the time of the last refill before this step
-    /// and stores its own after it.
+    /// Exchanges the state. The ordering is acquire-release, because a thread loads the time of the last refill before
+    /// this step and stores its own afterwards.
     #[inline]
     fn replace(&self, state: u64, next: u64) -> bool {
         self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
@@ -328,7 +328,7 @@ impl Seen {
     }
 }
 
-/// Returns `now` in microseconds, in a form that needs no division; it overflows after half a million years.
+/// Returns `now` in microseconds, in a form that needs no division. It overflows after half a million years.
 #[inline]
 fn moment(now: Duration) -> u64 {
     let seconds = now.as_secs().min(u64::MAX >> MICROSECOND_BITS);
@@ -337,8 +337,8 @@ fn moment(now: Duration) -> u64 {
 
 /// Returns the amount that a rate of `refill` per second adds between `since` and the later time `now`.
 ///
-/// The result is the difference of two whole numbers, one per time. So many short intervals add up to one long
-/// interval, and no remainder is lost.
+/// The result is the difference of two whole numbers, one per time. Many short intervals thus add up to one long
+/// interval, without losing remainders.
 fn accrued(since: u64, now: u64, refill: u64) -> u64 {
     let of_second = |moment: u64| (moment & MICROSECONDS) * refill / 1_000_000;
     let seconds = (now >> MICROSECOND_BITS) - (since >> MICROSECOND_BITS);

@@ -1,8 +1,8 @@
 //! A cautious token bucket, with a doubt counter that blocks retries while attempts fail.
 //!
-//! The whole state is one word, so each event is one compare-and-swap: counting a failure and taking the token for its
-//! retry are one step. There is no lock, and no thread waits for another. The model checker includes this file
-//! unchanged, so the file does not refer to destinations or settings.
+//! The whole state is one word, so each event is a single compare-and-swap: a failure is counted and its retry's token
+//! taken in one step. There is no lock, and no thread waits for another. The model checker includes this file
+//! unchanged, so it must not refer to destinations or settings.
 //!
 //! | bits | content |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | 0–35 | time of the last failure, in ticks of 64 ms; overflows after 139 years |
 //!
 //! A bucket with all tokens and no doubt is full. As a number, its state is above that of every bucket that is not
-//! full, regardless of the time of its last failure. So one comparison shows that a success has no effect.
+//! full, regardless of the time of its last failure. One comparison thus shows that a success has no effect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,12 +24,12 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// The maximum doubt: 64 successes remove it.
 pub(crate) const MOST_DOUBT: u64 = 128;
-/// The doubt above which no retry is granted. The first call of an outage can still make three attempts.
+/// The doubt above which no retry is granted. It lets the first call of an outage make three attempts.
 const ALLOWED_DOUBT: u64 = 3;
-/// The doubt that one success removes, at its position in the state. If it were 1, a server that fails half of its
-/// attempts would block the bucket.
+/// The doubt that one success removes, at its position in the state. With 1, a server that fails half of its attempts
+/// would block the bucket.
 const REMOVED_BY_SUCCESS: u64 = 2 << DOUBT_SHIFT;
-/// The failure-free time after which a bucket resets. The bucket of an unused host keeps its table entry for this time.
+/// The time without a failure after which a bucket resets. An unused host's bucket stays in the table for this long.
 pub(crate) const QUIET: Duration = Duration::from_secs(600);
 
 const TICK_BITS: u32 = 36;
@@ -45,21 +45,21 @@ const NO_DOUBT: u64 = MOST_DOUBT << DOUBT_SHIFT;
 
 /// One token in thousandths, the unit of this file.
 const TOKEN: u64 = 1000;
-/// The tokens that a retry takes; returned if the retry succeeds.
+/// The tokens that a retry takes. They are returned if it succeeds.
 const RETURNED: u32 = 1;
-/// The tokens that a hedge, or a retry after the server throttled, takes. They are not returned: its success does not
-/// prove that the server has spare capacity.
+/// The tokens that a hedge, or a retry after the server throttled, takes. They are not returned, because its success
+/// does not prove that the server has spare capacity.
 const NOT_RETURNED: u32 = 2;
 
 /// The number of millionths (the unit of the settings) in a thousandth.
 const MILLIONTHS: u64 = 1000;
 
-/// The bounds of a bucket's capacity: it can pay for any retry, and it fits into its bits.
+/// The bounds of a bucket's capacity, which must pay for any retry and fit into its bits.
 pub(crate) const LEAST_TOKENS: u32 = NOT_RETURNED;
 pub(crate) const MOST_TOKENS: u32 = 1000;
 
 /// The state of a bucket that was removed from the table. It is above every full state, and adding a credit to it does
-/// not overflow. So successes and permits do not change it.
+/// not overflow. Successes and permits therefore do not change it.
 const RETIRED: u64 = u64::MAX << DOUBT_SHIFT;
 
 /// The settings of a cautious bucket, in millionths of a token.
@@ -78,7 +78,7 @@ pub(crate) enum Event {
     Failure(FailureKind),
     /// An attempt failed, and its retry requests tokens.
     FailureAndRetry(FailureKind),
-    /// A hedge requests tokens, without a failure. A hedge is itself a sign of trouble.
+    /// A hedge requests tokens without a failure. Needing a hedge is itself a sign of trouble.
     Hedge(FailureKind),
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct CautiousBucket {
     full: u64,
     /// The amount that one success adds, at the position of the tokens in the state.
     credit: u64,
-    /// The slot that counts the bucket while it is not full.
+    /// Where the bucket is counted while it is not full.
     counted: (Arc<NotFull>, Slot),
 }
 
@@ -120,9 +120,9 @@ impl CautiousBucket {
         Self { state, full, credit, counted }
     }
 
-    /// Records `event`, and takes the tokens that it requests if that is allowed, in one atomic step.
+    /// Records `event` and, if allowed, takes the tokens that it requests, in one atomic step.
     ///
-    /// A refused hedge changes nothing. Even if the retry is refused, its failure is counted.
+    /// A refused hedge changes nothing. The failure before a refused retry is still counted.
     pub(crate) fn record(&self, event: Event, now: Duration) -> Take {
         loop {
             if let Some(take) = self.try_record(event, now) {
@@ -147,7 +147,7 @@ impl CautiousBucket {
             _ if taken => doubted - (cost << TICK_BITS),
             _ => doubted,
         };
-        // A failure and a hedge add doubt, so the bucket is not full afterwards.
+        // Failures and hedges add doubt, so the bucket is not full afterwards.
         let was_full = state >= self.full;
         if was_full {
             self.count();
@@ -172,13 +172,13 @@ impl CautiousBucket {
             || self.add(REMOVED_BY_SUCCESS, self.credit)
     }
 
-    /// Returns the balance in millionths; `None` once retired.
+    /// Returns the balance in millionths, or `None` once retired.
     pub(crate) fn balance(&self) -> Option<u64> {
         let state = self.state.load(Ordering::Acquire);
         (state != RETIRED).then(|| tokens_of(state) * MILLIONTHS)
     }
 
-    /// Returns the doubt; 0 once retired.
+    /// Returns the doubt, or 0 once retired.
     pub(crate) fn doubt(&self) -> u64 {
         MOST_DOUBT.saturating_sub(self.state.load(Ordering::Acquire) >> DOUBT_SHIFT)
     }
@@ -188,8 +188,8 @@ impl CautiousBucket {
         self.state.load(Ordering::Acquire) & TICK
     }
 
-    /// Sets the balance in millionths, at most to the capacity, with its doubt and the tick of the last failure,
-    /// unless the bucket has less. No other thread may use the bucket yet.
+    /// Restores a balance in millionths (at most the capacity), a doubt and the tick of the last failure, unless the
+    /// bucket has less. Called before any other thread uses the bucket.
     pub(crate) fn restore(&self, balance: u64, doubt: u64, last_failure: u64) {
         let tokens = ((balance / MILLIONTHS) << TICK_BITS).min(self.full & TOKENS);
         let trust = MOST_DOUBT.saturating_sub(doubt) << DOUBT_SHIFT;
@@ -207,7 +207,7 @@ impl CautiousBucket {
     pub(crate) fn catch_up(&self, now: Duration) {
         let state = self.state.load(Ordering::Acquire);
         let caught_up = self.after_quiet(state, tick(now));
-        // If another thread changes the bucket meanwhile, a later call fills it.
+        // If another thread changes the bucket in the meantime, a later call fills it.
         let _ = self.replace(state, caught_up);
     }
 
@@ -228,8 +228,8 @@ impl CautiousBucket {
         if is_quiet && state < self.full { self.full | (state & TICK) } else { state }
     }
 
-    /// Removes doubt from a bucket that is not full, and adds tokens, both within their bounds. Both arguments are
-    /// shifted to their positions in the state. Returns `false` if the bucket was removed from the table.
+    /// Removes doubt from a non-full bucket and adds tokens, within their bounds. Both arguments are shifted to their
+    /// positions in the state. Returns `false` if the bucket was removed from the table.
     ///
     /// Not inlined, so that a success on a full bucket saves no registers.
     #[inline(never)]
@@ -249,7 +249,7 @@ impl CautiousBucket {
     /// Exchanges `state` for a `next` that is at least as full, or returns the current state.
     ///
     /// The bucket is uncounted after it has become full, and [`try_record`](Self::try_record) counts it before it stops
-    /// being full. So the count may briefly be too high, but is never too low.
+    /// being full. The count may therefore briefly be too high, but is never too low.
     #[inline]
     fn replace(&self, state: u64, next: u64) -> Result<(), u64> {
         if state == next {
@@ -262,7 +262,7 @@ impl CautiousBucket {
         Ok(())
     }
 
-    /// Exchanges the state and does not touch the count.
+    /// Exchanges the state without changing the count.
     #[inline]
     fn exchange(&self, state: u64, next: u64) -> bool {
         self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
@@ -281,7 +281,7 @@ impl CautiousBucket {
 
 /// Returns the state after a failure or a hedge: more doubt, the new time, and the same tokens.
 ///
-/// One lost connection fails every call on it. So a `Network` failure in the same tick as another failure adds no
+/// A lost connection fails every call on it. A `Network` failure in the same tick as another failure therefore adds no
 /// doubt.
 fn doubted(state: u64, event: Event, now: u64) -> u64 {
     let trust = state >> DOUBT_SHIFT;
@@ -308,7 +308,7 @@ fn tick(now: Duration) -> u64 {
 }
 
 impl PermitIssuer for CautiousBucket {
-    /// Returns the tokens of a retry that was never sent. The failure before it stays counted.
+    /// Returns the tokens of a retry that was never sent. The preceding failure still counts.
     #[inline]
     fn give_back(&self, cost: u32) {
         let tokens = (u64::from(cost) * TOKEN) << TICK_BITS;

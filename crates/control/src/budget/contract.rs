@@ -10,7 +10,7 @@ use super::settings::Kind;
 use crate::sync::Ordering;
 
 impl Budget for RetryBudget {
-    /// Takes a retry's cost from the bucket of `destination`. Allocates only for the first take of a destination.
+    /// Takes a retry's cost from the bucket for `destination`. Allocates only on a destination's first take.
     ///
     /// A cautious budget treats this as a hedge: it costs 2 tokens and adds 1 to the doubt.
     #[inline]
@@ -31,8 +31,8 @@ impl Budget for RetryBudget {
         }
     }
 
-    /// Adds the ratio to the bucket of `destination`. Under a quota, a retried call adds nothing, because its last
-    /// retry has returned its cost.
+    /// Adds the ratio to the bucket for `destination`. Under a quota, a retried call adds nothing, because its last
+    /// retry returned its cost.
     #[inline]
     fn on_success(&self, destination: &str, retries: u32) {
         if !self.is_full() && (retries == 0 || !matches!(self.state.settings.kind, Kind::Quota(..))) {
@@ -61,7 +61,7 @@ impl Budget for RetryBudget {
 }
 
 impl RetryBudget {
-    /// Returns the permit that `event` requests, and counts a refusal.
+    /// Returns the permit that `event` requests, or counts a refusal.
     #[inline]
     fn take(&self, destination: &str, event: Event, now: Duration) -> Option<Permit> {
         let Some(buckets) = &self.state.buckets else { return Some(Permit::free()) };

@@ -61,7 +61,7 @@ impl fmt::Debug for RetryBudget {
     }
 }
 
-/// The tokens, and the doubt if there is any.
+/// Shows the tokens, and the doubt if there is any.
 impl fmt::Debug for Balance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let balance = tokens(self.tokens);

@@ -3,9 +3,9 @@
 //! Input: events and successes with a destination name. Output: permits from the bucket that paid. The table is
 //! [`Keyed`].
 //!
-//! A destination that has taken no tokens (under a cautious budget: has had no failure) has a full bucket and needs no
-//! entry. For the same reason, full buckets are evicted first from a full table. A permit holds its bucket, so a bucket
-//! with a retry in flight is not evicted.
+//! A destination that has taken no tokens (under a cautious budget: has had no failures) would have a full bucket, so
+//! it needs no entry. For the same reason, full buckets are evicted first when the table is full. A permit holds its
+//! bucket, so a bucket with a retry in flight is not evicted.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,27 +21,28 @@ use crate::bounded_name::bounded_name;
 use crate::keyed::{Found, Keyed, PastBound};
 use crate::sync::{AtomicU64, Ordering};
 
-/// The minimum time in seconds between two searches for buckets that time has filled up.
+/// The minimum time in seconds between two searches for buckets that have filled up over time.
 const SECONDS_BETWEEN_SEARCHES: u64 = 10;
 
 pub(super) struct Destinations {
     buckets: Keyed<AnyBucket>,
     /// The number of these buckets that are not full.
     not_full: Arc<NotFull>,
-    /// The second after which the next event adds the tokens of the time passed to all buckets.
+    /// The second from which the next event updates all buckets that have filled up over time.
     catch_up_at: AtomicU64,
     rule: BucketRule,
 }
 
 impl Destinations {
-    /// Creates full buckets for at most `most` destinations, or one for all. They are counted in `not_full`.
+    /// Creates full buckets for at most `most` destinations, or one for all. Those that are not full are counted in
+    /// `not_full`.
     pub(super) fn new(most: Option<usize>, rule: BucketRule, not_full: Arc<NotFull>) -> Self {
         let others = AnyBucket::new(rule, (Arc::clone(&not_full), Slot::OTHERS));
         Self { buckets: Keyed::new(most, others), not_full, catch_up_at: AtomicU64::new(0), rule }
     }
 
-    /// [Records](Self::record) an event that requests tokens, in the usual case without a function call. Returns `None`
-    /// in every other case.
+    /// Inlined fast path of [`record`](Self::record) for an event that requests tokens. Returns `None` in all but the
+    /// usual case.
     #[inline(always)]
     pub(super) fn try_take(&self, destination: &str, event: Event, now: Duration) -> Option<Permit> {
         let bucket = self.buckets.at_hand(destination)?;
@@ -83,7 +84,7 @@ impl Destinations {
         self.balance_of(destination).is_full(self.rule.capacity())
     }
 
-    /// Gives the buckets the balances of former ones, up to their capacity. Called before they are used.
+    /// Restores the balances of former buckets, up to the capacity. Called before the buckets are used.
     pub(super) fn restore(&self, former: &Self) {
         let (own, others) = former.balances();
         for (name, balance) in own {
@@ -122,16 +123,16 @@ impl Destinations {
         AnyBucket::new(self.rule, (Arc::clone(&self.not_full), Slot::of(self.buckets.hash(name))))
     }
 
-    /// Credits the bucket of `destination`. Not inlined, so that a success without effect saves fewer registers.
+    /// Credits the bucket of `destination`. Not inlined, so that a success without an effect saves fewer registers.
     #[inline(never)]
     fn credit(&self, hash: u64, destination: &str) {
         let own = self.buckets.find(hash, destination);
         own.or_else(|| self.buckets.shared()).into_iter().for_each(|bucket| bucket.credit());
     }
 
-    /// Fills the buckets that time has filled up, if a search is due and this thread wins it.
+    /// Marks buckets that have filled up over time as full, if a search is due and no other thread has started it.
     ///
-    /// Otherwise an unused bucket would never be marked as full, and every success would compute its destination's
+    /// Without this, an unused bucket would never be marked as full, and every success would compute its destination's
     /// hash.
     #[cold]
     fn catch_up(&self, now: Duration) {

@@ -2,11 +2,11 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `retry_budget` | the type that users name: constructors and setters |
+//! | `retry_budget` | the public type: constructors and setters |
 //! | `contract` | its implementation of core's `Budget` |
-//! | `settings` | the settings, checked, as integers |
+//! | `settings` | the validated settings, as integers |
 //! | `destinations` | the buckets: one for all destinations, or a table |
-//! | `any_bucket` | a bucket of either kind |
+//! | `any_bucket` | a bucket of any kind |
 //! | `bucket`, `cautious` | the two kinds of bucket, each one atomic word |
 //! | `not_full` | the count of buckets that a success would change |
 //! | `debug` | the `Debug` output |

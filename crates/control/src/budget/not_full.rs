@@ -1,12 +1,12 @@
 //! The number of buckets that a success would change, in total and by destination hash.
 //!
-//! If every bucket is full, a success needs one load. Otherwise it needs a hash and two more loads, and seldom reads
-//! the table of destinations. Destinations whose hashes share a slot are counted together. So a success may look up a
+//! If every bucket is full, a success needs one load. Otherwise it needs a hash and two more loads, and rarely reads
+//! the table of destinations. Destinations whose hashes share a slot are counted together. A success may thus look up a
 //! full bucket, but it never misses one that is not full.
 
 use crate::sync::{Apart, AtomicU32, AtomicUsize, Ordering};
 
-/// The number of slots: one kilobyte per budget. One is enough for the model checker.
+/// The number of slots, which take one kilobyte per budget. One is enough for the model checker.
 const SLOTS: usize = if cfg!(loom) { 1 } else { 256 };
 
 pub(crate) struct NotFull {
@@ -41,22 +41,22 @@ impl NotFull {
         self.all.0.load(Ordering::Acquire)
     }
 
-    /// Returns the number of non-full buckets in the slots for this hash: an upper bound for its destination.
+    /// Returns the number of non-full buckets in the slots for this hash, an upper bound for its destination.
     #[inline]
     pub(crate) fn count_for(&self, hash: u64) -> u32 {
         let count = |slot: Slot| self.by_slot[slot.0].load(Ordering::Acquire);
         count(Slot::of(hash)) + count(Slot::OTHERS)
     }
 
-    /// Counts a bucket. It is called before the bucket stops being full, so a thread that sees a non-full bucket also
-    /// sees it counted.
+    /// Counts a bucket. Called before the bucket stops being full, so a thread that sees a non-full bucket also sees it
+    /// counted.
     #[inline]
     pub(crate) fn add(&self, slot: Slot) {
         self.all.0.fetch_add(1, Ordering::Relaxed);
         self.by_slot[slot.0].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Stops counting a bucket. It is called after the bucket has become full.
+    /// Stops counting a bucket. Called after the bucket has become full.
     #[inline]
     pub(crate) fn remove(&self, slot: Slot) {
         self.all.0.fetch_sub(1, Ordering::Release);

@@ -14,18 +14,18 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a budget*, three attempts per call triple the load on a server that fails because of load. Stacked layers
-/// multiply: three layers of four attempts make 64. Backoff only delays the same load.
+/// *Without a budget*, three attempts per call triple the load on a server that is failing because of load. Stacked
+/// layers multiply: three layers with four attempts each make 64. Backoff only delays the same load.
 ///
 /// *One bucket for all destinations* ([`shared`](Self::shared)) lets one dead host spend the tokens that healthy hosts
 /// need. The default is one bucket per destination.
 ///
-/// *A capacity that is too large* allows that many retries at the start of every outage, per destination and process.
-/// *A capacity that is too small* refuses retries during a short fault.
+/// *Too large a capacity* allows that many retries at the start of every outage, per destination and process. *Too
+/// small a capacity* refuses retries during a brief fault.
 ///
 /// *A budget built for each request* limits nothing. Build one and clone it.
 ///
-/// If a budget refuses a retry, the caller gets the last real outcome, not an error from the budget.
+/// If a budget refuses a retry, the caller gets the outcome of the last attempt, not an error from the budget.
 ///
 /// # The kinds
 ///
@@ -40,23 +40,23 @@ use crate::sync::{Apart, AtomicU64, Ordering};
 ///
 /// Any response other than a retryable failure is recorded as one success per call. All buckets start full.
 ///
-/// The *trickle* is the number of tokens that time adds per second. With a ratio or a rate, each bucket guarantees over
-/// any period: retries ≤ capacity + ratio · successes + trickle · time. Under a quota the same bound holds for the net
-/// cost of retries. [`cautious`](Self::cautious) documents its own bounds. All bounds are exact: tokens are counted in
-/// whole millionths with compare-and-swap.
+/// The *trickle* is the number of tokens added per second. With a ratio or a rate, each bucket guarantees, over any
+/// period: retries ≤ capacity + ratio · successes + trickle · time. Under a quota the same bound holds for the net cost
+/// of retries. [`cautious`](Self::cautious) documents its own bounds. All bounds are exact, because tokens are counted
+/// atomically in whole millionths.
 ///
-/// Recommended for a ratio or a rate: 10 % of normal traffic (range 1 to 50 %), with a capacity of two seconds of such
+/// Recommended for a ratio or a rate: 10 % of normal traffic (range 1 to 50 %), with a capacity for two seconds of such
 /// retries (range one to five).
 ///
 /// # Destinations
 ///
 /// A destination gets its bucket at its first retry, or at its first failure under a cautious budget. At most 1024
 /// destinations ([`max_destinations`](Self::max_destinations)) have a bucket at a time. When the table is full, a full
-/// bucket is evicted, because its replacement would be full as well. If none of the next candidates is full, the least
-/// recently used one is evicted. Its destination then starts again with a full bucket, which grants three retries by
+/// bucket is evicted, because its replacement would be full as well. If none of the candidates is full, the least
+/// recently used one is evicted. Its destination then starts over with a full bucket, which grants three retries by
 /// default, or ten after lost connections. A bucket with a retry in flight is never evicted. If every bucket has one,
-/// the remaining destinations share one more bucket. Their retries then compete for its tokens; first attempts never
-/// need any.
+/// the remaining destinations share an extra bucket. Their retries then compete for its tokens; first attempts never
+/// need tokens.
 ///
 /// # Sharing
 ///
@@ -93,10 +93,9 @@ pub(super) struct State {
     pub(super) settings: Settings,
     /// `None` if every retry is granted.
     pub(super) buckets: Option<Destinations>,
-    /// The number of buckets that a success would change; 0 if only time adds tokens.
+    /// The number of buckets that a success would change, or 0 if only time adds tokens.
     pub(super) not_full: Arc<NotFull>,
-    /// On its own cache line, because it is written while a destination fails, which must not slow down successes of
-    /// others.
+    /// On its own cache line, because writes for a failing destination must not slow down successes of others.
     pub(super) refusals: Apart<AtomicU64>,
 }
 
@@ -106,11 +105,11 @@ impl RetryBudget {
     /// With 0.1, a server that fails half of its calls receives at most 10 % more calls. If only a few percent of calls
     /// fail, all of them are retried. The ratio is rounded to six decimals.
     ///
-    /// The capacity is 10, so that a client that has just started can retry while a server restarts. The trickle is
-    /// 0.01 tokens per second: one retry per 100 seconds. With a trickle of 0.1, many clients that each send one call
-    /// per second would keep a server down.
+    /// The capacity is 10, so that a newly started client can retry while a server restarts. The trickle is 0.01 tokens
+    /// per second: one retry per 100 seconds. With a trickle of 0.1, many clients sending one call per second each
+    /// would keep a server down.
     ///
-    /// The ratio is clamped to 0.000001 to 1, because a higher one would limit nothing. NaN is treated as the lowest.
+    /// The ratio is clamped to 0.000001 to 1, because a higher one would limit nothing. NaN is treated as 0.000001.
     pub fn ratio(ratio: f64) -> Self {
         Self::build(Settings::of_ratio(millionths(ratio, 0.000_001, 1.0)))
     }
@@ -124,8 +123,8 @@ impl RetryBudget {
 
     /// Creates a ratio budget for a client that normally sends `normal_rps` requests per second to each destination.
     ///
-    /// The ratio is 0.1 and the trickle 0.01 tokens per second. The capacity is two seconds of the allowed retries, 2 ·
-    /// 0.1 · `normal_rps`, and at least 1, because a smaller bucket would never allow a retry.
+    /// The ratio is 0.1 and the trickle 0.01 tokens per second. The capacity covers two seconds of retries, 2 · 0.1 ·
+    /// `normal_rps`. It is at least 1, because a smaller bucket would never allow a retry.
     ///
     /// The capacity is clamped as in [`capacity`](Self::capacity). NaN is treated as 0.
     pub fn ratio_for_traffic(normal_rps: f64) -> Self {
@@ -134,15 +133,15 @@ impl RetryBudget {
 
     /// Creates a budget of `per_second` retries per second. Up to `burst` unused retries accumulate.
     ///
-    /// Successes add nothing, so this budget suits clients that cannot detect them.
+    /// Successes add nothing, so this budget also suits clients that cannot detect successes.
     ///
-    /// `per_second` is clamped to 0.000001 to 1,000,000, and `burst` to 1 to 10,000,000. NaN is treated as the lowest.
+    /// `per_second` is clamped to 0.000001 to 1,000,000, and `burst` to 1 to 10,000,000. NaN is treated as the minimum.
     pub fn rate(per_second: f64, burst: f64) -> Self {
         Self::build(Settings::rate(per_second, burst))
     }
 
     /// Creates a [`rate`](Self::rate) budget for a client that normally sends `normal_rps` requests per second to each
-    /// destination. The rate is a tenth of that, and the burst is twice the rate but at least 1.
+    /// destination. The rate is a tenth of that, and the burst is two seconds of that rate, but at least 1.
     ///
     /// The rate and the burst are clamped as in [`rate`](Self::rate).
     pub fn rate_for_traffic(normal_rps: f64) -> Self {
@@ -151,9 +150,10 @@ impl RetryBudget {
 
     /// Creates the retry quota that AWS's clients use in their standard mode.
     ///
-    /// A bucket has 500 tokens. A retry costs 5, and 10 after a timeout, because a silent server needs more rest than
-    /// one that refuses. A call that succeeds after retries returns the cost of its last retry; a call that succeeds at
-    /// once adds 1. Time adds nothing. So in an outage a bucket pays for 100 retries, or for 50 after timeouts.
+    /// A bucket has 500 tokens. A retry costs 5 tokens, or 10 after a timeout, because an unresponsive server needs
+    /// more relief than one that refuses. A call that succeeds after retries returns the cost of its last retry; a call
+    /// that succeeds on its first attempt adds 1. Time adds nothing. In an outage, a bucket therefore pays for 100
+    /// retries, or for 50 after timeouts.
     ///
     /// ```
     /// use std::time::Duration;
@@ -172,31 +172,31 @@ impl RetryBudget {
         Self::build(Settings::of_quota(Costs::AWS))
     }
 
-    /// Creates AWS's retry quota with custom costs in tokens: for a retry, and for a retry after a timeout.
+    /// Creates AWS's retry quota with custom costs, in tokens, for a retry and for a retry after a timeout.
     ///
     /// Both are clamped to 1 to 500.
     pub fn quota(retry: u32, after_timeout: u32) -> Self {
         Self::build(Settings::of_quota(Costs::new(retry, after_timeout)))
     }
 
-    /// Creates the default budget: it grants nearly every retry while retries help, and nearly none in an outage.
+    /// Creates the default budget, which grants nearly every retry while retries help, and almost none in an outage.
     ///
-    /// Each destination has tokens *T*, from 0 to 10, and a *doubt* counter *r*, from 0 to 128, which rises with each
-    /// failure.
+    /// Each destination has tokens *T*, from 0 to 10, and a *doubt* counter *r*, from 0 to 128, which each failure
+    /// raises.
     ///
     /// | event | tokens | doubt |
     /// |---|---|---|
     /// | an attempt fails | | + 1 |
-    /// | a retry is sent; it needs *r* ≤ 3 and *T* ≥ 1 | − 1, + 1 if it succeeds | |
-    /// | a retry is sent after the server throttled (429); it needs *r* ≤ 3 and *T* ≥ 2 | − 2 | |
-    /// | a hedge is sent; it needs *r* ≤ 2 and *T* ≥ 2 | − 2 | + 1 |
-    /// | a call succeeds, or ends with a response that is a permanent failure | + 0.2 | − 2 |
+    /// | a retry is sent (requires *r* ≤ 3 and *T* ≥ 1) | − 1, + 1 if it succeeds | |
+    /// | a retry is sent after the server throttled (429) (requires *r* ≤ 3 and *T* ≥ 2) | − 2 | |
+    /// | a hedge is sent (requires *r* ≤ 2 and *T* ≥ 2) | − 2 | + 1 |
+    /// | a call succeeds, or ends with a permanent-failure response | + 0.2 | − 2 |
     /// | no attempt has failed for 10 minutes | 10 | 0 |
     ///
     /// A retry that succeeds proves that retrying helps, so its token is returned. Successes remove doubt slowly. If
     /// one success removed all doubt, every success would let every client retry again, and an overloaded server would
     /// stay down. A successful hedge, or a successful retry after 429, does not prove that the server has spare
-    /// capacity. So both cost more and return nothing.
+    /// capacity. Both therefore cost more and return nothing.
     ///
     /// If 30 % of all attempts fail, 96 % of calls succeed within three attempts. Ten tokens pay for the retries of all
     /// calls on one lost connection.
@@ -212,8 +212,8 @@ impl RetryBudget {
     ///
     /// # Limits
     ///
-    /// A client with less than one call per 10 minutes is not limited, because each call finds a fresh bucket. If a
-    /// server fails more than two thirds of its attempts, its bucket grants no retries.
+    /// A client with fewer than one call per 10 minutes is not limited, because each call starts with a full bucket. If
+    /// a server fails more than two thirds of its attempts, its bucket grants no retries.
     ///
     /// ```
     /// use std::time::Duration;
@@ -238,9 +238,9 @@ impl RetryBudget {
         Self::build(Settings::CAUTIOUS)
     }
 
-    /// Creates a budget that grants every retry and counts nothing.
+    /// Creates a budget that grants every retry and keeps no state.
     ///
-    /// Use it only if retries are bounded elsewhere.
+    /// Use it only if retries are limited elsewhere.
     #[doc(alias("no_budget", "disabled"))]
     pub fn unlimited() -> Self {
         Self::build(Settings::UNLIMITED)
@@ -248,9 +248,9 @@ impl RetryBudget {
 
     /// Sets the capacity in tokens (the burst of a rate budget). Returns a new budget with full buckets.
     ///
-    /// The value is clamped to 1 to 10,000,000: 2 to 1000 for a cautious budget, and at least the cost of the most
-    /// expensive retry for a quota. NaN is treated as the lowest. An unlimited budget has no capacity, and `validate`
-    /// then returns a warning.
+    /// The value is clamped to 1 to 10,000,000, for a cautious budget to 2 to 1000. For a quota, it is at least the
+    /// cost of the most expensive retry. NaN is treated as the minimum. An unlimited budget has no capacity, and
+    /// `validate` then returns a warning.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn capacity(self, tokens: f64) -> Self {
         Self::build(self.state.settings.capacity(tokens))
@@ -258,7 +258,7 @@ impl RetryBudget {
 
     /// Sets the trickle: the tokens added per second. Returns a new budget with full buckets.
     ///
-    /// With 0, a client without tokens can retry again only after successes.
+    /// With 0, a client that has run out of tokens can retry again only after successes.
     ///
     /// The value is clamped to 0 to 1,000,000, and NaN is treated as 0. Only a ratio budget and a quota have a trickle.
     /// For other kinds this setting has no effect, and `validate` returns a warning.
@@ -270,7 +270,7 @@ impl RetryBudget {
     /// Uses one bucket for all destinations if `on`. Returns a new budget with full buckets. Default: one bucket per
     /// destination.
     ///
-    /// Use it only for clients of a single service, because one bad host spends everyone's tokens. A later call to
+    /// Use it only for clients of a single service, because one failing host uses up the tokens of all. A later call to
     /// [`max_destinations`](Self::max_destinations) undoes this setting.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn shared(self, on: bool) -> Self {
@@ -285,12 +285,12 @@ impl RetryBudget {
         Self::build(Settings { max_destinations: Some(clamped_destinations(most)), ..self.state.settings })
     }
 
-    /// Returns this budget with the state of a former one, for settings that are replaced while calls are in flight.
+    /// Returns this budget with the state of a former one, so that settings can be replaced while calls are in flight.
     ///
     /// If the settings are the same, the result is a clone of the former budget. If only numbers changed, each
-    /// destination keeps its tokens, at most up to the new capacity, and its doubt. So changing a number during an
-    /// outage grants no additional retries. Retries in flight return their tokens to the former budget. A budget of
-    /// another kind starts with full buckets.
+    /// destination keeps its doubt and its tokens, up to the new capacity. Changing a number during an outage therefore
+    /// grants no additional retries. Retries in flight return their tokens to the former budget. A budget of a
+    /// different kind starts with full buckets.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -319,10 +319,10 @@ impl RetryBudget {
         self
     }
 
-    /// Returns the tokens of `destination` as of its last retry or success; infinite for an unlimited budget.
+    /// Returns the tokens of `destination` as of its last retry or success, or infinity for an unlimited budget.
     ///
-    /// This method reads no clock, so it excludes tokens that time has added since then. At most once every ten
-    /// seconds, a retry to any destination also updates every bucket that has become full over time.
+    /// This method reads no clock, so it excludes tokens added over time since then. At most once every ten seconds, a
+    /// retry to any destination also updates every bucket that has become full over time.
     pub fn balance(&self, destination: &str) -> f64 {
         let buckets = self.state.buckets.as_ref();
         buckets.map_or(f64::INFINITY, |buckets| tokens(buckets.balance(destination)))
@@ -336,16 +336,16 @@ impl RetryBudget {
         self.state.not_full.count() == 0 || buckets.is_none_or(|buckets| buckets.is_full(destination))
     }
 
-    /// Returns every destination that has its own bucket with its [`balance`](Self::balance), sorted by name.
+    /// Returns every destination that has its own bucket, with its [`balance`](Self::balance), sorted by name.
     ///
-    /// Empty for a shared or an unlimited budget.
+    /// The list is empty for a shared or an unlimited budget.
     pub fn destinations(&self) -> Vec<(Arc<str>, f64)> {
         let mut own = self.state.buckets.as_ref().map_or_else(Vec::new, |buckets| buckets.balances().0);
         own.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         own.into_iter().map(|(name, balance)| (name, tokens(balance.tokens))).collect()
     }
 
-    /// Returns the number of retries and hedges refused since the budget was built, for all destinations together.
+    /// Returns the total number of retries and hedges refused since the budget was built.
     pub fn refusals(&self) -> u64 {
         self.state.refusals.0.load(Ordering::Relaxed)
     }
@@ -353,7 +353,7 @@ impl RetryBudget {
     fn build(settings: Settings) -> Self {
         let not_full = Arc::new(NotFull::new());
         let counted = match settings.kind {
-            // No success changes such a bucket, so it is counted apart, where no success reads the count.
+            // No success changes such a bucket, so it is counted separately, where no success reads the count.
             Kind::Tokens(rule) if rule.ratio == 0 => Arc::new(NotFull::new()),
             _ => Arc::clone(&not_full),
         };

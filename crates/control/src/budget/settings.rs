@@ -9,16 +9,16 @@ use super::cautious::{self, Caution};
 use crate::destination_table::DEFAULT_DESTINATIONS;
 use crate::millionths::millionths;
 
-/// The share of normal traffic that may be retried, for budgets built from a traffic rate.
+/// The share of normal traffic that may be retried, for budgets created from a traffic rate.
 pub(super) const RATIO: f64 = 0.1;
-/// The default trickle of a ratio budget: one retry per 100 seconds. With a tenth of a token, many clients that each
-/// send one call per second would keep a server down.
+/// The default trickle of a ratio budget: one retry per 100 seconds. With 0.1 tokens per second, many clients sending
+/// one call per second each would keep a server down.
 const TRICKLE: u64 = TOKEN / 100;
 
 const CAUTIOUS_LEAST: u64 = cautious::LEAST_TOKENS as u64 * TOKEN;
 const CAUTIOUS_MOST: u64 = cautious::MOST_TOKENS as u64 * TOKEN;
 
-/// The settings from which a budget was built.
+/// The settings that a budget was built from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) kind: Kind,
@@ -88,7 +88,7 @@ impl BucketRule {
 }
 
 impl Kind {
-    /// Returns the settings of each bucket; `None` if there are no buckets.
+    /// Returns the settings of each bucket, or `None` if there are no buckets.
     pub(super) fn bucket_rule(self) -> Option<BucketRule> {
         match self {
             Self::Unlimited => None,
@@ -121,7 +121,7 @@ impl Settings {
         Self { kind, max_destinations: Some(DEFAULT_DESTINATIONS), unused_capacity: false, unused_trickle: false }
     }
 
-    /// Returns a warning for each unusual setting, and for each without effect on this kind of budget.
+    /// Returns a warning for each setting that is unusual, or has no effect on this kind of budget.
     pub(crate) fn validate(&self) -> Vec<Warning> {
         let unused = [("capacity", self.unused_capacity), ("min_per_second", self.unused_trickle)];
         let unused = unused.into_iter().filter(|(_, is_set)| *is_set);

@@ -1,7 +1,7 @@
 //! A set's endpoints with their ejections, guarded by the set's lock.
 //!
-//! An ejection is temporary. Ejected endpoints are out of service only if at most half of a set, or of its last tier,
-//! are ejected. If more than half are, all stay in service, and calls prefer those that fail less.
+//! An ejection is temporary. Ejected endpoints are taken out of service only if at most half of a set, or of its last
+//! tier, are ejected. If more are ejected, all stay in service, and calls prefer those that fail less.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use super::words::Stamp;
 /// The first and the longest duration of an ejection, in milliseconds.
 const SHORTEST: u64 = 5_000;
 const LONGEST: u64 = 30_000;
-/// The time in service after which one earlier ejection of an endpoint is forgiven, in milliseconds.
+/// The time in service after which one of an endpoint's earlier ejections is forgiven, in milliseconds.
 const FORGIVEN: u64 = 30_000;
-/// An ejection is lengthened by up to a fifth, so that clients do not return at the same time.
+/// An ejection is lengthened by up to a fifth of its time, so that clients do not return at the same time.
 const SPREAD: u64 = 5;
 
-/// A random number that was drawn before the lock was taken: the generator is the caller's.
+/// A random number drawn before the lock was taken, because the generator belongs to the caller.
 #[derive(Clone, Copy)]
 pub(crate) struct Drawn(pub(crate) u64);
 
@@ -35,7 +35,7 @@ impl Random for Drawn {
 /// A set's endpoints, sorted by tier.
 pub(crate) struct Ejections<T> {
     pub(crate) records: Vec<NamedEntry<T>>,
-    /// The tier that is completely in service because more than half of it is ejected.
+    /// The tier that is fully in service because more than half of it is ejected.
     all_in: Option<usize>,
     /// The number of picks of endpoints that have left the set.
     pub(crate) picks_of_gone: u64,
@@ -54,7 +54,7 @@ pub(crate) struct NamedEntry<T> {
     lost: bool,
     /// The number of ejections that were not forgiven.
     strikes: u32,
-    /// The time at which its last ejection ended; 0 if there was none.
+    /// The time at which its last ejection ended, or 0 if there was none.
     since: u64,
 }
 
@@ -118,8 +118,8 @@ impl<T> Ejections<T> {
         self.records.iter_mut().find(|record| record.member.endpoint().named.id == id)
     }
 
-    /// Ejects an endpoint, unless it is ejected already or has left the set. The failure of an attempt that was sent
-    /// before an ejection has no effect after that ejection.
+    /// Ejects an endpoint, unless it is already ejected or has left the set. If an attempt was sent before an ejection,
+    /// its failure has no effect after that ejection.
     pub(crate) fn eject(&mut self, id: EndpointId, failure: &Decisive, now: u64, drawn: Option<Drawn>) {
         match (self.record_of(id), drawn) {
             // The mark is set again, because another thread, or a success while more than half were ejected, may have
@@ -132,7 +132,7 @@ impl<T> Ejections<T> {
         }
     }
 
-    /// Decides which endpoints are out of service. Returns the others.
+    /// Decides which endpoints are out of service, and returns the others.
     pub(crate) fn update_roster(&mut self, now: u64, events: &mut Vec<EndpointEvent>) -> Roster<T> {
         let last = self.records.last().map(|record| record.tier);
         let was_all_in = self.all_in.take();
@@ -158,8 +158,8 @@ impl<T> Ejections<T> {
     }
 }
 
-/// Returns the share of picks that a tier gets: all, or the part of it that is in service after an outage of most of
-/// the tier.
+/// Returns the share of picks that a tier gets. After an outage of most of the tier, this is the part of it that is in
+/// service.
 fn share<T>(tier: &mut [NamedEntry<T>], in_service: usize) -> u64 {
     let length = tier.len();
     let mut out = tier.iter_mut().filter(|record| record.out);
@@ -171,7 +171,7 @@ fn share<T>(tier: &mut [NamedEntry<T>], in_service: usize) -> u64 {
     ALL * in_service as u64 / length as u64
 }
 
-/// Decides on one tier that is, or was, completely in service because more than half of it is ejected.
+/// Updates a tier that is, or was, fully in service because more than half of it is ejected.
 fn update_tier<T>(
     tier: &mut [NamedEntry<T>],
     (was_all_in, all_in): (bool, bool),
@@ -205,7 +205,7 @@ fn update_tier<T>(
     }
 }
 
-/// Converts a time to the form in an endpoint's words.
+/// Converts a time to the stamp stored in an endpoint's words.
 #[allow(clippy::cast_possible_truncation, reason = "it is modulo 2³² by design")]
 #[inline]
 pub(crate) const fn stamp(now: u64) -> Stamp {

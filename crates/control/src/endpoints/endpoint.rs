@@ -1,4 +1,4 @@
-//! One endpoint: its service, and lock-free state that attempts read and change.
+//! One endpoint: its service, and the lock-free state that attempts read and update.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ pub(crate) struct Endpoint<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EjectReason {
-    /// Five consecutive failures. After an ejection, one failure suffices until the first success.
+    /// Five consecutive failures. After an ejection, a single failure is enough until the first success.
     InARow,
-    /// Failures of at least half of 20 or more calls within 10 s.
+    /// At least half of 20 or more calls failed within 10 s.
     FailureRate,
 }
 
@@ -68,7 +68,7 @@ impl<T> Endpoint<T> {
         }
     }
 
-    /// Records that an attempt is sent to the endpoint.
+    /// Records that an attempt is being sent to the endpoint.
     #[inline]
     pub(crate) fn on_pick(&self) {
         self.picks.fetch_add(1, Ordering::Relaxed);
@@ -113,7 +113,7 @@ impl<T> Endpoint<T> {
         }
     }
 
-    /// Records that the body of a successful response broke. The latency is still that of the head.
+    /// Records that the body of a successful response failed. The latency is still that of the head.
     #[cold]
     pub(crate) fn broke(&self, after: Duration, now: Stamp) -> Option<Decisive> {
         let (row, rate) = (self.failures.failed(now), self.window.broke(now));
@@ -128,10 +128,10 @@ impl<T> Endpoint<T> {
     }
 }
 
-/// An endpoint's place in its set: the only reference that is not an attempt in flight.
+/// An endpoint's place in its set, which holds the only reference that is not an attempt in flight.
 ///
-/// A set and its rosters share this value, and each attempt has a reference to the endpoint itself. So the reference
-/// count is the number of attempts in flight, and no ticket can forget to decrease it.
+/// A set and its rosters share this value, and each attempt has a reference to the endpoint itself. The reference count
+/// is thus the number of attempts in flight, and no ticket can forget to decrement it.
 pub(crate) struct Member<T>(Arc<Endpoint<T>>);
 
 impl<T> Member<T> {
@@ -152,7 +152,7 @@ impl<T> Member<T> {
     /// Returns `true` if this endpoint has a lower price than the other one.
     ///
     /// The price is latency × (in flight + 1) × (1 + 32 f).
-    // A function call would add a tenth to the cost of a pick.
+    // A function call would make a pick 10 % slower.
     #[inline(always)]
     pub(crate) fn is_cheaper(&self, other: &Self, now: Stamp) -> bool {
         let (own, others) = (self.in_flight(), other.in_flight());
@@ -162,8 +162,8 @@ impl<T> Member<T> {
         }
     }
 
-    /// Compares the prices if a latency is unknown. It is assumed to equal the other one while no attempt is in flight.
-    /// One attempt then suffices to measure it.
+    /// Compares the prices if a latency is unknown. It is assumed to equal the other one while no attempt is in flight;
+    /// one attempt is then enough to measure it.
     #[cold]
     fn seems_cheaper(&self, other: &Self, now: Stamp) -> bool {
         let (own, others) = (self.in_flight(), other.in_flight());

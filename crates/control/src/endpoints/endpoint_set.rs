@@ -20,13 +20,13 @@ use super::trail::{EndpointId, Trail};
 use super::view::EndpointView;
 use crate::sync::{Mutex, MutexGuard, Ordering};
 
-/// The number of endpoints above which a client should not keep connections to all.
+/// The number of endpoints above which a client should not keep connections to all of them.
 const MANY: usize = 100;
 
 /// A set of equivalent endpoints. Each attempt is sent to one of them.
 ///
-/// `T` is the value that sends to an endpoint, such as a client or a base URL. Time is an argument: the time since a
-/// fixed moment, which must be the same in all calls of a set.
+/// `T` is the value used to send to an endpoint, such as a client or a base URL. Time is an argument: the time since a
+/// fixed instant, which must be the same for all calls on a set.
 ///
 /// ```
 /// use std::time::Duration;
@@ -54,8 +54,7 @@ const MANY: usize = 100;
 pub struct EndpointSet<T> {
     roster: ArcSwap<Roster<T>>,
     ejections: Mutex<Ejections<T>>,
-    /// The lock that serialises updates. It is separate from `ejections`, so that services are created without holding
-    /// that lock.
+    /// Serialises updates. It is separate from `ejections`, so that services are created without holding that lock.
     updating: Mutex<()>,
     ejects: bool,
     subset: Option<(NonZeroUsize, u64)>,
@@ -67,12 +66,12 @@ pub struct EndpointSet<T> {
 pub struct Pick<T> {
     /// The attempt's ticket. Its [`service`](EndpointTicket::service) sends the attempt.
     pub ticket: EndpointTicket<T>,
-    /// `true` if another endpoint that the call has not tried is in service.
+    /// `true` if the call can still try another endpoint that is in service.
     pub elsewhere: bool,
-    /// `true` if the set has more than one tier. Tiers share no state: a request that one has processed may be unknown
-    /// to another.
+    /// `true` if the set has more than one tier. Tiers share no state, so a request that one has processed may be
+    /// unknown to another.
     pub tiered: bool,
-    /// Events that this pick caused, such as expired ejections; `None` if there were none.
+    /// Events that this pick caused, such as expired ejections, or `None` if there were none.
     pub events: Option<Box<[EndpointEvent]>>,
 }
 
@@ -80,14 +79,13 @@ pub struct Pick<T> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Ended<T> {
-    /// The ticket of an attempt with an outcome, to be held until the response body ends and then dropped.
+    /// The ticket of an attempt with an outcome. Hold it until the response body ends, and then drop it.
     pub held: Option<EndpointTicket<T>>,
-    /// Events that this end caused, such as an ejection; `None` if there were none.
+    /// Events caused by the end of the attempt, such as an ejection, or `None` if there were none.
     pub events: Option<Box<[EndpointEvent]>>,
 }
 
-/// A ticket that an attempt holds for its endpoint. The endpoint counts the attempt as in flight until the ticket is
-/// dropped.
+/// An attempt's ticket for its endpoint. The endpoint counts the attempt as in flight until the ticket is dropped.
 pub struct EndpointTicket<T> {
     endpoint: Arc<Endpoint<T>>,
     /// The time at which the head of a successful response arrived, in milliseconds.
@@ -106,7 +104,7 @@ impl<T> EndpointTicket<T> {
         &self.endpoint.named.name
     }
 
-    /// Returns the value that sends to the endpoint.
+    /// Returns the value used to send to the endpoint.
     pub fn service(&self) -> &T {
         &self.endpoint.service
     }
@@ -146,13 +144,13 @@ impl<T> EndpointSet<T> {
         Self { subset: Some((most, seed)), ..self }
     }
 
-    /// Picks the endpoint for an attempt of a call that has already tried those in `trail`. Returns `None` if the set
-    /// is empty.
+    /// Picks the endpoint for an attempt. `trail` lists those that the call has already tried. Returns `None` if the
+    /// set is empty.
     ///
-    /// Two random untried endpoints in service are compared, in the first tier that has any. After an outage of more
-    /// than half of a tier, the next tier also gets the calls for the part of it that is still out. The pick is the one
-    /// with the lower price: its latency, raised by its attempts in flight and its failure rate. If the call has tried
-    /// every endpoint in service, the pick is the one with the lowest price.
+    /// Two random untried endpoints are compared, in the first tier that has any in service. After an outage of more
+    /// than half of a tier, the next tier also gets the calls for the part that is still out. The endpoint with the
+    /// lower price is picked: its latency, raised by its attempts in flight and its failure rate. If the call has tried
+    /// every endpoint in service, the one with the lowest price is picked.
     #[inline]
     pub fn pick<R: Random + ?Sized>(&self, trail: &Trail, now: Duration, random: &mut R) -> Option<Pick<T>> {
         let (at, mut events) = (millis(now), None);
@@ -168,13 +166,14 @@ impl<T> EndpointSet<T> {
         Some(Pick { ticket, elsewhere, tiered: roster.tiered, events })
     }
 
-    /// Records the end of an attempt, in the form that guards use.
+    /// Records the end of an attempt, as guards do.
     ///
     /// If the attempt was judged at its response head, the ticket is returned, to be held until the body ends. An
-    /// attempt that the caller [abandoned](End::Abandoned) only raises the latency. A body that breaks after a success
-    /// is a failure. Every other end only lowers the number of attempts in flight, and so does dropping the ticket.
+    /// attempt that the caller [abandoned](End::Abandoned) can only raise the latency. A body that fails after a
+    /// success counts as a failure. Any other end only decrements the number of attempts in flight, as does dropping
+    /// the ticket.
     ///
-    /// `random` is called without a lock, so it may use the set.
+    /// `random` is called without holding a lock, so it may use the set.
     #[inline]
     pub fn end_ticket<R: Random + ?Sized>(
         &self,
@@ -217,9 +216,9 @@ impl<T> EndpointSet<T> {
 
     /// Replaces the endpoints with these names, each with its tier number. Lower tiers are preferred.
     ///
-    /// An endpoint that stays keeps its state and its service. A removed endpoint is no longer picked, and its attempts
+    /// An endpoint that stays keeps its state and its service. A removed endpoint is no longer picked, but its attempts
     /// in flight continue. `make` creates the services for new names, and must not update the same set. If a name is
-    /// repeated, its first entry is used. Returns the events that the update caused; `None` if there were none.
+    /// repeated, its first entry is used. Returns the events that the update caused, or `None` if there were none.
     pub fn update<N: Into<Arc<str>>>(
         &self,
         endpoints: impl IntoIterator<Item = (usize, N)>,
@@ -264,13 +263,13 @@ impl<T> EndpointSet<T> {
                 gone.iter().map(|record: &NamedEntry<T>| record.member.endpoint().picks.load(Ordering::Relaxed));
             ejections.picks_of_gone += picks.sum::<u64>();
         });
-        // Services are dropped without holding the lock that picks and ends take.
+        // Services are dropped without holding the lock used by `pick` and `end_ticket`.
         drop(updating);
         drop(gone);
         events
     }
 
-    /// Returns the endpoints to use, by tier, each name once.
+    /// Returns the endpoints to use, without repeated names, sorted by tier.
     fn chosen(&self, endpoints: impl Iterator<Item = (usize, Arc<str>)>) -> Vec<(usize, Arc<str>)> {
         let mut seen = HashSet::new();
         let mut chosen: Vec<_> = endpoints.filter(|(_, name)| seen.insert(Arc::clone(name))).collect();

@@ -12,7 +12,7 @@ use super::endpoint::EjectReason;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EndpointEvent {
-    /// An endpoint was ejected for a while.
+    /// An endpoint was temporarily ejected.
     Ejected {
         /// The endpoint's name.
         name: Arc<str>,
@@ -26,12 +26,12 @@ pub enum EndpointEvent {
         /// The endpoint's name.
         name: Arc<str>,
     },
-    /// More than half of the set, or of its last tier, is ejected. So all endpoints of that tier are in service.
+    /// More than half of the set, or of its last tier, is ejected, so all endpoints of that tier stay in service.
     MajorityFailing {
         /// The tier number, from 0.
         tier: usize,
     },
-    /// No more than half are ejected any longer, so ejected endpoints are out of service again.
+    /// At most half are ejected now, so ejected endpoints are out of service again.
     MajorityWell {
         /// The tier number, from 0.
         tier: usize,
@@ -45,7 +45,7 @@ pub enum EndpointEvent {
     ResolveFailed {
         /// The error and its sources, without credentials.
         error: Arc<str>,
-        /// The time until the next look-up; `None` if there is none.
+        /// The time until the next lookup, or `None` if there is none.
         retry: Option<Duration>,
     },
 }

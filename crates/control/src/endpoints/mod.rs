@@ -1,28 +1,27 @@
-//! A set of equivalent endpoints, and the pick of one for each attempt.
+//! A set of equivalent endpoints, one of which is picked for each attempt.
 //!
-//! A retry to the same dead server fails again, while a retry to another server may succeed. So a pick prefers
+//! A retry to the same dead server fails again, while a retry to another server may succeed. A pick therefore prefers
 //! endpoints that the call has not tried. Of two random ones, it takes the one with the lower *price*, which grows with
 //! latency, load and failures. Ejected endpoints are not picked.
 //!
 //! | rule | reason |
 //! |---|---|
-//! | the price is latency × (in flight + 1) × (1 + 32 f), where f is the running failure rate | without f, an endpoint that fails at once would look fastest and attract calls |
+//! | the price is latency × (in flight + 1) × (1 + 32 f), where f is the running failure rate | without f, an endpoint that fails immediately would look fastest and attract calls |
 //! | a failure never lowers the latency, and restores the last known one | the same |
-//! | f is a factor, not a number of seconds that is added | with an added penalty of 5 s, one failure would exclude a 1 ms endpoint for 85 s |
+//! | f is a factor, not an added number of seconds | with an added penalty of 5 s, one failure would exclude a 1 ms endpoint for 85 s |
 //! | an unknown latency is assumed to equal the other endpoint's, for one call at a time | with a fixed default, the endpoint would get no calls or too many |
-//! | 5 consecutive failures, or half of 20 calls in 10 s, eject an endpoint for 5 s, doubling to 30 s, plus up to 20 % | a dead endpoint costs few calls, and one that recovers soon gets its share again |
+//! | 5 consecutive failures, or half of 20 calls in 10 s, eject an endpoint for 5 s, doubling to 30 s, plus up to 20 % | a dead endpoint costs few calls, and one that recovers soon gets its share of calls again |
 //! | after its return, one failure before the first success ejects it again | real calls are the probes |
-//! | at most half of a set, or of its last tier, are out of service. If more are ejected, all stay in service | otherwise an overload would remove servers that still work |
+//! | at most half of a set, or of its last tier, is out of service; if more are ejected, all stay in service | otherwise an overload would remove servers that still work |
 //! | while more than half are ejected, two pairs are drawn | both endpoints of one pair may fail: with 14 of 20 dead, every second pair |
 //! | in an earlier tier, all may be out of service | the next tier takes their calls |
-//! | a tier with less than half in service takes only this share of the calls, until each of its endpoints that were out then has returned | with all calls, the first one to return would be overloaded and ejected again |
+//! | a tier with less than half in service gets only that share of the calls, until all the endpoints that were out have returned | with all calls, the first one to return would be overloaded and ejected again |
 //!
-//! There is no timer and no periodic work: values decay when they are read, and a pick ends expired ejections.
+//! There are no timers or background tasks: values decay when they are read, and a pick ends expired ejections.
 //!
 //! - `words` contains an endpoint's atomic words, and `endpoint` computes the price from them.
-//! - `roster` contains the endpoints in service, and the pick. The list is immutable, and replaced when an endpoint is
-//!   ejected or returns. So a pick inspects one or two pairs, whatever the size of the set and the number of ejected
-//!   endpoints.
+//! - `roster` contains the endpoints in service, and the pick. The list is immutable, and is replaced when an endpoint
+//!   is ejected or returns. A pick therefore inspects only one or two pairs, however many endpoints there are.
 //! - `names` finds the name of an endpoint by its number, for reports and errors.
 //! - `ejections` decides, under a lock, which endpoints are out of service.
 //! - `endpoint_set` is the set that users hold.

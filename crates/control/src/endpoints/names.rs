@@ -1,7 +1,7 @@
 //! The names of endpoints by their numbers, for reports and errors.
 //!
-//! An attempt that succeeds needs no name, so calls carry numbers. The layer that reports a failure looks the name up,
-//! and the endpoint may be gone by then.
+//! An attempt that succeeds needs no name, so calls carry numbers. The layer that reports a failure looks up the name,
+//! and by then the endpoint may be gone.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -30,7 +30,7 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// Gives a new number to this name.
+    /// Assigns a new number to this name.
     pub(crate) fn new(name: Arc<str>) -> Self {
         let id = EndpointId::next();
         names().by_id.insert(id, Arc::clone(&name));
@@ -51,8 +51,8 @@ impl Drop for Named {
 }
 
 impl EndpointId {
-    /// Returns the name of the endpoint. If the endpoint has left its set, and a thousand others have left theirs
-    /// since, the name is forgotten and the result is `None`.
+    /// Returns the name of the endpoint. Returns `None` if the name was forgotten, because the endpoint and then a
+    /// thousand others have left their sets.
     pub fn name(self) -> Option<Arc<str>> {
         names().by_id.get(&self).cloned()
     }

@@ -13,9 +13,9 @@ pub(crate) const ALL: u64 = 1 << 32;
 
 /// The part of a tier that is in service.
 pub(crate) struct Tier<T> {
-    /// The members in service; never empty.
+    /// The members in service. Never empty.
     pub(crate) members: Box<[Arc<Member<T>>]>,
-    /// The share of the picks reaching this tier that it takes, in parts of [`ALL`]. The last tier takes all.
+    /// The share, in parts of [`ALL`], that this tier takes of the picks that reach it. The last tier takes all.
     pub(crate) share: u64,
     /// `true` if more than half of the tier is ejected and therefore stays in service.
     pub(crate) all_in: bool,
@@ -41,10 +41,10 @@ impl<T> Roster<T> {
         Self { until, tiers: tiers.into(), length, splits, tiered }
     }
 
-    /// Picks an endpoint for a call, in the first tier with one that the call has not tried. If it has tried all of
-    /// them, picks the cheapest of the first tier.
+    /// Picks an endpoint from the first tier with one that the call has not tried. If the call has tried all of them,
+    /// picks the cheapest of the first tier.
     ///
-    /// Also returns `true` if yet another endpoint that the call has not tried is in service.
+    /// Also returns `true` if the call could try yet another endpoint in service.
     #[inline]
     pub(crate) fn pick<R: Random + ?Sized>(
         &self,
@@ -61,8 +61,8 @@ impl<T> Roster<T> {
         Some((picked, self.length > tried || self.has_another(trail, picked.endpoint().named.id)))
     }
 
-    /// Draws the tier for a pick, and an endpoint in it. Returns `None` for the first tier, and in place of an endpoint
-    /// that fails.
+    /// Draws the tier for a pick, and an endpoint in it. Returns `None` for the first tier, and instead of a failing
+    /// endpoint.
     #[cold]
     fn spilled<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<&Member<T>> {
         let mut stops = |tier: &Tier<T>| tier.share == ALL || random.next_u64() >> 32 < tier.share;
@@ -74,7 +74,7 @@ impl<T> Roster<T> {
         picked.filter(|picked| picked.endpoint().failures.is_low(now))
     }
 
-    /// Picks for a call that has tried the whole first tier, which then is at most as long as a trail.
+    /// Picks for a call that has tried the whole first tier, which is then no longer than a trail.
     #[cold]
     fn beyond<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<&Member<T>> {
         let (first, later) = self.tiers.split_first()?;
@@ -92,7 +92,7 @@ impl<T> Roster<T> {
 }
 
 impl<T> Tier<T> {
-    /// Returns the cheaper of two random members that were not tried. If most members fail, both of a pair may, so
+    /// Returns the cheaper of two random untried members. If most members are failing, both of a pair may be, so
     /// another pair is drawn.
     #[inline]
     fn drawn<R: Random + ?Sized>(&self, trail: &Trail, now: Stamp, random: &mut R) -> Option<&Member<T>> {
@@ -113,10 +113,10 @@ impl<T> Tier<T> {
     }
 }
 
-/// Returns the cheaper of two random members that were not tried.
+/// Returns the cheaper of two random untried members.
 ///
-/// If a drawn member was tried, the next one in the list is taken, so each draw takes at most eight steps.
-// A function call would add a tenth to the cost of a pick.
+/// If a drawn member was already tried, the next one in the list is used, so each draw takes at most eight steps.
+// A function call would make a pick 10 % slower.
 #[inline(always)]
 fn drawn<'a, T, R: Random + ?Sized>(
     members: &'a [Arc<Member<T>>],
@@ -136,7 +136,7 @@ fn drawn<'a, T, R: Random + ?Sized>(
     }
 }
 
-/// Returns 32 random bits as a number below `bound`; 0 if that is 0.
+/// Scales 32 random bits to a number below `bound`, or to 0 if `bound` is 0.
 #[inline]
 fn scaled(bits: u64, bound: usize) -> usize {
     usize::try_from((bits * bound as u64) >> 32).unwrap_or(0)

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct EndpointId(u32);
 
 impl EndpointId {
-    /// Returns a new id. The model checker need not see this counter.
+    /// Returns a new id. This counter is not part of the model.
     pub(crate) fn next() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -17,7 +17,7 @@ impl EndpointId {
 
 /// The last seven endpoints that a call has tried.
 ///
-/// So a call may return to an endpoint that it tried eight attempts ago.
+/// A call may thus return to an endpoint that it tried eight attempts ago.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trail {
     ids: [EndpointId; Self::LENGTH],

@@ -26,12 +26,12 @@ pub struct EndpointView {
     pub latency: Option<Duration>,
     /// The running failure rate, from 0 to 1. It halves every 8 s without an attempt.
     pub failing: f64,
-    /// The time until the endpoint returns; `None` if it is in service.
+    /// The time until the endpoint returns, or `None` if it is in service.
     pub out: Option<Duration>,
 }
 
 impl EndpointView {
-    /// Returns the state at a time in milliseconds, or as of the last attempt.
+    /// Returns the state at `now`, in milliseconds, or as of the last attempt.
     pub(crate) fn of<T>(record: &NamedEntry<T>, now: Option<u64>) -> Self {
         let endpoint = record.member.endpoint();
         let (latency, failing) = match now.map(stamp) {

@@ -1,4 +1,4 @@
-//! The shared words of one endpoint: latency, running failure rate with consecutive failures, and a window of calls.
+//! An endpoint's atomic words: the latency, the running failure rate with consecutive failures, and a window of calls.
 //!
 //! Each word has its own time stamp and decays when it is read, so no timer or periodic work is needed.
 
@@ -6,21 +6,20 @@ use std::time::Duration;
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// A time in milliseconds, modulo 49 days. A stamp in the future, from another thread's later clock, has age 0. So does
-/// one that is between 25 and 49 days old.
+/// A time in milliseconds, modulo 49 days. A stamp in the future, from another thread's later clock reading, has age 0.
+/// So does one that is 25 to 49 days old.
 pub(crate) type Stamp = u32;
 
 /// Latencies and failure rates halve in 2¹³ ms.
 const HALF_LIFE: u32 = 13;
 /// The running failure rate of an endpoint whose attempts all fail.
 const ONE: u32 = 1 << 16;
-/// A step of the running failure rate is an eighth of the way to 0 or to [`ONE`].
+/// Each step moves the running failure rate an eighth of the way to 0 or to [`ONE`].
 const STEP: u32 = 8;
 
-/// The number of consecutive failures that ejects an endpoint.
+/// The number of consecutive failures after which an endpoint is ejected.
 const ROW: u32 = 5;
-/// The mark that replaces the count of consecutive failures while the endpoint is ejected. Further failures are not
-/// reported.
+/// Replaces the count of consecutive failures while the endpoint is ejected, so that further failures are not reported.
 const OUT: u32 = ROW + 1;
 
 /// The length of a window in milliseconds, the minimum number of calls for a decision, and the maximum number of calls
@@ -56,16 +55,16 @@ const fn joined(upper: u32, lower: u32) -> u64 {
     ((upper as u64) << 32) | lower as u64
 }
 
-/// The peak EWMA of the time to the response head: it follows a longer time at once, and decays to a shorter one by
-/// half-lives.
+/// The peak EWMA of the time to the response head. It rises to a longer time immediately, and decays to a shorter one
+/// by half-lives.
 ///
-/// Upper half: the time in units of 256 ns; 0 if unknown. Lower half: the stamp. An update is one compare-and-swap. If
-/// another thread is faster, its sample suffices.
+/// Upper half: the time in units of 256 ns, or 0 if unknown. Lower half: the stamp. An update is a single
+/// compare-and-swap. If another thread is faster, its sample is enough.
 #[derive(Debug, Default)]
 pub(crate) struct LatencyWord(AtomicU64);
 
 impl LatencyWord {
-    /// Returns the latency in units of 256 ns; 0 if unknown.
+    /// Returns the latency in units of 256 ns, or 0 if unknown.
     #[inline]
     pub(crate) fn read(&self, now: Stamp) -> u32 {
         let (latency, since) = halves(self.0.load(Ordering::Relaxed));
@@ -86,7 +85,7 @@ impl LatencyWord {
         self.replace(word, sample.saturating_add(above), now);
     }
 
-    /// Records a failure, which restores the last known latency, and raises it if the failure took longer.
+    /// Records a failure. It restores the last known latency, or raises it if the failure took longer.
     pub(crate) fn failed(&self, after: Duration, now: Stamp) {
         let word = self.0.load(Ordering::Relaxed);
         let (latency, _) = halves(word);
@@ -112,7 +111,7 @@ impl LatencyWord {
     }
 }
 
-/// The longest latency: the units of 256 ns that fit in 32 bits.
+/// The longest latency that fits in 32 bits, in units of 256 ns.
 const LONGEST: Duration = Duration::from_nanos(u32::MAX as u64 * 256);
 
 /// Converts a time to units of 256 ns, from 1 unit to 18 minutes.
@@ -219,7 +218,7 @@ impl FailureWord {
         });
     }
 
-    /// Records that the server refused work, which is not a consecutive failure.
+    /// Records that the server refused work, which does not count as a consecutive failure.
     pub(crate) fn overloaded(&self, now: Stamp) {
         self.change(|failures| failures.raised(now));
     }
@@ -239,8 +238,8 @@ impl FailureWord {
         self.change(|failures| Failures { row: OUT, ..failures });
     }
 
-    /// Clears the mark that [`put_out`](Self::put_out) sets. Unless `well`, the next failure ejects the endpoint again
-    /// if no success comes first.
+    /// Clears the mark set by [`put_out`](Self::put_out). Unless `well`, a failure before the first success ejects the
+    /// endpoint again.
     pub(crate) fn let_in(&self, well: bool) {
         self.change(|failures| Failures { row: if well { 0 } else { ROW }, ..failures });
     }
@@ -264,7 +263,7 @@ const fn is_enough(calls: u32, failures: u32) -> bool {
     calls >= ENOUGH && failures >= calls.div_ceil(2)
 }
 
-/// The calls and failures of ten seconds, starting with a failure.
+/// The calls and failures within ten seconds, starting with a failure.
 ///
 /// Upper half: the stamp of the start. Lower half: calls and failures, 16 bits each. The word is 0 while no window is
 /// open, so successes write nothing then.
@@ -297,7 +296,7 @@ impl WindowWord {
         is_enough(calls, failures)
     }
 
-    /// Records the failure of a call that was already counted as a success. The result is that of
+    /// Records the failure of a call that was already counted as a success. Returns the same as
     /// [`failed`](Self::failed).
     pub(crate) fn broke(&self, now: Stamp) -> bool {
         let (calls, failures) = self.change(|open| match open {

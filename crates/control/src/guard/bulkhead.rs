@@ -18,25 +18,25 @@ use crate::destination_table::Entry;
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a bulkhead*, one slow server accumulates all of a client's calls. Each call holds its task, memory and
+/// *Without a bulkhead*, one slow server ties up all of a client's calls. Each call holds its task, memory and
 /// connection until it times out, so nothing is left for healthy servers.
 ///
-/// *A place that is freed at the response head* does not limit bodies, which hold the connection. *A place that is
-/// freed by code after the call* leaks if the call is dropped. *A place that is passed to a waiting call while that
-/// call is dropped* is lost. Here a place is held until the body ends or is dropped, and a dropped call passes its
-/// place on.
+/// *A place freed at the response head* does not limit bodies, which hold the connection. *A place freed by code after
+/// the call* leaks if the call is dropped. *A place passed to a waiting call while that call is being dropped* is lost.
+/// Here a place is held until the body ends or is dropped, and a dropped call passes on its place.
 ///
 /// # Rules
 ///
-/// - At most [`limit`](Self::new) calls are in flight. Further calls are refused at once, without an estimated wait.
+/// - At most [`limit`](Self::new) calls are in flight. Further calls are refused immediately, without an estimated
+///   wait.
 /// - With a [`queue`](Self::queue), calls wait in order of arrival, within its bounds and their deadlines. A released
-///   place goes to the first waiting call in the same step, so later calls cannot overtake it.
+///   place is passed to the first waiting call in the same step, so later calls cannot overtake it.
 /// - The place is held until the response body ends. [`release_at_head`](Self::release_at_head) frees it at the head.
-/// - A limit of 0 admits nothing, and calls do not queue for it.
-/// - A place that is passed to a waiting call stays reserved until the call's wait ends. If the call has not been
+/// - A limit of 0 admits nothing, and no calls are queued.
+/// - A place passed to a waiting call stays reserved until the call's maximum wait has passed. If the call has not been
 ///   polled by then, the place goes to the next one.
-/// - If the [table](Self::max_destinations) is full, a new destination evicts one without a call in flight, and nothing
-///   is lost. If every candidate has a call in flight, calls to the new destination are admitted without a limit.
+/// - If the [table](Self::max_destinations) is full, a new destination evicts one without a call in flight, which loses
+///   nothing. If every candidate has a call in flight, calls to the new destination are admitted without a limit.
 /// - An unread body holds its place. [`usage_at`](Self::usage_at) returns the number of unfinished bodies and the age
 ///   of the oldest.
 ///
@@ -64,7 +64,7 @@ guard! {
     replaced: "Calls beyond a lower limit finish; a higher one admits calls that wait.",
 }
 
-/// A setter returns a new bulkhead with its own state.
+/// Each setter returns a new bulkhead with its own state.
 impl Bulkhead {
     /// Creates a bulkhead with `limit` places and no queue.
     pub fn new(limit: u32) -> Self {
@@ -85,13 +85,13 @@ impl Bulkhead {
         Self(self.0.changed(|rule| rule.hold = !on))
     }
 
-    /// Returns the numbers of calls that hold a place or wait for one, for `destination` at `now`.
+    /// Returns the number of calls to `destination` that hold a place at `now`, or wait for one.
     pub fn usage_at(&self, destination: &str, now: Duration) -> Usage {
         self.0.read(destination, |places| places.usage(now))
     }
 }
 
-/// 64 places: at 100 ms per call, they admit 640 calls per second.
+/// The default has 64 places, which admit 640 calls per second at 100 ms per call.
 impl Default for Bulkhead {
     fn default() -> Self {
         Self::new(64)
@@ -127,8 +127,8 @@ impl State for Places {
         self.end_call(*note, end, now)
     }
 
-    /// `None`, because the answer depends on the settings: the end of a served call needs its time only if the place is
-    /// held past the response head.
+    /// `None`, because it depends on the settings: a served call's end needs the time only if its place is held past
+    /// the response head.
     const TIMES_SUCCESS: Option<bool> = None;
 
     #[inline(always)]

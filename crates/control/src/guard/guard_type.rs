@@ -2,8 +2,8 @@
 
 /// Implements the setters that all guards have, `Guard`, `Debug`, and the ticket type.
 ///
-/// The guard is a struct around `PerDestination`. `memory` is the memory of 1024 destinations, and `replaced` completes
-/// the docs of `replace_settings`.
+/// The guard is a struct around `PerDestination`. `memory` is the memory used by 1024 destinations, and `replaced`
+/// completes the docs of `replace_settings`.
 macro_rules! guard {
     (
         $guard:ident $(<$rule:ident: $bound:ident>)?, $ticket:ident, $state:ty,
@@ -20,9 +20,9 @@ macro_rules! guard {
                 Self(self.0.max_destinations(most))
             }
 
-            /// Keeps one state for all destinations if `on`. Default: one state per destination.
+            /// Shares one state among all destinations if `on`. Default: one state per destination.
             ///
-            /// Use it for a client of one server, or to limit the client as a whole. A later call to
+            /// Use it for a client of a single server, or to limit the client as a whole. A later call to
             /// [`max_destinations`](Self::max_destinations) undoes this setting.
             pub fn shared(self, on: bool) -> Self {
                 Self(self.0.shared(on))

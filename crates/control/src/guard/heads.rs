@@ -1,17 +1,17 @@
-//! The arrival times of response heads whose bodies have not ended, so that unread bodies can be found.
+//! The arrival times of response heads whose bodies have not ended, used to detect unread bodies.
 
 use std::time::Duration;
 
 use super::time::nanos;
 use crate::sync::{AtomicU64, Ordering};
 
-/// The number of lock-free slots: half of a bulkhead's default limit.
+/// The number of lock-free slots, half of a bulkhead's default limit.
 pub(crate) const HEADS: usize = if cfg!(loom) { 1 } else { 32 };
 
 /// The number of slots that a call tries.
 const TRIES: usize = if cfg!(loom) { 1 } else { 4 };
 
-/// Arrival times in slots that calls take and clear without a lock. A free slot is 0.
+/// Arrival times, in slots that are taken and cleared without a lock. A free slot is 0.
 pub(crate) struct Heads([AtomicU64; HEADS]);
 
 impl Heads {
@@ -19,8 +19,8 @@ impl Heads {
         Self(std::array::from_fn(|_| AtomicU64::new(0)))
     }
 
-    /// Stores a time in a free slot, and returns the slot if there was one. Calls start at the slot of their number of
-    /// calls in flight, so they rarely collide.
+    /// Stores a time in a free slot, and returns the slot if there was one. Calls start at the slot given by
+    /// `in_flight`, so they rarely collide.
     #[inline]
     pub(crate) fn note(&self, in_flight: u32, now: Duration) -> Option<usize> {
         let stamp = nanos(now).saturating_add(1);

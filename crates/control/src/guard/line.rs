@@ -1,6 +1,6 @@
-//! The bounded line of calls that wait for a guard, in order of arrival.
+//! A bounded line of calls waiting for a guard, in order of arrival.
 //!
-//! The line is plain data, guarded by its owner's lock. Wakers are taken out of it and woken after the lock is
+//! The line is plain data, guarded by its owner's lock. Wakers are taken out of it, and woken after the lock is
 //! released.
 
 use std::num::NonZeroU64;
@@ -12,9 +12,9 @@ use reattempt_core::guard::Arrival;
 /// The limits on waiting calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// The maximum number of calls that wait in one line; 0 if none may.
+    /// The maximum number of calls that may wait in a line, or 0 if none may.
     pub calls: usize,
-    /// The maximum wait of one call.
+    /// The maximum time that a call waits.
     pub time: Duration,
 }
 
@@ -27,10 +27,10 @@ impl Patience {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WaiterId(NonZeroU64);
 
-/// A first-come, first-served line of waiting calls. Each step takes time logarithmic in its length.
+/// A first-come, first-served line of waiting calls. Each step takes logarithmic time.
 ///
 /// The owner guards the line with a lock, and checks that it is not [full](Self::is_full) before it adds a call. Wakers
-/// that methods return must be woken or dropped after the lock is released.
+/// returned by methods must be woken or dropped after the lock is released.
 ///
 /// ```
 /// use std::time::Duration;
@@ -50,7 +50,7 @@ pub struct WaiterId(NonZeroU64);
 pub struct Line {
     patience: Patience,
     next: WaiterId,
-    /// In order of arrival. Calls that have left stay here until they are the majority.
+    /// In order of arrival. Entries of calls that have left are kept until they are in the majority.
     entries: Vec<Entry>,
     /// The waiting calls, as a Fenwick tree over the entries.
     counts: Vec<usize>,
@@ -105,15 +105,15 @@ impl Line {
         self.len == 0
     }
 
-    /// Adds a call at the end, even if the line is full. The call waits until its deadline, but at most for the maximum
-    /// wait.
+    /// Adds a call at the end, even if the line is full. The call waits until its deadline, but no longer than the
+    /// maximum wait.
     pub fn push(&mut self, arrival: &Arrival<'_>) -> WaiterId {
         let id = self.next;
         self.next = WaiterId(id.0.saturating_add(1));
         let longest = arrival.now.saturating_add(self.patience.time);
         let until = arrival.latest.map_or(longest, |latest| latest.min(longest));
         let index = self.entries.len();
-        // A node counts the entries from the lowest set bit of its index on.
+        // A Fenwick node counts the entries from `first` to its own.
         let first = (index + 1) & index;
         self.counts.push(self.ahead_of(index) - self.ahead_of(first) + 1);
         self.entries.push(Entry { id, waiter: Some(Waiter { until, waker: None }) });
@@ -121,14 +121,14 @@ impl Line {
         id
     }
 
-    /// Returns the number of calls ahead of this one; `None` if it has left the line.
+    /// Returns the number of calls ahead of this one, or `None` if it has left the line.
     pub fn position_of(&self, id: WaiterId) -> Option<usize> {
         let index = self.index_of(id)?;
         self.entries.get(index)?.waiter.as_ref()?;
         Some(self.ahead_of(index))
     }
 
-    /// Returns the time until which a call waits; zero if it has left the line.
+    /// Returns the time until which a call waits, or zero if it has left the line.
     pub fn waits_until(&self, id: WaiterId) -> Duration {
         let entry = self.index_of(id).and_then(|index| self.entries.get(index));
         entry.and_then(|entry| entry.waiter.as_ref()).map_or(Duration::ZERO, |call| call.until)
@@ -181,12 +181,12 @@ impl Line {
         self.head = 0;
     }
 
-    /// Returns the number of the first call.
+    /// Returns the id of the first call.
     pub(crate) fn front(&self) -> Option<WaiterId> {
         self.entries.get(self.head).map(|entry| entry.id)
     }
 
-    /// Returns the waker of the first call. Wake it after a change to the time at which that call may proceed.
+    /// Returns the waker of the first call. Wake it if the time at which that call may proceed has changed.
     pub fn first(&mut self) -> Wakers {
         Wakers { _gone: None, first: self.first_waker() }
     }
@@ -201,7 +201,7 @@ impl Line {
         self.entries.binary_search_by_key(&id, |entry| entry.id).ok()
     }
 
-    /// Returns the number of calls that wait before an entry.
+    /// Returns the number of waiting calls ahead of an entry.
     fn ahead_of(&self, mut index: usize) -> usize {
         let mut ahead = 0;
         while let Some(before) = index.checked_sub(1) {
@@ -212,14 +212,14 @@ impl Line {
     }
 }
 
-/// The number of left-over entries that a short line keeps.
+/// The number of leftover entries that a short line keeps.
 const SPARE: usize = 16;
 
 const fn lowest_bit(number: usize) -> usize {
     number & number.wrapping_neg()
 }
 
-/// The wakers that a change to the line produced: that of the first call, and that of a call that left.
+/// The wakers returned by a change to the line: those of the first call and of a call that left.
 ///
 /// Wake or drop them after the line's lock is released.
 #[derive(Debug, Default)]

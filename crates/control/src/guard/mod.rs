@@ -1,4 +1,4 @@
-//! Guards: state machines that decide on every attempt, including the first. Their contract is
+//! Guards: state machines that admit or refuse every attempt, including the first. Their trait is in
 //! [`reattempt_core::guard`].
 
 mod adaptive;

@@ -1,4 +1,4 @@
-//! The shell of every guard in this crate: settings, one state per destination, and tickets.
+//! The shell shared by all guards in this crate: settings, one state per destination, and tickets.
 //!
 //! A guard is one `impl State`: one destination's state, shared by threads. [`PerDestination`] looks up the state for a
 //! call, and the macro in `guard_type` defines the guard's public type.
@@ -15,20 +15,20 @@ use reattempt_core::guard::{Admit, Arrival, End, Refused, Resume};
 use crate::destination_table::{DEFAULT_DESTINATIONS, Entry, clamped_destinations};
 use crate::keyed::{Found, Hold, Keyed, PastBound};
 
-/// The state of one destination, which decides on its calls.
+/// A destination's state, which decides whether to admit its calls.
 pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
     type Settings: Clone + Send + Sync + 'static;
 
     /// The guard's data in a call's ticket.
     type Note: fmt::Debug + Copy + Send + Sync + 'static;
 
-    /// The form in which `Debug` lists a state.
+    /// The form in which `Debug` shows a state.
     type Shown: fmt::Debug;
 
-    /// The note for a call that is admitted without a state.
+    /// The note for a call admitted without a state.
     const UNCOUNTED: Self::Note;
 
-    /// If `true`, destinations without an entry share one state. Otherwise their calls are admitted without one.
+    /// If `true`, destinations without an entry share a state. Otherwise their calls are admitted without one.
     const OTHERS_SHARE: bool = false;
 
     /// If `true`, a call that has waited for another guard gets a new decision. Otherwise the first decision remains
@@ -41,14 +41,14 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
     /// Creates the state of a new destination.
     fn new(settings: &Self::Settings, destination: &Arc<str>) -> Self;
 
-    /// Creates the state that destinations without an entry share.
+    /// Creates the state shared by destinations without an entry.
     fn for_others(settings: &Self::Settings) -> Self {
         Self::new(settings, &"".into())
     }
 
-    /// Decides on a call with a state that needs no look-up. If the decision takes a lock or much code, the state may
-    /// delegate to `apart`, which uses [`admit`](Self::admit). Default: it does so only if the state was removed from
-    /// the table.
+    /// Decides whether to admit a call, with a state that needs no lookup. If the decision needs a lock or much code,
+    /// the state may delegate to `apart`, which uses [`admit`](Self::admit). Default: delegates only if the state was
+    /// removed from the table.
     #[inline(always)]
     fn admit_at_hand<T>(
         &self,
@@ -62,13 +62,13 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
         }
     }
 
-    /// Decides on a call. Returns `None` if the state was removed from the table.
+    /// Decides whether to admit a call. Returns `None` if the state was removed from the table.
     fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Self::Note>>;
 
-    /// Records the end of a call. Returns the note of what is held until the response body ends.
+    /// Records the end of a call. Returns a note if something is held until the response body ends.
     fn record_end(&self, note: &Self::Note, end: &End, now: Duration) -> Option<Self::Note>;
 
-    /// `false`: the end of a served call needs no time. `None`: the call's state decides.
+    /// `Some(false)` if the end of a served call needs no time. `None` if that depends on the state.
     const TIMES_SUCCESS: Option<bool> = Some(false);
 
     fn times_success(&self, note: &Self::Note) -> bool {
@@ -76,19 +76,19 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
         true
     }
 
-    /// Returns `true` if the call is a probe, sent only to find out if the server works again.
+    /// Returns `true` if the call is a probe, sent only to find out if the server has recovered.
     fn is_probe(note: &Self::Note) -> bool {
         let _ = note;
         false
     }
 
-    /// Decides on a waiting call.
+    /// Decides whether a waiting call may proceed.
     fn resume(&self, note: &mut Self::Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let _ = (note, arrival, waker);
         Resume::Admitted
     }
 
-    /// Returns the decision that `admit` would make, without taking anything.
+    /// Returns the decision that `admit` would make, without reserving anything.
     fn would_admit(&self, arrival: &Arrival<'_>) -> Result<(), Refused> {
         let _ = arrival;
         Ok(())
@@ -100,10 +100,10 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
         other.clone()
     }
 
-    /// Adopts new settings. The table's lock is held.
+    /// Adopts new settings. Called with the table's lock held.
     fn adopt(&self, settings: &Self::Settings);
 
-    /// Wakes calls that may proceed earlier under new settings. No lock is held.
+    /// Wakes calls that may proceed earlier under new settings. Called without a lock.
     fn wake_waiting(&self) {}
 
     fn validate(settings: &Self::Settings) -> Vec<Warning> {
@@ -114,7 +114,7 @@ pub(crate) trait State: Entry + Send + Sync + Sized + 'static {
     /// Adds the settings to the guard's `Debug` output.
     fn show_settings(settings: &Self::Settings, f: &mut fmt::DebugStruct<'_, '_>);
 
-    /// Returns the entry that `Debug` lists; `None` if the state is unremarkable.
+    /// Returns the entry for `Debug`, or `None` if the state is not worth listing.
     fn shown(&self) -> Option<Self::Shown>;
 }
 
@@ -181,7 +181,7 @@ impl<S: State> PerDestination<S> {
         S::validate(&self.settings())
     }
 
-    /// Uses the state of `destination`. `act` returns `None` if the state was removed from the table.
+    /// Calls `act` with the state of `destination`. `act` returns `None` if the state was removed from the table.
     #[inline(always)]
     pub(crate) fn with<R>(
         &self,
@@ -193,13 +193,13 @@ impl<S: State> PerDestination<S> {
         self.0.states.with(destination, now, past_bound, self.create(), act)
     }
 
-    /// Uses the state of `destination` for a change by the user. There is always room for it.
+    /// Calls `act` with the state of `destination`, for a change by the user. There is always room for such a state.
     pub(crate) fn set<R>(&self, destination: &str, now: Duration, act: impl Fn(&S) -> Option<R>) -> Option<R> {
         let act = |state: &Found<'_, S>| act(state);
         self.0.states.with(destination, now, PastBound::Enters, self.create(), act)
     }
 
-    /// Reads the state of `destination`, or that of a new destination.
+    /// Reads the state of `destination`, or a new state if there is none.
     pub(crate) fn read<R>(&self, destination: &str, read: impl FnOnce(&S) -> R) -> R {
         match self.0.states.get(destination) {
             Some(state) => read(&state),
@@ -223,8 +223,8 @@ impl<S: State> PerDestination<S> {
         }
     }
 
-    // Cold, so that registers serve the fast path. By value: an arrival whose address is taken would be written to
-    // memory on the fast path too.
+    // Cold, so that the fast path gets the registers. By value, because taking the arrival's address would force it
+    // into memory on the fast path too.
     #[cold]
     #[inline(never)]
     fn admit_apart<T>(&self, arrival: Arrival<'_>, wrap: impl Fn(Ticket<S>) -> T) -> Admit<T> {
@@ -252,7 +252,7 @@ impl<S: State> PerDestination<S> {
         state.map_or(Resume::Admitted, |state| state.resume(&mut ticket.note, arrival, waker))
     }
 
-    /// Decides again about a call that has waited for another guard.
+    /// Reconsiders a call that has waited for another guard.
     pub(crate) fn renew(&self, ticket: Ticket<S>, arrival: &Arrival<'_>) -> Result<Ticket<S>, Refused> {
         if !S::DECIDES_AGAIN {
             return Ok(ticket);

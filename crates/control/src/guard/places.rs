@@ -1,9 +1,9 @@
-//! The places of one destination, shared by threads, with the line of calls that wait for a place.
+//! A destination's places, shared by threads, with the line of calls waiting for a place.
 //!
-//! One word counts the calls in flight. While no call waits, takes and releases change it without the lock. While the
-//! bit [`WAITERS`] is set, both must take the lock. Then the word changes only under the lock, and a released place
-//! goes to the first call in line in the same step. That call keeps the place until its wait ends. If it was not polled
-//! by then, the next call that takes the lock passes the place on.
+//! One word counts the calls in flight. While no call waits, places are taken and released without the lock. While the
+//! bit [`WAITERS`] is set, both need the lock. The word then changes only under the lock, and a released place goes to
+//! the first call in line in the same step. That call keeps the place until its wait ends. If it has not been polled by
+//! then, the next call that takes the lock passes the place on.
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
@@ -33,7 +33,7 @@ pub(crate) struct Places {
 
 struct State {
     line: Line,
-    /// Calls that were given a place and have not been polled since, in order of the end of their wait.
+    /// Calls that were given a place but have not been polled since, ordered by the end of their wait.
     granted: BTreeSet<(Duration, WaiterId)>,
     more_heads: MoreHeads,
 }
@@ -50,19 +50,19 @@ pub(crate) struct Rule {
 /// The note in the ticket of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Note {
-    /// In line, or given a place meanwhile, or too late for one.
+    /// In line, or given a place in the meantime, or too late for one.
     Waiting { waiter: WaiterId, waits_until: Duration },
     Held {
         /// The number of calls in flight at the start, including this one.
         in_flight: u32,
     },
-    /// The response head has arrived. The slot stores the time; slots from [`HEADS`] on are guarded by the lock.
+    /// The response head has arrived. The slot stores the time; the lock guards slots from [`HEADS`] on.
     PastHead(usize),
 }
 
-/// The numbers of one destination's calls that hold a place or wait for one.
+/// Counts of a destination's calls that hold a place or wait for one.
 ///
-/// The numbers are read one after the other, so they may be briefly inconsistent while calls start and end.
+/// The counts are read one after the other, so they may be briefly inconsistent while calls start and end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
@@ -74,7 +74,7 @@ pub struct Usage {
     pub waiting: usize,
     /// Calls whose response head has arrived and whose body has not ended, perhaps because it is unread.
     pub past_head: usize,
-    /// The time since the oldest response head of a call in `past_head` arrived; `None` without such a call.
+    /// The time since the oldest response head in `past_head` arrived, or `None` if there is none.
     pub oldest_past_head: Option<Duration>,
 }
 
@@ -98,7 +98,7 @@ impl Places {
         }
     }
 
-    /// Decides on a call. Returns `None` if the places were removed from the table.
+    /// Decides whether to admit a call. Returns `None` if the places were removed from the table.
     #[inline]
     pub(crate) fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
         match self.take() {
@@ -164,14 +164,14 @@ impl Places {
         Ok(())
     }
 
-    /// Decides on a waiting call.
+    /// Decides whether a waiting call may proceed.
     pub(crate) fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let Note::Waiting { waiter, waits_until } = *note else { return Resume::Admitted };
         // Dropped after the lock is released.
         let _gone;
         let mut state = self.lock();
         let is_granted = |state: &mut State| state.granted.remove(&(waits_until, waiter));
-        // A call that comes too late still owns its place, unless the place was passed on.
+        // A call that is polled too late still owns its place, unless the place was passed on.
         let mut granted = is_granted(&mut state);
         let woken = self.pass_on(&mut state, arrival.now);
         granted = granted || is_granted(&mut state);
@@ -180,7 +180,7 @@ impl Places {
             Resume::Admitted
         } else if arrival.now < waits_until && state.line.position_of(waiter).is_some() {
             _gone = state.line.set_waker(waiter, waker);
-            // A place that its call never used may be passed on to this call.
+            // A place whose call is not polled may be passed on to this call.
             let passed_on = state.granted.first().map(|(until, _)| *until);
             let until = passed_on.map_or(waits_until, |passed_on| passed_on.min(waits_until));
             Resume::Waiting { until: Some(until) }
@@ -212,8 +212,8 @@ impl Places {
         self.hold.load(Ordering::Relaxed)
     }
 
-    /// Handles the ends that [`end_call`](Self::end_call) does not handle: the end of a waiting call, a response head
-    /// after which the place is held, and the end after such a head.
+    /// Slow path of [`end_call`](Self::end_call): a waiting call ends, a response head arrives and the place is kept,
+    /// or the body after such a head ends.
     #[inline(never)]
     fn end_otherwise(&self, note: Note, now: Duration) -> Option<Note> {
         match note {
@@ -232,7 +232,7 @@ impl Places {
         self.end_behind_lock(note, now)
     }
 
-    /// Ends a call that has an entry in the line, or a head time that the lock guards.
+    /// Ends a call with an entry in the line, or with a head time guarded by the lock.
     fn end_behind_lock(&self, note: Note, now: Duration) -> Option<Note> {
         let _gone;
         let mut state = self.lock();
@@ -270,15 +270,15 @@ impl Places {
     #[cold]
     fn release_to_waiting(&self, now: Duration) {
         let mut state = self.lock();
-        // One atomic step: if no call waits anymore, other threads count without the lock.
+        // One atomic step, because other threads count without the lock if no call is waiting anymore.
         self.word.fetch_sub(1, Ordering::AcqRel);
         let woken = self.pass_on(&mut state, now);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Passes free places, including those of calls that stopped waiting unpolled, to the first calls in line. Returns
-    /// the wakers of all that have left the line, and of the next call.
+    /// Passes free places to the first calls in line, including places of calls that were not polled in time. Returns
+    /// the wakers of all calls that have left the line, and of the next call.
     fn pass_on(&self, state: &mut State, now: Duration) -> Vec<Waker> {
         while state.granted.first().is_some_and(|(waits_until, _)| *waits_until <= now) {
             state.granted.pop_first();
@@ -303,7 +303,7 @@ impl Places {
     }
 
     /// Returns the waker of the first call in line, if a place may be passed on to it before it stops waiting. That
-    /// call does not yet know when to check.
+    /// call must be polled again, to learn when to check.
     fn next(state: &mut State) -> Option<Waker> {
         let (until, _) = state.granted.first()?;
         let next = state.line.front()?;
@@ -325,7 +325,7 @@ impl Places {
     }
 
     /// Changes the limit. If it is lowered, calls in flight above the new limit may finish. If it is raised, the caller
-    /// must then call [`fill`](Self::fill).
+    /// must call [`fill`](Self::fill) afterwards.
     pub(crate) fn set_limit(&self, limit: u32) {
         self.limit.store(limit, Ordering::Release);
     }
@@ -372,7 +372,7 @@ impl Places {
         }
     }
 
-    /// Returns the numbers for `Debug`, which has no clock; `None` if all places are free.
+    /// Returns the counts for `Debug`, which has no clock, or `None` if all places are free.
     pub(crate) fn in_use(&self) -> Option<Usage> {
         let usage = Usage { oldest_past_head: None, ..self.usage(Duration::ZERO) };
         (usage.in_flight > 0).then_some(usage)

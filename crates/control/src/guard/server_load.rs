@@ -1,4 +1,4 @@
-//! A server's calls in the last two seconds, and the resulting advice to refused clients.
+//! Counts of a server's calls in the last two seconds, and the resulting advice to refused clients.
 
 use std::fmt;
 use std::sync::PoisonError;
@@ -14,7 +14,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The bounds of the advised wait, before jitter.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(30);
-/// The minimum number of arrivals for a decision on the share of retries.
+/// The minimum number of arrivals before the share of retries is considered.
 const ENOUGH: u32 = 20;
 
 /// The advice to a client whose call was refused.
@@ -26,7 +26,7 @@ pub struct Advice {
     pub stop: bool,
 }
 
-/// Counts of one server's calls, in two one-second buckets.
+/// Counts of a server's calls, in two one-second buckets.
 ///
 /// Arrivals and ends are added to the current bucket without a lock. The lock is taken once a second, and by refusals.
 ///
@@ -78,7 +78,7 @@ pub(crate) struct Counts {
 const UPPER: u64 = 1 << 32;
 
 impl ServerLoad {
-    /// Creates the counts of a server that has not had any calls yet. The first bucket begins at `now`.
+    /// Creates the counts for a server that has not received any calls yet. The first bucket begins at `now`.
     pub fn new(now: Duration) -> Self {
         Self {
             began: AtomicU64::new(nanos(now)),
@@ -94,7 +94,7 @@ impl ServerLoad {
         self.arrivals.fetch_add(if retry { UPPER + 1 } else { 1 }, Ordering::Relaxed);
     }
 
-    /// Records a call that the server has answered.
+    /// Records a call that the server has responded to.
     pub fn record_end(&self, now: Duration) {
         self.roll_buckets(now);
         self.ends.fetch_add(1, Ordering::Relaxed);
@@ -102,9 +102,9 @@ impl ServerLoad {
 
     /// Records a refused call, and returns the advice to its client.
     ///
-    /// The delay is the refusal's known wait. Without a known wait, the delay is the time in which as many calls end as
-    /// were refused in both buckets. The delay is clamped to 100 ms to 30 s, and `random` lengthens it by up to 100 %.
-    /// The client must not retry if there were at least 20 arrivals, and more than half of them were retries.
+    /// The delay is the refusal's wait. If that is unknown, it is the time it takes for as many calls to end as were
+    /// refused in both buckets. The delay is clamped to 100 ms to 30 s, and randomly lengthened by up to 100 %. The
+    /// client must not retry if there were at least 20 arrivals and more than half of them were retries.
     pub fn advise(&self, refused: &Refused, now: Duration, random: &mut impl Random) -> Advice {
         self.roll_buckets(now);
         self.ends.fetch_add(UPPER, Ordering::Relaxed);
@@ -117,7 +117,7 @@ impl ServerLoad {
         Advice { after, stop: arrived >= ENOUGH && retries > arrived / 2 }
     }
 
-    /// Returns the current bucket and the previous one. Under the lock, no call moves between them.
+    /// Returns the current bucket and the previous one. The lock ensures that no call moves between them.
     pub(crate) fn buckets(&self) -> (Counts, State) {
         let state = self.lock();
         let words = [&self.arrivals, &self.ends].map(|word| word.load(Ordering::Relaxed));
@@ -178,7 +178,7 @@ const fn halves(word: u64) -> (u32, u32) {
     (word as u32, (word >> 32) as u32)
 }
 
-/// Shows the buckets as of the last call; call [`roll_buckets`](ServerLoad::roll_buckets) first to update them.
+/// Shows the buckets as of the last call. To update them, call [`roll_buckets`](ServerLoad::roll_buckets) first.
 impl fmt::Debug for ServerLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (current, State { before, .. }) = self.buckets();

@@ -1,7 +1,7 @@
-//! The running quantile of observed latencies, which determines when hedges are sent.
+//! A running quantile of observed latencies, which determines when hedges are sent.
 //!
 //! The quantile is read from a histogram. Each power of two has 16 buckets. Older samples count less, because all
-//! weights are halved each time a window is full.
+//! weights are halved whenever a window is full.
 //!
 //! There is no loom model: one lock guards the histogram and every store of the quantile.
 
@@ -15,14 +15,14 @@ use crate::millionths::{MILLION, millionths};
 /// The number of buckets per power of two, and the number of bits that select one.
 const STEPS: usize = 16;
 const STEP_BITS: u32 = 4;
-/// Longer latencies, from about 19 hours on, are recorded as this one.
+/// Longer latencies are recorded as this one, about 19 hours.
 const LONGEST_MICROS: u64 = (1 << 36) - 1;
 const BUCKETS: usize = STEPS * 33;
 /// The weight of a fresh sample, which becomes 0 after nine halvings.
 const WEIGHT: u32 = 256;
-/// The number of samples between updates of the quantile.
+/// The number of samples per update of the quantile.
 const EVERY: u32 = 16;
-/// The minimum number of samples, and the minimum number of them above the quantile.
+/// The minimum number of samples, and of samples above the quantile.
 const LEAST_SAMPLES: u64 = 100;
 const LEAST_BEYOND: u64 = 10;
 /// The length of a window, as a multiple of the warm-up.
@@ -32,10 +32,11 @@ const UNKNOWN: u64 = u64::MAX;
 
 /// A running quantile of latencies, shared by all calls of a client.
 ///
-/// The estimate is never below the quantile of the samples, and at most 6.25 % or 1 µs above it, whichever is more.
+/// The estimate is never below the quantile of the samples, and exceeds it by at most 6.25 % or 1 µs, whichever is
+/// more.
 ///
-/// Older samples count less: the weights of all samples are halved after every 1000 samples. A high quantile needs more
-/// samples for that (2000 for the 95th percentile).
+/// Older samples count less: all weights are halved after every 1000 samples, or more for high quantiles (2000 for the
+/// 95th percentile).
 ///
 /// ```
 /// use std::time::Duration;
@@ -74,7 +75,7 @@ impl Latencies {
         Self::of_millionths(millionths(quantile, 0.5, 0.9999))
     }
 
-    /// Creates the running 95th percentile: one call in twenty takes longer.
+    /// Creates a running 95th percentile: one call in twenty takes longer.
     pub fn p95() -> Self {
         Self::of_millionths(950_000)
     }
@@ -92,19 +93,19 @@ impl Latencies {
         }
     }
 
-    /// Returns the quantile; `None` until there are 100 samples and ten of them are above it (200 samples for the 95th
+    /// Returns the quantile, or `None` until there are 100 samples, ten of them above it (200 samples for the 95th
     /// percentile).
     pub fn quantile(&self) -> Option<Duration> {
         let micros = self.quantile.load(Ordering::Relaxed);
         (micros != UNKNOWN).then(|| Duration::from_micros(micros))
     }
 
-    /// Returns the weighted number of samples; older samples count in part.
+    /// Returns the weighted number of samples, in which older samples count partially.
     pub fn samples(&self) -> u32 {
         self.lock().weights.iter().sum::<u32>() / WEIGHT
     }
 
-    /// Records a latency. A lock is held for a few additions, and at every sixteenth sample for a pass over 528
+    /// Records a latency. Holds a lock for a few additions, and, on every sixteenth sample, for a pass over 528
     /// buckets.
     pub fn record(&self, latency: Duration) {
         let mut histogram = self.lock();
@@ -147,8 +148,8 @@ impl Histogram {
     }
 }
 
-/// Returns the bucket for a latency. Below 16 µs each microsecond has a bucket. Above, the power of two and the next
-/// four bits select it.
+/// Returns the bucket for a latency. Below 16 µs, each microsecond has its own bucket. Above, the power of two and the
+/// next four bits select it.
 fn bucket(latency: Duration) -> usize {
     let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX).min(LONGEST_MICROS);
     let shift = micros.checked_ilog2().unwrap_or(0).saturating_sub(STEP_BITS);

@@ -30,7 +30,7 @@ fn estimate_is_at_most_a_sixteenth_above() {
     for (seed, percent) in [(1, 50_u8), (2, 90), (3, 95), (4, 99)] {
         let latencies = Latencies::new(f64::from(percent) / 100.0);
         let mut random = SmallRng::seed_from_u64(seed);
-        // Long-tailed, from 100 µs to some seconds.
+        // Long-tailed, from 100 µs to a few seconds.
         let mut samples: Vec<u64> = (0..1000).map(|_| 100 + (random.next_u64() % 2000).pow(2) / 2).collect();
         for sample in &samples {
             latencies.record(micros(*sample));

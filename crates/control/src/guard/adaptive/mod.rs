@@ -2,8 +2,8 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `window` | the samples since the limit last moved, without a lock |
-//! | `rule` | the trait of the rules, and three of them |
+//! | `window` | the lock-free samples since the limit last moved |
+//! | `rule` | the trait for rules, and three implementations |
 //! | `settings` | the setters |
 
 mod rule;
@@ -37,26 +37,27 @@ pub use window::LimitWindow;
 /// *A fixed limit* is too high after a server has lost half of its capacity, and too low after its capacity has
 /// doubled.
 ///
-/// *A rule that mistakes fast failures for low latency* raises the limit while the server is down. Here latency is
-/// measured on served calls only. *A rule that only counts calls* raises the limit to the maximum while the client is
-/// idle. Here a limit does not grow while less than half of it is used. *A baseline measured under load* keeps the
-/// server's queue long forever. Here baselines are renewed.
+/// *A rule that mistakes fast failures for low latency* raises the limit while the server is down. Here only served
+/// calls are measured. *A rule that only counts calls* raises the limit to the maximum while the client is idle. Here a
+/// limit does not grow while less than half of it is used. *A baseline measured under load* keeps the server's queue
+/// long forever. Here baselines are measured again regularly.
 ///
 /// # Rules
 ///
-/// | rule | it reacts to | it suits |
+/// | rule | reacts to | suits |
 /// |---|---|---|
 /// | [`Aimd`] | dropped calls | servers that refuse early |
 /// | [`Vegas`] | latency above a baseline, which is renewed | steady latencies |
 /// | [`Gradient2`] | the trend of latencies | latencies that drift |
 ///
-/// - A sample is a served call with its latency until the outcome, or a *dropped* call:
-///   [`Overloaded`](Health::Overloaded) or [`Unavailable`](Health::Unavailable). A sample also has the number of calls
-///   in flight when its call started. Other failures and abandoned calls are ignored.
+/// - A sample is a served call with the latency of its outcome, or a *dropped* call: [`Overloaded`](Health::Overloaded)
+///   or [`Unavailable`](Health::Unavailable). A sample also records the number of calls in flight when its call
+///   started. Other failures and abandoned calls are ignored.
 /// - The limit moves when a window closes: after 1 s with 50 samples, or after 30 s with fewer. A call that started
-///   before the last move is not a sample. So one event lowers the limit once, even if many calls time out.
-/// - Limits are from 1 to 200 and begin at 20 ([`bounds`](Self::bounds), [`initial`](Self::initial)).
-/// - Places work as in a [`Bulkhead`](crate::Bulkhead): they are held to the end of the body, and calls can
+///   before the last move is not a sample. A single event therefore lowers the limit only once, even if many calls time
+///   out.
+/// - Limits range from 1 to 200 and start at 20 ([`bounds`](Self::bounds), [`initial`](Self::initial)).
+/// - Places work as in a [`Bulkhead`](crate::Bulkhead): they are held until the end of the body, and calls can
 ///   [`queue`](Self::queue).
 /// - If the [table](Self::max_destinations) is full, a new destination evicts one without a call in flight: one without
 ///   a sample first, otherwise the least recently used. The evicted destination loses its learned limit. If every
@@ -86,12 +87,12 @@ struct MovingPlaces<R> {
     moving: Mutex<Moving<R>>,
 }
 
-/// The state that changes when a window closes.
+/// The state that is updated when a window closes.
 struct Moving<R> {
     rule: R,
     limit: f64,
     bounds: Bounds,
-    /// The number of windows closed; it wraps.
+    /// The number of windows closed, which wraps.
     windows: u64,
 }
 
@@ -128,7 +129,7 @@ impl<R: LimitRule> MovingPlaces<R> {
             moving.windows = moving.windows.wrapping_add(1);
             (moving.rule.clone(), moving.limit, moving.windows, window)
         };
-        // Called without the lock, because the rule and the wakers are user code.
+        // The lock is not held, because the rule and the wakers are user code.
         let next = rule.next_limit(limit, &window);
         let grows = next > limit;
         let moves = next.is_finite() && (!grows || is_in_use(limit, &window));
@@ -171,14 +172,14 @@ fn whole(limit: f64) -> u32 {
 }
 
 impl<R: LimitRule> AdaptiveLimit<R> {
-    /// Returns the limit of `destination`, and the number of calls that use it at `now`.
+    /// Returns the limit for `destination`, and the calls that use it at `now`.
     pub fn usage_at(&self, destination: &str, now: Duration) -> Usage {
         self.0.read(destination, |state| state.places.usage(now))
     }
 }
 
 impl<R: LimitRule> Entry for MovingPlaces<R> {
-    /// Retires the entry if it is idle. If `forgets`, its learned limit may be lost.
+    /// Retires the entry if it is idle. If `forgets`, its learned limit may be discarded.
     fn retire(&self, _: Duration, forgets: bool, _: &dyn Fn() -> bool) -> bool {
         (forgets || self.window.is_new()) && self.places.retire()
     }

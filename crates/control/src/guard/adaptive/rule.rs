@@ -1,8 +1,8 @@
-//! The rules that move an adaptive limit.
+//! The rules that adjust an adaptive limit.
 
 use super::window::LimitWindow;
 
-/// A rule that moves an adaptive limit, once per window.
+/// A rule that adjusts an adaptive limit, once per window.
 ///
 /// Each destination has its own clone of the rule, so a rule may have state. The caller applies the bounds, and ignores
 /// an increase if less than half of the current limit was in use.
@@ -27,9 +27,10 @@ pub trait LimitRule: Clone + Send + Sync + 'static {
     fn next_limit(&mut self, limit: f64, window: &LimitWindow) -> f64;
 }
 
-/// Additive increase, multiplicative decrease: plus one after a window without dropped calls, otherwise minus a tenth.
+/// Additive increase, multiplicative decrease: plus one after a window without dropped calls, otherwise minus 10 %.
 ///
-/// The rule uses no latencies, so it suits servers that refuse early, or whose latency varies for other reasons.
+/// The rule ignores latencies, so it suits servers that refuse early, or whose latency varies for reasons other than
+/// load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Aimd {
     backoff: f64,
@@ -41,7 +42,7 @@ impl Aimd {
         Self { backoff: 0.9 }
     }
 
-    /// Sets the factor that is applied after a window with dropped calls. Default: 0.9.
+    /// Sets the factor applied after a window with dropped calls. Default: 0.9.
     ///
     /// The value is clamped to 0.5 to 0.999, and NaN is treated as 0.5.
     pub const fn backoff(self, factor: f64) -> Self {
@@ -61,11 +62,11 @@ impl LimitRule for Aimd {
     }
 }
 
-/// The number of windows between baseline renewals. A renewal halves the limit for one window.
+/// The number of windows between baseline measurements, each of which halves the limit for one window.
 const RENEWAL: u32 = 30;
 
-/// The rule of TCP Vegas. It estimates the server's queue from the latency above a baseline, and keeps that queue
-/// short.
+/// The TCP Vegas rule. It estimates the server's queue from how far the latency exceeds a baseline, and keeps that
+/// queue short.
 ///
 /// The estimate is `limit · (1 − baseline / latency)` queued calls. With `s = max(1, log₁₀ limit)`:
 ///
@@ -75,17 +76,17 @@ const RENEWAL: u32 = 30;
 /// | below `3 s` | + `s` |
 /// | above `6 s`, or calls were dropped | − `s` |
 ///
-/// The latency is a window's 90th percentile, and the baseline is the lowest latency so far. After 30 windows the
-/// baseline is renewed, in the next window that uses half of the limit. The limit is halved for one window, and that
-/// window's latency is the new baseline. So a baseline that was measured under load, or on a faster server in the past,
-/// does not stay.
+/// The latency is a window's 90th percentile, and the baseline is the lowest latency so far. After 30 windows, the
+/// baseline is measured again as soon as a window uses half of the limit. The limit is halved for one window, and that
+/// window's latency becomes the new baseline. A baseline that was measured under load, or when the server was faster,
+/// is thus replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Vegas {
     /// In seconds.
     base: Option<f64>,
-    /// The number of windows since the baseline was renewed.
+    /// The number of windows since the baseline was last measured.
     age: u32,
-    /// The limit to restore after the window at half of it.
+    /// The limit to restore after a window with half of it.
     before: Option<f64>,
 }
 
@@ -131,7 +132,7 @@ impl LimitRule for Vegas {
     }
 }
 
-/// The number of windows in the long average, and the number of its first samples.
+/// The number of windows in the long average, and in its warm-up.
 const LONG: f64 = 600.0;
 const WARM_UP: f64 = 10.0;
 /// The number of calls that may queue while the latency is steady.
@@ -139,14 +140,14 @@ const HEADROOM: f64 = 4.0;
 /// The weight of a new limit.
 const SMOOTHING: f64 = 0.2;
 
-/// The rule of Netflix's Gradient2. The limit follows the ratio of a long-term latency average to the current latency.
+/// Netflix's Gradient2 rule. The limit follows the ratio of a long-term latency average to the current latency.
 ///
 /// In each window the limit moves a fifth of the way to `limit · gradient + 4`. The gradient is `long / current`,
 /// clamped to 0.5 to 1. The long average covers 600 windows. While it is more than twice the current latency, it
-/// shrinks faster, so that a past overload is forgotten.
+/// shrinks faster, so that a past overload is forgotten sooner.
 ///
-/// Unlike the original, the rule counts dropped calls. In a window with dropped calls, the gradient is at most the
-/// share of served calls (at least 0.5), and the 4 is not added.
+/// Unlike the original, the rule takes dropped calls into account. In a window with dropped calls, the gradient is at
+/// most the share of served calls (at least 0.5), and the 4 is not added.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Gradient2 {
     /// In seconds.

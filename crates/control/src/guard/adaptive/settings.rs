@@ -12,7 +12,7 @@ use crate::guard::places::Rule;
 #[derive(Debug, Clone)]
 pub(super) struct Rules<R> {
     pub(super) rule: R,
-    /// The places' settings; their limit is the initial one.
+    /// The settings of the places. Their limit is the initial one.
     pub(super) places: Rule,
     pub(super) bounds: Bounds,
 }
@@ -31,7 +31,7 @@ impl Bounds {
 }
 
 impl AdaptiveLimit<Aimd> {
-    /// Creates a limit that reacts to dropped calls alone, with [`Aimd`].
+    /// Creates a limit that reacts only to dropped calls, with [`Aimd`].
     pub fn aimd() -> Self {
         Self::new(Aimd::new())
     }
@@ -51,9 +51,9 @@ impl AdaptiveLimit<Gradient2> {
     }
 }
 
-/// A setter returns a new limit with its own state.
+/// Each setter returns a new limit with its own state.
 impl<R: LimitRule> AdaptiveLimit<R> {
-    /// Creates a limit that `rule` moves.
+    /// Creates a limit that is adjusted by `rule`.
     pub fn new(rule: R) -> Self {
         let (kind, patience) = (GuardKind::ADAPTIVE_LIMIT, Patience::NONE);
         Self(PerDestination::new(Rules {
@@ -63,7 +63,7 @@ impl<R: LimitRule> AdaptiveLimit<R> {
         }))
     }
 
-    /// Sets the lowest and the highest limit; the initial limit is clamped to them. Default: 1 and 200, because a
+    /// Sets the lowest and the highest limit, to which the initial limit is clamped. Default: 1 and 200, because a
     /// client rarely needs more.
     ///
     /// A `least` of 0 is raised to 1, because at a limit of 0 there would be no samples that could raise it. A `most`
@@ -77,7 +77,7 @@ impl<R: LimitRule> AdaptiveLimit<R> {
         }))
     }
 
-    /// Sets the initial limit, within the bounds. Default: 20.
+    /// Sets the initial limit, clamped to the bounds. Default: 20.
     pub fn initial(self, limit: u32) -> Self {
         Self(self.0.changed(|rules| {
             rules.places.limit = limit.clamp(rules.bounds.least, rules.bounds.most);
@@ -89,7 +89,7 @@ impl<R: LimitRule> AdaptiveLimit<R> {
         Self(self.0.changed(|rules| rules.places.patience = Patience { calls, time }))
     }
 
-    /// Frees the place at the response head if `on`. Default: it is held to the end of the body.
+    /// If `on`, frees the place when the response head arrives. By default, it is held until the end of the body.
     ///
     /// The head of a gRPC response does not end its call, so its place is always held until the trailers.
     pub fn release_at_head(self, on: bool) -> Self {

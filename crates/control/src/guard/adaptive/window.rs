@@ -1,6 +1,6 @@
-//! The samples of one destination since its limit last moved, shared by threads without a lock.
+//! A destination's samples since its limit last moved, shared by threads without a lock.
 //!
-//! Samples are recorded independently. One that is recorded while a window closes counts in this window or in the next;
+//! Samples are recorded independently. A sample recorded while a window closes counts in this window or in the next;
 //! none is lost.
 
 use std::time::Duration;
@@ -14,13 +14,13 @@ const SAMPLES: usize = 256;
 /// The lowest bit of the count of dropped calls in the word of counts.
 const DROPPED: u32 = 32;
 
-/// The number of samples that closes a window. With fewer samples, it stays open longer.
+/// The number of samples needed to close a window. With fewer samples, it stays open longer.
 const ENOUGH: u64 = 50;
-/// The minimum and maximum time that a window is open, in nanoseconds.
+/// The minimum and maximum time for which a window is open, in nanoseconds.
 const SHORTEST: u64 = 1_000_000_000;
 const LONGEST: u64 = 30 * SHORTEST;
 
-/// The samples of a closed window, the input of a [`LimitRule`](super::LimitRule).
+/// The samples of a closed window, used by a [`LimitRule`](super::LimitRule).
 ///
 /// A window is closed after 1 s with 50 samples, or after 30 s with fewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,18 +32,18 @@ pub struct LimitWindow {
     pub dropped: u32,
     /// The 90th percentile of the latencies of served calls, or of the last 256 if there are more.
     pub latency: Option<Duration>,
-    /// The highest number of calls in flight when a call started.
+    /// The highest number of calls in flight at the start of a call.
     pub in_flight: u32,
 }
 
-/// The words of an open window.
+/// The atomic words of an open window.
 pub(crate) struct Window {
-    /// Served calls; dropped calls are above bit [`DROPPED`].
+    /// Served calls in the low bits, and dropped calls from bit [`DROPPED`] on.
     counts: AtomicU64,
     in_flight: AtomicU32,
-    /// The nanosecond at which the window began; 0 before the first sample.
+    /// The nanosecond at which the window began, or 0 before the first sample.
     start: AtomicU64,
-    /// In microseconds; 0 for an empty slot.
+    /// In microseconds, or 0 for an empty slot.
     latencies: Box<[AtomicU32]>,
 }
 
@@ -59,8 +59,8 @@ impl Window {
 
     /// Records the end of a call. Returns `true` if the window should be closed.
     ///
-    /// A call that started before the window is not a sample, because it ran under the previous limit. So a window is
-    /// open for longer than its calls take.
+    /// A call that started before the window is not a sample, because it ran under the previous limit. A window is
+    /// therefore open for longer than its calls take.
     #[inline]
     pub(crate) fn record(&self, served: bool, latency: Duration, in_flight: u32, now: Duration) -> bool {
         let (now, latency) = (nanos(now).max(1), nanos(latency));
@@ -93,7 +93,7 @@ impl Window {
         self.start.compare_exchange(0, began, set, failed).map_or_else(|start| start, |_| began)
     }
 
-    /// Closes the window and begins the next, if it should still be closed. Only one thread at a time may call it.
+    /// Closes the window and begins the next, if it is still due to close. Only one thread at a time may call it.
     pub(crate) fn close(&self, now: Duration) -> Option<LimitWindow> {
         let now = nanos(now);
         let start = self.start.load(Ordering::Acquire);
@@ -116,7 +116,7 @@ impl Window {
     }
 }
 
-/// Returns `true` if a window with that start time and those counts should be closed.
+/// Returns `true` if a window with this start time and these counts should be closed.
 #[inline]
 fn is_due(start: u64, counts: u64, now: u64) -> bool {
     let open = now.saturating_sub(start);

@@ -1,4 +1,4 @@
-//! State changes, delivered in order and without holding a lock.
+//! State changes, which are delivered in order and without holding a lock.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,7 +13,7 @@ pub enum BreakerState {
     /// Every call is admitted.
     #[default]
     Closed,
-    /// A few probes are admitted.
+    /// Only a few probes are admitted.
     HalfOpen,
     /// No call is admitted until the open time has passed.
     Open,
@@ -32,13 +32,13 @@ impl fmt::Display for BreakerState {
     }
 }
 
-/// One change of a breaker's state, for one destination.
+/// A change in a breaker's state for one destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StateChange {
     /// The name of the breaker.
     pub name: Arc<str>,
-    /// The destination; empty for the state shared by all destinations that have none of their own.
+    /// The destination. It is empty for the state shared by destinations without their own.
     pub destination: Arc<str>,
     /// The previous state.
     pub from: BreakerState,
@@ -48,11 +48,11 @@ pub struct StateChange {
 
 pub(crate) type Callback = Arc<dyn Fn(&StateChange) + Send + Sync>;
 
-/// State changes that wait for delivery. One thread delivers at a time, so that they stay in order.
+/// State changes waiting to be delivered. Only one thread delivers at a time, so that they stay in order.
 #[derive(Default)]
 pub(crate) struct Changes {
     queue: Mutex<Queue>,
-    /// `true` if a change waits.
+    /// `true` if a change is waiting.
     any: AtomicBool,
 }
 
@@ -62,7 +62,7 @@ struct Queue {
     delivering: bool,
 }
 
-/// A guard that lets another thread deliver after this one, even if the callback panics.
+/// A drop guard that allows the next delivery, even if the callback panics.
 struct Delivering<'a>(&'a Changes);
 
 impl Drop for Delivering<'_> {
@@ -78,15 +78,16 @@ impl Changes {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Returns `true` if a change waits.
+    /// Returns `true` if a change is waiting.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
 
-    /// Delivers waiting changes, unless another thread, or a caller further up this thread's stack, already does.
+    /// Delivers waiting changes, unless another thread, or a caller further up this thread's stack, is already doing
+    /// so.
     pub(crate) fn deliver(&self, callback: &Callback) {
-        // A change that is pushed during a delivery is delivered in the next round.
+        // A change pushed during a delivery is delivered in the next round.
         while self.begin() {
             let delivering = Delivering(self);
             while let Some(change) = delivering.0.next() {

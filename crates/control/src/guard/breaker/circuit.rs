@@ -1,5 +1,6 @@
 //! One destination's breaker, shared by threads: a machine guarded by a lock, a tally of calls, and a gate word. While
-//! it is closed, the tally counts calls without the lock. While it is open, the gate refuses calls without the lock.
+//! the breaker is closed, the tally counts calls without the lock. While it is open, the gate refuses calls without the
+//! lock.
 
 use std::mem;
 use std::sync::{Arc, PoisonError};
@@ -21,7 +22,7 @@ const FORCED: u64 = u64::MAX;
 pub(crate) struct Circuit {
     pub(crate) destination: Arc<str>,
     tally: Tally,
-    /// The nanosecond until which calls are refused; 0 if the machine must decide.
+    /// The nanosecond until which calls are refused, or 0 if the machine must decide.
     gate: AtomicU64,
     changes: Arc<Changes>,
     state: Mutex<State>,
@@ -39,13 +40,14 @@ impl Circuit {
         Self { destination, tally: Tally::new(), gate: AtomicU64::new(0), changes, state }
     }
 
-    /// Admits a call without the lock, if the circuit is closed and needs no other step.
+    /// Admits a call without the lock, if the circuit is closed and nothing else is due.
     #[inline]
     pub(crate) fn admit_closed(&self, now: Duration) -> Option<Note> {
         self.tally.admit(now)
     }
 
-    /// Decides on a call that takes at most `timeout`. Returns `None` if the circuit was removed from the table.
+    /// Decides whether to admit a call that takes at most `timeout`. Returns `None` if the circuit was removed from the
+    /// table.
     #[inline]
     pub(crate) fn admit(&self, now: Duration, timeout: Option<Duration>) -> Option<Result<Note, Refused>> {
         if let Some(note) = self.admit_closed(now) {
@@ -57,7 +59,7 @@ impl Circuit {
         self.with(|rules, machine| (!machine.retired).then(|| machine.admit(rules, now, timeout)))
     }
 
-    /// Returns the decision for a call without recording the call.
+    /// Returns the decision for a call, without recording the call.
     pub(crate) fn would_admit(&self, now: Duration) -> Result<(), Refused> {
         if let Some(refused) = self.refusal(now) {
             return Err(refused);
@@ -117,7 +119,7 @@ impl Circuit {
         machine.window.add(calls, successes);
     }
 
-    /// Adopts new settings. Returns the previous ones, because their destructors may be user code.
+    /// Adopts new settings. Returns the previous ones, whose destructors may be user code.
     #[must_use]
     pub(crate) fn adopt(&self, rules: Arc<Rules>) -> Arc<Rules> {
         let mut state = self.lock();
@@ -129,7 +131,7 @@ impl Circuit {
         former
     }
 
-    /// Returns the changes that wait for the callback.
+    /// Returns the changes waiting for the callback.
     #[inline]
     pub(crate) fn changes(&self) -> &Changes {
         &self.changes
@@ -144,12 +146,12 @@ impl Circuit {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Retires the circuit if it is in its initial state at `now`. With `forgets`, it is also retired in any other
-    /// state that the user has not forced, which closes the circuit. Returns `true` if it was retired.
+    /// Retires the circuit if it is in its initial state at `now`. If `forgets`, it is also closed and retired in any
+    /// other state, unless the user has forced it open. Returns `true` if it was retired.
     pub(crate) fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         self.with(|rules, machine| {
             machine.advance(rules, now);
-            // Called only once, because a call that arrives between two checks would lose its state.
+            // Called only once, because a call arriving between two checks would lose its state.
             if is_idle() {
                 if forgets && machine.state != BreakerState::ForcedOpen {
                     machine.force(rules, BreakerState::Closed, now);
@@ -160,7 +162,7 @@ impl Circuit {
         })
     }
 
-    /// Returns the refusal of a call without the lock, if the circuit is open.
+    /// Returns the refusal if the circuit is open, without taking the lock.
     #[inline]
     pub(crate) fn refusal(&self, now: Duration) -> Option<Refused> {
         let gate = self.gate.load(Ordering::Acquire);

@@ -1,6 +1,6 @@
-//! A circuit breaker's counts, and the window of time buckets that they cover.
+//! A circuit breaker's counts, and the window of buckets that they cover.
 
-/// The call counts from which a trip rule decides, as in sony/gobreaker. All of them saturate.
+/// The call counts on which a trip rule decides, as in sony/gobreaker. All of them saturate.
 ///
 /// A call is counted in the bucket during which it was admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -47,7 +47,7 @@ impl Counts {
             }
         };
         *other = 0;
-        // A server that limits its callers is not down.
+        // A server that rate-limits its callers is not down.
         *own = own.saturating_add(u32::from(outcome != Outcome::Overload));
     }
 
@@ -56,7 +56,7 @@ impl Counts {
         self.total_successes = self.total_successes.saturating_sub(gone.total_successes);
         self.total_failures = self.total_failures.saturating_sub(gone.total_failures);
         self.total_exclusions = self.total_exclusions.saturating_sub(gone.total_exclusions);
-        // A run that began in a dropped bucket is at most as long as the rest of the window.
+        // A run that began in a dropped bucket is no longer than the rest of the window.
         self.consecutive_successes = self.consecutive_successes.min(self.total_successes);
         self.consecutive_failures = self.consecutive_failures.min(self.total_failures);
     }
@@ -67,15 +67,15 @@ impl Counts {
 pub(crate) enum Outcome {
     Success,
     Failure,
-    /// A failure that does not lengthen the run of failures.
+    /// A failure that does not extend the run of consecutive failures.
     Overload,
     Excluded,
     Abandoned,
-    /// Uncounts a request that was never sent.
+    /// A request that was never sent, and is no longer counted.
     Unsent,
 }
 
-/// Counts over the last few time buckets; with one bucket, since they were last cleared.
+/// Counts over the last few buckets, or, with one bucket, since they were last cleared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Window {
     total: Counts,
@@ -97,7 +97,7 @@ impl Window {
         &self.total
     }
 
-    /// Returns the age of the current bucket, in which a call that begins now is counted.
+    /// Returns the age of the current bucket, in which new calls are counted.
     pub(crate) fn age(&self) -> u64 {
         self.age
     }
@@ -116,8 +116,8 @@ impl Window {
         }
     }
 
-    /// Counts calls that began in the current bucket, and the successes among them. No failure may have followed these
-    /// successes.
+    /// Counts calls that began in the current bucket, and the successes among them. No failure may have come after
+    /// these successes.
     #[inline]
     pub(crate) fn add(&mut self, calls: u64, successes: u64) {
         if calls == 0 && successes == 0 {

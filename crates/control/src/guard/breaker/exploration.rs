@@ -1,7 +1,6 @@
-//! A breadth-first search over the machine's states: every sequence of events from a closed breaker, up to a given
-//! depth.
+//! A breadth-first search over the machine's states, which tries every sequence of events up to a given depth.
 //!
-//! The search takes 150 lines; a model checker as a dependency would pull in a web server.
+//! The search takes 150 lines, whereas the usual model checker would pull in a web server.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -34,7 +33,7 @@ struct Node {
     path: Vec<Event>,
 }
 
-/// The lease is one second, so a probe in flight may outlive it.
+/// The lease is only one second, so that a probe in flight may outlive it.
 fn rules(breaker: &CircuitBreaker) -> Rules {
     Rules { lease: SECOND, ..Rules::clone(&breaker.0.settings()) }
 }
@@ -51,7 +50,7 @@ fn events(node: &Node) -> Vec<Event> {
     events
 }
 
-/// Returns the state without what is irrelevant: the generation number, absolute times, and the order of notes.
+/// Returns the state without irrelevant details: the generation number, absolute times, and the order of notes.
 fn fingerprint(node: &Node) -> String {
     let machine = &node.machine;
     let now = machine.now;
@@ -137,7 +136,7 @@ fn verify(before: &Node, after: &Node, event: Event, rules: &Rules) {
             assert_eq!(fingerprint(&same), fingerprint(after), "G-4: {path:?}");
         }
     }
-    // G-1: no matter which calls never end, a call is admitted once the open time and the leases are over.
+    // G-1: even if some calls never end, a call is admitted once the open time and the leases are over.
     let mut later = machine.clone();
     let wait = rules.max_open_time.max(rules.open_time);
     later.advance(rules, machine.now + wait);
@@ -161,7 +160,7 @@ fn verify_wait(machine: &Machine, rules: &Rules, path: &[Event]) {
     assert!(machine.clone().admit(rules, machine.now + wait, None).is_ok(), "{path:?}");
 }
 
-/// Verifies that the breaker closes if the server serves every call from now on, more slowly than the lease.
+/// Verifies that the breaker closes if the server serves every call from now on, even more slowly than the lease.
 fn verify_recovery(node: &Node, rules: &Rules) {
     let mut machine = node.machine.clone();
     let mut under_way = VecDeque::new();
@@ -201,7 +200,7 @@ fn explore(breaker: &CircuitBreaker, depth: usize) -> (usize, HashSet<BreakerSta
     (seen.len(), states)
 }
 
-/// The rate form keeps its rules with leases, generations, abandoned calls, concurrent probes, and a server slower than
+/// The rate form obeys its rules with leases, generations, abandoned calls, concurrent probes, and a server slower than
 /// a lease.
 // G-1, G-2, G-4, trap 51
 #[test]
@@ -213,7 +212,7 @@ fn rate_form_keeps_its_rules() {
     assert!(seen > 3_000, "{seen} states");
 }
 
-/// A window of the last calls keeps the rules, also if the breaker closes although one of two probes failed.
+/// A window of the last calls obeys the rules, even if the breaker closes after one of two probes failed.
 // G-1, G-2, G-4, trap 51
 #[test]
 fn last_calls_keep_the_rules() {

@@ -1,5 +1,5 @@
-//! The state machine of a circuit breaker for one destination: plain values, time as an argument, no atomics and no
-//! lock.
+//! A circuit breaker's state machine for one destination, over plain values. Time is an argument; there are no atomics
+//! or locks.
 
 use std::time::Duration;
 
@@ -15,24 +15,24 @@ use super::tally::{Epoch, NO_TAG, Note, tag_of};
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     pub(crate) state: BreakerState,
-    /// The number of generations so far. Each change of state and each new fixed window begins one. Results from an
+    /// The number of generations so far. Each state change and each new fixed window begins one. Results from an
     /// earlier generation are discarded.
     pub(crate) generation: u64,
     pub(crate) window: Window,
     /// The start of the generation.
     pub(crate) start: Duration,
-    /// The end of the open time or of the fixed window.
+    /// The end of the open time or of the fixed window, if any.
     pub(crate) expiry: Option<Duration>,
-    /// The probes that hold a place in the half-open state: their numbers and lease ends.
+    /// The probes that hold a place in the half-open state, with their lease ends.
     pub(crate) probes: Vec<(u64, Duration)>,
     pub(crate) next_probe: u64,
-    /// The number of times the breaker reopened since it was last closed.
+    /// The number of times the breaker has reopened since it was last closed.
     pub(crate) reopened: u32,
-    /// The latest time seen under the lock, because time must not go back.
+    /// The latest time seen under the lock, because time must not go backwards.
     pub(crate) now: Duration,
     /// The number of generations and buckets so far. A note from another epoch does not belong to the current bucket.
     pub(crate) epoch: u64,
-    /// The nanosecond before which a closed machine has nothing to do; 0 if it must check.
+    /// The nanosecond before which a closed machine has nothing to do, or 0 if it must check.
     pub(crate) quiet_until: u64,
     /// Changes not yet taken for delivery.
     pub(crate) changed: Vec<(BreakerState, BreakerState)>,
@@ -67,7 +67,7 @@ impl Machine {
         }
     }
 
-    /// Advances the state to `now`: expired open times, fixed windows, buckets and leases end.
+    /// Advances the state to `now`, and ends expired open times, fixed windows, buckets and leases.
     pub(crate) fn advance(&mut self, rules: &Rules, now: Duration) {
         self.now = self.now.max(now);
         if nanos(self.now) < self.quiet_until {
@@ -82,7 +82,7 @@ impl Machine {
         }
     }
 
-    /// Returns the data for a tally, if the machine is closed and will admit calls.
+    /// Returns the data for a tally, if the machine is closed and admits calls.
     pub(crate) fn open_epoch(&self, rules: &Rules) -> Option<Epoch> {
         let counts = self.state == BreakerState::Closed && !self.retired && rules.last_calls == 0;
         counts.then(|| Epoch {
@@ -131,12 +131,12 @@ impl Machine {
         }
     }
 
-    /// Returns the refusal that a call would currently receive. Call [`advance`](Self::advance) first.
+    /// Returns the refusal that a call would currently receive, if any. Call [`advance`](Self::advance) first.
     pub(crate) fn would_admit(&self, rules: &Rules) -> Result<(), Refused> {
         let refused = |reason| Refused::new(GuardKind::CIRCUIT_BREAKER, reason);
         match self.state {
             BreakerState::Closed => Ok(()),
-            // If no probe is in flight, one more is admitted, even if the adopted settings have fewer places.
+            // If no probe is in flight, one more is admitted, even if newly adopted settings have fewer places.
             BreakerState::HalfOpen if self.probes.is_empty() || self.used_probes() < rules.probes => Ok(()),
             BreakerState::HalfOpen => Err(refused(Reason::TooManyRequests)),
             BreakerState::Open => {
@@ -147,13 +147,13 @@ impl Machine {
         }
     }
 
-    /// Returns the number of half-open places in use: probes in flight, and probes that have ended.
+    /// Returns the number of half-open places in use, by probes that are in flight or have ended.
     fn used_probes(&self) -> u32 {
         let under_way = u32::try_from(self.probes.len()).unwrap_or(u32::MAX);
         under_way.saturating_add(judged(self.window.counts()))
     }
 
-    /// Decides on a call that takes at most `timeout`, if its layer has a timeout.
+    /// Decides whether to admit a call that takes at most `timeout`, if its layer has a timeout.
     pub(crate) fn admit(&mut self, rules: &Rules, now: Duration, timeout: Option<Duration>) -> Result<Note, Refused> {
         self.advance(rules, now);
         self.would_admit(rules)?;
@@ -190,7 +190,7 @@ impl Machine {
                 self.judge(rules, outcome, asked)
             }
             BreakerState::HalfOpen => {
-                // The place may be free already: the lease bounds only the place, and the result still counts.
+                // The place may already be free: only the place is bounded by the lease, and the result still counts.
                 self.probes.retain(|(probe, _)| *probe != note.probe);
                 self.window.record(note.age, outcome);
                 self.judge_probe(rules, outcome, asked);
@@ -228,14 +228,14 @@ impl Machine {
         }
     }
 
-    /// Opens the breaker, if it is still closed and in the generation in which the trip rule ran.
+    /// Opens the breaker, if it is still closed and in the generation for which the trip rule ran.
     pub(crate) fn trip(&mut self, rules: &Rules, generation: u64, asked: Duration) {
         if self.state == BreakerState::Closed && self.generation == generation {
             self.open(rules, asked);
         }
     }
 
-    /// Forces the breaker open, or closes it. Results of calls in flight are then ignored.
+    /// Forces the breaker open, or closes it. The results of calls in flight are then ignored.
     pub(crate) fn force(&mut self, rules: &Rules, state: BreakerState, now: Duration) {
         self.advance(rules, now);
         self.reopened = 0;
@@ -272,7 +272,7 @@ impl Machine {
         self.window.clear();
     }
 
-    /// Frees the places of probes whose lease is over.
+    /// Frees the places of probes whose lease has expired.
     fn end_leases(&mut self) {
         let now = self.now;
         self.probes.retain(|(_, lease)| *lease > now);

@@ -1,13 +1,13 @@
-//! The circuit breaker, which refuses calls to a failing server for a while, until a few probes succeed.
+//! The circuit breaker, which refuses calls to a failing server until a few probes succeed.
 //!
 //! | file | content |
 //! |---|---|
 //! | `machine` | the states and their transitions, over plain values |
 //! | `counts` | the counts and their window |
 //! | `rules` | the settings as the machine reads them |
-//! | `circuit` | one destination's machine, shared by threads |
+//! | `circuit` | a destination's machine, shared by threads |
 //! | `tally` | the calls to a healthy server, counted without the lock |
-//! | `changes` | callbacks, in order and without a lock |
+//! | `changes` | callbacks, called in order and without a lock |
 //! | `settings` | the setters |
 
 mod changes;
@@ -46,51 +46,52 @@ use counts::Outcome;
 /// A circuit breaker per destination.
 ///
 /// While *closed*, the breaker admits every call and counts failures. Too many failures *open* it, and it refuses every
-/// call. Exactly at the end of the open time, it becomes *half-open* and admits a few calls, the *probes*. If they
-/// succeed, the breaker closes; if one fails, it opens again.
+/// call. At the end of the open time, it becomes *half-open* and admits a few calls, the *probes*. If they succeed, the
+/// breaker closes; if one fails, it opens again.
 ///
 /// # What goes wrong without it, and with it
 ///
 /// *Without a breaker*, calls to a server that is down wait for their timeouts and hold connections and memory. The
 /// server must restart under their load.
 ///
-/// *A failure ratio without a minimum number of calls* opens after one failed call. *A count without a window* needs a
-/// million failures after a million successes. *A half-open state without a limit* sends all waiting calls at once. *A
-/// probe that never ends* keeps a breaker half-open forever. Here the probe's place is freed after 30 s, or after the
-/// [attempt timeout](Arrival::timeout) if that is longer. The result of a probe that outlives its place still counts;
-/// otherwise a slow server would never be used again.
+/// *A failure ratio without a minimum number of calls* opens after one failed call. *A failure ratio without a window*
+/// needs a million failures after a million successes. *A half-open state without a limit* sends all waiting calls at
+/// the same time. *A probe that never ends* keeps a breaker half-open forever. Here the probe's place is freed after 30
+/// s, or after the [attempt timeout](Arrival::timeout) if that is longer. The result of a probe that outlives its place
+/// still counts; otherwise a slow server would never be used again.
 ///
-/// *A breaker per request or per client* never opens. Build one and clone it: clones share their state.
+/// *A breaker built for each request or client* never opens. Build one and clone it: clones share their state.
 ///
 /// # The two trip rules
 ///
 /// | | [`rate`](Self::rate), the default | [`counting`](Self::counting), as sony/gobreaker v2 |
 /// |---|---|---|
-/// | opens | at 50 % failures of at least 20 calls within 60 s, or after 20 consecutive failures | after more than 5 consecutive failures |
-/// | window | 10 buckets of 6 s, which slide | since the breaker was closed |
+/// | opens | when 50 % of at least 20 calls within 60 s have failed, or after 20 consecutive failures | after more than 5 consecutive failures |
+/// | window | sliding, 10 buckets of 6 s | since the breaker was closed |
 /// | stays open | 10 s ± 10 % | 60 s |
 /// | probes | 1 | 1 |
 /// | 429, RESOURCE_EXHAUSTED | failures that do not count as consecutive | failures |
 ///
-/// Reasons for the rate rule: at 30 % failures, retries still help, so the breaker stays closed. A server that is down
-/// opens it after twenty calls, even after a minute of successes. The randomized open time spreads out returning
+/// The rate rule keeps the breaker closed at 30 % failures, because retries still help. If the server is down, the
+/// breaker opens after twenty calls, even after a minute of successes. The randomised open time spreads out returning
 /// clients.
 ///
 /// # Rules
 ///
 /// - A result is ignored if the state has changed since its call was admitted.
-/// - An abandoned call is ignored, because callers hang up for their own reasons. The layer treats a call that is
+/// - An abandoned call is ignored, because callers give up for their own reasons. The layer treats a call that is
 ///   dropped at its deadline as a timeout.
 /// - A failed probe opens the breaker again, unless [`probe_failure_ratio`](Self::probe_failure_ratio) allows more. A
-///   probe that is abandoned, excluded or unsent frees its place, and so does one whose callback or predicate panics.
+///   probe that is abandoned, excluded or unsent frees its place, as does one whose callback or predicate panics.
 /// - A run of consecutive failures continues from one window to the next.
-/// - If the failure that opens the breaker carries a longer delay from the server, the open time is that delay. It is
-///   at most [`max_open_time`](Self::max_open_time), but under the rate rule up to 30 s is always respected.
-/// - Time does not go back: a time before the latest one is replaced by the latest one.
+/// - If the server requests a longer delay in the failure that opens the breaker, the open time is that delay. It is
+///   capped at [`max_open_time`](Self::max_open_time), but the rate rule always respects up to 30 s.
+/// - Time does not go backwards: an earlier time is replaced by the latest one.
 /// - At most [`max_destinations`](Self::max_destinations) destinations have their own breaker. If the table is full, a
 ///   new destination evicts a breaker without a call in flight: a closed one with an empty window first, otherwise the
-///   least recently used. Its state is lost, and an open one is reported as closed. An [isolated](Self::isolate_at)
-///   breaker is never evicted. If nothing can be evicted, calls to the new destination are admitted without a breaker.
+///   least recently used. The evicted state is lost, and an open breaker is reported as closed. An
+///   [isolated](Self::isolate_at) breaker is never evicted. If nothing can be evicted, calls to the new destination are
+///   admitted without a breaker.
 ///
 /// ```
 /// use std::time::Duration;
@@ -123,7 +124,7 @@ impl CircuitBreaker {
         Arc::clone(&self.0.settings().name)
     }
 
-    /// Returns the period over which a closed breaker counts calls; zero if the counts are never cleared.
+    /// Returns the period over which a closed breaker counts calls, or zero if the counts are never cleared.
     pub fn window(&self) -> Duration {
         self.0.settings().interval
     }
@@ -138,7 +139,7 @@ impl CircuitBreaker {
         self.step(destination, now, |machine| *machine.window.counts())
     }
 
-    /// Returns the time from `now` until a probe may be sent to `destination`; `None` unless the breaker is open.
+    /// Returns the time from `now` until a probe may be sent to `destination`, or `None` unless the breaker is open.
     pub fn open_time_left_at(&self, destination: &str, now: Duration) -> Option<Duration> {
         self.step(destination, now, |machine| {
             let expiry = machine.expiry.filter(|_| machine.state == BreakerState::Open);
@@ -151,7 +152,7 @@ impl CircuitBreaker {
         self.force(destination, BreakerState::ForcedOpen, now);
     }
 
-    /// Closes the breaker for `destination`, and clears its counts. The results of calls in flight do not count.
+    /// Closes the breaker for `destination`, and clears its counts. The results of calls in flight are ignored.
     pub fn close_at(&self, destination: &str, now: Duration) {
         self.force(destination, BreakerState::Closed, now);
     }
@@ -183,7 +184,7 @@ impl Default for CircuitBreaker {
 }
 
 impl Entry for Circuit {
-    /// Retires the entry if it is idle. If `forgets`, its state may be lost, but not one that the user has forced.
+    /// Retires the entry if it is idle. If `forgets`, its state may be discarded, unless the user has forced it.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         self.retire(now, forgets, is_idle)
     }
@@ -288,7 +289,7 @@ impl State for Circuit {
 }
 
 impl Circuit {
-    /// Slow path of `admit`: every case that a closed tally and an open gate do not cover.
+    /// Slow path of `admit`, for every case that the tally and the gate do not cover.
     #[inline(never)]
     fn decide(&self, now: Duration, timeout: Option<Duration>) -> Option<Admit<Note>> {
         let decision = self.admit(now, timeout)?;
@@ -304,7 +305,7 @@ impl Circuit {
         })
     }
 
-    /// Runs user code. If it panics, the call ends with `outcome`, which frees a probe's place.
+    /// Runs user code. If that panics, the call ends with `outcome`, which frees a probe's place.
     fn ask_user<R>(&self, note: Note, outcome: Outcome, now: Duration, ask: impl FnOnce() -> R) -> R {
         let ending = Ending { outcome, asked: Duration::ZERO, now };
         let unwinding = Unwinding { circuit: self, note, ending };
@@ -317,7 +318,7 @@ impl Circuit {
     #[inline(never)]
     fn record(&self, note: &Note, end: &End, now: Duration) {
         let rules = self.rules();
-        // A second panic would abort the process, so no user code runs for a call that unwinds.
+        // A second panic would abort the process, so no user code runs while the thread unwinds.
         let outcome = match end {
             End::Judged { .. } if thread::panicking() => Outcome::Abandoned,
             _ => self.ask_user(*note, Outcome::Abandoned, now, || rules.outcome(end)),

@@ -1,4 +1,4 @@
-//! The settings of a circuit breaker, as its state machine reads them.
+//! A circuit breaker's settings, as used by its state machine.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use reattempt_core::guard::{End, Health};
 use super::changes::{Callback, Changes};
 use super::counts::{Counts, Outcome};
 
-/// The maximum number of buckets in a window: more would cost memory per destination and add no precision.
+/// The maximum number of buckets in a window. More would cost memory per destination without adding precision.
 const MOST_BUCKETS: u32 = 1000;
 
-/// The longest server delay that the rate form always respects, however short its open time is.
+/// The longest server delay that the rate form always respects, however short its open time.
 const LONGEST_ASKED: Duration = Duration::from_secs(30);
 
 /// The open time if none is set.
@@ -25,7 +25,7 @@ type ReadyToTrip = Arc<dyn Fn(&Counts) -> bool + Send + Sync>;
 pub(crate) struct Rules {
     pub(crate) name: Arc<str>,
     pub(crate) probes: u32,
-    /// The share of failed probes that opens the breaker again, in millionths. Zero: the first failed probe does.
+    /// The share of failed probes that reopens the breaker, in millionths. Zero: the first failed probe does.
     pub(crate) probe_ratio: u64,
     /// The time for which a probe holds its place, unless the attempt timeout is longer.
     pub(crate) lease: Duration,
@@ -46,7 +46,7 @@ pub(crate) struct Rules {
     pub(crate) is_successful: Option<Predicate<Health>>,
     pub(crate) is_excluded: Option<Predicate<Health>>,
     pub(crate) on_state_change: Option<Callback>,
-    /// Changes that wait for the callback, for all destinations of one breaker.
+    /// Changes waiting for the callback, for all destinations of the breaker.
     pub(crate) changes: Arc<Changes>,
 }
 
@@ -69,8 +69,8 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// Returns `true` if the last failure of a window opens the breaker. Both shares are rounded to millionths, so two
-    /// of three failures reach a ratio of ⅔.
+    /// Returns `true` if the latest failure opens the breaker. Both shares are rounded to millionths, so two failures
+    /// in three calls reach a ratio of ⅔.
     pub(crate) fn opens(&self, counts: &Counts, run: u32, last_calls: u32) -> bool {
         let most = if last_calls > 0 { last_calls } else { u32::MAX };
         let judged = counts.total_failures.saturating_add(counts.total_successes);
@@ -92,7 +92,7 @@ impl Default for Rate {
 }
 
 impl Rules {
-    /// Returns the number of buckets in the window; 1 for a fixed window.
+    /// Returns the number of buckets in the window, which is 1 for a fixed window.
     pub(crate) fn buckets(&self) -> usize {
         if let Some(calls) = self.calls_of_bucket() {
             return usize::try_from(self.last_calls.div_ceil(calls)).unwrap_or(1);
@@ -106,12 +106,12 @@ impl Rules {
         }
     }
 
-    /// Returns the calls per bucket; `None` for a time-based window.
+    /// Returns the calls per bucket, or `None` for a time-based window.
     pub(crate) fn calls_of_bucket(&self) -> Option<u32> {
         (self.last_calls > 0).then(|| self.last_calls.div_ceil(MOST_BUCKETS))
     }
 
-    /// Returns the length of one bucket, at least 1/1000 of the interval; zero for a fixed window.
+    /// Returns the length of one bucket, at least 1/1000 of the interval, or zero for a fixed window.
     pub(crate) fn period(&self) -> Duration {
         if self.bucket_period.is_zero() || self.bucket_period >= self.interval {
             return Duration::ZERO;
@@ -149,7 +149,7 @@ impl Rules {
         }
     }
 
-    /// Returns the open time after `reopened` failed probes in a row. `number` is the number of this opening.
+    /// Returns the open time after the breaker has reopened `reopened` times in a row. `number` counts all openings.
     pub(crate) fn next_open_time(&self, reopened: u32, number: u64, asked: Duration) -> Duration {
         let open_time = if self.open_time.is_zero() { UNSET_OPEN_TIME } else { self.open_time };
         let most = self.max_open_time.max(open_time);
@@ -168,7 +168,7 @@ impl Rules {
     }
 }
 
-/// Mixes the bits of a number (the finaliser of SplitMix64).
+/// Mixes the bits of a number (SplitMix64's finaliser).
 fn mixed(number: u64) -> u64 {
     let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -17,7 +17,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// The valid values of `min_calls` while `consecutive_failures` has its default.
 pub(super) const MIN_CALLS: &str = "at most 20, unless `consecutive_failures` is set too";
 
-/// A setter returns a new breaker with its own state.
+/// Each setter returns a new breaker with its own state.
 impl CircuitBreaker {
     /// Creates the default breaker, which opens at a failure rate.
     pub fn rate() -> Self {
@@ -48,10 +48,10 @@ impl CircuitBreaker {
         self.set(|rules| rules.probes = most.max(1))
     }
 
-    /// Sets the share of failed [`probes`](Self::probes) at which the breaker opens again.
+    /// Sets the share of failed [`probes`](Self::probes) at which the breaker reopens.
     ///
-    /// If fewer fail, the breaker closes once all probes have ended. Default: 0, so the first failed probe opens it. In
-    /// resilience4j, `failureRateThreshold` is also this share.
+    /// If fewer fail, the breaker closes once all probes have ended. Default: 0, so the first failed probe reopens it.
+    /// In resilience4j, `failureRateThreshold` sets this share too.
     ///
     /// ```
     /// # use reattempt_control::CircuitBreaker;
@@ -66,18 +66,18 @@ impl CircuitBreaker {
 
     /// Sets the period over which a closed breaker counts calls. With zero, the counts are never cleared.
     ///
-    /// Default: 60 s, long enough for a quiet client to make 20 calls. The default of a [`counting`](Self::counting)
-    /// breaker is zero.
+    /// Default: 60 s, long enough even for a quiet client to make 20 calls. The default of a
+    /// [`counting`](Self::counting) breaker is zero.
     pub fn interval(self, interval: Duration) -> Self {
         self.set(|rules| (rules.interval, rules.last_calls) = (interval, 0))
     }
 
-    /// Uses a window of the last `calls` calls that succeeded or failed, in place of the [`interval`](Self::interval).
-    /// 0 means 1.
+    /// Uses a window of the last `calls` calls that succeeded or failed, instead of the [`interval`](Self::interval). 0
+    /// means 1.
     ///
-    /// Calls in flight do not count in [`Counts`]. A [`min_calls`](Self::min_calls) above `calls` is lowered to
-    /// `calls`. Every call takes its destination's lock, and each of the first 1000 calls in the window needs 24 bytes.
-    /// Prefer a time-based window for clients with variable load: here old failures remain until other calls replace
+    /// [`Counts`] then excludes calls in flight. A [`min_calls`](Self::min_calls) above `calls` is lowered to `calls`.
+    /// Every call takes its destination's lock, and each of the first 1000 calls in the window needs 24 bytes. Prefer a
+    /// time-based window for clients with variable load, because old failures remain here until other calls replace
     /// them.
     #[doc(alias("sliding_window_size", "COUNT_BASED"))]
     pub fn last_calls(self, calls: u32) -> Self {
@@ -85,7 +85,7 @@ impl CircuitBreaker {
     }
 
     /// Sets the length of one bucket of a sliding window. If the period is zero, or at least the interval, the window
-    /// is fixed: all its counts are cleared at once.
+    /// is fixed: all its counts are cleared at the same time.
     ///
     /// The interval is rounded up to whole buckets, at most 1000. Default: 6 s, or zero for a
     /// [`counting`](Self::counting) breaker.
@@ -93,24 +93,25 @@ impl CircuitBreaker {
         self.set(|rules| rules.bucket_period = period)
     }
 
-    /// Sets the open time. Zero means 60 s, as in gobreaker, and [`validate`](Self::validate) warns about it.
+    /// Sets the time for which the breaker stays open. Zero means 60 s, as in gobreaker, and
+    /// [`validate`](Self::validate) warns about it.
     ///
     /// Default: 10 s, the shortest recommended time, or 60 s for a [`counting`](Self::counting) breaker. On average, a
-    /// server that has recovered waits half of the open time for its next call.
+    /// recovered server waits half of the open time for its next call.
     #[doc(alias("timeout", "waitDurationInOpenState"))]
     pub fn open_time(self, time: Duration) -> Self {
         self.set(|rules| rules.open_time = time)
     }
 
-    /// Sets the maximum open time, up to which open times double after each failed probe. By default, or with a value
-    /// below [`open_time`](Self::open_time), they do not double.
+    /// Sets the maximum open time. Open times double after each failed probe, up to this maximum. By default, or with a
+    /// value below [`open_time`](Self::open_time), they do not double.
     ///
-    /// Doubling saves a dead server a few probes, but keeps callers away longer from one that has recovered.
+    /// Doubling saves a dead server a few probes, but keeps callers away from a recovered one for longer.
     pub fn max_open_time(self, most: Duration) -> Self {
         self.set(|rules| rules.max_open_time = most)
     }
 
-    /// Sets the percentage by which the open time varies at random in either direction. Values above 50 are lowered to
+    /// Sets the percentage by which the open time varies randomly in either direction. Values above 50 are lowered to
     /// 50.
     ///
     /// Default: 10, or 0 for a [`counting`](Self::counting) breaker.
@@ -123,7 +124,7 @@ impl CircuitBreaker {
         self.set(|rules| rules.seed = seed)
     }
 
-    /// Sets the failure ratio at which the breaker opens. Default: 0.5, above every ratio at which retries still help.
+    /// Sets the failure ratio at which the breaker opens. Default: 0.5, because retries still help below that.
     ///
     /// This is part of the rate rule, which replaces an earlier [`counting`](Self::counting) or
     /// [`ready_to_trip`](Self::ready_to_trip) rule. resilience4j calls it `failureRateThreshold`.
@@ -133,26 +134,27 @@ impl CircuitBreaker {
     /// let breaker = CircuitBreaker::rate().failure_ratio(0.3).min_calls(50).consecutive_failures(10);
     /// ```
     ///
-    /// The ratio is clamped to one millionth to 1, and NaN is treated as one millionth.
+    /// The ratio is clamped to 0.000001 to 1, and NaN is treated as 0.000001.
     pub fn failure_ratio(self, ratio: f64) -> Self {
         self.set_rate(|rate| rate.ratio = millionths(ratio, 1e-6, 1.0))
     }
 
-    /// Sets the minimum number of ended calls in the window before the [`failure_ratio`](Self::failure_ratio) applies.
+    /// Sets the minimum number of finished calls in the window before the [`failure_ratio`](Self::failure_ratio)
+    /// applies.
     ///
     /// Default: 20. With 1, a single failure would open the breaker. 0 means 1. This is part of the rate rule.
     ///
-    /// [`consecutive_failures`](Self::consecutive_failures) may open the breaker after fewer calls, so set that too.
+    /// [`consecutive_failures`](Self::consecutive_failures) may open the breaker after fewer calls, so set it too.
     pub fn min_calls(self, calls: u32) -> Self {
         self.set_rate(|rate| rate.calls = calls.max(1))
     }
 
-    /// Sets the number of consecutive failures that opens the breaker, regardless of the number of calls. With 0, no
-    /// run of failures opens it.
+    /// Sets the number of consecutive failures that opens the breaker, regardless of the number of calls. 0 turns this
+    /// off.
     ///
-    /// The run continues from one window to the next, so a client with one call per minute is protected too. Default:
-    /// 20, so that a busy client notices a dead server. With 5, a failure ratio of 30 % would open the breaker within
-    /// seconds. This is part of the rate rule.
+    /// The run continues from one window to the next, so even a client with one call per minute is protected. Default:
+    /// 20, so that a busy client quickly detects a dead server. With 5, a failure ratio of 30 % would open the breaker
+    /// within seconds. This is part of the rate rule.
     pub fn consecutive_failures(self, failures: u32) -> Self {
         self.set_rate(|rate| rate.consecutive = failures)
     }
@@ -165,7 +167,7 @@ impl CircuitBreaker {
         self.set(|rules| rules.trip = Trip::Counts(Arc::new(rule)))
     }
 
-    /// Counts served calls that took longer than `threshold` as failures. Default: none.
+    /// Counts served calls that took longer than `threshold` as failures. Default: no threshold.
     pub fn slow_after(self, threshold: Duration) -> Self {
         self.set(|rules| rules.slow = Some(threshold))
     }

@@ -1,11 +1,11 @@
 //! A tally of the calls to a healthy server, counted without the lock.
 //!
-//! While a breaker is closed and no bucket, window or run of failures ends, calls and successes are only counted. They
-//! are counted in the *tally*. Each step under the lock first adds the tally to the machine, and opens an empty one at
-//! its end. So every call is counted exactly once, before or after a step.
+//! While a breaker is closed and no bucket, window or run of failures ends, calls and successes only need counting. The
+//! *tally* counts them. Each step under the lock first adds the tally to the machine, and finally opens an empty one.
+//! Every call is thus counted exactly once, before or after a step.
 //!
-//! The tally has a few words, and each thread uses one. Two threads that write the same word slow each other down by
-//! more than the rest of the call costs. A step closes all words before it reads any count.
+//! The tally has a few words, and each thread uses one of them. Contention for a single word would cost more than the
+//! rest of the call. A step closes all words before it reads any count.
 
 use std::time::Duration;
 
@@ -22,13 +22,13 @@ const CALL: u64 = 1 << 16;
 const CALLS: u64 = 0xffff << 16;
 const SUCCESSES: u64 = 0xffff;
 
-/// A breaker's note in the ticket of an admitted call.
+/// A breaker's note in an admitted call's ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Note {
     pub(crate) generation: u64,
     pub(crate) age: u64,
     pub(crate) probe: u64,
-    /// The tag of its bucket's tally, or [`NO_TAG`] for a probe.
+    /// The tag of the tally that counted the call, or [`NO_TAG`] for a probe.
     pub(crate) tag: u64,
 }
 
@@ -40,12 +40,12 @@ pub(crate) struct Epoch {
     pub(crate) age: u64,
     /// The nanosecond at which it ends.
     pub(crate) quiet_until: u64,
-    /// The nanosecond at which a fixed window ends; the maximum if it never does.
+    /// The nanosecond at which a fixed window ends, or the maximum if it never does.
     pub(crate) ends_at: u64,
     pub(crate) takes_successes: bool,
 }
 
-/// The tag of a note that no tally accepts: one of its count bits is set.
+/// The tag of a note that no tally accepts, because one of its count bits is set.
 pub(crate) const NO_TAG: u64 = 1;
 
 pub(crate) struct Tally {
@@ -83,7 +83,7 @@ impl Tally {
             if word & OPEN == 0 || is_full || now >= self.quiet_until.load(Ordering::Relaxed) {
                 return None;
             }
-            // These values belong to the epoch if the word has not changed since: a step closes the tally before it
+            // These values belong to the epoch if the word has not changed, because a step closes the tally before it
             // changes them.
             let (generation, age) = (self.generation.load(Ordering::Relaxed), self.age.load(Ordering::Relaxed));
             match replace(own, word, word + CALL) {
@@ -95,8 +95,8 @@ impl Tally {
 
     /// Counts a success. Returns `false` if the machine must record it.
     ///
-    /// In a sliding window it needs no time: the success belongs to the bucket of its admission, which no step has
-    /// ended. A fixed window ends with the first call after its time, and earlier results do not count.
+    /// A sliding window needs no time: the success belongs to the bucket of its admission, which no step has ended. A
+    /// fixed window ends with the first call after its end, and earlier results do not count.
     #[inline]
     pub(crate) fn succeed(&self, note: &Note, now: Duration) -> bool {
         let own = self.own();
@@ -122,7 +122,7 @@ impl Tally {
         end == u64::MAX || nanos(now) < end
     }
 
-    /// Closes the tally. Returns its number of calls, and of successes among them.
+    /// Closes the tally. Returns its number of calls, and the number of successes among them.
     #[inline]
     pub(crate) fn close(&self) -> (u64, u64) {
         let words = self.words.iter().map(|word| word.0.swap(0, Ordering::AcqRel));
@@ -159,7 +159,7 @@ fn tag(word: u64) -> u64 {
     word & EPOCH | OPEN | TAKES_SUCCESSES
 }
 
-/// Returns `true` if the word belongs to the note's epoch, and has room for one more success.
+/// Returns `true` if the word belongs to the note's epoch and has room for another success.
 #[inline]
 fn takes_success(word: u64, note: &Note) -> bool {
     word & !(CALLS | SUCCESSES) == note.tag && word & SUCCESSES != SUCCESSES

@@ -31,9 +31,9 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// The infinite rate, which allows every call, whatever the burst.
+    /// The infinite rate, which allows every call, regardless of the burst.
     pub const INFINITE: Self = Self { millionths: 1, period: 0 };
-    /// The zero rate: after the first burst, nothing is allowed.
+    /// The zero rate, which allows nothing after the first burst.
     pub const ZERO: Self = Self { millionths: 0, period: SECOND };
 
     /// Creates a rate of `tokens` per second.
@@ -49,8 +49,8 @@ impl Limit {
 
     /// Creates a rate of `tokens` per second, rounded to millionths. Infinity becomes [`INFINITE`](Self::INFINITE).
     ///
-    /// Any other rate is clamped to 0 to 10⁹. A rate above 0 is at least 10⁻⁶; for slower rates, use
-    /// [`every`](Self::every). NaN is treated as 0.
+    /// Other rates are clamped to at most 10⁹, and if above 0, to at least 10⁻⁶; for slower rates, use
+    /// [`every`](Self::every). NaN and negative rates are treated as 0.
     pub fn of(tokens: f64) -> Self {
         match tokens {
             f64::INFINITY => Self::INFINITE,
@@ -93,8 +93,7 @@ impl Limit {
 
     /// Returns the millionths that `elapsed` nanoseconds add, and the remainder of the division.
     ///
-    /// `rest` is the previous remainder at the same rate. An infinite rate adds nothing, because nothing is taken from
-    /// it.
+    /// `rest` is the previous remainder at the same rate. An infinite rate adds nothing, because no tokens are taken.
     #[inline]
     pub(crate) fn minted(self, elapsed: u64, rest: u64) -> (u64, u64) {
         if self.is_infinite() {
@@ -115,7 +114,7 @@ impl Limit {
         (u64::try_from(sum / period).unwrap_or(u64::MAX), rest)
     }
 
-    /// Returns the nanoseconds after which `missing` millionths are added; `None` if never.
+    /// Returns the nanoseconds after which `missing` millionths have been added, or `None` if never.
     pub(crate) fn time_for(self, missing: u64, rest: u64) -> Option<u64> {
         if missing == 0 || self.is_infinite() {
             return Some(0);

@@ -1,7 +1,7 @@
-//! One destination's tokens, shared by threads, with the line of calls that wait for tokens.
+//! A destination's tokens, shared by threads, with the line of calls waiting for tokens.
 //!
-//! A waiting call has already taken its token. It may proceed as soon as time has added that token, even if earlier
-//! calls are not polled. The tokens of the line are *slots*: the first call has the first slot. A call that leaves
+//! A waiting call has already taken its token in advance. It may proceed as soon as time has added that token, even if
+//! earlier calls are not polled. The line's tokens are *slots*: the first call has the first slot. A call that leaves
 //! frees the last slot, so all calls behind it move up.
 
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ pub(crate) struct Rule {
     pub(crate) kind: GuardKind,
 }
 
-/// The limits on a server's quota that the limiter follows.
+/// The bounds within which the limiter follows a server's quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Following {
     pub(crate) longest_reset: Duration,
@@ -50,7 +50,7 @@ struct State {
     slots: VecDeque<u64>,
     following: Option<Following>,
     kind: GuardKind,
-    /// `true` if the rate or the burst was set for this destination alone.
+    /// `true` if the rate or the burst was set for this destination only.
     own: bool,
     retired: bool,
 }
@@ -58,7 +58,7 @@ struct State {
 /// The limiter's note in a call's ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// The token taken, in millionths; 0 if the rate was infinite.
+    /// The token taken, in millionths, or 0 if the rate was infinite.
     cost: u64,
     /// The inflow up to which the token may be returned.
     full_at: u64,
@@ -71,14 +71,14 @@ impl Note {
     pub(crate) const UNCOUNTED: Self = Self { cost: 0, full_at: 0, waiter: None };
 }
 
-/// The state that may be lost when a limiter is evicted.
+/// The state that may be discarded when a limiter is evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Forgets {
     /// Nothing: the limiter is evicted only if a new one would behave the same.
     Nothing,
-    /// A quota that the server stated may be lost, but no token that was taken.
+    /// A quota stated by the server may be discarded, but no record of tokens taken.
     Quota,
-    /// A learned rate and its tokens may be lost.
+    /// A learned rate and its tokens may be discarded.
     Rate,
 }
 
@@ -126,7 +126,7 @@ impl Limiter {
         })
     }
 
-    /// Decides on a call. Returns `None` if the limiter was removed from the table.
+    /// Decides whether to admit a call. Returns `None` if the limiter was removed from the table.
     #[inline]
     pub(crate) fn admit(&self, arrival: &Arrival<'_>) -> Option<Admit<Note>> {
         let mut state = self.lock();
@@ -152,7 +152,7 @@ impl Limiter {
         copy.book(TOKEN, latest).map(drop).map_err(|unbookable| state.refusal(unbookable, arrival))
     }
 
-    /// Decides on a waiting call.
+    /// Decides whether a waiting call may proceed.
     pub(crate) fn resume(&self, note: &mut Note, arrival: &Arrival<'_>, waker: &Waker) -> Resume {
         let Some(waiter) = note.waiter else { return Resume::Admitted };
         // Dropped after the lock is released.
@@ -192,7 +192,7 @@ impl Limiter {
         let is_due = waits.is_none_or(|(_, slot)| is_due(slot));
         let full_at = waits.map_or(note.full_at, |(_, slot)| state.tokens.late_at(slot));
         let left = waits.map(|(waiter, _)| state.leave(waiter, is_due));
-        // A token that was already added is in the bucket again, for the call that is first now.
+        // A token that was already added is back in the bucket, for the call that is now first.
         let wakers = if is_due {
             let waiting = state.line.len();
             state.tokens.give_back(note.cost, full_at, waiting);
@@ -215,7 +215,7 @@ impl Limiter {
         wakers.wake();
     }
 
-    /// Changes the tokens from now on. With `own`, rate and burst apply to this destination alone.
+    /// Changes the tokens from now on. If `own`, the rate and the burst apply to this destination only.
     ///
     /// Returns the line's wakers, or `None` if the limiter was removed from the table.
     pub(crate) fn change(&self, now: Duration, own: bool, change: impl FnOnce(&mut Tokens)) -> Option<Wakers> {
@@ -260,7 +260,7 @@ impl Limiter {
         wakers.wake();
     }
 
-    /// Retires the limiter if no call waits, and a new one would behave the same apart from what `forgets` allows.
+    /// Retires the limiter if no call waits, and a new one would behave the same, except for what `forgets` allows.
     /// Returns `true` if it was retired.
     pub(crate) fn retire(&self, now: Duration, forgets: Forgets, is_idle: &dyn Fn() -> bool) -> bool {
         let mut state = self.lock();
@@ -304,7 +304,7 @@ impl State {
         self.tokens.now()
     }
 
-    /// Returns the time until which a call may wait; 0 if it may not.
+    /// Returns the time until which a call may wait, or 0 if it may not.
     #[inline]
     fn latest(&self, arrival: &Arrival<'_>) -> u64 {
         if !arrival.patient || self.line.is_full() {
@@ -314,7 +314,7 @@ impl State {
         arrival.latest.map_or(longest, |latest| longest.min(nanos(latest).saturating_sub(1)))
     }
 
-    /// Decides on a call for which there are currently too few tokens.
+    /// Decides on a call if there are currently too few tokens.
     #[cold]
     fn admit_later(&mut self, arrival: &Arrival<'_>) -> Admit<Note> {
         let latest = self.latest(arrival).max(self.tokens.now());
@@ -349,11 +349,11 @@ impl State {
         self.slots.get(self.line.position_of(waiter)?).copied()
     }
 
-    /// Removes a call from the line. If its token was already added, its slot goes too; otherwise the last slot is
-    /// freed.
+    /// Removes a call from the line. If its token was already added, its own slot is removed; otherwise the last slot
+    /// is freed.
     fn leave(&mut self, waiter: WaiterId, is_due: bool) -> Wakers {
         if is_due {
-            // The call is the first one, unless calls in front of it are not polled.
+            // The call is the first one, unless calls ahead of it are not polled.
             self.line.position_of(waiter).and_then(|place| self.slots.remove(place));
         } else if let Some(last) = self.slots.pop_back() {
             self.tokens.withdraw(last);

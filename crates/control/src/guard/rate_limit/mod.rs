@@ -1,9 +1,9 @@
-//! The rate limit: tokens per destination, taken at once, in advance, or by waiting calls.
+//! The rate limit: tokens per destination, taken immediately, in advance, or by waiting calls.
 //!
 //! | file | content |
 //! |---|---|
 //! | `limit` | a rate, as a ratio of integers |
-//! | `tokens` | one destination's bucket, over plain values |
+//! | `tokens` | a destination's bucket, as plain values |
 //! | `limiter` | the bucket, shared by threads, with its line of waiting calls |
 //! | `reservation` | tokens taken in advance |
 //! | `settings` | the setters |
@@ -36,17 +36,16 @@ pub use reservation::Reservation;
 /// A rate limit per destination, with the operations of Go's x/time/rate.
 ///
 /// A bucket of `burst` tokens starts full, and time adds `limit` tokens per second. Each call takes one token. All
-/// numbers are integers (millionths of a token, nanoseconds), so no rate drifts.
+/// amounts are integers (millionths of a token, nanoseconds), so rates do not drift.
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a limit*, the server refuses calls beyond the client's quota. Each refusal costs the server work and the
-/// caller a round trip.
+/// *Without a limit*, the server refuses calls beyond the client's quota. Each refusal costs the server some work and
+/// the caller a round trip.
 ///
 /// *A counter per window* admits twice the burst at a window's edge; here a bucket refills steadily. *A clock that goes
 /// backwards* creates tokens; here an earlier time is replaced by the latest one. *A dropped waiter* keeps its tokens;
-/// here they return in the step that removes it. *A limit per clone* multiplies the rate; here clones share their
-/// state.
+/// here they are returned when it is dropped. *A limit per clone* multiplies the rate; here clones share their state.
 ///
 /// # As a guard
 ///
@@ -54,17 +53,17 @@ pub use reservation::Reservation;
 /// |---|---|
 /// | wait, the default | waits for at most 30 s in a line of at most 1024 ([`queue`](Self::queue)) |
 /// | refuse ([`no_queue`](Self::no_queue)) | is refused, with the time until a token is available |
-/// | [`follow`](Self::follow_at) the server's rate limit fields | waits or is refused, but at a lower rate |
+/// | [`follow`](Self::follow_at) the server's rate-limit headers | waits or is refused, but at a lower rate |
 ///
-/// - A call that would wait beyond its deadline is refused at once. With a burst of 0, every call is refused.
+/// - A call that would wait past its deadline is refused immediately. With a burst of 0, every call is refused.
 /// - Waiting calls are admitted in order of arrival. A waiting call that is not polled does not block others.
 /// - If the rate changes, waiting calls are admitted earlier or later. A [`Reservation`] keeps its time.
-/// - A call that is admitted but not sent returns its token, if the bucket has had room for it since.
-/// - Tokens that a later reservation depends on are not returned before that reservation's time.
-/// - If the [table](Self::max_destinations) is full, a new destination evicts one whose tokens are full again and that
-///   has neither a call in flight nor a reservation. No token is lost or created. A quota that the server stated is
-///   forgotten until the next response states it again. If nothing can be evicted, new destinations share one bucket.
-///   Then a call to one of them may be refused because of calls to the others.
+/// - A call that is admitted but not sent returns its token, if the bucket has had room for it in the meantime.
+/// - Tokens that a later reservation depends on are not returned until that reservation's time.
+/// - If the [table](Self::max_destinations) is full, a new destination evicts one whose bucket is full again and that
+///   has neither a call in flight nor a reservation. No token is lost or created. A quota stated by the server is
+///   forgotten until the next response restates it. If nothing can be evicted, new destinations share one bucket. A
+///   call to one of them may then be refused because of calls to the others.
 /// - A destination with its own rate or burst is never evicted, and gets an entry even if the table is full.
 ///
 /// ```
@@ -91,13 +90,13 @@ guard! {
 }
 
 impl RateLimit {
-    /// Takes a token. Returns `false` if there is none.
+    /// Takes a token. Returns `false` if none is available.
     #[inline]
     pub fn allow_at(&self, destination: &str, now: Duration) -> bool {
         self.allow_n_at(destination, 1, now)
     }
 
-    /// Takes `n` tokens. Returns `false`, and takes none, if fewer are available.
+    /// Takes `n` tokens. Returns `false` without taking any if fewer are available.
     #[inline]
     pub fn allow_n_at(&self, destination: &str, n: u32, now: Duration) -> bool {
         let allowed = self.0.with(destination, now, |limiter| limiter.allow(cost(n), now));
@@ -114,8 +113,7 @@ impl RateLimit {
         self.reserve_until_at(destination, n, now, Duration::MAX)
     }
 
-    /// Reserves `n` tokens if they will be available by `latest`. This is `WaitN` of x/time/rate without the wait
-    /// itself.
+    /// Reserves `n` tokens if they will be available by `latest`. This is x/time/rate's `WaitN` without the wait.
     ///
     /// Sleep for the reservation's delay, and cancel the reservation if the sleep is dropped.
     /// `reattempt::guard::wait_for_tokens` and a guard layer do both.
@@ -127,7 +125,7 @@ impl RateLimit {
         Reservation { granted: granted.flatten() }
     }
 
-    /// Returns the tokens of `destination` at `now`; negative if some were taken in advance.
+    /// Returns the tokens of `destination` at `now`, which are negative if some were taken in advance.
     #[allow(clippy::cast_precision_loss, reason = "the tokens as a float are an approximation")]
     pub fn tokens_at(&self, destination: &str, now: Duration) -> f64 {
         self.look(destination, Some(now)).balance as f64 / TOKEN as f64
@@ -159,15 +157,15 @@ impl RateLimit {
         self.change(destination, now, |tokens| tokens.set(tokens.limit, cost(burst)));
     }
 
-    /// Follows the `RateLimit` or `x-ratelimit` fields of a response: `remaining` calls until `reset`, counted from
-    /// `now`.
+    /// Follows a response's `RateLimit` or `x-ratelimit` headers: `remaining` calls until `reset`, measured from `now`.
     ///
-    /// A guard layer calls this for each HTTP response if the hint for rate limits is on:
+    /// A guard layer calls this for each HTTP response if rate-limit hints are turned on:
     /// `GuardLayer::with(Http::new().hints(Hints::default().rate_limit(true)), limit)`.
     ///
-    /// If the remaining calls would run out before the reset, the rate is lowered until the reset. One call is admitted
-    /// at once, and the others are spread over that time. The rate is never raised. Each response replaces the previous
-    /// one. If few or no calls remain, one trial call passes per [`trial_interval`](Self::trial_interval).
+    /// If the remaining calls would run out before the reset, the rate is lowered until then. One call is admitted
+    /// immediately, and the others are spread over the remaining time. The rate is never raised. Each response replaces
+    /// the previous one. If few or no calls remain, one trial call is admitted per
+    /// [`trial_interval`](Self::trial_interval).
     ///
     /// A reset of zero restores the destination's own rate. Resets are clamped to
     /// [`longest_reset`](Self::longest_reset).
@@ -194,7 +192,7 @@ fn cost(n: u32) -> u64 {
 }
 
 impl Entry for Limiter {
-    /// Retires the entry if it is idle. If `forgets`, a quota that the server stated may be lost until it is stated
+    /// Retires the entry if it is idle. If `forgets`, a quota stated by the server may be discarded until it is stated
     /// again.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         self.retire(now, if forgets { Forgets::Quota } else { Forgets::Nothing }, is_idle)
@@ -214,7 +212,7 @@ impl State for Limiter {
         Self::new(*rule)
     }
 
-    /// Creates the shared state of destinations without an entry. It follows no quota, because one server's quota does
+    /// Creates the state shared by destinations without an entry. It follows no quota, because one server's quota does
     /// not apply to others.
     fn for_others(rule: &Rule) -> Self {
         Self::new(Rule { following: None, ..*rule })
@@ -228,7 +226,7 @@ impl State for Limiter {
     fn record_end(&self, note: &Note, end: &End, now: Duration) -> Option<Note> {
         match *end {
             End::Unsent => self.unsent(note, now),
-            // A limiter that was removed from the table is not missed: the next response states the quota again.
+            // If the limiter was removed from the table, the next response states the quota again.
             End::Judged { quota: Some(quota), .. } => {
                 self.follow(quota, now).into_iter().for_each(Wakers::wake);
             }
@@ -253,8 +251,8 @@ impl State for Limiter {
         self.adopt(rule);
     }
 
-    /// Warns if the burst is unusual for the rate, or if no call can be admitted. A burst of at least one call is usual
-    /// for rates below one call per second.
+    /// Warns if the burst is unusual for the rate, or if no call can be admitted. For rates below one call per second,
+    /// any burst of at least one call is usual.
     fn validate(rule: &Rule) -> Vec<Warning> {
         let Rule { limit, burst, .. } = *rule;
         let per_second = limit.tokens_per_second();
@@ -275,7 +273,7 @@ impl State for Limiter {
         f.field("limit", &rule.limit).field("burst", &(rule.burst / TOKEN)).field("queue", &rule.patience);
     }
 
-    /// Shows a destination that has waiting calls, or whose server lowers the rate.
+    /// Shows a destination that has waiting calls, or whose rate is lowered by the server.
     fn shown(&self) -> Option<Look> {
         let look = self.look(None);
         (look.waiting > 0 || look.follows).then_some(look)

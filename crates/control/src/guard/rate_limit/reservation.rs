@@ -9,8 +9,8 @@ use super::tokens::Booking;
 
 /// A reservation of tokens taken in advance, as in x/time/rate.
 ///
-/// The time of a reservation stays the same if the rate or the burst changes. Dropping a reservation does not return
-/// its tokens; [`cancel`](Self::cancel_at) does.
+/// A reservation's time stays the same if the rate or the burst changes. Dropping a reservation does not return its
+/// tokens; [`cancel`](Self::cancel_at) does.
 #[must_use = "a reservation has taken tokens, whether or not they are used"]
 pub struct Reservation {
     /// `Some` if the tokens were granted.
@@ -18,13 +18,13 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Returns `true` if the tokens were granted. They are refused if they exceed the burst, or would not be available
+    /// Returns `true` if the tokens were granted. They are refused if they exceed the burst or would not be available
     /// by `latest`.
     pub fn ok(&self) -> bool {
         self.granted.is_some()
     }
 
-    /// Returns the time from `now` until the tokens may be used; [`Duration::MAX`] if they were not granted.
+    /// Returns the time from `now` until the tokens may be used, or [`Duration::MAX`] if they were not granted.
     pub fn delay_at(&self, now: Duration) -> Duration {
         match &self.granted {
             Some((_, booking)) => Duration::from_nanos(booking.at).saturating_sub(now),
@@ -34,7 +34,7 @@ impl Reservation {
 
     /// Returns the tokens, except those that later reservations have borrowed.
     ///
-    /// This has no effect after the reservation's time, or on a cancelled reservation.
+    /// Has no effect after the reservation's time, or if it was already cancelled.
     pub fn cancel_at(&mut self, now: Duration) {
         if let Some((limiter, booking)) = &mut self.granted {
             limiter.cancel(booking, now);

@@ -9,7 +9,7 @@ use super::{Limit, RateLimit, cost};
 use crate::guard::line::Patience;
 use crate::guard::per_destination::PerDestination;
 
-/// A setter returns a new limit with its own state.
+/// Each setter returns a new limit with its own state.
 impl RateLimit {
     /// Creates a limit with a rate, such as [`Limit::per_second`], and a burst in calls. A burst of 0 allows nothing,
     /// unless the rate is infinite.
@@ -32,15 +32,15 @@ impl RateLimit {
     }
 
     /// Sets the longest reset that is [followed](Self::follow_at). Default: 1 h. Some servers send a Unix time where
-    /// others send seconds. Read as seconds, it would stop all calls for decades.
+    /// others send seconds. If read as seconds, it would stop all calls for decades.
     pub fn longest_reset(self, longest: Duration) -> Self {
         self.following(|following| following.longest_reset = longest)
     }
 
     /// Sets the maximum interval between calls while the limit [follows](Self::follow_at) a server. Default: 1 min.
     ///
-    /// A response without remaining calls, perhaps sent by mistake or meant for another client, would otherwise stop
-    /// all calls until its reset. A trial call's response replaces it. [`Duration::MAX`] obeys the server strictly.
+    /// Without trial calls, a single response with no remaining calls, even a mistaken one, would stop all calls until
+    /// its reset. The response to a trial call replaces it. [`Duration::MAX`] obeys the server strictly.
     pub fn trial_interval(self, interval: Duration) -> Self {
         self.following(|following| following.trial_interval = interval)
     }

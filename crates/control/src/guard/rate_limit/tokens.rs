@@ -1,16 +1,16 @@
-//! One destination's tokens, over plain values: millionths and nanoseconds, no floats.
+//! A destination's tokens, as plain integers: millionths of a token, and nanoseconds.
 //!
 //! Every take advances a *position*, and a booking stores the position just after its tokens. The two positions
-//! determine how many tokens were taken since, and when time will have added the booking's tokens.
+//! determine how many tokens have been taken since, and when the booking's tokens will have been added.
 //!
-//! A reservation keeps its time. So tokens that are returned while a later reservation is pending could be used twice:
-//! by a new call, and by that reservation, whose own tokens then come early. Three rules prevent this:
+//! A reservation keeps its time. Tokens returned while a later reservation is pending could therefore be used twice: by
+//! a new call, and by that reservation, which then gets its tokens early. Three rules prevent this:
 //!
-//! | returned by | what returns |
+//! | returned by | tokens returned |
 //! |---|---|
-//! | a reservation | its tokens, less those taken after them while a later reservation is pending |
+//! | a reservation | its tokens, minus those taken after them while a later reservation is pending |
 //! | a waiting call | its token, unless a reservation behind it is pending |
-//! | an admitted call | its token, as far as the bucket has had room for it since, unless a reservation is pending |
+//! | an admitted call | its token, to the extent that the bucket has had room for it since, unless a reservation is pending |
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,23 +18,23 @@ use std::time::Duration;
 use super::super::time::nanos;
 use super::limit::{Limit, TOKEN};
 
-/// A token bucket. A negative balance means that tokens were taken that time has yet to add.
+/// A token bucket. A negative balance means that tokens were taken before time has added them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tokens {
     balance: i64,
     /// The capacity: the burst. Meaningless at an infinite rate.
     capacity: i64,
-    /// The latest time seen, because time must not go back.
+    /// The latest time seen, because time must not go backwards.
     now: u64,
-    /// The current rate: `limit`, or a lower one that the server's responses imply.
+    /// The current rate: `limit`, or a lower one derived from the server's responses.
     rate: Limit,
     /// The remainder of the last division by the rate's period.
     rest: u64,
-    /// The time at which `limit` applies again; the maximum if it already does.
+    /// The time at which `limit` applies again, or the maximum if it already does.
     follows_until: u64,
-    /// The tokens taken so far; it wraps.
+    /// The number of tokens taken so far, which wraps.
     position: u64,
-    /// The tokens added so far, including those that did not fit; it wraps.
+    /// The number of tokens added so far, including those that did not fit, which wraps.
     inflow: u64,
     /// The time of the last pending reservation.
     promised_until: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Tokens {
     pub(crate) burst: u64,
 }
 
-/// Tokens that were taken at once or in advance.
+/// Tokens taken immediately or in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Booking {
     /// 0 if the rate was infinite.
@@ -55,12 +55,12 @@ pub(crate) struct Booking {
     before: u64,
 }
 
-/// The reason why tokens cannot be booked.
+/// A reason why tokens cannot be booked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unbookable {
     /// More tokens than the bucket can hold.
     TooMany,
-    /// The tokens would be available at this time, or never.
+    /// The tokens would only be available at this time, or never.
     TooLate(Option<u64>),
 }
 
@@ -82,7 +82,7 @@ impl Tokens {
         }
     }
 
-    /// Adds the tokens that time has added by `now`.
+    /// Adds the tokens for the time up to `now`.
     #[inline]
     pub(crate) fn advance(&mut self, now: u64) {
         if now >= self.follows_until {
@@ -139,7 +139,7 @@ impl Tokens {
         self.rate.is_infinite()
     }
 
-    /// Returns `true` if the server's responses lower the rate.
+    /// Returns `true` if the server's responses have lowered the rate.
     pub(crate) fn follows(&self) -> bool {
         self.follows_until != NEVER
     }
@@ -182,7 +182,7 @@ impl Tokens {
         Booking { cost, end: self.position, at, before: self.promised_until }
     }
 
-    /// Fixes the time of a booking, even if earlier bookings are cancelled.
+    /// Guarantees the time of a booking, even if earlier bookings are cancelled.
     pub(crate) fn promise(&mut self, booking: &Booking) {
         self.promised_until = self.promised_until.max(booking.at);
     }
@@ -192,7 +192,7 @@ impl Tokens {
         self.promised_until > self.now
     }
 
-    /// Returns the time at which the tokens up to position `end` are added; `None` if never.
+    /// Returns the time at which the tokens up to position `end` have been added, or `None` if never.
     pub(crate) fn due_for(&self, end: u64) -> Option<u64> {
         if self.is_infinite() {
             return Some(self.now);
@@ -211,18 +211,18 @@ impl Tokens {
         self.follows_until.checked_add(self.limit.time_for(missing, 0)?)
     }
 
-    /// Returns the tokens taken after position `end`; 0 if more have been returned since.
+    /// Returns the tokens taken after position `end`, or 0 if more have been returned since.
     pub(crate) fn taken_after(&self, end: u64) -> u64 {
         let after = self.position.wrapping_sub(end);
         if i64::try_from(after).is_ok() { after } else { 0 }
     }
 
-    /// Cancels a reservation. `waiting` has the slots of the waiting calls, in order.
+    /// Cancels a reservation. `waiting` holds the slots of the waiting calls, in order.
     ///
-    /// Like x/time/rate, it restores nothing once the reservation's time has passed. Calls that wait behind the tokens
+    /// As in x/time/rate, nothing is restored once the reservation's time has passed. Calls waiting behind the tokens
     /// move up.
     pub(crate) fn cancel(&mut self, booking: &Booking, waiting: &mut VecDeque<u64>) {
-        // A reservation that was cancelled before must not change even the time.
+        // A reservation that was already cancelled must change nothing, not even the time.
         if booking.cost == 0 || booking.at < self.now {
             return;
         }
@@ -231,7 +231,7 @@ impl Tokens {
         let own = TOKEN.saturating_mul((waiting.len() - behind) as u64);
         let built_upon = after.saturating_sub(own);
         let most = booking.cost.min(self.burst);
-        // If the rate was raised since the booking, its tokens may have been added already.
+        // If the rate was raised since the booking, its tokens may already have been added.
         let room = u64::try_from(self.room(waiting.len())).unwrap_or(0);
         if built_upon > 0 && self.promises() {
             // Later reservations keep their positions, so those of earlier calls move.
@@ -248,7 +248,7 @@ impl Tokens {
         self.credit(most.min(room));
     }
 
-    /// Returns the token of the last slot, whose time has not come.
+    /// Returns the token of the last slot, which is not yet due.
     pub(crate) fn withdraw(&mut self, slot: u64) {
         if slot == self.position || !self.promises() {
             self.position = self.position.wrapping_sub(TOKEN);
@@ -256,20 +256,20 @@ impl Tokens {
         }
     }
 
-    /// Returns the inflow at which the bucket is full, apart from the tokens of `waiting` calls. Tokens taken now may
+    /// Returns the inflow at which the bucket is full, not counting the tokens of `waiting` calls. Tokens taken now may
     /// be returned until then.
     #[inline]
     pub(crate) fn full_at(&self, waiting: usize) -> u64 {
         self.inflow.wrapping_add_signed(self.room(waiting))
     }
 
-    /// Returns the inflow up to which the token of a slot whose time has come may be returned.
+    /// Returns the inflow up to which the token of a due slot may be returned.
     pub(crate) fn late_at(&self, slot: u64) -> u64 {
         let since = self.balance.saturating_add_unsigned(self.taken_after(slot));
         self.inflow.wrapping_add(TOKEN).wrapping_sub(since.max(0).cast_unsigned())
     }
 
-    /// Returns the token of an admitted call, apart from the tokens of `waiting` calls.
+    /// Returns the token of an admitted call, leaving room for the tokens of `waiting` calls.
     pub(crate) fn give_back(&mut self, cost: u64, full_at: u64, waiting: usize) {
         if self.promises() {
             return;
@@ -291,9 +291,9 @@ impl Tokens {
         self.balance = self.balance.saturating_add(signed(amount)).min(signed(self.burst));
     }
 
-    /// Changes the rate and the burst from now on. A lower rate that the server's responses imply still applies.
+    /// Changes the rate and the burst from now on. A lower rate derived from the server's responses still applies.
     pub(crate) fn set(&mut self, limit: Limit, burst: u64) {
-        // Tokens that were taken from a larger bucket may not fit into the smaller one.
+        // Tokens taken from a larger bucket may not fit into the smaller one.
         self.inflow = self.inflow.wrapping_add(self.burst.saturating_sub(burst));
         (self.limit, self.burst, self.capacity) = (limit, burst, capacity(limit, burst));
         self.balance = self.balance.min(signed(burst));
@@ -302,8 +302,8 @@ impl Tokens {
         }
     }
 
-    /// Lowers the rate so that `remaining` millionths last until `until`. If they last anyway, the destination's own
-    /// rate applies. The rate is never lowered below one token per `trial`.
+    /// Lowers the rate so that `remaining` millionths last until `until`. If they would last anyway, the destination's
+    /// own rate applies. The rate is never lowered below one token per `trial`.
     pub(crate) fn follow(&mut self, remaining: u64, until: u64, trial: Duration) {
         (self.rate, self.rest, self.follows_until) = (self.limit, 0, NEVER);
         let Some(time) = until.checked_sub(self.now).filter(|time| *time > 0) else { return };
@@ -313,7 +313,7 @@ impl Tokens {
         if !unlimited && held.saturating_add(minted) <= remaining {
             return;
         }
-        // One call may proceed at once, and the others are spread over the time left.
+        // One call may proceed immediately, and the others are spread over the remaining time.
         let first = remaining.min(TOKEN);
         let first = if unlimited { first } else { first.min(held) };
         self.balance = self.balance.min(0).saturating_add(signed(first));

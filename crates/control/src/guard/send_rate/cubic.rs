@@ -1,4 +1,4 @@
-//! One destination's rate under the rule of AWS's adaptive retry mode, over plain values.
+//! A destination's rate under the rule of AWS's adaptive retry mode, as plain values.
 
 use std::time::Duration;
 
@@ -13,21 +13,21 @@ const LEAST: f64 = 0.5;
 /// The time over which calls are counted.
 const HALF_SECOND: Duration = Duration::from_millis(500);
 
-/// The state of one destination's rate; all rates are per second.
+/// The state of a destination's rate. All rates are per second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Cubic {
-    /// The smoothed rate of outcomes; `Some` from the first half second on.
+    /// The smoothed rate of outcomes, or `None` during the first half second.
     measured: Option<f64>,
     /// The number of the current half second, and the outcomes since it began.
     count: f64,
     half_second: Option<u64>,
-    /// `Some` from the first refusal on.
+    /// `None` until the first refusal.
     active: Option<Active>,
     /// The latest time seen.
     pub(crate) now: Duration,
 }
 
-/// A call's outcome, by its effect on the rate.
+/// The effect of a call's outcome on the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum News {
     Refused,
@@ -85,14 +85,14 @@ impl Cubic {
         }
     }
 
-    /// Returns the measured rate. In the first half second it is estimated as if that were over.
+    /// Returns the measured rate. During the first half second, it is estimated as if that were over.
     fn measured(&self) -> f64 {
         self.measured.unwrap_or(self.count / HALF_SECOND.as_secs_f64())
     }
 }
 
 impl Active {
-    /// Returns the cubic's rate: 0.7 of the ceiling at the refusal, then up to the ceiling, and later above it.
+    /// Returns the cubic's rate: 0.7 of the ceiling at the refusal, rising to the ceiling and later above it.
     fn recovered(&self, now: Duration) -> f64 {
         let pause = (self.ceiling * (1.0 - BETA) / SCALE).cbrt();
         let since = now.saturating_sub(self.since).as_secs_f64();

@@ -1,6 +1,7 @@
 //! The adaptive send rate: a rate limit that a server's refusals lower and successes raise again.
 //!
-//! `cubic` has the rule for the rate, `settings` the setters. Tokens and line are those of the rate limit.
+//! `cubic` contains the rule for the rate, and `settings` the setters. The tokens and the line are those of the rate
+//! limit.
 
 mod cubic;
 mod settings;
@@ -22,38 +23,37 @@ use crate::destination_table::Entry;
 use crate::sync::Mutex;
 use cubic::{Cubic, News};
 
-/// An adaptive send rate per destination, which follows the server's refusals with the rule of AWS's adaptive retry
-/// mode.
+/// An adaptive send rate per destination, which reacts to refusals by the rule of AWS's adaptive retry mode.
 ///
 /// # What goes wrong without it, and with it
 ///
-/// *Without a send rate*, a client above its quota is refused again and again. Backoff spreads out retries, but not
-/// first attempts.
+/// *Without a send rate*, a client that exceeds its quota is refused again and again. Backoff spreads out retries, but
+/// not first attempts.
 ///
-/// *A rate that each refusal lowers* falls almost to zero if twenty calls are refused at once. Here a call that was
+/// *A rate lowered by every refusal* drops almost to zero if twenty calls are refused at the same time. Here a call
 /// sent before the last cut does not lower the rate again.
 ///
 /// # The rule
 ///
-/// Nothing is limited before the first refusal. After it, a bucket with the tokens of one second is refilled at the
-/// rate, which further refusals cut:
+/// Nothing is limited before the first refusal. After that, a bucket with one second's worth of tokens is refilled at
+/// the rate, which further refusals cut:
 ///
 /// | outcome | the rate |
 /// |---|---|
 /// | [`Overloaded`](Health::Overloaded) | `0.7 w`; the ceiling *w* is the previous rate, or the measured rate if that is lower |
 /// | [`Served`](Health::Served), *t* seconds after the last cut | `0.4 (t − K)³ + w`, with `K = ∛(0.75 w)`: *w* after *K* seconds, then more |
-/// | both | at most twice the measured rate, and at least one call per two seconds |
+/// | both | at most twice the measured rate, and at least one call every two seconds |
 ///
-/// The measured rate is the rate of outcomes, in half seconds. A refusal in the first half second is measured as if
-/// that half second were over. So if the first call is refused, the rate is 1.4 calls per second. Other failures do not
-/// change the rate. Nor does a 503, which often means an outage. For a server that throttles with 503, add a classifier
-/// that returns `Verdict::throttled`.
+/// The measured rate is the rate of outcomes, measured every half second. A refusal in the first half second is
+/// measured as if that half second were over. If the first call is refused, the rate is therefore 1.4 calls per second.
+/// Other failures do not change the rate. Neither does a 503, which often means an outage. For a server that throttles
+/// with 503, add a classifier that returns `Verdict::throttled`.
 ///
 /// Calls without a token wait in line, as in a [`RateLimit`](crate::RateLimit).
 ///
 /// If the [table](Self::max_destinations) is full, a new destination evicts one without a call in flight: one that was
-/// never refused first, otherwise the least recently used. Its learned rate is lost. If every candidate has a call in
-/// flight, calls to the new destination are admitted without a rate.
+/// never refused first, otherwise the least recently used. Its learned rate is discarded. If every candidate has a call
+/// in flight, calls to the new destination are admitted without a rate.
 ///
 /// ```
 /// use std::time::Duration;
@@ -81,7 +81,7 @@ guard! {
     replaced: "The rates stay.",
 }
 
-/// A destination's tokens, and the cubic that sets their rate. The cubic's lock is taken before the limiter's.
+/// A destination's tokens, and the cubic that sets their rate. Lock order: the cubic, then the limiter.
 struct MovingLimiter {
     limiter: Limiter,
     cubic: Mutex<Cubic>,
@@ -104,7 +104,7 @@ impl MovingLimiter {
 const SECOND: Duration = Duration::from_secs(1);
 
 impl SendRate {
-    /// Returns the rate of `destination`; infinite before its first refusal.
+    /// Returns the rate of `destination`, which is infinite before its first refusal.
     pub fn limit(&self, destination: &str) -> Limit {
         self.0.read(destination, |state| state.limiter.look(None).limit)
     }
@@ -116,7 +116,7 @@ impl SendRate {
 }
 
 impl Entry for MovingLimiter {
-    /// Retires the entry if it is idle. If `forgets`, its learned rate may be lost.
+    /// Retires the entry if it is idle. If `forgets`, its learned rate may be discarded.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         let forgets = if forgets { Forgets::Rate } else { Forgets::Nothing };
         self.limiter.retire(now, forgets, is_idle)

@@ -9,7 +9,7 @@ use crate::guard::line::Patience;
 use crate::guard::per_destination::PerDestination;
 use crate::guard::rate_limit::limiter::Rule;
 
-/// A setter returns a new rate with its own state.
+/// Each setter returns a new rate with its own state.
 impl SendRate {
     /// Creates a rate that limits nothing before the first refusal.
     pub fn new() -> Self {

@@ -1,6 +1,6 @@
-//! The adaptive throttle: a client sends less while the server refuses many calls.
+//! The adaptive throttle, with which a client sends fewer calls while the server refuses many.
 //!
-//! `window` has the counts, `settings` the setters.
+//! `window` contains the counts, and `settings` the setters.
 
 mod settings;
 mod window;
@@ -28,22 +28,22 @@ use window::{Requests, Window};
 /// response, a server at twice its capacity has no time left for responses.
 ///
 /// *The plain ratio of requests to accepts* refuses half of the calls after one failure. Here nothing is refused below
-/// 10 requests, or below 5 per second.
+/// 10 requests or below 5 per second.
 ///
 /// # The rule
 ///
 /// A call is refused with probability `max(0, (requests − K · accepts) / (requests + 1))`, at most 0.9, over the last 2
-/// minutes. With K = 2 the server receives about twice as many calls as it accepts. So the client soon notices when the
-/// server accepts more.
+/// minutes. With K = 2, the server receives about twice as many calls as it accepts, so the client soon notices when it
+/// accepts more.
 ///
 /// - Requests are counted when they arrive, including those that the throttle refuses.
 /// - Every outcome other than [`Overloaded`](Health::Overloaded) and [`Unavailable`](Health::Unavailable) is an accept,
-///   including a 500. Calls in flight and abandoned calls are accepts too.
+///   including a 500. Calls in flight and abandoned calls also count as accepts.
 /// - A refusal has no known wait, because the next call may be admitted.
 /// - If the [table](Self::max_destinations) is full, a new destination evicts one without a call in flight: one without
-///   counts first, otherwise the least recently used. Its counts are lost, so ten more calls are sent even if the
+///   counts first, otherwise the least recently used. Its counts are discarded, so ten more calls are sent even if the
 ///   server refuses them. If every candidate has a call in flight, calls to the new destination are admitted without
-///   counts.
+///   being counted.
 ///
 /// ```
 /// use std::time::Duration;
@@ -69,13 +69,13 @@ guard! {
     replaced: "The counts are cleared if the window has another length.",
 }
 
-/// One destination's counts, as threads share them.
+/// A destination's counts, shared by threads.
 struct Tally(Mutex<Counted>);
 
 struct Counted {
     window: Window,
     rule: Rule,
-    /// The state of a random number generator (xorshift), never 0.
+    /// The state of the random number generator (xorshift). Never 0.
     random: u64,
     retired: bool,
 }
@@ -93,7 +93,7 @@ pub struct ThrottleCounts {
 }
 
 impl Counted {
-    /// Returns the requests beyond K times the accepts, in millionths; 0 while the throttle is inactive.
+    /// Returns the requests beyond K times the accepts, in millionths, or 0 while the throttle is inactive.
     #[inline]
     fn excess(&self) -> u64 {
         let total = self.window.total();
@@ -167,7 +167,7 @@ impl Throttle {
 }
 
 impl Entry for Tally {
-    /// Retires the entry if it is idle. If `forgets`, its counts may be lost.
+    /// Retires the entry if it is idle. If `forgets`, its counts may be discarded.
     fn retire(&self, now: Duration, forgets: bool, is_idle: &dyn Fn() -> bool) -> bool {
         let mut counted = self.lock();
         counted.window.advance(now);
@@ -187,7 +187,7 @@ impl State for Tally {
 
     fn new(rules: &Rules, destination: &Arc<str>) -> Self {
         let window = Window::new(rules.window);
-        // Similar seeds must start far apart.
+        // Spreads out similar seeds.
         let random = rules.seed_for(destination).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         Self(Mutex::new(Counted { window, rule: rules.rule, random, retired: false }))
     }

@@ -8,7 +8,7 @@ use super::Throttle;
 use crate::guard::per_destination::PerDestination;
 use crate::millionths::{MILLION, millionths};
 
-/// The settings as the state machine reads them.
+/// The settings used by the state machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rule {
     /// K, in millionths.
@@ -34,7 +34,7 @@ impl Rules {
     }
 }
 
-/// A setter returns a new throttle with its own state.
+/// Each setter returns a new throttle with its own state.
 impl Throttle {
     /// Creates a throttle with the [multiplier](Self::multiplier) K = 2 and a [window](Self::window) of 2 minutes.
     pub fn new() -> Self {
@@ -45,10 +45,10 @@ impl Throttle {
         }))
     }
 
-    /// Sets K, the multiplier: about how many requests are sent per accepted request. Default: 2. A lower K refuses
-    /// more calls here and fewer at the server.
+    /// Sets the multiplier K, which is roughly the number of requests sent per accepted request. Default: 2. With a
+    /// lower K, more calls are refused locally and fewer by the server.
     ///
-    /// The value is clamped to 1 to 100, and NaN is treated as 1. Below 1, a healthy server's calls would be refused.
+    /// The value is clamped to 1 to 100, and NaN is treated as 1. Below 1, calls to a healthy server would be refused.
     pub fn multiplier(self, k: f64) -> Self {
         let multiplier = millionths(k, 1.0, 100.0);
         Self(self.0.changed(|rules| rules.rule.multiplier = multiplier))
@@ -70,14 +70,14 @@ impl Throttle {
     }
 
     /// Sets the number of requests, in the window and per second, below which nothing is refused. Default: 10 and 5,
-    /// because fewer prove nothing and cost the server little.
+    /// because fewer are no evidence of overload and cost the server little.
     pub fn inactive_below(self, requests: u32, per_second: u32) -> Self {
         Self(self.0.changed(|rules| {
             (rules.rule.min_requests, rules.rule.min_rate) = (requests, per_second);
         }))
     }
 
-    /// Seeds the random refusals. Default: a different seed for each throttle.
+    /// Sets the random seed for refusals. Default: a different seed for each throttle.
     pub fn seed(self, seed: u64) -> Self {
         Self(self.0.changed(|rules| rules.seed = seed))
     }

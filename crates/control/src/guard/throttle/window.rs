@@ -1,4 +1,4 @@
-//! A throttle's counts over the last minutes, as plain values.
+//! A throttle's counts over a sliding window, as plain values.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::guard::time::nanos;
 const BUCKETS: usize = 16;
 const LENGTH: u64 = BUCKETS as u64;
 
-/// Requests, and how many of them the server or the throttle refused.
+/// The number of requests, and how many of them were refused by the server or the throttle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Requests {
     pub(super) all: u32,
@@ -51,7 +51,7 @@ impl Window {
         }
     }
 
-    /// Adopts another length and clears the counts.
+    /// Changes the length and clears the counts.
     pub(super) fn adopt(&mut self, length: Duration) {
         let new = Self::new(length);
         if new.period != self.period {
@@ -59,7 +59,7 @@ impl Window {
         }
     }
 
-    /// Advances the window. Time does not go back.
+    /// Advances the window. Time does not go backwards.
     #[inline]
     pub(super) fn advance(&mut self, now: Duration) {
         self.now = self.now.max(nanos(now));
