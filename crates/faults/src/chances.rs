@@ -1,4 +1,4 @@
-//! Random faults, reproducible with a seed.
+//! Random faults that are reproducible with a seed.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::arriving::Arriving;
 
 /// A distribution of random faults, drawn from a seed.
 ///
-/// Equal seeds yield equal faults. [`Per`] selects what a draw depends on besides the seed.
+/// The same seed yields the same faults. [`Per`] selects what a draw depends on besides the seed.
 ///
 /// ```
 /// use std::io::ErrorKind;
@@ -25,17 +25,17 @@ pub struct Chances<F> {
     faults: Vec<(u32, F)>,
 }
 
-/// The input of a draw, in addition to the seed.
+/// The input of a random draw, in addition to the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Per {
-    /// The number of the arrival, over all calls. Concurrent calls may get each other's faults from run to run.
+    /// The number of the arrival among all calls. The faults of concurrent calls may be swapped from run to run.
     Arrival,
-    /// The name of the call, and the number of the arrival within it. The order of concurrent calls has no effect.
+    /// The name of the call, and the number of the arrival within it. The order of concurrent calls does not matter.
     Call,
     /// The number of the connection: all arrivals on it have the same fault.
     Connection,
-    /// The time, in periods of this length: all arrivals in a period have the same fault. Zero is raised to a
+    /// The time, in periods of this length: all arrivals in a period have the same fault. Zero is raised to one
     /// nanosecond.
     Period(Duration),
 }
@@ -46,7 +46,7 @@ impl<F> Chances<F> {
         Self { seed, per, faults: Vec::new() }
     }
 
-    /// Adds a fault that occurs in `per_mille` of 1000 draws. If the sum exceeds 1000, faults added earlier have
+    /// Adds a fault that occurs in `per_mille` of 1000 draws. If the sum exceeds 1000, faults added earlier take
     /// precedence.
     #[must_use]
     pub fn fault(mut self, per_mille: u32, fault: F) -> Self {

@@ -1,4 +1,4 @@
-//! A script in use by a test.
+//! A running script, which a test owns.
 
 use std::error::Error;
 use std::fmt;
@@ -11,10 +11,10 @@ use crate::script::{Fault, Player, Script};
 
 /// A running script, and the ledger of arrivals.
 ///
-/// The test owns it for as long as the client runs. Dropping it panics if a step of the script was not used, unless
+/// The test owns it while the client runs. Dropping it panics if a step of the script was not used, unless
 /// [`Script::may_remain`] allows that. [`Faults::finish`] returns an error instead.
 ///
-/// `F` is the kind of fault. With [`ServiceFault`](crate::ServiceFault), the faults can be used as a tower layer.
+/// `F` is the kind of fault. With [`ServiceFault`](crate::ServiceFault), it can be used as a tower layer.
 #[derive(Debug)]
 pub struct Faults<F: Fault> {
     pub(crate) shared: Arc<Shared<F>>,
@@ -33,7 +33,7 @@ impl<F: Fault> Faults<F> {
         Self::in_cluster(script, "server", &Ledger::new())
     }
 
-    /// Starts the script of one server in a cluster, with the ledger that all servers of the cluster share.
+    /// Starts the script of one server in a cluster, with the ledger that all servers in the cluster share.
     pub fn in_cluster(script: impl Into<Script<F>>, server: impl Into<String>, ledger: &Ledger) -> Self {
         let player = Mutex::new(Player::new(script.into()));
         let (ledger, server) = (ledger.clone(), server.into());
@@ -51,15 +51,15 @@ impl<F: Fault> Faults<F> {
     ///
     /// # Errors
     ///
-    /// Returns the steps that were not used, if there are any.
+    /// Returns the steps that were not used, if any.
     pub fn finish(self) -> Result<(), Unused> {
         let unused = self.unused();
         self.shared.player().allow_rest();
         unused.map_or(Ok(()), Err)
     }
 
-    /// Ends all faults. Every later arrival passes through, or has the fault of [`Script::otherwise`]. Steps that were
-    /// not used still fail the test.
+    /// Ends all faults. Every later arrival passes through, or gets the fault of [`Script::otherwise`]. Unused steps
+    /// still fail the test.
     pub fn recover(&self) {
         self.shared.player().recover();
     }

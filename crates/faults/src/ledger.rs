@@ -12,8 +12,8 @@ pub const CALL_HEADER: &str = "faults-call";
 
 /// A record of every request that reached a server or a cluster, in order of arrival.
 ///
-/// Clones share one ledger. Its assertions are described in [`Rule`](crate::Rule). Your own test doubles can write to a
-/// ledger with [`Ledger::arrive`].
+/// Clones share one ledger. [`Rule`](crate::Rule) describes its assertions. Your own test doubles can write to a ledger
+/// with [`Ledger::arrive`].
 #[derive(Debug, Clone)]
 pub struct Ledger(Arc<Account>);
 
@@ -38,10 +38,10 @@ pub struct Arrival {
     pub at: Duration,
     /// The server that the request reached.
     pub server: String,
-    /// The number of the request's connection, from 1; 0 if there is none.
+    /// The number of the request's connection, from 1, or 0 if there is none.
     pub connection: usize,
-    /// The name of the call to which the request belongs: the header [`CALL_HEADER`], else the idempotency key, else
-    /// method and target.
+    /// The name of the request's call: the header [`CALL_HEADER`], otherwise the idempotency key, otherwise the method
+    /// and target.
     pub call: String,
     /// The method.
     pub method: Method,
@@ -55,11 +55,11 @@ pub struct Arrival {
     pub whole: bool,
     /// `true` once the request's effect may have been carried out.
     ///
-    /// The effect is carried out when the server has read the whole request, or only the head if it responds early. An
-    /// outcome that proves the contrary resets this to `false`: status 421, 425 or 429, a refused stream, or a refused
+    /// The effect is carried out when the server has read the whole request, or just the head if it responds early. An
+    /// outcome that proves the opposite resets this to `false`: status 421, 425 or 429, a refused stream, or a refused
     /// connection.
     pub carried_out: bool,
-    /// The server's response as text; `None` until there is one.
+    /// The server's response as text, or `None` until there is one.
     pub answer: Option<String>,
     /// `true` until the server has responded or the client has disconnected.
     pub open: bool,
@@ -71,12 +71,12 @@ impl Arrival {
         self.headers.get("idempotency-key").and_then(|key| key.to_str().ok())
     }
 
-    /// Returns a checksum (64-bit FNV-1a) of the body that was read so far.
+    /// Returns a checksum (64-bit FNV-1a) of the body read so far.
     pub fn checksum(&self) -> u64 {
         checksum(&self.body)
     }
 
-    /// Marks the body as complete. The effect follows, unless an early response has already decided that.
+    /// Marks the body as complete. The effect is then carried out, unless an early response has already decided that.
     fn has_ended(&mut self) {
         self.whole = true;
         self.carried_out |= self.answer.is_none();
@@ -129,7 +129,7 @@ impl Ledger {
     }
 
     async fn wait(&self, is: impl FnMut(&Book) -> bool) {
-        // The sender lives as long as this ledger, so only the condition ends the wait.
+        // The sender lives as long as this ledger, so the wait ends only when the condition is met.
         let _ = self.0.book.subscribe().wait_for(is).await;
     }
 
@@ -207,7 +207,7 @@ impl Exchange {
         self.note(|arrival| arrival.body.extend_from_slice(data));
     }
 
-    /// Records everything of the body that has arrived.
+    /// Replaces the recorded body with everything that has arrived.
     pub(crate) fn has_read(&self, body: &[u8], whole: bool) {
         self.note(|arrival| {
             let known = arrival.body.len();
@@ -240,7 +240,7 @@ impl Drop for Exchange {
     }
 }
 
-/// A connection that is open until this is dropped.
+/// A guard for a connection, which is open until the guard is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenConnection(Ledger);
 

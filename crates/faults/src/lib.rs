@@ -1,7 +1,7 @@
 //! Scripted faults for tests of retries, with any client.
 //!
-//! A retrying client is tested against a server that fails as scripted. A ledger records every request that the server
-//! received:
+//! A retrying client is tested against a server that fails according to a script. A ledger records every request that
+//! the server received:
 //!
 //! ```
 //! use http::{Request, StatusCode};
@@ -40,7 +40,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! If a rule is broken, the test fails, and the message shows the calls in question:
+//! If a rule is violated, the test fails with a message that shows the calls:
 //!
 //! ```text
 //! call "POST /pay" was carried out 2 times, and may not be repeated
@@ -55,14 +55,14 @@
 //! |---|---|
 //! | [`Faults`] | a running script, owned by the test |
 //! | [`ServiceFault`] | faults injected by a tower layer or service: status, error, delay, lost response, no response, never ready, panic |
-//! | [`WireFault`] | faults of a connection: refused, timed out, reset or half-closed after some bytes, stalled, slowed to a drip, with garbage or a TLS alert |
+//! | [`WireFault`] | faults of a connection: refused, timed out, reset or half-closed after some bytes, stalled, slowed down, with garbage or a TLS alert |
 //! | [`Server`], [`Reply`] | an HTTP/1.1, HTTP/2 or gRPC server: early and informational responses, wrong lengths, truncated responses, arbitrary bytes, REFUSED_STREAM, GOAWAY, missing trailers |
 //! | `Tls` | a server's certificate, created for the test |
-//! | [`Script`], [`Step`] | the order of the faults: by arrival, call, connection and time |
+//! | [`Script`], [`Step`] | which arrivals get which faults: by order, call, connection and time |
 //! | [`Chances`] | random faults; the same seed gives the same faults |
 //! | `Recorder`, `Recording` | real outages, recorded as a script, which the laboratory simulates with other policies |
 //! | [`Ledger`], [`Arrival`] | every request that reached the server or the cluster, and its outcome |
-//! | `Sends` | a counter of the requests that are really sent for the attempts of a call, which finds hidden retries below a layer |
+//! | `Sends` | a counter of the requests that are really sent for the attempts of a call, which detects hidden retries inside a client |
 //! | [`Rule`], [`Violation`] | the assertions, and the error for one that fails |
 //!
 //! # Features
@@ -70,33 +70,33 @@
 //! | feature | content |
 //! |---|---|
 //! | `http2` | the HTTP/2 and gRPC server |
-//! | `hyper` | the connectors for hyper-util's client and tonic's channel, which make faults and count requests |
+//! | `hyper` | the connectors for hyper-util's client and tonic's channel, which inject faults and count requests |
 //! | `tls` | the servers with TLS (`Tls`) |
 //! | `toml` | scripts in TOML (`Script::from_toml`), and recordings of real outages |
 //! | `record` | an observer of reattempt's layers that writes such a recording (`Recorder`) |
 //!
-//! No feature is on by default.
+//! No feature is enabled by default.
 //!
 //! # Time
 //!
-//! All waits use tokio's clock. Without a socket, pause it (`#[tokio::test(start_paused = true)]`), and tests take no
-//! real time.
+//! All delays use tokio's clock. If a test uses no sockets, pause the clock (`#[tokio::test(start_paused = true)]`), so
+//! that the test takes no real time.
 //!
 //! # Any client
 //!
-//! The kit observes only requests, so the client may be in any language. In the repository, `checks/clients` has tests
-//! of reqwest's own retries, reqwest-retry, tower-resilience-retry, and curl as a process. In one test, each of them
-//! repeats a payment, and the test detects it. `checks/matrix` runs every fault of the kit through reattempt.
+//! The kit observes only requests, so the client may be written in any language. In the repository, `checks/clients`
+//! tests reqwest's own retries, reqwest-retry, tower-resilience-retry, and curl as a process. One test shows that each
+//! of them repeats a payment. `checks/matrix` tests reattempt with every fault of the kit.
 //!
 //! # Production outages
 //!
 //! A `Recorder` observes the layers of reattempt and records the outages of real calls as a script. The kit can run
-//! this script, and `lab replay FILE`, in the repository, simulates other policies with it. `Recording` lists the
+//! this script. `lab replay FILE` in the repository simulates other policies with it. `Recording` lists the
 //! limitations.
 //!
 //! # Calls
 //!
-//! The server cannot tell which requests are attempts of the same call. Give each call in a test its own path, an
+//! The server cannot determine which requests are attempts of the same call. Give each call in a test its own path, an
 //! idempotency key, or the header [`CALL_HEADER`].
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

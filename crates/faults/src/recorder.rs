@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::recording::Recording;
 use crate::service::ServiceFault;
 
-/// The most entries of a recorder: calls, and changes from one outcome to another.
+/// The maximum number of entries in a recorder: calls and changes of the outcome.
 const MOST_ENTRIES: usize = 1_000_000;
 
 /// An observer that records the outcomes of real calls, one [`Recording`] for each destination.
@@ -33,8 +33,8 @@ const MOST_ENTRIES: usize = 1_000_000;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// Clones share the recordings. Paths, headers, bodies and error texts are not recorded. A recorder uses at most 24 MB:
-/// after a million calls and changes it stops recording ([`Recorder::is_full`]).
+/// Clones share the recordings. Paths, headers, bodies and error texts are not recorded. A recorder uses at most 24 MB.
+/// It stops recording after a million calls and changes ([`Recorder::is_full`]).
 #[derive(Clone, Default)]
 pub struct Recorder(Arc<Mutex<Tape>>);
 
@@ -45,7 +45,7 @@ struct Tape {
     entries: usize,
 }
 
-/// The number of first attempts whose replacement has not ended.
+/// The number of first attempts that were replaced and whose replacement has not ended.
 type Replaced = usize;
 
 impl Recorder {
@@ -54,7 +54,7 @@ impl Recorder {
         Self::default()
     }
 
-    /// Returns the recording for a destination, the key of budgets and guards: by default host and port.
+    /// Returns the recording for a destination, which is the key of budgets and guards: by default, the host and port.
     pub fn recording(&self, destination: &str) -> Option<Recording> {
         self.tape().recordings.get(destination).map(|(recording, _)| recording.clone())
     }
@@ -66,7 +66,7 @@ impl Recorder {
         names
     }
 
-    /// Returns `true` if the recorder is full, and records nothing more.
+    /// Returns `true` if the recorder is full and has stopped recording.
     pub fn is_full(&self) -> bool {
         self.tape().entries >= MOST_ENTRIES
     }
@@ -114,13 +114,13 @@ impl Tape {
     }
 }
 
-/// Returns the fault that causes this outcome; `None` if the server did not cause it.
+/// Returns the fault that causes this outcome, or `None` if the server did not cause it.
 fn fault_of(outcome: &AttemptOutcome) -> Option<ServiceFault> {
     match outcome {
         AttemptOutcome::Succeeded => Some(ServiceFault::NoFault),
         AttemptOutcome::Failed { failure, .. } => Some(failure.code().map_or_else(|| of_kind(failure), of_code)),
         AttemptOutcome::PermanentFailure { code: Some(code), .. } => Some(of_code(*code)),
-        // A refused certificate, an unusable URI, or the caller's own body.
+        // A rejected certificate, an invalid URI, or an error in the caller's own body.
         _ => None,
     }
 }
@@ -133,7 +133,7 @@ fn of_kind(failure: &Failure) -> ServiceFault {
     })
 }
 
-/// Returns the response with a protocol's code: an HTTP status, or the smaller number of a gRPC code.
+/// Returns the fault that responds with this code: an HTTP status, or a gRPC code, which is always smaller.
 fn of_code(code: u16) -> ServiceFault {
     StatusCode::from_u16(code).map_or(ServiceFault::Grpc(code.into()), ServiceFault::Status)
 }

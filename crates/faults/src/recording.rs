@@ -1,4 +1,4 @@
-//! The outcomes of real calls, recorded as a script.
+//! Recordings of real calls' outcomes, which can be replayed as scripts.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -11,14 +11,15 @@ use crate::words;
 /// The outcomes of the calls to one destination over time, as a script that repeats its outages.
 ///
 /// A `Recorder` (feature `record`), an observer of reattempt's layers, creates recordings. [`Recording::to_toml`]
-/// writes a file for [`Script::from_toml`] and for the laboratory, where `lab replay FILE` simulates other policies.
+/// returns the text of a file for [`Script::from_toml`] and for the laboratory, where `lab replay FILE` simulates other
+/// policies.
 ///
-/// An outcome applies until the next one: a request gets the fault that was last recorded before it. So recordings have
-/// limitations:
+/// An outcome applies until the next one: a request gets the fault that was last recorded before it. Recordings
+/// therefore have limitations:
 ///
 /// - The server's load is not simulated. A policy with more attempts would have made an overloaded server worse.
-/// - Between two calls nothing is known, so a failure followed by a time without calls appears as an outage for that
-///   time.
+/// - Nothing is known about the time between two calls. If no calls follow a failure for a while, that time appears as
+///   an outage.
 /// - The duration of attempts, delays that the server asked for, and the content of requests are not recorded. All
 ///   requests are assumed to be repeatable.
 /// - Of several outcomes within a millisecond, only the last is recorded.
@@ -37,7 +38,7 @@ impl Recording {
         Self { destination: destination.to_owned(), calls: Vec::new(), changes: Vec::new(), end: 0 }
     }
 
-    /// Records the outcome of an attempt, and a call if it is the first of its call. Returns the number of new entries.
+    /// Records the outcome of an attempt. The first attempt also adds a call. Returns the number of new entries.
     #[cfg(feature = "record")]
     pub(crate) fn add(&mut self, at: u64, outcome: ServiceFault, is_first: bool) -> usize {
         self.end = self.end.max(at);
@@ -61,7 +62,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// Returns a [`ScriptError`] with the position of the error, if the text is not a script or not a recorded one.
+    /// Returns a [`ScriptError`] with the position of the error if the text is not a script with a recording.
     pub fn from_toml(text: &str) -> Result<Self, ScriptError> {
         let parsed = parse::<ServiceFault>(text)?;
         let missing = "`recording` is missing: only a recorded script can be simulated";
@@ -102,7 +103,7 @@ impl Recording {
         );
         for (from, to, fault) in self.faults() {
             let fault = words_of(fault);
-            // Writing to a text does not fail.
+            // Writing to a string does not fail.
             let _ = write!(text, "\n[[step]]\nfault = {fault}\nfrom-ms = {from}\nto-ms = {to}\nalways = true\n");
         }
         text
@@ -115,21 +116,21 @@ impl Recording {
         Script::new(self.faults().map(step)).may_remain()
     }
 
-    /// Returns each fault with its start and its end.
+    /// Returns each fault with its start and end.
     fn faults(&self) -> impl Iterator<Item = (u64, u64, ServiceFault)> {
         let ends = self.changes.iter().skip(1).map(|(at, _)| *at).chain([self.end + 1]);
         let periods = self.changes.iter().zip(ends).map(|((from, fault), to)| (*from, to, *fault));
         periods.filter(|(_, _, fault)| *fault != ServiceFault::NoFault)
     }
 
-    /// Returns the destination: host and port.
+    /// Returns the destination, by default the host and port.
     pub fn destination(&self) -> &str {
         &self.destination
     }
 
     /// Returns the time of each call's first outcome, measured from the recorder's first outcome.
     ///
-    /// The recorder's first outcome may belong to another destination.
+    /// That outcome may belong to another destination.
     pub fn calls(&self) -> impl ExactSizeIterator<Item = Duration> {
         self.calls.iter().copied().map(Duration::from_millis)
     }
@@ -139,7 +140,7 @@ impl Recording {
         Duration::from_millis(self.end)
     }
 
-    /// Returns the fault that a request gets at this time.
+    /// Returns the fault for a request at this time.
     pub fn fault_at(&self, at: Duration) -> ServiceFault {
         let at = milliseconds(at);
         let known = self.changes.partition_point(|(from, _)| *from <= at);

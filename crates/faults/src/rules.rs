@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::ledger::{Arrival, Book, Ledger};
 use crate::time_line::TimeLine;
 
-/// A rule for clients, checked over all arrivals in a [`Ledger`].
+/// A rule for clients that is checked for all arrivals in a [`Ledger`].
 ///
 /// [`Ledger::check`] returns an error. The ledger methods with the same names panic with that error, like an assertion.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,10 +16,10 @@ use crate::time_line::TimeLine;
 pub enum Rule {
     /// No call with a non-idempotent method and without a key is carried out more than once.
     NoUnsafeRepeat,
-    /// Each call arrives at most this many times on average.
+    /// On average, each call arrives at most this many times.
     AmplificationAtMost(f64),
     /// No arrival of a call is later than this time after the call's first arrival. If the first arrival has a shorter
-    /// `grpc-timeout`, that applies instead.
+    /// `grpc-timeout`, that limit applies.
     NoArrivalAfterDeadline(Duration),
     /// All complete bodies of a call are equal.
     BodiesIntact,
@@ -34,7 +34,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// Returns a [`Violation`] that shows the calls that break the rule.
+    /// Returns a [`Violation`] with the calls that break the rule.
     pub fn check(&self, rule: Rule) -> Result<(), Violation> {
         self.read(|book| check(book, rule))
     }
@@ -85,7 +85,7 @@ impl Ledger {
     }
 }
 
-/// The error for a broken rule. Its text shows the calls that broke it as a time line.
+/// The error for a violated rule. Its text shows a timeline of the calls that violated it.
 #[derive(Debug, Clone)]
 pub struct Violation {
     rule: Rule,
@@ -99,7 +99,7 @@ impl Violation {
         self.rule
     }
 
-    /// Returns the arrivals of the calls that broke the rule.
+    /// Returns the arrivals of the calls that violated the rule.
     pub fn arrivals(&self) -> &[Arrival] {
         &self.arrivals
     }
@@ -182,7 +182,7 @@ fn late_arrival(arrivals: &[&Arrival], limit: Duration) -> Option<String> {
     Some(format!("arrived {:?} after its first arrival, its deadline is {limit:?}", late.at - first.at))
 }
 
-/// Returns the deadline of a gRPC request: at most eight digits and a unit.
+/// Returns the value of a gRPC request's `grpc-timeout` header.
 fn grpc_timeout(arrival: &Arrival) -> Option<Duration> {
     let value = arrival.headers.get("grpc-timeout")?.to_str().ok()?;
     let (digits, unit) = value.split_at_checked(value.len().checked_sub(1)?)?;

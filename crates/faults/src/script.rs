@@ -1,4 +1,4 @@
-//! The order in which a test injects its faults.
+//! Scripts, which determine the arrivals that get faults.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,16 +8,17 @@ use std::time::Duration;
 use crate::arriving::Arriving;
 use crate::chances::Chances;
 
-/// A kind of fault, such as [`ServiceFault`](crate::ServiceFault). Only faults convert into a [`Step`]. Sealed.
+/// A kind of fault, such as [`ServiceFault`](crate::ServiceFault). Only faults convert into a [`Step`]. This trait is
+/// sealed.
 pub trait Fault: Clone + Default + fmt::Debug + Sealed {}
 
 pub trait Sealed {}
 
-/// A list of faults. Each applies to one arrival, unless its [`Step`] selects others.
+/// A list of faults. Each applies to one arrival, unless its [`Step`] selects different ones.
 ///
 /// An arrival gets the first unused step that selects it. If no step does, it gets a random fault
-/// ([`Script::chances`]), else the fault for all other arrivals ([`Script::otherwise`]), by default none. An array or a
-/// vector of faults converts into a script.
+/// ([`Script::chances`]), otherwise the fault for all other arrivals ([`Script::otherwise`]), by default none. An array
+/// or a vector of faults converts into a script.
 ///
 /// Every step must be used before the [`Faults`](crate::Faults) are dropped, or the test fails.
 ///
@@ -54,7 +55,7 @@ impl<F> Script<F> {
 
     /// Sets the fault for arrivals that neither a step nor a random fault selects. Default: no fault.
     ///
-    /// For a server this is the usual reply, which is also sent after [`Faults::recover`](crate::Faults::recover).
+    /// For a server, this is the usual reply, which is also sent after [`Faults::recover`](crate::Faults::recover).
     #[must_use]
     pub fn otherwise(mut self, fault: F) -> Self {
         self.otherwise = Some(fault);
@@ -87,14 +88,14 @@ impl<F, S: Into<Step<F>>> From<Vec<S>> for Script<F> {
     }
 }
 
-/// One fault, and the arrivals to which it applies.
+/// A fault, and the arrivals to which it applies.
 ///
 /// By default, a step applies to the next arrival. A fault converts into a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step<F> {
     pub(crate) fault: F,
     delay: Duration,
-    /// `None` for any number of arrivals, but at least one.
+    /// `None` means any number of arrivals, but at least one.
     times: Option<u32>,
     call: Option<String>,
     connection: Option<usize>,
@@ -108,7 +109,7 @@ impl<F> Step<F> {
         Self { fault, delay, times, call: None, connection: None, during: None }
     }
 
-    /// Delays the fault. A service or server waits after it has read the request, and a connector before it connects.
+    /// Delays the fault. A service or server waits after it has read the request; a connector waits before it connects.
     #[must_use]
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
@@ -122,8 +123,7 @@ impl<F> Step<F> {
         self
     }
 
-    /// Applies the fault to every arrival that the step selects. The test passes if the step has applied to at least
-    /// one arrival.
+    /// Applies the fault to every arrival that the step selects. For the test to pass, there must be at least one.
     #[must_use]
     pub fn always(mut self) -> Self {
         self.times = None;
@@ -151,7 +151,7 @@ impl<F> Step<F> {
         self
     }
 
-    /// Returns the period of a recorded step, which selects by time alone.
+    /// Returns the period of a recorded step, which selects only by time.
     #[cfg(feature = "toml")]
     pub(crate) fn recorded_period(&self) -> Option<Range<Duration>> {
         let is_plain = self.times.is_none() && self.delay.is_zero() && self.call.is_none() && self.connection.is_none();
@@ -187,7 +187,7 @@ impl<F: fmt::Debug> fmt::Display for Step<F> {
     }
 }
 
-/// A script while it is played.
+/// The state of a running script.
 #[derive(Debug)]
 pub(crate) struct Player<F> {
     script: Script<F>,
@@ -235,7 +235,7 @@ impl<F: Fault> Player<F> {
 }
 
 impl<F: Fault> Player<F> {
-    /// Allows steps to remain from now on.
+    /// Allows the remaining steps to be unused.
     pub(crate) fn allow_rest(&mut self) {
         self.script.may_remain = true;
     }
@@ -245,8 +245,8 @@ impl<F: Fault> Player<F> {
         self.recovered = true;
     }
 
-    /// Finds the first fault that meets a condition. Returns the place of its step, from 1; `Some(None)` for a fault
-    /// that is in no step.
+    /// Finds the first fault that meets a condition. Returns the number of its step, from 1, or `Some(None)` for a
+    /// fault outside the steps.
     pub(crate) fn find(&self, is: impl Fn(&F) -> bool) -> Option<Option<usize>> {
         let Script { steps, chances, otherwise, .. } = &self.script;
         let step = steps.iter().position(|step| is(&step.fault));

@@ -1,4 +1,4 @@
-//! A counter of real sends: it shows whether a client below a retry layer repeats the layer's attempts.
+//! A counter of real sends, which detects whether a client inside a retry layer repeats the layer's attempts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,17 +20,16 @@ type Warn = dyn Fn(&Repeated) + Send + Sync;
 
 /// A counter of attempts and of the requests that were really sent for them, for debugging.
 ///
-/// A client may have retries of its own: reqwest, kube, octocrab and others do, and their attempts multiply with those
-/// of a retry layer. The counter has two halves:
+/// A client may have its own retries, as reqwest, kube, octocrab and others do. Their attempts multiply with those of a
+/// retry layer. The counter has two halves:
 ///
-/// - [`layer`](Self::layer), placed outside the retry layer and once more inside it. The outer one gives each call a
-///   number in the header [`CALL_HEADER`]; the inner one counts the call's attempts.
-/// - [`connector`](Self::connector) counts the requests that are written to connections. For other
-///   clients, a [`Server`](crate::Server) of this kit has counted them: [`repeated_in`](Self::repeated_in) reads its
-///   ledger.
+/// - Put [`layer`](Self::layer) outside the retry layer, and again inside it. The outer one adds a number to each call
+///   in the header [`CALL_HEADER`]; the inner one counts the call's attempts.
+/// - [`connector`](Self::connector) counts the requests that are written to connections. For other clients, use a
+///   [`Server`](crate::Server) of this kit, whose ledger [`repeated_in`](Self::repeated_in) reads.
 ///
 /// The warning function is called once for each request beyond the attempts of its call. A program without these layers
-/// pays nothing.
+/// has no overhead.
 ///
 /// ```
 /// use http::{Request, StatusCode};
@@ -64,7 +63,7 @@ pub struct Sends {
 struct Book {
     last_call: u64,
     calls: BTreeMap<u64, Count>,
-    /// The sum of all calls, for requests whose headers cannot be read.
+    /// The total of all calls, for requests whose headers cannot be read.
     all: Count,
 }
 
@@ -74,11 +73,11 @@ struct Count {
     sends: u64,
 }
 
-/// A call for which more requests were sent than attempts were made.
+/// A call with more requests sent than attempts made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Repeated {
-    /// The number of the call; `None` for all calls together, on connections with compressed headers (HTTP/2).
+    /// The number of the call, or `None` for all calls together, on connections with compressed headers (HTTP/2).
     pub call: Option<u64>,
     /// The attempts of the retry layer.
     pub attempts: u64,
@@ -103,15 +102,15 @@ impl Sends {
         Self { book: Arc::default(), warn: Arc::new(warn) }
     }
 
-    /// Returns the layer to be placed outside the retry layer and inside it.
+    /// Returns the layer to put both outside and inside the retry layer.
     pub fn layer(&self) -> SendsLayer {
         SendsLayer(self.clone())
     }
 
-    /// Gives a request without a number the next one. A request that has one counts as an attempt of its call.
+    /// Adds the next call number to a request without one. A request that has one counts as an attempt of its call.
     ///
-    /// The layer does this for `http::Request`. For other requests, such as reqwest's, call it where the request is
-    /// made and in the `before_attempt` hook of the policy.
+    /// The layer does this for `http::Request`. For other request types, such as reqwest's, call it where the request
+    /// is created and in the policy's `before_attempt` hook.
     pub fn mark(&self, headers: &mut HeaderMap) {
         let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(call) = headers.get(CALL).and_then(|value| value.to_str().ok()?.parse().ok()) {
@@ -123,7 +122,7 @@ impl Sends {
         }
     }
 
-    /// Returns the calls with more arrivals in the ledger than attempts, in the order of their numbers.
+    /// Returns the calls with more arrivals in the ledger than attempts, sorted by number.
     pub fn repeated_in(&self, ledger: &Ledger) -> Vec<Repeated> {
         let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sends = BTreeMap::<u64, u64>::new();
@@ -135,11 +134,11 @@ impl Sends {
         sends.into_iter().filter_map(repeated).collect()
     }
 
-    /// Counts a request on a connection. `None` if its headers cannot be read.
+    /// Counts a request on a connection. `call` is `None` if its headers cannot be read.
     pub(crate) fn sent(&self, call: Option<u64>) {
         let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
         let count = match call {
-            // Newer calls may have replaced it.
+            // Newer calls may have displaced it.
             Some(call) => book.calls.get_mut(&call),
             None => Some(&mut book.all),
         };
@@ -162,7 +161,7 @@ impl Count {
 }
 
 impl Book {
-    /// Returns the count of a call. The oldest call makes room for a new one.
+    /// Returns the count of a call. A new call may displace the oldest one.
     fn count(&mut self, call: u64) -> &mut Count {
         if self.calls.len() >= CALLS && !self.calls.contains_key(&call) {
             self.calls.pop_first();
@@ -177,7 +176,7 @@ impl fmt::Debug for Sends {
     }
 }
 
-/// A layer that numbers calls or counts their attempts, from [`Sends::layer`].
+/// A layer that numbers calls or counts their attempts, created by [`Sends::layer`].
 #[derive(Debug, Clone)]
 pub struct SendsLayer(Sends);
 

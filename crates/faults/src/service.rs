@@ -26,13 +26,13 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// A fault of a tower service for HTTP.
 ///
-/// Only [`NoFault`](Self::NoFault) and [`LoseResponse`](Self::LoseResponse) call the inner service. For all others, the
-/// whole request is read as a server would read it.
+/// Only [`NoFault`](Self::NoFault) and [`LoseResponse`](Self::LoseResponse) call the inner service. All others read the
+/// whole request, as a server would.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum ServiceFault {
-    /// No fault: the inner service responds. Without an inner service the response is 200.
+    /// No fault: the inner service responds. Without an inner service, the response is 200.
     #[default]
     NoFault,
     /// A response with this status and an empty body.
@@ -43,10 +43,10 @@ pub enum ServiceFault {
     Error(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::kind"))] io::ErrorKind),
     /// The inner service carries out the request, but an error of this kind replaces its response.
     LoseResponse(#[cfg_attr(feature = "toml", serde(deserialize_with = "words::kind"))] io::ErrorKind),
-    /// No response, ever.
+    /// There is never a response.
     Hang,
     /// The instance is never ready. This fault is chosen before the request is known, so its step cannot select a call.
-    /// As a random fault it acts like [`Hang`](Self::Hang).
+    /// As a random fault, it acts like [`Hang`](Self::Hang).
     NeverReady,
     /// A panic in the response future.
     Panic,
@@ -209,7 +209,7 @@ where
     }
 }
 
-/// Waits if there is a delay. Without one, no timer is needed.
+/// Waits for the delay. Zero needs no timer.
 async fn wait(delay: Duration) {
     if !delay.is_zero() {
         tokio::time::sleep(delay).await;

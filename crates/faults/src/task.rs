@@ -1,4 +1,4 @@
-//! Tasks that end with their owner.
+//! Tasks that are aborted when they are dropped.
 
 use tokio::task::JoinHandle;
 

@@ -1,10 +1,10 @@
-//! The arrivals as a readable time line.
+//! A readable timeline of arrivals.
 
 use std::fmt;
 
 use crate::ledger::Arrival;
 
-/// The arrivals of some calls, one per line, in columns.
+/// A table of arrivals, one per line.
 pub(crate) struct TimeLine<'a>(pub(crate) &'a [Arrival]);
 
 const TITLES: [&str; 6] = ["time", "connection", "request", "body", "carried out", "answer"];

@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 /// A self-signed certificate with its key, for [`Server::http1_tls`](crate::Server::http1_tls) and `Server::http2_tls`.
 /// Each value has a new certificate.
 ///
-/// A client refuses the certificate unless it is configured to trust it:
+/// A client rejects the certificate unless it is configured to trust it:
 ///
 /// ```
 /// use reattempt_faults::{Reply, Server, Tls};
@@ -36,8 +36,8 @@ use tokio_rustls::TlsAcceptor;
 ///
 /// | fault | what the client observes |
 /// |---|---|
-/// | `WireFault::read(0, Break::tls_alert(80))` | the server's alert in the handshake |
-/// | `WireFault::read(100, Break::Reset)` | a connection that is lost in the handshake, as with `Break::Close` |
+/// | `WireFault::read(0, Break::tls_alert(80))` | the server's alert during the handshake |
+/// | `WireFault::read(100, Break::Reset)` | a connection that is lost during the handshake, as with `Break::Close` |
 /// | `WireFault::read(0, Break::Stall)` | a handshake that never ends |
 /// | `WireFault::read(100, Break::broken_record())` | a record that cannot be read |
 /// | `WireFault::read(4000, Break::broken_record())` | the same, after the handshake |
@@ -59,7 +59,7 @@ impl Tls {
         Self::for_names(["localhost", "127.0.0.1"])
     }
 
-    /// Creates a certificate for these names or addresses. A client that connects under another name refuses it.
+    /// Creates a certificate for these names or addresses. A client that connects with a different name rejects it.
     ///
     /// # Errors
     ///
@@ -88,7 +88,8 @@ impl Tls {
         &self.pem
     }
 
-    /// Returns the private key in PEM, as PKCS #8, for a server that is not of this crate: nginx, haproxy, a database.
+    /// Returns the private key in PEM, as PKCS #8, for a server outside this crate, such as nginx, haproxy or a
+    /// database.
     ///
     /// ```
     /// use reattempt_faults::Tls;
@@ -117,7 +118,7 @@ fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, error)
 }
 
-/// The key is not shown.
+/// The output omits the key.
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tls").field("certificate", &self.pem).finish_non_exhaustive()

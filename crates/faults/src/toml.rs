@@ -42,7 +42,7 @@ impl<F: Fault + DeserializeOwned> Script<F> {
     ///
     /// The words in a script are the names of the Rust values, in lower case with hyphens. A step may have `delay-ms`,
     /// `times` or `always`, `call`, `connection`, and `from-ms` with `to-ms`. `may-remain = true` at the top allows
-    /// steps to remain, and `otherwise` is the fault for all other arrivals. `per` is `"arrival"`, `"call"`,
+    /// unused steps, and `otherwise` is the fault for all other arrivals. `per` is `"arrival"`, `"call"`,
     /// `"connection"` or `{ period-ms = 100 }`. The table `recording` of a recorded script is for the laboratory.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl<F: Fault + DeserializeOwned> Script<F> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Script::from_toml`] with the file's name, or an error if the file cannot be read.
+    /// Returns the errors of [`Script::from_toml`] with the file name, or an error if the file cannot be read.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ScriptError> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path).map_err(|error| ScriptError::unreadable(path, &error))?;
@@ -64,7 +64,7 @@ impl<F: Fault + DeserializeOwned> Script<F> {
     }
 }
 
-/// A script with the places of its steps, and what else its text contains.
+/// A parsed script, with the positions of its steps and its recording.
 pub(crate) struct Parsed<F> {
     pub(crate) script: Script<F>,
     pub(crate) spans: Vec<Range<usize>>,
@@ -195,11 +195,11 @@ impl<F> RawChances<F> {
     }
 }
 
-/// The error for a script in TOML, with its position: the file, line, column and field, as far as they are known.
+/// The error for a script in TOML, with its position: the file, line, column and field, if known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptError {
     file: Option<PathBuf>,
-    /// The line and the column; `None` if the file cannot be read.
+    /// The line and the column, or `None` if the file cannot be read.
     place: Option<(usize, usize)>,
     field: Option<String>,
     problem: String,
@@ -222,28 +222,28 @@ impl ScriptError {
         Self { file: Some(file.to_owned()), ..self }
     }
 
-    /// Returns the file; `None` if the script is not from a file.
+    /// Returns the file, or `None` if the script is not from a file.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
-    /// Returns the line, from 1; `None` if the file cannot be read.
+    /// Returns the line, from 1, or `None` if the file cannot be read.
     pub fn line(&self) -> Option<usize> {
         self.place.map(|(line, _)| line)
     }
 
-    /// Returns the column in characters, from 1; `None` if the file cannot be read.
+    /// Returns the column in characters, from 1, or `None` if the file cannot be read.
     pub fn column(&self) -> Option<usize> {
         self.place.map(|(_, column)| column)
     }
 
-    /// Returns the field with the invalid value; `None` if the error does not concern a single field.
+    /// Returns the field with the invalid value, or `None` if the error does not concern a single field.
     pub fn field(&self) -> Option<&str> {
         self.field.as_deref()
     }
 }
 
-/// Returns the field whose value, or whose list of values, is under way at the end of this text.
+/// Returns the field whose value or list of values is incomplete at the end of this text.
 fn field_before(text: &str) -> Option<String> {
     let (key, value) = text.rsplit_once('=')?;
     let value = value.trim_start();

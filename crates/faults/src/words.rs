@@ -1,4 +1,4 @@
-//! The words and numbers that represent faults in TOML.
+//! The representation of faults in TOML.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -29,7 +29,7 @@ pub(crate) fn kind<'de, D: Deserializer<'de>>(from: D) -> Result<ErrorKind, D::E
     })
 }
 
-/// Returns the name of an error kind; other kinds are treated as a reset connection.
+/// Returns the name of an error kind. Other kinds are treated as a reset connection.
 pub(crate) fn name_of_kind(kind: ErrorKind) -> &'static str {
     let known = KINDS.iter().find(|(_, known)| *known == kind);
     known.map_or("connection-reset", |(name, _)| name)

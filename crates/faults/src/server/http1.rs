@@ -1,4 +1,4 @@
-//! An HTTP/1.1 server without a library, because libraries do not send invalid messages.
+//! A handwritten HTTP/1.1 server, because libraries do not send invalid messages.
 
 use std::io;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::ledger::Exchange;
 pub(super) async fn serve(stream: Stream, number: usize, shared: Arc<Shared<Reply>>) {
     let request = Incoming::default();
     let mut connection = Connection { stream, shared, number, request, exchange: None };
-    // The client may end the connection, which is not a server failure.
+    // The client may close the connection, which is not a server failure.
     while let Ok(true) = connection.exchange().await {
         let request = std::mem::take(&mut connection.request);
         connection.request = request.after();
         connection.exchange = None;
-        // A reply that is chosen early must be for a request, not for an idle connection.
+        // A reply that is chosen early must belong to a request, not to an idle connection.
         if connection.request.len() == 0 && !connection.read(usize::MAX).await.unwrap_or(false) {
             return;
         }
@@ -40,7 +40,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// Serves one request; returns `true` if another may follow.
+    /// Serves one request. Returns `true` if another may follow.
     async fn exchange(&mut self) -> io::Result<bool> {
         let early = self.shared.take_early(self.number, Reply::is_chosen_early);
         let (reply, delay) = match early {
@@ -103,7 +103,7 @@ impl Connection {
         }
     }
 
-    /// Reads at most `most` bytes; returns `false` at the end.
+    /// Reads at most `most` bytes. Returns `false` at the end.
     async fn read(&mut self, most: usize) -> io::Result<bool> {
         let mut buffer = [0; 8 * 1024];
         let most = most.min(buffer.len());
@@ -125,7 +125,7 @@ impl Connection {
     }
 }
 
-/// Returns the bytes of a reply.
+/// Serializes a reply.
 fn bytes(reply: &Reply) -> Vec<u8> {
     let mut bytes = Vec::new();
     for status in &reply.informational {

@@ -1,4 +1,4 @@
-//! An HTTP/2 server based on `h2`. It writes the frames that `h2` would not send itself.
+//! An HTTP/2 server based on `h2`, which can also send frames that `h2` would not.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -28,27 +28,27 @@ pub struct Http2 {
 }
 
 impl Http2 {
-    /// Creates the default settings of the crate `h2`: a window of 65,535 bytes, no limit on streams, and immediate
-    /// window updates.
+    /// Creates settings with the defaults of the `h2` crate: a window of 65,535 bytes, no limit on streams, and
+    /// immediate window updates.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Limits the concurrent streams per connection. No limit by default.
+    /// Sets the maximum number of concurrent streams per connection. Default: no limit.
     #[must_use]
     pub fn max_streams(mut self, streams: u32) -> Self {
         self.streams = Some(streams);
         self
     }
 
-    /// Sets the window of each stream, in bytes. 65,535 by default.
+    /// Sets the window of each stream, in bytes. Default: 65,535.
     #[must_use]
     pub fn window(mut self, bytes: u32) -> Self {
         self.window = Some(bytes);
         self
     }
 
-    /// Sets the delay before each window update. Zero by default.
+    /// Sets the delay before each window update. Default: zero.
     #[must_use]
     pub fn update_pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
@@ -89,7 +89,7 @@ pub(super) async fn serve(io: Connection, connection: usize, settings: Http2, sh
                 streams.spawn(stream.play(delay));
             }
             Ok(_) => return,
-            // Dropped after the connection was polled with everything that was written before.
+            // Dropped only after the connection was polled, so that everything written before has been sent.
             Err(flushed) => drop(flushed),
         }
     }
@@ -119,7 +119,7 @@ impl Stream {
             self.reply = Reply::excluded();
         }
         self.reply.record(&self.exchange);
-        // An error means that the client has left or has reset the stream.
+        // An error means that the client has disconnected or has reset the stream.
         let begun = self.answer().await.unwrap_or_default();
         self.finish(begun).await;
     }
@@ -132,11 +132,11 @@ impl Stream {
         {
             self.exchange.read(&data);
             length += data.len();
-            // An empty frame takes nothing from the window.
+            // An empty frame does not use the window.
             if !self.pause.is_zero() && !data.is_empty() {
                 sleep(self.pause).await;
             }
-            // The window of a stream that has ended needs no update.
+            // An ended stream needs no window update.
             let _ = self.body.flow_control().release_capacity(data.len());
         }
         if self.body.is_end_stream() {
@@ -144,7 +144,7 @@ impl Stream {
         }
     }
 
-    /// Sends the response, or the part that is not cut off.
+    /// Sends the response, or the part before the cut.
     async fn answer(&mut self) -> Result<Option<SendStream<Bytes>>, h2::Error> {
         let id = self.answer.stream_id().as_u32();
         match self.reply.end {
@@ -206,7 +206,7 @@ impl Stream {
         }
         let is_over = self.reply.sends_end() && begun.is_some();
         if !is_over && !matches!(self.reply.end, End::ResetStream(_)) {
-            // If the stream were dropped before the client left, it would be reset.
+            // Dropping the stream before the client disconnects would reset it.
             let _ = match &mut begun {
                 Some(begun) => poll_fn(|cx| begun.poll_reset(cx)).await,
                 None => poll_fn(|cx| self.answer.poll_reset(cx)).await,
@@ -218,7 +218,7 @@ impl Stream {
     async fn flush(&self) {
         let (asked, mut done) = watch::channel(());
         if self.flushing.send(asked).is_ok() {
-            // The error is the signal: the connection has dropped its end.
+            // The error is the signal that the connection has dropped its end.
             let _ = done.changed().await;
         }
     }

@@ -31,7 +31,7 @@ pub use reply::{End, Read, Reply};
 
 /// A server on a loopback port. It sends the replies in its script, and 200 to requests without a scripted reply.
 ///
-/// The test owns it. Dropping it closes its connections, and panics if some of the script's replies were not used.
+/// The test owns it. Dropping it closes its connections, and panics if some replies in the script were not used.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -122,12 +122,12 @@ impl Server {
         let task = Task::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                // A connection that is already gone needs no option.
+                // An error means that the connection is already closed.
                 let _ = stream.set_nodelay(true);
                 let (serve, security, shared) = (serve.clone(), security.clone(), Arc::clone(&shared));
                 connections.spawn(async move {
                     let (connection, _open) = shared.ledger.connect();
-                    // A client may refuse the certificate, or leave in the handshake.
+                    // A client may reject the certificate or disconnect during the handshake.
                     if let Ok(stream) = security.accept(stream).await {
                         serve(stream, connection, shared).await;
                     }
@@ -153,9 +153,8 @@ impl Server {
         self.faults.ledger()
     }
 
-    /// Ends all faults: the server replies to every later request with 200, or with
-    /// [`Script::otherwise`](crate::Script::otherwise). Replies that were not used still fail the
-    /// test.
+    /// Ends all faults. The server then replies to every request with 200, or with
+    /// [`Script::otherwise`](crate::Script::otherwise). Unused replies still fail the test.
     pub fn recover(&self) {
         self.faults.recover();
     }
@@ -164,7 +163,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Returns the replies that were not used, if there are any.
+    /// Returns the replies that were not used, if any.
     pub fn finish(self) -> Result<(), Unused> {
         self.faults.finish()
     }
@@ -179,7 +178,7 @@ fn supported(
     match faults.find(is_unsupported) {
         None => Ok(faults),
         Some(step_number) => {
-            // An unused script is not a second failure.
+            // An unused script must not cause a second failure.
             let _ = faults.finish();
             Err(io::Error::new(io::ErrorKind::InvalidInput, Unsupported { step_number, protocol }))
         }
@@ -194,7 +193,7 @@ pub struct Unsupported {
 }
 
 impl Unsupported {
-    /// Returns the number of the step in the script, from 1; `None` for a reply outside the steps.
+    /// Returns the number of the step in the script, from 1, or `None` for a reply outside the steps.
     pub fn step_number(&self) -> Option<usize> {
         self.step_number
     }

@@ -60,33 +60,33 @@ pub enum Read {
     Bytes(usize),
     /// The head.
     Head,
-    /// The head and at least this many bytes of the body, or the whole request if it is shorter.
+    /// The head and at least this many bytes of the body, or the whole request if the body is shorter.
     Body(usize),
     /// The whole request.
     #[default]
     Whole,
 }
 
-/// The end of an exchange, after the response or the part of it that is sent.
+/// The way in which an exchange ends, after the response or the part of it that is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum End {
-    /// The rest of the request is read, and the connection stays open for the next one.
+    /// The rest of the request is read, and the connection stays open for the next request.
     #[default]
     Open,
-    /// The server closes the connection. If unread bytes remain, the system resets it.
+    /// The server closes the connection. The operating system resets it if unread bytes remain.
     Close,
     /// The server resets the connection.
     Reset,
     /// The server sends RST_STREAM with this code, on HTTP/2 only. 7 is REFUSED_STREAM, which proves that the request
-    /// was not carried out. 0 is NO_ERROR: the whole response is sent first, and the client stops its upload.
+    /// was not carried out. With 0 (NO_ERROR), the whole response is sent first, and the client stops its upload.
     ResetStream(u32),
     /// The server sends GOAWAY with this code, on HTTP/2 only. It is sent before the response and includes all streams
     /// that have arrived, so the response is valid.
     GoAwayAbove(u32),
     /// The server sends GOAWAY with this code and no response, on HTTP/2 only. It excludes this stream and all later
-    /// ones, which proves that they were not carried out. Their own replies are not sent.
+    /// ones, which proves that they were not carried out. The replies to later streams are not sent.
     GoAwayBelow(u32),
     /// The server stops writing. It reads and discards everything until the client disconnects.
     Stall,
@@ -122,18 +122,18 @@ impl Reply {
         Self::default().cut(0).end_with(End::Reset)
     }
 
-    /// Creates a REFUSED_STREAM reply, sent after the request was read, on HTTP/2 only.
+    /// Creates a reply that refuses the stream with REFUSED_STREAM after the request was read, on HTTP/2 only.
     pub fn refused_stream() -> Self {
         Self::default().cut(0).end_with(End::ResetStream(REFUSED_STREAM))
     }
 
-    /// Creates the reply to a stream that an earlier GOAWAY has excluded.
+    /// Creates the reply for a stream that an earlier GOAWAY has excluded.
     #[cfg(feature = "http2")]
     pub(super) fn excluded() -> Self {
         Self::default().cut(0).end_with(End::GoAwayBelow(0))
     }
 
-    /// Creates a gRPC response with this message, and status OK in its trailers.
+    /// Creates a gRPC response with this message and the status OK in its trailers.
     pub fn grpc(message: impl AsRef<[u8]>) -> Self {
         let message = message.as_ref();
         let length = u32::try_from(message.len()).unwrap_or(u32::MAX).to_be_bytes();
@@ -170,7 +170,7 @@ impl Reply {
         self
     }
 
-    /// Sends an informational response, such as 103, before the response. It can be called several times.
+    /// Adds an informational response, such as 103, before the response. This can be called several times.
     pub fn informational(mut self, status: StatusCode) -> Self {
         self.informational.push(status);
         self
@@ -188,7 +188,7 @@ impl Reply {
         self
     }
 
-    /// Sets trailers. HTTP/1.1 then sends the body in one chunk.
+    /// Sets the trailers. HTTP/1.1 then sends the body in one chunk.
     pub fn trailers(mut self, trailers: HeaderMap) -> Self {
         self.response.trailers = Some(trailers);
         self
@@ -202,8 +202,8 @@ impl Reply {
 
     /// Sends only the first `bytes` bytes of the response, and does not end it.
     ///
-    /// With HTTP/1.1, the head is counted too. With HTTP/2, only the body is counted: for 0 nothing is sent, otherwise
-    /// the whole head.
+    /// With HTTP/1.1, the bytes of the head count too. With HTTP/2, only the body counts: with 0, nothing is sent,
+    /// otherwise the whole head.
     pub fn cut(mut self, bytes: usize) -> Self {
         self.cut = bytes;
         self
@@ -215,7 +215,7 @@ impl Reply {
         self
     }
 
-    /// Records that the effect was carried out, or was not, regardless of the rule at
+    /// Sets whether the effect is recorded as carried out, regardless of the rule at
     /// [`Arrival::carried_out`](crate::Arrival).
     pub fn carried_out(mut self, carried_out: bool) -> Self {
         self.carried_out = Some(carried_out);

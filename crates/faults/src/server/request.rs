@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Uri};
 /// The maximum length of a head.
 const HEAD: usize = 1024 * 1024;
 
-/// A request of which any part may have arrived.
+/// A request that may have arrived only in part.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     bytes: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The connection below an HTTP/2 server, into which the script inserts its own bytes.
+//! The connection below an HTTP/2 server, into which a script can insert its own bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::reply::End;
 use super::stream::Stream;
 
-/// A connection into which bytes can be inserted. They are sent after everything that was written before.
+/// A connection into which bytes can be inserted. They are sent after all earlier writes.
 #[derive(Debug)]
 pub(super) struct Tap {
     io: Stream,
@@ -36,7 +36,7 @@ impl Valve {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends these bytes, frames or not.
+    /// Sends raw bytes, which need not be frames.
     pub(super) fn send(&self, bytes: &[u8]) {
         self.state().bytes.extend_from_slice(bytes);
     }

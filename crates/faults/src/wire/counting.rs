@@ -21,9 +21,9 @@ const HEADERS: u8 = 1;
 impl Sends {
     /// Wraps a connector of hyper-util or tonic, and counts the requests that are written to its connections.
     ///
-    /// Wrap the connector that the client gets, outside TLS: encrypted bytes cannot be read. Over HTTP/1.1 each request
-    /// is counted for its call. A body with the same header line would be counted, too. Over HTTP/2 headers are
-    /// compressed, so opened streams are counted for all calls together; a repeat is then missed if another attempt
+    /// Wrap the outermost connector, outside TLS, because encrypted bytes cannot be read. Over HTTP/1.1, each request
+    /// is counted for its call. A body that contains the same header line would be counted too. Over HTTP/2, headers
+    /// are compressed, so opened streams are counted for all calls together. A repeat is then missed if another attempt
     /// was never sent.
     ///
     /// reqwest does not let a connector wrap its connections: see [`repeated_in`](Self::repeated_in).
@@ -32,7 +32,7 @@ impl Sends {
     }
 }
 
-/// A connector whose connections count requests, from [`Sends::connector`].
+/// A connector whose connections count requests, created by [`Sends::connector`].
 #[derive(Debug, Clone)]
 pub struct CountingConnector<C> {
     inner: C,
@@ -57,7 +57,7 @@ where
     }
 }
 
-/// A connection that counts requests, of a [`CountingConnector`].
+/// A connection that counts requests, created by a [`CountingConnector`].
 #[derive(Debug)]
 pub struct CountingIo<T> {
     io: T,
@@ -98,10 +98,10 @@ impl<T: Connection> Connection for CountingIo<T> {
     }
 }
 
-/// A reader of the bytes that a client writes.
+/// A parser that finds requests in the bytes that a client writes.
 #[derive(Debug)]
 enum Requests {
-    /// The protocol is not known. This many bytes of HTTP/2's preface have been read.
+    /// The protocol is not known yet. This many bytes match the HTTP/2 preface.
     Begun(usize),
     Http1(HeaderLine),
     Http2(Frames),
@@ -114,7 +114,7 @@ impl Default for Requests {
 }
 
 impl Requests {
-    /// Reads a byte. Returns the call of a request that it completes; `None` inside if the headers cannot be read.
+    /// Reads a byte. Returns `Some` if it completes a request, with the request's call if the headers can be read.
     fn read(&mut self, byte: u8) -> Option<Option<u64>> {
         match self {
             Self::Begun(read) if PREFACE.get(*read) == Some(&byte) => {
@@ -124,7 +124,7 @@ impl Requests {
                 }
                 None
             }
-            // A method may begin like the preface, but the header line begins only after its end.
+            // A method may begin like the preface, but the header line comes later.
             Self::Begun(_) => {
                 *self = Self::Http1(HeaderLine::default());
                 self.read(byte)
@@ -138,7 +138,7 @@ impl Requests {
 /// A search for the header line with a call's number.
 #[derive(Debug, Default)]
 struct HeaderLine {
-    /// The bytes of the line's beginning that were read.
+    /// The number of bytes that match the start of the line.
     matched: usize,
     number: Option<u64>,
 }
@@ -148,7 +148,7 @@ impl HeaderLine {
         let begin = b"\r\n".iter().chain(CALL_HEADER.as_bytes()).chain(b": ");
         match begin.clone().nth(self.matched) {
             Some(expected) if byte.to_ascii_lowercase() == *expected => self.matched += 1,
-            // The beginning has no other carriage return, so a new match can start only here.
+            // The start has no other carriage return, so a new match can begin only here.
             Some(_) => self.matched = usize::from(byte == b'\r'),
             None if byte.is_ascii_digit() => {
                 let before = self.number.unwrap_or(0);
@@ -168,13 +168,13 @@ impl HeaderLine {
 struct Frames {
     header: [u8; FRAME_HEADER],
     read: usize,
-    /// The bytes of the payload that are left.
+    /// The remaining bytes of the payload.
     payload: usize,
     last_stream: u32,
 }
 
 impl Frames {
-    /// Returns `true` for the last byte of a frame header that opens a stream. Trailers open none.
+    /// Returns `true` for the last byte of a frame header that opens a stream, which trailers do not.
     fn read(&mut self, byte: u8) -> bool {
         if self.payload > 0 {
             self.payload -= 1;

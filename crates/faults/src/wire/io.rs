@@ -71,7 +71,7 @@ impl<T> FaultyIo<T> {
 /// One direction of a connection.
 #[derive(Debug, Default)]
 struct Way {
-    /// The fault, with the bytes that pass before it.
+    /// The fault, with the number of bytes that pass before it.
     fault: Option<(u64, Break)>,
     pause: Option<Pin<Box<Sleep>>>,
 }
@@ -91,7 +91,7 @@ impl Way {
         self.fault = Some((after, how));
     }
 
-    /// Decides what passes next; pending while a drip waits.
+    /// Polls for the next step, which is pending while a drip waits.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
         let pause = match &self.fault {
             None => return Poll::Ready(Next::Pass(usize::MAX)),

@@ -22,7 +22,7 @@ pub use counting::{CountingConnector, CountingIo};
 pub use io::FaultyIo;
 pub use relay::Relay;
 
-/// A fault of one connection.
+/// A fault of a connection.
 ///
 /// [`Faults::relay`](crate::Faults::relay) is a port in front of a server, for any client.
 /// [`Faults::wrap`](crate::Faults::wrap) is for an existing connection, and `Faults::connector` for the connectors of
@@ -35,7 +35,7 @@ pub enum WireFault {
     /// No fault.
     #[default]
     NoFault,
-    /// The connection is refused. A relay, whose port is open, resets it at once.
+    /// The connection is refused. A relay, whose port is open, resets it immediately.
     Refuse,
     /// The connection is never established. A relay accepts it but neither reads nor writes.
     TimeOut,
@@ -76,7 +76,7 @@ pub enum Direction {
     Write,
 }
 
-/// The way in which a connection breaks in one direction.
+/// The way in which one direction of a connection breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "toml", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]

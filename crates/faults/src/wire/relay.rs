@@ -1,4 +1,4 @@
-//! A port in front of a server, whose connections break as scripted.
+//! A port in front of a server, whose connections break according to a script.
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ impl Faults<WireFault> {
     }
 }
 
-/// A port that forwards to a server until it is dropped. In between, it can be closed, as if the server were down.
+/// A port that forwards to a server until it is dropped. It can be closed temporarily, as if the server were down.
 ///
 /// ```
 /// use reattempt_faults::{Faults, Reply, Script, Server, WireFault};
@@ -54,7 +54,7 @@ pub struct Relay {
     server: SocketAddr,
     shared: Arc<Shared<WireFault>>,
     listening: JoinSet<()>,
-    /// Reserves the port while nothing listens on it.
+    /// The socket that reserves the port while nothing listens on it.
     closed: Option<TcpSocket>,
 }
 
@@ -64,13 +64,13 @@ impl Relay {
         self.address
     }
 
-    /// Ends all connections, and refuses further ones. The port stays reserved, so [`open`](Self::open) opens the same
-    /// address. A closed port stays closed.
+    /// Closes all connections, and refuses new ones. The port stays reserved, so [`open`](Self::open) opens the same
+    /// address. Closing a closed port has no effect.
     ///
     /// # Errors
     ///
-    /// Returns the operating system's error if the port cannot be reserved. It is closed, but another program may use
-    /// it.
+    /// Returns the operating system's error if the port cannot be reserved. The port is then closed, but another
+    /// program may use it.
     ///
     /// # Cancel safety
     ///
@@ -83,7 +83,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Opens the port again after [`close`](Self::close). An open port stays open. It must be called in a tokio runtime.
+    /// Reopens the port after [`close`](Self::close), from within a tokio runtime. Opening an open port has no effect.
     ///
     /// # Errors
     ///
@@ -98,12 +98,12 @@ impl Relay {
     }
 }
 
-/// The number of connections that may wait for the relay. A larger number has no effect in most systems.
+/// The number of connections that may wait for the relay. Larger numbers have no effect on most systems.
 const BACKLOG: u32 = 1024;
 
 fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
-    // Earlier connections of the port may still be in the system's tables.
+    // Earlier connections of the port may still be in TIME_WAIT.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     Ok(socket)
@@ -142,6 +142,6 @@ async fn forward(mut client: TcpStream, server: SocketAddr, shared: Arc<Shared<W
 
 /// Makes this connection end with a reset.
 fn reset(client: &TcpStream) {
-    // A connection that is gone cannot be reset, and need not be.
+    // A connection that is already closed need not be reset.
     let _ = client.set_zero_linger();
 }
