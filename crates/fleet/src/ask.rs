@@ -1,7 +1,7 @@
-//! A question to the store on behalf of one retry.
+//! A request to the store on behalf of one retry.
 //!
-//! Input: the store's answer, and the end of the retry, in any order. Output: the confirmation that the driver waits
-//! for, and the tokens to return to the store after both (`course`).
+//! The store's answer and the end of the retry may come in any order. The answer confirms the retry. After both,
+//! unneeded tokens are returned to the store (`course`).
 
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -29,16 +29,16 @@ struct Ask {
     waiting: Mutex<Waiting>,
 }
 
-/// The events so far, and the driver that waits for the next.
+/// The events so far, and the waker of the call that waits for the next one.
 #[derive(Debug)]
 struct Waiting {
     course: Course,
     waker: Option<Waker>,
 }
 
-/// Asks the store for the tokens of a retry, `cost` millionths.
+/// Asks the store for the tokens that a retry costs, in millionths.
 ///
-/// Returns the permit that waits for the answer, or a free one if the process decides alone. Returns `None` if the last
+/// Returns a permit that waits for the answer, or a free one if the process decides alone. Returns `None` if the last
 /// refusal has not expired.
 pub(crate) fn ask(member: &Arc<Member>, destination: &str, cost: u64) -> Option<Permit> {
     let alone = || {
@@ -70,7 +70,7 @@ pub(crate) fn ask(member: &Arc<Member>, destination: &str, cost: u64) -> Option<
     });
     let asking = Arc::clone(&ask) as Arc<dyn Asking>;
     member.courier.carry(Message::Question(Question(asking)));
-    // This permit costs nothing: the local permit, which is joined to it, has the cost of the retry.
+    // This permit costs nothing, because the local permit that it is joined with has the cost.
     Some(Permit::new(ask, 0))
 }
 
@@ -106,7 +106,7 @@ impl Asking for Ask {
                 FleetEvent::Alone
             }
         };
-        // The refusal is stored before the driver continues.
+        // The refusal is stored before the waiting call continues.
         if self.confirm(!matches!(answer, Ok(false))) {
             if answer.is_ok() {
                 self.member.store_works();
@@ -133,7 +133,7 @@ impl Asking for Ask {
 }
 
 impl Ask {
-    /// Decides whether the retry may be sent, and wakes the driver. Returns `false` if that was decided before.
+    /// Decides whether the retry may be sent, and wakes the waiting call. Returns `false` if that was already decided.
     fn confirm(&self, confirmed: bool) -> bool {
         let mut waiting = self.waiting();
         if !waiting.course.confirm(confirmed) {
@@ -147,7 +147,7 @@ impl Ask {
         true
     }
 
-    /// Records an event, and credits the tokens that are due.
+    /// Records an event and credits the tokens that are due.
     fn record_event(&self, event: impl FnOnce(&mut Course) -> u64) {
         let due = event(&mut self.waiting().course);
         if due > 0 {

@@ -17,15 +17,15 @@ use crate::stats::{FleetEvent, FleetStats, Observer};
 use crate::store::BudgetStore;
 use crate::task::TaskCourier;
 
-/// The tokens earned by a success while this process's bucket is not full, in millionths.
+/// The tokens that a success earns while this process's bucket is not full, in millionths.
 const EARNED_BY_SUCCESS: u64 = TOKEN / 5;
 
-/// The longest patience.
+/// The maximum patience.
 const MOST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A retry budget that many processes share through a store.
 ///
-/// # What goes wrong without it, and with it
+/// # Failure modes with and without it
 ///
 /// *Without a shared budget*, each process of a large fleet starts an outage with its own full bucket. If ten thousand
 /// clients each call once per 100 s, they can retry all their calls, and a short stall becomes a permanent overload.
@@ -40,7 +40,7 @@ const MOST_PATIENCE: Duration = Duration::from_secs(1);
 ///
 /// The process's own cautious [`RetryBudget`] decides first. If it grants the retry, the store is asked while the delay
 /// before the retry runs. The failed outcome is held until the store answers, but for at most 50 ms. If the store
-/// refuses, the caller gets that outcome, with the reason `BudgetExhausted`.
+/// refuses, the call returns that outcome, with the stop reason `BudgetExhausted`.
 ///
 /// The store has a bucket of 10 tokens per destination.
 ///
@@ -53,11 +53,11 @@ const MOST_PATIENCE: Duration = Duration::from_secs(1);
 /// | a call succeeds while this process's bucket is not full | + 0.2 |
 /// | a second passes | + 0.5 below 10; above 10, the excess halves |
 ///
-/// So the fleet's granted retries ≤ 10 + 0.5 · seconds + 3 · (successful retries) + 0.2 · (reported successes). In an
-/// outage, the whole fleet sends ten retries, and then one every two seconds.
+/// This bounds the fleet's granted retries: ≤ 10 + 0.5 · seconds + 3 · (successful retries) + 0.2 · (reported
+/// successes). In an outage, the whole fleet sends ten retries, and then one every two seconds.
 ///
-/// A call that succeeds at once never asks the store. If the store is slow, down or faulty, or if there is no tokio
-/// runtime, this process decides alone with its own budget. A store that failed is asked again after a second.
+/// A call that succeeds on the first attempt never asks the store. If the store is slow, down or faulty, or if there is
+/// no tokio runtime, this process decides alone with its own budget. A store that failed is asked again after a second.
 ///
 /// # Sharing
 ///
@@ -89,8 +89,8 @@ struct Settings {
 }
 
 impl FleetBudget {
-    /// Creates a budget that asks `store`. The constructor does not access the network. The store is asked for the
-    /// first time before the first retry.
+    /// Creates a budget that asks `store`. The constructor does not access the network. The store is first asked before
+    /// the first retry.
     pub fn new(store: impl BudgetStore) -> Self {
         Self::carried_by(TaskCourier { store: Arc::new(store), start: Instant::now() })
     }
@@ -106,7 +106,7 @@ impl FleetBudget {
         })
     }
 
-    /// Sets the prefix of all keys. Default: `reattempt`. Returns a new budget.
+    /// Returns a new budget with this prefix for all keys. Default: `reattempt`.
     ///
     /// Services that must not share their retries need different prefixes. Operations passed to `retry()` have no
     /// destination, so give each its own prefix.
@@ -116,18 +116,17 @@ impl FleetBudget {
         Self::build(self.settings)
     }
 
-    /// Sets how long a failed outcome is held while the store has not answered. Default: 50 ms; maximum: 1 s. Returns a
-    /// new budget.
+    /// Returns a new budget that waits at most this long for the store's answer. Default: 50 ms. Maximum: 1 s.
     ///
-    /// The delay before the retry runs at the same time, so an answer within the delay adds no time. With a patience of
-    /// 20 ms, a store with a latency of 10 ms would often be late.
+    /// The wait overlaps with the retry's delay, so an answer within the delay adds no time. With a patience of 20 ms,
+    /// a store with a latency of 10 ms would often be late.
     #[must_use = "the setting is in the budget that is returned"]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.settings.patience = patience.min(MOST_PATIENCE);
         Self::build(self.settings)
     }
 
-    /// Sets a function that is called for each event, with its destination. Returns a new budget.
+    /// Returns a new budget that calls this function for each event, with its destination.
     ///
     /// The function runs on the thread where the event occurs, so it must not block.
     #[must_use = "the setting is in the budget that is returned"]
@@ -136,7 +135,7 @@ impl FleetBudget {
         Self::build(self.settings)
     }
 
-    /// Returns the event counts since the budget was built.
+    /// Returns the event counts since the budget was created.
     pub fn stats(&self) -> FleetStats {
         self.member.tally.stats()
     }

@@ -1,4 +1,4 @@
-//! The transport of messages to the store and back: a task in programs, a custom transport in simulations.
+//! The transport of messages to the store and back: tokio tasks in programs, a custom transport in simulations.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::store::BoxError;
 
 /// The carrier of messages to a store.
 pub trait Courier: Send + Sync + 'static {
-    /// Returns monotonic time since a fixed moment.
+    /// Returns the monotonic time since a fixed instant.
     fn now(&self) -> Duration;
 
     /// Returns `true` if a message can currently be sent.
@@ -17,20 +17,20 @@ pub trait Courier: Send + Sync + 'static {
     /// Returns the jitter's seed.
     fn seed(&self) -> u64;
 
-    /// Carries a message to the store. A message that is dropped is treated as unanswered.
+    /// Carries a message to the store. A dropped message is treated as unanswered.
     fn carry(&self, message: Message);
 }
 
 /// A message to the store.
 #[derive(Debug)]
 pub enum Message {
-    /// A retry asks for its tokens.
+    /// A request for a retry's tokens.
     Question(Question),
-    /// Earned tokens are reported.
+    /// A report of earned tokens.
     Report(Report),
 }
 
-/// A question to the store. If it is dropped without an answer, the process decides alone.
+/// A request to the store. If it is dropped without an answer, the process decides alone.
 #[derive(Debug)]
 pub struct Question(pub(crate) Arc<dyn Asking>);
 
@@ -67,12 +67,12 @@ impl Question {
         self.0.amounts()
     }
 
-    /// Returns how long the failed outcome is held while there is no answer.
+    /// Returns how long the failed outcome is held while waiting for the answer.
     pub fn patience(&self) -> Duration {
         self.0.patience()
     }
 
-    /// Records that no answer came in time. The answer may still come later.
+    /// Records that there was no answer in time. The answer may still arrive later.
     pub fn is_late(&self) {
         self.0.is_late();
     }
@@ -100,13 +100,13 @@ impl Report {
         self.0.delay()
     }
 
-    /// Takes the tokens to report. Call this method when the delay is over. Returns `None` if there is nothing to
-    /// report, or if the store is failing.
+    /// Takes the tokens to report, after the delay. Returns `None` if there is nothing to report, or if the store is
+    /// failing.
     pub fn take(&self) -> Option<u64> {
         self.0.take()
     }
 
-    /// Records that the store confirmed the report or failed.
+    /// Records that the store accepted the report or failed.
     pub fn answer(self, answer: Result<bool, BoxError>) {
         self.0.answer(answer);
     }

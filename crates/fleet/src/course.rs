@@ -1,23 +1,23 @@
-//! The state of one question to the store as plain data: the confirmation, the grant, and the end of the retry.
+//! The state of one request to the store as plain data: the confirmation, the grant, and the end of the retry.
 //!
-//! Input: the store's answer, the end of the waiting time, and the end of the retry, in any order. Output: the tokens
-//! to return to the store. `ask` holds a `Course` behind a lock, and the model of a network drives one directly.
+//! The store's answer, the timeout and the end of the retry may come in any order. The result is the number of tokens
+//! to return to the store. `ask` holds a `Course` behind a lock, and the network model drives one directly.
 
 use crate::rule::TOKEN;
 
-/// The tokens that a success earns after a retry of one token, in millionths.
+/// The tokens that a successful retry with a cost of one token earns, in millionths.
 const EARNED_BY_RETRY: u64 = 3 * TOKEN;
 
-/// The state of one question to the store, and of the retry that it concerns.
+/// The state of one request to the store and of its retry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Course {
     /// The tokens that the retry costs, in millionths.
     cost: u64,
-    /// `true` if the retry may be sent; `None` until that is decided. The decision does not change.
+    /// `true` if the retry may be sent, or `None` until that is decided. The decision does not change.
     confirmed: Option<bool>,
-    /// `true` if the store has granted the retry, in time or not.
+    /// `true` if the store has granted the retry, even if it was too late.
     granted: bool,
-    /// The end of the retry, if it is known.
+    /// The end of the retry, if known.
     end: Option<End>,
 }
 
@@ -28,22 +28,22 @@ pub enum End {
     Unsent,
     /// The retry succeeded, and so did its call.
     Succeeded,
-    /// The retry failed, or another attempt ended its call.
+    /// The retry failed, or another attempt ended the call.
     Failed,
 }
 
 impl Course {
-    /// Creates the state of a question about a retry that costs `cost` millionths of a token.
+    /// Creates the state of a request for a retry that costs `cost` millionths of a token.
     pub fn new(cost: u64) -> Self {
         Self { cost, confirmed: None, granted: false, end: None }
     }
 
-    /// Returns whether the retry may be sent; `None` until that is decided. The decision does not change.
+    /// Returns whether the retry may be sent, or `None` until that is decided. The decision does not change.
     pub fn confirmed(&self) -> Option<bool> {
         self.confirmed
     }
 
-    /// Decides whether the retry may be sent. Returns `false` if that was decided before.
+    /// Decides whether the retry may be sent. Returns `false` if that was already decided.
     pub fn confirm(&mut self, confirmed: bool) -> bool {
         let is_first = self.confirmed.is_none();
         self.confirmed = self.confirmed.or(Some(confirmed));

@@ -1,12 +1,12 @@
-//! The state that a process keeps for a destination: its last refusals, and the tokens to be reported.
+//! A process's state for a destination: its last refusals, and the tokens to report.
 
 use std::sync::PoisonError;
 use std::time::Duration;
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 
-/// The time for which the first refusal is remembered. The time doubles with each consecutive refusal, up to a second
-/// from the fourth on.
+/// The time for which the first refusal is remembered. It doubles with each consecutive refusal, and is a second from
+/// the fourth on.
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(1);
 
@@ -15,9 +15,9 @@ pub(crate) struct Destination {
     pub(crate) name: Box<str>,
     pub(crate) key: Box<str>,
     refusals: Mutex<Refusals>,
-    /// The tokens that were earned and not reported yet, in millionths.
+    /// The earned tokens that are not yet reported, in millionths.
     credit: AtomicU64,
-    /// `true` if a report is pending: one that is due soon, and one that is due later.
+    /// `true` if a report is pending. There is one flag for reports that are due soon, and one for those due later.
     soon: AtomicBool,
     later: AtomicBool,
 }
@@ -29,12 +29,12 @@ struct Refusals {
     until: Duration,
 }
 
-/// The consequence of a destination's refusals for its next retry.
+/// The effect of a destination's refusals on its next retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Memory {
     /// The last answer was a grant, so every retry asks the store.
     Clear,
-    /// The last refusal has expired. This retry asks the store, and no other does until it has an answer.
+    /// The last refusal has expired. Only this retry asks the store, until it has an answer.
     Probe,
     /// The last refusal has not expired, so the retry is refused.
     Refused,
@@ -52,7 +52,7 @@ impl Destination {
         }
     }
 
-    /// Returns the consequence of the refusals for a retry at `now`. A probe begins the next interval.
+    /// Returns the effect of the refusals on a retry at `now`. A probe starts the next interval.
     pub(crate) fn remember(&self, now: Duration, random: u64) -> Memory {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         match refusals.count {
@@ -65,11 +65,11 @@ impl Destination {
         }
     }
 
-    /// Records that the store refused a retry, which asked with this consequence of earlier refusals.
+    /// Records that the store refused a retry. `memory` is the effect that earlier refusals had on it.
     pub(crate) fn on_refusal(&self, memory: Memory, now: Duration, random: u64) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         if memory == Memory::Probe {
-            // The interval has begun with the probe.
+            // The interval started with the probe.
             refusals.count = refusals.count.saturating_add(1);
         } else if refusals.count == 0 {
             *refusals = Refusals { count: 1, until: now + interval(1, random) };
@@ -99,22 +99,22 @@ impl Destination {
         if soon { &self.soon } else { &self.later }
     }
 
-    /// Returns `true` if no refusal is remembered at `now`. If nothing else uses the destination, its tokens belong to
-    /// a report that a failing store did not get, and may be lost.
+    /// Returns `true` if no refusal is remembered at `now`. If nothing else uses the destination, its tokens are from a
+    /// report that failed, and may be lost.
     pub(crate) fn is_idle(&self, now: Duration) -> bool {
         let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         refusals.count == 0 || refusals.until + LONGEST < now
     }
 }
 
-/// Returns the time for which refusal `count` in a row is remembered: ± 25 %, so that processes do not ask at the same
-/// time.
+/// Returns the time for which consecutive refusal `count` is remembered, ± 25 %, so that processes do not ask
+/// simultaneously.
 fn interval(count: u32, random: u64) -> Duration {
     let whole = if count < 4 { FIRST * (1 << count.saturating_sub(1)) } else { LONGEST };
     between(whole * 3 / 4, whole * 5 / 4, random)
 }
 
-/// Returns a duration between the two, chosen by `random`.
+/// Returns a duration between the two, determined by `random`.
 pub(crate) fn between(least: Duration, most: Duration, random: u64) -> Duration {
     least + (most.saturating_sub(least) / 1024) * u32::try_from(random % 1025).unwrap_or(0)
 }

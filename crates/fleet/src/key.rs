@@ -9,8 +9,8 @@ const LONGEST: usize = 200;
 
 /// Returns the key of `destination`: the prefix, the version of the rule, and the destination.
 ///
-/// The end of a key that would be longer than 200 bytes is replaced by a hash. All processes must compute the same key,
-/// so the hash is not keyed: an attacker can choose two long names that share a bucket. Shorter names are never
+/// If a key would be longer than 200 bytes, its end is replaced with a hash. All processes must compute the same key,
+/// so the hash is not keyed, and an attacker can choose two long names that share a bucket. Shorter names are never
 /// affected.
 pub(crate) fn key_of(prefix: &str, destination: &str) -> Box<str> {
     let mut key = format!("{prefix}:{VERSION}:{destination}");
@@ -23,7 +23,7 @@ pub(crate) fn key_of(prefix: &str, destination: &str) -> Box<str> {
     key.into()
 }
 
-/// Returns the hash FNV-1a of 128 bits, which is the same in every process and version.
+/// Returns the 128-bit FNV-1a hash, which is the same in every process and version.
 fn hash_of(bytes: &[u8]) -> u128 {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

@@ -1,21 +1,21 @@
 //! A retry budget that many processes share.
 //!
-//! A budget of one process does not count the retries of other processes. In an outage each process starts with a full
-//! bucket. Together, the retries of a large fleet overload a server that is about to recover. Before each retry,
-//! [`FleetBudget`] also asks a store that all processes share. It does so while the delay before the retry runs. The
-//! crate `reattempt-redis` provides a store on Redis or Valkey, and re-exports this crate's items.
+//! A process's own budget does not count the retries of other processes. In an outage, each process starts with a full
+//! bucket, so a large fleet's retries together overload a server that is about to recover. [`FleetBudget`] also asks a
+//! store that all processes share before each retry, during the retry's delay. The crate `reattempt-redis` provides a
+//! store on Redis or Valkey, and re-exports this crate's items.
 //!
 //! | item | content |
 //! |---|---|
 //! | [`FleetBudget`] | the budget: this process decides first, then the store |
-//! | [`BudgetStore`] | the contract of a store: one method |
+//! | [`BudgetStore`] | the trait for a store, with one method |
 //! | [`MemoryStore`] | a store for tests |
 //! | [`FleetEvent`], [`FleetStats`] | the events of a budget, and their counts |
 //! | `FleetMetrics` | the events as OpenTelemetry instruments, behind the feature `opentelemetry` |
 //! | [`rate`] | a rate limit that processes share: the guard, and the rule for its bucket |
 //! | [`rule`] | the rule for a store's bucket, as a function over integers |
 //!
-//! Use this crate alone to write your own store: apply [`rule::settle`] to the state of a key in one atomic step.
+//! Use this crate directly to write your own store: apply [`rule::settle`] to the state of a key atomically.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

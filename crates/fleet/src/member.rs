@@ -1,4 +1,4 @@
-//! A process as a member of the fleet: its destinations, and the time until which a failed store is not asked.
+//! A process's state as a member of the fleet: its destinations, and whether the store is failing.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
@@ -12,7 +12,7 @@ use crate::store::BoxError;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::table::Table;
 
-/// The time for which a store that failed is not asked.
+/// The time for which a failed store is not asked again.
 const FAILURE_MEMORY: Duration = Duration::from_secs(1);
 
 pub(crate) struct Member {
@@ -84,7 +84,7 @@ impl Member {
         }
     }
 
-    /// Returns the state of a destination; `None` if the table has no room for it.
+    /// Returns the state of a destination, or `None` if the table has no room for it.
     pub(crate) fn destination(&self, name: &str) -> Option<Arc<Destination>> {
         let new = || Destination::new(name, key_of(&self.prefix, name));
         self.destinations.get(name, || self.courier.now(), Destination::is_idle, new)

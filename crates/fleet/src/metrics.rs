@@ -1,4 +1,4 @@
-//! The metrics of a fleet budget, as OpenTelemetry instruments.
+//! Metrics of a fleet budget, as OpenTelemetry instruments.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use opentelemetry::{InstrumentationScope, KeyValue};
 
 use crate::stats::FleetEvent;
 
-/// The metrics of a fleet budget, as OpenTelemetry instruments.
+/// A set of OpenTelemetry instruments for a fleet budget.
 ///
 /// | instrument | unit | content |
 /// |---|---|---|
@@ -16,13 +16,13 @@ use crate::stats::FleetEvent;
 /// | `reattempt.fleet.refused` (a counter) | `{retry}` | retries that the store refused in time |
 /// | `reattempt.fleet.remembered` (a counter) | `{retry}` | retries refused because of an earlier refusal |
 /// | `reattempt.fleet.alone` (a counter) | `{retry}` | retries that this process decided without the store |
-/// | `reattempt.fleet.late` (a counter) | `{retry}` | questions to the store that were not answered in time |
+/// | `reattempt.fleet.late` (a counter) | `{retry}` | requests that the store did not answer in time |
 /// | `reattempt.fleet.failed` (a counter) | `{message}` | messages that ended with a store error |
-/// | `reattempt.fleet.round_trip` (a histogram) | `s` | time from a question to its answer, for answers in time |
+/// | `reattempt.fleet.round_trip` (a histogram) | `s` | time from a request to its answer, for timely answers |
 ///
 /// The instruments have the label **`destination`** only if [`with_destinations`](Self::with_destinations) is called.
 ///
-/// The instruments belong to a meter named `reattempt`. The global provider is used only if you pass
+/// The instruments belong to a meter named `reattempt`. To use the global provider, pass
 /// `opentelemetry::global::meter_provider()`.
 ///
 /// ```
@@ -77,7 +77,7 @@ impl FleetMetrics {
         }
     }
 
-    /// Adds the destination to the labels. Default: off, because each destination adds its own time series.
+    /// Adds the destination to the labels. Default: off, because each destination creates new time series.
     pub fn with_destinations(self) -> Self {
         Self { destinations: true, ..self }
     }

@@ -1,4 +1,4 @@
-//! The rule for the bucket that a store has for each rate limit: a function over integers.
+//! The rule for a rate limit's bucket in a store, as a function over integers.
 //!
 //! The script of a Redis store is the same function in Lua. Change both together.
 
@@ -9,7 +9,7 @@ use crate::rule::{MOST_TOKENS, State, TOKEN};
 /// The maximum number of tokens in a burst.
 const MOST_BURST: u32 = 100_000;
 
-/// A rate limit for a whole fleet: tokens per second, and a burst.
+/// A rate limit for a whole fleet: tokens per second and a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     per_second: NonZeroU32,
@@ -44,8 +44,8 @@ impl Rate {
 /// tokens taken.
 ///
 /// `state` is `None` if the store has no such key; the bucket is then full. `now` is the store's time in milliseconds.
-/// If the clock goes backwards, no tokens are added until it has caught up. A state more than the time to live ahead of
-/// `now` results from a clock error, so its time is replaced with `now`.
+/// If the clock goes backwards, no tokens are added until it has caught up. A state that is ahead of `now` by more than
+/// the time to live must be due to a clock error, so its time is replaced with `now`.
 ///
 /// ```
 /// use std::num::NonZeroU32;

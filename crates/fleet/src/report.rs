@@ -1,4 +1,4 @@
-//! The report of earned tokens, sent only if no question includes the tokens first.
+//! The report of earned tokens, which is sent only if no earlier request includes them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use crate::member::Member;
 use crate::store::BoxError;
 use crate::sync::{AtomicBool, Ordering};
 
-/// The delay of a report with tokens that a retry earned or returned.
+/// The delay before reporting tokens that a retry earned or returned.
 const SOON: Duration = Duration::from_millis(10);
 
-/// The shortest and the longest delay of a report of successes.
+/// The range of the delay before reporting successes.
 const LATER: (Duration, Duration) = (Duration::from_millis(500), Duration::from_millis(1500));
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ struct Credit {
     is_taken: AtomicBool,
 }
 
-/// Adds tokens, which are sent with the next question, or else in a report.
+/// Adds tokens, which are sent with the next request or in a report, whichever comes first.
 pub(crate) fn credit(member: &Arc<Member>, destination: &Arc<Destination>, earned: u64, is_soon: bool) {
     destination.add_credit(earned);
     let is_scheduled = destination.is_scheduled(is_soon);
@@ -37,7 +37,7 @@ pub(crate) fn credit(member: &Arc<Member>, destination: &Arc<Destination>, earne
     }
 }
 
-/// Adds the tokens of a success of `destination`.
+/// Adds the tokens for a success of `destination`.
 pub(crate) fn on_success(member: &Arc<Member>, destination: &str, earned: u64) {
     if let Some(destination) = member.destination(destination) {
         credit(member, &destination, earned, false);
@@ -55,8 +55,8 @@ impl Reporting for Credit {
 
     fn take(&self) -> Option<u64> {
         self.is_taken.store(true, Ordering::Relaxed);
-        // A swap, not a store: a thread that found the flag set had already added its credit, and the swap makes that
-        // credit visible to the reads below.
+        // A swap and not a store: a thread that found the flag set had already added its credit, which the swap makes
+        // visible to the reads below.
         self.destination.is_scheduled(self.is_soon).swap(false, Ordering::AcqRel);
         let now = self.member.courier.now();
         let may_send = self.destination.has_credit() && self.member.may_send(now);
@@ -72,7 +72,7 @@ impl Reporting for Credit {
     }
 }
 
-/// If a report is lost with its runtime, the next one can be sent.
+/// Dropping a report, for example with its runtime, allows the next one to be sent.
 impl Drop for Credit {
     fn drop(&mut self) {
         if !self.is_taken.load(Ordering::Relaxed) {

@@ -1,7 +1,7 @@
-//! The rule for a store's buckets, one per destination: a function over integers.
+//! The rule for a store's buckets, one per destination, as a function over integers.
 //!
-//! Input: the state, the store's time, the tokens earned and a retry's cost. Output: the next state and the answer. The
-//! script of the Redis store is the same function in Lua. Change both together, and increase [`VERSION`].
+//! Its inputs are the state, the store's time, the tokens earned and a retry's cost. Its outputs are the next state and
+//! the answer. The Redis store's script is the same function in Lua. Change both together, and increase [`VERSION`].
 
 /// The version of the rule. It is part of every key, so two versions never share a bucket.
 pub const VERSION: u32 = 1;
@@ -9,11 +9,11 @@ pub const VERSION: u32 = 1;
 /// One token in millionths, the unit of this module.
 pub const TOKEN: u64 = 1_000_000;
 
-/// The number of tokens in a new bucket, in millionths. Time alone adds no tokens beyond this number.
+/// The number of tokens in a new bucket, in millionths. Time never fills a bucket beyond this number.
 pub const CAPACITY: u64 = 10 * TOKEN;
 
-/// The maximum number of tokens in a bucket, in millionths. The product of this number and a decay factor is still
-/// exact as a Lua number.
+/// The maximum number of tokens in a bucket, in millionths. Multiplied by a decay factor, this number is still exact as
+/// a Lua number.
 pub const MOST_TOKENS: u64 = 100_000 * TOKEN;
 
 /// The time in milliseconds after which a store may forget a state: capacity / rate + 20 s. By then the bucket is full
@@ -57,7 +57,7 @@ impl State {
     }
 }
 
-/// The text of a state in a store.
+/// The output is the text of a state in a store.
 impl std::fmt::Display for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.tokens, self.at)
@@ -71,8 +71,8 @@ impl std::fmt::Display for State {
 /// `earned` and `cost` are millionths of a token.
 ///
 /// Below the capacity, time adds half a token per second. Above it, the excess halves every second. If the clock goes
-/// backwards, no tokens are added until it has caught up. A state more than [`TIME_TO_LIVE`] ahead of `now` results
-/// from a clock error, so its time is replaced with `now`.
+/// backwards, no tokens are added until it has caught up. A state that is ahead of `now` by more than [`TIME_TO_LIVE`]
+/// must be due to a clock error, so its time is replaced with `now`.
 ///
 /// ```
 /// use reattempt_fleet::rule::{State, TOKEN, settle};
@@ -104,7 +104,7 @@ pub fn settle(state: Option<State>, now: u64, earned: u64, cost: u64) -> (State,
     }
 }
 
-/// Returns the rest of an excess after `milliseconds`.
+/// Returns what is left of an excess after `milliseconds`.
 fn halved(excess: u64, milliseconds: u64) -> u64 {
     if milliseconds >> FACTORS.len() > 0 {
         return 0;

@@ -1,4 +1,4 @@
-//! A fleet budget's events, and their counts.
+//! The events of a fleet budget, and their counts.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -16,22 +16,23 @@ pub enum FleetEvent<'a> {
     Asked,
     /// The store granted a retry in time.
     Granted {
-        /// The time between question and answer.
+        /// The time between the request and the answer.
         round_trip: Duration,
     },
     /// The store refused a retry in time.
     Refused {
-        /// The time between question and answer.
+        /// The time between the request and the answer.
         round_trip: Duration,
     },
     /// A retry was refused without asking the store, because the store had recently refused another.
     Remembered,
-    /// The process decided without the store: the store is failing or late, there is no runtime, or the table is full.
+    /// The process decided without the store, because the store is failing or late, there is no runtime, or the table
+    /// is full.
     Alone,
     /// The store did not answer in time.
     Late,
-    /// More than a tenth of the last 20 answers were late: the store is too far away or too slow for the budget to be
-    /// useful. The event follows the last of the 20. Log it as a warning.
+    /// More than a tenth of the last 20 answers were late, so the store is too far away or too slow to be useful. This
+    /// event comes after the last of the 20 answers. Log it as a warning.
     LateOften {
         /// The number of late answers among the last 20.
         late: u32,
@@ -43,7 +44,7 @@ pub enum FleetEvent<'a> {
     },
 }
 
-/// Event counts of a budget since it was built, for all destinations together.
+/// A budget's event counts since it was created, for all destinations together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FleetStats {
@@ -57,19 +58,19 @@ pub struct FleetStats {
     pub remembered: u64,
     /// The number of retries that this process decided on without the store.
     pub alone: u64,
-    /// The number of questions to the store that were not answered in time.
+    /// The number of requests that the store did not answer in time.
     pub late: u64,
     /// The number of messages that ended with a store error.
     pub failed: u64,
-    /// The average time between a question and its answer. Each answer in time moves this average by an eighth of the
+    /// The moving average of the time between a request and its answer. Each timely answer moves it by 1/8 of the
     /// difference.
     pub round_trip: Duration,
 }
 
 impl FleetStats {
-    /// Returns `true` if more than a tenth of all answers were late. The store is then too far away or too slow: this
-    /// process decides alone too often for the budget to be useful. [`FleetEvent::LateOften`] considers only the last
-    /// 20.
+    /// Returns `true` if more than a tenth of all requests were not answered in time. The store is then too far away or
+    /// too slow, and this process decides alone too often for the budget to be useful. [`FleetEvent::LateOften`]
+    /// considers only the last 20.
     pub fn is_too_late(&self) -> bool {
         self.late.saturating_mul(10) > self.asked
     }
@@ -91,7 +92,7 @@ pub(crate) struct Tally {
     failed: AtomicU64,
     /// In nanoseconds; 0 before the first answer.
     round_trip: AtomicU64,
-    /// The answers since the last check, and above bit 32 the late ones of them.
+    /// The answers since the last check, and in the upper 32 bits the late ones among them.
     recent: AtomicU64,
 }
 
@@ -117,7 +118,7 @@ impl Tally {
         }
     }
 
-    /// Records an answer, or that there was none in time. Returns the warning that is due.
+    /// Records a timely or late answer. Returns a warning if it is due.
     pub(crate) fn check_late(&self, event: &FleetEvent<'_>) -> Option<FleetEvent<'static>> {
         let answer = match event {
             FleetEvent::Granted { .. } | FleetEvent::Refused { .. } => 1,

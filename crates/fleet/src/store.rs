@@ -1,4 +1,4 @@
-//! The contracts of a store, and an in-memory store.
+//! The traits for stores, and an in-memory store.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -13,13 +13,13 @@ use crate::rule::{self, State};
 /// An error of a store.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The future of a store's answer.
+/// The future that returns a store's answer.
 pub type Settling<'a> = Pin<Box<dyn Future<Output = Result<bool, BoxError>> + Send + 'a>>;
 
 /// A store for buckets that many processes share.
 ///
-/// A store has one bucket per key. It applies [`rule::settle`] to a bucket in one atomic step, with the time of its own
-/// clock. A missing key means a full bucket.
+/// A store has one bucket per key. It atomically applies [`rule::settle`] to a bucket, with the time of its own clock.
+/// A missing key means a full bucket.
 pub trait BudgetStore: Send + Sync + 'static {
     /// Applies [`rule::settle`] to the bucket of `key`. Returns `true` if `cost` was taken.
     ///
@@ -28,11 +28,11 @@ pub trait BudgetStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Any error is treated as a missing answer: the process decides alone, and asks again after a second.
+    /// An error is treated as a missing answer: the process decides alone, and asks again after a second.
     ///
     /// # Cancel safety
     ///
-    /// A future that is dropped may have taken the tokens.
+    /// If the future is dropped, the tokens may already have been taken.
     fn settle<'a>(&'a self, key: &'a str, earned: u64, cost: u64) -> Settling<'a>;
 }
 
@@ -42,13 +42,13 @@ impl<S: BudgetStore + ?Sized> BudgetStore for Arc<S> {
     }
 }
 
-/// The future of the tokens that a store grants.
+/// The future that returns the tokens that a store grants.
 pub type Taking<'a> = Pin<Box<dyn Future<Output = Result<u32, BoxError>> + Send + 'a>>;
 
 /// A store for the buckets of a rate limit that many processes share.
 ///
-/// A store has one bucket per key. It applies [`take`](crate::rate::take) to a bucket in one atomic step, with the time
-/// of its own clock. A missing key means a full bucket.
+/// A store has one bucket per key. It atomically applies [`take`](crate::rate::take) to a bucket, with the time of its
+/// own clock. A missing key means a full bucket.
 pub trait RateStore: Send + Sync + 'static {
     /// Applies [`take`](crate::rate::take) to the bucket of `key`. Returns the tokens granted.
     ///
@@ -58,7 +58,7 @@ pub trait RateStore: Send + Sync + 'static {
     ///
     /// # Cancel safety
     ///
-    /// A future that is dropped may have taken the tokens.
+    /// If the future is dropped, the tokens may already have been taken.
     fn take<'a>(&'a self, key: &'a str, rate: Rate, wanted: u32) -> Taking<'a>;
 }
 
@@ -84,7 +84,7 @@ impl MemoryStore {
         Self { buckets: Arc::default(), start: Instant::now() }
     }
 
-    /// Removes all keys, as a restart of a store without persistence does. Each bucket is then full again.
+    /// Removes all keys, like a restart of a store without persistence. Each bucket is then full again.
     pub fn clear(&self) {
         self.buckets.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

@@ -1,5 +1,4 @@
-//! The atomics and locks of requests to the store and of credits: std's, or under `--cfg loom` those of the model
-//! checker.
+//! The atomics and locks for requests and credits: std's, or loom's under `--cfg loom`.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};

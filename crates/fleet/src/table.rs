@@ -1,4 +1,4 @@
-//! The destinations about which a process asks the store, in a bounded table.
+//! A bounded table of the destinations for which a process asks the store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -8,7 +8,7 @@ use foldhash::quality::RandomState;
 
 use crate::sync::Mutex;
 
-/// The maximum number of destinations in a table. For all others the process decides alone.
+/// The maximum number of destinations in a table. For all others, the process decides alone.
 const MOST_DESTINATIONS: usize = 1024;
 
 /// The interval at which a full table is searched for entries that can be removed. A search visits all entries.
@@ -29,8 +29,8 @@ impl<T> Table<T> {
         Self(Mutex::new(Entries { states: HashMap::default(), next_search: Duration::ZERO }))
     }
 
-    /// Returns the state of a destination, or a new one. Returns `None` if there is no room for it: a full table keeps
-    /// the states that are in use and those that are not idle. For a known destination, the clock is not read.
+    /// Returns the state of a destination, or a new one. Returns `None` if there is no room, because a full table keeps
+    /// all states that are in use or not idle. For a known destination, the clock is not read.
     pub(crate) fn get(
         &self,
         name: &str,

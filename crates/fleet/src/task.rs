@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::courier::{Courier, Message, Question, Report};
 use crate::store::BudgetStore;
 
-/// The time for which a late answer is still useful: the tokens of an unneeded grant are returned to the store.
+/// The time for which a late answer is awaited, so that the tokens of an unneeded grant can be returned.
 const LATEST: Duration = Duration::from_secs(1);
 
 pub(crate) struct TaskCourier {
@@ -41,7 +41,7 @@ impl Courier for TaskCourier {
     }
 }
 
-/// Asks the store. If the task is dropped with its runtime, the question is lost and the process decides alone.
+/// Asks the store. If the task is dropped with its runtime, the request is lost and the process decides alone.
 async fn ask(store: Arc<dyn BudgetStore>, question: Question) {
     let (earned, cost) = question.amounts();
     let answered = {

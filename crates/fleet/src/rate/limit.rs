@@ -1,4 +1,4 @@
-//! The guard's public type, and its questions to the store.
+//! The guard's public type, and its requests to the store.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -19,38 +19,38 @@ use crate::rate_rule::Rate;
 use crate::store::RateStore;
 use crate::table::Table;
 
-/// The longest time for which calls wait for an answer of the store.
+/// The maximum time that calls wait for the store's answer.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The time for which a store that failed is not asked.
+/// The time for which a failed store is not asked again.
 const FAILURE_MEMORY: Duration = Duration::from_secs(1);
 
 const KIND: GuardKind = GuardKind::named(&"fleet rate limit");
 
 /// A rate limit per destination that many processes share through a store.
 ///
-/// A process fetches tokens before its calls need them: as many as it uses in 0.2 s. So most calls are admitted at
-/// once, without a message to the store. If the store has fewer tokens than the process asks for, it grants those, and
-/// is asked again after 0.1 s ± 25 %. Unspent tokens expire after a second.
+/// A process prefetches as many tokens as it uses in 0.2 s. Most calls are therefore admitted immediately, without a
+/// message to the store. If the store has fewer tokens than requested, it grants those, and is asked again after 0.1 s
+/// ± 25 %. Unspent tokens expire after a second.
 ///
-/// # What goes wrong without it, and with it
+/// # Failure modes with and without it
 ///
-/// *Without a shared limit*, each process has a fixed share. Busy processes are delayed while quiet ones do not use
-/// their share, and each additional process exceeds the limit.
+/// *Without a shared limit*, each process has a fixed share. Busy processes are delayed although quiet ones do not use
+/// their share, and additional processes exceed the total limit.
 ///
-/// *A message to the store for each call* costs each call a round trip. Here a process with 1,000 calls per second
-/// sends about ten messages per second. Fetching ahead saves messages at 20 or more calls per second; below ten, each
-/// call sends one.
+/// *A message to the store for each call* would cost each call a round trip. Here, a process with 1,000 calls per
+/// second sends about ten messages per second. Prefetching saves messages at 20 or more calls per second; below ten,
+/// each call sends one.
 ///
-/// *A store that fails* must not stop the calls. Here the process then applies its `local` limit, and asks the store
-/// again after a second. A call waits at most 50 ms for the store's answer.
+/// *A store that fails* must not stop the calls. The process then applies its `local` limit, and asks the store again
+/// after a second. A call waits at most 50 ms for the store's answer.
 ///
 /// # Bound
 ///
-/// Counted from its first call, the fleet sends at most burst + rate · seconds calls, on the store's clock. In a
-/// shorter period, it may also spend tokens that were fetched before the period. Tokens that are fetched but not spent
-/// are lost, so a fleet of many quiet processes stays below its rate. While the store is down, the bound is the sum of
-/// the local limits. If the store loses its data, the burst is granted once more.
+/// From its first call on, the fleet sends at most burst + rate · seconds calls, measured with the store's clock. In
+/// any shorter period, it may also spend tokens that were fetched earlier. Tokens that are fetched but not spent are
+/// lost, so a fleet of many quiet processes stays below its rate. While the store is down, the bound is the sum of the
+/// local limits. If the store loses its data, the burst is granted again.
 ///
 /// Calls without a token wait in order of arrival: at most 1024 calls, each at most 30 s. Clones share their state.
 ///
@@ -90,19 +90,19 @@ struct Shared {
     hasher: RandomState,
 }
 
-/// Event counts of a limit since it was built, for all destinations together.
+/// A limit's event counts since it was created, for all destinations together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FleetRateStats {
-    /// The number of questions to the store.
+    /// The number of requests to the store.
     pub asked: u64,
     /// The number of tokens that the store granted in time.
     pub granted: u64,
-    /// The number of calls decided by this process alone, with its own limit.
+    /// The number of calls that this process decided alone, with its own limit.
     pub alone: u64,
 }
 
-/// The ticket of a call that a fleet's rate limit has admitted or queued.
+/// The ticket of a call that a fleet rate limit has admitted or queued.
 #[derive(Debug)]
 pub struct FleetRateTicket(State);
 
@@ -114,20 +114,20 @@ enum State {
 }
 
 impl FleetRateLimit {
-    /// Creates a limit of `rate` per destination, shared by all processes. While the store is down, `local` limits this
-    /// process; set it to this process's share of the rate. The constructor does not access the network.
+    /// Creates a limit of `rate` per destination that all processes share. While the store is down, `local` limits this
+    /// process, so set it to this process's share of the rate. The constructor does not access the network.
     pub fn new(store: impl RateStore, rate: Rate, local: RateLimit) -> Self {
         let patience = Patience { calls: 1024, time: Duration::from_secs(30) };
         Self::build(Arc::new(store), rate, local, "reattempt".into(), patience)
     }
 
-    /// Sets the prefix of all keys. Default: `reattempt`. Returns a new limit.
+    /// Returns a new limit with this prefix for all keys. Default: `reattempt`.
     pub fn prefix(self, prefix: impl Into<Box<str>>) -> Self {
         let Shared { store, rate, local, patience, .. } = &*self.0;
         Self::build(Arc::clone(store), *rate, local.clone(), prefix.into(), *patience)
     }
 
-    /// Sets how many calls may wait for a token, and for how long. Default: 1024 for 30 s. Returns a new limit.
+    /// Returns a new limit with this maximum number of waiting calls and this maximum wait. Default: 1024 calls, 30 s.
     ///
     /// With 0 calls, a call that finds no token in this process is refused, and a token is fetched for the next call.
     #[doc(alias("max_waiting", "max_wait"))]
@@ -136,7 +136,7 @@ impl FleetRateLimit {
         Self::build(Arc::clone(store), *rate, local.clone(), prefix.clone(), Patience { calls, time })
     }
 
-    /// Returns the counts since the limit was built.
+    /// Returns the event counts since the limit was created.
     pub fn stats(&self) -> FleetRateStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         FleetRateStats { asked: read(&self.0.asked), granted: read(&self.0.granted), alone: read(&self.0.alone) }
@@ -169,7 +169,7 @@ impl FleetRateLimit {
         let Some(wanted) = wanted else { return };
         let question =
             Fetch { shared: Arc::clone(&self.0), portion: Arc::clone(portion), wanted, now, is_answered: false };
-        // A question that is dropped here is treated as a failure of the store.
+        // If the request is dropped here, it is treated as a failure of the store.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(question.send());
         }
@@ -181,7 +181,7 @@ impl Shared {
         now < Duration::from_nanos(self.alone_until.load(Ordering::Relaxed))
     }
 
-    /// Returns the portion of a destination; `None` if there is no room for it.
+    /// Returns the portion of a destination, or `None` if there is no room for it.
     fn portion(&self, destination: &str, now: Duration) -> Option<Arc<Portion>> {
         let new = || Portion::new(key_of(&format!("{}:rate", self.prefix), destination), self.patience);
         self.portions.get(destination, || now, Portion::is_idle, new)
@@ -203,7 +203,7 @@ impl Guard for FleetRateLimit {
             _ => Some(Reason::RateExceeded),
         };
         let waiter = (!takes && refusal.is_none()).then(|| supply.line.push(arrival));
-        // A refused call also asks the store, on behalf of the next call.
+        // Even a refused call asks the store, on behalf of the next call.
         let wanted = supply.question(self.0.rate, refusal.is_some(), now);
         drop(supply);
         self.ask(&portion, wanted, now);
@@ -287,7 +287,7 @@ impl Guard for FleetRateLimit {
         }
     }
 
-    /// Warns about a burst that is unusual for the rate. Tokens beyond the burst are lost.
+    /// Returns a warning if the burst is unusual for the rate. Tokens beyond the burst are lost.
     fn validate(&self) -> Vec<Warning> {
         let (burst, per_second) = (self.0.rate.burst(), self.0.rate.per_second());
         let warning = Recommended::burst("burst", burst.into(), per_second.into());
@@ -295,12 +295,12 @@ impl Guard for FleetRateLimit {
     }
 }
 
-/// A message to the store that fetches tokens. If it is dropped without an answer, the process decides alone.
+/// A request to the store for tokens. If it is dropped without an answer, the process decides alone.
 struct Fetch {
     shared: Arc<Shared>,
     portion: Arc<Portion>,
     wanted: u32,
-    /// The time of the question on the guard's clock.
+    /// The time of the request on the guard's clock.
     now: Duration,
     is_answered: bool,
 }

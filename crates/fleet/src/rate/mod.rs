@@ -1,11 +1,11 @@
-//! A rate limit that many processes share: each fetches a portion of the tokens ahead of its calls.
+//! A rate limit that many processes share. Each process prefetches tokens for its calls.
 //!
-//! `rate_rule` is the bucket of a store, a function over integers.
+//! `rate_rule` implements a store's bucket as a function over integers.
 //!
 //! | file | content |
 //! |---|---|
 //! | `portion` | the tokens that a process holds for one destination |
-//! | `limit` | the guard: portions by destination, questions to the store, and the local limit |
+//! | `limit` | the guard: portions by destination, requests to the store, and the local limit |
 
 mod limit;
 mod portion;

@@ -1,7 +1,7 @@
-//! The tokens of a rate that a process holds for one destination, without a runtime or a store.
+//! The tokens that a process holds for one destination, without a runtime or a store.
 //!
-//! Input: calls that arrive, wait and leave, and the store's answers. Output: which of them may be sent, and the number
-//! of tokens to ask for.
+//! Its inputs are calls that arrive, wait and leave, and the store's answers. Its outputs are the calls that may be
+//! sent, and the number of tokens to request.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,14 +11,14 @@ use reattempt_control::{Line, Patience, WaiterId, Wakers};
 use crate::destination::between;
 use crate::rate_rule::Rate;
 
-/// The time for which tokens are fetched ahead, and the shortest time over which the need is measured.
+/// The time for which tokens are prefetched, and the minimum time over which demand is measured.
 const AHEAD: Duration = Duration::from_millis(200);
 const STRETCH: Duration = Duration::from_millis(100);
 
-/// The time after which tokens that were not spent expire, counted from their question.
+/// The time after which unspent tokens expire, counted from the request for them.
 const LIFETIME: Duration = Duration::from_secs(1);
 
-/// The shortest and the longest time until the store is asked again, after it granted less than the process asked for.
+/// The range of the delay until the store is asked again, after it granted fewer tokens than requested.
 const SCARCE: (Duration, Duration) = (Duration::from_millis(75), Duration::from_millis(125));
 
 /// The tokens for one destination, and the calls that wait for them.
@@ -32,9 +32,9 @@ pub(crate) struct Portion {
 pub(crate) struct Supply {
     tokens: u32,
     expire_at: Duration,
-    /// The number of tokens to hold after an answer, in addition to those of waiting calls.
+    /// The number of tokens to hold after an answer, in addition to those for waiting calls.
     size: u32,
-    /// The time of the last question, and the tokens taken since.
+    /// The time of the last request, and the number of tokens taken since then.
     asked_at: Duration,
     taken: u32,
     is_asking: bool,
@@ -61,7 +61,7 @@ impl Portion {
         self.supply.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns `true` if nothing would be lost with this value at `now`.
+    /// Returns `true` if dropping this value at `now` would lose nothing.
     pub(crate) fn is_idle(&self, now: Duration) -> bool {
         let mut supply = self.supply();
         !supply.is_asking && supply.line.is_empty() && supply.ask_after <= now && supply.tokens(now) == 0
@@ -69,12 +69,12 @@ impl Portion {
 }
 
 impl Supply {
-    /// Takes a token for a call that arrives. Returns `false` if there is none, or if others wait for it.
+    /// Takes a token for a new call. Returns `false` if there is none, or if other calls are waiting.
     pub(crate) fn take(&mut self, now: Duration) -> bool {
         self.line.is_empty() && self.take_one(now)
     }
 
-    /// Takes a token for the first call of the line, which then leaves. The wakers wake the next one.
+    /// Takes a token for the first call in the queue and removes the call. The wakers wake the next one.
     pub(crate) fn take_first(&mut self, waiter: WaiterId, now: Duration) -> Option<Wakers> {
         (self.line.position_of(waiter) == Some(0) && self.take_one(now)).then(|| self.line.leave(waiter))
     }
@@ -88,7 +88,7 @@ impl Supply {
         has_one
     }
 
-    /// Returns the token of a call that was not sent.
+    /// Puts back the token of a call that was not sent.
     pub(crate) fn give_back(&mut self, now: Duration) -> Wakers {
         if now < self.expire_at {
             self.tokens += 1;
@@ -97,18 +97,18 @@ impl Supply {
         self.line.first()
     }
 
-    /// Returns the time at which the first call in line checks again.
+    /// Returns the time at which the first call in the queue checks again.
     pub(crate) fn next_look(&self, waiter: WaiterId) -> Duration {
         let waits_until = self.line.waits_until(waiter);
         let asks_next = self.line.position_of(waiter) == Some(0) && !self.is_asking;
         if asks_next { waits_until.min(self.ask_after) } else { waits_until }
     }
 
-    /// Returns the number of tokens to ask for, if the store should be asked now, and records that a question was sent.
-    /// A call that was refused asks on behalf of the next call.
+    /// Returns the number of tokens to request, if the store should be asked now, and records the request. A refused
+    /// call asks on behalf of the next call.
     ///
-    /// A process that uses fewer than ten tokens a second asks for each call. One that uses more asks when half of what
-    /// it uses in [`AHEAD`] is left, so that no call waits for an answer.
+    /// A process that uses fewer than ten tokens per second asks once per call. A busier process asks when half of its
+    /// usage per [`AHEAD`] is left, so that no call waits for an answer.
     pub(crate) fn question(&mut self, rate: Rate, was_refused: bool, now: Duration) -> Option<u32> {
         let held = self.tokens(now);
         let waiting = u32::try_from(self.line.len()).unwrap_or(u32::MAX);
@@ -116,18 +116,18 @@ impl Supply {
         if self.is_asking || now < self.ask_after || !is_low {
             return None;
         }
-        // A process never asks for more tokens at once than the rate adds in an eighth of a second.
+        // A process never requests more tokens at once than the rate adds in an eighth of a second.
         let most = (rate.per_second() / 8).saturating_add(1);
         let stretch = now.saturating_sub(self.asked_at).clamp(STRETCH, Duration::from_secs(60));
         let used = u128::from(self.taken) * AHEAD.as_millis();
         self.size = u32::try_from(used.div_ceil(stretch.as_millis())).unwrap_or(most).clamp(1, most);
         (self.is_asking, self.asked_at, self.taken) = (true, now, 0);
-        // A quiet process fetches no tokens ahead, but only those for its waiting calls.
+        // A quiet process does not prefetch tokens, but requests only those for its waiting calls.
         let ahead = if self.size > 1 { self.size } else { 0 };
         Some(waiting.saturating_sub(held).saturating_add(ahead).clamp(1, most))
     }
 
-    /// Records the end of a question: the number of tokens granted, or `None` if there was no answer.
+    /// Records the end of a request: the number of tokens granted, or `None` if there was no answer.
     pub(crate) fn answer(&mut self, granted: Option<u32>, wanted: u32, now: Duration, random: u64) -> Wakers {
         self.is_asking = false;
         let granted = granted.unwrap_or(0);
