@@ -116,12 +116,18 @@ fn modules_in_files_of_both_forms_are_found() {
 #[test]
 fn methods_made_by_a_macro_are_listed() {
     let modules = modules(&[
-        ("src/lib.rs", "mod setters; pub struct A;\nimpl A { setters!(inner); other!(); }"),
-        ("src/setters.rs", "macro_rules! setters { ($get:ident) => { pub fn set(self) -> Self { self.$get() } } }"),
+        ("src/lib.rs", "mod setters; pub struct A;\nimpl A { setters!(inner); send!(S); other!(); }"),
+        (
+            "src/setters.rs",
+            "macro_rules! setters { ($get:ident) => { pub fn set(self) -> Self { self.$get() } } }\n\
+            macro_rules! send { ($($s:ident),*) => { pub fn send(&self) -> impl Sized + use<$($s,)* B> { 1 } } }",
+        ),
     ]);
     let list = api::list(&modules, "krate");
     let methods: Vec<_> = list.lines().filter(|line| line.contains("impl")).collect();
-    assert_eq!(methods, ["krate::A: impl A { fn set(self) -> Self }", "krate::A: impl A { macro other }"]);
+    let send = "krate::A: impl A { fn send(&self) -> impl Sized + use<s, B> }";
+    let (set, other) = ("krate::A: impl A { fn set(self) -> Self }", "krate::A: impl A { macro other }");
+    assert_eq!(methods, [send, set, other]);
 }
 
 #[test]

@@ -63,15 +63,27 @@ fn write(tokens: TokenStream, text: &mut String) {
     }
 }
 
-/// Drops the `$` of a macro's variables, so that its text can be read as code.
+/// Drops the `$` of a macro's variables, so that its text can be read as code. A repetition occurs once.
 pub(crate) fn without_dollars(tokens: TokenStream) -> TokenStream {
-    let kept = tokens.into_iter().filter_map(|token| match token {
-        TokenTree::Punct(punct) if punct.as_char() == '$' => None,
-        TokenTree::Group(group) => {
-            let inner = without_dollars(group.stream());
-            Some(Group::new(group.delimiter(), inner).into())
+    let is = |token: Option<&TokenTree>, chars: &str| match token {
+        Some(TokenTree::Punct(punct)) => chars.contains(punct.as_char()),
+        _ => false,
+    };
+    let mut kept = TokenStream::new();
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        let after_dollar = is(Some(&token), "$");
+        match if after_dollar { tokens.next() } else { Some(token) } {
+            Some(TokenTree::Group(group)) if after_dollar => {
+                kept.extend(without_dollars(group.stream()));
+                while !is(tokens.next().as_ref(), "*+?") && tokens.peek().is_some() {}
+            }
+            Some(TokenTree::Group(group)) => {
+                let inner = without_dollars(group.stream());
+                kept.extend([TokenTree::from(Group::new(group.delimiter(), inner))]);
+            }
+            other => kept.extend(other),
         }
-        other => Some(other),
-    });
-    kept.collect()
+    }
+    kept
 }

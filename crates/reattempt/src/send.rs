@@ -51,9 +51,11 @@ impl<S, Req, F> fmt::Debug for Sending<S, Req, F> {
     }
 }
 
-/// Defines `send` for a service whose clones share its state.
+/// Defines `send`, which returns a `$Future`, for a service whose clones share its state.
+// The future of a client is opaque, because the compiler then names the remedy of a mistake. Around a service whose body
+// is a trait object, only a future of a named type can be spawned.
 macro_rules! send_method {
-    () => {
+    ($Future:ty) => {
         /// Sends one request through a clone of this handle: waits until the clone is ready, and calls it.
         ///
         /// One handle serves any number of concurrent calls, and need not be `mut`. Each call starts with a copy of the
@@ -67,10 +69,7 @@ macro_rules! send_method {
         /// # Cancel safety
         /// Dropping the future cancels the call and every attempt in flight. Its places in guards are released, and the
         /// tokens of a retry that was not sent return to the budget.
-        pub fn send<Req>(
-            &self,
-            request: Req,
-        ) -> $crate::send::Sending<Self, Req, <Self as tower_service::Service<Req>>::Future>
+        pub fn send<Req>(&self, request: Req) -> $Future
         where
             Self: tower_service::Service<Req> + Clone,
         {

@@ -20,7 +20,7 @@ use crate::guard::Shared;
 use crate::guard::contract::GuardOutcome;
 use crate::protocol::Http;
 use crate::protocol::{ReadRequest, RequestProtocol};
-use crate::send::send_method;
+use crate::send::{Sending, send_method};
 
 /// A client for several servers, with an inner client `C` for each, created by [`Endpoints`].
 ///
@@ -73,7 +73,7 @@ impl<C: Send + Sync + 'static, P, Mode> Balanced<C, P, Mode> {
         self.shared.guard.validate()
     }
 
-    send_method!();
+    send_method!(Sending<Self, Req, <Self as Service<Req>>::Future>);
 }
 
 impl<C, Req, P, Mode> Service<Req> for Balanced<C, P, Mode>

@@ -17,7 +17,7 @@ use crate::guard::Shared;
 use crate::guard::contract::{GuardOutcome, ResponseFuture};
 use crate::protocol::Http;
 use crate::protocol::ReadRequest;
-use crate::send::send_method;
+use crate::send::{Sending, send_method};
 
 /// A client that sends its requests to one of several base URLs, created by [`EndpointsLayer`](super::EndpointsLayer).
 ///
@@ -44,7 +44,7 @@ impl<S, P, Mode> Directed<S, P, Mode> {
         &self.inner
     }
 
-    send_method!();
+    send_method!(Sending<Self, Req, <Self as Service<Req>>::Future>);
 }
 
 impl<S, Req, P, Mode> Service<Req> for Directed<S, P, Mode>

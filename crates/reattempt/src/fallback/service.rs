@@ -30,7 +30,9 @@ impl<S, F, P> Fallback<S, F, P> {
     }
 
     inner_accessors!(S, inner);
-    send_method!();
+    send_method!(
+        impl Future<Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>> + use<S, F, P, Req>
+    );
 }
 
 impl<S, Req, F, P> Service<Req> for Fallback<S, F, P>

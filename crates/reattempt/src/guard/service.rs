@@ -21,7 +21,7 @@ use crate::call::request_terms::Impatient;
 use crate::error_mode::{BoxedError, ErrorMode};
 use crate::protocol::witness::Testimony;
 use crate::protocol::{Http, ReadRequest, attempt_terms};
-use crate::send::send_method;
+use crate::send::{Sending, send_method};
 
 /// A client whose guard admits or refuses every attempt, created by [`GuardLayer`](super::GuardLayer).
 ///
@@ -46,7 +46,7 @@ impl<S, G, P, Mode> Guarded<S, G, P, Mode> {
     }
 
     inner_accessors!(S, inner);
-    send_method!();
+    send_method!(Sending<Self, Req, <Self as Service<Req>>::Future>);
 }
 
 impl<S, Req, G, P, Mode> Service<Req> for Guarded<S, G, P, Mode>

@@ -54,7 +54,9 @@ impl<S: Clone, Policy: Clone> Hedge<S, Policy> {
 
 impl<S, Policy> Hedge<S, Policy> {
     inner_accessors!(S, inner);
-    send_method!();
+    send_method!(
+        impl Future<Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>> + use<S, Policy, Req>
+    );
 
     /// Returns the policy, to read its budget and its delay.
     pub fn policy(&self) -> &Policy {

@@ -13,7 +13,7 @@ use super::{PolicyHandle, PolicyTable, TablePolicy};
 use crate::call::options::CallOptions;
 use crate::protocol::{ReadRequest, RequestProtocol};
 use crate::retry::Retry;
-use crate::send::send_method;
+use crate::send::{Sending, send_method};
 use crate::shared::Shared as Retries;
 
 /// A client whose calls are retried under one of the policies.
@@ -91,7 +91,7 @@ impl<S, P: RequestProtocol> PolicyClient<S, P> {
         &self.stack.inner.guarded.inner.inner
     }
 
-    send_method!();
+    send_method!(Sending<Self, Req, <Self as Service<Req>>::Future>);
 }
 
 impl<S: Clone, P: RequestProtocol + Clone> Shared<S, P> {

@@ -23,7 +23,7 @@ use crate::call::context::CallContext;
 use crate::call::frame::{self, Tried};
 use crate::call::options::CallOptions;
 use crate::protocol::{Http, ReadRequest};
-use crate::send::send_method;
+use crate::send::{Sending, send_method};
 use crate::shared::Shared;
 
 /// A client whose broken downloads are resumed, created by [`ResumeLayer`](super::ResumeLayer).
@@ -51,7 +51,7 @@ impl<S: Clone, Backoff, B> Resume<S, Backoff, B> {
 
 impl<S, Backoff, B> Resume<S, Backoff, B> {
     inner_accessors!(S, inner);
-    send_method!();
+    send_method!(Sending<Self, Req, <Self as Service<Req>>::Future>);
 }
 
 impl<S, Req, Backoff, B> Service<Req> for Resume<S, Backoff, B>

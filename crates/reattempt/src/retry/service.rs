@@ -78,7 +78,9 @@ impl<S, Policy> Retry<S, Policy> {
     }
 
     inner_accessors!(S, inner);
-    send_method!();
+    send_method!(
+        impl Future<Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>> + use<S, Policy, Req>
+    );
 }
 
 impl<S, Req, Attempt, P, Backoff, B, Mode> Service<Req> for Retry<S, RetryPolicy<P, Backoff, B, Mode>>

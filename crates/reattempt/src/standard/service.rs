@@ -32,7 +32,9 @@ impl<R> Standard<R> {
 
     inner_accessors!(R, client);
 
-    send_method!();
+    send_method!(
+        impl Future<Output = Result<<Self as Service<Req>>::Response, <Self as Service<Req>>::Error>> + use<R, Req>
+    );
 }
 
 impl<S: Clone, Policy: Clone> Standard<Retry<S, Policy>> {

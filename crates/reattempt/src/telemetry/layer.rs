@@ -1,9 +1,10 @@
 //! The layer outside and inside the retry layer, and its service, for the telemetry of every protocol.
 
 use tower_layer::{Layer, Stack};
+use tower_service::Service;
 
 use crate::accessors::inner_accessors;
-use crate::send::send_method;
+use crate::send::{Sending, send_method};
 
 /// A layer that measures calls or attempts, with telemetry such as [`HttpTelemetry`](super::HttpTelemetry), whose
 /// `around` creates one of each.
@@ -45,5 +46,5 @@ pub struct Measured<S, T> {
 
 impl<S, T> Measured<S, T> {
     inner_accessors!(S, inner);
-    send_method!();
+    send_method!(Sending<Self, Req, <Self as Service<Req>>::Future>);
 }
