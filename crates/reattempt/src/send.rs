@@ -52,8 +52,8 @@ impl<S, Req, F> fmt::Debug for Sending<S, Req, F> {
 }
 
 /// Defines `send`, which returns a `$Future`, for a service whose clones share its state.
-// The future of a client is opaque, because the compiler then names the remedy of a mistake. Around a service whose body
-// is a trait object, only a future of a named type can be spawned.
+// The future of a client is opaque, because the compiler then names the remedy of a mistake. Around a service whose
+// body is a trait object, only a future of a named type can be spawned.
 macro_rules! send_method {
     ($Future:ty) => {
         /// Sends one request through a clone of this handle: waits until the clone is ready, and calls it.
