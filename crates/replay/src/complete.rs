@@ -1,9 +1,9 @@
 //! Bodies that are complete when their first reader is created: empty bodies and single buffers.
 //!
-//! Each reader holds the whole body, so there is no lock and no allocation.
+//! Each reader holds the whole body, so no lock or allocation is needed.
 //!
-//! A buffer is charged once, to the newest reader. A clone takes over its original's charge, because one of the two is
-//! sent and the other is set aside.
+//! A buffer is charged once, to the newest reader. A clone takes over the original's charge, because one of the two is
+//! sent and the other is only kept.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
@@ -22,7 +22,7 @@ pub(super) enum Complete {
     /// The body was at its end when the reader was created.
     Empty(SizeHint),
     Buffer(OneBuffer),
-    /// Empty or a single buffer, with readers that record an inspection by a client.
+    /// Empty or a single buffer, with readers that record whether a client has inspected the body.
     Noted(Noted),
     /// No part of the body was kept, so reading it fails.
     NotKept,
@@ -58,7 +58,7 @@ impl Complete {
         })
     }
 
-    /// Returns the record, if the readers make one.
+    /// Returns the record, if the readers keep one.
     #[inline]
     pub(super) fn noted(&self) -> Option<&Noted> {
         match self {
@@ -109,17 +109,17 @@ impl Complete {
 
 /// One reader of a single-buffer body.
 pub(super) struct OneBuffer {
-    /// The data; `None` once it has been returned as a frame.
+    /// The data, or `None` once it has been returned as a frame.
     data: Option<Bytes>,
     /// `true` if the body's size hint was exact.
     told: bool,
     memory: ReplayMemory,
-    /// `true` if this reader holds the charge. The flag guards no other data, so `Relaxed` suffices.
+    /// `true` if this reader holds the charge. The flag guards no other data, so `Relaxed` is enough.
     charged: AtomicBool,
 }
 
 impl OneBuffer {
-    /// Creates the first reader of `data`. Returns the buffer if it does not fit the memory limit.
+    /// Creates the first reader of `data`. Gives `data` back if it exceeds the memory limit.
     #[inline]
     pub(super) fn new(data: Bytes, told: bool, limits: &ReplayLimits) -> Result<Self, Bytes> {
         match limits.take(least_charge(data.len())) {
@@ -132,8 +132,8 @@ impl OneBuffer {
     #[inline]
     fn try_clone(&self) -> Option<Self> {
         let data = self.data.as_ref()?;
-        // A reader whose charge went to an earlier clone takes a new one if there is room. If not, the
-        // buffer stays charged to that clone.
+        // A reader whose charge was passed to an earlier clone takes a new one if there is room. If not, the buffer
+        // stays charged to that clone.
         let charged = self.charged.swap(false, Ordering::Relaxed) || self.memory.take(least_charge(data.len()));
         Some(Self {
             data: Some(data.clone()),
@@ -143,7 +143,7 @@ impl OneBuffer {
         })
     }
 
-    /// Returns the size hint of the rest. It is exact if the body's hint was exact.
+    /// Returns the size hint for the remaining data. It is exact if the body's hint was exact.
     #[inline]
     fn size_hint(&self) -> SizeHint {
         if !self.told {

@@ -1,4 +1,4 @@
-//! Draining a refused response: the rest of its body is read, so that the HTTP/1 connection can be reused.
+//! Draining of refused responses: the rest of the body is read, so that the HTTP/1 connection can be reused.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use bytes::Buf;
 use http_body::Body;
 use pin_project_lite::pin_project;
 
-/// The maximum number of frames to read, of any length.
+/// The maximum number of frames to read, regardless of their length.
 const MAX_FRAMES: u32 = 512;
 
 pin_project! {
@@ -17,8 +17,8 @@ pin_project! {
     /// An HTTP/1 client reuses a connection only after reading the whole response.
     ///
     /// The output is `true` if the end was reached. It is `false` if the body has or announces more bytes than the
-    /// limit, has more than 512 frames, or fails. The future has no time limit, so put a timeout around it. Drop the
-    /// future once it is ready: it owns the body, and with it the connection.
+    /// limit, has more than 512 frames, or fails. The future has no time limit, so wrap it in a timeout. Drop it once
+    /// it is ready: it owns the body, and with it the connection.
     ///
     /// ```
     /// # use bytes::Bytes;
@@ -33,7 +33,7 @@ pin_project! {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the body. If the body was not at its end, the client closes its HTTP/1 connection.
+    /// Dropping the future drops the body. If the body has not ended, the client closes its HTTP/1 connection.
     pub struct Drain<B> {
         #[pin]
         body: B,
@@ -43,10 +43,11 @@ pin_project! {
 }
 
 impl<B: Body> Drain<B> {
-    /// The default limit, 16 KiB. Error pages are usually shorter, and reading more costs more than a new connection.
+    /// The default limit, 16 KiB. Error pages are usually shorter, and reading more would cost more than a new
+    /// connection.
     pub const DEFAULT_LIMIT: u64 = 16 * 1024;
 
-    /// Creates a future that stops if `body` has more than `limit` bytes.
+    /// Creates a future that gives up if `body` has more than `limit` bytes.
     pub fn new(body: B, limit: u64) -> Self {
         Self { body, bytes_left: limit, frames_left: MAX_FRAMES }
     }

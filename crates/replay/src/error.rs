@@ -11,7 +11,7 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// An error that ended a [`ReplayBody`](crate::ReplayBody) early.
 ///
-/// The client receives it boxed and usually wraps it in its own error. So look for this type in the
+/// The client receives it boxed and usually wraps it in its own error, so look for this type in the
 /// [`source`](Error::source) chain. With the feature `h2`, the source of `Superseded` and `NotKept` is an `h2::Error`,
 /// so that hyper resets the upload's stream with CANCEL.
 #[derive(Debug, Clone)]
@@ -19,10 +19,10 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 pub enum ReplayError {
     /// Another reader [cancelled](crate::ReplayBody::cancel_others) this one.
     Superseded,
-    /// The body outgrew its [limits](crate::ReplayLimits), so frames that this reader had not yet returned were
+    /// The body outgrew its [limits](crate::ReplayLimits), so frames that this reader had not returned yet were
     /// dropped.
     NotKept,
-    /// The caller's body failed or panicked. Each reader returns this error at the same position of the body. The
+    /// The caller's body failed or panicked. Each reader returns this error at the same position in the body. The
     /// original error is its source.
     Source(Arc<dyn Error + Send + Sync>),
 }

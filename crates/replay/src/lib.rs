@@ -1,15 +1,15 @@
-//! HTTP requests that can be sent again.
+//! HTTP requests that can be sent more than once.
 //!
-//! A client consumes the request that it sends. To send it again, save its parts before the first attempt:
+//! A client consumes the requests that it sends. To send one again, save its parts before the first attempt:
 //!
 //! | item | use |
 //! |---|---|
-//! | [`SavedHead`] | saves method, target, headers and extensions |
-//! | [`ReplayBody`] | streams the body to the client and keeps its frames |
+//! | [`SavedHead`] | saves the method, target, headers and extensions |
+//! | [`ReplayBody`] | keeps the body's frames while streaming them to the client |
 //! | [`ReplayLimits`], [`ReplayMemory`] | limit the memory for kept frames, per call and for all calls |
 //! | [`ReplayWatch`] | reports an attempt that cannot continue while another one runs |
 //! | [`Drain`] | reads the rest of a refused response, so that its HTTP/1 connection can be reused |
-//! | [`resume`] | the rules for continuing a response body that broke |
+//! | [`resume`] | contains the rules for resuming an interrupted response body |
 //!
 //! ```
 //! use http::Request;
@@ -31,8 +31,8 @@
 //!
 //! # When to use it alone
 //!
-//! Use it in your own retry loop, proxy or traffic mirror. It needs no runtime and makes no decisions about retries;
-//! the crate `reattempt` does. It re-exports the body as `reattempt::ReplayBody`, and its limits in `reattempt::body`.
+//! Use it in your own retry loop, proxy or traffic mirror. It needs no runtime, and leaves retry decisions to the crate
+//! `reattempt`. That crate re-exports the body as `reattempt::ReplayBody`, and its limits in `reattempt::body`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -1,4 +1,4 @@
-//! The limits for kept bodies (bytes per call, and for all calls), and the in-memory types.
+//! The limits on kept bodies (bytes per call, and for all calls), and the in-memory types.
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -9,11 +9,11 @@ use http_body_util::{Collected, Empty, Full};
 
 use crate::memory::{Allowance, ReplayCharge, ReplayMemory, least_charge};
 
-/// The memory limits for kept request bodies: one per call, and one for all calls.
+/// The memory limits on kept request bodies: one per call, and one for all calls.
 ///
 /// A streamed body that outgrows either limit is sent once and cannot be sent again. If the lower bound of its size
 /// hint exceeds the per-call limit, none of it is kept. An in-memory body is kept whole, and only the limit for all
-/// calls applies. This also applies to a body whose first frame has the length of its exact size hint, such as a boxed
+/// calls applies. The same is true for a body whose first frame has the length of its exact size hint, such as a boxed
 /// `Full`. Even beyond the limits, a body can be sent again if none of it has been read.
 ///
 /// | kept | charge |
@@ -22,7 +22,7 @@ use crate::memory::{Allowance, ReplayCharge, ReplayMemory, least_charge};
 /// | a frame kept by reference | its length, at least 32 bytes |
 /// | trailers | names and values, plus 128 bytes per field, plus 128 bytes |
 ///
-/// The charges differ from the memory held for replays by at most a factor of 2. The exception is a frame of 256 KiB or
+/// The charges differ from the memory actually held by at most a factor of 2. The exception is a frame of 256 KiB or
 /// more that is a small slice of its buffer, which hyper's servers never produce. The rest of such a buffer, errors,
 /// and memory inside the caller's body are not charged.
 ///
@@ -42,9 +42,9 @@ pub struct ReplayLimits {
 impl ReplayLimits {
     /// Sets the maximum number of bytes kept for one streamed body.
     ///
-    /// The default is 64 KiB. This suffices for nearly every call between services, and a thousand such bodies fit the
-    /// default [memory limit](Self::memory). With 0, no body is kept, not even an in-memory one. With `usize::MAX`,
-    /// only the limit for all calls applies.
+    /// The default is 64 KiB. This is enough for nearly every call between services, and a thousand such bodies fit
+    /// within the default [memory limit](Self::memory). With 0, no body is kept, not even an in-memory one. With
+    /// `usize::MAX`, only the limit for all calls applies.
     pub fn per_call(self, bytes: usize) -> Self {
         Self { per_call: bytes, ..self }
     }
@@ -67,8 +67,8 @@ impl ReplayLimits {
         &self.memory
     }
 
-    /// Limits the bytes held for each destination to the amount of [memory](Self::memory) that is still free. This
-    /// applies to all limits that use the same memory. See [`ReplayMemory`] for the resulting shares.
+    /// Limits the bytes held for each destination to the amount of [memory](Self::memory) still free. This affects all
+    /// limits that use the same memory. See [`ReplayMemory`] for the resulting shares.
     ///
     /// Afterwards, get the limits of each call from [`for_call`](Self::for_call). Bodies with other limits can use only
     /// a quarter of the memory.
@@ -78,7 +78,7 @@ impl ReplayLimits {
         self
     }
 
-    /// Returns the limits for one call to `destination`, whose body has the length `length`.
+    /// Returns the limits for one call to `destination` with a body of this length.
     ///
     /// `destination` is not called if the body cannot exceed a quarter of the memory.
     ///
@@ -112,8 +112,8 @@ impl ReplayLimits {
         Self { memory: self.memory.of_destination(name), ..self.clone() }
     }
 
-    /// Adds `B` to the in-memory types: [`ReplayBody::new`](crate::ReplayBody::new) polls such bodies at once and keeps
-    /// their frames by reference.
+    /// Adds `B` to the in-memory types: [`ReplayBody::new`](crate::ReplayBody::new) polls such bodies immediately and
+    /// keeps their frames by reference.
     ///
     /// `B` must meet two requirements:
     ///
@@ -170,7 +170,7 @@ impl ReplayLimits {
         (!self.keeps_nothing()).then(|| ReplayCharge::new(&self.memory, bytes)).flatten()
     }
 
-    /// Returns `true` if the per-call limit is 0. Then only empty bodies can be sent again.
+    /// Returns `true` if the per-call limit is 0, so that only empty bodies can be sent again.
     pub fn keeps_nothing(&self) -> bool {
         self.per_call == 0
     }
@@ -181,19 +181,19 @@ impl ReplayLimits {
         usize::try_from(length).map_or(true, |length| length > self.per_call)
     }
 
-    /// Takes `bytes` from the memory.
+    /// Takes `bytes` from the memory, if available.
     #[inline]
     pub(super) fn take(&self, bytes: usize) -> Option<ReplayMemory> {
         self.memory.take(bytes).then(|| self.memory.clone())
     }
 
-    /// Returns the allowance of one streamed body of at least `length` bytes.
+    /// Returns the allowance for a streamed body of at least `length` bytes.
     pub(super) fn allowance(&self, length: u64) -> Allowance {
         let per_call = if self.exclude(length) { 0 } else { self.per_call };
         Allowance::new(per_call, self.memory.clone())
     }
 
-    /// Returns the allowance of an in-memory body, to which only the limit for all bodies applies.
+    /// Returns the allowance for an in-memory body, to which only the limit for all bodies applies.
     pub(super) fn allowance_in_memory(&self) -> Allowance {
         Allowance::new(usize::MAX, self.memory.clone())
     }

@@ -1,4 +1,4 @@
-//! The memory limit for all kept bodies, the bytes held per destination, and the allowance of one body.
+//! The memory limit for all kept bodies, the bytes held per destination, and the allowance for one body.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,32 +9,32 @@ use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// The memory limit for all kept bodies. Clones share one limit.
 ///
-/// Many calls may wait for their next attempt at the same time, and each keeps a body. Beyond this limit, new frames
-/// are not kept: the calls are sent, but cannot be retried. Freed frames release their charge.
+/// Many calls may wait for their next attempt at the same time, each keeping a body. Beyond this limit, new frames are
+/// not kept: the calls are sent, but cannot be retried. Freeing a frame releases its charge.
 ///
 /// # Destinations
 ///
 /// With [`ReplayLimits::by_destination`](crate::ReplayLimits::by_destination), which the layers call, a destination
-/// that hangs leaves memory for the others. The rule is dynamic thresholds (Choudhury and Hahne, 1998, with α = 1): a
+/// that hangs leaves memory for the others. By the dynamic-threshold rule (Choudhury and Hahne, 1998, with α = 1), a
 /// destination may hold at most as much as is still free. It applies to in-memory bodies and streamed frames.
 ///
-/// The first quarter of the limit is not counted per destination. A body that could exceed the quarter is counted from
+/// The first quarter of the limit is not counted per destination. A body that could exceed this quarter is counted from
 /// its first byte.
 ///
-/// | holders that release nothing | held by each | free |
+/// | holders that never release memory | held by each | free |
 /// |---|---|---|
-/// | one destination, and uncounted bytes | 3/8 and 1/4, together 5/8 | 3/8 |
+/// | one destination, and uncounted bytes | 3/8 and 1/4, in total 5/8 | 3/8 |
 /// | N destinations that take turns | 3/(4(N+1)) | 3/(4(N+1)) |
-/// | N destinations, one after the other, each until it is full | 3/8, 3/16, 3/32, … | 3/(4·2^N) |
+/// | N destinations, one after the other, each up to its limit | 3/8, 3/16, 3/32, … | 3/(4·2^N) |
 ///
 /// As bodies are freed, the last row approaches the one above it, because only destinations that hold less than the
-/// free memory can take more. A destination leaves at least as much memory free as it holds. So a new destination can
-/// always keep a body half as large as the last kept one, whatever the number of destinations.
+/// free memory can take more. A destination leaves at least as much memory free as it holds. A new destination can
+/// therefore always keep a body half as large as the last kept one, however many destinations there are.
 ///
-/// One body can therefore take at most half of the free memory. A streamed body that was not counted at its start keeps
+/// A single body can thus take at most half of the free memory. A streamed body that was not counted at its start keeps
 /// no frame beyond the quarter.
 ///
-/// A body is charged until its last holder drops it. Over HTTP/2, hyper may hold the body of an ended call until the
+/// A body is charged until its last holder drops it. Over HTTP/2, hyper may hold the body of a finished call until the
 /// connection closes.
 ///
 /// ```
@@ -48,7 +48,7 @@ pub struct ReplayMemory(Arc<Account>);
 enum Account {
     /// The limit for all bodies.
     Whole(Bound),
-    /// One destination, identified by the hash of its name. Its bytes also count towards the whole.
+    /// One destination, identified by its name's hash. Its bytes also count towards the whole.
     Destination { whole: ReplayMemory, key: u64 },
 }
 
@@ -57,23 +57,23 @@ struct Bound {
     used: AtomicUsize,
     /// The limit for bodies without a destination: all of the memory, or its first quarter if destinations are counted.
     uncounted: AtomicUsize,
-    /// The bytes held for each destination. A destination with none has no entry.
+    /// The bytes held for each destination. A destination that holds none has no entry.
     held: Mutex<HashMap<u64, usize>>,
     /// The hasher for destination names. Only their hashes are kept, because names may be long.
     hashing: RandomState,
 }
 
 impl Bound {
-    /// Takes `bytes` unless more than `most` would then be in use.
+    /// Takes `bytes`, unless that would put more than `most` in use.
     ///
-    /// The count guards no other data, hence `Relaxed`.
+    /// The count guards no other data, so `Relaxed` is enough.
     #[inline]
     fn take(&self, bytes: usize, most: usize) -> bool {
         let add = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= most);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
     }
 
-    /// Takes `bytes` for a destination unless it would then hold more than the free memory.
+    /// Takes `bytes` for a destination, unless it would then hold more than the free memory.
     #[cold]
     fn take_for(&self, key: u64, bytes: usize) -> bool {
         let mut held = self.held();
@@ -130,7 +130,7 @@ impl ReplayMemory {
         }
     }
 
-    /// Reserves the memory beyond the first quarter for bodies with a destination, from now on.
+    /// From now on, reserves the memory beyond the first quarter for bodies with a destination.
     pub(super) fn count_destinations(&self) {
         self.bound().uncounted.store(self.limit() / 4, Ordering::Relaxed);
     }
@@ -164,7 +164,7 @@ impl ReplayMemory {
         self.bound().limit
     }
 
-    /// Takes `bytes` if this account may take that many.
+    /// Takes `bytes`, if this account allows it.
     #[inline]
     pub(super) fn take(&self, bytes: usize) -> bool {
         match &*self.0 {
@@ -183,7 +183,7 @@ impl ReplayMemory {
 }
 
 impl Default for ReplayMemory {
-    /// Creates a limit of 64 MiB: enough for 1,024 bodies of 64 KiB, the default per-call limit.
+    /// Creates a limit of 64 MiB, enough for 1,024 bodies of 64 KiB, the default per-call limit.
     fn default() -> Self {
         Self::new(64 * 1024 * 1024)
     }
@@ -203,7 +203,7 @@ pub struct ReplayCharge {
 }
 
 impl ReplayMemory {
-    /// Returns a charge of bytes that were taken before.
+    /// Returns a charge for bytes that have already been taken.
     pub(super) fn charge_of_taken(&self, bytes: usize) -> ReplayCharge {
         ReplayCharge { memory: self.clone(), bytes }
     }
@@ -227,19 +227,19 @@ impl fmt::Debug for ReplayCharge {
     }
 }
 
-/// The minimum charge of a frame: about the size of its queue entry.
+/// The minimum charge for a frame, about the size of its queue entry.
 pub(super) const LEAST_CHARGE: usize = 32;
 
 /// The maximum capacity of a chunk, unless its first frame is longer.
 const LARGEST_CHUNK: usize = 16 * 1024;
 
-/// Returns the charge of a data frame of `length` bytes that is kept by reference.
+/// Returns the charge for a data frame of `length` bytes that is kept by reference.
 #[inline]
 pub(super) fn least_charge(length: usize) -> usize {
     length.max(LEAST_CHARGE)
 }
 
-/// The memory allowance of one body, and what it has taken. Dropping it releases everything taken.
+/// One body's memory allowance, and the bytes taken from it. Dropping it releases these bytes.
 pub(super) struct Allowance {
     per_call: usize,
     /// The number of bytes that the per-call limit still allows.
@@ -263,8 +263,7 @@ impl Allowance {
     }
 
     /// Takes the capacity of a new chunk, at least `length` bytes. The capacity equals what the body has taken so far,
-    /// so that there are few chunks. If a limit allows less, the capacity is what the per-call limit allows, or
-    /// `length`.
+    /// to keep the number of chunks low. If a limit allows less, it is what the per-call limit allows, or `length`.
     pub(super) fn take_chunk(&mut self, length: usize) -> Option<usize> {
         let ample = self.taken().clamp(LEAST_CHARGE, LARGEST_CHUNK).max(length).min(self.left);
         if ample < length {

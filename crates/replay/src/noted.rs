@@ -1,4 +1,4 @@
-//! Complete bodies whose readers record an inspection by a client, which is the sign that the body was sent.
+//! Complete bodies whose readers record an inspection by a client, as a sign that the body was sent.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ pub(crate) struct Noted {
     given: bool,
 }
 
-/// The part that all readers share.
+/// The part shared by all readers.
 #[derive(Default)]
 struct Whole {
-    /// It guards no other data, so `Relaxed` suffices.
+    /// It guards no other data, so `Relaxed` is enough.
     inspected: AtomicBool,
     /// `None` for an empty body.
     data: Option<Charged>,
@@ -38,7 +38,7 @@ struct Whole {
 type Charged = (Bytes, ReplayCharge);
 
 impl Noted {
-    /// Creates the first reader of a body that is this buffer, or that is empty.
+    /// Creates the first reader of a body that consists of this buffer or is empty.
     pub(crate) fn new(hint: SizeHint, data: Option<Charged>) -> Self {
         let mut whole = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
         match Arc::get_mut(&mut whole) {
@@ -52,7 +52,7 @@ impl Noted {
         self.whole.as_ref()?.data.as_ref().map(|(data, _)| data)
     }
 
-    // Not inlined, like the drop, because inlining would slow down the code for other bodies.
+    // Not inlined, like dropping, because inlining would slow down the code for other bodies.
     /// Returns another reader, unless this one has returned the data.
     #[inline(never)]
     pub(crate) fn try_clone(&self) -> Option<Self> {
@@ -77,7 +77,7 @@ impl Noted {
         }
     }
 
-    /// Records that a client has read the end or the length. It need not poll an empty body.
+    /// Records that a client has checked the end or the length, because it need not poll an empty body.
     #[inline(never)]
     pub(crate) fn note_look(&self) {
         if self.is_empty() {

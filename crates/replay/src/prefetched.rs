@@ -1,8 +1,8 @@
 //! Prefetched frames, which are read from a body before a reader polls for them.
 //!
-//! An in-memory body, or the body of a single message, is polled when its first reader is created. If it has a single
-//! frame, each reader gets that frame by reference and nothing is shared. Otherwise the frames read so far are stored
-//! here for the readers.
+//! An in-memory or single-message body is polled when its first reader is created. If it has a single frame, each
+//! reader gets that frame by reference and nothing is shared. Otherwise the frames read so far are stored here for the
+//! readers.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -14,7 +14,7 @@ use crate::error::BoxError;
 use crate::frames::Next;
 use crate::memory::least_charge;
 
-/// Up to two results of a body that no reader has returned yet: a frame or the end, and the result after a frame.
+/// Up to two results that no reader has returned yet: a frame or the end, and the result after a frame.
 #[derive(Default)]
 pub(super) struct Prefetched {
     first: Option<Answer>,
@@ -29,13 +29,13 @@ impl Prefetched {
         Self { first: Some(answer), second: None }
     }
 
-    /// Polls a body whose length may be known. Returns its data if it is a single frame.
+    /// Polls a body whose length may be known. Returns its data if it consists of a single frame.
     #[inline]
     pub(super) fn poll_body<B>(mut body: Pin<&mut B>, length: Option<u64>) -> Result<Bytes, Self>
     where
         B: Body<Data = Bytes, Error: Into<BoxError>>,
     {
-        // No reader waits yet; the first reader that polls registers its own waker.
+        // No reader is waiting yet; the first one that polls registers its own waker.
         let mut context = Context::from_waker(Waker::noop());
         let Poll::Ready(first) = body.as_mut().poll_frame(&mut context) else {
             return Err(Self::default());

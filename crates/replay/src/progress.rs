@@ -1,4 +1,4 @@
-//! The position of one reader in a body, its end, and the length of the rest.
+//! A reader's position in a body, its end, and the remaining length.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(super) type Polled = PolledFrom<BoxError>;
 /// The result of polling the caller's body.
 pub(super) type PolledFrom<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
 
-/// The bytes that one reader has returned, and its end.
+/// The number of bytes that a reader has returned, and its end.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Progress {
     /// The number of data bytes returned so far.
@@ -39,7 +39,7 @@ pub(super) enum Stage {
     Polling,
     /// The end, or an error, has been returned.
     Done,
-    /// The error of the caller's body has been returned, to its only reader.
+    /// The error of the caller's body has been returned to its only reader.
     Failed,
 }
 
@@ -47,7 +47,7 @@ impl Progress {
     /// Counts data that is about to be returned.
     #[inline]
     pub(super) fn count(&mut self, data: &Bytes) {
-        // Even at memory speed, this would take decades to wrap.
+        // Even at memory speed, wrapping would take decades.
         self.read = self.read.wrapping_add(length_of(data));
     }
 
@@ -96,7 +96,7 @@ impl End {
         self.ended || self.is_done()
     }
 
-    /// Returns an error that was kept.
+    /// Ends the body with an error.
     #[cold]
     pub(super) fn fail(&mut self, error: ReplayError) -> Polled {
         self.stage = Stage::Done;
@@ -132,7 +132,7 @@ impl End {
         }
     }
 
-    /// Slow path: records every result other than data.
+    /// Slow path: records all results other than data.
     #[cold]
     #[inline(never)]
     fn record_other<E: Into<BoxError>>(&mut self, polled: PolledFrom<E>, ended: bool, failed: impl FnOnce()) -> Polled {
@@ -153,7 +153,7 @@ impl End {
         })
     }
 
-    /// Returns the result of a poll after the end: one error if the body panicked, then the end.
+    /// Returns the result of a poll after the end: first an error if the body panicked, then the end.
     #[cold]
     pub(super) fn closed(&mut self) -> Polled {
         let panicked = self.stage == Stage::Polling;
@@ -170,8 +170,8 @@ pub(super) fn is_data<E>(polled: &PolledFrom<E>) -> bool {
 
 /// Separates data from all other results of a poll.
 ///
-/// Moving a frame is costly because it has room for trailers. Nearly all frames are data, so one comparison takes the
-/// data out first.
+/// Moving a frame is costly because it has room for trailers. Nearly all frames are data, so the data is taken out
+/// first, with one comparison.
 #[inline(always)]
 pub(super) fn data_of<E>(polled: PolledFrom<E>) -> Result<Bytes, PolledFrom<E>> {
     match polled {
@@ -182,7 +182,7 @@ pub(super) fn data_of<E>(polled: PolledFrom<E>) -> Result<Bytes, PolledFrom<E>> 
     }
 }
 
-/// A guard that records a panic in the body. It is dropped only by a panic; otherwise it is forgotten.
+/// A drop guard that records a panic in the body. Without a panic, it is forgotten instead of dropped.
 struct Panicked<'a>(&'a mut Stage);
 
 impl Drop for Panicked<'_> {
@@ -191,7 +191,7 @@ impl Drop for Panicked<'_> {
     }
 }
 
-/// Returns the error of the caller's body in the form that every reader returns.
+/// Converts an error of the caller's body to the form that every reader returns.
 #[cold]
 pub(super) fn source_error(error: impl Into<BoxError>) -> ReplayError {
     ReplayError::Source(Arc::from(error.into()))
@@ -216,13 +216,13 @@ impl Length {
         Self { lower: hint.lower(), upper: hint.upper().unwrap_or(u64::MAX) }
     }
 
-    /// Returns the length of the rest after this chunk.
+    /// Returns the remaining length after this chunk.
     #[inline]
     pub(super) fn after(self, data: &Bytes) -> Self {
         self.less(length_of(data))
     }
 
-    /// Returns the length of the rest after `read` bytes.
+    /// Returns the remaining length after `read` bytes.
     #[inline]
     pub(super) fn less(self, read: u64) -> Self {
         let upper = match self.upper {
@@ -235,7 +235,7 @@ impl Length {
     #[inline]
     pub(super) fn hint(self) -> SizeHint {
         let mut hint = SizeHint::new();
-        // The lower bound goes first: `SizeHint` panics if the upper bound is below the lower one. Both were reduced
+        // The lower bound is set first, because `SizeHint` panics if the upper bound is below it. Both were reduced
         // equally.
         hint.set_lower(self.lower);
         if self.upper != u64::MAX {

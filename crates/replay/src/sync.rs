@@ -4,7 +4,7 @@
 pub(super) use std::sync::atomic::{AtomicUsize, Ordering};
 pub(super) use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A lock whose holder may panic, because polling a body may. Its users keep the protected value valid.
+/// A lock whose holder may panic, because polling a body may panic. Its users keep the protected value valid.
 #[derive(Debug, Default)]
 pub(super) struct Lock<T>(Mutex<T>);
 

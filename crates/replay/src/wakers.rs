@@ -1,8 +1,8 @@
-//! The wakers of readers that wait for the caller's body at the same time.
+//! The wakers of readers that are waiting for the caller's body at the same time.
 //!
 //! The body is polled with one waker that wakes all readers, because a single woken reader may never poll again. The
-//! list has its own lock, which is released before a waker is called or dropped. A body may wake itself while it is
-//! polled. Dropping a task's last waker may drop the task, and with it another reader.
+//! list has its own lock, which is released before a waker is called or dropped. This is because a body may wake itself
+//! while it is polled. Dropping a task's last waker may also drop the task, and with it another reader.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -10,13 +10,13 @@ use std::task::{Wake, Waker};
 use crate::frames::Freed;
 use crate::sync::Lock;
 
-/// The number of a reader within its body. A wider type would make every request larger.
+/// The id of a reader within its body. A wider type would make every request larger.
 pub(super) type ReaderId = u32;
 
 /// A reader and its waker.
 pub(super) type Waiting = (ReaderId, Waker);
 
-/// Work to be done after the body's lock is released. There is rarely any.
+/// Work to do after the body's lock is released. There is rarely any.
 #[derive(Default)]
 pub(super) struct Afterwards(Option<Box<Chores>>);
 
@@ -25,7 +25,7 @@ pub(super) struct Chores {
     /// The readers to wake, except the one that is currently polling.
     pub(super) wake: Vec<Waiting>,
     pub(super) except: Option<ReaderId>,
-    /// Wakers to be dropped uncalled.
+    /// Wakers to drop without waking them.
     pub(super) displaced: Vec<Waker>,
     pub(super) freed: Freed,
 }
@@ -53,14 +53,14 @@ impl Chores {
     }
 }
 
-/// Calls the wakers. No lock may be held.
+/// Wakes the wakers. No lock may be held.
 pub(super) fn wake_all(waiting: impl IntoIterator<Item = Waiting>) {
     for (_, waker) in waiting {
         waker.wake();
     }
 }
 
-/// All the readers' wakers, and the one waker that calls them.
+/// All readers' wakers, and the single waker that wakes them all.
 pub(super) struct Wakers {
     list: Arc<List>,
     all: Waker,
@@ -72,7 +72,7 @@ struct List(Lock<Contents>);
 #[derive(Default)]
 struct Contents {
     waiting: Vec<Waiting>,
-    /// `true` while the body is being polled: wakes are recorded and carried out after the poll.
+    /// `true` while the body is being polled. Wakes are then recorded, and carried out after the poll.
     polling: bool,
     woken: bool,
 }
@@ -88,7 +88,7 @@ impl Wakers {
         self.all.clone()
     }
 
-    /// Puts a reader on the list. Returns its previous waker, to be dropped without a lock.
+    /// Adds a reader to the list. Returns its previous waker, to be dropped without a lock.
     pub(super) fn register(&self, reader: ReaderId, waker: &Waker) -> Option<Waker> {
         let mut contents = self.list.0.lock();
         match contents.waiting.iter_mut().find(|(id, _)| *id == reader) {
@@ -108,7 +108,8 @@ impl Wakers {
         contents.woken = false;
     }
 
-    /// Records that the body has been polled. Returns the readers to wake: all if the body was ready or woke itself.
+    /// Records that the body has been polled. Returns the readers to wake, which are all of them if the body was ready
+    /// or woke itself.
     pub(super) fn finish(&self, ready: bool) -> Vec<Waiting> {
         let mut contents = self.list.0.lock();
         contents.polling = false;

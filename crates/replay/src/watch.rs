@@ -8,10 +8,10 @@ use crate::sync::Lock;
 use crate::wakers::{ReaderId, Waiting};
 
 /// A watch on one reader of a [`ReplayBody`](crate::ReplayBody), from [`ReplayBody::watch`](crate::ReplayBody::watch).
-/// A watch does not read, keep or delay anything.
+/// A watch does not read, keep or delay any frames.
 ///
 /// Use it in a layer that sends several attempts of one request at the same time. If the body outgrows its limits, only
-/// the attempt that has sent the most can continue. The watches of the other readers become ready at once, so that the
+/// the attempt that has sent the most can continue. The other readers' watches become ready immediately, so that the
 /// layer can cancel their attempts (gRPC's [A6](https://github.com/grpc/proposal/blob/master/A6-client-retries.md),
 /// "Memory Management"; BUF-8).
 ///
@@ -53,7 +53,7 @@ pub struct ReplayWatch {
 }
 
 impl ReplayWatch {
-    /// Creates the watch of a reader that is never cut off.
+    /// Creates a watch on a reader that is never cut off.
     pub(super) fn idle() -> Self {
         Self { watched: None, reader: 0 }
     }
@@ -92,7 +92,7 @@ impl fmt::Debug for ReplayWatch {
     }
 }
 
-/// The watched readers of one body. Its lock may be taken while the body's lock is held, never the other way round.
+/// The watched readers of one body. Its lock may be taken while the body's lock is held, but not vice versa.
 #[derive(Default)]
 pub(super) struct Watched(Lock<Contents>);
 
@@ -136,7 +136,7 @@ impl Watched {
             }
         };
         drop(contents);
-        // After the lock: dropping a waker may run foreign code.
+        // Dropped after the lock, because dropping a waker may run foreign code.
         drop(displaced);
         Poll::Pending
     }

@@ -1,8 +1,8 @@
-//! The replayable request body, which streams to the client and keeps its frames.
+//! The replayable request body, which keeps its frames while it streams them to the client.
 //!
-//! Before a retry layer sends the body, it clones the body and sets the clone aside, unread. A frame is kept until
-//! every reader has returned it. Frames of an in-memory body are kept by reference. Any other body is polled only when
-//! a reader is polled. Its frames below 256 KiB are copied, because a frame may be a small slice of a large buffer.
+//! Before a retry layer sends a body, it keeps an unread clone. A frame is kept until every reader has returned it.
+//! Frames of in-memory bodies are kept by reference. Any other body is polled only when a reader is polled. Its frames
+//! below 256 KiB are copied, because a frame may be a small slice of a large buffer.
 
 mod reading;
 
@@ -28,34 +28,34 @@ use crate::watch::ReplayWatch;
 /// 408 KiB, and any frame may be a slice of it.
 const COPIED_BELOW: usize = 256 * 1024;
 
-/// The size of the buffer in which tonic encodes a message. A frame keeps all of it in memory.
+/// The size of the buffer in which tonic encodes a message. A frame keeps the whole buffer in memory.
 const ENCODERS_BUFFER: usize = 8 * 1024;
 
 pin_project! {
-    /// A body that can be read more than once, from the first byte.
+    /// A request body that can be read more than once, each time from the first byte.
     ///
-    /// Each value is one reader. [`try_clone`](ReplayBody::try_clone) creates another reader with the same bytes and
-    /// trailers. Readers may be polled at the same time, from different tasks. A frame is kept until the slowest reader
-    /// has returned it. With a single reader, the frames are passed through and not kept. If the caller's body fails,
+    /// Each value is one reader. [`try_clone`](ReplayBody::try_clone) creates another reader of the same bytes and
+    /// trailers. Readers may be polled concurrently, from different tasks. A frame is kept until the slowest reader has
+    /// returned it. With a single reader, frames are passed through without being kept. If the caller's body fails,
     /// every reader returns the error at the same position.
     ///
     /// The leading reader returns the frames of the caller's body unchanged. Readers behind it return the same bytes,
     /// possibly split differently: frames below 256 KiB are merged into larger buffers, and empty frames are dropped.
-    /// Frames of an in-memory body stay as they are.
+    /// Frames of an in-memory body are not changed.
     ///
-    /// A body that outgrows its [`ReplayLimits`] does not fail. The leading reader streams to the end. For the readers
-    /// behind it, [`is_replayable`](ReplayBody::is_replayable) returns `false` and reading ends with
+    /// A body that outgrows its [`ReplayLimits`] does not fail. The leading reader continues to the end. For the
+    /// readers behind it, [`is_replayable`](ReplayBody::is_replayable) returns `false` and reading ends with
     /// [`ReplayError::NotKept`].
     ///
-    /// The size hint is that of the caller's body, minus the bytes that this reader has returned. So a second attempt
-    /// has the same framing as the first. There is one exception: if the body is a single in-memory buffer and the
-    /// caller's hint was not exact, the size hint has no upper bound.
+    /// The size hint is that of the caller's body, minus the bytes that this reader has returned. A second attempt
+    /// therefore has the same framing as the first. There is one exception: if the body is a single in-memory buffer
+    /// and the caller's hint was not exact, the size hint has no upper bound.
     ///
     /// Readers share no state if the body is empty or a single [in-memory](ReplayBody::new) buffer.
     ///
     /// The type is `Send` and `Sync` for every body that is `Send`. Creating a value allocates nothing for an empty or
     /// passed-through body, at most once for a single in-memory buffer, and twice for any other body. Kept frames and
-    /// waiting readers allocate more.
+    /// waiting readers need further allocations.
     ///
     /// # Cancel safety
     ///
@@ -83,10 +83,10 @@ pin_project! {
 pin_project! {
     #[project = InnerProjected]
     enum Inner<B> {
-        // The whole body: every reader has it, and nothing is shared.
+        // The whole body. Every reader holds all of it, and no state is shared.
         Complete { complete: Complete },
-        // A body that is read once, by this reader alone. The wrapper makes a body that is only `Send` also `Sync`, but
-        // forbids shared access to it. So the end and the length are stored after each poll.
+        // A body that is read once, by this reader alone. The wrapper makes a `Send` body `Sync`, but forbids shared
+        // access to it. The end and the length are therefore stored after each poll.
         Once { end: End, rest: Length, #[pin] body: SyncWrapper<B> },
         Shared { reader: Reader<B> },
     }
@@ -97,16 +97,16 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> ReplayBody<B> {
     ///
     /// | body | treatment |
     /// |---|---|
-    /// | already at its end | can always be cloned, and is not charged |
+    /// | already at its end | can always be cloned, without a charge |
     /// | any other, if `limits` allow 0 bytes per call | [passed through](ReplayBody::passthrough) |
-    /// | in memory | polled now; each reader gets the frames by reference |
+    /// | in memory | polled immediately; each reader gets the frames by reference |
     /// | any other | polled when a reader is polled |
     ///
     /// In-memory bodies are `Full<Bytes>`, `Empty<Bytes>`, `Collected<Bytes>`, `String`, and the types that
     /// [`ReplayLimits::in_memory`] adds.
     ///
-    /// If the first frame of a streamed body has the body's exact length, it is kept whole, whatever the per-call
-    /// limit. The body is then polled once more, so that its end is known while the frame is sent.
+    /// If the first frame of a streamed body has the body's exact length, it is kept whole, regardless of the per-call
+    /// limit. The body is then polled once more, so that its end is known while the frame is being sent.
     #[inline]
     pub fn new(body: B, limits: &ReplayLimits) -> Self {
         if body.is_end_stream() {
@@ -116,10 +116,10 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> ReplayBody<B> {
         Self::of_unread(body, Whole::Unknown, limits)
     }
 
-    /// Creates the first reader of a body that may have only one frame although its size hint is not exact.
-    /// Single-message encoders, such as tonic's, create such bodies.
+    /// Creates the first reader of a body that may consist of a single frame, even though its size hint is not exact.
+    /// Encoders of single messages, such as tonic's, create such bodies.
     ///
-    /// If a clone exists, the body is polled once more right after its first frame, whatever the length of that frame.
+    /// If a clone exists, the body is polled once more right after its first frame, regardless of that frame's length.
     /// At most two frames are read ahead in this way.
     #[inline]
     pub fn read_ahead(body: B, limits: &ReplayLimits) -> Self {
@@ -129,15 +129,13 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> ReplayBody<B> {
         Self::of_unread(body, Whole::Any, limits)
     }
 
-    /// Like [`read_ahead`](Self::read_ahead), creates the first reader of a body that may have only one frame. It also
-    /// polls the body now, at most twice. Unless it is empty, its readers record their polls, as with
-    /// [`noting_polls`](Self::noting_polls).
+    /// Works like [`read_ahead`](Self::read_ahead), but polls the body immediately, at most twice. Unless the body is
+    /// empty, its readers record their polls, as with [`noting_polls`](Self::noting_polls).
     ///
-    /// A body with a single frame, within the per-call limit, is shared by reference. It is charged with at least 8
-    /// KiB, because an encoder's frame keeps the encoder's buffer in memory. Any other body is read as with
-    /// `read_ahead`.
+    /// A body with a single frame within the per-call limit is shared by reference. It is charged at least 8 KiB,
+    /// because an encoder's frame keeps the encoder's buffer in memory. Any other body is read as with `read_ahead`.
     ///
-    /// Call this function only where the body may be polled, such as inside the runtime that the body needs.
+    /// Call this function only where the body may be polled, for example inside the runtime that it needs.
     pub fn read_ahead_now(mut body: B, limits: &ReplayLimits) -> Self
     where
         B: Unpin,
@@ -162,8 +160,8 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> ReplayBody<B> {
         Self::shared(source, &hint, limits.allowance(hint.lower()), keeping)
     }
 
-    /// Creates the first reader of a body that is not at its end. Not inlined, so that callers without a body reserve
-    /// no stack space for it.
+    /// Creates the first reader of a body that is not at its end. Not inlined, so that callers without a body do not
+    /// reserve stack space for one.
     #[inline(never)]
     fn of_unread(body: B, whole: Whole, limits: &ReplayLimits) -> Self {
         if limits.keeps_nothing() {
@@ -183,12 +181,12 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> ReplayBody<B> {
 
     /// Creates the first reader of an in-memory body of any type.
     ///
-    /// The body is polled now, at most twice, and its frames are kept by reference. The body must meet the requirements
-    /// of [`ReplayLimits::in_memory`].
+    /// The body is polled immediately, at most twice, and its frames are kept by reference. The body must meet the
+    /// requirements of [`ReplayLimits::in_memory`].
     #[inline]
     pub fn in_memory(body: B, limits: &ReplayLimits) -> Self {
         let hint = body.size_hint();
-        // The callers have already checked this. The second check lets the compiler keep a body of a known type off the
+        // The callers have already checked this. Checking again lets the compiler keep a body of a known type off the
         // heap.
         if limits.keeps_nothing() || body.is_end_stream() {
             return Self::new(body, limits);
@@ -220,11 +218,11 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> ReplayBody<B> {
     }
 
     /// Makes the readers of this body record their polls for [`was_polled`](ReplayBody::was_polled). Call it before
-    /// making the first clone.
+    /// creating the first clone.
     ///
-    /// This affects only bodies whose readers otherwise share no state. The thread's next call reuses the memory for
-    /// the record.
-    // Not inlined, like the drop of its record, because inlining would slow down the code for other bodies.
+    /// This affects only bodies whose readers otherwise share no state. The record's memory is reused by the thread's
+    /// next call.
+    // Not inlined, like dropping the record, because inlining would slow down the code for other bodies.
     #[inline(never)]
     pub fn noting_polls(self) -> Self {
         match self.inner {
@@ -233,14 +231,14 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> ReplayBody<B> {
         }
     }
 
-    /// Creates a stand-in for a reader that could not be created. Reading it fails with
+    /// Creates a placeholder for a reader that could not be created. Reading it fails with
     /// [`ReplayError::NotKept`](crate::ReplayError::NotKept).
     #[inline]
     pub fn not_kept() -> Self {
         Self { inner: Inner::Complete { complete: Complete::NotKept } }
     }
 
-    /// Creates the only reader of `body`, without keeping frames. It does not allocate.
+    /// Creates the only reader of `body`, without keeping frames. This does not allocate.
     #[inline]
     pub fn passthrough(body: B) -> Self {
         let rest = Length::new(&body.size_hint());
@@ -259,7 +257,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>> + Default> Default for ReplayB
 impl<B> ReplayBody<B> {
     /// Creates another reader, which starts at the first byte.
     ///
-    /// Returns `None` in these cases:
+    /// Returns `None` if:
     ///
     /// - the body outgrew its limits, or was read while it had a single reader;
     /// - it was created by [`passthrough`](ReplayBody::passthrough);
@@ -276,7 +274,7 @@ impl<B> ReplayBody<B> {
     }
 
     /// Returns `true` if [`try_clone`](ReplayBody::try_clone) would succeed. If this reader has also returned nothing
-    /// yet, it can be sent itself, without a clone.
+    /// yet, it can be sent without being cloned.
     pub fn is_replayable(&self) -> bool {
         match &self.inner {
             Inner::Complete { complete } => complete.is_replayable(),
@@ -287,10 +285,10 @@ impl<B> ReplayBody<B> {
 
     /// Ends every other reader with [`ReplayError::Superseded`](crate::ReplayError::Superseded).
     ///
-    /// Over HTTP/2, an upload may still be running when its attempt is retried. After this method is called, that
-    /// upload gets no more frames, and no frame is kept for it. Later clones are not affected.
+    /// Over HTTP/2, an upload may still be running when its attempt is retried. After this call, that upload gets no
+    /// more frames, and none are kept for it. Later clones are not affected.
     ///
-    /// This has no effect if this reader cannot continue, or if the body is empty or a single in-memory buffer.
+    /// Has no effect if this reader cannot continue, or if the body is empty or a single in-memory buffer.
     pub fn cancel_others(&self) {
         if let Inner::Shared { reader } = &self.inner {
             reader.cancel_others();
@@ -300,14 +298,14 @@ impl<B> ReplayBody<B> {
     /// Returns `true` if any reader of this body has been polled since
     /// [`forget_polls`](ReplayBody::forget_polls) was last called.
     ///
-    /// A client polls the body only after it has connected. If a connection fails and the body was polled, an earlier
-    /// connection may have carried the request.
+    /// A client polls the body only after it has connected. If a connection attempt fails although the body was polled,
+    /// an earlier connection may have carried the request.
     ///
-    /// An empty body is treated as polled once a client has read its size hint or its end, because the client need not
-    /// poll it.
+    /// An empty body counts as polled once a client has checked its size hint or its end, because clients need not poll
+    /// it.
     ///
     /// The result is always `false` for a body that is [passed through](ReplayBody::passthrough). For an empty body or
-    /// a single in-memory buffer it is `false` unless [`noting_polls`](ReplayBody::noting_polls) was called.
+    /// a single in-memory buffer, it is `false` unless [`noting_polls`](ReplayBody::noting_polls) was called.
     ///
     /// ```
     /// # use http_body_util::{BodyExt, Full};
@@ -355,7 +353,7 @@ impl<B> ReplayBody<B> {
 
     /// Creates a watch on this body's first reader, even if that reader has already been moved into a request.
     ///
-    /// Call it while this reader [is replayable](ReplayBody::is_replayable). Later, the watch may report the first
+    /// Call it while this reader [is replayable](ReplayBody::is_replayable). Otherwise the watch may report the first
     /// reader as cut off although it can continue.
     pub fn watch_first(&self) -> ReplayWatch {
         match &self.inner {

@@ -39,7 +39,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Body for ReplayBody<B> {
 }
 
 impl<B> ReplayBody<B> {
-    /// Records that a client has inspected an empty body, as clients do before they send it.
+    /// Records that a client has inspected an empty body, as clients do before sending it.
     #[inline]
     fn note_look(&self) {
         if let Inner::Complete { complete } = &self.inner
@@ -68,7 +68,7 @@ impl<B> ReplayBody<B> {
     }
 }
 
-/// Polls a passed-through body. Not inlined, so that the other kinds reserve no stack space for it.
+/// Polls a passed-through body. Not inlined, so that other kinds of body do not reserve stack space for it.
 #[inline(never)]
 fn poll_once<B>(body: Pin<&mut SyncWrapper<B>>, rest: &mut Length, end: &mut End, cx: &mut Context<'_>) -> Polled
 where

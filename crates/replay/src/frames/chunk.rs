@@ -1,4 +1,4 @@
-//! The queue entry, and the buffer into which short frames are copied.
+//! The queue entry, and the buffer that short frames are copied into.
 
 use bytes::BytesMut;
 
@@ -8,14 +8,15 @@ pub(super) struct Entry {
     pub(super) kept: KeptFrame,
     /// The number of readers positioned right before this frame.
     pub(super) before: u32,
-    /// The charge that the frame releases, or [`BY_LENGTH`]. The last frame of a chunk carries the chunk's charge.
+    /// The charge that is released with the frame, or [`BY_LENGTH`]. The last frame of a chunk carries the chunk's
+    /// charge.
     pub(super) charge: u32,
 }
 
-/// The charge of each further frame in a chunk, for its queue entry.
+/// The charge for the queue entry of each further frame in a chunk.
 pub(super) const CHARGE_OF_PLACE: u32 = 64;
 
-/// Marks a charge that is computed from the frame's own length.
+/// Marks a charge that is computed from the frame's length.
 pub(super) const BY_LENGTH: u32 = u32::MAX;
 
 impl Entry {
@@ -33,9 +34,9 @@ pub(super) fn wide(count: u32) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// A buffer into which frames are copied.
+/// A buffer that frames are copied into.
 pub(super) struct Chunk {
-    /// Copied bytes that do not form a frame yet, and the free capacity.
+    /// The copied bytes that do not form a frame yet, and the free capacity.
     pub(super) data: BytesMut,
     /// The charge for its capacity at creation.
     pub(super) charge: u32,

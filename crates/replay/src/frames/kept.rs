@@ -41,11 +41,11 @@ impl KeptFrame {
     }
 }
 
-/// The charge of a trailer field beyond its name and value: about the size of its map entry.
+/// The charge for a trailer field in addition to its name and value, about the size of its map entry.
 const CHARGE_OF_FIELD: usize = 128;
 
-/// Copies trailers. The copy shares no buffer with them, because values are often small parts of a large buffer. A name
-/// is never a part of another buffer.
+/// Copies trailers. The copy shares no buffer with them, because values are often small slices of a large buffer. A
+/// name is never a slice of another buffer.
 fn copy_of(trailers: &HeaderMap) -> HeaderMap {
     let mut copy = trailers.clone();
     for value in copy.values_mut() {
@@ -57,8 +57,8 @@ fn copy_of(trailers: &HeaderMap) -> HeaderMap {
     copy
 }
 
-/// The next frame of a reader, or its error. Moving a frame is costly because it has room for trailers, so every frame
-/// except data is boxed.
+/// A reader's next frame, or its error. Moving a frame is costly because it has room for trailers, so all frames except
+/// data are boxed.
 pub(crate) enum Next {
     Data(Bytes),
     Other(Box<Frame<Bytes>>),

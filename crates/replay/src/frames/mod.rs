@@ -1,9 +1,9 @@
-//! The queue of frames that at least one reader has not returned yet.
+//! The queue of frames that some reader has not returned yet.
 //!
-//! A frame is added at the end when it is read from the caller's body, and freed at the front when the slowest reader
+//! A frame is added at the end when it is read from the caller's body. It is freed at the front when the slowest reader
 //! has passed it. A position is a number of frames from the start of the body. Each kept frame counts the readers
-//! positioned right before it. So moving, joining and leaving take constant time, however many readers and frames there
-//! are.
+//! positioned right before it. Moving, joining and leaving therefore take constant time, regardless of the number of
+//! readers and frames.
 
 mod chunk;
 mod kept;
@@ -17,7 +17,7 @@ use crate::memory::Allowance;
 use chunk::{BY_LENGTH, CHARGE_OF_PLACE, Chunk, Entry, wide};
 pub(crate) use kept::{KeptFrame, Next};
 
-/// Frames that no reader needs any more. They are dropped after the lock is released, because dropping a buffer may run
+/// Frames that no reader needs anymore. They are dropped after the lock is released, because dropping a buffer may run
 /// foreign code.
 #[derive(Default)]
 pub(super) struct Freed {
@@ -56,18 +56,18 @@ impl Remaining {
 /// The queue.
 #[derive(Default)]
 pub(super) struct Frames {
-    /// The position of the front: the number of frames that were freed or never kept.
+    /// The position of the front, which is the number of frames that were freed or never kept.
     start: u64,
-    /// The frame at position 0. It is stored apart, so that a single-frame body needs no vector.
+    /// The frame at position 0. It is stored separately, so that a single-frame body needs no vector.
     first: Option<Entry>,
     /// The position of the first entry in `rest`.
     base: u64,
-    /// All further frames, after the empty entries of freed ones. Look-ups and additions take fewer steps than in a
-    /// ring buffer.
+    /// All further frames, after the empty entries of freed ones. Lookups and additions are cheaper than in a ring
+    /// buffer.
     rest: Vec<Entry>,
     /// The number of readers at the end.
     at_end: u32,
-    /// The buffer into which short frames are copied. It contains the last frame, if there is any.
+    /// The buffer that short frames are copied into. It contains the last frame, if there is one.
     chunk: Option<Chunk>,
 }
 
@@ -101,7 +101,7 @@ impl Frames {
         self.free(allowance)
     }
 
-    /// Removes every reader but one at `position`.
+    /// Removes all readers except one at `position`.
     pub(super) fn leave_all_but(&mut self, position: u64, allowance: &mut Allowance) -> Option<Freed> {
         for entry in self.first.iter_mut().chain(&mut self.rest) {
             entry.before = 0;
@@ -113,8 +113,8 @@ impl Frames {
         freed
     }
 
-    /// Returns the frame at `position` and moves its reader past it; `None` at the end. If no other reader needs the
-    /// frame, its charge is released.
+    /// Returns the frame at `position` and moves its reader past it, or returns `None` at the end. If no other reader
+    /// needs the frame, its charge is released.
     pub(super) fn advance(&mut self, position: u64, allowance: &mut Allowance) -> Option<KeptFrame> {
         let front = position == self.start;
         if matches!(self.entry(position)?.kept, KeptFrame::Filling) {
@@ -135,8 +135,8 @@ impl Frames {
         Some(kept)
     }
 
-    /// Returns the next frame if it is data but not the first kept frame, and whether it is the last one read. Fast
-    /// path of `advance`: every other case returns `None`.
+    /// Fast path of `advance`. Returns `None` unless the next frame is data and not the first kept frame. The flag is
+    /// `true` if the frame is the last one read.
     #[inline(always)]
     pub(super) fn advance_data(&mut self, position: u64) -> Option<(Bytes, bool)> {
         if position <= self.start {
@@ -171,7 +171,7 @@ impl Frames {
         }
     }
 
-    /// Keeps data for the only reader at the end. Fast path of `push`.
+    /// Fast path of `push`: keeps data for the only reader at the end.
     #[inline(always)]
     pub(super) fn push_data(&mut self, data: Bytes, allowance: &mut Allowance) {
         if self.rest.len() == self.rest.capacity() || self.chunk.is_some() {
@@ -185,8 +185,8 @@ impl Frames {
         self.push(KeptFrame::Data(data), allowance);
     }
 
-    /// Appends data from the only reader at the end to the last frame. Returns `false` if the chunk has no room or the
-    /// last frame cannot grow.
+    /// Appends data from the only reader at the end to the last frame. Returns `false` if the chunk is full or the last
+    /// frame cannot grow.
     #[inline]
     pub(super) fn append(&mut self, data: &[u8]) -> bool {
         match &mut self.chunk {
@@ -199,7 +199,7 @@ impl Frames {
     }
 
     /// Copies data that a reader at the end has just read, and moves that reader past it. Returns `false` if the
-    /// allowance does not suffice; after that nothing may be kept.
+    /// allowance is too small; after that, nothing may be kept.
     pub(super) fn push_copy(&mut self, mut data: &[u8], allowance: &mut Allowance) -> bool {
         while !data.is_empty() {
             let chunk = match &mut self.chunk {
@@ -238,7 +238,7 @@ impl Frames {
         }
     }
 
-    /// Closes the chunk, so that nothing more is copied into it. The last frame in it takes over its charge.
+    /// Closes the chunk, so that nothing more is copied into it. Its last frame takes over its charge.
     fn close(&mut self, allowance: &mut Allowance) {
         let Some(chunk) = self.chunk.take() else { return };
         match self.last() {
@@ -270,7 +270,7 @@ impl Frames {
         self.at_end == 1
     }
 
-    /// Moves the only reader past one more frame, which is not kept.
+    /// Moves the only reader past another frame, which is not kept.
     pub(super) fn pass(&mut self) {
         self.base = self.end_position() + 1;
         self.start = self.base;
@@ -302,7 +302,7 @@ impl Frames {
         }
     }
 
-    /// Returns the frame at `position`, which must not have been freed; `None` at the end.
+    /// Returns the frame at `position`, which must not have been freed, or `None` at the end.
     fn entry(&mut self, position: u64) -> Option<&mut Entry> {
         match position.checked_sub(self.base) {
             Some(index) => self.rest.get_mut(usize::try_from(index).ok()?),
@@ -310,7 +310,7 @@ impl Frames {
         }
     }
 
-    /// Counts the entries in `rest` whose frames were freed.
+    /// Returns the number of entries in `rest` whose frames were freed.
     fn gap(&self) -> usize {
         usize::try_from(self.start.saturating_sub(self.base)).unwrap_or(usize::MAX)
     }

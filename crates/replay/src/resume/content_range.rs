@@ -14,7 +14,7 @@ pub(super) struct ContentRange {
 
 impl ContentRange {
     /// Parses `bytes FIRST-LAST/TOTAL`. Returns `None` for any other form: another unit, an unknown total (`*`), an
-    /// unsatisfied range, a last byte before the first or past the total, a number of 2⁶⁴ or more.
+    /// unsatisfied or invalid range, a number of 2⁶⁴ or more.
     pub(super) fn parse(value: &HeaderValue) -> Option<Self> {
         let (unit, range) = value.to_str().ok()?.split_once(' ')?;
         let (range, total) = range.split_once('/')?;

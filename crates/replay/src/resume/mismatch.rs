@@ -1,11 +1,11 @@
-//! The reasons why a response does not continue a body.
+//! The reasons why a response cannot be used to resume a body.
 
 use std::error::Error;
 use std::fmt;
 
 use http::StatusCode;
 
-/// The reason why a response does not continue a body at its first missing byte.
+/// A reason why a response does not continue a body at its first missing byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mismatch {
@@ -19,9 +19,9 @@ pub enum Mismatch {
     Encoding,
     /// The validator is missing or differs, so the content may have changed.
     Validator,
-    /// `Content-Range` is missing, repeated, not in bytes, without a total, or not valid.
+    /// `Content-Range` is missing, repeated, not in bytes, without a total, or invalid.
     NoRange,
-    /// The range is not exactly the missing part.
+    /// The range differs from the missing part.
     Range {
         /// The position of the first missing byte.
         expected: u64,
@@ -30,14 +30,14 @@ pub enum Mismatch {
         /// The position of the last byte in the response.
         last: u64,
     },
-    /// The length of the whole content differs.
+    /// The total length of the content differs.
     Total {
-        /// The length of the content whose body broke, in bytes.
+        /// The original length of the content, in bytes.
         expected: u64,
         /// The length in the response, in bytes.
         found: u64,
     },
-    /// `Content-Length` is not the length of the range.
+    /// `Content-Length` differs from the length of the range.
     Length,
 }
 

@@ -1,25 +1,25 @@
-//! The mechanics of a response body that is continued after it broke.
+//! The rules for resuming a response body whose connection broke.
 //!
-//! A GET whose connection breaks in the middle of the body can be continued with a range request. The danger is a file
-//! that has changed in the meantime: half of one version joined to half of another is worse than an error. So the rules
-//! are strict. [`ResumePoint`] applies them, over plain values: it has no clock, no client and no buffer.
+//! A GET whose connection breaks in the middle of the body can be resumed with a range request. The danger is a file
+//! that has changed in the meantime: half of one version joined to half of another is worse than an error. The rules
+//! are therefore strict. [`ResumePoint`] applies them to plain values, without a clock, client or buffer.
 //!
 //! | the first response | rule |
 //! |---|---|
 //! | request | a GET without its own `Range` and without a precondition such as `If-None-Match` |
-//! | status | 200, because only then is the body the whole content |
-//! | `Content-Length` | present: it reveals an early end, and a layer that decodes the body removes it |
+//! | status | 200, because the body is the whole content only then |
+//! | `Content-Length` | present, because it reveals a premature end, and a layer that decodes the body removes it |
 //! | `Transfer-Encoding` | absent, because it overrides `Content-Length` (RFC 9112 §6.3) |
-//! | `Content-Encoding` | absent, because a compressor need not produce the same bytes twice |
-//! | validator | one strong `ETag`; only if there is no `ETag`, a `Last-Modified` from 1980-01-02 on, at least 60 s before `Date` |
+//! | `Content-Encoding` | absent, because a compressor may not produce the same bytes twice |
+//! | validator | one strong `ETag`; without an `ETag`, a `Last-Modified` from 1980-01-02 on, at least 60 s before `Date` |
 //!
-//! The next request has `Range: bytes=k-` for the first missing byte *k*, the validator in `If-Range`, and
+//! The next request contains `Range: bytes=k-` for the first missing byte *k*, the validator in `If-Range`, and
 //! `Accept-Encoding: identity`. [`check`](ResumePoint::check) accepts its response only if it is a 206 with the same
 //! validator and no coding except `chunked`, whose `Content-Range` is exactly the missing part of the same total.
 //! Anything else is a [`Mismatch`].
 //!
-//! A validator identifies a version of one resource. So the caller must send the next request to the same resource, or
-//! to a replica of it.
+//! A validator identifies a version of one resource. The caller must therefore send the next request to the same
+//! resource, or to a replica of it.
 
 mod content_range;
 mod mismatch;
@@ -35,14 +35,13 @@ use content_range::ContentRange;
 pub use mismatch::{Mismatch, TooLong};
 use validator::Validator;
 
-/// The request headers with which a response may not be the whole content, or may depend on the caller's copy.
+/// The request headers that may make a response partial, or dependent on the caller's own copy.
 const OWN_TERMS: [HeaderName; 6] = [RANGE, IF_RANGE, IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE];
 
-/// The maximum number of header names: a `HeaderMap` takes 24,576, and a request for the rest adds three.
+/// The maximum number of header names. A `HeaderMap` holds up to 24,576, and a request for the rest adds three.
 const MAX_NAMES: usize = 24_573;
 
-/// The state of a response body that can be continued after it breaks: its validator, its length, and the number of
-/// bytes received.
+/// The state needed to resume a response body: its validator, its length, and the number of bytes received.
 ///
 /// ```
 /// use http::{HeaderMap, Request, Response, StatusCode};
@@ -76,7 +75,7 @@ pub struct ResumePoint {
 
 impl ResumePoint {
     /// Creates the state at the start of a response body, from the heads of the request and the response. Returns
-    /// `None` if the body cannot be continued.
+    /// `None` if the body cannot be resumed.
     pub fn new(method: &Method, request: &HeaderMap, status: StatusCode, response: &HeaderMap) -> Option<Self> {
         let is_whole = Self::permits(method, request) && status == StatusCode::OK;
         let is_plain = !is_encoded(response) && !response.contains_key(TRANSFER_ENCODING);
@@ -87,16 +86,16 @@ impl ResumePoint {
         Some(Self { validator: Validator::of(response)?, total, received: 0 })
     }
 
-    /// Returns `true` if the request head allows a response to be continued. The response itself is not considered.
+    /// Returns `true` if the request head allows its response to be resumed. The response itself is not considered.
     pub fn permits(method: &Method, request: &HeaderMap) -> bool {
         let has_room = request.keys_len() <= MAX_NAMES;
         method == Method::GET && has_room && !OWN_TERMS.iter().any(|name| request.contains_key(name))
     }
 
-    /// Records bytes that were received.
+    /// Records received bytes.
     ///
     /// # Errors
-    /// Returns [`TooLong`] if the body is longer than its `Content-Length`. These bytes are then not counted.
+    /// Returns [`TooLong`] if the body is longer than its `Content-Length`. The bytes are then not counted.
     pub fn receive(&mut self, bytes: u64) -> Result<(), TooLong> {
         match self.received.checked_add(bytes) {
             Some(received) if received <= self.total => {
@@ -122,10 +121,10 @@ impl ResumePoint {
         self.total
     }
 
-    /// Sets the headers of a request for the missing part. Call it only if a byte is [missing](Self::missing).
+    /// Sets the headers of a request for the missing part. Call it only if bytes are [missing](Self::missing).
     pub fn write_to(&self, request: &mut HeaderMap) {
         let range = HeaderValue::try_from(format!("bytes={}-", self.received));
-        // A number makes a valid header value.
+        // A number is always a valid header value.
         if let Ok(range) = range {
             request.insert(RANGE, range);
         }
@@ -136,7 +135,7 @@ impl ResumePoint {
     /// Checks that the body of this response continues the content at the first missing byte.
     ///
     /// # Errors
-    /// Returns the first difference. In that case the bytes must not be joined.
+    /// Returns the first mismatch. The bytes must then not be joined.
     pub fn check(&self, status: StatusCode, response: &HeaderMap) -> Result<(), Mismatch> {
         if status != StatusCode::PARTIAL_CONTENT {
             return Err(Mismatch::Status(status));
@@ -165,19 +164,19 @@ impl ResumePoint {
     }
 }
 
-/// Returns the value of a header that occurs once; `None` if it is missing or repeated.
+/// Returns the value of a header that occurs once, or `None` if it is missing or repeated.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
     let mut values = headers.get_all(name).iter();
     values.next().filter(|_| values.next().is_none())
 }
 
-/// Returns a header's number; `None` if it is not a number below 2⁶⁴ in digits alone.
+/// Returns a header's number, or `None` unless it consists only of digits and is below 2⁶⁴.
 fn number(value: &HeaderValue) -> Option<u64> {
     digits(value.to_str().ok()?)
 }
 
 fn digits(text: &str) -> Option<u64> {
-    // `parse` accepts a sign.
+    // `parse` would also accept a sign.
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
@@ -186,7 +185,7 @@ fn is_encoded(headers: &HeaderMap) -> bool {
     headers.get_all(CONTENT_ENCODING).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
-/// Returns `true` if a transfer coding other than `chunked` alone was applied. Clients decode only that one.
+/// Returns `true` if any transfer coding other than `chunked` was applied. Clients decode only that one.
 fn is_transfer_encoded(headers: &HeaderMap) -> bool {
     let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
     headers.contains_key(TRANSFER_ENCODING) && !only(headers, &TRANSFER_ENCODING).is_some_and(is_chunked)
@@ -197,7 +196,7 @@ fn refuses_ranges(headers: &HeaderMap) -> bool {
     headers.get_all(ACCEPT_RANGES).iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"none"))
 }
 
-/// Returns `true` if the body consists of several parts with heads of their own.
+/// Returns `true` if the body consists of several parts with their own headers.
 fn is_multipart(headers: &HeaderMap) -> bool {
     let starts =
         |value: &HeaderValue| value.as_bytes().get(..10).is_some_and(|start| start.eq_ignore_ascii_case(b"multipart/"));

@@ -7,14 +7,14 @@ use http::{HeaderMap, HeaderValue};
 
 use super::only;
 
-/// The least age of content whose date is a strong validator. Dates count in seconds, so younger content may have
-/// changed twice within one of them. The value of RFC 7232 §2.2.2 allows for clocks that differ.
+/// The minimum age of content for its date to be a strong validator. Dates have a resolution of one second, so newer
+/// content may have changed twice within one. The value from RFC 7232 §2.2.2 allows for clock skew.
 const SETTLED: Duration = Duration::from_secs(60);
 
-/// 1980-01-02 as a Unix time. Reproducible builds give every version a constant earlier date.
+/// 1980-01-02 as a Unix time. Reproducible builds give every version the same earlier date.
 const GENUINE: Duration = Duration::from_secs(315_619_200);
 
-/// A strong validator: the same value means the same bytes.
+/// A strong validator, which is equal only for identical bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Validator {
     ETag(HeaderValue),
@@ -22,8 +22,8 @@ pub(super) enum Validator {
 }
 
 impl Validator {
-    /// Returns the strong validator in the head of a response, if there is one. A response with an `ETag` has no other
-    /// (RFC 9110 §13.1.5).
+    /// Returns the strong validator in a response head, if there is one. If there is an `ETag`, no other validator may
+    /// be used (RFC 9110 §13.1.5).
     pub(super) fn of(response: &HeaderMap) -> Option<Self> {
         if response.contains_key(ETAG) {
             let etag = only(response, &ETAG)?;

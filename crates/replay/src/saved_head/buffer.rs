@@ -10,11 +10,11 @@ use bytes::Bytes;
 const LARGEST_SPARE: usize = 1024;
 
 thread_local! {
-    /// The spare buffer: zeros, or nothing.
+    /// The spare buffer, which is zeroed or empty.
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// A head's buffer, which becomes shared when the head is restored.
+/// A head's buffer, which is shared once the head is restored.
 pub(super) enum Buffer {
     Own(Own),
     Shared(Bytes),
@@ -70,7 +70,7 @@ impl AsRef<[u8]> for Own {
     }
 }
 
-/// Keeps the buffer as this thread's spare one. It is cleared, because it contained headers.
+/// Keeps the buffer as this thread's spare buffer. It is zeroed, because it contained headers.
 impl Drop for Own {
     #[inline]
     fn drop(&mut self) {

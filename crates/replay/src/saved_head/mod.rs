@@ -1,9 +1,9 @@
 //! The head of a request, saved before the first attempt and restored only for a retry.
 //!
-//! Every call saves its head, but few restore it. So the head is a single buffer; the rows `head` and `template` of
-//! `benches/` measure the benefit. Cloning a `HeaderMap` costs two allocations, plus one for each value created at run
-//! time. A single buffer costs one allocation, or none if the thread has a spare buffer from an earlier call. It
-//! contains pairs of strings, each pair after its two lengths.
+//! Every call saves its head, but few restore it. The head is therefore saved in a single buffer; the rows `head` and
+//! `template` of `benches/` measure the benefit. Cloning a `HeaderMap` costs two allocations, plus one for each value
+//! created at run time. A single buffer costs one allocation, or none if the thread has a spare buffer from an earlier
+//! call. It contains pairs of strings, each pair preceded by its two lengths.
 
 mod buffer;
 mod pairs;
@@ -29,11 +29,11 @@ use write::write;
 /// The separator after a scheme.
 const SEPARATOR: &[u8] = b"://";
 
-/// A request's head (method, target, version, headers, extensions), saved for another attempt.
+/// A request's head (method, target, version, headers and extensions), saved for another attempt.
 ///
-/// Saving a head of usual length allocates at most once, plus once each for extensions and sensitive values. Header
-/// values marked as [sensitive](HeaderValue::is_sensitive) are shared, not copied, so that memory contains no second
-/// copy of a credential.
+/// Saving a head of typical length allocates at most once, plus once each for extensions and sensitive values. Header
+/// values marked as [sensitive](HeaderValue::is_sensitive) are shared, not copied, so that credentials are not
+/// duplicated in memory.
 ///
 /// ```
 /// use http::Request;
@@ -71,7 +71,7 @@ impl SavedHead {
         Self::of(method, uri, headers, request.extensions(), request.version())
     }
 
-    /// Saves the head of a request that was split into its parts. The extensions are cloned.
+    /// Saves the head of a request from its parts. The extensions are cloned.
     #[inline(always)]
     pub fn of_parts(head: &Parts) -> Self {
         Self::of(&head.method, &head.uri, &head.headers, &head.extensions, head.version)
@@ -97,8 +97,8 @@ impl SavedHead {
 
     /// Copies this head to `request`, which must have no headers. The header values share this head's buffer.
     ///
-    /// A head that is not [restorable](Self::is_restorable) is replaced by one that clients and servers refuse: CONNECT
-    /// without a target and without headers.
+    /// A head that is not [restorable](Self::is_restorable) is replaced by one that clients and servers reject: CONNECT
+    /// without a target or headers.
     #[inline]
     pub fn copy_to<B>(&mut self, request: &mut Request<B>) {
         *request.extensions_mut() = self.extensions.clone();
@@ -106,8 +106,8 @@ impl SavedHead {
         self.restore(&buffer, request);
     }
 
-    /// Moves this head to `request`, which must have no headers. A head that is not
-    /// [restorable](Self::is_restorable) is replaced as by [`copy_to`](Self::copy_to).
+    /// Moves this head to `request`, which must have no headers. A head that is not [restorable](Self::is_restorable)
+    /// is replaced as in [`copy_to`](Self::copy_to).
     #[inline]
     pub fn move_to<B>(mut self, request: &mut Request<B>) {
         *request.extensions_mut() = std::mem::take(&mut self.extensions);
@@ -125,7 +125,7 @@ impl SavedHead {
         self.scheme_and_authority().1
     }
 
-    /// Returns the scheme and the authority of the request's target, each if present.
+    /// Returns the scheme and the authority of the request's target, if present.
     #[inline]
     pub fn scheme_and_authority(&self) -> (Option<&str>, Option<&str>) {
         let Some((scheme, authority)) = Pairs(&self.pairs).nth(1) else { return (None, None) };
@@ -195,7 +195,7 @@ impl SavedHead {
     fn restore<B>(&self, buffer: &Bytes, request: &mut Request<B>) {
         *request.version_mut() = self.version;
         let target = self.parse(buffer, request.headers_mut());
-        // There is always a target if the head is restorable, because every part was valid when it was written.
+        // A restorable head always has a target, because every part was valid when it was written.
         let (method, uri) = target.unwrap_or_else(|| {
             request.headers_mut().clear();
             (Method::CONNECT, Uri::default())
@@ -224,7 +224,7 @@ impl SavedHead {
         Some(())
     }
 
-    /// Sets the values of a map that has this head's names. Returns `None` if its names differ.
+    /// Sets the values of a map with this head's names. Returns `None` if its names differ.
     #[inline]
     fn fill(&self, buffer: &Bytes, mut pairs: Pairs<'_>, blank: &mut HeaderMap) -> Option<()> {
         let mut shared = self.shared();
@@ -244,7 +244,7 @@ impl SavedHead {
         headers.try_reserve(self.names.into()).ok()?;
         let mut shared = self.shared();
         while let Some((name, value)) = pairs.next() {
-            // `from_bytes` refuses a quotation mark, which HTTP/2 clients may send.
+            // `from_bytes` rejects quotation marks, which HTTP/2 clients may send.
             let name = HeaderName::from_lowercase(name).ok()?;
             headers.try_append(name, restored(buffer, &pairs, value, &mut shared)?).ok()?;
         }
@@ -266,7 +266,7 @@ impl SavedHead {
     }
 }
 
-/// Returns the value before `rest` in the buffer, or else the next shared value.
+/// Returns the value from the buffer, or else the next shared value.
 #[inline]
 fn restored<'a>(
     buffer: &Bytes,
@@ -306,7 +306,7 @@ fn target(pairs: &mut Pairs<'_>, length: usize, part: &dyn Fn(Range<usize>) -> B
     Some((Method::from_bytes(method).ok()?, uri.try_into().ok()?))
 }
 
-/// Leaves out the target and the header values, which may contain credentials.
+/// Omits the target and the header values, which may contain credentials.
 impl fmt::Debug for SavedHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SavedHead")

@@ -1,13 +1,12 @@
-//! Pairs of strings in one buffer, each pair after its two lengths.
+//! Pairs of strings in one buffer, each pair preceded by its two lengths.
 
-/// The bytes of the two lengths before a pair.
+/// The size of the two lengths before a pair.
 pub(super) const LENGTHS: usize = 8;
 
 /// The second length of a pair whose second string (a header value) is shared and not in the buffer.
 const SHARED: u64 = u32::MAX as u64;
 
-/// An iterator over the pairs in a buffer; it holds the rest of the buffer. The second string is `None` if it is
-/// shared.
+/// An iterator over the pairs in the rest of a buffer. The second string is `None` if it is shared.
 #[derive(Clone)]
 pub(super) struct Pairs<'a>(pub(super) &'a [u8]);
 
@@ -67,7 +66,7 @@ fn put_string<'a>(free: &'a mut [u8], string: &[u8]) -> Option<&'a mut [u8]> {
     Some(rest)
 }
 
-/// Copies a string. Most strings are short, and a call to `memcpy` would cost more.
+/// Copies a string. Most strings are short, so a call to `memcpy` would cost more.
 #[inline(always)]
 fn copy(to: &mut [u8], from: &[u8]) {
     match from.len() {

@@ -1,7 +1,7 @@
 //! A thread-local cache of header maps without their values.
 //!
-//! Restoring a head consists mostly of parsing, hashing and inserting its names. A client sends requests with the same
-//! names again and again. So a cached map with these names is cloned, and only its values are set.
+//! Restoring a head consists mostly of parsing, hashing and inserting its names. Clients keep sending requests with the
+//! same names, so a cached map with these names is cloned, and only the values are set.
 
 use std::cell::RefCell;
 
@@ -28,7 +28,7 @@ thread_local! {
     static HELD: RefCell<Vec<Shape>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns a hash of the names of these headers. Other names may have the same hash.
+/// Returns a hash of these headers' names. Other names may have the same hash.
 #[inline]
 pub(super) fn mark(headers: Pairs<'_>) -> u64 {
     headers.fold(1, |mark, (name, _)| {
@@ -43,7 +43,7 @@ pub(super) fn mark(headers: Pairs<'_>) -> u64 {
 /// Returns the thread's cached map for this mark, with empty values.
 #[inline]
 pub(super) fn blank(mark: u64) -> Option<HeaderMap> {
-    // A thread that is ending has no cache.
+    // A thread that is exiting has no cache.
     let held = HELD.try_with(|held| {
         let held = held.try_borrow().ok()?;
         let shape = held.get(slot_of(mark))?;
@@ -77,7 +77,7 @@ fn blanked(headers: &HeaderMap) -> HeaderMap {
     blank
 }
 
-/// Returns the slot of a shape: the mark's highest bits, which are the best mixed.
+/// Returns the slot for a mark: its highest bits, which are mixed best.
 #[inline]
 fn slot_of(mark: u64) -> usize {
     (mark >> 61) as usize % SHAPES

@@ -67,7 +67,7 @@ fn every_form_of_target_comes_back() {
         Uri::from_static("http://[::1]:80/x?"),
         Uri::from_static("git+ssh://user:word@one.example/"),
         "http://one.example/\u{e9}?\u{fc}".parse().unwrap(),
-        // `OPTIONS *`, as sent by a client of a proxy or of hyper-util.
+        // `OPTIONS *`, as sent to a proxy or by hyper-util.
         parts(Some("http"), Some("one.example"), Some("*")),
         parts(Some("http"), Some("one.example"), Some("?only=a-query")),
         // A scheme that is present but empty.
@@ -187,7 +187,7 @@ fn parts_of_a_head_are_read() {
 }
 
 // trap 34
-/// Any content of the buffer is restored as a request, at worst as one that is refused.
+/// Any buffer content is restored as a request, at worst as one that is rejected.
 #[test]
 fn broken_head_is_restored_as_refusable() {
     let mut kept = SavedHead::new(&request());

@@ -1,4 +1,4 @@
-//! Writing a head into its buffer, which costs time in every call.
+//! Writing a head into its buffer, a cost paid by every call.
 
 use http::{HeaderMap, HeaderValue, Method, Uri};
 
@@ -6,7 +6,7 @@ use super::buffer::Buffer;
 use super::pairs::{LENGTHS, put, put_alone, put_joined};
 use super::{SEPARATOR, SharedValues};
 
-/// The assumed size of a header, and the room for the target and long headers.
+/// The assumed size of a header, and extra room for the target and long headers.
 const USUAL: usize = 40;
 const ROOM: usize = 192;
 
@@ -24,7 +24,7 @@ pub(super) fn write(method: &Method, uri: &Uri, headers: &HeaderMap) -> Written 
 #[cold]
 fn write_measured(method: &Method, uri: &Uri, headers: &HeaderMap) -> Written {
     let length = measure(method, uri, headers);
-    // Every length in a head below 4 GiB fits its half of a word.
+    // In a head below 4 GiB, every length fits in its half of a word.
     let zeros = if length as u64 > u64::from(u32::MAX) { Vec::new() } else { vec![0; length] };
     write_to(zeros, method, uri, headers).unwrap_or_default()
 }
@@ -33,7 +33,7 @@ fn write_measured(method: &Method, uri: &Uri, headers: &HeaderMap) -> Written {
 #[inline(always)]
 fn write_to(mut pairs: Vec<u8>, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Written> {
     let target = Target::of(uri);
-    // `Uri::from_parts` accepts a scheme only together with both other parts.
+    // `Uri::from_parts` accepts a scheme only together with the two other parts.
     if uri.scheme_str().is_some() != target.is_whole() {
         return Some(Written::default());
     }
@@ -47,7 +47,7 @@ fn write_to(mut pairs: Vec<u8>, method: &Method, uri: &Uri, headers: &HeaderMap)
 
 /// The parts of a target. A missing part is empty.
 struct Target<'a> {
-    /// The scheme and its separator. Both are in the first part if the scheme is a usual one.
+    /// The scheme and its separator. Both are in the first part if the scheme is `http` or `https`.
     scheme: [&'a [u8]; 2],
     authority: &'a [u8],
     path: &'a [u8],
@@ -91,7 +91,7 @@ fn put_headers(mut free: &mut [u8], headers: &HeaderMap, shared: &mut Option<Box
     Some(free.len())
 }
 
-/// Returns a length that suffices for the head.
+/// Returns a length that is large enough for the head.
 fn measure(method: &Method, uri: &Uri, headers: &HeaderMap) -> usize {
     let target = Target::of(uri);
     let line = [method.as_str().as_bytes(), target.scheme[0], target.scheme[1]];

@@ -1,4 +1,4 @@
-//! The next frame for a reader: a kept one, or a fresh one from the caller's body.
+//! A reader's next frame: a kept one, or a fresh one from the caller's body.
 //!
 //! | case | function |
 //! |---|---|
@@ -27,18 +27,18 @@ use crate::wakers::{Afterwards, ReaderId};
 
 /// The position of one reader.
 pub(super) struct Cursor<B> {
-    /// The rest of the body, once this is its only reader.
+    /// The rest of the body, once this is the only reader.
     pub(super) sole: Option<SyncWrapper<Box<SoleReader<B>>>>,
     pub(super) progress: Progress,
     pub(super) id: ReaderId,
     /// The number of frames read so far. It is counted only while the body is shared.
     pub(super) position: u64,
-    /// `true` if this reader has polled for a fresh frame and so may be waiting.
+    /// `true` if this reader has polled for a fresh frame, and may therefore be waiting.
     pub(super) polls_fresh: bool,
 }
 
 impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
-    /// Polls a shared body. The fast path is inlined here: it keeps and returns fresh data for the leader and wakes no
+    /// Polls a shared body. Contains the fast path, which keeps and returns fresh data for the leader and wakes no
     /// reader.
     #[inline(never)]
     pub(super) fn poll_frame(&mut self, shared: &Lock<State<B>>, cx: &mut Context<'_>) -> Polled {
@@ -53,7 +53,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
         let ended = source.is_end_stream();
         state.ended = ended;
         std::mem::forget(unless_it_panics);
-        // This test does not move the frame, which halves the moves of a frame.
+        // This check does not move the frame, which halves the number of moves.
         if ended || !is_data(&polled) {
             return self.poll_leader_slow(guard, cx, polled);
         }
@@ -76,7 +76,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
         Poll::Ready(Some(Ok(Frame::data(data))))
     }
 
-    /// Slow path: every result for the leader that the fast path does not cover.
+    /// Slow path: all results for the leader that the fast path does not cover.
     #[cold]
     #[inline(never)]
     fn poll_leader_slow(
@@ -125,12 +125,12 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
     #[inline(always)]
     pub(super) fn poll_sole(&mut self, shared: &Lock<State<B>>, cx: &mut Context<'_>) -> Polled {
         let Some(sole) = &mut self.sole else { return Poll::Ready(None) };
-        // Other readers cannot continue, but `source_failed` may still be called on them.
+        // The other readers cannot continue, but `source_failed` may still be called on them.
         let failed = || shared.lock().stage = Stage::Failed;
         sole.get_mut().poll_frame(&mut self.progress, cx, failed)
     }
 
-    /// Slow path: every case that the paths above do not cover.
+    /// Slow path: all cases that the paths above do not cover.
     #[inline(never)]
     fn poll_any(&mut self, mut guard: MutexGuard<'_, State<B>>, cx: &mut Context<'_>) -> Polled {
         let state = &mut *guard;
@@ -139,10 +139,10 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
         }
         if let Some(refusal) = state.refusal(self.id, self.position) {
             self.progress.end.stage = progress::Stage::Done;
-            // A reader that has returned everything gets no error, because it misses nothing.
+            // A reader that has returned everything gets no error, because nothing is missing.
             return Poll::Ready((!self.progress.end.ended).then(|| Err(refusal.into())));
         }
-        // A poll is recorded only here, because a reader that was cut off belongs to an earlier attempt.
+        // Polls are recorded only here, because a reader that was cut off belongs to an earlier attempt.
         state.polled = true;
         if let Some(kept) = state.frames.advance(self.position, &mut state.allowance) {
             self.position += 1;
@@ -163,7 +163,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
                 // The frame is charged again if it is kept.
                 state.allowance.give_back(std::mem::take(&mut state.prefetched_charge));
                 if state.prefetched.is_empty() {
-                    // If `is_end_stream` panics, an error replaces the result.
+                    // If `is_end_stream` panics, an error is returned instead.
                     state.stage = Stage::Polling;
                     state.ended = state.source.as_ref().is_none_or(|source| source.is_end_stream());
                     state.stage = Stage::Open;
@@ -203,7 +203,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
                 state.stage = Stage::Open;
                 next
             }
-            // The source ended when it was polled ahead of the readers.
+            // The source ended while it was polled ahead of the readers.
             None => Poll::Ready(None),
         };
         if all.is_some() {
@@ -249,7 +249,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
                 }
             }
         }
-        // A source that has ended is dropped, because the memory that it still holds is not charged.
+        // A source that has ended is dropped, because the memory it still holds is not charged.
         let over = matches!(state.stage, Stage::Done | Stage::Failed);
         let spent = if over { state.source.take() } else { None };
         if state.stage == Stage::Open && state.fresh_pollers == 1 && state.readers > 1 && state.frames.one_at_end() {
@@ -276,7 +276,7 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Cursor<B> {
     }
 }
 
-/// A guard that records a panic in the source on the fast path. Only a panic drops it.
+/// A drop guard that records a panic in the source on the fast path. Without a panic, it is not dropped.
 struct Panicked<'a> {
     stage: &'a mut Stage,
     leader: &'a mut ReaderId,
@@ -300,7 +300,7 @@ impl<B> State<B> {
             && self.whole == Whole::Exact(length_of(data))
             && self.frames.end_position() == 0
         {
-            // Like an in-memory body: all of it is available.
+            // As with an in-memory body, all of it is available.
             self.allowance.lift();
         }
         let kept = match next {

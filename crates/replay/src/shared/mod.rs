@@ -2,13 +2,14 @@
 //!
 //! The first reader that needs a frame polls the caller's body. While a single reader polls for fresh frames, the body
 //! gets that reader's waker; later it gets one waker that wakes all readers. If a body cannot be read again, its last
-//! reader takes everything out and needs no lock from then on. Wakers are called or dropped after the lock is released,
+//! reader takes everything out and needs no lock from then on. Wakers are woken or dropped after the lock is released,
 //! because both may run foreign code (see [`Afterwards`]).
 //!
 //! The lock is held while the caller's body is polled. A retry decision on another task
 //! ([`is_replayable`](crate::ReplayBody::is_replayable), for example) thus waits for at most one poll, which does not
-//! block. Releasing the lock during the poll was measured: a kept frame of 64 bytes then costs 157 instructions instead
-//! of 150, and 83 ns of CPU time instead of 63. It would also require a list of the readers that poll in the meantime.
+//! block. The alternative, releasing the lock during the poll, was measured: a kept frame of 64 bytes costs 157
+//! instructions instead of 150, and 83 ns of CPU time instead of 63. It would also require a list of the readers that
+//! poll in the meantime.
 
 mod cursor;
 mod reader;
@@ -29,7 +30,7 @@ use crate::watch::Watched;
 
 pub(super) use reader::{Keeping, Reader};
 
-/// The caller's body. It is boxed, so that it can move to the last reader after it was polled.
+/// The caller's body, boxed so that it can move to the last reader after it has been polled.
 pub(super) type Source<B> = Pin<Box<B>>;
 
 /// The id that means no reader.
@@ -48,7 +49,7 @@ struct State<B> {
     ended: bool,
     stage: Stage,
     /// The reader that may take the fast path. It is at the end, and no other reader has polled for a fresh frame. The
-    /// source is open, and everything is kept for another reader. `NOBODY` if one of these conditions may no longer
+    /// source is open, and everything is kept for another reader. `NOBODY` if any of these conditions may no longer
     /// hold.
     leader: ReaderId,
     /// Frames that were read before a reader polled for them, and their charge.
@@ -59,7 +60,7 @@ struct State<B> {
     /// The length below which data frames are copied.
     copied_below: usize,
     whole: Whole,
-    /// The number of readers that can continue, and the number of those that have polled for fresh frames.
+    /// The number of readers that can continue, and how many of them have polled for fresh frames.
     readers: usize,
     fresh_pollers: usize,
     next_id: ReaderId,
@@ -79,18 +80,18 @@ struct State<B> {
 /// The state of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Its next result has already been read.
+    /// The next result has already been read.
     Prefetched,
     Open,
     /// It is being polled, or has panicked.
     Polling,
-    /// It returned its end and is not polled again.
+    /// It has ended, and is not polled again.
     Done,
     /// It returned an error or panicked, and is not polled again.
     Failed,
 }
 
-/// The length at which a first frame may be the whole source.
+/// The lengths at which a first frame may be the whole source.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whole {
     /// Unknown, and the source is not polled ahead to find out.
@@ -122,7 +123,7 @@ impl<B> State<B> {
         reader < self.cancelled_below && reader != self.survivor
     }
 
-    /// Returns the error of a reader that cannot continue.
+    /// Returns the error if a reader cannot continue.
     #[inline]
     fn refusal(&self, reader: ReaderId, position: u64) -> Option<ReplayError> {
         if self.has_cancelled(reader) {
@@ -156,7 +157,7 @@ impl<B> State<B> {
         }
     }
 
-    /// Stores prefetched results. Returns `false` if the allowance does not suffice.
+    /// Stores prefetched results. Returns `false` if the allowance is too small.
     fn store_prefetched(&mut self, prefetched: Prefetched) -> bool {
         let charge = prefetched.charge();
         let charged = self.allowance.take(charge);
@@ -166,7 +167,7 @@ impl<B> State<B> {
         charged
     }
 
-    /// Drops all kept frames. The reader that has just received a frame becomes the only one, because it has read the
+    /// Drops all kept frames. Only the reader that has just received a frame can continue, because it has read the
     /// most.
     #[cold]
     fn stop_keeping(&mut self, reader: ReaderId, afterwards: &mut Afterwards) {

@@ -22,7 +22,7 @@ const FIRST: ReaderId = 0;
 
 /// The settings for keeping a body's frames.
 pub(crate) struct Keeping {
-    /// The frames that were read before the first reader existed.
+    /// The frames that were read before the first reader was created.
     pub(crate) prefetched: Prefetched,
     /// The length below which data frames are copied.
     pub(crate) copied_below: usize,
@@ -112,7 +112,7 @@ impl<B> Reader<B> {
         self.watch_id(FIRST)
     }
 
-    /// Creates a watch on the reader with id `id`. It is ready at once if that reader could not continue from this
+    /// Creates a watch on the reader with this id. It is ready immediately if that reader could not continue from this
     /// one's position.
     fn watch_id(&self, id: ReaderId) -> ReplayWatch {
         let mut state = self.shared.lock();
@@ -128,7 +128,7 @@ impl<B> Reader<B> {
         self.cursor.progress.end
     }
 
-    /// Returns the size hint of the rest for this reader.
+    /// Returns the size hint for this reader's remaining data.
     pub(crate) fn size_hint(&self) -> SizeHint {
         self.shared.length.less(self.cursor.progress.read).hint()
     }
@@ -204,7 +204,7 @@ impl<B> Reader<B> {
 impl<B> Drop for Reader<B> {
     #[inline]
     fn drop(&mut self) {
-        // The last reader drops the state and everything in it.
+        // The last reader drops the whole state anyway.
         if Arc::strong_count(&self.shared) > 1 {
             self.leave();
         }

@@ -1,4 +1,4 @@
-//! The rest of a body, owned by its last reader. No lock is needed.
+//! The rest of a body, owned by its last reader, which needs no lock.
 
 use std::task::{Context, Poll};
 
@@ -14,12 +14,12 @@ use crate::wakers::ReaderId;
 
 /// The rest of a body, taken out of the shared state by its last reader.
 pub(super) struct SoleReader<B> {
-    /// The caller's body, once all kept frames are returned.
+    /// The caller's body, once all kept frames have been returned.
     source: Option<Source<B>>,
-    /// The frames that were kept for the reader. Empty if it was the leader.
+    /// The frames kept for the reader. Empty if it was the leader.
     frames: Remaining,
     allowance: Allowance,
-    /// The caller's body after those frames; `None` after its end.
+    /// The caller's body after those frames, or `None` after its end.
     following: Option<Source<B>>,
     /// `true` if the body was at its end when it returned the last of those frames.
     ended: bool,
@@ -35,7 +35,7 @@ impl<B> State<B> {
         if !alone || !gone || !matches!(self.stage, Stage::Open | Stage::Done) {
             return None;
         }
-        // A source that has ended stays, because dropping it under the lock may run foreign code.
+        // A source that has ended stays here, because dropping it under the lock could run foreign code.
         let following = if self.stage == Stage::Open { self.source.take() } else { None };
         Some(Box::new(SoleReader {
             source: None,
